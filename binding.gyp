@@ -1,0 +1,79 @@
+{
+  "variables": {
+    "native_tests%": 0,
+    "native_bench%": 0,
+    "core_sources": [
+      "native/shred/ed25519.cc",
+      "native/shred/leader_auth.cc",
+      "native/shred/leader_table.cc",
+      "native/shred/merkle.cc",
+      "native/shred/reed_solomon.cc",
+      "native/shred/sha256.cc",
+      "native/shred/shredder.cc",
+      "native/shred/verdict.cc",
+      "native/shred/wire.cc",
+      "native/net/address.cc",
+      "native/net/paced_sender.cc",
+      "native/net/socket_calls.cc",
+      "native/net/steering.cc",
+      "native/net/udp_batch.cc",
+      "native/net/udp_socket.cc",
+      "native/net/waiter.cc",
+      "native/relay/counters.cc",
+      "native/relay/fanout_table.cc",
+      "native/relay/recent_shreds.cc",
+      "native/relay/relay.cc",
+      "native/relay/slot_window.cc",
+      "native/relay/source_table.cc",
+      "native/relay/worker.cc"
+    ],
+    "addon_sources": [
+      "native/addon/addon.cc",
+      "native/addon/arguments.cc",
+      "native/addon/relay_handle.cc",
+      "native/addon/traffic_handles.cc"
+    ]
+  },
+  "target_defaults": {
+    "include_dirs": ["native"],
+    "cflags": ["-O3", "-Wall", "-Wextra"],
+    "cflags_cc!": ["-std=gnu++17", "-fno-exceptions"],
+    "cflags_cc": ["-std=c++20", "-fno-exceptions", "-fno-rtti", "-fvisibility=hidden"],
+    "libraries": ["-ldl", "-pthread"]
+  },
+  "targets": [
+    {
+      "target_name": "shredway_core",
+      "type": "static_library",
+      "sources": ["<@(core_sources)"]
+    },
+    {
+      "target_name": "shredway",
+      "sources": ["<@(addon_sources)"],
+      "dependencies": ["shredway_core", "<!(node -p \"require('node-addon-api').targets\"):node_addon_api"],
+      "defines": ["NAPI_VERSION=9", "NODE_ADDON_API_DISABLE_DEPRECATED"]
+    }
+  ],
+  "conditions": [
+    ["native_tests==1", {
+      "targets": [
+        {
+          "target_name": "shredway_native_test",
+          "type": "executable",
+          "dependencies": ["shredway_core"],
+          "sources": ["<!@(ls native/test/*.cc)"]
+        }
+      ]
+    }],
+    ["native_bench==1", {
+      "targets": [
+        {
+          "target_name": "shredway_bench",
+          "type": "executable",
+          "dependencies": ["shredway_core"],
+          "sources": ["<!@(ls bench/native/*.cc)"]
+        }
+      ]
+    }]
+  ]
+}

@@ -1,0 +1,80 @@
+// Addon: the boundary between the control plane (JavaScript) and the data plane (native).
+//
+// The only folder with Node-API. Few functions: describe() names everything that is counted, the
+// three classes open things; whole tables go in, snapshots come out, nothing crosses per packet,
+// and no native thread ever calls into JavaScript.
+#include <napi.h>
+
+#include "addon/relay_handle.h"
+#include "addon/traffic_handles.h"
+#include "shred/ed25519.h"
+#include "shred/sha256.h"
+
+namespace shredway::addon {
+namespace {
+
+template <typename Name>
+Napi::Array names(Napi::Env env, size_t count, Name name) {
+  const auto array = Napi::Array::New(env, count);
+  for (uint32_t i = 0; i < count; i++) array.Set(i, Napi::String::New(env, name(i)));
+  return array;
+}
+
+Napi::Object limits(Napi::Env env) {
+  const auto object = Napi::Object::New(env);
+  const auto set = [&](const char* name, size_t value) {
+    object.Set(name, Napi::Number::New(env, static_cast<double>(value)));
+  };
+  set("sources", kSourcesMax);
+  set("sourceEntries", kSourceEntriesMax);
+  set("destinations", kDestinationsMax);
+  set("tiers", kTiersMax);
+  set("workers", kWorkersMax);
+  set("leaderKeys", kLeaderKeysMax);
+  set("leaderSlots", kLeaderSlotsMax);
+  set("histogramBuckets", kHistogramBuckets);
+  set("histogramPrecisionBits", kHistogramPrecisionBits);
+  set("slotRows", kSlotRows);
+  set("slotRowFields", kSlotRowFields);
+  return object;
+}
+
+// Names in the order of their counters, limits, and which implementations are in use.
+Napi::Value describe(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const auto object = Napi::Object::New(env);
+  object.Set("verdicts", names(env, kVerdictCount, [](size_t i) {
+               return verdict_name(static_cast<Verdict>(i));
+             }));
+  object.Set("verdictMeanings", names(env, kVerdictCount, [](size_t i) {
+               return verdict_meaning(static_cast<Verdict>(i));
+             }));
+  object.Set("sendFailures", names(env, kSendFailureCount, [](size_t i) {
+               return send_failure_name(static_cast<SendFailure>(i));
+             }));
+  object.Set("workerCounters", names(env, kWorkerCounterCount, [](size_t i) {
+               return worker_counter_name(static_cast<WorkerCounter>(i));
+             }));
+  object.Set("events", names(env, kEventKindCount, [](size_t i) {
+               return event_name(static_cast<EventKind>(i));
+             }));
+  object.Set("limits", limits(env));
+  object.Set("ed25519", Napi::String::New(env, ed25519_library_name()));
+  object.Set("sha256Accelerated", Napi::Boolean::New(env, sha256_is_accelerated()));
+  return object;
+}
+
+}  // namespace
+
+Napi::Object register_addon(Napi::Env env, Napi::Object exports) {
+  exports.Set("describe", Napi::Function::New<describe>(env));
+  exports.Set("Relay", RelayHandle::define(env));
+  exports.Set("PacedSender", PacedSenderHandle::define(env));
+  exports.Set("Shredder", ShredderHandle::define(env));
+  return exports;
+}
+
+}  // namespace shredway::addon
+
+using shredway::addon::register_addon;
+NODE_API_MODULE(shredway, register_addon)

@@ -1,0 +1,60 @@
+#include "addon/arguments.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace shredway::addon {
+
+bool read_bytes(const Napi::Value& value, const char* name, Bytes& out) {
+  if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_uint8_array)
+    return fail(value.Env(), std::string(name) + ": expected a Uint8Array");
+  const auto array = value.As<Napi::Uint8Array>();
+  out = {array.Data(), array.ByteLength()};
+  return true;
+}
+
+bool read_u32(const Napi::Value& value, const char* name, uint32_t max, uint32_t& out) {
+  const double number = value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : -1;
+  if (!(number >= 0 && number <= max) || number != std::floor(number))
+    return fail(value.Env(), std::string(name) + ": expected an integer from 0 to " +
+                                 std::to_string(max));
+  out = static_cast<uint32_t>(number);
+  return true;
+}
+
+bool read_optional_u32(const Napi::Object& object, const char* name, uint32_t max, uint32_t& out) {
+  const Napi::Value value = object.Get(name);
+  return value.IsUndefined() || read_u32(value, name, max, out);
+}
+
+bool read_optional_bool(const Napi::Object& object, const char* name, bool& out) {
+  const Napi::Value value = object.Get(name);
+  if (value.IsUndefined()) return true;
+  if (!value.IsBoolean())
+    return fail(object.Env(), std::string(name) + ": expected true or false");
+  out = value.As<Napi::Boolean>().Value();
+  return true;
+}
+
+bool read_u64(const Napi::Value& value, const char* name, uint64_t& out) {
+  bool lossless = false;
+  if (value.IsBigInt()) out = value.As<Napi::BigInt>().Uint64Value(&lossless);
+  if (!lossless) return fail(value.Env(), std::string(name) + ": expected a bigint below 2^64");
+  return true;
+}
+
+bool read_endpoint(const Napi::Value& value, const char* name, Endpoint& out) {
+  Bytes bytes{};
+  if (!read_bytes(value, name, bytes)) return false;
+  if (bytes.length != kEndpointBytes)
+    return fail(value.Env(), std::string(name) + ": expected 18 bytes, got " +
+                                 std::to_string(bytes.length));
+  out = endpoint_from_bytes(bytes.data);
+  return true;
+}
+
+Napi::Value endpoint_value(Napi::Env env, const Endpoint& endpoint) {
+  return Napi::String::New(env, to_string(endpoint));
+}
+
+}  // namespace shredway::addon

@@ -1,0 +1,38 @@
+// Arguments: JavaScript values to C++ values, checked, for the addon's few functions.
+//
+// The typed side has checked them already; these checks keep a wrong call from TypeScript-less code
+// from ending the process. A failed check throws a TypeError into JavaScript and returns false.
+#pragma once
+
+#include <napi.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "net/address.h"
+
+namespace shredway::addon {
+
+inline bool fail(Napi::Env env, const std::string& text) {
+  Napi::TypeError::New(env, text).ThrowAsJavaScriptException();
+  return false;
+}
+
+// Bytes of a Uint8Array (or Buffer). Valid only during the call.
+struct Bytes {
+  const uint8_t* data;
+  size_t length;
+};
+bool read_bytes(const Napi::Value& value, const char* name, Bytes& out);
+// Unsigned integer in [0, max].
+bool read_u32(const Napi::Value& value, const char* name, uint32_t max, uint32_t& out);
+// Property of `object`; left as it is when the property is undefined.
+bool read_optional_u32(const Napi::Object& object, const char* name, uint32_t max, uint32_t& out);
+bool read_optional_bool(const Napi::Object& object, const char* name, bool& out);
+bool read_u64(const Napi::Value& value, const char* name, uint64_t& out);
+// 18 bytes: 16 of address, u16 port little-endian.
+bool read_endpoint(const Napi::Value& value, const char* name, Endpoint& out);
+Napi::Value endpoint_value(Napi::Env env, const Endpoint& endpoint);
+
+}  // namespace shredway::addon

@@ -1,0 +1,172 @@
+#include "addon/relay_handle.h"
+
+#include <array>
+#include <cstring>
+
+#include "addon/arguments.h"
+
+namespace shredway::addon {
+namespace {
+
+bool read_listen(const Napi::Object& object, std::vector<Endpoint>& out) {
+  const Napi::Value value = object.Get("listen");
+  if (!value.IsArray()) return fail(object.Env(), "listen: expected an array of addresses");
+  const auto array = value.As<Napi::Array>();
+  for (uint32_t i = 0; i < array.Length(); i++) {
+    Endpoint endpoint;
+    if (!read_endpoint(array.Get(i), "listen", endpoint)) return false;
+    out.push_back(endpoint);
+  }
+  return true;
+}
+
+bool read_cpus(const Napi::Object& object, std::vector<int>& out) {
+  const Napi::Value value = object.Get("cpus");
+  if (value.IsUndefined()) return true;
+  if (!value.IsArray()) return fail(object.Env(), "cpus: expected an array of numbers");
+  const auto array = value.As<Napi::Array>();
+  for (uint32_t i = 0; i < array.Length(); i++) {
+    uint32_t cpu = 0;
+    if (!read_u32(array.Get(i), "cpus", 1u << 16, cpu)) return false;
+    out.push_back(static_cast<int>(cpu));
+  }
+  return true;
+}
+
+bool read_options(const Napi::Object& object, RelayOptions& options) {
+  uint32_t shred_version = 0;
+  uint32_t wait = 0;
+  const Napi::Value send_from = object.Get("sendFrom");
+  const bool read =
+      read_listen(object, options.listen) && read_cpus(object, options.cpus) &&
+      read_optional_u32(object, "workers", kWorkersMax, options.workers) &&
+      read_optional_bool(object, "authenticate", options.worker.authenticate) &&
+      read_optional_u32(object, "shredVersion", 65535, shred_version) &&
+      read_optional_u32(object, "tierCount", kTiersMax, options.worker.tier_count) &&
+      read_optional_u32(object, "wait", 2, wait) &&
+      read_optional_u32(object, "spinMicroseconds", 1'000'000, options.worker.spin_us) &&
+      read_optional_u32(object, "failedChecksPerSecond", ~0u,
+                        options.worker.failed_checks_per_second) &&
+      read_optional_bool(object, "gso", options.worker.gso) &&
+      read_optional_bool(object, "prefault", options.worker.prefault) &&
+      read_optional_u32(object, "receiveBufferBytes", 1u << 30, options.receive_buffer_bytes) &&
+      read_optional_u32(object, "sendBufferBytes", 1u << 30, options.send_buffer_bytes) &&
+      read_optional_u32(object, "busyPollMicroseconds", 1'000'000, options.busy_poll_us) &&
+      (send_from.IsUndefined() || read_endpoint(send_from, "sendFrom", options.send_from));
+  options.worker.shred_version = static_cast<uint16_t>(shred_version);
+  options.worker.wait = static_cast<WaitMode>(wait);
+  return read;
+}
+
+}  // namespace
+
+Napi::Function RelayHandle::define(Napi::Env env) {
+  return DefineClass(env, "NativeRelay",
+                     {InstanceMethod<&RelayHandle::publish_sources>("publishSources"),
+                      InstanceMethod<&RelayHandle::publish_fanout>("publishFanout"),
+                      InstanceMethod<&RelayHandle::publish_leaders>("publishLeaders"),
+                      InstanceMethod<&RelayHandle::snapshot_words>("snapshotWords"),
+                      InstanceMethod<&RelayHandle::read_counters>("readCounters"),
+                      InstanceMethod<&RelayHandle::drain_events>("drainEvents"),
+                      InstanceMethod<&RelayHandle::addresses>("addresses"),
+                      InstanceMethod<&RelayHandle::granted_receive_buffer>("grantedReceiveBuffer"),
+                      InstanceMethod<&RelayHandle::close>("close")});
+}
+
+RelayHandle::RelayHandle(const Napi::CallbackInfo& info) : ObjectWrap(info) {
+  if (!info[0].IsObject()) {
+    fail(info.Env(), "open: expected an options object");
+    return;
+  }
+  RelayOptions options;
+  if (!read_options(info[0].As<Napi::Object>(), options)) return;
+  std::string error;
+  relay_ = Relay::open(options, error);
+  if (!relay_) Napi::Error::New(info.Env(), error).ThrowAsJavaScriptException();
+}
+
+bool RelayHandle::is_open(Napi::Env env) const {
+  if (!relay_) Napi::Error::New(env, "the relay is closed").ThrowAsJavaScriptException();
+  return relay_ != nullptr;
+}
+
+Napi::Value RelayHandle::publish(const Napi::CallbackInfo& info, Publish publish) {
+  Bytes bytes{};
+  if (!is_open(info.Env()) || !read_bytes(info[0], "table", bytes)) return info.Env().Undefined();
+  const std::string error = (relay_.get()->*publish)(bytes.data, bytes.length);
+  if (!error.empty()) Napi::Error::New(info.Env(), error).ThrowAsJavaScriptException();
+  return info.Env().Undefined();
+}
+
+Napi::Value RelayHandle::publish_sources(const Napi::CallbackInfo& info) {
+  return publish(info, &Relay::publish_sources);
+}
+Napi::Value RelayHandle::publish_fanout(const Napi::CallbackInfo& info) {
+  return publish(info, &Relay::publish_fanout);
+}
+Napi::Value RelayHandle::publish_leaders(const Napi::CallbackInfo& info) {
+  return publish(info, &Relay::publish_leaders);
+}
+
+// Reads the numbers of sources and destinations from two arguments.
+bool RelayHandle::read_layout(const Napi::CallbackInfo& info, size_t first,
+                              SnapshotLayout& layout) const {
+  uint32_t sources = 0;
+  uint32_t destinations = 0;
+  if (!is_open(info.Env()) || !read_u32(info[first], "sources", kSourcesMax, sources) ||
+      !read_u32(info[first + 1], "destinations", kDestinationsMax, destinations))
+    return false;
+  layout = relay_->layout(sources, destinations);
+  return true;
+}
+
+// (sources, destinations) -> number of u64 that readCounters will write.
+Napi::Value RelayHandle::snapshot_words(const Napi::CallbackInfo& info) {
+  SnapshotLayout layout(0, 0, 0);
+  if (!read_layout(info, 0, layout)) return info.Env().Undefined();
+  return Napi::Number::New(info.Env(), static_cast<double>(layout.words));
+}
+
+// (BigUint64Array, sources, destinations): fills the array.
+Napi::Value RelayHandle::read_counters(const Napi::CallbackInfo& info) {
+  SnapshotLayout layout(0, 0, 0);
+  if (!read_layout(info, 1, layout)) return info.Env().Undefined();
+  if (!info[0].IsTypedArray() ||
+      info[0].As<Napi::TypedArray>().TypedArrayType() != napi_biguint64_array ||
+      info[0].As<Napi::TypedArray>().ElementLength() < layout.words) {
+    fail(info.Env(), "readCounters: expected a BigUint64Array of at least " +
+                         std::to_string(layout.words) + " elements");
+    return info.Env().Undefined();
+  }
+  relay_->snapshot(layout, info[0].As<Napi::BigUint64Array>().Data());
+  return info.Env().Undefined();
+}
+
+// (Uint8Array) -> number of events of 32 bytes written to it, in the layout of struct Event.
+Napi::Value RelayHandle::drain_events(const Napi::CallbackInfo& info) {
+  Bytes into{};
+  if (!is_open(info.Env()) || !read_bytes(info[0], "drainEvents", into))
+    return info.Env().Undefined();
+  std::array<Event, 256> events;
+  const size_t max = std::min(events.size(), into.length / sizeof(Event));
+  const size_t count = relay_->drain_events(events.data(), max);
+  std::memcpy(const_cast<uint8_t*>(into.data), events.data(), count * sizeof(Event));
+  return Napi::Number::New(info.Env(), static_cast<double>(count));
+}
+
+Napi::Value RelayHandle::addresses(const Napi::CallbackInfo& info) {
+  if (!is_open(info.Env())) return info.Env().Undefined();
+  const auto array = Napi::Array::New(info.Env());
+  for (uint32_t i = 0; i < relay_->addresses().size(); i++)
+    array.Set(i, endpoint_value(info.Env(), relay_->addresses()[i]));
+  return array;
+}
+
+Napi::Value RelayHandle::granted_receive_buffer(const Napi::CallbackInfo& info) {
+  if (!is_open(info.Env())) return info.Env().Undefined();
+  return Napi::Number::New(info.Env(), relay_->granted_receive_buffer_bytes());
+}
+
+void RelayHandle::close(const Napi::CallbackInfo&) { relay_.reset(); }
+
+}  // namespace shredway::addon

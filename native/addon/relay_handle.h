@@ -1,0 +1,39 @@
+// Relay handle: the relay as JavaScript sees it.
+//
+// open(options) makes one; whole tables go in, snapshots and events come out; close() or the end of
+// the environment ends its threads. Every call is made on the environment's own thread.
+#pragma once
+
+#include <napi.h>
+
+#include <memory>
+
+#include "relay/relay.h"
+
+namespace shredway::addon {
+
+class RelayHandle : public Napi::ObjectWrap<RelayHandle> {
+ public:
+  static Napi::Function define(Napi::Env env);
+  explicit RelayHandle(const Napi::CallbackInfo& info);
+
+ private:
+  Napi::Value publish_sources(const Napi::CallbackInfo& info);
+  Napi::Value publish_fanout(const Napi::CallbackInfo& info);
+  Napi::Value publish_leaders(const Napi::CallbackInfo& info);
+  Napi::Value snapshot_words(const Napi::CallbackInfo& info);
+  Napi::Value read_counters(const Napi::CallbackInfo& info);
+  Napi::Value drain_events(const Napi::CallbackInfo& info);
+  Napi::Value addresses(const Napi::CallbackInfo& info);
+  Napi::Value granted_receive_buffer(const Napi::CallbackInfo& info);
+  void close(const Napi::CallbackInfo& info);
+
+  using Publish = std::string (Relay::*)(const uint8_t*, size_t);
+  Napi::Value publish(const Napi::CallbackInfo& info, Publish publish);
+  bool is_open(Napi::Env env) const;
+  bool read_layout(const Napi::CallbackInfo& info, size_t first, SnapshotLayout& layout) const;
+
+  std::unique_ptr<Relay> relay_;
+};
+
+}  // namespace shredway::addon

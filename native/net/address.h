@@ -1,0 +1,32 @@
+// Addresses of sources, destinations and listeners: parsed bytes in tables, sockaddr in calls.
+//
+// One value type for IPv4 and IPv6, comparable and hashable byte by byte: 16 address bytes (IPv4 as
+// ::ffff:a.b.c.d) and a port in host order.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+namespace shredway {
+
+struct Endpoint {
+  std::array<uint8_t, 16> address{};  // IPv4-mapped when is_ipv4()
+  uint16_t port = 0;
+  bool is_ipv4() const;
+  bool operator==(const Endpoint& other) const = default;
+};
+
+inline constexpr size_t kEndpointBytes = 18;  // in tables: 16 address bytes, u16 port little-endian
+Endpoint endpoint_from_bytes(const uint8_t* bytes);
+// Family is AF_INET or AF_INET6; anything else gives the unspecified endpoint.
+Endpoint endpoint_from_sockaddr(const sockaddr* address);
+// Returns the length to pass along. IPv4 endpoints give sockaddr_in.
+socklen_t to_sockaddr(const Endpoint& endpoint, sockaddr_storage& out);
+std::string to_string(const Endpoint& endpoint);  // "192.0.2.1:9000", "[2001:db8::1]:9000"
+
+}  // namespace shredway

@@ -1,0 +1,72 @@
+#include "net/steering.h"
+
+#include <linux/filter.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+namespace shredway {
+namespace {
+
+// Offsets in a shred (see shred/wire.h, which this layer does not include).
+constexpr uint32_t kSlotAt = 65;
+constexpr uint32_t kFecSetIndexAt = 79;
+
+// A slot's sets go round the workers one after the other, so that no worker starves in a slot,
+// however few sets it has; the mixed slot says where the round begins. Hashing the set index too
+// would leave a worker of eight without any of a slot's first 32 sets in one slot of nine.
+constexpr uint32_t kMixFirst = 0x9e3779b1;   // odd: multiplication loses nothing
+constexpr uint32_t kMixSecond = 0x85ebca6b;
+
+}  // namespace
+
+uint32_t steered_worker(uint64_t slot, uint32_t fec_set_index, uint32_t workers) {
+  // The program loads big-endian, the field is little-endian: what differs between neighbouring
+  // slots stands in the top bits, hence the shift before the first multiplication.
+  uint32_t mixed = __builtin_bswap32(static_cast<uint32_t>(slot));
+  mixed ^= mixed >> 16;
+  mixed *= kMixFirst;
+  mixed ^= mixed >> 15;
+  mixed *= kMixSecond;
+  mixed >>= 16;
+  const uint32_t set = (fec_set_index & 0xffff) >> 5;
+  return (mixed + set) % workers;
+}
+
+std::string attach_steering(int fd, uint32_t workers) {
+  if (workers == 0) return "expected at least one worker to steer to, got none";
+  // The lines of steered_worker(), one by one. A load beyond the datagram ends it with 0.
+  std::array<sock_filter, 21> program = {{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kSlotAt),
+      BPF_STMT(BPF_MISC | BPF_TAX, 0),
+      BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 16),
+      BPF_STMT(BPF_ALU | BPF_XOR | BPF_X, 0),
+      BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, kMixFirst),
+      BPF_STMT(BPF_MISC | BPF_TAX, 0),
+      BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 15),
+      BPF_STMT(BPF_ALU | BPF_XOR | BPF_X, 0),
+      BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, kMixSecond),
+      BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 16),
+      BPF_STMT(BPF_ST, 0),
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kFecSetIndexAt + 1),
+      BPF_STMT(BPF_ALU | BPF_LSH | BPF_K, 8),
+      BPF_STMT(BPF_MISC | BPF_TAX, 0),
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kFecSetIndexAt),
+      BPF_STMT(BPF_ALU | BPF_OR | BPF_X, 0),
+      BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 5),
+      BPF_STMT(BPF_LDX | BPF_MEM, 0),
+      BPF_STMT(BPF_ALU | BPF_ADD | BPF_X, 0),
+      BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, workers),
+      BPF_STMT(BPF_RET | BPF_A, 0),
+  }};
+  const sock_fprog attached = {static_cast<uint16_t>(program.size()), program.data()};
+  if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &attached, sizeof attached) == 0)
+    return "";
+  return "cannot steer shreds to " + std::to_string(workers) +
+         " workers (SO_ATTACH_REUSEPORT_CBPF, Linux 4.5): " +
+         std::generic_category().message(errno) + "; one worker needs no steering";
+}
+
+}  // namespace shredway

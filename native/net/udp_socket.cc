@@ -1,0 +1,171 @@
+#include "net/udp_socket.h"
+
+#include <linux/filter.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <system_error>
+#include <utility>
+
+namespace shredway {
+namespace {
+
+// What an operator can do about it; empty when nothing general helps.
+const char* remedy(int error_number) {
+  switch (error_number) {
+    case EADDRINUSE: return "; another program has this port: stop it or choose another port";
+    case EADDRNOTAVAIL: return "; no interface of this machine has this address";
+    case EACCES: return "; ports below 1024 need CAP_NET_BIND_SERVICE";
+    case EAFNOSUPPORT: return "; this kernel runs without that address family";
+    case EMFILE: return "; raise the limit of open files (ulimit -n)";
+    default: return "";
+  }
+}
+
+std::string describe(const char* call, const Endpoint& endpoint) {
+  const int error_number = errno;
+  return std::string(call) + " " + to_string(endpoint) + ": " +
+         std::generic_category().message(error_number) + remedy(error_number);
+}
+
+SocketResult failed(const char* call, const Endpoint& endpoint) {
+  return {UdpSocket(), describe(call, endpoint)};
+}
+
+bool set_option(int fd, int level, int option, int value) {
+  return setsockopt(fd, level, option, &value, sizeof value) == 0;
+}
+
+uint32_t int_option(int fd, int option) {
+  int value = 0;
+  socklen_t bytes = sizeof value;
+  if (getsockopt(fd, SOL_SOCKET, option, &value, &bytes) != 0 || value < 0) return 0;
+  return static_cast<uint32_t>(value);
+}
+
+// With CAP_NET_ADMIN beyond the system's limit, without it up to the limit. 0: the system's default.
+void set_buffer(int fd, int forced_option, int option, uint32_t buffer_bytes) {
+  if (buffer_bytes == 0) return;
+  const int wish = static_cast<int>(std::min<uint32_t>(buffer_bytes, INT_MAX / 2));
+  if (!set_option(fd, SOL_SOCKET, forced_option, wish)) set_option(fd, SOL_SOCKET, option, wish);
+}
+
+UdpSocket open_socket(bool ipv4) {
+  const int family = ipv4 ? AF_INET : AF_INET6;
+  UdpSocket socket(::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (socket.valid() && !ipv4 && !set_option(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 1))
+    return UdpSocket();
+  return socket;
+}
+
+bool bind_to(int fd, const Endpoint& endpoint) {
+  sockaddr_storage address;
+  const socklen_t bytes = to_sockaddr(endpoint, address);
+  return bind(fd, reinterpret_cast<const sockaddr*>(&address), bytes) == 0;
+}
+
+bool enable_timestamps(int fd) {
+  if (set_option(fd, SOL_SOCKET, SO_TIMESTAMPNS, 1)) return true;
+#ifdef SO_TIMESTAMPNS_NEW
+  return set_option(fd, SOL_SOCKET, SO_TIMESTAMPNS_NEW, 1);
+#else
+  return false;
+#endif
+}
+
+// Nobody reads datagrams from a send socket. Strangers' ones would pile up in the buffer that the
+// queued ICMP errors share, and crowd them out; ICMP errors do not pass this filter.
+bool refuse_datagrams(int fd) {
+  std::array<sock_filter, 1> program = {{BPF_STMT(BPF_RET | BPF_K, 0)}};
+  const sock_fprog filter = {static_cast<uint16_t>(program.size()), program.data()};
+  return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0;
+}
+
+}  // namespace
+
+UdpSocket::UdpSocket(UdpSocket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+UdpSocket& UdpSocket::operator=(UdpSocket&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) close(fd_);
+    fd_ = std::exchange(other.fd_, -1);
+  }
+  return *this;
+}
+
+UdpSocket::~UdpSocket() {
+  if (fd_ >= 0) close(fd_);
+}
+
+SocketResult open_receive_socket(const ReceiveSocketOptions& options) {
+  UdpSocket socket = open_socket(options.address.is_ipv4());
+  if (!socket.valid()) return failed("socket for", options.address);
+  const int fd = socket.fd();
+  if (!enable_timestamps(fd)) return failed("SO_TIMESTAMPNS for", options.address);
+  set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, options.buffer_bytes);
+  // A wish only: without CAP_NET_ADMIN, more than net.core.busy_read is refused.
+  if (options.busy_poll_us > 0) {
+    const auto busy_poll_us = std::min<uint32_t>(options.busy_poll_us, INT_MAX);
+    set_option(fd, SOL_SOCKET, SO_BUSY_POLL, static_cast<int>(busy_poll_us));
+  }
+  if (options.share_port && !set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1))
+    return failed("SO_REUSEPORT for", options.address);
+  if (!bind_to(fd, options.address)) return failed("bind", options.address);
+  return {std::move(socket), ""};
+}
+
+SocketResult open_send_socket(const SendSocketOptions& options) {
+  const bool ipv4 = options.source.is_ipv4();
+  UdpSocket socket = open_socket(ipv4);
+  if (!socket.valid()) return failed("socket for", options.source);
+  const int fd = socket.fd();
+  set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, options.buffer_bytes);
+  const bool queued = ipv4 ? set_option(fd, IPPROTO_IP, IP_RECVERR, 1)
+                           : set_option(fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
+  if (!queued) return failed(ipv4 ? "IP_RECVERR for" : "IPV6_RECVERR for", options.source);
+  if (!refuse_datagrams(fd)) return failed("SO_ATTACH_FILTER for", options.source);
+  if (!bind_to(fd, options.source)) return failed("bind", options.source);
+  return {std::move(socket), ""};
+}
+
+std::string connect_socket(int fd, const Endpoint& to) {
+  sockaddr_storage address;
+  const socklen_t bytes = to_sockaddr(to, address);
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), bytes) == 0) return "";
+  return describe("connect", to);
+}
+
+Endpoint local_endpoint(int fd) {
+  sockaddr_storage address{};
+  socklen_t bytes = sizeof address;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &bytes) != 0) return Endpoint();
+  return endpoint_from_sockaddr(reinterpret_cast<const sockaddr*>(&address));
+}
+
+uint32_t receive_buffer_bytes(int fd) { return int_option(fd, SO_RCVBUF); }
+
+uint32_t send_buffer_bytes(int fd) { return int_option(fd, SO_SNDBUF); }
+
+uint32_t receive_drops(int fd) {
+  std::array<uint32_t, SK_MEMINFO_VARS> values{};
+  socklen_t bytes = sizeof values;
+  if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, values.data(), &bytes) != 0) return 0;
+  return values[SK_MEMINFO_DROPS];
+}
+
+bool udp_gso_supported(int fd) {
+  int segment_bytes = 0;
+  socklen_t bytes = sizeof segment_bytes;
+  return getsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &segment_bytes, &bytes) == 0;
+}
+
+bool ipv6_supported() { return open_socket(false).valid(); }
+
+}  // namespace shredway

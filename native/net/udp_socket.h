@@ -1,0 +1,66 @@
+// UDP sockets of the relay: opened, sized, steered and closed here, and nowhere else.
+//
+// Called when the relay opens (never on the packet path). Each failure names the call, the address
+// and the errno in words, and says what would help.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "net/address.h"
+
+namespace shredway {
+
+// Owns a file descriptor.
+class UdpSocket {
+ public:
+  UdpSocket() = default;
+  explicit UdpSocket(int fd) : fd_(fd) {}
+  UdpSocket(UdpSocket&& other) noexcept;
+  UdpSocket& operator=(UdpSocket&& other) noexcept;
+  ~UdpSocket();
+  int fd() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+struct SocketResult {
+  UdpSocket socket;
+  std::string error;  // empty on success
+};
+
+struct ReceiveSocketOptions {
+  Endpoint address;            // port 0: the kernel chooses
+  uint32_t buffer_bytes;       // wish, 0: the system's default; see receive_buffer_bytes()
+  bool share_port;             // SO_REUSEPORT, for several workers
+  uint32_t busy_poll_us = 0;   // SO_BUSY_POLL, 0: off
+};
+// Non-blocking, with kernel receive timestamps (SO_TIMESTAMPNS). An IPv6 address is IPv6-only.
+SocketResult open_receive_socket(const ReceiveSocketOptions& options);
+
+struct SendSocketOptions {
+  Endpoint source;             // unspecified address and port 0: the kernel chooses
+  uint32_t buffer_bytes;       // wish, 0: the system's default; see send_buffer_bytes()
+};
+// Non-blocking, with ICMP errors queued (IP_RECVERR / IPV6_RECVERR). Receives nothing: whatever
+// strangers send to its port is dropped, so that it cannot crowd out the queued errors.
+SocketResult open_send_socket(const SendSocketOptions& options);
+// For a socket that sends to one address only. Returns an error text, empty on success.
+std::string connect_socket(int fd, const Endpoint& to);
+
+Endpoint local_endpoint(int fd);
+// What the kernel granted (half of it is book-keeping, as the kernel counts).
+uint32_t receive_buffer_bytes(int fd);
+uint32_t send_buffer_bytes(int fd);
+// Datagrams that the kernel dropped because the buffer was full (SO_MEMINFO), since the socket was
+// opened.
+uint32_t receive_drops(int fd);
+// True when this kernel segments UDP (UDP_SEGMENT, Linux 4.18).
+bool udp_gso_supported(int fd);
+// True when the machine can open an IPv6 socket.
+bool ipv6_supported();
+
+}  // namespace shredway

@@ -1,0 +1,145 @@
+#include "relay/counters.h"
+
+#include <algorithm>
+
+namespace shredway {
+namespace {
+
+constexpr const char* kWorkerCounterNames[kWorkerCounterCount] = {
+#define X(name) #name,
+    SHREDWAY_WORKER_COUNTERS(X)
+#undef X
+};
+
+void add_histogram(const Histogram& from, uint64_t* out) {
+  out[0] += from.sum.get();
+  out[1] = std::max(out[1], from.max.get());
+  for (size_t i = 0; i < kHistogramBuckets; i++) out[2 + i] += from.buckets[i].get();
+}
+
+void add_source(const SourceCounters& from, uint64_t* out) {
+  for (size_t i = 0; i < kVerdictCount; i++) out[i] += from.verdicts[i].get();
+  add_histogram(from.lead_time, out + kVerdictCount);
+}
+
+void add_destination(const DestinationCounters& from, uint64_t* out) {
+  out[0] += from.sent.get();
+  for (size_t i = 0; i < kSendFailureCount; i++) out[1 + i] += from.failed[i].get();
+  out[1 + kSendFailureCount] += from.icmp_errors.get();
+}
+
+struct SlotRow {
+  uint64_t slot, first_seen_ns, last_seen_ns, data, code, highest_data_index, last_plus_1;
+};
+
+// False when the worker was just turning the row over to another slot.
+bool read_slot(const SlotCounters& from, SlotRow& row) {
+  row.slot = from.slot.load(std::memory_order_acquire);
+  if (row.slot == SlotCounters::kNone) return false;
+  row.first_seen_ns = from.first_seen_ns.get();
+  row.last_seen_ns = from.last_seen_ns.get();
+  row.data = from.data_shreds.get();
+  row.code = from.code_shreds.get();
+  row.highest_data_index = from.highest_data_index.get();
+  row.last_plus_1 = from.last_data_index_plus_1.get();
+  return from.slot.load(std::memory_order_acquire) == row.slot;
+}
+
+void merge(SlotRow& into, const SlotRow& row) {
+  into.first_seen_ns = std::min(into.first_seen_ns, row.first_seen_ns);
+  into.last_seen_ns = std::max(into.last_seen_ns, row.last_seen_ns);
+  into.data += row.data;
+  into.code += row.code;
+  into.highest_data_index = std::max(into.highest_data_index, row.highest_data_index);
+  into.last_plus_1 = std::max(into.last_plus_1, row.last_plus_1);
+}
+
+// The newest kSlotRows slots of all workers, ascending; rows that are not used name slot kNone.
+void write_slots(std::span<const WorkerCounters* const> workers, uint64_t* out) {
+  std::vector<SlotRow> rows;
+  for (const WorkerCounters* worker : workers) {
+    for (const SlotCounters& counters : worker->slots) {
+      SlotRow row;
+      if (!read_slot(counters, row)) continue;
+      const auto same = std::find_if(rows.begin(), rows.end(),
+                                     [&](const SlotRow& other) { return other.slot == row.slot; });
+      if (same == rows.end()) rows.push_back(row);
+      else merge(*same, row);
+    }
+  }
+  std::sort(rows.begin(), rows.end(),
+            [](const SlotRow& a, const SlotRow& b) { return a.slot < b.slot; });
+  if (rows.size() > kSlotRows) rows.erase(rows.begin(), rows.end() - long{kSlotRows});
+  for (size_t i = 0; i < kSlotRows; i++) {
+    uint64_t* fields = out + i * kSlotRowFields;
+    const SlotRow row = i < rows.size() ? rows[i] : SlotRow{SlotCounters::kNone, 0, 0, 0, 0, 0, 0};
+    const uint64_t values[kSlotRowFields] = {row.slot, row.first_seen_ns, row.last_seen_ns,
+                                             row.data, row.code, row.highest_data_index,
+                                             row.last_plus_1};
+    std::copy(std::begin(values), std::end(values), fields);
+  }
+}
+
+}  // namespace
+
+const char* worker_counter_name(WorkerCounter counter) {
+  return kWorkerCounterNames[static_cast<size_t>(counter)];
+}
+
+void WorkerCounters::note_first_sight(const Shred& shred, uint64_t received_ns) {
+  SlotCounters& row = slots[shred.slot % kSlotRows];
+  const uint64_t present = row.slot.load(std::memory_order_relaxed);
+  if (present != shred.slot) {
+    // A late shred of an older slot, whose row is gone. (A far higher number there is no reason:
+    // with authentication off it may be anybody's invention.)
+    const bool older = present > shred.slot && present - shred.slot < SlotWindow::kSlots;
+    if (present != SlotCounters::kNone && older) return;
+    row.slot.store(SlotCounters::kNone, std::memory_order_release);
+    row.first_seen_ns.set(received_ns);
+    row.data_shreds.set(0);
+    row.code_shreds.set(0);
+    row.highest_data_index.set(0);
+    row.last_data_index_plus_1.set(0);
+    row.slot.store(shred.slot, std::memory_order_release);
+  }
+  row.last_seen_ns.set(received_ns);
+  if (shred.type == ShredType::code) {
+    row.code_shreds.add(1);
+    return;
+  }
+  row.data_shreds.add(1);
+  if (shred.index > row.highest_data_index.get()) row.highest_data_index.set(shred.index);
+  if ((shred.flags & kFlagLastInSlot) == kFlagLastInSlot)
+    row.last_data_index_plus_1.set(uint64_t{shred.index} + 1);
+}
+
+SnapshotLayout::SnapshotLayout(size_t worker_count, size_t source_count, size_t destination_count)
+    : workers(worker_count), sources(source_count), destinations(destination_count) {
+  worker_begin = 0;
+  latency_begin = worker_begin + workers * kWorkerCounterCount;
+  slots_begin = latency_begin + kHistogramWords;
+  sources_begin = slots_begin + kSlotRows * kSlotRowFields;
+  destinations_begin = sources_begin + (sources + 1) * kSourceWords;
+  words = destinations_begin + destinations * kDestinationWords;
+}
+
+void take_snapshot(std::span<const WorkerCounters* const> workers, const SnapshotLayout& layout,
+                   uint64_t* out) {
+  std::fill_n(out, layout.words, 0);
+  for (size_t w = 0; w < workers.size(); w++) {
+    const WorkerCounters& from = *workers[w];
+    for (size_t i = 0; i < kWorkerCounterCount; i++)
+      out[layout.worker_begin + w * kWorkerCounterCount + i] = from.worker[i].get();
+    add_histogram(from.latency, out + layout.latency_begin);
+    for (size_t i = 0; i < layout.sources; i++)
+      add_source(from.sources[i], out + layout.sources_begin + i * SnapshotLayout::kSourceWords);
+    add_source(from.sources[kUnknownSourceRow],
+               out + layout.sources_begin + layout.sources * SnapshotLayout::kSourceWords);
+    for (size_t i = 0; i < layout.destinations; i++)
+      add_destination(from.destinations[i],
+                      out + layout.destinations_begin + i * SnapshotLayout::kDestinationWords);
+  }
+  write_slots(workers, out + layout.slots_begin);
+}
+
+}  // namespace shredway

@@ -1,0 +1,100 @@
+// Counters: everything that the relay counts, per worker, and how a snapshot is laid out.
+//
+// Each worker writes its own block, without locks; a snapshot adds the blocks up. The layout of a
+// snapshot is a plain array of u64 that the other side of the boundary reads by the names and
+// offsets of SnapshotLayout. Nothing here is on a cache line that another worker writes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "net/udp_batch.h"
+#include "relay/fanout_table.h"
+#include "relay/histogram.h"
+#include "relay/source_table.h"
+#include "shred/verdict.h"
+
+namespace shredway {
+
+// X(name): per worker, one number each.
+#define SHREDWAY_WORKER_COUNTERS(X)                                                       \
+  X(received)           /* datagrams taken from the sockets */                            \
+  X(batches)            /* receive calls that brought something */                        \
+  X(send_calls)         /* sendmmsg calls */                                              \
+  X(gso_fallbacks)      /* GSO messages that had to go as single datagrams */             \
+  X(signature_checks)   /* Ed25519 verifications */                                       \
+  X(cpu_ns)             /* processor time of the worker's thread */                       \
+  X(receive_drops)      /* datagrams that the kernel dropped, receive buffer full */      \
+  X(window_anchored)    /* times that the slot window settled anew */                     \
+  X(highest_slot)       /* upper end of the known slots; not a sum */                     \
+  X(events_lost)        /* events that found the ring full */
+
+enum class WorkerCounter : uint8_t {
+#define X(name) name,
+  SHREDWAY_WORKER_COUNTERS(X)
+#undef X
+};
+#define X(name) +1
+inline constexpr size_t kWorkerCounterCount = 0 SHREDWAY_WORKER_COUNTERS(X);
+#undef X
+const char* worker_counter_name(WorkerCounter counter);
+
+struct SourceCounters {
+  std::array<Counter, kVerdictCount> verdicts;
+  Histogram lead_time;  // ns until the next source brought the same shred, when this was first
+};
+
+struct DestinationCounters {
+  Counter sent;
+  std::array<Counter, kSendFailureCount> failed;
+  Counter icmp_errors;
+};
+
+// What was seen of one slot. Written in place by the worker; readers check `slot` before and after.
+struct SlotCounters {
+  static constexpr uint64_t kNone = ~uint64_t{0};
+  std::atomic<uint64_t> slot{kNone};
+  Counter first_seen_ns;
+  Counter last_seen_ns;
+  Counter data_shreds;
+  Counter code_shreds;
+  Counter highest_data_index;
+  Counter last_data_index_plus_1;  // 0: the last shred of the slot has not been seen
+};
+inline constexpr size_t kSlotRows = 64;       // per worker and in a snapshot
+inline constexpr size_t kSlotRowFields = 7;
+
+// Row of the sources array that counts packets from nobody we know.
+inline constexpr size_t kUnknownSourceRow = kSourcesMax;
+
+struct alignas(64) WorkerCounters {
+  std::array<Counter, kWorkerCounterCount> worker;
+  Histogram latency;  // ns from the kernel's receive time to after the send
+  std::array<SlotCounters, kSlotRows> slots;
+  std::array<SourceCounters, kSourcesMax + 1> sources;
+  std::array<DestinationCounters, kDestinationsMax> destinations;
+
+  Counter& operator[](WorkerCounter counter) { return worker[static_cast<size_t>(counter)]; }
+  void note_first_sight(const Shred& shred, uint64_t received_ns);
+};
+
+// Where things lie in a snapshot (in u64), for `workers` workers and the first `sources` and
+// `destinations` ids.
+struct SnapshotLayout {
+  SnapshotLayout(size_t workers, size_t sources, size_t destinations);
+  static constexpr size_t kHistogramWords = kHistogramBuckets + 2;  // sum, max, buckets
+  static constexpr size_t kSourceWords = kVerdictCount + kHistogramWords;
+  static constexpr size_t kDestinationWords = 1 + kSendFailureCount + 1;
+  size_t workers, sources, destinations;
+  size_t worker_begin, latency_begin, slots_begin, sources_begin, destinations_begin, words;
+};
+
+// Adds the workers' blocks up into `out`, which must have layout.words words. The row behind the
+// last source is that of unknown senders. Any thread.
+void take_snapshot(std::span<const WorkerCounters* const> workers, const SnapshotLayout& layout,
+                   uint64_t* out);
+
+}  // namespace shredway

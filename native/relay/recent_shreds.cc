@@ -1,0 +1,111 @@
+#include "relay/recent_shreds.h"
+
+#include <sys/mman.h>
+
+namespace shredway {
+namespace {
+
+constexpr size_t kRecordCount = SlotWindow::kSlots * kFecSetsPerSlotMax;
+constexpr size_t kBytes = kRecordCount * sizeof(FecSetRecord);
+constexpr size_t kPrefaultSetsPerSlot = 64;  // 4,096 shreds: twice what mainnet makes in 400 ms
+
+// The kernel's fresh pages are zero, which must not read as "slot 0": slots are kept one higher.
+constexpr uint64_t stored(uint64_t slot) { return slot + 1; }
+
+void start_record(FecSetRecord& record, const Shred& shred, const uint8_t* signature,
+                  const Root& root) {
+  record.slot = stored(shred.slot);
+  record.fec_set_index = shred.fec_set_index;
+  record.next = 0;
+  std::memcpy(record.signature, signature, kSignatureBytes);
+  record.root = root;
+  std::memset(record.sightings, 0, sizeof record.sightings);
+}
+
+}  // namespace
+
+std::unique_ptr<RecentShreds> RecentShreds::create(bool prefault) {
+  void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  // Huge pages would make every slot touch all of its 640 kB.
+  madvise(memory, kBytes, MADV_NOHUGEPAGE);
+  std::unique_ptr<RecentShreds> recent(new RecentShreds);
+  recent->records_ = static_cast<FecSetRecord*>(memory);
+  recent->extra_ = std::make_unique<FecSetRecord[]>(kExtraRoots);
+  if (prefault) {
+    constexpr size_t kPageBytes = 4096;
+    constexpr size_t kSlotBytes = kFecSetsPerSlotMax * sizeof(FecSetRecord);
+    volatile uint8_t* bytes = static_cast<uint8_t*>(memory);
+    for (size_t slot = 0; slot < SlotWindow::kSlots; slot++)
+      for (size_t at = 0; at < kPrefaultSetsPerSlot * sizeof(FecSetRecord); at += kPageBytes)
+        bytes[slot * kSlotBytes + at] = 0;
+  }
+  return recent;
+}
+
+RecentShreds::~RecentShreds() { munmap(records_, kBytes); }
+
+FecSetRecord* RecentShreds::find(const Shred& shred, const uint8_t* signature) {
+  FecSetRecord* record = &primary(shred);
+  if (record->slot != stored(shred.slot)) return nullptr;
+  while (record && std::memcmp(record->signature, signature, kSignatureBytes) != 0)
+    record = next_root(*record);
+  return record;
+}
+
+RecentShreds::Outcome RecentShreds::remember(const Shred& shred, const uint8_t* signature,
+                                             const Root& root, const Sight& sight,
+                                             bool match_root) {
+  FecSetRecord* record = &primary(shred);
+  FecSetRecord* match = nullptr;
+  FecSetRecord* last = nullptr;
+  uint32_t other_roots = 0;  // under which this identity was seen
+  if (record->slot != stored(shred.slot)) {
+    start_record(*record, shred, signature, root);
+    match = record;
+  } else {
+    for (; record; last = record, record = next_root(*record)) {
+      const bool same = match_root
+                            ? record->root == root
+                            : std::memcmp(record->signature, signature, kSignatureBytes) == 0;
+      if (same) match = record;
+      else if (record->sightings[shred.leaf].tiers_served) other_roots++;
+    }
+  }
+
+  const bool seen = match && match->sightings[shred.leaf].tiers_served;
+  if (!seen && other_roots >= 2) return {Verdict::equivocation_excess, 0};
+  if (!match) {
+    match = add_root(shred, last);
+    if (!match) return {Verdict::equivocation_excess, 0};
+    start_record(*match, shred, signature, root);
+  }
+
+  Sighting& sighting = match->sightings[shred.leaf];
+  const TierMask tiers = static_cast<TierMask>(sight.covers & ~sighting.tiers_served);
+  if (!tiers) return {Verdict::duplicate, 0};
+  sighting.tiers_served = static_cast<TierMask>(sighting.tiers_served | tiers);
+  if (seen) return {Verdict::widened, tiers};
+  sighting.first_seen = sight.time;
+  sighting.first_source = sight.source;
+  return {other_roots ? Verdict::equivocation : Verdict::first, tiers};
+}
+
+// A record of the pool is free when it was never used or its slot is a whole window away. The search
+// is bounded; no free one means that leaders equivocate by the thousand, and further roots drop.
+FecSetRecord* RecentShreds::add_root(const Shred& shred, FecSetRecord* last) {
+  constexpr uint32_t kTries = 16;
+  for (uint32_t i = 0; i < kTries; i++) {
+    const uint32_t place = extra_hand_++ % kExtraRoots;
+    FecSetRecord& record = extra_[place];
+    const uint64_t slot = stored(shred.slot);
+    const uint64_t distance = slot > record.slot ? slot - record.slot : record.slot - slot;
+    if (record.slot != 0 && distance < SlotWindow::kSlots) continue;
+    last->next = place + 1;
+    return &record;
+  }
+  return nullptr;
+}
+
+}  // namespace shredway

@@ -1,0 +1,98 @@
+// Recent shreds: who has seen which shred, exactly, in bounded memory.
+//
+// The worker's memory, one per worker, used by its thread alone. An identity is (slot, FEC set,
+// leaf); a record holds one signed root of one FEC set and, for each of its 64 leaves, when and
+// from which source it came first and which tiers have received it. A direct-indexed ring over
+// slots: no hashing, no false positive, no work to evict (a record is valid while it names its
+// slot; the next slot at that place overwrites it). Further roots of the same set (equivocation)
+// are chained from a small pool. Only authenticated shreds may be remembered.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+#include "relay/slot_window.h"
+#include "shred/merkle.h"
+#include "shred/wire.h"
+
+namespace shredway {
+
+// Bit t: tier number t. Narrowest tier is bit 0.
+using TierMask = uint8_t;
+
+// Times of sightings, coarse: CLOCK_REALTIME nanoseconds / 1024, wrapping.
+using SightingTime = uint32_t;
+inline SightingTime sighting_time(uint64_t ns) { return static_cast<SightingTime>(ns >> 10); }
+
+struct Sighting {
+  SightingTime first_seen;
+  uint16_t first_source;
+  TierMask tiers_served;  // 0: never seen
+  bool second_source_seen;
+};
+static_assert(sizeof(Sighting) == 8);
+
+// One signed root of one FEC set: 10 cache lines, of which a duplicate touches three.
+struct alignas(64) FecSetRecord {
+  uint64_t slot;
+  uint32_t fec_set_index;
+  uint32_t next;  // 1 + number of the next root's record in the pool, 0: none
+  uint8_t signature[kSignatureBytes];
+  Root root;
+  uint8_t unused[16];
+  Sighting sightings[kFecSetLeaves];
+};
+static_assert(sizeof(FecSetRecord) == 640);
+
+class RecentShreds {
+ public:
+  static constexpr uint32_t kExtraRoots = 1024;
+
+  // Reserves address space for the whole window; memory is touched as FEC sets arrive. `prefault`
+  // touches the first 64 FEC sets of every slot now (21 MB), so that traffic takes no page faults.
+  // Returns nullptr when the address space cannot be had.
+  static std::unique_ptr<RecentShreds> create(bool prefault);
+  ~RecentShreds();
+  RecentShreds(const RecentShreds&) = delete;
+  RecentShreds& operator=(const RecentShreds&) = delete;
+
+  // Record with this very signature, or nullptr. `signature` is 64 bytes.
+  FecSetRecord* find(const Shred& shred, const uint8_t* signature);
+
+  struct Outcome {
+    Verdict verdict;  // first, widened, equivocation, duplicate or equivocation_excess
+    TierMask tiers;   // to be served now; 0 unless passed on
+  };
+  struct Sight {
+    TierMask covers;  // tiers that the source serves, never 0
+    uint16_t source;
+    SightingTime time;
+  };
+  // Remembers an authenticated shred and says which tiers it is new for. `match_root` false (only
+  // with authentication off) lets the signature stand for the root.
+  Outcome remember(const Shred& shred, const uint8_t* signature, const Root& root,
+                   const Sight& sight, bool match_root = true);
+
+ private:
+  RecentShreds() = default;
+  FecSetRecord& primary(const Shred& shred) {
+    return records_[(shred.slot % SlotWindow::kSlots) * kFecSetsPerSlotMax +
+                    shred.fec_set_index / kFecSetShreds];
+  }
+  FecSetRecord* next_root(const FecSetRecord& record) {
+    if (!record.next) return nullptr;
+    FecSetRecord& next = extra_[record.next - 1];
+    // The pool's records are used again: one that now belongs to another set ends the chain.
+    const bool ours = next.slot == record.slot && next.fec_set_index == record.fec_set_index;
+    return ours ? &next : nullptr;
+  }
+  FecSetRecord* add_root(const Shred& shred, FecSetRecord* last);
+
+  FecSetRecord* records_ = nullptr;
+  std::unique_ptr<FecSetRecord[]> extra_;
+  uint32_t extra_hand_ = 0;
+};
+
+}  // namespace shredway

@@ -1,0 +1,145 @@
+#include "relay/relay.h"
+
+#include <sched.h>
+
+#include "net/steering.h"
+
+namespace shredway {
+namespace {
+
+// Tables of no entry: a relay that was told nothing listens to nobody and sends to nobody.
+TableSet empty_tables() {
+  constexpr uint8_t kSources[8] = {'S', 'W', 'S', '1'};
+  constexpr uint8_t kFanout[8] = {'S', 'W', 'F', '1'};
+  constexpr uint8_t kLeaders[20] = {'S', 'W', 'L', '1'};
+  std::string error;
+  return {SourceTable::parse(kSources, sizeof kSources, kTiersMax, error),
+          FanoutTable::parse(kFanout, sizeof kFanout, kTiersMax, error),
+          LeaderTable::parse(kLeaders, sizeof kLeaders, error), 1};
+}
+
+std::string check(const RelayOptions& options) {
+  if (options.workers < 1 || options.workers > kWorkersMax)
+    return "expected 1 to " + std::to_string(kWorkersMax) + " workers, got " +
+           std::to_string(options.workers);
+  if (options.listen.empty()) return "expected at least one listening address, got none";
+  if (options.worker.tier_count < 1 || options.worker.tier_count > kTiersMax)
+    return "expected 1 to " + std::to_string(kTiersMax) + " tiers, got " +
+           std::to_string(options.worker.tier_count);
+  if (!options.cpus.empty() && options.cpus.size() != options.workers)
+    return "expected one CPU for each of " + std::to_string(options.workers) + " workers, got " +
+           std::to_string(options.cpus.size());
+  for (const int cpu : options.cpus)
+    if (cpu < 0 || cpu >= CPU_SETSIZE) return "no CPU has the number " + std::to_string(cpu);
+  for (const Endpoint& address : options.listen)
+    if (address.port == 0 && options.workers > 1)
+      return "several workers share a port, so it must be named: " + to_string(address);
+  return "";
+}
+
+Endpoint any_address(bool ipv4) {
+  Endpoint endpoint;
+  if (ipv4) endpoint.address[10] = endpoint.address[11] = 0xff;
+  return endpoint;
+}
+
+}  // namespace
+
+Relay::Relay() : tables_(empty_tables()) {}
+
+std::unique_ptr<Relay> Relay::open(const RelayOptions& options, std::string& error) {
+  error = check(options);
+  if (!error.empty()) return nullptr;
+  std::unique_ptr<Relay> relay(new Relay);
+  relay->tier_count_ = options.worker.tier_count;
+  std::vector<WorkerSockets> sockets(options.workers);
+  error = relay->open_sockets(options, sockets);
+  if (!error.empty()) return nullptr;
+  for (uint32_t i = 0; i < options.workers; i++) {
+    WorkerOptions worker_options = options.worker;
+    worker_options.number = i;
+    if (!options.cpus.empty()) worker_options.cpu = options.cpus[i];
+    auto worker = Worker::start(worker_options, std::move(sockets[i]), relay->tables_, error);
+    if (!worker) return nullptr;
+    relay->workers_.push_back(std::move(worker));
+  }
+  return relay;
+}
+
+Relay::~Relay() = default;
+
+std::string Relay::open_sockets(const RelayOptions& options, std::vector<WorkerSockets>& sockets) {
+  for (const Endpoint& address : options.listen) {
+    const std::string error = open_listeners(options, address, sockets);
+    if (!error.empty()) return error;
+  }
+  const bool ipv6 = ipv6_supported();
+  const bool from_ipv4 = options.send_from.is_ipv4();
+  for (WorkerSockets& own : sockets) {
+    SocketResult ipv4_result =
+        open_send_socket({from_ipv4 ? options.send_from : any_address(true),
+                          options.send_buffer_bytes});
+    if (!ipv4_result.error.empty()) return ipv4_result.error;
+    own.send_ipv4 = std::move(ipv4_result.socket);
+    if (!ipv6) continue;
+    SocketResult ipv6_result =
+        open_send_socket({from_ipv4 ? any_address(false) : options.send_from,
+                          options.send_buffer_bytes});
+    if (!ipv6_result.error.empty()) return ipv6_result.error;
+    own.send_ipv6 = std::move(ipv6_result.socket);
+  }
+  return "";
+}
+
+// One socket per worker on the same port. The order of bind is the order of the steering program.
+std::string Relay::open_listeners(const RelayOptions& options, const Endpoint& address,
+                                  std::vector<WorkerSockets>& sockets) {
+  for (WorkerSockets& own : sockets) {
+    SocketResult result = open_receive_socket({address, options.receive_buffer_bytes,
+                                               sockets.size() > 1, options.busy_poll_us});
+    if (!result.error.empty()) return result.error;
+    const uint16_t port = local_endpoint(result.socket.fd()).port;
+    own.receive.push_back({std::move(result.socket), port});
+  }
+  const int first = sockets.front().receive.back().socket.fd();
+  addresses_.push_back(local_endpoint(first));
+  granted_receive_buffer_bytes_ = receive_buffer_bytes(first);
+  if (sockets.size() == 1) return "";
+  return attach_steering(first, static_cast<uint32_t>(sockets.size()));
+}
+
+std::string Relay::publish_sources(const uint8_t* bytes, size_t length) {
+  std::string error;
+  std::shared_ptr<const SourceTable> table = SourceTable::parse(bytes, length, tier_count_, error);
+  if (table) tables_.replace(&TableSet::sources, std::move(table));
+  return error;
+}
+
+std::string Relay::publish_fanout(const uint8_t* bytes, size_t length) {
+  std::string error;
+  std::shared_ptr<const FanoutTable> table = FanoutTable::parse(bytes, length, tier_count_, error);
+  if (table) tables_.replace(&TableSet::fanout, std::move(table));
+  return error;
+}
+
+std::string Relay::publish_leaders(const uint8_t* bytes, size_t length) {
+  std::string error;
+  std::shared_ptr<const LeaderTable> table = LeaderTable::parse(bytes, length, error);
+  if (table) tables_.replace(&TableSet::leaders, std::move(table));
+  return error;
+}
+
+void Relay::snapshot(const SnapshotLayout& layout, uint64_t* out) const {
+  std::vector<const WorkerCounters*> counters;
+  for (const auto& worker : workers_) counters.push_back(&worker->counters());
+  take_snapshot(counters, layout, out);
+}
+
+size_t Relay::drain_events(Event* out, size_t max) {
+  size_t count = 0;
+  for (const auto& worker : workers_)
+    while (count < max && worker->events().pop(out[count])) count++;
+  return count;
+}
+
+}  // namespace shredway

@@ -1,0 +1,68 @@
+// Relay: the data plane as one object: sockets, workers, tables, counters.
+//
+// Opened, fed with tables and read by the control plane (through the addon), from one thread at a
+// time. Owns everything; closing it ends the threads. No packet, table or option can end the
+// process: what is wrong comes back as text and changes nothing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "relay/worker.h"
+
+namespace shredway {
+
+struct RelayOptions {
+  std::vector<Endpoint> listen;      // port 0 (the kernel chooses) only with one worker
+  uint32_t workers = 1;              // 1..kWorkersMax
+  WorkerOptions worker;              // number and cpu are set per worker
+  std::vector<int> cpus;             // empty, or one per worker
+  Endpoint send_from;                // unspecified: the kernel chooses; used for its family
+  uint32_t receive_buffer_bytes = 64u << 20;
+  uint32_t send_buffer_bytes = 16u << 20;
+  uint32_t busy_poll_us = 0;
+};
+
+inline constexpr uint32_t kWorkersMax = 64;
+
+class Relay {
+ public:
+  // Returns nullptr and fills `error` when an option is out of range or the system refuses a part.
+  static std::unique_ptr<Relay> open(const RelayOptions& options, std::string& error);
+  ~Relay();
+
+  // Each replaces one whole table while traffic runs. Returns an error text, empty on success; a
+  // refused table leaves the old one in force.
+  std::string publish_sources(const uint8_t* bytes, size_t length);
+  std::string publish_fanout(const uint8_t* bytes, size_t length);
+  std::string publish_leaders(const uint8_t* bytes, size_t length);
+
+  SnapshotLayout layout(size_t sources, size_t destinations) const {
+    return {workers_.size(), sources, destinations};
+  }
+  void snapshot(const SnapshotLayout& layout, uint64_t* out) const;
+  // Takes up to `max` events of all workers. Returns how many.
+  size_t drain_events(Event* out, size_t max);
+
+  const std::vector<Endpoint>& addresses() const { return addresses_; }  // with the real ports
+  size_t worker_count() const { return workers_.size(); }
+  // What the kernel granted to the first receive socket, in its own count.
+  uint32_t granted_receive_buffer_bytes() const { return granted_receive_buffer_bytes_; }
+
+ private:
+  Relay();
+  std::string open_sockets(const RelayOptions& options, std::vector<WorkerSockets>& sockets);
+  std::string open_listeners(const RelayOptions& options, const Endpoint& address,
+                             std::vector<WorkerSockets>& sockets);
+
+  Tables tables_;
+  uint32_t tier_count_ = 1;
+  std::vector<Endpoint> addresses_;
+  uint32_t granted_receive_buffer_bytes_ = 0;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+}  // namespace shredway

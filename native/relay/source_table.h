@@ -1,0 +1,63 @@
+// Source table: whose packets the relay takes, and which tiers they serve.
+//
+// Published whole by the control plane, immutable afterwards, asked by every worker for every
+// packet. A source is known by its address or range, by the port that it sends to, or by both. The
+// longest prefix wins, then the entry that names a port. Bytes, little-endian:
+//   [0, 4) "SWS1"   [4, 8) entry count   then 24 bytes an entry:
+//   [0, 2) source id   [2, 3) tier   [3, 4) prefix bits 0..128 (0: any address)
+//   [4, 6) port it sends to, 0: any   [6, 8) zero   [8, 24) address, IPv4 as ::ffff:a.b.c.d
+#pragma once
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "relay/recent_shreds.h"
+
+namespace shredway {
+
+inline constexpr uint32_t kSourcesMax = 256;
+inline constexpr uint32_t kSourceEntriesMax = 4096;
+inline constexpr uint32_t kTiersMax = 8;
+
+struct Source {
+  uint16_t id;      // number of its counters
+  TierMask covers;  // its own tier and every wider one
+};
+
+class SourceTable {
+ public:
+  // Checks everything before it builds anything. Returns nullptr and fills `error` when the bytes
+  // are no valid table for `tier_count` tiers. An empty table knows nobody.
+  static std::unique_ptr<const SourceTable> parse(const uint8_t* bytes, size_t length,
+                                                  uint32_t tier_count, std::string& error);
+  // nullptr: unknown. `port` is that of the socket which received the packet.
+  const Source* find(const sockaddr_storage& sender, uint16_t port) const;
+
+ private:
+  struct Address {
+    uint64_t high, low;  // big-endian halves as numbers
+    bool operator==(const Address&) const = default;
+  };
+  struct Range {
+    Address address, mask;
+    uint16_t port;
+    uint8_t prefix_bits;
+    Source source;
+  };
+  SourceTable() = default;
+  static Address address_of(const sockaddr_storage& sender);
+  static size_t hash_of(const Address& address, uint16_t port);
+  const Source* find_exact(const Address& address, uint16_t port) const;
+  void build_exact(const std::vector<Range>& all);
+
+  std::vector<Range> exact_;        // open addressing, prefix_bits 0 marks a free place
+  std::vector<Range> ranges_;       // the rest, longest prefix first
+};
+
+}  // namespace shredway

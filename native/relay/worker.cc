@@ -1,0 +1,327 @@
+#include "relay/worker.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace shredway {
+namespace {
+
+constexpr uint64_t kHouseKeepingEvery_ns = 50'000'000;
+constexpr int kSleepMax_ms = 50;
+constexpr size_t kIcmpErrorsAtOnce = 64;
+
+uint64_t clock_ns(clockid_t clock) {
+  timespec time;
+  clock_gettime(clock, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
+}
+
+std::vector<int> receive_fds(const WorkerSockets& sockets) {
+  std::vector<int> fds;
+  for (const WorkerSockets::Receive& from : sockets.receive) fds.push_back(from.socket.fd());
+  return fds;
+}
+
+// Error text, empty on success.
+std::string pin(pthread_t thread, int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<size_t>(cpu), &set);
+  const int failure = pthread_setaffinity_np(thread, sizeof set, &set);
+  if (!failure) return "";
+  return "cannot pin a worker to CPU " + std::to_string(cpu) + ": " + std::strerror(failure);
+}
+
+bool same_identity(const Shred& a, const Shred& b) {
+  return a.slot == b.slot && a.fec_set_index == b.fec_set_index && a.leaf == b.leaf;
+}
+
+}  // namespace
+
+// ---- the path of a packet -------------------------------------------------------------------
+
+void Worker::handle_batch(uint16_t port) {
+  tables_ = &table_reader_.acquire();
+  for (size_t i = 0; i < received_.size(); i++) examine(received_.packet(i), port);
+  settle_candidates();
+  fan_out();
+  (*counters_)[WorkerCounter::received].add(received_.size());
+  (*counters_)[WorkerCounter::batches].add(1);
+}
+
+void Worker::examine(const ReceivedPacket& packet, uint16_t port) {
+  const Source* source = tables_->sources->find(*packet.sender, port);
+  if (!source) return count(kUnknownSourceRow, Verdict::unknown_source);
+
+  Candidate candidate{packet.bytes, packet.received_ns, nullptr, *source, {}};
+  Shred& shred = candidate.shred;
+  const Verdict verdict = check_packet(packet.bytes, packet.length, shred);
+  if (verdict != Verdict::first) return count(source->id, verdict);
+  if (options_.shred_version && shred.version != options_.shred_version)
+    return count(source->id, Verdict::wrong_version);
+  const SlotWindow::Place place = window_.place_of(shred.slot, packet.received_ns);
+  if (place == SlotWindow::Place::behind) return count(source->id, Verdict::slot_behind);
+  if (place == SlotWindow::Place::ahead) return count(source->id, Verdict::slot_ahead);
+
+  // Copies of a shred that still waits for its root: settle that one first, then this is a copy.
+  for (size_t i = 0; i < candidate_count_; i++)
+    if (same_identity(candidates_[i].shred, shred)) settle_candidates();
+
+  // The signature binds the root and the root binds the bytes, so a known signature for an identity
+  // that was served already can bring nothing new: no hashing needed.
+  FecSetRecord* record = recent_->find(shred, packet.bytes);
+  if (record && (source->covers & ~record->sightings[shred.leaf].tiers_served) == 0)
+    return note_duplicate(candidate);
+
+  if (options_.authenticate) {
+    candidate.leader = tables_->leaders->leader_of(shred.slot);
+    if (!candidate.leader) return count(source->id, Verdict::unknown_leader);
+  }
+  candidates_[candidate_count_++] = candidate;
+  if (candidate_count_ == kMerkleLanes) settle_candidates();
+}
+
+void Worker::settle_candidates() {
+  if (candidate_count_ == 0) return;
+  std::array<Root, kMerkleLanes> roots{};
+  if (options_.authenticate) {
+    std::array<MerkleInput, kMerkleLanes> inputs;
+    for (size_t i = 0; i < candidate_count_; i++)
+      inputs[i] = merkle_input(candidates_[i].packet, candidates_[i].shred);
+    merkle_roots(inputs.data(), candidate_count_, roots.data());
+  }
+  for (size_t i = 0; i < candidate_count_; i++) {
+    const Verdict verdict =
+        options_.authenticate ? authenticate(candidates_[i], roots[i]) : Verdict::first;
+    if (verdict == Verdict::first) remember(candidates_[i], roots[i]);
+    else count(candidates_[i].source.id, verdict);
+  }
+  candidate_count_ = 0;
+}
+
+// Verdict::first when the leader signed the root. A signature that is known to stand over another
+// root cannot stand over this one too, so altered bytes under a known signature cost one hash.
+Verdict Worker::authenticate(const Candidate& candidate, const Root& root) {
+  if (const FecSetRecord* record = recent_->find(candidate.shred, candidate.packet))
+    return record->root == root ? Verdict::first : Verdict::root_mismatch;
+  switch (leader_auth_.recall(*candidate.leader, candidate.packet, root)) {
+    case LeaderAuth::Answer::valid: return Verdict::first;
+    case LeaderAuth::Answer::invalid: return Verdict::signature_invalid;
+    case LeaderAuth::Answer::unknown: break;
+  }
+  if (!may_check_signature(candidate.source.id, candidate.received_ns))
+    return Verdict::source_over_budget;
+  (*counters_)[WorkerCounter::signature_checks].add(1);
+  if (leader_auth_.verify(*candidate.leader, candidate.packet, root)) return Verdict::first;
+  failed_checks_[candidate.source.id].count++;
+  return Verdict::signature_invalid;
+}
+
+// Forged packets must not fill the core: each source may fail so many checks in a second.
+bool Worker::may_check_signature(uint16_t source, uint64_t now_ns) {
+  FailedChecks& failed_checks = failed_checks_[source];
+  const uint64_t second = now_ns / 1'000'000'000u;
+  if (failed_checks.second != second) failed_checks = {second, 0};
+  return failed_checks.count < options_.failed_checks_per_second;
+}
+
+void Worker::remember(const Candidate& candidate, const Root& root) {
+  const RecentShreds::Outcome outcome = recent_->remember(
+      candidate.shred, candidate.packet, root,
+      {candidate.source.covers, candidate.source.id, sighting_time(candidate.received_ns)},
+      options_.authenticate);
+  if (outcome.verdict == Verdict::duplicate) return note_duplicate(candidate);
+  count(candidate.source.id, outcome.verdict);
+  if (outcome.verdict == Verdict::widened) note_lead(candidate);
+  if (outcome.tiers) pass_on(candidate, outcome.tiers);
+  if (outcome.verdict == Verdict::first) {
+    counters_->note_first_sight(candidate.shred, candidate.received_ns);
+    if (window_.note(candidate.shred.slot, candidate.received_ns)) {
+      (*counters_)[WorkerCounter::window_anchored].add(1);
+      emit({candidate.received_ns, window_.highest(), EventKind::window_anchored, options_.number,
+            0, 0});
+    }
+  } else if (outcome.verdict == Verdict::equivocation) {
+    emit({candidate.received_ns, candidate.shred.slot, EventKind::equivocation,
+          candidate.source.id, candidate.shred.fec_set_index, candidate.shred.index});
+  }
+}
+
+void Worker::note_duplicate(const Candidate& candidate) {
+  count(candidate.source.id, Verdict::duplicate);
+  note_lead(candidate);
+}
+
+// The second source that brings a shred tells by how much the first one was ahead.
+void Worker::note_lead(const Candidate& candidate) {
+  FecSetRecord* record = recent_->find(candidate.shred, candidate.packet);
+  if (!record) return;
+  Sighting& sighting = record->sightings[candidate.shred.leaf];
+  if (sighting.second_source_seen || sighting.first_source == candidate.source.id) return;
+  sighting.second_source_seen = true;
+  const SightingTime lead = sighting_time(candidate.received_ns) - sighting.first_seen;
+  counters_->sources[sighting.first_source].lead_time.record(uint64_t{lead} << 10);
+}
+
+void Worker::pass_on(const Candidate& candidate, TierMask tiers) {
+  const auto type = static_cast<size_t>(candidate.shred.type);
+  for (uint32_t tier = 0; tier < options_.tier_count; tier++) {
+    if (!(tiers >> tier & 1)) continue;
+    fresh_->payloads[tier][type][fresh_->counts[tier][type]++] = {
+        const_cast<uint8_t*>(candidate.packet), candidate.shred.bytes};
+  }
+  fresh_->received_ns[fresh_->shreds++] = candidate.received_ns;
+}
+
+// Widest tier first: it has waited for the most sources.
+void Worker::fan_out() {
+  if (fresh_->shreds == 0) return;
+  for (uint32_t tier = options_.tier_count; tier-- > 0;) send_tier(tier);
+  send_ipv4_.flush();
+  send_ipv6_.flush();
+  const uint64_t now_ns = clock_ns(CLOCK_REALTIME);
+  for (uint32_t i = 0; i < fresh_->shreds; i++)
+    if (fresh_->received_ns[i] && now_ns > fresh_->received_ns[i])
+      counters_->latency.record(now_ns - fresh_->received_ns[i]);
+  fresh_->shreds = 0;
+  fresh_->counts = {};
+  if (now_ns >= next_house_keeping_ns_) house_keeping(now_ns);
+}
+
+void Worker::send_tier(uint32_t tier) {
+  const auto& counts = fresh_->counts[tier];
+  const std::span<const Destination> destinations = tables_->fanout->of_tier(tier);
+  if (destinations.empty() || counts[0] + counts[1] == 0) return;
+  const size_t start = rotation_[tier]++ % destinations.size();  // nobody is always last
+  for (size_t i = 0; i < destinations.size(); i++) {
+    const Destination& destination = destinations[(start + i) % destinations.size()];
+    add_messages(destination, tier, ShredType::data);
+    add_messages(destination, tier, ShredType::code);
+  }
+}
+
+void Worker::add_messages(const Destination& destination, uint32_t tier, ShredType type) {
+  SendBatch& batch = destination.address.sa_family == AF_INET ? send_ipv4_ : send_ipv6_;
+  const auto payload_bytes =
+      static_cast<uint16_t>(type == ShredType::data ? kDataShredBytes : kCodeShredBytes);
+  auto& payloads = fresh_->payloads[tier][static_cast<size_t>(type)];
+  const uint32_t total = fresh_->counts[tier][static_cast<size_t>(type)];
+  for (uint32_t at = 0; at < total; at += kGsoSegmentsMax) {
+    const uint32_t now = std::min<uint32_t>(total - at, kGsoSegmentsMax);
+    batch.add({payloads.data() + at, now, payload_bytes}, &destination.address,
+              destination.address_bytes(), destination.id);
+  }
+}
+
+// ---- around it ------------------------------------------------------------------------------
+
+void Worker::sent(uint32_t tag, uint32_t datagrams) {
+  counters_->destinations[tag].sent.add(datagrams);
+}
+
+void Worker::failed(uint32_t tag, uint32_t datagrams, SendFailure failure) {
+  counters_->destinations[tag].failed[static_cast<size_t>(failure)].add(datagrams);
+}
+
+void Worker::emit(const Event& event) {
+  if (!events_.push(event)) (*counters_)[WorkerCounter::events_lost].add(1);
+}
+
+void Worker::run() {
+  house_keeping(clock_ns(CLOCK_REALTIME));
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    size_t taken = 0;
+    for (const WorkerSockets::Receive& from : sockets_.receive) {
+      if (received_.receive(from.socket.fd()) == 0) continue;
+      taken += received_.size();
+      handle_batch(from.port);
+    }
+    if (taken) empty_looks_ = 0;
+    else wait();
+  }
+}
+
+void Worker::wait() {
+  constexpr uint32_t kLookCosts_ns = 400;  // an empty recvmmsg; only scales the spinning
+  constexpr uint32_t kLooksUntilHouseKeeping = 1u << 16;
+  empty_looks_++;
+  const bool may_sleep =
+      options_.wait == WaitMode::block ||
+      (options_.wait == WaitMode::spin && empty_looks_ > options_.spin_us * 1000 / kLookCosts_ns);
+  if (!may_sleep) {
+    if (empty_looks_ % kLooksUntilHouseKeeping == 0) house_keeping(clock_ns(CLOCK_REALTIME));
+    return;
+  }
+  if (!waiter_.wait(kSleepMax_ms)) house_keeping(clock_ns(CLOCK_REALTIME));
+}
+
+void Worker::house_keeping(uint64_t now_ns) {
+  next_house_keeping_ns_ = now_ns + kHouseKeepingEvery_ns;
+  WorkerCounters& counters = *counters_;
+  tables_ = &table_reader_.acquire();  // an idle worker lets old tables go, too
+  counters[WorkerCounter::cpu_ns].set(clock_ns(CLOCK_THREAD_CPUTIME_ID));
+  counters[WorkerCounter::send_calls].set(send_ipv4_.system_calls() + send_ipv6_.system_calls());
+  counters[WorkerCounter::gso_fallbacks].set(send_ipv4_.gso_fallbacks() +
+                                             send_ipv6_.gso_fallbacks());
+  counters[WorkerCounter::highest_slot].set(window_.anchored() ? window_.highest() : 0);
+  uint64_t drops = 0;
+  for (const WorkerSockets::Receive& from : sockets_.receive)
+    drops += receive_drops(from.socket.fd());
+  counters[WorkerCounter::receive_drops].set(drops);
+  read_send_errors(sockets_.send_ipv4.fd(), now_ns);
+  if (sockets_.send_ipv6.valid()) read_send_errors(sockets_.send_ipv6.fd(), now_ns);
+}
+
+void Worker::read_send_errors(int fd, uint64_t now_ns) {
+  std::array<IcmpError, kIcmpErrorsAtOnce> errors;
+  const size_t count = read_icmp_errors(fd, errors.data(), errors.size());
+  for (size_t i = 0; i < count; i++) {
+    const Destination* destination = tables_->fanout->find(errors[i].destination);
+    if (!destination) continue;  // it has left the table meanwhile
+    counters_->destinations[destination->id].icmp_errors.add(1);
+    emit({now_ns, 0, EventKind::icmp_error, destination->id, 0,
+          static_cast<uint32_t>(errors[i].error_number)});
+  }
+}
+
+// ---- life -----------------------------------------------------------------------------------
+
+Worker::Worker(const WorkerOptions& options, WorkerSockets sockets, Tables& tables,
+               std::string& error)
+    : options_(options),
+      sockets_(std::move(sockets)),
+      table_reader_(tables.current()),
+      counters_(std::make_unique<WorkerCounters>()),
+      recent_(RecentShreds::create(options.prefault)),
+      send_ipv4_(sockets_.send_ipv4.fd(), options.gso, *this),
+      send_ipv6_(sockets_.send_ipv6.fd(), options.gso, *this),
+      fresh_(std::make_unique<Fresh>()),
+      waiter_(receive_fds(sockets_), error) {
+  if (!recent_) error = std::string("cannot reserve memory for recent shreds: ") + strerror(errno);
+}
+
+std::unique_ptr<Worker> Worker::start(const WorkerOptions& options, WorkerSockets sockets,
+                                      Tables& tables, std::string& error) {
+  std::unique_ptr<Worker> worker(new Worker(options, std::move(sockets), tables, error));
+  if (!error.empty()) return nullptr;
+  tables.add_reader(&worker->table_reader_);
+  worker->thread_ = std::thread([raw = worker.get()] { raw->run(); });
+  const std::string name = "shredway-" + std::to_string(options.number);
+  pthread_setname_np(worker->thread_.native_handle(), name.c_str());
+  if (options.cpu >= 0) error = pin(worker->thread_.native_handle(), options.cpu);
+  return error.empty() ? std::move(worker) : nullptr;
+}
+
+void Worker::stop() {
+  stopping_.store(true, std::memory_order_relaxed);
+  waiter_.wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+Worker::~Worker() { stop(); }
+
+}  // namespace shredway

@@ -1,0 +1,141 @@
+// Worker: the path of a packet, from a receive socket to every destination.
+//
+// One thread, share-nothing: its sockets, memory, counters and caches are its own; the tables are
+// immutable. Per batch: receive, check, authenticate, remember, fan out, send, count. In the loop
+// there is no allocation (libsodium verifies without, OpenSSL makes its own), no lock, no log, no
+// exception, and one clock reading for a batch that sent something. Every packet ends in exactly
+// one verdict, counted once.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "net/udp_batch.h"
+#include "net/udp_socket.h"
+#include "net/waiter.h"
+#include "relay/counters.h"
+#include "relay/event_ring.h"
+#include "relay/recent_shreds.h"
+#include "relay/slot_window.h"
+#include "relay/tables.h"
+#include "shred/leader_auth.h"
+
+namespace shredway {
+
+enum class WaitMode : uint8_t {
+  block,  // sleep until something comes: for machines that share their cores
+  spin,   // look again for a while, then sleep
+  busy,   // never sleep: for isolated cores
+};
+
+struct WorkerOptions {
+  uint32_t number = 0;
+  bool authenticate = true;
+  uint16_t shred_version = 0;  // 0: any
+  uint32_t tier_count = 1;
+  WaitMode wait = WaitMode::block;
+  uint32_t spin_us = 150;
+  int cpu = -1;                // -1: not pinned
+  uint32_t failed_checks_per_second = 1000;  // per source
+  bool gso = true;
+  bool prefault = true;
+};
+
+struct WorkerSockets {
+  struct Receive {
+    UdpSocket socket;
+    uint16_t port;
+  };
+  std::vector<Receive> receive;
+  UdpSocket send_ipv4;
+  UdpSocket send_ipv6;  // may be invalid: then IPv6 destinations fail as invalid
+};
+
+class Worker final : private SendObserver {
+ public:
+  // Returns nullptr and fills `error` (empty before) when memory, a wake-up descriptor or the CPU
+  // cannot be had.
+  static std::unique_ptr<Worker> start(const WorkerOptions& options, WorkerSockets sockets,
+                                       Tables& tables, std::string& error);
+  ~Worker();  // stops
+
+  void stop();  // any thread; returns when the thread has ended
+  const WorkerCounters& counters() const { return *counters_; }
+  EventRing& events() { return events_; }
+  TableReader& table_reader() { return table_reader_; }
+
+ private:
+  // A packet that passed the static rules and may be new; waits for its Merkle root.
+  struct Candidate {
+    const uint8_t* packet;
+    uint64_t received_ns;
+    const VerifyingKey* leader;
+    Source source;
+    Shred shred;
+  };
+  // Shreds to send, by tier and type: the iovecs that all destinations of a tier share.
+  struct Fresh {
+    std::array<std::array<std::array<iovec, kReceiveBatchMax>, 2>, kTiersMax> payloads;
+    std::array<std::array<uint32_t, 2>, kTiersMax> counts;
+    std::array<uint64_t, kReceiveBatchMax> received_ns;
+    uint32_t shreds;
+  };
+
+  Worker(const WorkerOptions& options, WorkerSockets sockets, Tables& tables, std::string& error);
+  void run();
+  void handle_batch(uint16_t port);
+  void examine(const ReceivedPacket& packet, uint16_t port);
+  void settle_candidates();
+  Verdict authenticate(const Candidate& candidate, const Root& root);
+  bool may_check_signature(uint16_t source, uint64_t now_ns);
+  void remember(const Candidate& candidate, const Root& root);
+  void pass_on(const Candidate& candidate, TierMask tiers);
+  void note_duplicate(const Candidate& candidate);
+  void note_lead(const Candidate& candidate);
+  void fan_out();
+  void send_tier(uint32_t tier);
+  void add_messages(const Destination& destination, uint32_t tier, ShredType type);
+  void count(uint16_t source, Verdict verdict) {
+    counters_->sources[source].verdicts[static_cast<size_t>(verdict)].add(1);
+  }
+  void wait();
+  void house_keeping(uint64_t now_ns);
+  void read_send_errors(int fd, uint64_t now_ns);
+  void emit(const Event& event);
+  void sent(uint32_t tag, uint32_t datagrams) override;
+  void failed(uint32_t tag, uint32_t datagrams, SendFailure failure) override;
+
+  struct FailedChecks {
+    uint64_t second = 0;
+    uint32_t count = 0;
+  };
+
+  const WorkerOptions options_;
+  WorkerSockets sockets_;
+  TableReader table_reader_;
+  const TableSet* tables_ = nullptr;
+  std::unique_ptr<WorkerCounters> counters_;
+  EventRing events_;
+  std::unique_ptr<RecentShreds> recent_;
+  SlotWindow window_;
+  LeaderAuth leader_auth_;
+  ReceiveBatch received_;
+  SendBatch send_ipv4_;
+  SendBatch send_ipv6_;
+  std::array<Candidate, kMerkleLanes> candidates_;
+  size_t candidate_count_ = 0;
+  std::unique_ptr<Fresh> fresh_;
+  std::array<FailedChecks, kSourcesMax> failed_checks_;
+  std::array<uint32_t, kTiersMax> rotation_{};
+  uint64_t next_house_keeping_ns_ = 0;
+  uint32_t empty_looks_ = 0;
+  Waiter waiter_;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+}  // namespace shredway

@@ -1,0 +1,45 @@
+// Leader table: which public key signs the shreds of which slot.
+//
+// Published whole by the control plane, immutable afterwards, read by every worker. Keys are
+// imported once, here. Bytes, little-endian:
+//   [0, 4) "SWL1"   [4, 8) key count K   [8, 16) first slot   [16, 20) slot count N
+//   [20, 20 + 32 K) public keys          then N x u32 key number, 0xffffffff: nobody
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "shred/ed25519.h"
+
+namespace shredway {
+
+inline constexpr uint32_t kNoLeader = 0xffffffff;
+inline constexpr uint32_t kLeaderKeysMax = 65536;
+inline constexpr uint32_t kLeaderSlotsMax = 1u << 21;  // two epochs of 432,000 slots, and room
+
+class LeaderTable {
+ public:
+  // Checks everything before it builds anything. Returns nullptr and fills `error` when the bytes
+  // are no valid table.
+  static std::unique_ptr<const LeaderTable> parse(const uint8_t* bytes, size_t length,
+                                                  std::string& error);
+  // nullptr when the schedule names nobody for the slot.
+  const VerifyingKey* leader_of(uint64_t slot) const {
+    const uint64_t place = slot - first_slot_;  // wraps for slots before the first
+    if (place >= leader_by_slot_.size()) return nullptr;
+    const uint32_t key = leader_by_slot_[place];
+    return key == kNoLeader ? nullptr : &keys_[key];
+  }
+  size_t slot_count() const { return leader_by_slot_.size(); }
+
+ private:
+  LeaderTable() = default;
+  uint64_t first_slot_ = 0;
+  std::vector<uint32_t> leader_by_slot_;
+  std::vector<VerifyingKey> keys_;
+};
+
+}  // namespace shredway

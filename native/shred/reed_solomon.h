@@ -1,0 +1,38 @@
+// Reed-Solomon over GF(2^8) as the network's shreds use it: parity of a FEC set.
+//
+// Called by the shredder (parity) and by tests that rebuild the code shreds of real captures.
+// Codeword layout and matrix as reed-solomon-erasure 6.0 (galois_8): polynomial 0x11D, systematic
+// matrix V * inverse(top k rows of V) with V[r][c] = r^c. Recovery belongs to the deshredder and
+// will stand beside it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace shredway {
+
+// How encode multiplies: plain C++, AVX2 byte shuffles, or AVX-512 with GFNI. All give the same
+// bytes; the processor decides at the first call.
+enum class ReedSolomonPath : uint8_t { portable, avx2, gfni };
+ReedSolomonPath reed_solomon_path();
+// Tests and benches: use exactly this one; false, and nothing changed, when the processor lacks it.
+bool reed_solomon_use(ReedSolomonPath path);
+
+class ReedSolomon {
+ public:
+  // 1 <= data, code and data + code <= 255.
+  ReedSolomon(size_t data, size_t code);
+  size_t data_count() const { return data_; }
+  size_t code_count() const { return code_; }
+  // Computes all code shards from all data shards, each of shard_bytes. No shard may overlap
+  // another. Thread-safe.
+  void encode(const uint8_t* const* data_shards, uint8_t* const* code_shards,
+              size_t shard_bytes) const;
+
+ private:
+  size_t data_, code_;
+  std::vector<uint8_t> parity_;  // code_ rows x data_ columns
+};
+
+}  // namespace shredway

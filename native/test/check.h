@@ -1,0 +1,66 @@
+// The native tests' whole framework: named tests, checks that print both sides, one exit code.
+//
+// A test file says TEST(name) { … CHECK_EQ(a, b); … }; all files are linked into one program
+// (main in check.cc), which runs all tests, or those whose name contains its first argument.
+// SHREDWAY_TESTDATA names the folder of real captures; a test that needs it says
+// SKIP("reason") when it is missing, and the summary names what was skipped.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace shredway::test {
+
+struct Registration {
+  Registration(const char* name, const char* file, void (*body)());
+};
+void report_failure(const char* file, int line, const std::string& text);
+void skip_test(const std::string& reason);
+// Folder with shreds/…, or empty when the captures are not here.
+std::string testdata();
+std::vector<uint8_t> read_file(const std::string& path);
+// Packets of an .lpb file: repeated u16 little-endian length and bytes.
+std::vector<std::vector<uint8_t>> read_lpb(const std::string& path);
+std::string hex(const uint8_t* bytes, size_t count);
+
+template <typename T>
+std::string show(const T& value) {
+  std::ostringstream out;
+  if constexpr (requires { out << value; }) {
+    if constexpr (sizeof(T) == 1) out << int(value);
+    else out << value;
+  } else if constexpr (requires { uint64_t(value); }) {
+    out << uint64_t(value);
+  } else {
+    out << "(value)";
+  }
+  return out.str();
+}
+
+}  // namespace shredway::test
+
+#define TEST(name)                                                                    \
+  static void test_##name();                                                          \
+  static const shredway::test::Registration registration_##name(#name, __FILE__, &test_##name); \
+  static void test_##name()
+#define CHECK(condition)                                                              \
+  do {                                                                                \
+    if (!(condition)) shredway::test::report_failure(__FILE__, __LINE__, #condition); \
+  } while (0)
+#define CHECK_EQ(left, right)                                                         \
+  do {                                                                                \
+    const auto& left_value = (left);                                                  \
+    const auto& right_value = (right);                                                \
+    if (!(left_value == right_value))                                                 \
+      shredway::test::report_failure(__FILE__, __LINE__,                              \
+          std::string(#left " == " #right ": ") + shredway::test::show(left_value) +  \
+          " and " + shredway::test::show(right_value));                               \
+  } while (0)
+#define SKIP(reason)                      \
+  do {                                    \
+    shredway::test::skip_test(reason);    \
+    return;                               \
+  } while (0)

@@ -1,0 +1,139 @@
+// recent_shreds: compared with a plain model over long random histories.
+#include "relay/recent_shreds.h"
+
+#include <map>
+#include <random>
+#include <set>
+#include <tuple>
+
+#include "check.h"
+#include "shred/ed25519.h"
+
+using namespace shredway;
+
+namespace {
+
+Shred shred_of(uint64_t slot, uint32_t fec_set, uint8_t leaf) {
+  Shred shred{};
+  shred.slot = slot;
+  shred.fec_set_index = fec_set * kFecSetShreds;
+  shred.leaf = leaf;
+  return shred;
+}
+Root root_of(uint32_t number) {
+  Root root{};
+  std::memcpy(root.data(), &number, sizeof number);
+  root[31] = 1;
+  return root;
+}
+Signature signature_of(uint32_t number) {
+  Signature signature{};
+  std::memcpy(signature.data() + 8, &number, sizeof number);
+  signature[0] = 1;
+  return signature;
+}
+
+// What the specification says, with containers: per identity the roots in order, and for each root
+// the tiers that were served.
+struct Model {
+  std::map<std::tuple<uint64_t, uint32_t, uint8_t>, std::map<uint32_t, TierMask>> seen;
+
+  RecentShreds::Outcome remember(const Shred& shred, uint32_t root, TierMask covers) {
+    auto& roots = seen[{shred.slot, shred.fec_set_index, shred.leaf}];
+    const bool known = roots.count(root) != 0;
+    if (!known && roots.size() >= 2) return {Verdict::equivocation_excess, 0};
+    const Verdict fresh = roots.empty() ? Verdict::first : Verdict::equivocation;
+    TierMask& served = roots[root];
+    const auto tiers = static_cast<TierMask>(covers & ~served);
+    served |= tiers;
+    if (!tiers) return {Verdict::duplicate, 0};
+    return {known ? Verdict::widened : fresh, tiers};
+  }
+};
+
+}  // namespace
+
+TEST(recent_shreds_equals_the_model) {
+  for (uint64_t seed = 1; seed <= 6; seed++) {
+    std::mt19937_64 random(seed);
+    const auto recent = RecentShreds::create(false);
+    Model model;
+    const uint32_t roots_max = seed % 2 ? 2 : 5;
+    for (int i = 0; i < 60'000; i++) {
+      const Shred shred = shred_of(1'000'000 + random() % 40, static_cast<uint32_t>(random() % 5),
+                                   static_cast<uint8_t>(random() % 64));
+      // Few identities have more than one root, as in life.
+      const uint32_t root = random() % 10 ? 1 : 1 + static_cast<uint32_t>(random() % roots_max);
+      const TierMask covers = random() % 2 ? 3 : 2;
+      const auto expected = model.remember(shred, root, covers);
+      const auto actual = recent->remember(shred, signature_of(root).data(), root_of(root),
+                                           {covers, 0, 0});
+      CHECK_EQ(verdict_name(actual.verdict), std::string(verdict_name(expected.verdict)));
+      CHECK_EQ(actual.tiers, expected.tiers);
+      const FecSetRecord* record = recent->find(shred, signature_of(root).data());
+      if (expected.verdict != Verdict::equivocation_excess) CHECK(record != nullptr);
+    }
+  }
+}
+
+TEST(recent_shreds_a_slot_gives_way_to_the_one_a_window_later) {
+  const auto recent = RecentShreds::create(false);
+  const Signature signature = signature_of(1);
+  const auto remember = [&](uint64_t slot) {
+    return recent->remember(shred_of(slot, 3, 7), signature.data(), root_of(1), {1, 0, 0}).verdict;
+  };
+  for (uint64_t slot = 0; slot < 3 * SlotWindow::kSlots; slot++) {
+    CHECK_EQ(remember(slot), Verdict::first);
+    CHECK_EQ(remember(slot), Verdict::duplicate);
+    if (slot >= SlotWindow::kSlots)
+      CHECK(recent->find(shred_of(slot - SlotWindow::kSlots, 3, 7), signature.data()) == nullptr);
+  }
+  CHECK_EQ(remember(0), Verdict::first);
+}
+
+TEST(recent_shreds_another_signature_over_the_same_root_is_a_duplicate) {
+  const auto recent = RecentShreds::create(false);
+  const Shred shred = shred_of(9, 0, 0);
+  CHECK_EQ(recent->remember(shred, signature_of(1).data(), root_of(1), {1, 0, 0}).verdict,
+           Verdict::first);
+  CHECK_EQ(recent->remember(shred, signature_of(2).data(), root_of(1), {1, 0, 0}).verdict,
+           Verdict::duplicate);
+  CHECK(recent->find(shred, signature_of(2).data()) == nullptr);
+}
+
+TEST(recent_shreds_without_authentication_the_signature_stands_for_the_root) {
+  const auto recent = RecentShreds::create(false);
+  const Shred shred = shred_of(9, 0, 0);
+  const auto remember = [&](uint32_t signature) {
+    return recent->remember(shred, signature_of(signature).data(), Root{}, {1, 0, 0}, false)
+        .verdict;
+  };
+  CHECK_EQ(remember(1), Verdict::first);
+  CHECK_EQ(remember(1), Verdict::duplicate);
+  CHECK_EQ(remember(2), Verdict::equivocation);
+  CHECK_EQ(remember(3), Verdict::equivocation_excess);
+}
+
+TEST(recent_shreds_the_pool_of_further_roots_is_bounded_and_reused) {
+  const auto recent = RecentShreds::create(false);
+  const auto remember = [&](uint64_t slot, uint32_t fec_set, uint32_t root) {
+    return recent->remember(shred_of(slot, fec_set, 0), signature_of(root).data(), root_of(root),
+                            {1, 0, 0}).verdict;
+  };
+  uint32_t refused = 0;
+  for (uint32_t set = 0; set < 1024; set++) {
+    for (const uint64_t slot : {100, 101}) {
+      CHECK_EQ(remember(slot, set, 1), Verdict::first);
+      const Verdict second = remember(slot, set, 2);
+      if (second == Verdict::equivocation_excess) refused++;
+      else CHECK_EQ(second, Verdict::equivocation);
+    }
+  }
+  CHECK_EQ(refused, 1024u);
+  // A window later the pool's records are free again, and old chains do not lead into new sets.
+  for (uint32_t set = 0; set < 1024; set++) {
+    CHECK_EQ(remember(700, set, 3), Verdict::first);
+    CHECK_EQ(remember(700, set, 4), Verdict::equivocation);
+  }
+  CHECK_EQ(remember(101, 5, 1), Verdict::duplicate);
+}
