@@ -99,6 +99,7 @@ ShredderHandle::ShredderHandle(const Napi::CallbackInfo& info) : ObjectWrap(info
   if (!key_->valid())
     Napi::Error::New(info.Env(), "no Ed25519 library found: neither libsodium nor libcrypto")
         .ThrowAsJavaScriptException();
+  shredder_ = std::make_unique<Shredder>(*key_);
 }
 
 Napi::Value ShredderHandle::public_key(const Napi::CallbackInfo& info) {
@@ -140,8 +141,8 @@ Napi::Value ShredderHandle::shred(const Napi::CallbackInfo& info) {
     return env.Undefined();
   PacketList packets;
   const bool made =
-      Shredder(*key_).shred(entries.data, entries.length, static_cast<uint8_t>(reference_tick),
-                            info[3].ToBoolean().Value(), position, packets);
+      shredder_->shred(entries.data, entries.length, static_cast<uint8_t>(reference_tick),
+                       info[3].ToBoolean().Value(), position, packets);
   if (!made) {
     Napi::RangeError::New(env, "the entries do not fit into the slot, or its position is invalid")
         .ThrowAsJavaScriptException();

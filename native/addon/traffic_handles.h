@@ -39,6 +39,7 @@ class ShredderHandle : public Napi::ObjectWrap<ShredderHandle> {
   Napi::Value shred(const Napi::CallbackInfo& info);
 
   std::unique_ptr<SigningKey> key_;
+  std::unique_ptr<Shredder> shredder_;  // its Reed-Solomon matrix takes half a millisecond
 };
 
 }  // namespace shredway::addon

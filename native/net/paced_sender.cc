@@ -15,10 +15,10 @@
 namespace shredway {
 namespace {
 
-constexpr uint64_t kShortWait_ns = 2'000'000;      // slept through; longer ones can be ended
+constexpr uint64_t kShortWait_ns = 2'000'000;  // slept through; longer ones can be ended
 constexpr uint64_t kLongWaitMax_ns = 1'000'000'000;
 constexpr int kFullBufferWait_ms = 50;
-constexpr uint32_t kAttemptsMax = 16;               // for one datagram
+constexpr uint32_t kAttemptsMax = 16;  // for one datagram
 
 uint64_t now_ns() {
   timespec time;
@@ -48,8 +48,8 @@ bool is_well_formed(const PacedPackets& packets) {
 
 // The due packets of a list as messages of one call; the address is the socket's.
 struct Burst {
-  std::array<iovec, kSendBatchMax> parts{};
-  std::array<mmsghdr, kSendBatchMax> headers{};
+  std::array<iovec, kSendBatchMax> parts;
+  std::array<mmsghdr, kSendBatchMax> headers;
   unsigned count = 0;
 
   void fill(const PacedPackets& packets, size_t begin, size_t end) {
@@ -59,6 +59,7 @@ struct Burst {
       // The kernel only reads it.
       parts[i] = {const_cast<uint8_t*>(packets.bytes.data()) + at,
                   packets.offsets[begin + i + 1] - at};
+      headers[i] = {};
       headers[i].msg_hdr.msg_iov = &parts[i];
       headers[i].msg_hdr.msg_iovlen = 1;
     }
@@ -144,7 +145,7 @@ void PacedSender::play(const PacedPackets& packets) {
   for (size_t position = 0; position < times_ns.size() && !stopping_;) {
     const uint64_t elapsed_ns = now_ns() - start_ns;
     if (elapsed_ns < times_ns[position]) {
-      wait(start_ns, times_ns[position] - elapsed_ns, elapsed_ns);
+      wait(start_ns + elapsed_ns, times_ns[position] - elapsed_ns);
       continue;
     }
     late_max_ns_ = std::max(late_max_ns_.load(), elapsed_ns - times_ns[position]);
@@ -156,10 +157,10 @@ void PacedSender::play(const PacedPackets& packets) {
   }
 }
 
-// Sleeps for `wait_ns` after `elapsed_ns` of the list, or less.
-void PacedSender::wait(uint64_t start_ns, uint64_t wait_ns, uint64_t elapsed_ns) {
+// Sleeps `wait_ns` from `from_ns` on, or less.
+void PacedSender::wait(uint64_t from_ns, uint64_t wait_ns) {
   if (wait_ns <= kShortWait_ns) {
-    const uint64_t until_ns = start_ns + elapsed_ns + wait_ns;
+    const uint64_t until_ns = from_ns + wait_ns;
     const timespec until = {static_cast<time_t>(until_ns / 1'000'000'000u),
                             static_cast<long>(until_ns % 1'000'000'000u)};
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
@@ -197,7 +198,8 @@ void PacedSender::send(const PacedPackets& packets, size_t begin, size_t end) {
 bool PacedSender::may_try_again(int error_number) {
   if (error_number != EAGAIN) return error_number == EINTR || may_come_from_icmp(error_number);
   pollfd entry = {socket_.fd(), POLLOUT, 0};
-  return calls_.poll(&entry, 1, kFullBufferWait_ms) > 0;
+  const int ready = calls_.poll(&entry, 1, kFullBufferWait_ms);
+  return ready > 0 || (ready < 0 && errno == EINTR);
 }
 
 }  // namespace shredway

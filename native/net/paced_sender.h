@@ -32,7 +32,7 @@ struct PacedPackets {
 };
 
 struct PacedSenderOptions {
-  Endpoint from;   // source address, of the family of `to`; unspecified and 0: the kernel chooses
+  Endpoint from;  // source address, of the family of `to`; unspecified and 0: the kernel chooses
   Endpoint to;
   uint32_t buffer_bytes = 8u << 20;
 };
@@ -54,8 +54,8 @@ class PacedSender {
   PacedSender& operator=(const PacedSender&) = delete;
 
   // Appends a list; its clock starts when the previous list's last packet has gone, or now. Any
-  // thread. False, and nothing is sent, when the offsets are not ascending, lead beyond the bytes or
-  // are not one more than the times, or after stop().
+  // thread. False, and nothing is sent, when the offsets are not ascending, lead beyond the bytes
+  // or are not one more than the times, or after stop().
   bool enqueue(PacedPackets packets);
   PacedSenderCounts counts() const;
   Endpoint local() const;
@@ -67,7 +67,7 @@ class PacedSender {
   void run();
   bool take_list(PacedPackets& packets);
   void play(const PacedPackets& packets);
-  void wait(uint64_t start_ns, uint64_t wait_ns, uint64_t elapsed_ns);
+  void wait(uint64_t from_ns, uint64_t wait_ns);
   void send(const PacedPackets& packets, size_t begin, size_t end);
   bool may_try_again(int error_number);
 

@@ -17,7 +17,7 @@ constexpr uint32_t kFecSetIndexAt = 79;
 // A slot's sets go round the workers one after the other, so that no worker starves in a slot,
 // however few sets it has; the mixed slot says where the round begins. Hashing the set index too
 // would leave a worker of eight without any of a slot's first 32 sets in one slot of nine.
-constexpr uint32_t kMixFirst = 0x9e3779b1;   // odd: multiplication loses nothing
+constexpr uint32_t kMixFirst = 0x9e3779b1;  // odd: multiplication loses nothing
 constexpr uint32_t kMixSecond = 0x85ebca6b;
 
 }  // namespace

@@ -100,16 +100,21 @@ const char* send_failure_name(SendFailure failure) {
 SendFailure send_failure_of(int error_number) {
   switch (error_number) {
     case EAGAIN:
-    case ENOBUFS: return SendFailure::buffer_full;
+    case ENOBUFS:
+      return SendFailure::buffer_full;
     case EHOSTUNREACH:
     case ENETUNREACH:
     case EHOSTDOWN:
     case ENETDOWN:
-    case ENONET: return SendFailure::unreachable;
-    case ECONNREFUSED: return SendFailure::refused;
+    case ENONET:
+      return SendFailure::unreachable;
+    case ECONNREFUSED:
+      return SendFailure::refused;
     case EPERM:
-    case EACCES: return SendFailure::not_permitted;
-    case EMSGSIZE: return SendFailure::too_big;
+    case EACCES:
+      return SendFailure::not_permitted;
+    case EMSGSIZE:
+      return SendFailure::too_big;
     case EINVAL:
     case EAFNOSUPPORT:
     case EADDRNOTAVAIL:
@@ -118,8 +123,10 @@ SendFailure send_failure_of(int error_number) {
     case ENOPROTOOPT:
     case EFAULT:
     case ENOTSOCK:
-    case EBADF: return SendFailure::invalid;
-    default: return SendFailure::other;
+    case EBADF:
+      return SendFailure::invalid;
+    default:
+      return SendFailure::other;
   }
 }
 
@@ -137,8 +144,10 @@ bool may_come_from_icmp(int error_number) {
     case EOPNOTSUPP:
     case EMSGSIZE:
     case EPROTO:
-    case EACCES: return true;
-    default: return false;
+    case EACCES:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -230,8 +239,8 @@ void SendBatch::deliver(Queue& queue) {
   uint32_t attempts = 0, interruptions = 0;
   while (position < queue.count) {
     const size_t left = queue.count - position;
-    const int result = calls_.sendmmsg(fd_, &queue.headers[position], static_cast<unsigned>(left),
-                                       MSG_DONTWAIT);
+    const int result =
+        calls_.sendmmsg(fd_, &queue.headers[position], static_cast<unsigned>(left), MSG_DONTWAIT);
     const int error_number = result < 0 ? errno : 0;
     system_calls_++;
     if (result > 0) {

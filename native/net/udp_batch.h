@@ -21,10 +21,10 @@
 namespace shredway {
 
 inline constexpr size_t kReceiveBatchMax = 64;
-inline constexpr size_t kReceiveBufferBytes = 1280;   // a packet of up to 1232 bytes, and a longer
-                                                      // one shows as longer (MSG_TRUNC)
+inline constexpr size_t kReceiveBufferBytes = 1280;  // a packet of up to 1232 bytes, and a longer
+                                                     // one shows as longer (MSG_TRUNC)
 inline constexpr size_t kSendBatchMax = 64;
-inline constexpr size_t kGsoSegmentsMax = 53;         // 53 x 1228 bytes still fit one UDP datagram
+inline constexpr size_t kGsoSegmentsMax = 53;  // 53 x 1228 bytes still fit one UDP datagram
 
 // One received datagram.
 struct ReceivedPacket {
@@ -58,13 +58,13 @@ class ReceiveBatch {
 };
 
 // Why messages to a destination failed; the order is that of the counters.
-#define SHREDWAY_SEND_FAILURES(X)                                                       \
-  X(buffer_full, "send buffer or device queue full (EAGAIN, ENOBUFS)")                  \
-  X(unreachable, "no route, or host or network down (EHOSTUNREACH, ENETUNREACH, …)")    \
-  X(refused, "nobody listens there, told by ICMP (ECONNREFUSED)")                       \
-  X(not_permitted, "a local firewall rule (EPERM, EACCES)")                             \
-  X(too_big, "larger than the path's MTU (EMSGSIZE)")                                   \
-  X(invalid, "address or option that the kernel refuses (EINVAL, EAFNOSUPPORT, …)")     \
+#define SHREDWAY_SEND_FAILURES(X)                                                    \
+  X(buffer_full, "send buffer or device queue full (EAGAIN, ENOBUFS)")               \
+  X(unreachable, "no route, or host or network down (EHOSTUNREACH, ENETUNREACH, …)") \
+  X(refused, "nobody listens there, told by ICMP (ECONNREFUSED)")                    \
+  X(not_permitted, "a local firewall rule (EPERM, EACCES)")                          \
+  X(too_big, "larger than the path's MTU (EMSGSIZE)")                                \
+  X(invalid, "address or option that the kernel refuses (EINVAL, EAFNOSUPPORT, …)")  \
   X(other, "any other errno")
 enum class SendFailure : uint8_t {
 #define X(name, meaning) name,
@@ -92,9 +92,9 @@ class SendObserver {
 
 // Payloads of equal length that several destinations get; shared by their messages.
 struct PayloadGroup {
-  iovec* payloads;        // one entry each, must stay valid until the flush
-  uint32_t count;         // more than 1 are sent as GSO, up to kGsoSegmentsMax in one message
-  uint16_t payload_bytes; // length of each
+  iovec* payloads;         // one entry each, must stay valid until the flush
+  uint32_t count;          // more than 1 are sent as GSO, up to kGsoSegmentsMax in one message
+  uint16_t payload_bytes;  // length of each
 };
 
 class SendBatch {

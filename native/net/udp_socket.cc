@@ -20,12 +20,18 @@ namespace {
 // What an operator can do about it; empty when nothing general helps.
 const char* remedy(int error_number) {
   switch (error_number) {
-    case EADDRINUSE: return "; another program has this port: stop it or choose another port";
-    case EADDRNOTAVAIL: return "; no interface of this machine has this address";
-    case EACCES: return "; ports below 1024 need CAP_NET_BIND_SERVICE";
-    case EAFNOSUPPORT: return "; this kernel runs without that address family";
-    case EMFILE: return "; raise the limit of open files (ulimit -n)";
-    default: return "";
+    case EADDRINUSE:
+      return "; another program has this port: stop it or choose another port";
+    case EADDRNOTAVAIL:
+      return "; no interface of this machine has this address";
+    case EACCES:
+      return "; ports below 1024 need CAP_NET_BIND_SERVICE";
+    case EAFNOSUPPORT:
+      return "; this kernel runs without that address family";
+    case EMFILE:
+      return "; raise the limit of open files (ulimit -n)";
+    default:
+      return "";
   }
 }
 
@@ -50,7 +56,8 @@ uint32_t int_option(int fd, int option) {
   return static_cast<uint32_t>(value);
 }
 
-// With CAP_NET_ADMIN beyond the system's limit, without it up to the limit. 0: the system's default.
+// With CAP_NET_ADMIN beyond the system's limit, without it up to the limit. 0: the system's
+// default.
 void set_buffer(int fd, int forced_option, int option, uint32_t buffer_bytes) {
   if (buffer_bytes == 0) return;
   const int wish = static_cast<int>(std::min<uint32_t>(buffer_bytes, INT_MAX / 2));

@@ -33,17 +33,17 @@ struct SocketResult {
 };
 
 struct ReceiveSocketOptions {
-  Endpoint address;            // port 0: the kernel chooses
-  uint32_t buffer_bytes;       // wish, 0: the system's default; see receive_buffer_bytes()
-  bool share_port;             // SO_REUSEPORT, for several workers
-  uint32_t busy_poll_us = 0;   // SO_BUSY_POLL, 0: off
+  Endpoint address;           // port 0: the kernel chooses
+  uint32_t buffer_bytes;      // wish, 0: the system's default; see receive_buffer_bytes()
+  bool share_port;            // SO_REUSEPORT, for several workers
+  uint32_t busy_poll_us = 0;  // SO_BUSY_POLL, 0: off
 };
 // Non-blocking, with kernel receive timestamps (SO_TIMESTAMPNS). An IPv6 address is IPv6-only.
 SocketResult open_receive_socket(const ReceiveSocketOptions& options);
 
 struct SendSocketOptions {
-  Endpoint source;             // unspecified address and port 0: the kernel chooses
-  uint32_t buffer_bytes;       // wish, 0: the system's default; see send_buffer_bytes()
+  Endpoint source;        // unspecified address and port 0: the kernel chooses
+  uint32_t buffer_bytes;  // wish, 0: the system's default; see send_buffer_bytes()
 };
 // Non-blocking, with ICMP errors queued (IP_RECVERR / IPV6_RECVERR). Receives nothing: whatever
 // strangers send to its port is dropped, so that it cannot crowd out the queued errors.

@@ -9,12 +9,10 @@ constexpr size_t kRecordCount = SlotWindow::kSlots * kFecSetsPerSlotMax;
 constexpr size_t kBytes = kRecordCount * sizeof(FecSetRecord);
 constexpr size_t kPrefaultSetsPerSlot = 64;  // 4,096 shreds: twice what mainnet makes in 400 ms
 
-// The kernel's fresh pages are zero, which must not read as "slot 0": slots are kept one higher.
-constexpr uint64_t stored(uint64_t slot) { return slot + 1; }
-
 void start_record(FecSetRecord& record, const Shred& shred, const uint8_t* signature,
                   const Root& root) {
-  record.slot = stored(shred.slot);
+  record.used = true;
+  record.slot = shred.slot;
   record.fec_set_index = shred.fec_set_index;
   record.next = 0;
   std::memcpy(record.signature, signature, kSignatureBytes);
@@ -48,9 +46,9 @@ RecentShreds::~RecentShreds() { munmap(records_, kBytes); }
 
 FecSetRecord* RecentShreds::find(const Shred& shred, const uint8_t* signature) {
   FecSetRecord* record = &primary(shred);
-  if (record->slot != stored(shred.slot)) return nullptr;
+  if (!belongs(*record, shred)) return nullptr;
   while (record && std::memcmp(record->signature, signature, kSignatureBytes) != 0)
-    record = next_root(*record);
+    record = next_root(*record, shred);
   return record;
 }
 
@@ -61,11 +59,11 @@ RecentShreds::Outcome RecentShreds::remember(const Shred& shred, const uint8_t* 
   FecSetRecord* match = nullptr;
   FecSetRecord* last = nullptr;
   uint32_t other_roots = 0;  // under which this identity was seen
-  if (record->slot != stored(shred.slot)) {
+  if (!belongs(*record, shred)) {
     start_record(*record, shred, signature, root);
     match = record;
   } else {
-    for (; record; last = record, record = next_root(*record)) {
+    for (; record; last = record, record = next_root(*record, shred)) {
       const bool same = match_root
                             ? record->root == root
                             : std::memcmp(record->signature, signature, kSignatureBytes) == 0;
@@ -99,9 +97,9 @@ FecSetRecord* RecentShreds::add_root(const Shred& shred, FecSetRecord* last) {
   for (uint32_t i = 0; i < kTries; i++) {
     const uint32_t place = extra_hand_++ % kExtraRoots;
     FecSetRecord& record = extra_[place];
-    const uint64_t slot = stored(shred.slot);
-    const uint64_t distance = slot > record.slot ? slot - record.slot : record.slot - slot;
-    if (record.slot != 0 && distance < SlotWindow::kSlots) continue;
+    const uint64_t distance =
+        shred.slot > record.slot ? shred.slot - record.slot : record.slot - shred.slot;
+    if (record.used && distance < SlotWindow::kSlots) continue;
     last->next = place + 1;
     return &record;
   }

@@ -41,7 +41,8 @@ struct alignas(64) FecSetRecord {
   uint32_t next;  // 1 + number of the next root's record in the pool, 0: none
   uint8_t signature[kSignatureBytes];
   Root root;
-  uint8_t unused[16];
+  bool used;  // false in the kernel's fresh pages
+  uint8_t unused[15];
   Sighting sightings[kFecSetLeaves];
 };
 static_assert(sizeof(FecSetRecord) == 640);
@@ -81,12 +82,15 @@ class RecentShreds {
     return records_[(shred.slot % SlotWindow::kSlots) * kFecSetsPerSlotMax +
                     shred.fec_set_index / kFecSetShreds];
   }
-  FecSetRecord* next_root(const FecSetRecord& record) {
+  static bool belongs(const FecSetRecord& record, const Shred& shred) {
+    return record.used && record.slot == shred.slot &&
+           record.fec_set_index == shred.fec_set_index;
+  }
+  // The pool's records are used again: one that now belongs to another set ends the chain.
+  FecSetRecord* next_root(const FecSetRecord& record, const Shred& shred) {
     if (!record.next) return nullptr;
     FecSetRecord& next = extra_[record.next - 1];
-    // The pool's records are used again: one that now belongs to another set ends the chain.
-    const bool ours = next.slot == record.slot && next.fec_set_index == record.fec_set_index;
-    return ours ? &next : nullptr;
+    return belongs(next, shred) ? &next : nullptr;
   }
   FecSetRecord* add_root(const Shred& shred, FecSetRecord* last);
 

@@ -48,7 +48,7 @@ std::vector<std::vector<uint8_t>> read_lpb(const std::string& path) {
   const auto bytes = read_file(path);
   std::vector<std::vector<uint8_t>> packets;
   for (size_t at = 0; at + 2 <= bytes.size();) {
-    const size_t length = bytes[at] | bytes[at + 1] << 8;
+    const size_t length = bytes[at] | size_t{bytes[at + 1]} << 8;
     packets.emplace_back(bytes.begin() + long(at) + 2, bytes.begin() + long(at + 2 + length));
     at += 2 + length;
   }

@@ -52,8 +52,8 @@ std::string show(const T& value) {
   } while (0)
 #define CHECK_EQ(left, right)                                                         \
   do {                                                                                \
-    const auto& left_value = (left);                                                  \
-    const auto& right_value = (right);                                                \
+    const auto left_value = (left);                                                   \
+    const auto right_value = (right);                                                 \
     if (!(left_value == right_value))                                                 \
       shredway::test::report_failure(__FILE__, __LINE__,                              \
           std::string(#left " == " #right ": ") + shredway::test::show(left_value) +  \

@@ -91,6 +91,24 @@ TEST(recent_shreds_a_slot_gives_way_to_the_one_a_window_later) {
   CHECK_EQ(remember(0), Verdict::first);
 }
 
+TEST(recent_shreds_at_the_edges_of_u64) {
+  const auto recent = RecentShreds::create(false);
+  const Signature none{};
+  for (const uint64_t slot : {uint64_t{0}, ~uint64_t{0}}) {
+    for (const uint32_t set : {0u, 1023u}) {
+      const Shred shred = shred_of(slot, set, 63);
+      CHECK(recent->find(shred, none.data()) == nullptr);
+      CHECK_EQ(recent->remember(shred, none.data(), Root{}, {1, 0, 0}).verdict, Verdict::first);
+      CHECK_EQ(recent->remember(shred, none.data(), Root{}, {1, 0, 0}).verdict,
+               Verdict::duplicate);
+      CHECK_EQ(recent->remember(shred, none.data(), root_of(1), {1, 0, 0}).verdict,
+               Verdict::equivocation);
+      CHECK_EQ(recent->remember(shred, none.data(), root_of(1), {1, 0, 0}).verdict,
+               Verdict::duplicate);
+    }
+  }
+}
+
 TEST(recent_shreds_another_signature_over_the_same_root_is_a_duplicate) {
   const auto recent = RecentShreds::create(false);
   const Shred shred = shred_of(9, 0, 0);
@@ -122,7 +140,7 @@ TEST(recent_shreds_the_pool_of_further_roots_is_bounded_and_reused) {
   };
   uint32_t refused = 0;
   for (uint32_t set = 0; set < 1024; set++) {
-    for (const uint64_t slot : {100, 101}) {
+    for (const uint64_t slot : {uint64_t{100}, uint64_t{101}}) {
       CHECK_EQ(remember(slot, set, 1), Verdict::first);
       const Verdict second = remember(slot, set, 2);
       if (second == Verdict::equivocation_excess) refused++;

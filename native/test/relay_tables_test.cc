@@ -80,7 +80,7 @@ TEST(source_table_finds_what_a_scan_finds) {
     const auto table = parse_sources(source_table(entries), error);
     if (!table) continue;  // two equal ranges
     for (int probe = 0; probe < 64; probe++) {
-      const uint32_t address = 10u << 24 | (random() % 4) << 8 | random() % 8;
+      const auto address = static_cast<uint32_t>(10u << 24 | (random() % 4) << 8 | random() % 8);
       const uint16_t port = random() % 2 ? 7000 : 20000;
       int best = -1;
       int best_rank = -1;

@@ -1,0 +1,146 @@
+#include "net/udp_socket.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "net_support.h"
+
+namespace shredway::test {
+namespace {
+
+bool is_open(int fd) { return fcntl(fd, F_GETFD) >= 0 || errno != EBADF; }
+
+TEST(udp_socket_closes_once_and_moves) {
+  UdpSocket first = receiver(true);
+  const int fd = first.fd();
+  UdpSocket second = std::move(first);
+  CHECK_EQ(second.fd(), fd);
+  CHECK(is_open(fd));
+  UdpSocket third = receiver(true);
+  const int replaced = third.fd();
+  third = std::move(second);
+  CHECK_EQ(third.fd(), fd);
+  CHECK(!is_open(replaced));
+  third = UdpSocket();
+  CHECK(!is_open(fd));
+  CHECK(!third.valid());
+}
+
+TEST(udp_socket_neither_blocks_nor_leaks_to_children) {
+  for (const bool is_ipv4 : families()) {
+    const UdpSocket in = receiver(is_ipv4), out = sender(is_ipv4);
+    for (const int fd : {in.fd(), out.fd()}) {
+      CHECK(fcntl(fd, F_GETFL) & O_NONBLOCK);
+      CHECK(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+      CHECK(local_endpoint(fd).port != 0);
+      CHECK_EQ(local_endpoint(fd).is_ipv4(), is_ipv4);
+    }
+  }
+}
+
+TEST(udp_socket_port_is_shared_only_when_asked) {
+  for (const bool is_ipv4 : families()) {
+    const UdpSocket alone = receiver(is_ipv4);
+    const Endpoint taken = local_endpoint(alone.fd());
+    const SocketResult refused = open_receive_socket({taken, 0, false, 0});
+    CHECK(!refused.socket.valid());
+    CHECK(refused.error.find("bind " + to_string(taken)) != std::string::npos);
+    CHECK(refused.error.find("Address already in use") != std::string::npos);
+    const UdpSocket first = receiver(is_ipv4, true);
+    const Endpoint shared = local_endpoint(first.fd());
+    CHECK_EQ(open_receive_socket({shared, 0, true, 0}).error, std::string());
+    CHECK(!open_receive_socket({shared, 0, false, 0}).error.empty());
+  }
+}
+
+TEST(udp_socket_names_an_address_that_is_not_here) {
+  const Endpoint foreign = ipv4(192, 0, 2, 77, 0);
+  for (const std::string& error :
+       {open_receive_socket({foreign, 0, false, 0}).error, open_send_socket({foreign, 0}).error}) {
+    CHECK(error.find("192.0.2.77:0") != std::string::npos);
+    CHECK(error.find("no interface of this machine has this address") != std::string::npos);
+  }
+}
+
+TEST(udp_socket_ipv6_does_not_take_ipv4) {
+  if (families().size() < 2) SKIP("no IPv6 loopback");
+  SocketResult ipv6 = open_receive_socket({Endpoint(), 0, false, 0});
+  CHECK_EQ(ipv6.error, std::string());
+  // The IPv4 side of the same port is still free.
+  const uint16_t port = local_endpoint(ipv6.socket.fd()).port;
+  CHECK_EQ(open_receive_socket({ipv4(0, 0, 0, 0, port), 0, false, 0}).error, std::string());
+  CHECK(ipv6_supported());
+}
+
+TEST(udp_socket_buffers_grow_with_the_wish) {
+  const SocketResult small = open_receive_socket({loopback(true), 1, false, 0});
+  const SocketResult large = open_receive_socket({loopback(true), 1u << 20, false, 0});
+  CHECK(receive_buffer_bytes(small.socket.fd()) > 0);
+  CHECK(receive_buffer_bytes(small.socket.fd()) < receive_buffer_bytes(large.socket.fd()));
+  const SocketResult out_small = open_send_socket({loopback(true), 1});
+  const SocketResult out_large = open_send_socket({loopback(true), 1u << 20});
+  CHECK(send_buffer_bytes(out_small.socket.fd()) < send_buffer_bytes(out_large.socket.fd()));
+  // A wish beyond what an int holds is cut, not refused.
+  CHECK_EQ(open_receive_socket({loopback(true), 0xffffffff, false, 50}).error, std::string());
+  CHECK_EQ(receive_buffer_bytes(-1), 0u);
+}
+
+TEST(udp_socket_counts_what_the_kernel_dropped) {
+  constexpr size_t kDatagrams = 2000;
+  for (const bool is_ipv4 : families()) {
+    const SocketResult in = open_receive_socket({loopback(is_ipv4), 1, false, 0});
+    const UdpSocket out = sender(is_ipv4);
+    const Address address(local_endpoint(in.socket.fd()));
+    CHECK_EQ(receive_drops(in.socket.fd()), 0u);
+    const Bytes payload(1228, 7);
+    for (size_t i = 0; i < kDatagrams; i++)
+      sendto(out.fd(), payload.data(), payload.size(), 0, address.get(), address.bytes);
+    const size_t arrived = arrivals(in.socket.fd(), 1).size();
+    CHECK(arrived < kDatagrams);
+    CHECK_EQ(arrived + receive_drops(in.socket.fd()), kDatagrams);
+  }
+  CHECK_EQ(receive_drops(-1), 0u);
+}
+
+TEST(udp_socket_strangers_cannot_crowd_out_icmp_errors) {
+  for (const bool is_ipv4 : families()) {
+    const UdpSocket out = sender(is_ipv4), stranger = sender(is_ipv4);
+    const Address own(local_endpoint(out.fd()));
+    const Bytes payload(1228, 7);
+    for (int i = 0; i < 2000; i++)
+      sendto(stranger.fd(), payload.data(), payload.size(), 0, own.get(), own.bytes);
+    CHECK_EQ(arrivals(out.fd(), 0).size(), 0u);
+    Endpoint dead;
+    {
+      const UdpSocket closed_soon = receiver(is_ipv4);
+      dead = local_endpoint(closed_soon.fd());
+    }
+    const Address address(dead);
+    sendto(out.fd(), payload.data(), payload.size(), 0, address.get(), address.bytes);
+    pollfd entry = {out.fd(), 0, 0};
+    CHECK_EQ(poll(&entry, 1, 2000), 1);
+    IcmpError error;
+    CHECK_EQ(read_icmp_errors(out.fd(), &error, 1), 1u);
+    CHECK(error.destination == dead);
+    CHECK_EQ(error.error_number, ECONNREFUSED);
+  }
+}
+
+TEST(udp_socket_connects_and_says_why_not) {
+  const UdpSocket in = receiver(true), out = sender(true);
+  CHECK_EQ(connect_socket(out.fd(), local_endpoint(in.fd())), std::string());
+  CHECK_EQ(send(out.fd(), "x", 1, 0), 1);
+  CHECK_EQ(arrivals(in.fd(), 1).size(), 1u);
+  CHECK(connect_socket(-1, loopback(true, 9)).find("connect 127.0.0.1:9") != std::string::npos);
+}
+
+TEST(udp_socket_gso_is_asked_of_the_socket) {
+  const UdpSocket out = sender(true);
+  if (!udp_gso_supported(out.fd())) SKIP("this kernel does not segment UDP");
+  CHECK(!udp_gso_supported(-1));
+}
+
+}  // namespace
+}  // namespace shredway::test
