@@ -43,9 +43,8 @@ Napi::Object limits(Napi::Env env) {
 Napi::Value describe(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const auto object = Napi::Object::New(env);
-  object.Set("verdicts", names(env, kVerdictCount, [](size_t i) {
-               return verdict_name(static_cast<Verdict>(i));
-             }));
+  object.Set("verdicts", names(env, kVerdictCount,
+                               [](size_t i) { return verdict_name(static_cast<Verdict>(i)); }));
   object.Set("verdictMeanings", names(env, kVerdictCount, [](size_t i) {
                return verdict_meaning(static_cast<Verdict>(i));
              }));
@@ -55,9 +54,8 @@ Napi::Value describe(const Napi::CallbackInfo& info) {
   object.Set("workerCounters", names(env, kWorkerCounterCount, [](size_t i) {
                return worker_counter_name(static_cast<WorkerCounter>(i));
              }));
-  object.Set("events", names(env, kEventKindCount, [](size_t i) {
-               return event_name(static_cast<EventKind>(i));
-             }));
+  object.Set("events", names(env, kEventKindCount,
+                             [](size_t i) { return event_name(static_cast<EventKind>(i)); }));
   object.Set("limits", limits(env));
   object.Set("ed25519", Napi::String::New(env, ed25519_library_name()));
   object.Set("sha256Accelerated", Napi::Boolean::New(env, sha256_is_accelerated()));

@@ -16,8 +16,8 @@ bool read_bytes(const Napi::Value& value, const char* name, Bytes& out) {
 bool read_u32(const Napi::Value& value, const char* name, uint32_t max, uint32_t& out) {
   const double number = value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : -1;
   if (!(number >= 0 && number <= max) || number != std::floor(number))
-    return fail(value.Env(), std::string(name) + ": expected an integer from 0 to " +
-                                 std::to_string(max));
+    return fail(value.Env(),
+                std::string(name) + ": expected an integer from 0 to " + std::to_string(max));
   out = static_cast<uint32_t>(number);
   return true;
 }
@@ -30,8 +30,7 @@ bool read_optional_u32(const Napi::Object& object, const char* name, uint32_t ma
 bool read_optional_bool(const Napi::Object& object, const char* name, bool& out) {
   const Napi::Value value = object.Get(name);
   if (value.IsUndefined()) return true;
-  if (!value.IsBoolean())
-    return fail(object.Env(), std::string(name) + ": expected true or false");
+  if (!value.IsBoolean()) return fail(object.Env(), std::string(name) + ": expected true or false");
   out = value.As<Napi::Boolean>().Value();
   return true;
 }
@@ -47,8 +46,8 @@ bool read_endpoint(const Napi::Value& value, const char* name, Endpoint& out) {
   Bytes bytes{};
   if (!read_bytes(value, name, bytes)) return false;
   if (bytes.length != kEndpointBytes)
-    return fail(value.Env(), std::string(name) + ": expected 18 bytes, got " +
-                                 std::to_string(bytes.length));
+    return fail(value.Env(),
+                std::string(name) + ": expected 18 bytes, got " + std::to_string(bytes.length));
   out = endpoint_from_bytes(bytes.data);
   return true;
 }

@@ -30,8 +30,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t length) {
   require(shred.bytes <= length && shred.leaf < kFecSetLeaves && shred.index < kShredsPerSlotMax);
   require(shred.fec_set_index % kFecSetShreds == 0 && shred.index - shred.fec_set_index < 32);
 
-  const MerkleInput inputs[4] = {merkle_input(packet.get(), shred), merkle_input(packet.get(), shred),
-                                 merkle_input(packet.get(), shred), merkle_input(packet.get(), shred)};
+  const MerkleInput inputs[4] = {
+      merkle_input(packet.get(), shred), merkle_input(packet.get(), shred),
+      merkle_input(packet.get(), shred), merkle_input(packet.get(), shred)};
   Root roots[4];
   merkle_roots(inputs, 1, roots);
   const Root alone = roots[0];

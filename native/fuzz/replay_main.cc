@@ -12,11 +12,13 @@ namespace {
 size_t replay(const std::filesystem::path& path) {
   size_t count = 0;
   if (std::filesystem::is_directory(path)) {
-    for (const auto& entry : std::filesystem::directory_iterator(path)) count += replay(entry.path());
+    for (const auto& entry : std::filesystem::directory_iterator(path))
+      count += replay(entry.path());
     return count;
   }
   std::ifstream in(path, std::ios::binary);
-  const std::vector<char> bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const std::vector<char> bytes{std::istreambuf_iterator<char>(in),
+                                std::istreambuf_iterator<char>()};
   LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
   return 1;
 }

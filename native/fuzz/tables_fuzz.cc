@@ -31,8 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t length) {
   std::string error;
   if (const auto table = SourceTable::parse(bytes, length, 3, error))
     ask_sources(*table, bytes, length);
-  else
-    require(!error.empty());
+  else require(!error.empty());
 
   error.clear();
   if (const auto table = FanoutTable::parse(bytes, length, 3, error)) {

@@ -73,9 +73,9 @@ void write_slots(std::span<const WorkerCounters* const> workers, uint64_t* out) 
   for (size_t i = 0; i < kSlotRows; i++) {
     uint64_t* fields = out + i * kSlotRowFields;
     const SlotRow row = i < rows.size() ? rows[i] : SlotRow{SlotCounters::kNone, 0, 0, 0, 0, 0, 0};
-    const uint64_t values[kSlotRowFields] = {row.slot, row.first_seen_ns, row.last_seen_ns,
-                                             row.data, row.code, row.highest_data_index,
-                                             row.last_plus_1};
+    const uint64_t values[kSlotRowFields] = {
+        row.slot, row.first_seen_ns,      row.last_seen_ns, row.data,
+        row.code, row.highest_data_index, row.last_plus_1};
     std::copy(std::begin(values), std::end(values), fields);
   }
 }

@@ -20,17 +20,17 @@
 namespace shredway {
 
 // X(name): per worker, one number each.
-#define SHREDWAY_WORKER_COUNTERS(X)                                                       \
-  X(received)           /* datagrams taken from the sockets */                            \
-  X(batches)            /* receive calls that brought something */                        \
-  X(send_calls)         /* sendmmsg calls */                                              \
-  X(gso_fallbacks)      /* GSO messages that had to go as single datagrams */             \
-  X(signature_checks)   /* Ed25519 verifications */                                       \
-  X(cpu_ns)             /* processor time of the worker's thread */                       \
-  X(receive_drops)      /* datagrams that the kernel dropped, receive buffer full */      \
-  X(window_anchored)    /* times that the slot window settled anew */                     \
-  X(highest_slot)       /* upper end of the known slots; not a sum */                     \
-  X(events_lost)        /* events that found the ring full */
+#define SHREDWAY_WORKER_COUNTERS(X)                                                \
+  X(received)         /* datagrams taken from the sockets */                       \
+  X(batches)          /* receive calls that brought something */                   \
+  X(send_calls)       /* sendmmsg calls */                                         \
+  X(gso_fallbacks)    /* GSO messages that had to go as single datagrams */        \
+  X(signature_checks) /* Ed25519 verifications */                                  \
+  X(cpu_ns)           /* processor time of the worker's thread */                  \
+  X(receive_drops)    /* datagrams that the kernel dropped, receive buffer full */ \
+  X(window_anchored)  /* times that the slot window settled anew */                \
+  X(highest_slot)     /* upper end of the known slots; not a sum */                \
+  X(events_lost)      /* events that found the ring full */
 
 enum class WorkerCounter : uint8_t {
 #define X(name) name,
@@ -64,7 +64,7 @@ struct SlotCounters {
   Counter highest_data_index;
   Counter last_data_index_plus_1;  // 0: the last shred of the slot has not been seen
 };
-inline constexpr size_t kSlotRows = 64;       // per worker and in a snapshot
+inline constexpr size_t kSlotRows = 64;  // per worker and in a snapshot
 inline constexpr size_t kSlotRowFields = 7;
 
 // Row of the sources array that counts packets from nobody we know.

@@ -12,10 +12,10 @@
 namespace shredway {
 
 // X(name): subject, slot, FEC set index and detail are used as said.
-#define SHREDWAY_EVENTS(X)                                                     \
-  X(equivocation)     /* subject: source id; slot, FEC set index; detail: index */ \
-  X(icmp_error)       /* subject: destination id; detail: errno */             \
-  X(window_anchored)  /* subject: worker; slot: the highest known now */
+#define SHREDWAY_EVENTS(X)                                                        \
+  X(equivocation)    /* subject: source id; slot, FEC set index; detail: index */ \
+  X(icmp_error)      /* subject: destination id; detail: errno */                 \
+  X(window_anchored) /* subject: worker; slot: the highest known now */
 
 enum class EventKind : uint32_t {
 #define X(name) name,

@@ -39,7 +39,7 @@ std::string check(const uint8_t* bytes, size_t length, uint32_t tier_count) {
     return "fan-out table: expected " + std::to_string(kHeaderBytes + count * kEntryBytes) +
            " bytes for " + std::to_string(count) + " entries, got " + std::to_string(length);
   for (uint32_t i = 0; i < count; i++) {
-    const std::string error = check_entry(bytes + kHeaderBytes + i * kEntryBytes, i, tier_count);
+    std::string error = check_entry(bytes + kHeaderBytes + i * kEntryBytes, i, tier_count);
     if (!error.empty()) return error;
   }
   return "";

@@ -13,8 +13,8 @@ namespace shredway {
 
 inline constexpr uint32_t kHistogramPrecisionBits = 4;
 inline constexpr uint32_t kHistogramRangeBits = 34;  // longer durations count in the last bucket
-inline constexpr size_t kHistogramBuckets =
-    (kHistogramRangeBits - kHistogramPrecisionBits + 1) << kHistogramPrecisionBits;
+inline constexpr size_t kHistogramBuckets = (kHistogramRangeBits - kHistogramPrecisionBits + 1)
+                                            << kHistogramPrecisionBits;
 
 // Bucket that counts `value`; the smallest value of bucket b is histogram_floor(b).
 inline size_t histogram_bucket(uint64_t value) {

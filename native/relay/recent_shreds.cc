@@ -90,8 +90,9 @@ RecentShreds::Outcome RecentShreds::remember(const Shred& shred, const uint8_t* 
   return {other_roots ? Verdict::equivocation : Verdict::first, tiers};
 }
 
-// A record of the pool is free when it was never used or its slot is a whole window away. The search
-// is bounded; no free one means that leaders equivocate by the thousand, and further roots drop.
+// A record of the pool is free when it was never used or its slot is a whole window away. The
+// search is bounded; no free one means that leaders equivocate by the thousand, and further roots
+// drop.
 FecSetRecord* RecentShreds::add_root(const Shred& shred, FecSetRecord* last) {
   constexpr uint32_t kTries = 16;
   for (uint32_t i = 0; i < kTries; i++) {

@@ -83,8 +83,7 @@ class RecentShreds {
                     shred.fec_set_index / kFecSetShreds];
   }
   static bool belongs(const FecSetRecord& record, const Shred& shred) {
-    return record.used && record.slot == shred.slot &&
-           record.fec_set_index == shred.fec_set_index;
+    return record.used && record.slot == shred.slot && record.fec_set_index == shred.fec_set_index;
   }
   // The pool's records are used again: one that now belongs to another set ends the chain.
   FecSetRecord* next_root(const FecSetRecord& record, const Shred& shred) {

@@ -70,21 +70,19 @@ Relay::~Relay() = default;
 
 std::string Relay::open_sockets(const RelayOptions& options, std::vector<WorkerSockets>& sockets) {
   for (const Endpoint& address : options.listen) {
-    const std::string error = open_listeners(options, address, sockets);
+    std::string error = open_listeners(options, address, sockets);
     if (!error.empty()) return error;
   }
   const bool ipv6 = ipv6_supported();
   const bool from_ipv4 = options.send_from.is_ipv4();
   for (WorkerSockets& own : sockets) {
-    SocketResult ipv4_result =
-        open_send_socket({from_ipv4 ? options.send_from : any_address(true),
-                          options.send_buffer_bytes});
+    SocketResult ipv4_result = open_send_socket(
+        {from_ipv4 ? options.send_from : any_address(true), options.send_buffer_bytes});
     if (!ipv4_result.error.empty()) return ipv4_result.error;
     own.send_ipv4 = std::move(ipv4_result.socket);
     if (!ipv6) continue;
-    SocketResult ipv6_result =
-        open_send_socket({from_ipv4 ? any_address(false) : options.send_from,
-                          options.send_buffer_bytes});
+    SocketResult ipv6_result = open_send_socket(
+        {from_ipv4 ? any_address(false) : options.send_from, options.send_buffer_bytes});
     if (!ipv6_result.error.empty()) return ipv6_result.error;
     own.send_ipv6 = std::move(ipv6_result.socket);
   }
@@ -95,8 +93,8 @@ std::string Relay::open_sockets(const RelayOptions& options, std::vector<WorkerS
 std::string Relay::open_listeners(const RelayOptions& options, const Endpoint& address,
                                   std::vector<WorkerSockets>& sockets) {
   for (WorkerSockets& own : sockets) {
-    SocketResult result = open_receive_socket({address, options.receive_buffer_bytes,
-                                               sockets.size() > 1, options.busy_poll_us});
+    SocketResult result = open_receive_socket(
+        {address, options.receive_buffer_bytes, sockets.size() > 1, options.busy_poll_us});
     if (!result.error.empty()) return result.error;
     const uint16_t port = local_endpoint(result.socket.fd()).port;
     own.receive.push_back({std::move(result.socket), port});

@@ -16,11 +16,11 @@
 namespace shredway {
 
 struct RelayOptions {
-  std::vector<Endpoint> listen;      // port 0 (the kernel chooses) only with one worker
-  uint32_t workers = 1;              // 1..kWorkersMax
-  WorkerOptions worker;              // number and cpu are set per worker
-  std::vector<int> cpus;             // empty, or one per worker
-  Endpoint send_from;                // unspecified: the kernel chooses; used for its family
+  std::vector<Endpoint> listen;  // port 0 (the kernel chooses) only with one worker
+  uint32_t workers = 1;          // 1..kWorkersMax
+  WorkerOptions worker;          // number and cpu are set per worker
+  std::vector<int> cpus;         // empty, or one per worker
+  Endpoint send_from;            // unspecified: the kernel chooses; used for its family
   uint32_t receive_buffer_bytes = 64u << 20;
   uint32_t send_buffer_bytes = 16u << 20;
   uint32_t busy_poll_us = 0;

@@ -27,8 +27,6 @@ std::string check_entry(const uint8_t* entry, uint32_t i, uint32_t tier_count) {
                               std::to_string(entry[2]));
   if (entry[3] > 128)
     return entry_error(i, "expected at most 128 prefix bits, got " + std::to_string(entry[3]));
-  if (entry[3] == 0 && load_u16(entry + 4) == 0)
-    return entry_error(i, "expected an address range or a port, got neither");
   return "";
 }
 
@@ -44,7 +42,7 @@ std::string check(const uint8_t* bytes, size_t length, uint32_t tier_count) {
     return "source table: expected " + std::to_string(kHeaderBytes + count * kEntryBytes) +
            " bytes for " + std::to_string(count) + " entries, got " + std::to_string(length);
   for (uint32_t i = 0; i < count; i++) {
-    const std::string error = check_entry(bytes + kHeaderBytes + i * kEntryBytes, i, tier_count);
+    std::string error = check_entry(bytes + kHeaderBytes + i * kEntryBytes, i, tier_count);
     if (!error.empty()) return error;
   }
   return "";
@@ -141,8 +139,8 @@ SourceTable::Address SourceTable::address_of(const sockaddr_storage& sender) {
 }
 
 size_t SourceTable::hash_of(const Address& address, uint16_t port) {
-  const uint64_t mixed = (address.high * 0x9e3779b97f4a7c15u ^ address.low ^ port) *
-                         0xd6e8feb86659fd93u;
+  const uint64_t mixed =
+      (address.high * 0x9e3779b97f4a7c15u ^ address.low ^ port) * 0xd6e8feb86659fd93u;
   return static_cast<size_t>(mixed >> 32);
 }
 

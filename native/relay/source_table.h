@@ -56,8 +56,8 @@ class SourceTable {
   const Source* find_exact(const Address& address, uint16_t port) const;
   void build_exact(const std::vector<Range>& all);
 
-  std::vector<Range> exact_;        // open addressing, prefix_bits 0 marks a free place
-  std::vector<Range> ranges_;       // the rest, longest prefix first
+  std::vector<Range> exact_;   // open addressing, prefix_bits 0 marks a free place
+  std::vector<Range> ranges_;  // the rest, longest prefix first
 };
 
 }  // namespace shredway

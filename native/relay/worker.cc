@@ -109,9 +109,12 @@ Verdict Worker::authenticate(const Candidate& candidate, const Root& root) {
   if (const FecSetRecord* record = recent_->find(candidate.shred, candidate.packet))
     return record->root == root ? Verdict::first : Verdict::root_mismatch;
   switch (leader_auth_.recall(*candidate.leader, candidate.packet, root)) {
-    case LeaderAuth::Answer::valid: return Verdict::first;
-    case LeaderAuth::Answer::invalid: return Verdict::signature_invalid;
-    case LeaderAuth::Answer::unknown: break;
+    case LeaderAuth::Answer::valid:
+      return Verdict::first;
+    case LeaderAuth::Answer::invalid:
+      return Verdict::signature_invalid;
+    case LeaderAuth::Answer::unknown:
+      break;
   }
   if (!may_check_signature(candidate.source.id, candidate.received_ns))
     return Verdict::source_over_budget;
@@ -146,8 +149,8 @@ void Worker::remember(const Candidate& candidate, const Root& root) {
             0, 0});
     }
   } else if (outcome.verdict == Verdict::equivocation) {
-    emit({candidate.received_ns, candidate.shred.slot, EventKind::equivocation,
-          candidate.source.id, candidate.shred.fec_set_index, candidate.shred.index});
+    emit({candidate.received_ns, candidate.shred.slot, EventKind::equivocation, candidate.source.id,
+          candidate.shred.fec_set_index, candidate.shred.index});
   }
 }
 
@@ -208,13 +211,11 @@ void Worker::add_messages(const Destination& destination, uint32_t tier, ShredTy
   SendBatch& batch = destination.address.sa_family == AF_INET ? send_ipv4_ : send_ipv6_;
   const auto payload_bytes =
       static_cast<uint16_t>(type == ShredType::data ? kDataShredBytes : kCodeShredBytes);
-  auto& payloads = fresh_->payloads[tier][static_cast<size_t>(type)];
-  const uint32_t total = fresh_->counts[tier][static_cast<size_t>(type)];
-  for (uint32_t at = 0; at < total; at += kGsoSegmentsMax) {
-    const uint32_t now = std::min<uint32_t>(total - at, kGsoSegmentsMax);
-    batch.add({payloads.data() + at, now, payload_bytes}, &destination.address,
-              destination.address_bytes(), destination.id);
-  }
+  const auto number = static_cast<size_t>(type);
+  const uint32_t count = fresh_->counts[tier][number];
+  if (count == 0) return;
+  batch.add({fresh_->payloads[tier][number].data(), count, payload_bytes}, &destination.address,
+            destination.address_bytes(), destination.id);
 }
 
 // ---- around it ------------------------------------------------------------------------------

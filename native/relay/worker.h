@@ -39,7 +39,7 @@ struct WorkerOptions {
   uint32_t tier_count = 1;
   WaitMode wait = WaitMode::block;
   uint32_t spin_us = 150;
-  int cpu = -1;                // -1: not pinned
+  int cpu = -1;                              // -1: not pinned
   uint32_t failed_checks_per_second = 1000;  // per source
   bool gso = true;
   bool prefault = true;

@@ -25,7 +25,8 @@ std::string check(const uint8_t* bytes, size_t length, Header& header) {
     return "leader table: expected at most " + std::to_string(kLeaderKeysMax) + " keys and " +
            std::to_string(kLeaderSlotsMax) + " slots, got " + std::to_string(header.key_count) +
            " and " + std::to_string(header.slot_count);
-  const size_t expected = kHeaderBytes + size_t{header.key_count} * 32 + size_t{header.slot_count} * 4;
+  const size_t expected =
+      kHeaderBytes + size_t{header.key_count} * 32 + size_t{header.slot_count} * 4;
   if (length != expected)
     return "leader table: expected " + std::to_string(expected) + " bytes, got " +
            std::to_string(length);

@@ -21,10 +21,10 @@ namespace shredway {
 using Root = std::array<uint8_t, kRootBytes>;
 
 struct MerkleInput {
-  const uint8_t* packet;   // whole shred; the leaf is packet[64, proof_begin)
-  uint16_t proof_begin;    // the proof follows: proof_entries x 20 bytes
-  uint8_t proof_entries;   // 0..15
-  uint8_t leaf;            // number of the leaf
+  const uint8_t* packet;  // whole shred; the leaf is packet[64, proof_begin)
+  uint16_t proof_begin;   // the proof follows: proof_entries x 20 bytes
+  uint8_t proof_entries;  // 0..15
+  uint8_t leaf;           // number of the leaf
 };
 inline MerkleInput merkle_input(const uint8_t* packet, const Shred& shred) {
   return {packet, shred.proof_begin, kProofEntries, shred.leaf};

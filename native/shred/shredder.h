@@ -27,10 +27,10 @@ struct PacketList {
 
 struct SlotPosition {
   uint64_t slot;
-  uint16_t parent_offset;        // slot - parent slot; 0 only in slot 0
+  uint16_t parent_offset;  // slot - parent slot; 0 only in slot 0
   uint16_t version;
-  Root chained_root;             // root of the previous FEC set (of the parent's last for the first)
-  uint32_t next_fec_set_index;   // multiple of 32
+  Root chained_root;            // root of the previous FEC set (of the parent's last for the first)
+  uint32_t next_fec_set_index;  // multiple of 32
 };
 
 class Shredder {

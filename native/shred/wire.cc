@@ -106,9 +106,8 @@ Verdict check_packet(const uint8_t* packet, size_t length, Shred& shred) {
   shred.version = load_u16(packet + offset::kVersion);
   shred.fec_set_index = load_u32(packet + offset::kFecSetIndex);
   shred.bytes = static_cast<uint16_t>(shred_bytes);
-  shred.proof_begin =
-      static_cast<uint16_t>(shred_bytes - (kind.resigned ? kSignatureBytes : 0) -
-                            kProofEntries * kProofEntryBytes);
+  shred.proof_begin = static_cast<uint16_t>(shred_bytes - (kind.resigned ? kSignatureBytes : 0) -
+                                            kProofEntries * kProofEntryBytes);
   shred.type = kind.type;
   shred.flags = 0;
 

@@ -32,10 +32,10 @@ inline constexpr size_t kDataHeaderBytes = 88;
 inline constexpr size_t kCodeHeaderBytes = 89;
 inline constexpr size_t kPingBytes = 132;
 
-inline constexpr uint32_t kFecSetShreds = 32;                     // data shreds; as many code shreds
-inline constexpr uint32_t kFecSetLeaves = 2 * kFecSetShreds;      // leaves of its Merkle tree
-inline constexpr uint8_t kProofEntries = 6;                       // log2(64)
-inline constexpr uint32_t kShredsPerSlotMax = 32768;              // of each type
+inline constexpr uint32_t kFecSetShreds = 32;                 // data shreds; as many code shreds
+inline constexpr uint32_t kFecSetLeaves = 2 * kFecSetShreds;  // leaves of its Merkle tree
+inline constexpr uint8_t kProofEntries = 6;                   // log2(64)
+inline constexpr uint32_t kShredsPerSlotMax = 32768;          // of each type
 inline constexpr uint32_t kFecSetsPerSlotMax = kShredsPerSlotMax / kFecSetShreds;
 
 inline constexpr uint8_t kFlagDataComplete = 0x40;
@@ -63,12 +63,13 @@ Variant variant_of(uint8_t byte);
 
 // Where the parts of a Merkle shred lie. All are offsets from the start of the packet.
 struct Layout {
-  uint16_t shred_bytes;    // 1203 or 1228
-  uint16_t body_begin;     // 88 or 89
-  uint16_t body_end;       // ledger data or parity ends here
-  uint16_t chained_begin;  // chained root (32 bytes) when the variant is chained, else == proof_begin
-  uint16_t proof_begin;    // end of the Merkle leaf [64, proof_begin)
-  uint16_t proof_end;      // retransmitter signature (64 bytes) follows when resigned
+  uint16_t shred_bytes;  // 1203 or 1228
+  uint16_t body_begin;   // 88 or 89
+  uint16_t body_end;     // ledger data or parity ends here
+  uint16_t
+      chained_begin;     // chained root (32 bytes) when the variant is chained, else == proof_begin
+  uint16_t proof_begin;  // end of the Merkle leaf [64, proof_begin)
+  uint16_t proof_end;    // retransmitter signature (64 bytes) follows when resigned
 };
 // Precondition: variant.known. Old variants (unchained, other proof sizes) have a layout, too.
 Layout layout_of(const Variant& variant);
@@ -79,11 +80,11 @@ struct Shred {
   uint32_t index;
   uint32_t fec_set_index;
   uint16_t version;
-  uint16_t bytes;          // 1203 or 1228: its own length; the packet may be longer
-  uint16_t proof_begin;    // 1083 / 1019 (data), 1108 / 1044 (code)
+  uint16_t bytes;        // 1203 or 1228: its own length; the packet may be longer
+  uint16_t proof_begin;  // 1083 / 1019 (data), 1108 / 1044 (code)
   ShredType type;
-  uint8_t leaf;            // number of its Merkle leaf: 0..31 data, 32..63 code
-  uint8_t flags;           // data shreds only, else 0
+  uint8_t leaf;   // number of its Merkle leaf: 0..31 data, 32..63 code
+  uint8_t flags;  // data shreds only, else 0
 };
 
 // Applies every rule that needs nothing but the packet. Fills `shred` and returns Verdict::first

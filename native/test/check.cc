@@ -93,6 +93,4 @@ int run_all(const char* filter) {
 }  // namespace
 }  // namespace shredway::test
 
-int main(int argc, char** argv) {
-  return shredway::test::run_all(argc > 1 ? argv[1] : nullptr);
-}
+int main(int argc, char** argv) { return shredway::test::run_all(argc > 1 ? argv[1] : nullptr); }

@@ -42,8 +42,8 @@ std::string show(const T& value) {
 
 }  // namespace shredway::test
 
-#define TEST(name)                                                                    \
-  static void test_##name();                                                          \
+#define TEST(name)                                                                              \
+  static void test_##name();                                                                    \
   static const shredway::test::Registration registration_##name(#name, __FILE__, &test_##name); \
   static void test_##name()
 #define CHECK(condition)                                                              \
@@ -56,11 +56,12 @@ std::string show(const T& value) {
     const auto right_value = (right);                                                 \
     if (!(left_value == right_value))                                                 \
       shredway::test::report_failure(__FILE__, __LINE__,                              \
-          std::string(#left " == " #right ": ") + shredway::test::show(left_value) +  \
-          " and " + shredway::test::show(right_value));                               \
+                                     std::string(#left " == " #right ": ") +          \
+                                         shredway::test::show(left_value) + " and " + \
+                                         shredway::test::show(right_value));          \
   } while (0)
-#define SKIP(reason)                      \
-  do {                                    \
-    shredway::test::skip_test(reason);    \
-    return;                               \
+#define SKIP(reason)                   \
+  do {                                 \
+    shredway::test::skip_test(reason); \
+    return;                            \
   } while (0)

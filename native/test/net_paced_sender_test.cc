@@ -4,6 +4,7 @@
 
 #include <time.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -55,6 +56,28 @@ void wait_until_played(const PacedSender& sender) {
   CHECK_EQ(sender.counts().queued, 0u);
 }
 
+// A kernel that fails on command.
+std::atomic<uint32_t> faults_left{0};
+std::atomic<int> fault{0};
+std::atomic<int> poll_result{1};
+std::atomic<uint32_t> polls{0};
+
+int failing_sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
+  CHECK(count >= 1 && count <= kSendBatchMax);
+  if (faults_left.load() == 0) return sendmmsg(fd, messages, count, flags);
+  faults_left--;
+  errno = fault;
+  return -1;
+}
+
+int counted_poll(pollfd*, nfds_t, int timeout_ms) {
+  CHECK(timeout_ms <= 50);
+  polls++;
+  return poll_result;
+}
+
+const SocketCalls kFailingCalls = {&::recvmmsg, &failing_sendmmsg, &::recvmsg, &counted_poll};
+
 TEST(paced_sender_plays_in_order_and_not_early) {
   for (const bool is_ipv4 : families()) {
     const UdpSocket in = receiver(is_ipv4);
@@ -84,7 +107,8 @@ TEST(paced_sender_plays_in_order_and_not_early) {
 
 TEST(paced_sender_sends_bursts_whole) {
   const UdpSocket in = receiver(true);
-  const auto sender = open_to(local_endpoint(in.fd()));
+  faults_left = 0;
+  const auto sender = open_to(local_endpoint(in.fd()), kFailingCalls);
   // Seventy due at once: more than one call holds. Repeated, so that the receiver keeps up.
   for (uint32_t burst = 0; burst < 20; burst++) {
     CHECK(sender->enqueue(numbered(burst * 70, 70, 0)));
@@ -177,28 +201,6 @@ TEST(paced_sender_says_which_addresses_do_not_fit) {
   CHECK(PacedSender::open(options, error) != nullptr);
   CHECK_EQ(error, std::string());
 }
-
-// ---- a kernel that fails on command ---------------------------------------------------------
-
-std::atomic<uint32_t> faults_left{0};
-std::atomic<int> fault{0};
-std::atomic<int> poll_result{1};
-std::atomic<uint32_t> polls{0};
-
-int failing_sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
-  if (faults_left.load() == 0) return sendmmsg(fd, messages, count, flags);
-  faults_left--;
-  errno = fault;
-  return -1;
-}
-
-int counted_poll(pollfd*, nfds_t, int timeout_ms) {
-  CHECK(timeout_ms <= 50);
-  polls++;
-  return poll_result;
-}
-
-const SocketCalls kFailingCalls = {&::recvmmsg, &failing_sendmmsg, &::recvmsg, &counted_poll};
 
 TEST(paced_sender_tries_again_what_may_pass) {
   const UdpSocket in = receiver(true);

@@ -99,7 +99,9 @@ TEST(steering_sets_meet_the_predicted_socket) {
         for (uint32_t shred = 0; shred < 64; shred++)
           send_to(from.fd(), packet_of(slot, index, shred < 32 ? 1203 : 1228), address);
         const uint32_t predicted = steered_worker(slot, index, workers);
-        CHECK_EQ(arrivals(group.sockets[predicted].fd(), 64).size(), 64u);
+        const size_t arrived = arrivals(group.sockets[predicted].fd(), 64).size();
+        CHECK_EQ(arrived, 64u);
+        if (arrived != 64) return;  // the others would be waited for in vain, too
         for (const UdpSocket& socket : group.sockets) CHECK_EQ(arrivals(socket.fd(), 0).size(), 0u);
       }
     }

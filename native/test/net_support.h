@@ -6,7 +6,9 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <string>
@@ -89,8 +91,13 @@ inline std::vector<Arrival> arrivals(int fd, size_t expected) {
 struct Tally final : SendObserver {
   std::map<uint32_t, uint64_t> sent_by_tag;
   std::map<uint32_t, std::map<SendFailure, uint64_t>> failed_by_tag;
-  void sent(uint32_t tag, uint32_t datagrams) override { sent_by_tag[tag] += datagrams; }
+  uint64_t reports = 0;
+  void sent(uint32_t tag, uint32_t datagrams) override {
+    reports++;
+    sent_by_tag[tag] += datagrams;
+  }
   void failed(uint32_t tag, uint32_t datagrams, SendFailure failure) override {
+    reports++;
     failed_by_tag[tag][failure] += datagrams;
   }
   uint64_t failures(uint32_t tag) const {

@@ -199,6 +199,7 @@ TEST(udp_batch_faults_results_out_of_range_do_no_harm) {
   for (uint32_t tag = 0; tag < 10; tag++) bench.add(tag, tag);
   bench.batch.flush();
   for (uint32_t tag = 0; tag < 10; tag++) CHECK_EQ(bench.tally.sent_by_tag[tag], 1u);
+  CHECK_EQ(bench.tally.reports, 10u);
   FakeSend nothing([&](mmsghdr*, unsigned) { return 0; });
   for (uint32_t tag = 10; tag < 20; tag++) bench.add(tag, tag);
   bench.batch.flush();

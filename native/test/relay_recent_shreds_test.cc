@@ -66,8 +66,8 @@ TEST(recent_shreds_equals_the_model) {
       const uint32_t root = random() % 10 ? 1 : 1 + static_cast<uint32_t>(random() % roots_max);
       const TierMask covers = random() % 2 ? 3 : 2;
       const auto expected = model.remember(shred, root, covers);
-      const auto actual = recent->remember(shred, signature_of(root).data(), root_of(root),
-                                           {covers, 0, 0});
+      const auto actual =
+          recent->remember(shred, signature_of(root).data(), root_of(root), {covers, 0, 0});
       CHECK_EQ(verdict_name(actual.verdict), std::string(verdict_name(expected.verdict)));
       CHECK_EQ(actual.tiers, expected.tiers);
       const FecSetRecord* record = recent->find(shred, signature_of(root).data());
@@ -99,8 +99,7 @@ TEST(recent_shreds_at_the_edges_of_u64) {
       const Shred shred = shred_of(slot, set, 63);
       CHECK(recent->find(shred, none.data()) == nullptr);
       CHECK_EQ(recent->remember(shred, none.data(), Root{}, {1, 0, 0}).verdict, Verdict::first);
-      CHECK_EQ(recent->remember(shred, none.data(), Root{}, {1, 0, 0}).verdict,
-               Verdict::duplicate);
+      CHECK_EQ(recent->remember(shred, none.data(), Root{}, {1, 0, 0}).verdict, Verdict::duplicate);
       CHECK_EQ(recent->remember(shred, none.data(), root_of(1), {1, 0, 0}).verdict,
                Verdict::equivocation);
       CHECK_EQ(recent->remember(shred, none.data(), root_of(1), {1, 0, 0}).verdict,
@@ -135,8 +134,9 @@ TEST(recent_shreds_without_authentication_the_signature_stands_for_the_root) {
 TEST(recent_shreds_the_pool_of_further_roots_is_bounded_and_reused) {
   const auto recent = RecentShreds::create(false);
   const auto remember = [&](uint64_t slot, uint32_t fec_set, uint32_t root) {
-    return recent->remember(shred_of(slot, fec_set, 0), signature_of(root).data(), root_of(root),
-                            {1, 0, 0}).verdict;
+    return recent
+        ->remember(shred_of(slot, fec_set, 0), signature_of(root).data(), root_of(root), {1, 0, 0})
+        .verdict;
   };
   uint32_t refused = 0;
   for (uint32_t set = 0; set < 1024; set++) {

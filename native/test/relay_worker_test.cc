@@ -202,8 +202,9 @@ TEST(worker_verdicts_name_what_was_wrong) {
       {"slot_ahead", 64}, {"slot_behind", 64},    {"duplicate", 1},          {"oversized", 2},
       {"too_short", 1},   {"unknown_variant", 1}};
   for (const auto& [name, count] : expected)
-    CHECK_EQ(name + " " + std::to_string(counts.verdicts.count(name) ? counts.verdicts.at(name) : 0),
-             name + " " + std::to_string(count));
+    CHECK_EQ(
+        name + " " + std::to_string(counts.verdicts.count(name) ? counts.verdicts.at(name) : 0),
+        name + " " + std::to_string(count));
   CHECK(sorted(bench.tier1.receive(64)) == sorted(good.packets));
 }
 
@@ -349,7 +350,8 @@ TEST(worker_one_dead_destination_among_many_harms_nobody) {
   std::vector<uint64_t> words(layout.words);
   for (int tries = 0; tries < 100; tries++) {  // errors are read in the worker's house-keeping
     bench.relay->snapshot(layout, words.data());
-    if (words[layout.destinations_begin + 7 * layout.kDestinationWords + 1 + kSendFailureCount]) break;
+    if (words[layout.destinations_begin + 7 * layout.kDestinationWords + 1 + kSendFailureCount])
+      break;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   for (uint32_t i = 0; i < 20; i++) {

@@ -29,14 +29,28 @@ Verdict verdict_with(uint8_t variant, Change change) {
 
 Verdict expected_of_variant(uint8_t byte) {
   switch (byte) {
-    case 0x96: case 0xb6: case 0x66: case 0x76: return Verdict::first;
-    case 0xa5: case 0x5a: return Verdict::legacy_variant;
-    default: break;
+    case 0x96:
+    case 0xb6:
+    case 0x66:
+    case 0x76:
+      return Verdict::first;
+    case 0xa5:
+    case 0x5a:
+      return Verdict::legacy_variant;
+    default:
+      break;
   }
   switch (byte & 0xf0) {
-    case 0x80: case 0x40: return Verdict::unchained_variant;
-    case 0x90: case 0xb0: case 0x60: case 0x70: return Verdict::proof_size_invalid;
-    default: return Verdict::unknown_variant;
+    case 0x80:
+    case 0x40:
+      return Verdict::unchained_variant;
+    case 0x90:
+    case 0xb0:
+    case 0x60:
+    case 0x70:
+      return Verdict::proof_size_invalid;
+    default:
+      return Verdict::unknown_variant;
   }
 }
 
@@ -66,7 +80,10 @@ TEST(wire_all_variants_and_lengths) {
 }
 
 TEST(wire_variants_have_the_layouts_of_the_table) {
-  const struct { uint8_t variant; Layout layout; } table[] = {
+  const struct {
+    uint8_t variant;
+    Layout layout;
+  } table[] = {
       {0x96, {1203, 88, 1051, 1051, 1083, 1203}}, {0xb6, {1203, 88, 987, 987, 1019, 1139}},
       {0x66, {1228, 89, 1076, 1076, 1108, 1228}}, {0x76, {1228, 89, 1012, 1012, 1044, 1164}},
       {0x86, {1203, 88, 1083, 1083, 1083, 1203}}, {0xb7, {1203, 88, 967, 967, 999, 1139}},
@@ -130,8 +147,7 @@ TEST(wire_data_rules) {
     });
   };
   for (uint32_t index = 0; index < 32; index++)
-    CHECK_EQ(complete_at(index),
-             index == 31 ? Verdict::first : Verdict::data_complete_misplaced);
+    CHECK_EQ(complete_at(index), index == 31 ? Verdict::first : Verdict::data_complete_misplaced);
 }
 
 TEST(wire_code_rules) {
@@ -193,7 +209,11 @@ TEST(wire_random_packets_never_pass_by_accident) {
 
 TEST(wire_verdicts_of_the_captures) {
   if (testdata().empty()) SKIP("real captures missing");
-  const struct { const char* file; Verdict verdict; size_t packets; } captures[] = {
+  const struct {
+    const char* file;
+    Verdict verdict;
+    size_t packets;
+  } captures[] = {
       {"firedancer-demo/demo-shreds.lpb", Verdict::first, 512},
       {"firedancer-testnet-385970984/chained_resigned.lpb", Verdict::first, 307},
       {"sig-testnet-356797362/data.lpb", Verdict::first, 992},

@@ -1,0 +1,91 @@
+// `shredway doctor`: what this machine and this configuration lack, why, and the exact remedy.
+//
+// Reads and tries, changes nothing. Exit code 1 when something must be mended first.
+
+import { type Config, loadConfig, parseConfig } from "../core/config.ts";
+import { messageOf } from "../core/errors.ts";
+import { checkMachine } from "../doctor/checks.ts";
+import { checkConfiguration, wishesOf } from "../doctor/config-checks.ts";
+import { readFacts } from "../doctor/facts.ts";
+import { countLevels, type Finding, type Level } from "../doctor/finding.ts";
+import { probe, readConfigFacts, systemReader } from "../doctor/system.ts";
+import { type Arguments, type Command, exitCodes } from "./command.ts";
+import { type Paint, toJson } from "./output.ts";
+import type { Terminal } from "./terminal.ts";
+
+export const doctor: Command = {
+  name: "doctor",
+  summary: "what this machine and configuration lack, why, and the exact remedy",
+  usage: ["doctor [--config FILE] [--json]"],
+  description: `
+Looks at kernel limits, CPUs, clock, capabilities, libraries and memory, and tries the buffers that
+the relay will ask for; with --config for what that file asks, and at the file itself. Changes
+nothing. Exit code 1 when a check fails (warnings do not count).`,
+  options: {
+    config: { value: "FILE", help: "check this configuration, and the machine for it" },
+    json: { help: "one JSON object: counts and all findings" },
+  },
+  examples: ["shredway doctor", "shredway doctor --config shredway.yaml --json"],
+  run,
+};
+
+async function run(args: Arguments, terminal: Terminal): Promise<number> {
+  const findings = await examine(args.text("config"));
+  const counts = countLevels(findings);
+  if (args.flag("json")) {
+    terminal.line(toJson({ ...counts, findings }));
+  } else {
+    for (const finding of findings)
+      for (const line of findingLines(finding, terminal.paint)) terminal.line(line);
+    terminal.line();
+    terminal.line(`${counts.ok} ok, ${counts.warn} to improve, ${counts.fail} to mend`);
+  }
+  return counts.fail > 0 ? exitCodes.failed : exitCodes.ok;
+}
+
+async function examine(file: string | undefined): Promise<Finding[]> {
+  if (file === undefined) return machineFindings(defaultConfig());
+  try {
+    const config = loadConfig(file);
+    const facts = await readConfigFacts(file, config.relay);
+    return [...machineFindings(config), ...checkConfiguration(config.relay, facts)];
+  } catch (error) {
+    return [...machineFindings(defaultConfig()), refusedConfig(file, messageOf(error))];
+  }
+}
+
+function machineFindings(config: Config): Finding[] {
+  const wishes = wishesOf(config.relay);
+  return checkMachine(readFacts(systemReader), wishes, probe(wishes.receiveBufferBytes));
+}
+
+/** What holds when a file says nothing but what it must. */
+function defaultConfig(): Config {
+  return parseConfig("relay: { shredVersion: 1, authentication: off }", "defaults");
+}
+
+function refusedConfig(file: string, message: string): Finding {
+  return {
+    check: "config",
+    level: "fail",
+    finding: message,
+    why: "The relay starts only with a file that it understands whole.",
+    remedy: `mend ${file} as docs/configuration.md describes it`,
+  };
+}
+
+function findingLines({ check, level, finding, why, remedy }: Finding, paint: Paint): string[] {
+  const colour: Record<Level, (text: string) => string> = {
+    ok: paint.good,
+    warn: paint.note,
+    fail: paint.bad,
+  };
+  const indent = " ".repeat(6);
+  const [first = "", ...more] = finding.split("\n");
+  return [
+    `${colour[level](level.padEnd(4))}  ${check.padEnd(14)}  ${first}`,
+    ...more.map((line) => `${indent}${" ".repeat(16)}${line}`),
+    ...(level === "ok" ? [] : [paint.dim(`${indent}why     ${why}`)]),
+    ...(remedy === null ? [] : [`${indent}remedy  ${remedy}`]),
+  ];
+}

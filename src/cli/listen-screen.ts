@@ -1,0 +1,140 @@
+// What `listen` shows: numbers of a feed, and how much of each slot came. Pure.
+
+import type { RelaySnapshot } from "../data-plane/snapshot.ts";
+import {
+  formatClock,
+  formatCount,
+  formatNs,
+  formatRate,
+  formatShare,
+  type Paint,
+  ratio,
+  table,
+} from "./output.ts";
+import {
+  coverageOf,
+  distinct,
+  type RelayReport,
+  refusals,
+  refusalText,
+  refusedTotal,
+} from "./relay-report.ts";
+import type { SlotTotals } from "./slot-ledger.ts";
+
+export interface ListenView {
+  readonly seconds: number;
+  readonly addresses: readonly string[];
+  /** Whether signatures are checked against a leader schedule. */
+  readonly verifies: boolean;
+  readonly now: RelaySnapshot;
+  readonly report: RelayReport;
+  readonly totals: SlotTotals;
+}
+
+const slotsShown = 8;
+
+export function duplicates({ verdicts }: RelaySnapshot): bigint {
+  return verdicts.duplicate + verdicts.equivocation_excess;
+}
+
+function verification(view: ListenView): string {
+  return view.verifies
+    ? `${formatCount(distinct(view.now.verdicts))} verified`
+    : "NOT VERIFIED (no leader schedule: --leaders FILE)";
+}
+
+export function listenLines(view: ListenView, paint: Paint): string[] {
+  const { now, report } = view;
+  const refused = refusalText(now.verdicts);
+  const verified = verification(view);
+  return [
+    `${paint.bold("now")}    received ${formatRate(report.receivedPerSecond)}   distinct ${formatRate(report.distinctPerSecond)}   refused ${formatRate(report.refusedPerSecond)}`,
+    `${paint.bold("total")}  received ${formatCount(now.received)}   distinct ${formatCount(distinct(now.verdicts))}   duplicates ${formatCount(duplicates(now))}   dropped by the kernel ${formatCount(now.receiveDrops)}`,
+    `       ${view.verifies ? paint.good(verified) : paint.note(verified)}`,
+    ...(refused ? [`       ${paint.bad("refused")} ${refused}`] : []),
+    "",
+    ...slotTable(now, paint),
+    "",
+    paint.dim(`${formatClock(view.seconds)} on ${view.addresses.join(", ")}. Ctrl-C ends it.`),
+  ];
+}
+
+function slotTable(now: RelaySnapshot, paint: Paint): string[] {
+  const rows = now.slots.slice(-slotsShown).map((slot) => {
+    const coverage = coverageOf(slot);
+    return [
+      String(slot.slot),
+      formatCount(slot.data),
+      formatCount(slot.code),
+      slot.lastDataIndex === null ? "?" : String(slot.lastDataIndex),
+      coverage.dataShare === null ? "?" : formatShare(coverage.dataShare),
+      coverage.share === null ? "?" : formatShare(coverage.share),
+      formatNs(coverage.spanNs),
+    ];
+  });
+  const [title = "", ...lines] = table(
+    [
+      { title: "SLOT", right: true, width: 10 },
+      { title: "DATA", right: true, width: 6 },
+      { title: "CODE", right: true, width: 6 },
+      { title: "LAST INDEX", right: true },
+      { title: "DATA COMPLETE", right: true },
+      { title: "COMPLETE", right: true },
+      { title: "FIRST TO LAST", right: true },
+    ],
+    rows,
+  );
+  return [paint.bold(title), ...lines];
+}
+
+/** One line for where nothing can be redrawn. */
+export function listenLine(view: ListenView): string {
+  const { now, report } = view;
+  const newest = now.slots.at(-1);
+  const share = newest && coverageOf(newest).share;
+  return [
+    formatClock(view.seconds),
+    `received ${formatRate(report.receivedPerSecond)}`,
+    `distinct ${formatCount(distinct(now.verdicts))}`,
+    `duplicates ${formatCount(duplicates(now))}`,
+    `refused ${formatCount(refusedTotal(now.verdicts))}`,
+    newest
+      ? `slot ${newest.slot} ${share === null || share === undefined ? `${newest.data} data ${newest.code} code` : formatShare(share)}`
+      : "no slot yet",
+    view.verifies ? "verified" : "not verified",
+  ].join("  ");
+}
+
+export function listenSummary(view: ListenView): string[] {
+  const { now, totals, seconds } = view;
+  const refused = refusalText(now.verdicts);
+  const share = (count: bigint) => formatShare(ratio(count, now.received));
+  return [
+    `received    ${formatCount(now.received)} in ${formatClock(seconds)}`,
+    `distinct    ${formatCount(distinct(now.verdicts))} (${share(distinct(now.verdicts))})`,
+    `duplicates  ${formatCount(duplicates(now))} (${share(duplicates(now))})`,
+    `refused     ${formatCount(refusedTotal(now.verdicts))}${refused ? `: ${refused}` : ""}`,
+    `kernel      ${formatCount(now.receiveDrops)} dropped, receive buffer full`,
+    `slots       ${totals.slots}, of them ${totals.complete} complete, ${totals.dataComplete} with all data shreds, ${totals.endUnknown} without their last shred`,
+    `signatures  ${verification(view)}`,
+  ];
+}
+
+/** What --json prints: once a second, and at the end with `final: true`. */
+export function listenJson(view: ListenView, final: boolean): Record<string, unknown> {
+  const { now, report } = view;
+  return {
+    final,
+    seconds: Math.round(view.seconds * 1000) / 1000,
+    addresses: view.addresses,
+    verified: view.verifies,
+    received: now.received,
+    receivedPerSecond: Math.round(report.receivedPerSecond * 10) / 10,
+    distinct: distinct(now.verdicts),
+    duplicates: duplicates(now),
+    refused: Object.fromEntries(refusals(now.verdicts).map(({ name, count }) => [name, count])),
+    kernelDrops: now.receiveDrops,
+    slotTotals: view.totals,
+    slots: now.slots.slice(-slotsShown).map((slot) => coverageOf(slot)),
+  };
+}

@@ -1,0 +1,133 @@
+#!/usr/bin/env node
+// The command `shredway`: finds the command, parses its arguments, and turns every end into an exit
+// code: 0 ok, 1 failed, 2 wrong usage. Each command is one file, loaded only when it is called.
+
+import { readFileSync, realpathSync } from "node:fs";
+import { basename, relative } from "node:path";
+import { messageOf, quote, ShredwayError } from "../core/errors.ts";
+import { type Command, exitCodes, helpOf, parseArguments, usageError } from "./command.ts";
+import { Terminal } from "./terminal.ts";
+
+const commands: Readonly<Record<string, () => Promise<Command>>> = {
+  start: async () => (await import("./start.ts")).start,
+  replay: async () => (await import("./replay.ts")).replay,
+  listen: async () => (await import("./listen.ts")).listen,
+  doctor: async () => (await import("./doctor.ts")).doctor,
+};
+
+async function generalHelp(): Promise<string> {
+  const all = await Promise.all(Object.values(commands).map((load) => load()));
+  const width = Math.max(...all.map(({ name }) => name.length));
+  return [
+    "Usage: shredway <command> [options]",
+    "",
+    "A low-latency relay for Solana shreds.",
+    "",
+    "Commands:",
+    ...all.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`),
+    "",
+    "Options:",
+    "  -h, --help     this text; after a command: its options and examples",
+    "  -v, --version  the version",
+    "",
+    "Exit codes: 0 ok, 1 failed, 2 wrong usage.",
+    "",
+  ].join("\n");
+}
+
+function version(): string {
+  const file = new URL("../../package.json", import.meta.url);
+  const content: unknown = JSON.parse(readFileSync(file, "utf8"));
+  const found = content && typeof content === "object" && "version" in content && content.version;
+  return typeof found === "string" ? found : "unknown";
+}
+
+// Whoever read our output has gone (`… | head -1`): nothing is left to say.
+function endQuietlyOnClosedPipe(): void {
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      process.exit(error.code === "EPIPE" ? exitCodes.ok : exitCodes.failed);
+    });
+  }
+}
+
+function stopOnSignals(): AbortSignal {
+  // npm passes a Ctrl-C on to a program that already got it from the terminal: one wish, two signals.
+  const sameWishMs = 1000;
+  const stopping = new AbortController();
+  let firstAtMs = 0;
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.on(signal, () => {
+      if (!stopping.signal.aborted) {
+        firstAtMs = performance.now();
+        stopping.abort();
+      } else if (performance.now() - firstAtMs > sameWishMs) {
+        process.exit(exitCodes.failed);
+      }
+    });
+  }
+  return stopping.signal;
+}
+
+function makeTerminal(): Terminal {
+  const { NO_COLOR, TERM } = process.env;
+  return new Terminal({
+    stdout: process.stdout,
+    stderr: process.stderr,
+    stopped: stopOnSignals(),
+    self: selfCommand(),
+    colours: !NO_COLOR && TERM !== "dumb",
+  });
+}
+
+/** What the user would type to call this program again. */
+function selfCommand(): string {
+  const script = process.argv[1] ?? "shredway";
+  if (basename(script) === "shredway") return "shredway";
+  const path = relative(process.cwd(), realpathSync(script));
+  return script.endsWith(".ts") ? `npx tsx ${path}` : `node ${path}`;
+}
+
+async function run(given: readonly string[]): Promise<number> {
+  const [name = "--help", ...rest] = given;
+  if (name === "--help" || name === "-h" || name === "help") {
+    process.stdout.write(await generalHelp());
+    return exitCodes.ok;
+  }
+  if (name === "--version" || name === "-v") {
+    process.stdout.write(`${version()}\n`);
+    return exitCodes.ok;
+  }
+  const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (!load) {
+    const expected = Object.keys(commands).join(", ");
+    throw usageError(`expected a command (${expected}), got ${quote(name)}`);
+  }
+  const command = await load();
+  const parsed = parseArguments(command, rest);
+  if (parsed === "help") {
+    process.stdout.write(helpOf(command));
+    return exitCodes.ok;
+  }
+  return command.run(parsed, makeTerminal());
+}
+
+function report(error: unknown, given: readonly string[]): number {
+  if (!(error instanceof ShredwayError)) {
+    const text = error instanceof Error ? (error.stack ?? error.message) : messageOf(error);
+    process.stderr.write(`shredway: ${text}\n`);
+    return exitCodes.failed;
+  }
+  const name = given[0] !== undefined && Object.hasOwn(commands, given[0]) ? ` ${given[0]}` : "";
+  const hint = error.reason === "usage" ? `See: shredway${name} --help\n` : "";
+  process.stderr.write(`shredway${name}: ${error.message}\n${hint}`);
+  return error.row.exitCode;
+}
+
+const given = process.argv.slice(2);
+endQuietlyOnClosedPipe();
+try {
+  process.exitCode = await run(given);
+} catch (error) {
+  process.exitCode = report(error, given);
+}

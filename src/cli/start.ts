@@ -1,0 +1,161 @@
+// `shredway start`: the service from a configuration file, or without one the demonstration.
+//
+// Data goes to stdout (the line that begins with `ready`), the log to stderr. SIGHUP reloads sources,
+// destinations and leaders; SIGTERM and SIGINT drain and end with exit code 0.
+
+import { spawn } from "node:child_process";
+import { systemClock } from "../core/clock.ts";
+import { formatConfig, loadConfig } from "../core/config.ts";
+import { createLogger, type Logger } from "../core/log.ts";
+import type { RelaySnapshot } from "../data-plane/snapshot.ts";
+import { openRelayService } from "../main.ts";
+import type { RelayService } from "../service/relay-service.ts";
+import { type Arguments, type Command, exitCodes, usageError } from "./command.ts";
+import { runDemo } from "./demo.ts";
+import { toJson } from "./output.ts";
+import { failedTotal, refusals, reportBetween } from "./relay-report.ts";
+import { every, type Terminal } from "./terminal.ts";
+
+const defaultUdp = "127.0.0.1:20000";
+const defaultStatsSeconds = 10;
+const drainMs = 100; // for what already waits in the receive buffers
+
+export const start: Command = {
+  name: "start",
+  summary: "run the relay, or without a configuration a demonstration of it",
+  usage: [
+    "start [--udp ADDRESS]",
+    "start --config FILE [--stats SECONDS]",
+    "start --config FILE --print-config",
+  ],
+  description: `
+Without --config: leaders, sources and receivers made up on this machine, through the real relay,
+with live numbers. With --config: the relay as the file says (docs/configuration.md).
+
+Prints one line that begins with "ready" when it takes traffic. SIGHUP reads the file again and
+takes over sources, destinations and leaders; a wrong file changes nothing. SIGTERM and Ctrl-C
+end it with exit code 0.`,
+  options: {
+    config: { value: "FILE", help: "configuration file" },
+    "print-config": { help: "print the effective configuration and end" },
+    stats: {
+      value: "SECONDS",
+      help: `log one line of numbers so often; 0: never (default ${defaultStatsSeconds})`,
+    },
+    udp: { value: "ADDRESS", help: `where the demonstration listens (default ${defaultUdp})` },
+  },
+  examples: [
+    "shredway start",
+    "shredway start --udp 127.0.0.1:21000",
+    "shredway start --config shredway.yaml",
+    "shredway start --config shredway.yaml --print-config",
+  ],
+  run,
+};
+
+async function run(args: Arguments, terminal: Terminal): Promise<number> {
+  const file = args.text("config");
+  const statsSeconds = args.integer("stats", { min: 0, max: 86_400 });
+  if (file === undefined) {
+    for (const name of ["print-config", "stats"]) {
+      if (args.given(name)) throw usageError(`--${name}: expected --config FILE with it, got none`);
+    }
+    return runDemo(args.endpoint("udp", { allowPortZero: true }) ?? defaultUdp, terminal);
+  }
+  if (args.given("udp")) {
+    throw usageError("--udp: expected without --config; the file says it in relay.listen");
+  }
+  if (args.flag("print-config")) {
+    terminal.line(formatConfig(loadConfig(file)).trimEnd());
+    return exitCodes.ok;
+  }
+  return runService(file, statsSeconds ?? defaultStatsSeconds, terminal);
+}
+
+async function runService(file: string, statsSeconds: number, terminal: Terminal): Promise<number> {
+  const log = createLogger();
+  const reload = () => service.reload();
+  const service = openRelayService(file, log);
+  process.on("SIGHUP", reload);
+  try {
+    for (const warning of service.warnings()) log.warn(warning);
+    const { relay, config } = service;
+    terminal.line(
+      `ready listen=${relay.addresses.join(",")} workers=${config.workers} sources=${config.sources.length} destinations=${config.destinations.length} authentication=${config.authentication}`,
+    );
+    tellSystemd(log);
+    await logStatistics(service, log, statsSeconds, terminal.stopped);
+    await systemClock.sleep(drainMs);
+    log.info(totals(service.snapshot()), "ended");
+    return exitCodes.ok;
+  } finally {
+    process.off("SIGHUP", reload);
+    service.close();
+  }
+}
+
+async function logStatistics(
+  service: RelayService,
+  log: Logger,
+  seconds: number,
+  stopped: AbortSignal,
+): Promise<void> {
+  let before = service.snapshot();
+  const periodMs = (seconds || 86_400) * 1000;
+  await every(periodMs, stopped, () => {
+    if (seconds === 0) return true;
+    const now = service.snapshot();
+    log.info(statistics(service, before, now), "statistics");
+    before = now;
+    return true;
+  });
+}
+
+/** Rates since the last line, and what went wrong since the start. */
+function statistics(
+  service: RelayService,
+  before: RelaySnapshot,
+  now: RelaySnapshot,
+): Record<string, unknown> {
+  const report = reportBetween(before, now);
+  return {
+    receivedPerSecond: Math.round(report.receivedPerSecond),
+    distinctPerSecond: Math.round(report.distinctPerSecond),
+    sentPerSecond: Math.round(report.sentPerSecond),
+    workerLoads: report.workerLoads.map((load) => Math.round(load * 1000) / 1000),
+    latencyP50Us: Math.round(Number(now.latency.percentile(50)) / 1000),
+    latencyP99Us: Math.round(Number(now.latency.percentile(99)) / 1000),
+    authentication: service.config.authentication,
+    ...totals(now),
+    events: service.countEvents(),
+  };
+}
+
+function totals(now: RelaySnapshot): Record<string, unknown> {
+  const failed = now.destinations.reduce((total, each) => total + failedTotal(each), 0n);
+  const sent = now.destinations.reduce((total, each) => total + each.sent, 0n);
+  return plain({
+    received: now.received,
+    receiveDrops: now.receiveDrops,
+    first: now.verdicts.first,
+    duplicate: now.verdicts.duplicate,
+    sent,
+    failed,
+    refused: Object.fromEntries(refusals(now.verdicts).map(({ name, count }) => [name, count])),
+  });
+}
+
+/** bigint as everywhere in JSON output; the log's own encoder does not know it. */
+function plain(value: Record<string, unknown>): Record<string, unknown> {
+  const parsed: unknown = JSON.parse(toJson(value));
+  return typeof parsed === "object" && parsed !== null ? { ...parsed } : {};
+}
+
+// Node has no datagram sockets of the local family, so systemd's own tool says it (in the unit:
+// NotifyAccess=all).
+function tellSystemd(log: Logger): void {
+  const { NOTIFY_SOCKET } = process.env;
+  if (!NOTIFY_SOCKET) return;
+  const child = spawn("systemd-notify", ["--ready"], { stdio: "ignore" });
+  child.on("error", (error) => log.warn(`systemd was not told READY=1: ${error.message}`));
+}

@@ -1,0 +1,188 @@
+// Configuration rules: what must hold between the keys of a configuration that is well-formed.
+//
+// Called by config.ts after the schema. Returns problems, never throws: a person who mends a file
+// wants to see all of them at once.
+
+import { destinationRefusal } from "./address-classes.ts";
+import {
+  type AddressRange,
+  formatEndpoint,
+  parseAddressRange,
+  parseEndpoint,
+} from "./addresses.ts";
+import type { Config, RelayConfig } from "./config-schema.ts";
+import { quote } from "./errors.ts";
+
+export interface ConfigProblem {
+  /** Keys and places in lists, from the top. */
+  readonly path: readonly (string | number)[];
+  /** "expected …, got …" */
+  readonly message: string;
+}
+
+type Report = (path: readonly (string | number)[], message: string) => void;
+
+/** Reports every value that occurs twice. */
+function checkDistinct<T>(
+  values: readonly T[],
+  keyOf: (value: T) => string | undefined,
+  report: (place: number, first: number) => void,
+): void {
+  const firstPlace = new Map<string, number>();
+  for (const [place, value] of values.entries()) {
+    const key = keyOf(value);
+    if (key === undefined) continue;
+    const first = firstPlace.get(key);
+    if (first === undefined) firstPlace.set(key, place);
+    else report(place, first);
+  }
+}
+
+function checkListeners(relay: RelayConfig, report: Report): void {
+  const endpoints = relay.listen.map((text) => parseEndpoint(text, { allowPortZero: true }));
+  checkDistinct(
+    endpoints,
+    (endpoint) => (endpoint.port === 0 ? undefined : formatEndpoint(endpoint)),
+    (place, first) =>
+      report(
+        ["listen", place],
+        `expected every address once, got ${relay.listen[place]} as listen[${first}] already`,
+      ),
+  );
+  for (const [place, endpoint] of endpoints.entries()) {
+    if (endpoint.port === 0 && relay.workers > 1) {
+      report(
+        ["listen", place],
+        `expected a port other than 0 with ${relay.workers} workers, which share it, got 0`,
+      );
+    }
+  }
+}
+
+function checkWorkers(relay: RelayConfig, report: Report): void {
+  const { cpus, workers } = relay;
+  if (!cpus) return;
+  if (cpus.length !== workers) {
+    report(["cpus"], `expected one CPU per worker, ${workers} in all, got ${cpus.length}`);
+  }
+  checkDistinct(cpus, String, (place) =>
+    report(["cpus", place], `expected every CPU once, got ${cpus[place]} again`),
+  );
+}
+
+function checkTiers(relay: RelayConfig, report: Report): void {
+  checkDistinct(
+    relay.tiers,
+    (tier) => tier,
+    (place) =>
+      report(["tiers", place], `expected every tier once, got ${quote(relay.tiers[place])} again`),
+  );
+  for (const list of ["sources", "destinations"] as const) {
+    for (const [place, { tier }] of relay[list].entries()) {
+      if (relay.tiers.includes(tier)) continue;
+      const expected = `expected a tier of relay.tiers: ${relay.tiers.join(", ")}`;
+      report([list, place, "tier"], `${expected}; got ${quote(tier)}`);
+    }
+  }
+}
+
+function rangeKey(range: AddressRange | undefined, port: number | undefined): string {
+  const text = range ? `${Buffer.from(range.bytes).toString("hex")}/${range.prefixBits}` : "any";
+  return `${text}:${port ?? "any"}`;
+}
+
+function checkSources(relay: RelayConfig, report: Report): void {
+  const ports = relay.listen.map((text) => parseEndpoint(text, { allowPortZero: true }).port);
+  for (const [place, { address, port }] of relay.sources.entries()) {
+    if (address === undefined && port === undefined) {
+      report(["sources", place], "expected an address, a port, or both, got neither");
+    }
+    if (port !== undefined && !ports.includes(port)) {
+      const expected = `expected a port of relay.listen: ${ports.join(", ")}`;
+      report(["sources", place, "port"], `${expected}; got ${port}`);
+    }
+  }
+  checkDistinct(
+    relay.sources,
+    ({ name }) => name,
+    (place, first) =>
+      report(
+        ["sources", place, "name"],
+        `expected every name once, got ${quote(relay.sources[place]?.name)} as sources[${first}] already`,
+      ),
+  );
+  checkDistinct(
+    relay.sources,
+    ({ address, port }) =>
+      address === undefined && port === undefined
+        ? undefined
+        : rangeKey(address === undefined ? undefined : parseAddressRange(address), port),
+    (place, first) =>
+      report(
+        ["sources", place],
+        `expected another address or port than every other source, got those of sources[${first}]`,
+      ),
+  );
+}
+
+function checkDestinations(relay: RelayConfig, report: Report): void {
+  const own = new Set(
+    relay.listen.map((text) => formatEndpoint(parseEndpoint(text, { allowPortZero: true }))),
+  );
+  for (const [place, { address }] of relay.destinations.entries()) {
+    const endpoint = parseEndpoint(address);
+    const refusal = destinationRefusal(endpoint.bytes, relay.allowPrivateDestinations);
+    const path = ["destinations", place, "address"];
+    if (refusal !== undefined) {
+      const remedy = relay.allowPrivateDestinations
+        ? ""
+        : " (allowPrivateDestinations: true allows all but unspecified ones)";
+      report(path, `expected a public address, got ${address}: ${refusal}${remedy}`);
+    } else if (own.has(formatEndpoint(endpoint))) {
+      report(path, `expected another address than those of relay.listen, got ${address}`);
+    }
+  }
+  checkDistinct(
+    relay.destinations,
+    ({ address }) => formatEndpoint(parseEndpoint(address)),
+    (place, first) =>
+      report(
+        ["destinations", place, "address"],
+        `expected every address once, got ${relay.destinations[place]?.address} as ` +
+          `destinations[${first}] already`,
+      ),
+  );
+  checkDistinct(
+    relay.destinations,
+    ({ name }) => name,
+    (place, first) =>
+      report(
+        ["destinations", place, "name"],
+        `expected every name once, got ${quote(relay.destinations[place]?.name)} as ` +
+          `destinations[${first}] already`,
+      ),
+  );
+}
+
+function checkAuthentication(relay: RelayConfig, report: Report): void {
+  if (relay.authentication === "leader-schedule" && !relay.leaders) {
+    report(
+      ["leaders"],
+      "expected leaders.file, because authentication is leader-schedule (authentication: off " +
+        "passes on whatever looks like a shred), got nothing",
+    );
+  }
+}
+
+/** Everything that is wrong between the keys, in the order of the file's sections. */
+export function checkConfig(config: Config): ConfigProblem[] {
+  const problems: ConfigProblem[] = [];
+  const report: Report = (path, message) => problems.push({ path: ["relay", ...path], message });
+  checkListeners(config.relay, report);
+  checkWorkers(config.relay, report);
+  checkTiers(config.relay, report);
+  checkAuthentication(config.relay, report);
+  checkSources(config.relay, report);
+  checkDestinations(config.relay, report);
+  return problems;
+}

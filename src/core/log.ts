@@ -1,0 +1,57 @@
+// Log: structured lines for operators, one JSON object each, on standard error.
+//
+// Made by main and cli, handed down to adapters. Never a line per packet; never a key, a secret or
+// a raw transaction: fields with such names are masked, and so are keys inside texts.
+
+import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from "pino";
+
+export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
+export type LogLevel = (typeof logLevels)[number];
+export type { Logger } from "pino";
+
+const secretFields = [
+  "apiKey",
+  "api-key",
+  "api_key",
+  "authorization",
+  "x-jito-auth",
+  "secretKey",
+  "seed",
+  "password",
+  "transaction",
+];
+// Masked at the top and up to two levels down: in headers, options, rows.
+const secretPaths = secretFields.flatMap((field) =>
+  ["", "*", "*.*"].map((prefix) => (prefix === "" ? `["${field}"]` : `${prefix}["${field}"]`)),
+);
+const mask = "[masked]";
+
+/** Hides what looks like a key inside a text: `api-key=…`, `Bearer …`, `user:password@`. */
+export function maskKeys(text: string): string {
+  return text
+    .replace(/(api[-_]?key=)[^&\s"'\\]+/gi, `$1${mask}`)
+    .replace(/(bearer\s+)[^\s"'\\,]+/gi, `$1${mask}`)
+    .replace(/(:\/\/[^\s:/@"]*:)[^\s/@"]+@/g, `$1${mask}@`);
+}
+
+export interface LogOptions {
+  /** Default "info". */
+  readonly level?: LogLevel;
+  /** Default: standard error, written synchronously, so that nothing is lost when the process ends. */
+  readonly stream?: DestinationStream;
+}
+
+/** A logger. `logger.child({ part: "relay" })` makes one for a part of the program. */
+export function createLogger(options: LogOptions = {}): Logger {
+  return pino(
+    {
+      level: options.level ?? "info",
+      base: null,
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      redact: { paths: secretPaths, censor: mask },
+      hooks: { streamWrite: maskKeys },
+    },
+    options.stream ?? destination({ fd: 2, sync: true }),
+  );
+}

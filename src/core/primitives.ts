@@ -1,0 +1,100 @@
+// Primitives: the few kinds of number and key that must not be mixed up.
+//
+// A branded type is the plain value at run time; only the functions here make one, after checking
+// it. Public keys are base58 as Solana writes them (Bitcoin alphabet, 32 bytes).
+
+import { base58 } from "@scure/base";
+import { quote, ShredwayError } from "./errors.ts";
+
+declare const brand: unique symbol;
+
+/** Slot number, u64. */
+export type Slot = bigint & { readonly [brand]: "Slot" };
+/** Amount in lamports (10^-9 SOL), u64. */
+export type Lamports = bigint & { readonly [brand]: "Lamports" };
+/** Public key in base58, canonical. */
+export type Pubkey = string & { readonly [brand]: "Pubkey" };
+
+export const u64Max = 0xffff_ffff_ffff_ffffn;
+export const pubkeyBytesLength = 32;
+
+function isSlot(value: bigint): value is Slot {
+  return value >= 0n && value <= u64Max;
+}
+
+function isLamports(value: bigint): value is Lamports {
+  return value >= 0n && value <= u64Max;
+}
+
+function outOfRange(what: string, value: bigint): ShredwayError {
+  return new ShredwayError("value_invalid", `${what}: expected 0 to ${u64Max}, got ${value}`);
+}
+
+function parseDigits(text: string, what: string): bigint {
+  // 20 digits hold every u64; longer ones would only cost time.
+  if (/^(0|[1-9][0-9]{0,19})$/.test(text)) return BigInt(text);
+  throw new ShredwayError(
+    "value_invalid",
+    `${what}: expected 0 to ${u64Max} in decimal digits, got ${quote(text)}`,
+  );
+}
+
+/** `value` as a slot. Throws ShredwayError "value_invalid" outside u64. */
+export function slotOf(value: bigint): Slot {
+  if (isSlot(value)) return value;
+  throw outOfRange("slot", value);
+}
+
+/** Decimal digits without sign, leading zero or space. Throws ShredwayError "value_invalid". */
+export function parseSlot(text: string): Slot {
+  return slotOf(parseDigits(text, "slot"));
+}
+
+/** `value` as lamports. Throws ShredwayError "value_invalid" outside u64. */
+export function lamportsOf(value: bigint): Lamports {
+  if (isLamports(value)) return value;
+  throw outOfRange("lamports", value);
+}
+
+/** Decimal digits without sign, leading zero or space. Throws ShredwayError "value_invalid". */
+export function parseLamports(text: string): Lamports {
+  return lamportsOf(parseDigits(text, "lamports"));
+}
+
+function decodePubkey(text: string): Uint8Array | undefined {
+  // 32 bytes need 32 to 44 base58 digits; base58 costs the square of the length, so bound it first.
+  if (text.length < 32 || text.length > 44) return undefined;
+  try {
+    const bytes = base58.decode(text);
+    return bytes.length === pubkeyBytesLength ? bytes : undefined;
+  } catch {
+    return undefined; // a character outside the alphabet
+  }
+}
+
+function isPubkey(text: string): text is Pubkey {
+  return decodePubkey(text) !== undefined;
+}
+
+/** Throws ShredwayError "value_invalid" unless `text` is base58 of exactly 32 bytes. */
+export function parsePubkey(text: string): Pubkey {
+  if (isPubkey(text)) return text;
+  throw new ShredwayError(
+    "value_invalid",
+    `public key: expected 32 bytes in base58 (32 to 44 characters), got ${quote(text)}`,
+  );
+}
+
+/** The 32 bytes of a public key, a fresh array. */
+export function pubkeyBytes(key: Pubkey): Uint8Array {
+  return base58.decode(key);
+}
+
+/** 32 bytes as a public key. Throws ShredwayError "value_invalid" for another length. */
+export function pubkeyOf(bytes: Uint8Array): Pubkey {
+  if (bytes.length === pubkeyBytesLength) {
+    const text = base58.encode(bytes);
+    if (isPubkey(text)) return text;
+  }
+  throw new ShredwayError("value_invalid", `public key: expected 32 bytes, got ${bytes.length}`);
+}

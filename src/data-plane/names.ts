@@ -1,0 +1,69 @@
+// Names of what the data plane counts, in the order of its counters.
+//
+// The native lists (native/shred/verdict.h, native/net/udp_batch.h, native/relay/counters.h,
+// native/relay/event_ring.h) are the source; TypeScript needs the names as types, so they stand
+// here again, and loading the addon fails when the two differ (native.ts).
+
+export const verdictNames = [
+  "first",
+  "widened",
+  "equivocation",
+  "duplicate",
+  "equivocation_excess",
+  "unknown_source",
+  "oversized",
+  "ping",
+  "too_short",
+  "unknown_variant",
+  "legacy_variant",
+  "unchained_variant",
+  "proof_size_invalid",
+  "index_too_large",
+  "fec_set_misaligned",
+  "index_outside_fec_set",
+  "flags_invalid",
+  "data_complete_misplaced",
+  "parent_invalid",
+  "size_invalid",
+  "code_counts_invalid",
+  "code_position_invalid",
+  "wrong_version",
+  "slot_behind",
+  "slot_ahead",
+  "unknown_leader",
+  "root_mismatch",
+  "signature_invalid",
+  "source_over_budget",
+] as const;
+export type VerdictName = (typeof verdictNames)[number];
+
+/** Verdicts of packets that went on to at least one tier. */
+export const passedOnVerdicts: readonly VerdictName[] = ["first", "widened", "equivocation"];
+
+export const sendFailureNames = [
+  "buffer_full",
+  "unreachable",
+  "refused",
+  "not_permitted",
+  "too_big",
+  "invalid",
+  "other",
+] as const;
+export type SendFailureName = (typeof sendFailureNames)[number];
+
+export const workerCounterNames = [
+  "received",
+  "batches",
+  "send_calls",
+  "gso_fallbacks",
+  "signature_checks",
+  "cpu_ns",
+  "receive_drops",
+  "window_anchored",
+  "highest_slot",
+  "events_lost",
+] as const;
+export type WorkerCounterName = (typeof workerCounterNames)[number];
+
+export const eventNames = ["equivocation", "icmp_error", "window_anchored"] as const;
+export type EventName = (typeof eventNames)[number];

@@ -1,0 +1,153 @@
+// The addon, loaded once and checked: the only file that knows how it is found and what it exports.
+//
+// Built by `npm ci` when no prebuild fits (node-gyp-build looks in build/Release, then prebuilds/).
+
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+import { messageOf, type Reason, ShredwayError } from "../core/errors.ts";
+import { eventNames, sendFailureNames, verdictNames, workerCounterNames } from "./names.ts";
+
+export interface NativeDescription {
+  readonly verdicts: readonly string[];
+  readonly verdictMeanings: readonly string[];
+  readonly sendFailures: readonly string[];
+  readonly workerCounters: readonly string[];
+  readonly events: readonly string[];
+  readonly limits: {
+    readonly sources: number;
+    readonly sourceEntries: number;
+    readonly destinations: number;
+    readonly tiers: number;
+    readonly workers: number;
+    readonly leaderKeys: number;
+    readonly leaderSlots: number;
+    readonly histogramBuckets: number;
+    readonly histogramPrecisionBits: number;
+    readonly slotRows: number;
+    readonly slotRowFields: number;
+  };
+  /** "libsodium", "openssl" or "none". */
+  readonly ed25519: string;
+  readonly sha256Accelerated: boolean;
+}
+
+/** Options of native/addon/relay_handle.cc; endpoints are 18 bytes (16 address, u16 port LE). */
+export interface NativeRelayOptions {
+  listen: Uint8Array[];
+  workers: number;
+  cpus?: number[];
+  authenticate: boolean;
+  shredVersion: number;
+  tierCount: number;
+  /** 0 block, 1 spin, 2 busy. */
+  wait?: number;
+  spinMicroseconds?: number;
+  busyPollMicroseconds?: number;
+  failedChecksPerSecond?: number;
+  gso?: boolean;
+  prefault?: boolean;
+  receiveBufferBytes?: number;
+  sendBufferBytes?: number;
+  sendFrom?: Uint8Array;
+}
+
+export interface NativeRelay {
+  publishSources(table: Uint8Array): void;
+  publishFanout(table: Uint8Array): void;
+  publishLeaders(table: Uint8Array): void;
+  snapshotWords(sources: number, destinations: number): number;
+  readCounters(into: BigUint64Array, sources: number, destinations: number): void;
+  drainEvents(into: Uint8Array): number;
+  addresses(): string[];
+  grantedReceiveBuffer(): number;
+  close(): void;
+}
+
+export interface NativePacedSender {
+  enqueue(bytes: Uint8Array, ends: Uint32Array, timesNs: BigUint64Array): void;
+  counts(): [bigint, bigint, bigint, bigint];
+  local(): string;
+  close(): void;
+}
+
+export interface NativeSlotPosition {
+  slot: bigint;
+  parentOffset: number;
+  version: number;
+  chainedRoot: Uint8Array;
+  nextFecSetIndex: number;
+}
+
+export interface NativeShredder {
+  publicKey(): Uint8Array;
+  shred(
+    entries: Uint8Array,
+    position: NativeSlotPosition,
+    referenceTick: number,
+    lastInSlot: boolean,
+  ): { bytes: Uint8Array; ends: Uint32Array; chainedRoot: Uint8Array; nextFecSetIndex: number };
+}
+
+export interface NativeAddon {
+  describe(): NativeDescription;
+  Relay: new (options: NativeRelayOptions) => NativeRelay;
+  PacedSender: new (to: Uint8Array, from: Uint8Array, bufferBytes: number) => NativePacedSender;
+  Shredder: new (seed: Uint8Array) => NativeShredder;
+}
+
+const require = createRequire(import.meta.url);
+let loaded: { addon: NativeAddon; description: NativeDescription } | undefined;
+
+function load(): { addon: NativeAddon; description: NativeDescription } {
+  const root = fileURLToPath(new URL("../..", import.meta.url));
+  let addon: NativeAddon;
+  try {
+    addon = (require("node-gyp-build") as (folder: string) => NativeAddon)(root);
+  } catch (cause) {
+    throw new ShredwayError(
+      "addon_missing",
+      `the native addon could not be loaded from ${root}: expected build/Release/shredway.node or a ` +
+        "prebuild for this platform; build it with `npm rebuild`",
+      { cause },
+    );
+  }
+  const description = addon.describe();
+  const lists: [string, readonly string[], readonly string[]][] = [
+    ["verdicts", verdictNames, description.verdicts],
+    ["send failures", sendFailureNames, description.sendFailures],
+    ["worker counters", workerCounterNames, description.workerCounters],
+    ["events", eventNames, description.events],
+  ];
+  for (const [what, expected, actual] of lists) {
+    if (expected.join() !== actual.join()) {
+      throw new ShredwayError(
+        "addon_mismatch",
+        `the native addon was built from another version: ${what} differ (expected ` +
+          `${expected.join(", ")}; got ${actual.join(", ")}); build it with \`npm rebuild\``,
+      );
+    }
+  }
+  return { addon, description };
+}
+
+/** The addon. Throws ShredwayError "addon_missing" or "addon_mismatch". */
+export function native(): NativeAddon {
+  loaded ??= load();
+  return loaded.addon;
+}
+
+/** What the loaded addon says of itself: names, limits, libraries in use. */
+export function describeNative(): NativeDescription {
+  loaded ??= load();
+  return loaded.description;
+}
+
+/** Runs a native call; whatever it throws becomes a ShredwayError with the given reason. */
+export function guarded<T>(reason: Reason, call: () => T): T {
+  try {
+    return call();
+  } catch (cause) {
+    if (cause instanceof ShredwayError) throw cause;
+    throw new ShredwayError(reason, messageOf(cause), { cause });
+  }
+}

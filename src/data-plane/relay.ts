@@ -1,0 +1,303 @@
+// The relay as the control plane sees it: opened, fed with whole tables, read as snapshots.
+//
+// A thin typed side of native/relay/relay.h: checks arguments, gives sources and destinations the
+// numbers of their counters, and turns errors into ShredwayError. The packets never come here.
+
+import { type Clock, systemClock } from "../core/clock.ts";
+import { ShredwayError } from "../core/errors.ts";
+import type { LeaderSchedule } from "../leaders/schedule.ts";
+import { CounterIds } from "./counter-ids.ts";
+import { type EventName, eventNames } from "./names.ts";
+import {
+  describeNative,
+  guarded,
+  type NativeRelay,
+  type NativeRelayOptions,
+  native,
+} from "./native.ts";
+import {
+  type DestinationRow,
+  decodeSnapshot,
+  layoutOf,
+  type RelaySnapshot,
+  type SnapshotShape,
+  type SourceRow,
+} from "./snapshot.ts";
+import {
+  type Destination,
+  encodeDestinations,
+  encodeEndpoint,
+  encodeLeaders,
+  encodeSources,
+  type Source,
+} from "./tables.ts";
+
+export interface RelayOptions {
+  /** "ip:port"; port 0 (the kernel chooses) only with one worker. IPv6 as "[::]:20000". */
+  readonly listen: readonly string[];
+  readonly workers: number;
+  /** Narrowest coverage first, 1 to 8 names. A source serves its own tier and all wider ones. */
+  readonly tiers: readonly string[];
+  /** "off" passes on whatever is well formed; say so loudly. */
+  readonly authentication: "leader-schedule" | "off";
+  /** 0 accepts every shred version. */
+  readonly shredVersion: number;
+  readonly receive?: {
+    readonly bufferBytes?: number;
+    readonly wait?: "block" | "spin" | "busy";
+    readonly spinMicroseconds?: number;
+    readonly busyPollMicroseconds?: number;
+  };
+  readonly send?: {
+    /** "ip:port" to send from; port 0: the kernel chooses. */
+    readonly source?: string;
+    readonly bufferBytes?: number;
+    readonly gso?: boolean;
+  };
+  /** Worker i runs on cpus[i]. */
+  readonly cpus?: readonly number[];
+  /** Ed25519 checks that may fail per source, worker and second (default 1000). */
+  readonly failedChecksPerSecond?: number;
+  /** Touch 21 MB per worker at the start, so that traffic takes no page faults (default true). */
+  readonly prefault?: boolean;
+}
+
+export interface RelayEvent {
+  readonly kind: EventName;
+  readonly timeNs: bigint;
+  /** Name of the source (equivocation) or address of the destination (icmp_error), else the worker. */
+  readonly subject: string;
+  readonly slot: bigint;
+  readonly fecSetIndex: number;
+  /** Shred index (equivocation) or errno (icmp_error). */
+  readonly detail: number;
+}
+
+const waitModes = { block: 0, spin: 1, busy: 2 } as const;
+const eventBytes = 32;
+
+function nativeOptions(options: RelayOptions): NativeRelayOptions {
+  const { receive = {}, send = {} } = options;
+  const allowPortZero = { allowPortZero: true };
+  const given: Partial<NativeRelayOptions> = {
+    ...(options.cpus && { cpus: [...options.cpus] }),
+    ...(receive.wait && { wait: waitModes[receive.wait] }),
+    ...(receive.spinMicroseconds !== undefined && { spinMicroseconds: receive.spinMicroseconds }),
+    ...(receive.busyPollMicroseconds !== undefined && {
+      busyPollMicroseconds: receive.busyPollMicroseconds,
+    }),
+    ...(receive.bufferBytes !== undefined && { receiveBufferBytes: receive.bufferBytes }),
+    ...(send.bufferBytes !== undefined && { sendBufferBytes: send.bufferBytes }),
+    ...(send.gso !== undefined && { gso: send.gso }),
+    ...(send.source !== undefined && { sendFrom: encodeEndpoint(send.source, allowPortZero) }),
+    ...(options.failedChecksPerSecond !== undefined && {
+      failedChecksPerSecond: options.failedChecksPerSecond,
+    }),
+    ...(options.prefault !== undefined && { prefault: options.prefault }),
+  };
+  return {
+    ...given,
+    listen: options.listen.map((address) => encodeEndpoint(address, allowPortZero)),
+    workers: options.workers,
+    authenticate: options.authentication !== "off",
+    shredVersion: options.shredVersion,
+    tierCount: options.tiers.length,
+  };
+}
+
+export class Relay {
+  /** Listening addresses with their real ports. */
+  readonly addresses: readonly string[];
+  /** What the kernel granted to each receive socket, in its own count (twice the wish). */
+  readonly grantedReceiveBufferBytes: number;
+  readonly tiers: readonly string[];
+  readonly #native: NativeRelay;
+  readonly #workers: number;
+  readonly #clock: Clock;
+  readonly #sourceIds: CounterIds;
+  readonly #destinationIds: CounterIds;
+  #sourceRows: readonly SourceRow[] = [];
+  #destinationRows: readonly DestinationRow[] = [];
+  /** Counts that reused rows had before; subtracted from every snapshot. Same layout of rows. */
+  readonly #sourceBaseline = new Map<number, BigUint64Array>();
+  readonly #destinationBaseline = new Map<number, BigUint64Array>();
+  #closed = false;
+
+  private constructor(options: RelayOptions, clock: Clock) {
+    const { limits } = describeNative();
+    this.#native = guarded("relay_open", () => new (native().Relay)(nativeOptions(options)));
+    this.#workers = options.workers;
+    this.#clock = clock;
+    this.tiers = [...options.tiers];
+    this.#sourceIds = new CounterIds(limits.sources);
+    this.#destinationIds = new CounterIds(limits.destinations);
+    this.addresses = this.#native.addresses();
+    this.grantedReceiveBufferBytes = this.#native.grantedReceiveBuffer();
+  }
+
+  /** Opens sockets and starts the workers. Throws ShredwayError "relay_open" or "address_invalid". */
+  static open(options: RelayOptions, clock: Clock = systemClock): Relay {
+    return new Relay(options, clock);
+  }
+
+  /**
+   * Replaces the sources while traffic runs. Several entries may share a name and then its counters.
+   * Throws ShredwayError; the old table then stays in force.
+   */
+  publishSources(sources: readonly Source[]): void {
+    this.#checkOpen();
+    const names = [...new Set(sources.map((source) => source.name))];
+    const tierByName = new Map(sources.map((source) => [source.name, source.tier]));
+    encodeSources(sources, [], this.tiers); // refuses before any number is given out
+    const assigned = this.#assign(this.#sourceIds, names, "sources");
+    const idByName = new Map(names.map((name, i) => [name, assigned.ids[i] ?? 0]));
+    const ids = sources.map((source) => idByName.get(source.name) ?? 0);
+    const table = encodeSources(sources, ids, this.tiers);
+    guarded("table_refused", () => this.#native.publishSources(table));
+    this.#noteReused(assigned.reused, this.#sourceBaseline, "source");
+    this.#sourceRows = names.map((name) => ({
+      id: idByName.get(name) ?? 0,
+      name,
+      tier: tierByName.get(name) ?? "",
+    }));
+  }
+
+  /** Replaces the destinations while traffic runs. Throws ShredwayError; the old table then stays. */
+  publishDestinations(destinations: readonly Destination[]): void {
+    this.#checkOpen();
+    encodeDestinations(destinations, [], this.tiers);
+    const addresses = destinations.map((destination) => destination.address);
+    if (new Set(addresses).size !== addresses.length) {
+      const repeated = addresses.find((address, i) => addresses.indexOf(address) !== i);
+      throw new ShredwayError(
+        "table_refused",
+        `destinations: expected every address once, got ${repeated} twice`,
+      );
+    }
+    const assigned = this.#assign(this.#destinationIds, addresses, "destinations");
+    const table = encodeDestinations(destinations, assigned.ids, this.tiers);
+    guarded("table_refused", () => this.#native.publishFanout(table));
+    this.#noteReused(assigned.reused, this.#destinationBaseline, "destination");
+    this.#destinationRows = destinations.map((destination, i) => ({
+      id: assigned.ids[i] ?? 0,
+      name: destination.name ?? destination.address,
+      tier: destination.tier,
+      address: destination.address,
+    }));
+  }
+
+  /** Replaces the leader schedule while traffic runs. Throws ShredwayError; the old one then stays. */
+  publishLeaders(schedule: LeaderSchedule): void {
+    this.#checkOpen();
+    guarded("table_refused", () => this.#native.publishLeaders(encodeLeaders(schedule)));
+  }
+
+  snapshot(): RelaySnapshot {
+    const words = this.#readWords();
+    const shape = this.#shape();
+    const layout = layoutOf(shape);
+    for (const [id, baseline] of this.#sourceBaseline)
+      subtract(words, layout.sources + id * layout.sourceWords, baseline);
+    for (const [id, baseline] of this.#destinationBaseline)
+      subtract(words, layout.destinations + id * layout.destinationWords, baseline);
+    const rows = { sources: this.#sourceRows, destinations: this.#destinationRows };
+    return decodeSnapshot(words, shape, rows, this.#clock.nowNs());
+  }
+
+  /** What happened since the last call, worker by worker (lost ones: counter `events_lost`). */
+  drainEvents(): RelayEvent[] {
+    this.#checkOpen();
+    const bytes = new Uint8Array(256 * eventBytes);
+    const view = new DataView(bytes.buffer);
+    const events: RelayEvent[] = [];
+    for (let count = bytes.length; count * eventBytes >= bytes.length; ) {
+      count = this.#native.drainEvents(bytes);
+      for (let i = 0; i < count; i++) events.push(this.#decodeEvent(view, i * eventBytes));
+    }
+    return events;
+  }
+
+  /** Ends the threads and closes the sockets. May be called again. */
+  close(): void {
+    this.#closed = true;
+    this.#native.close();
+  }
+
+  #checkOpen(): void {
+    if (this.#closed) {
+      throw new ShredwayError("relay_closed", "the relay is closed: open a new one");
+    }
+  }
+
+  #assign(ids: CounterIds, names: readonly string[], what: "sources" | "destinations") {
+    const assigned = ids.assign(names);
+    if (assigned) return assigned;
+    const { limits } = describeNative();
+    throw new ShredwayError(
+      "table_refused",
+      `${what}: expected at most ${limits[what]}, got ${names.length}`,
+    );
+  }
+
+  #shape(): SnapshotShape {
+    const { limits } = describeNative();
+    return {
+      workers: this.#workers,
+      sourceRows: this.#sourceIds.rows,
+      destinationRows: this.#destinationIds.rows,
+      histogramBuckets: limits.histogramBuckets,
+      histogramPrecisionBits: limits.histogramPrecisionBits,
+      slotRows: limits.slotRows,
+      slotRowFields: limits.slotRowFields,
+    };
+  }
+
+  #readWords(): BigUint64Array {
+    this.#checkOpen();
+    const sources = this.#sourceIds.rows;
+    const destinations = this.#destinationIds.rows;
+    const words = new BigUint64Array(this.#native.snapshotWords(sources, destinations));
+    this.#native.readCounters(words, sources, destinations);
+    return words;
+  }
+
+  #noteReused(
+    reused: readonly number[],
+    baselines: Map<number, BigUint64Array>,
+    kind: "source" | "destination",
+  ): void {
+    if (reused.length === 0) return;
+    const words = this.#readWords();
+    const layout = layoutOf(this.#shape());
+    const [begin, size] =
+      kind === "source"
+        ? [layout.sources, layout.sourceWords]
+        : [layout.destinations, layout.destinationWords];
+    for (const id of reused)
+      baselines.set(id, words.slice(begin + id * size, begin + (id + 1) * size));
+  }
+
+  #decodeEvent(view: DataView, at: number): RelayEvent {
+    const kind = eventNames[view.getUint32(at + 16, true)] ?? "window_anchored";
+    const subject = view.getUint32(at + 20, true);
+    const nameOf = {
+      equivocation: () => this.#sourceRows.find(({ id }) => id === subject)?.name,
+      icmp_error: () => this.#destinationRows.find(({ id }) => id === subject)?.address,
+      window_anchored: () => `worker ${subject}`,
+    };
+    return {
+      kind,
+      timeNs: view.getBigUint64(at, true),
+      slot: view.getBigUint64(at + 8, true),
+      subject: nameOf[kind]() ?? `#${subject}`,
+      fecSetIndex: view.getUint32(at + 24, true),
+      detail: view.getUint32(at + 28, true),
+    };
+  }
+}
+
+function subtract(words: BigUint64Array, begin: number, baseline: BigUint64Array): void {
+  baseline.forEach((value, i) => {
+    words[begin + i] = (words[begin + i] ?? 0n) - value;
+  });
+}

@@ -1,0 +1,52 @@
+// Shredder: bytes of entries to authentic shreds, as a leader makes them (native/shred/shredder.h).
+
+import { guarded, type NativeShredder, native } from "./native.ts";
+
+/** Where in which slot the next FEC set goes. */
+export interface SlotPosition {
+  readonly slot: bigint;
+  /** slot - parent slot; 0 only in slot 0. */
+  readonly parentOffset: number;
+  readonly version: number;
+  /** Root of the previous FEC set, 32 bytes. */
+  readonly chainedRoot: Uint8Array;
+  /** Multiple of 32. */
+  readonly nextFecSetIndex: number;
+}
+
+export interface ShredOptions {
+  readonly position: SlotPosition;
+  /** 0 to 63. */
+  readonly referenceTick: number;
+  /** Ends the slot: the last FEC set is resigned and its last data shred says LAST_IN_SLOT. */
+  readonly lastInSlot: boolean;
+}
+
+export class Shredder {
+  readonly publicKey: Uint8Array;
+  readonly #native: NativeShredder;
+
+  /** `seed`: 32 bytes of an Ed25519 private key. Throws ShredwayError "shred_refused". */
+  constructor(seed: Uint8Array) {
+    this.#native = guarded("shred_refused", () => new (native().Shredder)(seed));
+    this.publicKey = this.#native.publicKey();
+  }
+
+  /**
+   * Packets of one batch of entries, per FEC set 32 data then 32 code, and the position behind them.
+   * Throws ShredwayError "shred_refused" when the slot has no room or the position is invalid.
+   */
+  shred(
+    entries: Uint8Array,
+    { position, referenceTick, lastInSlot }: ShredOptions,
+  ): { packets: Uint8Array[]; position: SlotPosition } {
+    const made = guarded("shred_refused", () =>
+      this.#native.shred(entries, position, referenceTick, lastInSlot),
+    );
+    const packets = Array.from(made.ends, (end, i) =>
+      made.bytes.subarray(i === 0 ? 0 : (made.ends[i - 1] ?? 0), end),
+    );
+    const { chainedRoot, nextFecSetIndex } = made;
+    return { packets, position: { ...position, chainedRoot, nextFecSetIndex } };
+  }
+}

@@ -1,0 +1,206 @@
+// Snapshots: the data plane's counters as typed values.
+//
+// Decodes the u64 array of native/relay/counters.h (SnapshotLayout). Pure: the array is read by
+// relay.ts, which also says whose rows are whose.
+
+import { decodeHistogram, type Histogram } from "./histogram.ts";
+import {
+  type SendFailureName,
+  sendFailureNames,
+  type VerdictName,
+  verdictNames,
+  type WorkerCounterName,
+  workerCounterNames,
+} from "./names.ts";
+
+export type VerdictCounts = Record<VerdictName, bigint>;
+export type WorkerSnapshot = Record<WorkerCounterName, bigint>;
+
+export interface SourceSnapshot {
+  readonly name: string;
+  readonly tier: string;
+  readonly received: bigint;
+  /** Shreds that nobody had brought before. */
+  readonly first: bigint;
+  readonly duplicate: bigint;
+  readonly verdicts: VerdictCounts;
+  /** Nanoseconds until the next source brought what this one had brought first. */
+  readonly leadTime: Histogram;
+}
+
+export interface DestinationSnapshot {
+  readonly name: string;
+  readonly address: string;
+  readonly tier: string;
+  /** Datagrams handed to the kernel. */
+  readonly sent: bigint;
+  readonly failed: Record<SendFailureName, bigint>;
+  /** ICMP errors that came back. */
+  readonly icmp: bigint;
+}
+
+export interface SlotSnapshot {
+  readonly slot: bigint;
+  /** Kernel receive times, CLOCK_REALTIME. */
+  readonly firstSeenNs: bigint;
+  readonly lastSeenNs: bigint;
+  readonly data: number;
+  readonly code: number;
+  readonly highestDataIndex: number;
+  /** Index of the shred that ended the slot; null while it has not been seen. */
+  readonly lastDataIndex: number | null;
+}
+
+export interface RelaySnapshot {
+  readonly takenAtNs: bigint;
+  /** Datagrams taken from the sockets; each is in exactly one verdict. */
+  readonly received: bigint;
+  /** Datagrams that the kernel dropped because a receive buffer was full. */
+  readonly receiveDrops: bigint;
+  readonly verdicts: VerdictCounts;
+  readonly workers: readonly WorkerSnapshot[];
+  readonly sources: readonly SourceSnapshot[];
+  readonly destinations: readonly DestinationSnapshot[];
+  /** Receive-to-send, nanoseconds: kernel receive time to after the send of the batch. */
+  readonly latency: Histogram;
+  /** The newest slots (64 at most), ascending. */
+  readonly slots: readonly SlotSnapshot[];
+}
+
+/** Whose a row of counters is. */
+export interface SourceRow {
+  readonly id: number;
+  readonly name: string;
+  readonly tier: string;
+}
+export interface DestinationRow extends SourceRow {
+  readonly address: string;
+}
+
+export interface SnapshotShape {
+  readonly workers: number;
+  readonly sourceRows: number;
+  readonly destinationRows: number;
+  readonly histogramBuckets: number;
+  readonly histogramPrecisionBits: number;
+  readonly slotRows: number;
+  readonly slotRowFields: number;
+}
+
+const noSlot = 2n ** 64n - 1n;
+
+/** Where the parts lie, in words; the same arithmetic as the native SnapshotLayout. */
+export function layoutOf(shape: SnapshotShape) {
+  const histogramWords = shape.histogramBuckets + 2;
+  const sourceWords = verdictNames.length + histogramWords;
+  const destinationWords = 1 + sendFailureNames.length + 1;
+  const latency = shape.workers * workerCounterNames.length;
+  const slots = latency + histogramWords;
+  const sources = slots + shape.slotRows * shape.slotRowFields;
+  const destinations = sources + (shape.sourceRows + 1) * sourceWords;
+  const words = destinations + shape.destinationRows * destinationWords;
+  return {
+    histogramWords,
+    sourceWords,
+    destinationWords,
+    latency,
+    slots,
+    sources,
+    destinations,
+    words,
+  };
+}
+
+/** Counts by name: word begin + i is that of names[i]. */
+function record<Name extends string>(
+  names: readonly Name[],
+  words: BigUint64Array,
+  begin: number,
+): Record<Name, bigint> {
+  const counts: Partial<Record<Name, bigint>> = {};
+  names.forEach((name, i) => {
+    counts[name] = words[begin + i] ?? 0n;
+  });
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every name was just assigned
+  return counts as Record<Name, bigint>;
+}
+
+function sum(counts: Record<string, bigint>): bigint {
+  return Object.values(counts).reduce((total, count) => total + count, 0n);
+}
+
+function decodeSlots(words: BigUint64Array, begin: number, shape: SnapshotShape): SlotSnapshot[] {
+  const slots: SlotSnapshot[] = [];
+  for (let row = 0; row < shape.slotRows; row++) {
+    const field = (i: number) => words[begin + row * shape.slotRowFields + i] ?? 0n;
+    if (field(0) === noSlot) continue;
+    const lastPlusOne = Number(field(6));
+    slots.push({
+      slot: field(0),
+      firstSeenNs: field(1),
+      lastSeenNs: field(2),
+      data: Number(field(3)),
+      code: Number(field(4)),
+      highestDataIndex: Number(field(5)),
+      lastDataIndex: lastPlusOne === 0 ? null : lastPlusOne - 1,
+    });
+  }
+  return slots;
+}
+
+/** `words` is kept by reference (histograms read it later): hand over an array of its own. */
+export function decodeSnapshot(
+  words: BigUint64Array,
+  shape: SnapshotShape,
+  rows: { sources: readonly SourceRow[]; destinations: readonly DestinationRow[] },
+  takenAtNs: bigint,
+): RelaySnapshot {
+  const layout = layoutOf(shape);
+  const histogramAt = (begin: number) =>
+    decodeHistogram(
+      words.subarray(begin, begin + layout.histogramWords),
+      shape.histogramPrecisionBits,
+    );
+  const workers = Array.from({ length: shape.workers }, (_, i) =>
+    record(workerCounterNames, words, i * workerCounterNames.length),
+  );
+  const verdicts = record(verdictNames, words, words.length); // all zero
+  for (let row = 0; row <= shape.sourceRows; row++) {
+    verdictNames.forEach((name, i) => {
+      verdicts[name] += words[layout.sources + row * layout.sourceWords + i] ?? 0n;
+    });
+  }
+  return {
+    takenAtNs,
+    received: workers.reduce((total, worker) => total + worker.received, 0n),
+    receiveDrops: workers.reduce((total, worker) => total + worker.receive_drops, 0n),
+    verdicts,
+    workers,
+    sources: rows.sources.map(({ id, name, tier }) => {
+      const begin = layout.sources + id * layout.sourceWords;
+      const counts = record(verdictNames, words, begin);
+      return {
+        name,
+        tier,
+        received: sum(counts),
+        first: counts.first,
+        duplicate: counts.duplicate,
+        verdicts: counts,
+        leadTime: histogramAt(begin + verdictNames.length),
+      };
+    }),
+    destinations: rows.destinations.map(({ id, name, tier, address }) => {
+      const begin = layout.destinations + id * layout.destinationWords;
+      return {
+        name,
+        address,
+        tier,
+        sent: words[begin] ?? 0n,
+        failed: record(sendFailureNames, words, begin + 1),
+        icmp: words[begin + 1 + sendFailureNames.length] ?? 0n,
+      };
+    }),
+    latency: histogramAt(layout.latency),
+    slots: decodeSlots(words, layout.slots, shape),
+  };
+}

@@ -1,0 +1,147 @@
+// Facts about the machine, read from /proc, /sys and a few tools.
+//
+// Called by cli/doctor.ts with the system's reader, by tests with a made-up one. Only reads; what
+// cannot be learned is null, and the checks say so. Sources: proc(5), sysfs of Linux 6.x,
+// capabilities(7), timedatectl(1), chronyc(1).
+
+export interface SystemReader {
+  /** Content of a file; null when it cannot be read. */
+  readText(path: string): string | null;
+  /** Names in a folder; empty when it cannot be read. */
+  list(path: string): readonly string[];
+  /** What a command prints; null when it is missing or fails. */
+  run(command: string, ...args: readonly string[]): string | null;
+}
+
+export interface NetworkCard {
+  readonly name: string;
+  readonly receiveQueues: number;
+}
+
+export interface SystemFacts {
+  /** "6.1.0-18-amd64" */
+  readonly kernel: string | null;
+  readonly cpuCount: number;
+  /** CPUs taken from the scheduler ("2-3"), empty when none. */
+  readonly isolatedCpus: string | null;
+  /** Frequency governors in use, each once; empty when the machine shows none (virtual ones). */
+  readonly governors: readonly string[];
+  readonly clockSource: string | null;
+  readonly clockSynchronized: boolean | null;
+  readonly rmemMax: number | null;
+  readonly wmemMax: number | null;
+  readonly netdevMaxBacklog: number | null;
+  readonly capNetAdmin: boolean | null;
+  readonly openFilesMax: number | null;
+  readonly memoryAvailableBytes: number | null;
+  /** "always", "madvise" or "never". */
+  readonly hugePages: string | null;
+  readonly ipv6: boolean;
+  readonly cards: readonly NetworkCard[];
+}
+
+const capNetAdminBit = 12n;
+
+export function readFacts(reader: SystemReader): SystemFacts {
+  return {
+    kernel: trimmed(reader.readText("/proc/sys/kernel/osrelease")),
+    cpuCount: countCpus(reader),
+    isolatedCpus: trimmed(reader.readText("/sys/devices/system/cpu/isolated")),
+    governors: readGovernors(reader),
+    clockSource: trimmed(
+      reader.readText("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+    ),
+    clockSynchronized: readClockSynchronized(reader),
+    rmemMax: numberIn(reader.readText("/proc/sys/net/core/rmem_max")),
+    wmemMax: numberIn(reader.readText("/proc/sys/net/core/wmem_max")),
+    netdevMaxBacklog: numberIn(reader.readText("/proc/sys/net/core/netdev_max_backlog")),
+    capNetAdmin: readCapability(reader, capNetAdminBit),
+    openFilesMax: readOpenFilesMax(reader),
+    memoryAvailableBytes: readMemoryAvailable(reader),
+    hugePages: chosenOf(reader.readText("/sys/kernel/mm/transparent_hugepage/enabled")),
+    ipv6: (trimmed(reader.readText("/proc/net/if_inet6")) ?? "") !== "",
+    cards: readCards(reader),
+  };
+}
+
+function trimmed(text: string | null): string | null {
+  return text === null ? null : text.trim();
+}
+
+function numberIn(text: string | null): number | null {
+  const match = text === null ? null : /^\s*(\d+)\s*$/.exec(text);
+  return match ? Number(match[1]) : null;
+}
+
+/** "always [madvise] never" -> "madvise" */
+function chosenOf(text: string | null): string | null {
+  return text === null ? null : (/\[(\w+)\]/.exec(text)?.[1] ?? null);
+}
+
+function countCpus(reader: SystemReader): number {
+  const online = trimmed(reader.readText("/sys/devices/system/cpu/online"));
+  return online === null ? 1 : Math.max(1, expandCpuList(online).length);
+}
+
+/** "0-2,7" -> [0, 1, 2, 7]; empty text: none. */
+export function expandCpuList(text: string): number[] {
+  return text
+    .split(",")
+    .filter((part) => part !== "")
+    .flatMap((part) => {
+      const [first = 0, last = first] = part.split("-").map(Number);
+      return Array.from({ length: last - first + 1 }, (_, i) => first + i);
+    });
+}
+
+function readGovernors(reader: SystemReader): string[] {
+  const folder = "/sys/devices/system/cpu/cpufreq";
+  const found = reader
+    .list(folder)
+    .map((policy) => trimmed(reader.readText(`${folder}/${policy}/scaling_governor`)))
+    .filter((governor) => governor !== null);
+  return [...new Set(found)].toSorted();
+}
+
+function readClockSynchronized(reader: SystemReader): boolean | null {
+  const chrony = reader.run("chronyc", "-n", "tracking");
+  const leap = chrony === null ? undefined : /Leap status\s*:\s*(.+)/.exec(chrony)?.[1];
+  if (leap !== undefined) return leap.trim() === "Normal";
+  const systemd = trimmed(
+    reader.run("timedatectl", "show", "--property=NTPSynchronized", "--value"),
+  );
+  if (systemd === "yes") return true;
+  return systemd === "no" ? false : null;
+}
+
+function readCapability(reader: SystemReader, bit: bigint): boolean | null {
+  const status = reader.readText("/proc/self/status");
+  const hex = status === null ? undefined : /^CapEff:\s*([0-9a-f]+)$/m.exec(status)?.[1];
+  return hex === undefined ? null : ((BigInt(`0x${hex}`) >> bit) & 1n) === 1n;
+}
+
+function readOpenFilesMax(reader: SystemReader): number | null {
+  const limits = reader.readText("/proc/self/limits");
+  const soft = limits === null ? undefined : /^Max open files\s+(\S+)/m.exec(limits)?.[1];
+  if (soft === undefined) return null;
+  return soft === "unlimited" ? Number.MAX_SAFE_INTEGER : Number(soft);
+}
+
+function readMemoryAvailable(reader: SystemReader): number | null {
+  const text = reader.readText("/proc/meminfo");
+  const kilobytes = text === null ? undefined : /^MemAvailable:\s+(\d+) kB$/m.exec(text)?.[1];
+  return kilobytes === undefined ? null : Number(kilobytes) * 1024;
+}
+
+function readCards(reader: SystemReader): NetworkCard[] {
+  const folder = "/sys/class/net";
+  return reader
+    .list(folder)
+    .filter((name) => name !== "lo")
+    .map((name) => ({
+      name,
+      receiveQueues: reader
+        .list(`${folder}/${name}/queues`)
+        .filter((queue) => queue.startsWith("rx-")).length,
+    }));
+}

@@ -1,0 +1,113 @@
+// Doctor's eyes: the real machine. Reads files, runs a few read-only tools, opens and closes sockets.
+//
+// Called by cli/doctor.ts only. Changes nothing.
+
+import { spawnSync } from "node:child_process";
+import { createSocket } from "node:dgram";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { formatAddress, parseEndpoint } from "../core/addresses.ts";
+import type { RelayConfig } from "../core/config.ts";
+import { messageOf } from "../core/errors.ts";
+import { describeNative } from "../data-plane/native.ts";
+import { Relay } from "../data-plane/relay.ts";
+import { loadLeaderSchedule } from "../leaders/schedule.ts";
+import type { Probes } from "./checks.ts";
+import type { ConfigFacts, FileFact, PortFact } from "./config-checks.ts";
+import type { SystemReader } from "./facts.ts";
+
+const toolTimeoutMs = 3000;
+
+export const systemReader: SystemReader = {
+  readText(path) {
+    try {
+      return readFileSync(path, "utf8");
+    } catch {
+      return null; // missing on this machine, or not for this user
+    }
+  },
+  list(path) {
+    try {
+      return readdirSync(path);
+    } catch {
+      return [];
+    }
+  },
+  run(command, ...args) {
+    const done = spawnSync(command, args, { encoding: "utf8", timeout: toolTimeoutMs });
+    return done.status === 0 ? done.stdout : null;
+  },
+};
+
+/** Tries the addon, and what receive buffer a socket gets. */
+export function probe(receiveBufferBytes: number): Probes {
+  const nothing = { grantedReceiveBufferBytes: null, ed25519: "none", sha256Accelerated: false };
+  try {
+    const { ed25519, sha256Accelerated } = describeNative();
+    const granted = grantedBuffer(receiveBufferBytes);
+    return { grantedReceiveBufferBytes: granted, addonError: null, ed25519, sha256Accelerated };
+  } catch (error) {
+    return { ...nothing, addonError: messageOf(error) };
+  }
+}
+
+function grantedBuffer(bufferBytes: number): number {
+  const relay = Relay.open({
+    listen: ["127.0.0.1:0"],
+    workers: 1,
+    tiers: ["any"],
+    authentication: "off",
+    shredVersion: 0,
+    receive: { bufferBytes },
+    prefault: false,
+  });
+  relay.close();
+  return relay.grantedReceiveBufferBytes / 2; // the kernel tells twice what it grants
+}
+
+export async function readConfigFacts(file: string, relay: RelayConfig): Promise<ConfigFacts> {
+  const leadersFile = relay.leaders?.file;
+  return {
+    files: [file, ...(leadersFile === undefined ? [] : [leadersFile])].map(fileFact),
+    ports: await Promise.all(relay.listen.map(portFact)),
+    leadersError:
+      relay.authentication === "leader-schedule" && leadersFile !== undefined
+        ? errorOf(() => loadLeaderSchedule(leadersFile))
+        : null,
+  };
+}
+
+function errorOf(action: () => unknown): string | null {
+  try {
+    action();
+    return null;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+function fileFact(path: string): FileFact {
+  try {
+    return { path, mode: statSync(path).mode & 0o777 };
+  } catch {
+    return { path, mode: null };
+  }
+}
+
+function portFact(address: string): Promise<PortFact> {
+  const endpoint = parseEndpoint(address, { allowPortZero: true });
+  const socket = createSocket({
+    type: endpoint.family === "ipv4" ? "udp4" : "udp6",
+    ipv6Only: endpoint.family === "ipv6",
+  });
+  return new Promise((resolve) => {
+    const end = (error: string | null) => {
+      socket.close();
+      resolve({ address, error });
+    };
+    socket.once("error", (error) => end(messageOf(error)));
+    socket.bind(
+      { address: formatAddress(endpoint.bytes), port: endpoint.port, exclusive: true },
+      () => end(null),
+    );
+  });
+}

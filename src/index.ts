@@ -1,0 +1,39 @@
+// What the package offers to programs that import it.
+
+export {
+  type AddressFamily,
+  type AddressRange,
+  type Endpoint,
+  formatAddress,
+  formatAddressRange,
+  formatEndpoint,
+  parseAddress,
+  parseAddressRange,
+  parseEndpoint,
+} from "./core/addresses.ts";
+export { type ErrorDetails, type Reason, ShredwayError } from "./core/errors.ts";
+export {
+  type Lamports,
+  type Pubkey,
+  parseLamports,
+  parsePubkey,
+  parseSlot,
+  pubkeyBytes,
+  pubkeyOf,
+  type Slot,
+} from "./core/primitives.ts";
+export {
+  type LeaderSchedule,
+  leaderOf,
+  loadLeaderSchedule,
+  parseLeaderSchedule,
+} from "./leaders/schedule.ts";
+export {
+  type CodeShred,
+  type DataShred,
+  type ParsedShred,
+  parseShred,
+  type Shred,
+  type ShredRefusal,
+  type ShredRefusalReason,
+} from "./shred/parse-shred.ts";

@@ -1,0 +1,130 @@
+// The relay as a service: tables from the configuration, reload, statistics, warnings.
+//
+// Built by main, run by cli/start.ts. Opens nothing itself: the relay is handed in, and files are
+// read through the two functions of its parts. A reload that fails leaves everything as it was.
+
+import type { Config, RelayConfig } from "../core/config.ts";
+import { messageOf } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { Relay, RelayEvent } from "../data-plane/relay.ts";
+import type { RelaySnapshot } from "../data-plane/snapshot.ts";
+import type { LeaderSchedule } from "../leaders/schedule.ts";
+import { restartKeys, withTablesOf } from "./relay-tables.ts";
+
+export interface RelayServiceParts {
+  readonly relay: Relay;
+  readonly config: Config;
+  /** Reads the configuration file again. Throws ShredwayError. */
+  readonly readConfig: () => Config;
+  /** Throws ShredwayError. */
+  readonly readLeaders: (path: string) => LeaderSchedule;
+  readonly log: Logger;
+}
+
+export class RelayService {
+  readonly relay: Relay;
+  readonly #readConfig: () => Config;
+  readonly #readLeaders: (path: string) => LeaderSchedule;
+  readonly #log: Logger;
+  #inForce: RelayConfig;
+
+  /** Publishes the tables. Throws ShredwayError when a file or a table is refused. */
+  constructor(parts: RelayServiceParts) {
+    this.relay = parts.relay;
+    this.#readConfig = parts.readConfig;
+    this.#readLeaders = parts.readLeaders;
+    this.#log = parts.log;
+    this.#inForce = parts.config.relay;
+    this.#publish(this.#inForce);
+  }
+
+  get config(): RelayConfig {
+    return this.#inForce;
+  }
+
+  /** What an operator should hear at the start, the worst first. */
+  warnings(): string[] {
+    const { authentication, sources, destinations, receive, leaders } = this.#inForce;
+    const warnings: string[] = [];
+    if (authentication === "off") {
+      warnings.push(
+        "AUTHENTICATION IS OFF: whatever looks like a shred is passed on, forged ones included. " +
+          "Set relay.authentication: leader-schedule and relay.leaders.file",
+      );
+      if (leaders) warnings.push("relay.leaders is not used while relay.authentication is off");
+    }
+    if (sources.length === 0)
+      warnings.push("relay.sources is empty: packets from everybody are dropped");
+    if (destinations.length === 0) warnings.push("relay.destinations is empty: nobody is sent to");
+    const granted = this.relay.grantedReceiveBufferBytes / 2; // the kernel tells twice the size
+    if (granted < receive.bufferBytes) {
+      warnings.push(
+        `the kernel granted receive buffers of ${granted} bytes instead of ${receive.bufferBytes}: ` +
+          `bursts may be lost. Remedy: sysctl -w net.core.rmem_max=${receive.bufferBytes}`,
+      );
+    }
+    return warnings;
+  }
+
+  /** Takes the configuration file over as far as a running relay can. Never throws. */
+  reload(): boolean {
+    try {
+      const wanted = this.#readConfig().relay;
+      const restart = restartKeys(this.#inForce, wanted);
+      this.#replace(withTablesOf(this.#inForce, wanted));
+      const { sources, destinations } = this.#inForce;
+      this.#log.info(
+        { sources: sources.length, destinations: destinations.length },
+        "reloaded: sources, destinations and leaders are in force",
+      );
+      if (restart.length > 0)
+        this.#log.warn({ keys: restart }, `restart needed for: ${restart.join(", ")}`);
+      return true;
+    } catch (error) {
+      this.#log.error(`not reloaded, the old tables stay in force: ${messageOf(error)}`);
+      return false;
+    }
+  }
+
+  snapshot(): RelaySnapshot {
+    return this.relay.snapshot();
+  }
+
+  /** How often each thing happened since the last call, e.g. { "icmp_error 192.0.2.1:9001": 3 }. */
+  countEvents(): Record<string, number> {
+    const counts: Record<string, number> = {};
+    for (const event of this.relay.drainEvents()) {
+      const name = nameOf(event);
+      counts[name] = (counts[name] ?? 0) + 1;
+    }
+    return counts;
+  }
+
+  close(): void {
+    this.relay.close();
+  }
+
+  #replace(wanted: RelayConfig): void {
+    const before = this.#inForce;
+    try {
+      this.#publish(wanted);
+    } catch (error) {
+      this.relay.publishSources(before.sources); // the leaders are published last
+      this.relay.publishDestinations(before.destinations);
+      throw error;
+    }
+    this.#inForce = wanted;
+  }
+
+  #publish(config: RelayConfig): void {
+    const uses = config.authentication === "leader-schedule" && config.leaders;
+    const schedule = uses ? this.#readLeaders(uses.file) : undefined;
+    this.relay.publishSources(config.sources);
+    this.relay.publishDestinations(config.destinations);
+    if (schedule) this.relay.publishLeaders(schedule);
+  }
+}
+
+function nameOf(event: RelayEvent): string {
+  return `${event.kind} ${event.subject}`;
+}

@@ -1,0 +1,55 @@
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+
+describe("manual clock", () => {
+  it("runs timers at their own moments, in order", async () => {
+    const clock = new ManualClock(1_000n);
+    const seen: string[] = [];
+    const note = (name: string) => () => seen.push(`${name}@${clock.monotonicNs() / 1_000_000n}`);
+    clock.after(20, note("late"));
+    clock.after(10, note("first"));
+    clock.after(10, note("second"));
+    const every = clock.every(8, note("tick"));
+    await clock.advance(20);
+    expect(seen).toEqual(["tick@8", "first@10", "second@10", "tick@16", "late@20"]);
+    every.cancel();
+    await clock.advance(100);
+    expect(seen.length).toBe(5);
+    expect(clock.pending).toBe(0);
+    expect(clock.nowNs()).toBe(1_000n + 120_000_000n);
+  });
+
+  it("wakes sleepers, also those that sleep again", async () => {
+    const clock = new ManualClock();
+    const seen: bigint[] = [];
+    const sleeper = (async () => {
+      for (let i = 0; i < 3; i++) {
+        await clock.sleep(5);
+        seen.push(clock.monotonicNs());
+      }
+    })();
+    await clock.advance(15);
+    await sleeper;
+    expect(seen).toEqual([5_000_000n, 10_000_000n, 15_000_000n]);
+  });
+
+  it("ends a sleep when its signal is aborted, and leaves no timer", async () => {
+    const clock = new ManualClock();
+    const abort = new AbortController();
+    const sleep = clock.sleep(1000, abort.signal);
+    expect(clock.pending).toBe(1);
+    abort.abort();
+    await sleep;
+    await clock.sleep(1000, abort.signal);
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe("system clock", () => {
+  it("tells a time after 2026 and never goes back", () => {
+    expect(systemClock.nowNs()).toBeGreaterThan(1_767_225_600_000_000_000n);
+    const before = systemClock.monotonicNs();
+    expect(systemClock.monotonicNs()).toBeGreaterThanOrEqual(before);
+  });
+});

@@ -1,0 +1,115 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { errorTable, quote, reasons, ShredwayError } from "../../src/core/errors.ts";
+import {
+  lamportsOf,
+  parseLamports,
+  parsePubkey,
+  parseSlot,
+  pubkeyBytes,
+  pubkeyOf,
+  slotOf,
+  u64Max,
+} from "../../src/core/primitives.ts";
+
+describe("numbers", () => {
+  it("reads back every u64", () => {
+    fc.assert(
+      fc.property(fc.bigInt(0n, u64Max), (value) => {
+        expect(parseSlot(String(value))).toBe(value);
+        expect(parseLamports(String(value))).toBe(value);
+      }),
+    );
+  });
+
+  it.each([
+    "",
+    "-1",
+    "+1",
+    "01",
+    "1.0",
+    "1e3",
+    "0x10",
+    " 1",
+    "18446744073709551616",
+    "9".repeat(21),
+  ])("refuses %j", (text) => {
+    expect(() => parseSlot(text)).toThrow(ShredwayError);
+    expect(() => parseLamports(text)).toThrow(/^lamports: expected 0 to 18446744073709551615/);
+  });
+
+  it("bounds bigints, too", () => {
+    expect(slotOf(u64Max)).toBe(u64Max);
+    expect(() => slotOf(u64Max + 1n)).toThrow("got 18446744073709551616");
+    expect(() => lamportsOf(-1n)).toThrow("got -1");
+  });
+});
+
+describe("public keys", () => {
+  it("reads back every key", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), (bytes) => {
+        expect(pubkeyBytes(parsePubkey(pubkeyOf(bytes)))).toEqual(bytes);
+      }),
+    );
+  });
+
+  it("knows the system program and a token program", () => {
+    expect(pubkeyBytes(parsePubkey("11111111111111111111111111111111"))).toEqual(
+      new Uint8Array(32),
+    );
+    expect(pubkeyOf(pubkeyBytes(parsePubkey("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA")))).toBe(
+      "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",
+    );
+  });
+
+  it.each([
+    "",
+    "1",
+    "0".repeat(32),
+    "l".repeat(40),
+    "1".repeat(31),
+    "1".repeat(33),
+    "z".repeat(44),
+    "z".repeat(9999),
+  ])("refuses a text of another kind", (text) => {
+    expect(() => parsePubkey(text)).toThrow(/expected 32 bytes in base58/);
+  });
+});
+
+describe("errors", () => {
+  it("has one row per reason, with codes that callers know", () => {
+    expect(Object.keys(errorTable).toSorted()).toEqual([...reasons].toSorted());
+    expect(new ShredwayError("usage", "x").row.exitCode).toBe(2);
+    expect(errorTable.internal.jsonRpcCode).toBe(-32603);
+  });
+
+  it("keeps cause and details", () => {
+    const cause = new Error("inner");
+    const error = new ShredwayError("system", "outer", { cause, details: { offset: 3 } });
+    expect(error).toMatchObject({
+      name: "ShredwayError",
+      reason: "system",
+      details: { offset: 3 },
+    });
+    expect(error.cause).toBe(cause);
+    expect("cause" in new ShredwayError("system", "outer")).toBe(false);
+  });
+
+  it("quotes anything in one short line", () => {
+    const cycle: unknown[] = [];
+    cycle.push(cycle);
+    fc.assert(
+      fc.property(fc.anything(), (value) => {
+        expect(quote(value).length).toBeLessThanOrEqual(80);
+        expect(quote(value)).not.toContain("\n");
+      }),
+    );
+    expect([quote(cycle), quote(undefined), quote(12n), quote("a")]).toEqual([
+      "object",
+      "nothing",
+      "12",
+      '"a"',
+    ]);
+  });
+});

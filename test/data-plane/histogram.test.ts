@@ -1,0 +1,58 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { decodeHistogram, histogramFloor } from "../../src/data-plane/histogram.ts";
+
+const precisionBits = 4;
+
+/** The bucket of a value by search, independent of the native formula. */
+function bucketOf(value: bigint): number {
+  let bucket = 0;
+  while (histogramFloor(bucket + 1, precisionBits) <= value) bucket++;
+  return bucket;
+}
+
+describe("histogram", () => {
+  it("has buckets that ascend without gaps, at most 1/16 wide", () => {
+    for (let bucket = 0; bucket < 400; bucket++) {
+      const floor = histogramFloor(bucket, precisionBits);
+      const width = histogramFloor(bucket + 1, precisionBits) - floor;
+      expect(width).toBeGreaterThan(0n);
+      if (bucket > 16) expect(width * 16n).toBeLessThanOrEqual(floor);
+    }
+  });
+
+  it("gives percentiles within one bucket of the exact ones", () => {
+    const values = fc.array(fc.bigInt({ min: 0n, max: 4_000_000n }), {
+      minLength: 1,
+      maxLength: 200,
+    });
+    fc.assert(
+      fc.property(values, fc.double({ min: 0, max: 100, noNaN: true }), (numbers, p) => {
+        const words = new BigUint64Array(2 + 496);
+        for (const value of numbers) {
+          words[0] = (words[0] ?? 0n) + value;
+          if (value > (words[1] ?? 0n)) words[1] = value;
+          const at = 2 + bucketOf(value);
+          words[at] = (words[at] ?? 0n) + 1n;
+        }
+        const histogram = decodeHistogram(words, precisionBits);
+        const sorted = numbers.toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+        const exact = sorted[Math.max(1, Math.ceil((p / 100) * sorted.length)) - 1] ?? 0n;
+        expect(histogram.count).toBe(BigInt(numbers.length));
+        expect(bucketOf(histogram.percentile(p))).toBe(bucketOf(exact));
+        expect(histogram.percentile(p)).toBeGreaterThanOrEqual(exact);
+        expect(histogram.percentile(100)).toBe(sorted.at(-1));
+      }),
+    );
+  });
+
+  it("is zero when nothing was counted", () => {
+    const histogram = decodeHistogram(new BigUint64Array(20), precisionBits);
+    expect([histogram.count, histogram.max, histogram.mean, histogram.percentile(50)]).toEqual([
+      0n,
+      0n,
+      0,
+      0n,
+    ]);
+  });
+});

@@ -1,0 +1,28 @@
+// The native tests, one by one: runs the program that test/support/build-native.ts built, once, and
+// reports every native test under its own name.
+
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+
+const program = fileURLToPath(new URL("../build/Release/shredway_native_test", import.meta.url));
+const { status, stdout, stderr, error } = spawnSync(program, {
+  encoding: "utf8",
+  maxBuffer: 64 << 20,
+});
+const output = `${stdout}${stderr}${error?.message ?? ""}`;
+const results = Array.from(
+  output.matchAll(/^(ok|FAILED|skipped) +([a-z0-9_]+)(.*)$/gm),
+  ([, result, name, rest]) => ({ result, name: name ?? "", rest: (rest ?? "").replace(/^: /, "") }),
+);
+
+describe("native", () => {
+  for (const { result, name, rest } of results) {
+    if (result === "skipped") it.skip(`${name} (${rest})`, () => undefined);
+    else it(`${name}`, () => expect(result, output).toBe("ok"));
+  }
+  it("ran to its end", () => {
+    expect(status, output).toBe(0);
+    expect(results.length).toBeGreaterThan(50);
+  });
+});

@@ -1,0 +1,54 @@
+// A plain UDP receiver on loopback, as a customer of the feed would write it.
+
+import { createSocket, type Socket } from "node:dgram";
+import { once } from "node:events";
+
+export class UdpReceiver {
+  readonly packets: Buffer[] = [];
+  readonly #socket: Socket;
+  readonly address: string;
+
+  private constructor(socket: Socket) {
+    this.#socket = socket;
+    const { address, port } = socket.address();
+    this.address = address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
+    socket.on("message", (packet) => this.packets.push(packet));
+  }
+
+  static async open(host = "127.0.0.1"): Promise<UdpReceiver> {
+    const socket = createSocket({
+      type: host.includes(":") ? "udp6" : "udp4",
+      recvBufferSize: 16 << 20,
+    });
+    socket.bind(0, host);
+    await once(socket, "listening");
+    return new UdpReceiver(socket);
+  }
+
+  async close(): Promise<void> {
+    const closed = once(this.#socket, "close");
+    this.#socket.close();
+    await closed;
+  }
+}
+
+/** Ends when the condition holds; throws after `timeoutMs`. */
+export async function until(
+  condition: () => boolean,
+  what: string,
+  timeoutMs = 10_000,
+): Promise<void> {
+  const end = performance.now() + timeoutMs;
+  while (!condition()) {
+    if (performance.now() > end) throw new Error(`waited ${timeoutMs} ms in vain for: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}
+
+let nextPort = 0;
+/** A UDP port on loopback that was free a moment ago, for those that cannot take port 0. */
+export function freeUdpPort(): number {
+  // Below the ephemeral range, apart for each process; whoever finds it taken fails loudly.
+  if (nextPort === 0) nextPort = 10_000 + (process.pid % 1000) * 20;
+  return nextPort++;
+}
