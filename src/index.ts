@@ -22,6 +22,13 @@ export {
   pubkeyOf,
   type Slot,
 } from "./core/primitives.ts";
+export type { Histogram } from "./data-plane/histogram.ts";
+export type { SendFailureName, VerdictName } from "./data-plane/names.ts";
+export { PacedSender, type PacedSenderCounts } from "./data-plane/paced-sender.ts";
+export { Relay, type RelayEvent, type RelayOptions } from "./data-plane/relay.ts";
+export { type ShredOptions, Shredder, type SlotPosition } from "./data-plane/shredder.ts";
+export type { RelaySnapshot } from "./data-plane/snapshot.ts";
+export type { Destination, Source } from "./data-plane/tables.ts";
 export {
   type LeaderSchedule,
   leaderOf,

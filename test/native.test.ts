@@ -17,10 +17,11 @@ const results = Array.from(
 );
 
 describe("native", () => {
-  for (const { result, name, rest } of results) {
-    if (result === "skipped") it.skip(`${name} (${rest})`, () => undefined);
-    else it(`${name}`, () => expect(result, output).toBe("ok"));
-  }
+  it.for(results)("$name", ({ result, rest }, { skip }) => {
+    skip(result === "skipped", rest);
+    expect(result, output).toBe("ok");
+  });
+
   it("ran to its end", () => {
     expect(status, output).toBe(0);
     expect(results.length).toBeGreaterThan(50);

@@ -51,6 +51,8 @@ void Worker::handle_batch(uint16_t port) {
   fan_out();
   (*counters_)[WorkerCounter::received].add(received_.size());
   (*counters_)[WorkerCounter::batches].add(1);
+  const uint64_t now_ns = received_.packet(received_.size() - 1).received_ns;
+  if (now_ns - last_house_keeping_ns_ > kHouseKeepingEvery_ns) house_keeping(now_ns);
 }
 
 void Worker::examine(const ReceivedPacket& packet, uint16_t port) {
@@ -183,28 +185,33 @@ void Worker::pass_on(const Candidate& candidate, TierMask tiers) {
 // Widest tier first: it has waited for the most sources.
 void Worker::fan_out() {
   if (fresh_->shreds == 0) return;
-  for (uint32_t tier = options_.tier_count; tier-- > 0;) send_tier(tier);
+  bool anybody = false;
+  for (uint32_t tier = options_.tier_count; tier-- > 0;) anybody |= send_tier(tier);
   send_ipv4_.flush();
   send_ipv6_.flush();
-  const uint64_t now_ns = clock_ns(CLOCK_REALTIME);
-  for (uint32_t i = 0; i < fresh_->shreds; i++)
-    if (fresh_->received_ns[i] && now_ns > fresh_->received_ns[i])
-      counters_->latency.record(now_ns - fresh_->received_ns[i]);
+  if (anybody) {
+    const uint64_t now_ns = clock_ns(CLOCK_REALTIME);
+    for (uint32_t i = 0; i < fresh_->shreds; i++)
+      if (now_ns > fresh_->received_ns[i] && fresh_->received_ns[i])
+        counters_->latency.record(now_ns - fresh_->received_ns[i]);
+  }
   fresh_->shreds = 0;
   fresh_->counts = {};
-  if (now_ns >= next_house_keeping_ns_) house_keeping(now_ns);
 }
 
-void Worker::send_tier(uint32_t tier) {
+// False when nobody was to receive anything.
+bool Worker::send_tier(uint32_t tier) {
   const auto& counts = fresh_->counts[tier];
   const std::span<const Destination> destinations = tables_->fanout->of_tier(tier);
-  if (destinations.empty() || counts[0] + counts[1] == 0) return;
+  if (destinations.empty() || counts[0] + counts[1] == 0) return false;
   const size_t start = rotation_[tier]++ % destinations.size();  // nobody is always last
   for (size_t i = 0; i < destinations.size(); i++) {
-    const Destination& destination = destinations[(start + i) % destinations.size()];
-    add_messages(destination, tier, ShredType::data);
-    add_messages(destination, tier, ShredType::code);
+    const size_t place =
+        start + i < destinations.size() ? start + i : start + i - destinations.size();
+    add_messages(destinations[place], tier, ShredType::data);
+    add_messages(destinations[place], tier, ShredType::code);
   }
+  return true;
 }
 
 void Worker::add_messages(const Destination& destination, uint32_t tier, ShredType type) {
@@ -261,7 +268,7 @@ void Worker::wait() {
 }
 
 void Worker::house_keeping(uint64_t now_ns) {
-  next_house_keeping_ns_ = now_ns + kHouseKeepingEvery_ns;
+  last_house_keeping_ns_ = now_ns;
   WorkerCounters& counters = *counters_;
   tables_ = &table_reader_.acquire();  // an idle worker lets old tables go, too
   counters[WorkerCounter::cpu_ns].set(clock_ns(CLOCK_THREAD_CPUTIME_ID));

@@ -97,7 +97,7 @@ class Worker final : private SendObserver {
   void note_duplicate(const Candidate& candidate);
   void note_lead(const Candidate& candidate);
   void fan_out();
-  void send_tier(uint32_t tier);
+  bool send_tier(uint32_t tier);
   void add_messages(const Destination& destination, uint32_t tier, ShredType type);
   void count(uint16_t source, Verdict verdict) {
     counters_->sources[source].verdicts[static_cast<size_t>(verdict)].add(1);
@@ -131,7 +131,7 @@ class Worker final : private SendObserver {
   std::unique_ptr<Fresh> fresh_;
   std::array<FailedChecks, kSourcesMax> failed_checks_;
   std::array<uint32_t, kTiersMax> rotation_{};
-  uint64_t next_house_keeping_ns_ = 0;
+  uint64_t last_house_keeping_ns_ = 0;
   uint32_t empty_looks_ = 0;
   Waiter waiter_;
   std::atomic<bool> stopping_{false};

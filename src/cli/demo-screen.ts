@@ -103,13 +103,10 @@ export function demoLines(view: DemoView, self: string, paint: Paint): string[] 
     ...destinationTable(view, paint),
     "",
     paint.bold("Try next, in another terminal:"),
-    ...table(
-      [{ title: "" }, { title: "" }],
-      suggestions(self, view.openSeat).map(({ command, shows }) => [
-        `  ${command}`,
-        paint.dim(shows),
-      ]),
-    ).slice(1),
+    ...suggestions(self, view.openSeat).flatMap(({ command, shows }) => [
+      `  ${shows}`,
+      paint.note(`    ${command}`),
+    ]),
     paint.dim(`Up ${formatClock(view.seconds)}. Ctrl-C ends it.`),
   ];
 }
@@ -173,8 +170,8 @@ function destinationTable({ receivers, report, openSeat }: DemoView, paint: Pain
   ]);
   const seat = report.destinations.find(({ address }) => address === openSeat);
   if (seat) {
-    const remark = seat.icmp > 0n ? "free: nobody listens" : "free";
-    rows.push([seat.name, seat.tier, seat.address, paint.dim(remark)]);
+    const state = seat.icmpPerSecond > 0 ? paint.dim("free") : formatRate(seat.sentPerSecond);
+    rows.push([seat.name, seat.tier, seat.address, state]);
   }
   const lines = table(
     [

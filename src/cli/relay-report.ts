@@ -67,7 +67,8 @@ export interface DestinationReport {
   readonly tier: string;
   readonly sentPerSecond: number;
   readonly failed: bigint;
-  readonly icmp: bigint;
+  /** ICMP errors that came back: nobody listens there, or it cannot be reached. */
+  readonly icmpPerSecond: number;
 }
 
 export interface RelayReport {
@@ -86,14 +87,16 @@ export function reportBetween(before: RelaySnapshot, after: RelaySnapshot): Rela
   const seconds = Math.max(1e-9, Number(after.takenAtNs - before.takenAtNs) / 1e9);
   const perSecond = (now: bigint, then: bigint) => Number(now - then) / seconds;
   const allFirst = after.sources.reduce((total, source) => total + source.first, 0n);
-  const sentBefore = new Map(before.destinations.map(({ address, sent }) => [address, sent]));
+  const earlier = new Map(
+    before.destinations.map((destination) => [destination.address, destination]),
+  );
   const destinations = after.destinations.map((destination) => ({
     name: destination.name,
     address: destination.address,
     tier: destination.tier,
-    sentPerSecond: perSecond(destination.sent, sentBefore.get(destination.address) ?? 0n),
+    sentPerSecond: perSecond(destination.sent, earlier.get(destination.address)?.sent ?? 0n),
     failed: failedTotal(destination),
-    icmp: destination.icmp,
+    icmpPerSecond: perSecond(destination.icmp, earlier.get(destination.address)?.icmp ?? 0n),
   }));
   return {
     seconds,

@@ -123,11 +123,10 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   try {
     const summary = await play(plan, sender, terminal);
     terminal.clearProgress();
-    if (summary.packets === 0 && summary.error === null) {
-      throw new ShredwayError(
-        "capture_invalid",
-        `expected UDP packets in ${plan.files.join(", ")}, got none${skippedText(summary.skipped)}`,
-      );
+    if (summary.packets === 0) {
+      const nothing = `expected UDP packets in ${plan.files.join(", ")}, got none`;
+      const message = summary.error ?? nothing + skippedText(summary.skipped);
+      throw new ShredwayError("capture_invalid", message);
     }
     if (args.flag("json")) terminal.line(toJson(jsonOf(summary)));
     else for (const line of summaryLines(summary)) terminal.line(line);

@@ -59,7 +59,7 @@ export class SeededRandom {
   }
 
   /** Overwrites `bytes` with random ones. */
-  fill(bytes: Uint8Array): Uint8Array {
+  fillBytes(bytes: Uint8Array): Uint8Array {
     for (let at = 0; at < bytes.length; at += 4) {
       const word = this.u32();
       bytes[at] = word;

@@ -61,7 +61,7 @@ export function forge(packet: Uint8Array, random: SeededRandom): Uint8Array {
   const copy = new Uint8Array(packet); // slice() of a Buffer would share its memory
   const kind = random.below(4);
   if (kind === 0) {
-    random.fill(copy.subarray(0, signatureBytes));
+    random.fillBytes(copy.subarray(0, signatureBytes));
   } else if (kind === 1) {
     new DataView(copy.buffer, copy.byteOffset).setBigUint64(slotOffset, 1n << 40n, true);
   } else {

@@ -7,7 +7,7 @@
 
 import type { Clock } from "../core/clock.ts";
 import type { PacedSenderCounts } from "../data-plane/paced-sender.ts";
-import { Delivery, type DeliveryProfile } from "./delivery.ts";
+import { Delivery, type DeliveryProfile, type PacedList } from "./delivery.ts";
 import type { ShredTraffic, SlotShreds } from "./shred-traffic.ts";
 
 /** What plays packets: PacedSender, or a stand-in of tests. */
@@ -28,6 +28,25 @@ interface Lane {
   readonly player: Player;
   /** Next slot to hand over. */
   next: bigint;
+}
+
+// Handing over a whole slot takes milliseconds, in which its clock would not run yet; so a few
+// packets go first, and the rest is timed from the last of them.
+const firstPackets = 32;
+
+function play(player: Player, list: PacedList, startNs: bigint, clock: Clock): void {
+  const { packets, timesNs } = list;
+  const head = timesNs.subarray(0, firstPackets);
+  const lastOfHeadNs = head.at(-1) ?? 0n;
+  const untilStartNs = startNs - clock.monotonicNs();
+  player.enqueue(
+    packets.slice(0, firstPackets),
+    head.map((time) => (time + untilStartNs > 0n ? time + untilStartNs : 0n)),
+  );
+  player.enqueue(
+    packets.slice(firstPackets),
+    timesNs.subarray(firstPackets).map((time) => time - lastOfHeadNs),
+  );
 }
 
 const handOverAheadNs = 20_000_000n; // before the slot starts, when the slot before has gone
@@ -92,12 +111,7 @@ export class DemoFeed {
       this.#startNs += nowNs - startNs;
       startNs = nowNs;
     }
-    const list = lane.delivery.plan(shreds);
-    const timesNs = list.timesNs.map((time) => {
-      const due = startNs + time;
-      return due > nowNs ? due - nowNs : 0n;
-    });
-    lane.player.enqueue(list.packets, timesNs);
+    play(lane.player, lane.delivery.plan(shreds), startNs, this.#clock);
     lane.next++;
   }
 }

@@ -47,7 +47,7 @@ function putU64(cursor: Cursor, value: number): void {
 }
 
 function putRandom(cursor: Cursor, length: number, random: SeededRandom): void {
-  random.fill(cursor.bytes.subarray(cursor.at, cursor.at + length));
+  random.fillBytes(cursor.bytes.subarray(cursor.at, cursor.at + length));
   cursor.at += length;
 }
 

@@ -27,17 +27,23 @@ describe("shredway", () => {
   });
 
   it.each([
-    [["strat"], "expected a command (start, replay, listen, doctor), got \"strat\""],
+    [["strat"], 'expected a command (start, replay, listen, doctor), got "strat"'],
     [["toString"], "expected a command"],
-    [["doctor", "--bogus"], "doctor has no option --bogus; expected one of --config, --json, --help"],
+    [
+      ["doctor", "--bogus"],
+      "doctor has no option --bogus; expected one of --config, --json, --help",
+    ],
     [["doctor", "extra"], "doctor takes no argument"],
     [["listen"], "expected --port"],
-    [["listen", "--port", "70000"], "--port: expected a whole number from 0 to 65535, got \"70000\""],
+    [["listen", "--port", "70000"], '--port: expected a whole number from 0 to 65535, got "70000"'],
     [["listen", "--port", "0", "--bind", "localhost"], "--bind: expected an IP address"],
     [["replay", "--to", "127.0.0.1:9"], "expected at least one capture FILE"],
     [["replay", "x.pcap"], "expected --to"],
     [["replay", "x.pcap", "--to", "nowhere"], "--to: expected an address and port"],
-    [["replay", "x", "--to", "127.0.0.1:9", "--rate", "1", "--speed", "1"], "at most one of --rate, --speed"],
+    [
+      ["replay", "x", "--to", "127.0.0.1:9", "--rate", "1", "--speed", "1"],
+      "at most one of --rate, --speed",
+    ],
     [["replay", "x", "--to", "127.0.0.1:9", "--drop", "2"], "--drop: expected a share from 0 to 1"],
     [["start", "--udp", "20000"], "--udp: expected an address and port"],
     [["start", "--stats", "5"], "--stats: expected --config FILE with it"],

@@ -20,7 +20,7 @@ describe("SeededRandom", () => {
 
   it("is spread evenly", () => {
     const random = new SeededRandom(1);
-    const counts = new Array<number>(16).fill(0);
+    const counts = Array.from({ length: 16 }, () => 0);
     for (let i = 0; i < 16_000; i++) {
       const at = random.below(16);
       counts[at] = (counts[at] ?? 0) + 1;
@@ -51,9 +51,9 @@ describe("SeededRandom", () => {
 
   it("fills bytes of any length", () => {
     for (const length of [0, 1, 2, 3, 4, 5, 63]) {
-      expect(new SeededRandom(9).fill(new Uint8Array(length)).length).toBe(length);
+      expect(new SeededRandom(9).fillBytes(new Uint8Array(length)).length).toBe(length);
     }
-    const bytes = new SeededRandom(9).fill(new Uint8Array(4096));
+    const bytes = new SeededRandom(9).fillBytes(new Uint8Array(4096));
     expect(new Set(bytes).size).toBe(256);
   });
 });

@@ -59,21 +59,56 @@ describe("checkMachine", () => {
 
   it.each([
     ["addon", { probes: { addonError: "cannot load" } }, "fail", "npm rebuild"],
-    ["receive-buffer", { probes: { grantedReceiveBufferBytes: 8_388_608 } }, "warn", "sysctl -w net.core.rmem_max=67108864"],
-    ["receive-buffer", { probes: { grantedReceiveBufferBytes: 212_992 } }, "fail", "net.core.rmem_max"],
-    ["send-buffer", { facts: { wmemMax: 212_992 } }, "warn", "sysctl -w net.core.wmem_max=16777216"],
-    ["backlog", { facts: { netdevMaxBacklog: 1000 } }, "warn", "sysctl -w net.core.netdev_max_backlog=16384"],
+    [
+      "receive-buffer",
+      { probes: { grantedReceiveBufferBytes: 8_388_608 } },
+      "warn",
+      "sysctl -w net.core.rmem_max=67108864",
+    ],
+    [
+      "receive-buffer",
+      { probes: { grantedReceiveBufferBytes: 212_992 } },
+      "fail",
+      "net.core.rmem_max",
+    ],
+    [
+      "send-buffer",
+      { facts: { wmemMax: 212_992 } },
+      "warn",
+      "sysctl -w net.core.wmem_max=16777216",
+    ],
+    [
+      "backlog",
+      { facts: { netdevMaxBacklog: 1000 } },
+      "warn",
+      "sysctl -w net.core.netdev_max_backlog=16384",
+    ],
     ["cores", { facts: { cpuCount: 2 } }, "warn", "relay.workers to 1"],
     ["cores", { facts: { cpuCount: 1 } }, "fail", "relay.workers to 1"],
     ["cores", { wishes: { cpus: [3, 8] } }, "fail", "below 8"],
     ["isolated-cpus", { wishes: { wait: "busy" } }, "warn", "relay.cpus"],
-    ["isolated-cpus", { wishes: { wait: "busy", cpus: [2, 3] }, facts: { isolatedCpus: "2" } }, "warn", "isolcpus=2,3"],
-    ["isolated-cpus", { wishes: { wait: "busy", cpus: [2, 3] }, facts: { isolatedCpus: "2-3" } }, "ok", null],
+    [
+      "isolated-cpus",
+      { wishes: { wait: "busy", cpus: [2, 3] }, facts: { isolatedCpus: "2" } },
+      "warn",
+      "isolcpus=2,3",
+    ],
+    [
+      "isolated-cpus",
+      { wishes: { wait: "busy", cpus: [2, 3] }, facts: { isolatedCpus: "2-3" } },
+      "ok",
+      null,
+    ],
     ["cpu-governor", { facts: { governors: ["performance", "schedutil"] } }, "warn", "performance"],
     ["clock-source", { facts: { clockSource: "hpet" } }, "warn", "tsc"],
     ["clock-sync", { facts: { clockSynchronized: false } }, "warn", "chrony"],
     ["clock-sync", { facts: { clockSynchronized: null } }, "warn", "chrony"],
-    ["capabilities", { wishes: { busyPollMicroseconds: 50 } }, "warn", "AmbientCapabilities=CAP_NET_ADMIN"],
+    [
+      "capabilities",
+      { wishes: { busyPollMicroseconds: 50 } },
+      "warn",
+      "AmbientCapabilities=CAP_NET_ADMIN",
+    ],
     ["ed25519", { probes: { ed25519: "openssl" } }, "warn", "libsodium"],
     ["ed25519", { probes: { ed25519: "none" } }, "fail", "libsodium"],
     ["sha256", { probes: { sha256Accelerated: false } }, "warn", "SHA-NI"],
@@ -84,7 +119,12 @@ describe("checkMachine", () => {
     ["ipv6", { facts: { ipv6: false }, wishes: { usesIpv6: true } }, "fail", "disable_ipv6"],
     ["huge-pages", { facts: { hugePages: "always" } }, "warn", "madvise"],
     ["memory", { facts: { memoryAvailableBytes: 2 ** 28 } }, "warn", "relay.workers"],
-    ["receive-queues", { facts: { cards: [{ name: "eth0", receiveQueues: 1 }] } }, "warn", "ethtool -L eth0 combined 2"],
+    [
+      "receive-queues",
+      { facts: { cards: [{ name: "eth0", receiveQueues: 1 }] } },
+      "warn",
+      "ethtool -L eth0 combined 2",
+    ],
   ] as const)("%s %o is %s", (check, change, level, remedy) => {
     const finding = find(check, change);
     expect(finding?.level).toBe(level);
@@ -107,8 +147,10 @@ describe("checkMachine", () => {
   });
 });
 
-const relay = (text: string) => parseConfig(`relay: { shredVersion: 1, ${text} }`, "test.yaml").relay;
-const good = 'leaders: { file: leaders.json }, sources: [{ name: a, address: 10.0.0.1, tier: tier-1 }], destinations: [{ address: "8.8.8.8:9", tier: tier-1 }]';
+const relay = (text: string) =>
+  parseConfig(`relay: { shredVersion: 1, ${text} }`, "test.yaml").relay;
+const good =
+  'leaders: { file: leaders.json }, sources: [{ name: a, address: 10.0.0.1, tier: tier-1 }], destinations: [{ address: "8.8.8.8:9", tier: tier-1 }]';
 const noFacts = { files: [], ports: [], leadersError: null };
 
 describe("checkConfiguration", () => {

@@ -48,7 +48,8 @@ describe("readFacts", () => {
           "/proc/sys/net/core/wmem_max": "4194304\n",
           "/proc/sys/net/core/netdev_max_backlog": "1000\n",
           "/proc/self/status": "Name:\tnode\nCapEff:\t0000000000001000\nSeccomp:\t0\n",
-          "/proc/self/limits": "Limit  Soft  Hard\nMax open files            1024      4096    files\n",
+          "/proc/self/limits":
+            "Limit  Soft  Hard\nMax open files            1024      4096    files\n",
           "/proc/meminfo": "MemTotal:  100 kB\nMemAvailable:    2048 kB\n",
           "/sys/kernel/mm/transparent_hugepage/enabled": "[always] madvise never\n",
           "/proc/net/if_inet6": "00000000000000000000000000000001 01 80 10 80 lo\n",

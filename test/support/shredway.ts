@@ -85,7 +85,7 @@ export class Shredway {
   }
 
   #tell(): void {
-    for (const watcher of [...this.#watchers]) watcher();
+    for (const watcher of this.#watchers) watcher();
   }
 }
 

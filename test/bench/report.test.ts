@@ -1,0 +1,172 @@
+import { describe, expect, it } from "vitest";
+import { costSection } from "../../bench/cost-section.ts";
+import { byRound, numberOf, parseLine, textOf } from "../../bench/lines.ts";
+import { finding, findingText } from "../../bench/section.ts";
+import { summarise } from "../../bench/statistics.ts";
+import { workerSection } from "../../bench/steps-section.ts";
+import { number, percent, renderMarkdown, renderText } from "../../bench/table.ts";
+
+const line = (fields: Record<string, string | number | boolean>) =>
+  parseLine(JSON.stringify(fields));
+
+describe("lines", () => {
+  it("refuses what is no object of plain values with a kind", () => {
+    expect(() => parseLine("3")).toThrow("expected an object");
+    expect(() => parseLine('{"round":1}')).toThrow("expected a kind");
+    expect(() => parseLine('{"kind":"x","list":[1]}')).toThrow("expected plain values, got list");
+  });
+
+  it("reads fields with their types", () => {
+    const step = line({ kind: "step", step: "parse", round: 1, ns: 12.5 });
+    expect(textOf(step, "step")).toBe("parse");
+    expect(numberOf(step, "ns")).toBe(12.5);
+    expect(() => numberOf(step, "step")).toThrow("expected a number as step");
+    expect(() => textOf(step, "missing")).toThrow("expected text as missing");
+  });
+
+  it("groups values by round", () => {
+    const lines = [1, 2].map((round) => line({ kind: "step", step: "a", round, ns: round * 10 }));
+    const groups = byRound(
+      lines,
+      (own) => textOf(own, "step"),
+      (own) => numberOf(own, "ns"),
+    );
+    expect(groups).toEqual(
+      new Map([
+        [
+          "a",
+          new Map([
+            [1, 10],
+            [2, 20],
+          ]),
+        ],
+      ]),
+    );
+  });
+});
+
+describe("tables", () => {
+  const table = {
+    title: "T",
+    columns: ["step", "ns"],
+    rows: [
+      ["parse | check", "9"],
+      ["x", "1,000"],
+    ],
+  };
+
+  it("aligns text", () => {
+    expect(renderText(table).split("\n")).toEqual([
+      "T",
+      "  step              ns",
+      "  -------------  -----",
+      "  parse | check      9",
+      "  x              1,000",
+    ]);
+  });
+
+  it("escapes Markdown cells", () => {
+    expect(renderMarkdown(table).split("\n").slice(2)).toEqual([
+      "| step | ns |",
+      "|---|---:|",
+      "| parse \\| check | 9 |",
+      "| x | 1,000 |",
+    ]);
+  });
+
+  it("gives numbers as many digits as they deserve", () => {
+    expect([1234.5, 56.78, 3.456, 0.1234, Number.NaN].map(number)).toEqual([
+      "1,235",
+      "56.8",
+      "3.46",
+      "0.123",
+      "–",
+    ]);
+    expect(percent(0.0512)).toBe("5.1 %");
+  });
+});
+
+// Per shred to 10 destinations: bare 1,000 ns each, the relay 1,050 ns each after 400 + 600 ns.
+function costLines(options: { delivered?: number } = {}) {
+  const perShred = {
+    bare_sendmmsg: 10_000,
+    receive: 400,
+    shredway_to_nobody: 1000,
+    shredway: 11_500,
+    forwarder: 11_000,
+  };
+  return [1, 2, 3, 4, 5].flatMap((round) =>
+    Object.entries(perShred).map(([driver, ns]) =>
+      line({
+        kind: "cost",
+        driver,
+        destinations: 10,
+        burst: 1,
+        segmentation: "device",
+        round,
+        shreds: 100,
+        cpu_ns: ns * 100,
+        delivered: driver === "shredway" ? (options.delivered ?? 1) : 1,
+      }),
+    ),
+  );
+}
+
+describe("cost section", () => {
+  it("takes the fan-out as the relay minus the relay to nobody", () => {
+    const [found] = costSection(costLines()).findings;
+    expect(found?.value.median).toBeCloseTo(1.05);
+    expect(found?.outcome).toBe("reached");
+    expect(found?.what).toBe("fan-out ÷ bare sendmmsg, single shreds, 10 destinations");
+  });
+
+  it("leaves out slots in which datagrams were lost", () => {
+    const section = costSection(costLines({ delivered: 0.9 }));
+    expect(section.findings[0]?.outcome).toBe("no verdict");
+    expect(section.notes.join("\n")).toContain("Slots in which not all datagrams left: 5 of 25");
+  });
+});
+
+describe("worker section", () => {
+  const mix = "all duplicates";
+  const worker = (driver: string, round: number, ns: number) =>
+    line({
+      kind: "worker",
+      driver,
+      mix,
+      round,
+      packets: 100,
+      cpu_ns: ns * 100,
+      first: 0,
+      duplicate: 100,
+      refused: 0,
+    });
+
+  it("subtracts receiving round by round, and wants no allocation", () => {
+    const section = workerSection([
+      worker("receive", 1, 10),
+      worker("shredway", 1, 40),
+      worker("receive", 2, 20),
+      worker("shredway", 2, 50),
+      line({
+        kind: "allocations",
+        library: "libsodium",
+        counted: true,
+        packets: 9,
+        allocations: 1,
+      }),
+    ]);
+    expect(section.findings.map(({ value, outcome }) => [value.median, outcome])).toEqual([
+      [30, "reached"],
+      [1, "missed"],
+    ]);
+    expect(section.tables[0]?.rows[0]).toEqual([mix, "30.0", "30.0–30.0", "0 %", "100 %", "0 %"]);
+  });
+});
+
+describe("findings", () => {
+  it("say value, quartiles and what is reached for", () => {
+    const found = finding("x", summarise([1, 1.1, 1.2]), { reach: 1.2, unit: "×" });
+    expect(findingText(found)).toBe("reached     x: 1.10 (1.05 to 1.15) ×, reach for 1.20");
+  });
+});

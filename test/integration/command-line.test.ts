@@ -1,0 +1,350 @@
+// The commands at work, as child processes over loopback: replay into listen, the service with its
+// reload, the demonstration. Ports are chosen by the kernel.
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { writeLpb } from "../../src/captures/lpb.ts";
+import { writePcap } from "../../src/captures/pcap-writer.ts";
+import { parseEndpoint } from "../../src/core/addresses.ts";
+import { pubkeyOf } from "../../src/core/primitives.ts";
+import { SeededRandom } from "../../src/core/seeded-random.ts";
+import { makeCopies } from "../../src/replay/copies.ts";
+import { windowsOf } from "../../src/replay/windows.ts";
+import { ShredTraffic } from "../../src/sandbox/shred-traffic.ts";
+import { type Ended, Shredway, shredway } from "../support/shredway.ts";
+import { UdpReceiver, until } from "../support/udp-receiver.ts";
+
+const traffic = {
+  seed: 11,
+  leaders: 2,
+  firstSlot: 7000n,
+  shredVersion: 99,
+  fecSetsPerSlot: 5,
+  slotNs: 100_000_000,
+};
+const slotsMade = 3;
+const shredsMade = slotsMade * traffic.fecSetsPerSlot * 64;
+
+let folder = "";
+let running: Shredway[] = [];
+let receivers: UdpReceiver[] = [];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "shredway-"));
+});
+afterEach(async () => {
+  await Promise.all(running.map((program) => program.kill()));
+  await Promise.all(receivers.map((open) => open.close()));
+  running = [];
+  receivers = [];
+  rmSync(folder, { recursive: true });
+});
+
+function run(...args: string[]): Shredway {
+  const program = new Shredway(...args);
+  running.push(program);
+  return program;
+}
+
+async function receiver(): Promise<UdpReceiver> {
+  const opened = await UdpReceiver.open();
+  receivers.push(opened);
+  return opened;
+}
+
+function write(name: string, content: string | Uint8Array): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+/** Self-made shreds, in the order that their leaders send them, and who leads. */
+function makeShreds(): { packets: Uint8Array[]; leaders: string } {
+  const maker = new ShredTraffic(traffic);
+  const schedule = maker.schedule(6000n, 2000);
+  const leaders = Object.fromEntries(schedule.keys.map((key) => [pubkeyOf(key), [] as number[]]));
+  schedule.leaderBySlot.forEach((leader, slot) => {
+    leaders[pubkeyOf(schedule.keys[leader] ?? new Uint8Array())]?.push(slot);
+  });
+  const packets = Array.from({ length: slotsMade }, () => maker.completeSlot().packets).flat();
+  return {
+    packets: packets.map(({ packet }) => packet),
+    leaders: JSON.stringify({ firstSlot: 6000, leaders }),
+  };
+}
+
+interface ListenReport {
+  final: boolean;
+  verified: boolean;
+  received: number;
+  distinct: number;
+  duplicates: number;
+  refused: Record<string, number>;
+  slotTotals: { slots: number; complete: number };
+}
+
+function lastReport({ stdout }: Ended): ListenReport {
+  return JSON.parse(stdout.trim().split("\n").at(-1) ?? "{}");
+}
+
+async function listening(...args: string[]): Promise<{ listener: Shredway; to: string }> {
+  const listener = run("listen", "--port", "0", "--bind", "127.0.0.1", ...args);
+  const stream = args.includes("--json") ? "stderr" : "stdout";
+  const [, to = ""] = await listener.printed(/listening on (\S+)/, stream);
+  return { listener, to };
+}
+
+/** How many packets at least one unaltered copy is sent of, with the options of the test below. */
+function unalteredOnce(packets: readonly Uint8Array[], seed: number): number {
+  const random = new SeededRandom(seed);
+  const options = { copies: 2, shuffle: true, drop: 0.1, corrupt: 0.1 };
+  const timed = packets.map((packet, i) => ({ packet, timeNs: i }));
+  const made = [...windowsOf(timed)].flatMap((window) =>
+    makeCopies(window, options, random, { dropped: 0, corrupted: 0 }),
+  );
+  const originals = new Set(packets);
+  return new Set(made.map(({ packet }) => packet).filter((packet) => originals.has(packet))).size;
+}
+
+describe("replay into listen", () => {
+  it("counts every copy exactly, and verifies", async () => {
+    const { packets, leaders } = makeShreds();
+    const capture = write("slots.lpb", writeLpb(packets));
+    const { listener, to } = await listening("--leaders", write("leaders.json", leaders), "--json");
+    const sent = await shredway(
+      "replay",
+      capture,
+      "--to",
+      to,
+      "--rate",
+      "20000",
+      "--copies",
+      "3",
+      "--shuffle",
+      "7",
+      "--json",
+    );
+    expect(sent.code).toBe(0);
+    expect(JSON.parse(sent.stdout)).toMatchObject({
+      packets: shredsMade,
+      sent: 3 * shredsMade,
+      failed: 0,
+      dropped: 0,
+      corrupted: 0,
+      interrupted: false,
+      error: null,
+    });
+    await listener.printed(new RegExp(`"received":${3 * shredsMade}`));
+    listener.signal("SIGINT");
+    const ended = await listener.end();
+    expect(ended.code).toBe(0);
+    expect(lastReport(ended)).toMatchObject({
+      final: true,
+      verified: true,
+      received: 3 * shredsMade,
+      distinct: shredsMade,
+      duplicates: 2 * shredsMade,
+      refused: {},
+      slotTotals: { slots: slotsMade, complete: slotsMade },
+    });
+  });
+
+  it("refuses what was altered, all of it, and repeats itself for a seed", async () => {
+    const { packets, leaders } = makeShreds();
+    const capture = write("slots.lpb", writeLpb(packets));
+    const { listener, to } = await listening("--leaders", write("leaders.json", leaders), "--json");
+    const shares = ["--drop", "0.1", "--corrupt", "0.1"];
+    const options = ["--rate", "20000", "--copies", "2", "--shuffle", "3", ...shares, "--json"];
+    const once = async () => {
+      const { code, stdout } = await shredway("replay", capture, "--to", to, ...options);
+      expect(code).toBe(0);
+      return JSON.parse(stdout);
+    };
+    const first = await once();
+    expect(first.dropped).toBeGreaterThan(100);
+    expect(first.corrupted).toBeGreaterThan(100);
+    expect(first.sent).toBe(2 * shredsMade - first.dropped);
+    await listener.printed(new RegExp(`"received":${first.sent}`));
+    const second = await once();
+    expect([second.dropped, second.corrupted]).toEqual([first.dropped, first.corrupted]);
+    await listener.printed(new RegExp(`"received":${2 * first.sent}`));
+    listener.signal("SIGINT");
+    const report = lastReport(await listener.end());
+    // An altered copy whose shred is known already, by its unaltered signature, counts as duplicate.
+    const refused = Object.values(report.refused).reduce((total, count) => total + count, 0);
+    expect(refused).toBeGreaterThan(0);
+    expect(refused).toBeLessThanOrEqual(2 * first.corrupted);
+    expect(refused + report.distinct + report.duplicates).toBe(2 * first.sent);
+    expect(report.distinct).toBe(unalteredOnce(packets, 3));
+  });
+
+  it("says loudly that nothing was verified without a leader schedule", async () => {
+    const { listener, to } = await listening("--shred-version", "98", "--seconds", "1.5");
+    const capture = write("slots.lpb", writeLpb(makeShreds().packets.slice(0, 64)));
+    expect((await shredway("replay", capture, "--to", to)).code).toBe(0);
+    const { code, stdout } = await listener.end();
+    expect(stdout).toContain("NOT VERIFIED");
+    expect(stdout).toContain("refused     64: wrong_version 64");
+    expect(code).toBe(0);
+  });
+
+  it("keeps the times of a pcap, sends what stands before a cut, and reports the cut", async () => {
+    const { packets } = makeShreds();
+    const endpoint = parseEndpoint("127.0.0.1:9000");
+    const pcap = writePcap(
+      packets.slice(0, 101).map((packet, i) => ({
+        packet,
+        timestampNs: 1_700_000_000_000_000_000n + BigInt(i) * 4_000_000n,
+        source: endpoint,
+        destination: endpoint,
+      })),
+    );
+    const to = await receiver();
+    const whole = write("whole.pcap", pcap);
+    const played = await shredway("replay", whole, "--to", to.address, "--speed", "2", "--json");
+    expect(JSON.parse(played.stdout).seconds).toBeGreaterThanOrEqual(0.2);
+    await until(() => to.packets.length === 101, "101 packets");
+    expect(
+      to.packets.map((packet) => packet.equals(packets[to.packets.indexOf(packet)] ?? packet)),
+    ).not.toContain(false);
+
+    const cut = write("cut.pcap", pcap.subarray(0, pcap.length - 10));
+    const broken = await shredway("replay", cut, "--to", to.address, "--speed", "100");
+    expect(broken.code).toBe(1);
+    expect(broken.stdout).toContain("sent 100 packets");
+    expect(broken.stdout).toMatch(/FAILED: .*cut\.pcap: at byte/);
+    await until(() => to.packets.length === 201, "100 packets more");
+  });
+});
+
+describe("start --config", () => {
+  interface Setting {
+    destinations: readonly UdpReceiver[];
+    workers?: number;
+    listen?: string;
+  }
+
+  function configText({ destinations, workers = 1, listen = "127.0.0.1:0" }: Setting): string {
+    const rows = destinations.map(({ address }) => `{ address: "${address}", tier: tier-1 }`);
+    return `relay:
+  listen: "${listen}"
+  workers: ${workers}
+  shredVersion: ${traffic.shredVersion}
+  leaders: { file: leaders.json }
+  sources: [ { name: local, address: 127.0.0.1, tier: tier-1 } ]
+  destinations: [ ${rows.join(", ")} ]
+  allowPrivateDestinations: true
+`;
+  }
+
+  it("relays, reloads what may change, keeps the old tables for a wrong file, drains", async () => {
+    const { packets, leaders } = makeShreds();
+    const perSlot = packets.length / slotsMade;
+    const captures = Array.from({ length: slotsMade }, (_, i) =>
+      write(`slot-${i}.lpb`, writeLpb(packets.slice(i * perSlot, (i + 1) * perSlot))),
+    );
+    write("leaders.json", leaders);
+    const [alpha, bravo] = [await receiver(), await receiver()];
+    const file = write("shredway.yaml", configText({ destinations: [alpha] }));
+    const service = run("start", "--config", file, "--stats", "1");
+    const [, to = ""] = await service.printed(/^ready listen=(\S+) workers=1 sources=1/m);
+    const play = async (slot: number) => {
+      const args = ["replay", captures[slot] ?? "", "--to", to, "--copies", "2", "--shuffle", "1"];
+      expect((await shredway(...args, "--rate", "20000")).code).toBe(0);
+    };
+
+    await play(0);
+    await until(() => alpha.packets.length === perSlot, "every shred of slot 0 once");
+    await service.printed(new RegExp(`"first":${perSlot},"duplicate":${perSlot}`), "stderr");
+
+    writeFileSync(
+      file,
+      configText({ destinations: [alpha, bravo], workers: 2, listen: "127.0.0.1:20000" }),
+    );
+    service.signal("SIGHUP");
+    await service.printed(/reloaded: sources, destinations and leaders are in force/, "stderr");
+    await service.printed(/restart needed for: relay\.listen, relay\.workers/, "stderr");
+    await play(1);
+    await until(() => alpha.packets.length === 2 * perSlot, "slot 1 at the old destination");
+    await until(() => bravo.packets.length === perSlot, "slot 1 at the new destination");
+
+    writeFileSync(
+      file,
+      configText({ destinations: [bravo] }).replace("tier: tier-1", "tier: tier-9"),
+    );
+    service.signal("SIGHUP");
+    await service.printed(/not reloaded, the old tables stay in force: .*tier-9/, "stderr");
+    await play(2);
+    await until(() => alpha.packets.length === 3 * perSlot, "slot 2 at the first destination");
+    await until(() => bravo.packets.length === 2 * perSlot, "slot 2 at the second destination");
+
+    service.signal("SIGTERM");
+    const { code, stderr } = await service.end();
+    expect(code).toBe(0);
+    expect(stderr).toContain('"msg":"ended"');
+    expect(alpha.packets.length).toBe(3 * perSlot);
+    const sent = new Set(packets.map((packet) => Buffer.from(packet).toString("hex")));
+    expect(new Set(alpha.packets.map((packet) => packet.toString("hex")))).toEqual(sent);
+  });
+
+  it("is loud about authentication that is off, and prints the effective configuration", async () => {
+    const file = write(
+      "open.yaml",
+      "relay: { listen: 127.0.0.1:0, shredVersion: 1, authentication: off }",
+    );
+    const service = run("start", "--config", file);
+    await service.printed(/^ready .*authentication=off$/m);
+    await service.printed(/AUTHENTICATION IS OFF/, "stderr");
+    service.signal("SIGINT");
+    expect((await service.end()).code).toBe(0);
+    const { code, stdout } = await shredway("start", "--config", file, "--print-config");
+    expect(code).toBe(0);
+    expect(stdout).toContain("authentication: off");
+    expect(stdout).toContain("failedChecksPerSecond: 1000");
+  });
+
+  it("says what is taken when the port is, and ends with exit code 1", async () => {
+    const taken = await receiver();
+    write("leaders.json", makeShreds().leaders);
+    const file = write("taken.yaml", configText({ destinations: [], listen: taken.address }));
+    const service = await shredway("start", "--config", file);
+    expect(service.code).toBe(1);
+    expect(service.stderr).toContain(taken.address);
+    expect(service.stderr).toContain("in use");
+    const demo = await shredway("start", "--udp", taken.address);
+    expect(demo.code).toBe(1);
+    expect(demo.stderr).toContain(taken.address);
+    expect(demo.stderr).toContain("--udp 127.0.0.1:21000");
+    const checked = await shredway("doctor", "--config", file);
+    expect(checked.code).toBe(1);
+    expect(checked.stdout).toMatch(/fail {2}listen/);
+  });
+});
+
+describe("start without a configuration", () => {
+  it("runs the demonstration: ready, growing numbers, no duplicate, exit code 0", async () => {
+    const demo = run("start", "--udp", "127.0.0.1:0");
+    await demo.printed(/^ready listen=127\.0\.0\.1:\d+ workers=1 sources=3 destinations=4/m);
+    await demo.printed(/^0:03 .*verified by destinations/m);
+    demo.signal("SIGINT");
+    const { code, stdout } = await demo.end();
+    expect(code).toBe(0);
+    const verified = [...stdout.matchAll(/verified by destinations ([\d,]+) {2}duplicates (\d+)/g)];
+    const counts = verified.map(([, count = ""]) => Number(count.replaceAll(",", "")));
+    expect(counts.length).toBeGreaterThanOrEqual(3);
+    for (let i = 1; i < counts.length; i++) expect(counts[i]).toBeGreaterThan(counts[i - 1] ?? 0);
+    expect(verified.every(([, , duplicates]) => duplicates === "0")).toBe(true);
+    expect(stdout).toContain("Duplicates at the destinations: 0.");
+  });
+
+  it("ends quietly when nobody reads any more", async () => {
+    const demo = run("start", "--udp", "127.0.0.1:0");
+    await demo.printed(/^ready /m);
+    demo.closeStdout();
+    const { code, stderr } = await demo.end();
+    expect(code).toBe(0);
+    expect(stderr).toBe("");
+  });
+});
