@@ -26,7 +26,7 @@ export type { Histogram } from "./data-plane/histogram.ts";
 export type { SendFailureName, VerdictName } from "./data-plane/names.ts";
 export { PacedSender, type PacedSenderCounts } from "./data-plane/paced-sender.ts";
 export { Relay, type RelayEvent, type RelayOptions } from "./data-plane/relay.ts";
-export { type ShredOptions, Shredder, type SlotPosition } from "./data-plane/shredder.ts";
+export { Shredder, type ShredOptions, type SlotPosition } from "./data-plane/shredder.ts";
 export type { RelaySnapshot } from "./data-plane/snapshot.ts";
 export type { Destination, Source } from "./data-plane/tables.ts";
 export {

@@ -8,8 +8,8 @@ import { formatEndpoint, parseAddress, parseEndpoint } from "../core/addresses.t
 import { systemClock } from "../core/clock.ts";
 import { messageOf } from "../core/errors.ts";
 import { Relay } from "../data-plane/relay.ts";
-import type { LeaderSchedule } from "../leaders/schedule.ts";
-import { loadLeaderSchedule } from "../leaders/schedule.ts";
+import type { RelaySnapshot } from "../data-plane/snapshot.ts";
+import { type LeaderSchedule, loadLeaderSchedule } from "../leaders/schedule.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "./command.ts";
 import {
   type ListenView,
@@ -117,6 +117,19 @@ function openListener(options: {
   return relay;
 }
 
+/**
+ * Everybody is a source here, so unknown senders are only those whose packets came in the instant
+ * between opening the socket and publishing that; they belong to no session.
+ */
+function sinceReady(snapshot: RelaySnapshot): RelaySnapshot {
+  const { received, verdicts } = snapshot;
+  return {
+    ...snapshot,
+    received: received - verdicts.unknown_source,
+    verdicts: { ...verdicts, unknown_source: 0n },
+  };
+}
+
 async function watch(parts: {
   relay: Relay;
   verifies: boolean;
@@ -127,10 +140,10 @@ async function watch(parts: {
   const { relay, verifies, seconds, json, terminal } = parts;
   const ledger = new SlotLedger();
   const startedNs = systemClock.monotonicNs();
-  let before = relay.snapshot();
+  let before = sinceReady(relay.snapshot());
   const first = before;
   const look = (since = before): ListenView => {
-    const now = relay.snapshot();
+    const now = sinceReady(relay.snapshot());
     ledger.note(now.slots);
     before = now;
     return {

@@ -424,6 +424,19 @@ describe("files", () => {
     });
   });
 
+  it("never writes a UDP checksum of 0, which would mean none", () => {
+    const [entry] = written;
+    if (!entry) return expect.fail("a packet");
+    // One of all two-byte payloads sums to 0.
+    const checksumAt = 24 + 16 + 20 + 6;
+    const sums = Array.from({ length: 65_536 }, (_, value) => {
+      const bytes = writePcap([{ ...entry, packet: frames.be16(value) }]);
+      return (bytes[checksumAt] ?? 0) * 256 + (bytes[checksumAt + 1] ?? 0);
+    });
+    expect(sums.includes(0)).toBe(false);
+    expect(sums.includes(0xffff)).toBe(true);
+  });
+
   it("refuses to write what the format cannot hold", () => {
     const [first, second] = written;
     if (!first || !second) return expect.fail("two packets");

@@ -252,6 +252,11 @@ describe("bad configurations", () => {
     ["nested mappings", "{a: ".repeat(100_000)],
     ["nested marks", "- ".repeat(100_000)],
     ["nested lines", Array.from({ length: 1500 }, (_, i) => `${" ".repeat(i)}a:`).join("\n")],
+  ])("refuses %s before the recursive part of the YAML parser runs", (_what, text) => {
+    expect(messageOf(text)).toMatch(/expected at most 64 levels of nesting, got more/);
+  });
+
+  it.each([
     [
       "multiplied aliases",
       `a0: &a0 [x]\n${Array.from({ length: 30 }, (_, i) => `a${i + 1}: &a${i + 1} [*a${i}, *a${i}, *a${i}]`).join("\n")}`,
