@@ -90,10 +90,10 @@ bool RelayHandle::is_open(Napi::Env env) const {
   return relay_ != nullptr;
 }
 
-Napi::Value RelayHandle::publish(const Napi::CallbackInfo& info, Publish publish) {
+Napi::Value RelayHandle::publish(const Napi::CallbackInfo& info, Publish part) {
   Bytes bytes{};
   if (!is_open(info.Env()) || !read_bytes(info[0], "table", bytes)) return info.Env().Undefined();
-  const std::string error = (relay_.get()->*publish)(bytes.data, bytes.length);
+  const std::string error = (relay_.get()->*part)(bytes.data, bytes.length);
   if (!error.empty()) Napi::Error::New(info.Env(), error).ThrowAsJavaScriptException();
   return info.Env().Undefined();
 }

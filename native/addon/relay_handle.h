@@ -29,7 +29,7 @@ class RelayHandle : public Napi::ObjectWrap<RelayHandle> {
   void close(const Napi::CallbackInfo& info);
 
   using Publish = std::string (Relay::*)(const uint8_t*, size_t);
-  Napi::Value publish(const Napi::CallbackInfo& info, Publish publish);
+  Napi::Value publish(const Napi::CallbackInfo& info, Publish part);
   bool is_open(Napi::Env env) const;
   bool read_layout(const Napi::CallbackInfo& info, size_t first, SnapshotLayout& layout) const;
 

@@ -1,0 +1,128 @@
+// A relay on loopback with two sources, a stranger and a destination of each tier: what the tests
+// of the worker send through and read from.
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "check.h"
+#include "relay/relay.h"
+#include "support.h"
+
+namespace shredway::test {
+
+// A plain UDP socket on loopback.
+class Peer {
+ public:
+  explicit Peer(const char* address = "127.0.0.1")
+      : socket_(open_receive_socket({ipv4_endpoint(address, 0), 8u << 20, false}).socket) {
+    CHECK(socket_.valid());
+  }
+  Endpoint endpoint() const { return local_endpoint(socket_.fd()); }
+  void send(const Endpoint& to, const Bytes& packet) const {
+    sockaddr_storage address{};
+    const socklen_t length = to_sockaddr(to, address);
+    while (sendto(socket_.fd(), packet.data(), packet.size(), 0,
+                  reinterpret_cast<sockaddr*>(&address), length) < 0 &&
+           errno == EAGAIN)
+      std::this_thread::yield();
+  }
+  // Takes what has come; waits for `expected` datagrams for two seconds at most, then a little
+  // longer for any that should not come.
+  const std::vector<Bytes>& receive(size_t expected) {
+    using namespace std::chrono;
+    const auto until = steady_clock::now() + seconds(2);
+    while (received_.size() < expected && steady_clock::now() < until) take(20);
+    take(expected ? 5 : 50);
+    return received_;
+  }
+
+  // Kernel receive times of what receive() gave.
+  const std::vector<uint64_t>& times_ns() const { return times_ns_; }
+
+ private:
+  void take(int wait_ms) {
+    pollfd entry{socket_.fd(), POLLIN, 0};
+    if (poll(&entry, 1, wait_ms) <= 0) return;
+    while (batch_.receive(socket_.fd())) {
+      for (size_t i = 0; i < batch_.size(); i++) {
+        const ReceivedPacket packet = batch_.packet(i);
+        received_.emplace_back(packet.bytes, packet.bytes + packet.length);
+        times_ns_.push_back(packet.received_ns);
+      }
+    }
+  }
+  UdpSocket socket_;
+  ReceiveBatch batch_;
+  std::vector<Bytes> received_;
+  std::vector<uint64_t> times_ns_;
+};
+
+inline constexpr uint64_t kSlot = 5000;
+
+struct LoopbackRelay {
+  std::unique_ptr<Relay> relay;
+  Peer tier1_source{"127.0.0.11"}, tier2_source{"127.0.0.12"}, stranger{"127.0.0.13"};
+  Peer tier1, tier2;
+
+  explicit LoopbackRelay(const WorkerOptions& worker = default_worker()) {
+    RelayOptions options;
+    options.listen = {ipv4_endpoint("127.0.0.1", 0)};
+    options.worker = worker;
+    std::string error;
+    relay = Relay::open(options, error);
+    CHECK_EQ(error, std::string());
+    publish(&Relay::publish_sources,
+            source_table({{"127.0.0.11", 32, 0, 0}, {"127.0.0.12", 32, 1, 1}}));
+    publish(&Relay::publish_fanout,
+            fanout_table({{tier1.endpoint(), 0, 0}, {tier2.endpoint(), 1, 1}}));
+    publish(&Relay::publish_leaders, leader_table(leader_key(1), kSlot - 100, 10'000));
+  }
+  static WorkerOptions default_worker() {
+    WorkerOptions options;
+    options.tier_count = 2;
+    options.shred_version = 1;
+    options.prefault = false;
+    return options;
+  }
+  void publish(std::string (Relay::*part)(const uint8_t*, size_t), const Bytes& bytes) const {
+    CHECK_EQ((relay.get()->*part)(bytes.data(), bytes.size()), std::string());
+  }
+  Endpoint in() const { return relay->addresses()[0]; }
+
+  struct Counts {
+    std::map<std::string, uint64_t> verdicts;
+    uint64_t received = 0, signature_checks = 0;
+  };
+  // Waits until `received` datagrams have been counted.
+  Counts counts(uint64_t received) const {
+    const SnapshotLayout layout = relay->layout(2, 2);
+    std::vector<uint64_t> words(layout.words);
+    Counts out;
+    for (int i = 0; i < 400; i++) {
+      relay->snapshot(layout, words.data());
+      out = {};
+      for (size_t row = 0; row <= 2; row++)
+        for (size_t v = 0; v < kVerdictCount; v++)
+          if (const uint64_t n = words[layout.sources_begin + row * layout.kSourceWords + v])
+            out.verdicts[verdict_name(static_cast<Verdict>(v))] += n;
+      out.received = words[size_t(WorkerCounter::received)];
+      out.signature_checks = words[size_t(WorkerCounter::signature_checks)];
+      if (out.received >= received) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    uint64_t sum = 0;
+    for (const auto& [name, count] : out.verdicts) sum += count;
+    CHECK_EQ(sum, out.received);  // every packet ends in exactly one verdict
+    return out;
+  }
+};
+
+}  // namespace shredway::test
