@@ -130,6 +130,18 @@ function sinceReady(snapshot: RelaySnapshot): RelaySnapshot {
   };
 }
 
+// Not AbortSignal.any with AbortSignal.timeout: Node 20 may collect such a timeout before it fires.
+function endOf(stopped: AbortSignal, seconds: number | undefined): AbortSignal {
+  if (seconds === undefined) return stopped;
+  const ending = new AbortController();
+  const timer = systemClock.after(seconds * 1000, () => ending.abort());
+  stopped.addEventListener("abort", () => {
+    timer.cancel();
+    ending.abort();
+  });
+  return ending.signal;
+}
+
 async function watch(parts: {
   relay: Relay;
   verifies: boolean;
@@ -167,10 +179,7 @@ async function watch(parts: {
       ),
     );
 
-  const ended = AbortSignal.any([
-    terminal.stopped,
-    ...(seconds === undefined ? [] : [AbortSignal.timeout(seconds * 1000)]),
-  ]);
+  const ended = endOf(terminal.stopped, seconds);
   await every(refreshMs, ended, () => {
     const view = look();
     if (json) terminal.line(toJson(listenJson(view, false)));

@@ -1,0 +1,81 @@
+#include "clocks.h"
+
+#include <dirent.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace shredway::bench {
+namespace {
+
+uint64_t read_clock(clockid_t clock) {
+  timespec time{};
+  if (clock_gettime(clock, &time) != 0) return 0;
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
+}
+
+// The kernel's encoding (include/linux/posix-timers_types.h): inverted id, bit 2 for one thread,
+// clock 2 is what the scheduler counted.
+clockid_t cpu_clock(pid_t id, bool one_thread) {
+  constexpr unsigned kScheduled = 2, kOneThread = 4;
+  return static_cast<clockid_t>((~static_cast<unsigned>(id) << 3) | kScheduled |
+                                (one_thread ? kOneThread : 0));
+}
+
+}  // namespace
+
+uint64_t monotonic_ns() { return read_clock(CLOCK_MONOTONIC); }
+uint64_t realtime_ns() { return read_clock(CLOCK_REALTIME); }
+uint64_t own_cpu_ns() { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
+uint64_t thread_cpu_ns(pid_t thread) { return read_clock(cpu_clock(thread, true)); }
+uint64_t process_cpu_ns(pid_t process) { return read_clock(cpu_clock(process, false)); }
+
+std::vector<pid_t> threads() {
+  std::vector<pid_t> found;
+  DIR* folder = opendir("/proc/self/task");
+  if (!folder) return found;
+  while (const dirent* entry = readdir(folder))
+    if (entry->d_name[0] != '.') found.push_back(std::atoi(entry->d_name));
+  closedir(folder);
+  return found;
+}
+
+pid_t own_thread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
+
+void pin(pid_t thread, int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<size_t>(cpu), &set);
+  (void)sched_setaffinity(thread, sizeof set, &set);
+}
+
+void let_batches_form(pid_t thread) {
+  const sched_param none{};
+  (void)sched_setscheduler(thread, SCHED_BATCH, &none);
+}
+
+std::vector<int> allowed_cpus() {
+  cpu_set_t set;
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return {0};
+  for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+    if (CPU_ISSET(static_cast<size_t>(cpu), &set)) cpus.push_back(cpu);
+  return cpus;
+}
+
+void precise_sleep_setup() { (void)prctl(PR_SET_TIMERSLACK, 1); }
+
+void sleep_until_ns(uint64_t monotonic_time_ns) {
+  const timespec time{static_cast<time_t>(monotonic_time_ns / 1'000'000'000u),
+                      static_cast<long>(monotonic_time_ns % 1'000'000'000u)};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr) != 0) {
+  }
+}
+
+void sleep_ns(uint64_t duration_ns) { sleep_until_ns(monotonic_ns() + duration_ns); }
+
+}  // namespace shredway::bench

@@ -1,0 +1,37 @@
+// Clocks, threads and CPUs for measuring: processor time of any thread or process, and pinning.
+//
+// Costs are processor time, not wall time: on a shared machine only that is comparable.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace shredway::bench {
+
+uint64_t monotonic_ns();
+uint64_t realtime_ns();
+// Processor time of the calling thread.
+uint64_t own_cpu_ns();
+// Processor time of a thread of this process, by its number (gettid).
+uint64_t thread_cpu_ns(pid_t thread);
+// Processor time of all threads of a process; 0 when it has ended.
+uint64_t process_cpu_ns(pid_t process);
+
+// Numbers of this process's threads.
+std::vector<pid_t> threads();
+pid_t own_thread();
+// Pins a thread; 0 is the calling one. A CPU that may not be used changes nothing.
+void pin(pid_t thread, int cpu);
+// SCHED_BATCH: a thread that waking up does not let preempt others. A burst sent from the same CPU
+// is then complete before the thread takes it up, so batch sizes are what the scenario says.
+void let_batches_form(pid_t thread);
+std::vector<int> allowed_cpus();
+
+// Sleeps with microsecond precision (timer slack is set to 1 ns by precise_sleep_setup).
+void precise_sleep_setup();
+void sleep_ns(uint64_t duration_ns);
+void sleep_until_ns(uint64_t monotonic_time_ns);
+
+}  // namespace shredway::bench

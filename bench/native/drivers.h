@@ -1,0 +1,123 @@
+// Drivers: the relays that are compared, behind one interface.
+//
+// shredway: the complete relay. receive: nothing but taking packets from the socket, as the relay
+// does it. forwarder: the least that passes packets on (minimal_forwarder.h). dgram, samplicator:
+// other programs, as children. All are fed on a port of loopback and run on the CPU under test.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "minimal_forwarder.h"
+#include "options.h"
+#include "relay/relay.h"
+#include "traffic.h"
+
+namespace shredway::bench {
+
+class Driver {
+ public:
+  virtual ~Driver() = default;
+  virtual uint16_t port() const = 0;
+  // Processor time so far, of everything that the driver runs.
+  virtual uint64_t cpu_ns() const = 0;
+  // Datagrams taken and receive calls that brought some, where the driver counts them.
+  struct Batches {
+    uint64_t received = 0, batches = 0;
+  };
+  virtual Batches batches() { return {}; }
+  // Thread of this process that does the work; 0 when another process does.
+  virtual pid_t thread() const { return 0; }
+};
+
+struct OurRelayOptions {
+  std::vector<Endpoint> destinations;
+  int cpu;
+  PublicKey leader;
+  bool gso = true;
+  WaitMode wait = WaitMode::block;
+  uint32_t sources = 1;  // 127.0.0.1 and on
+  uint32_t failed_checks_per_second = 1000;
+};
+
+class OurRelay final : public Driver {
+ public:
+  // nullptr after an error text on standard error.
+  static std::unique_ptr<OurRelay> open(const OurRelayOptions& options);
+  uint16_t port() const override { return relay_->addresses().front().port; }
+  uint64_t cpu_ns() const override;
+  Batches batches() override;
+  pid_t thread() const override { return worker_thread_; }
+  Relay& relay() { return *relay_; }
+  // Packets that ended with this verdict, all sources.
+  uint64_t verdict_count(Verdict verdict);
+
+ private:
+  OurRelay() = default;
+  void read_counters();
+
+  std::unique_ptr<Relay> relay_;
+  uint32_t sources_ = 1;
+  pid_t worker_thread_ = 0;
+  std::vector<uint64_t> counters_;
+};
+
+// recvmmsg of 64 with sender addresses and kernel times, then poll: the receive part of a relay.
+class ReceiveOnly final : public Driver {
+ public:
+  explicit ReceiveOnly(int cpu);
+  ~ReceiveOnly() override;
+  uint16_t port() const override { return port_; }
+  uint64_t cpu_ns() const override;
+  pid_t thread() const override { return thread_number_; }
+
+ private:
+  void run();
+
+  int fd_ = -1;
+  uint16_t port_ = 0;
+  std::atomic<bool> stopping_{false};
+  std::atomic<pid_t> thread_number_{0};
+  std::thread thread_;
+};
+
+class ForwarderDriver final : public Driver {
+ public:
+  ForwarderDriver(const std::vector<Endpoint>& destinations, int cpu);
+  uint16_t port() const override { return forwarder_.port(); }
+  uint64_t cpu_ns() const override;
+  pid_t thread() const override { return forwarder_.thread(); }
+
+ private:
+  MinimalForwarder forwarder_;
+};
+
+// Another program that listens on a port of loopback and forwards to the destinations.
+class ChildDriver final : public Driver {
+ public:
+  // nullptr when the program does not listen within five seconds.
+  static std::unique_ptr<ChildDriver> start(const std::vector<std::string>& command, uint16_t port,
+                                            int cpu);
+  ~ChildDriver() override;
+  uint16_t port() const override { return port_; }
+  uint64_t cpu_ns() const override;
+
+ private:
+  ChildDriver() = default;
+  pid_t process_ = 0;
+  uint16_t port_ = 0;
+};
+
+// A port of loopback that was free a moment ago.
+uint16_t free_port();
+std::unique_ptr<Driver> start_dgram(const Bench& bench, const std::vector<Endpoint>& destinations);
+std::unique_ptr<Driver> start_samplicator(const Bench& bench,
+                                          const std::vector<Endpoint>& destinations);
+
+}  // namespace shredway::bench

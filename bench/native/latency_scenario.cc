@@ -1,0 +1,259 @@
+// Latency: from the generator's send call to the first and to the last destination, at moderate
+// load.
+//
+// The relay runs alone on one CPU, generator and sink on the other. All destinations are addresses
+// of loopback that one socket takes, with the kernel's receive time for each datagram; the sink
+// looks every millisecond, so that waking it costs the relay nothing. Interleaved, round by round.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+#include "clocks.h"
+#include "drivers.h"
+#include "report_line.h"
+
+namespace shredway::bench {
+namespace {
+
+struct Arrival {
+  uint64_t first_ns = 0, last_ns = 0;
+  uint32_t copies = 0;
+};
+
+class Sink {
+ public:
+  Sink(const ShredStream& stream, int cpu)
+      : stream_(stream),
+        fd_(open_loopback_socket({.times = true, .any_address = true})),
+        port_(local_port(fd_)),
+        thread_([this, cpu] {
+          pin(0, cpu);
+          let_batches_form(0);
+          while (!stopping_) {
+            take_all();
+            sleep_ns(1'000'000);
+          }
+        }) {}
+  ~Sink() {
+    stopping_ = true;
+    thread_.join();
+    close(fd_);
+  }
+  Sink(const Sink&) = delete;
+  Sink& operator=(const Sink&) = delete;
+
+  uint16_t port() const { return port_; }
+  // From now on counts arrivals of the stream's shreds [begin, begin + count).
+  void expect(uint64_t begin, size_t count) {
+    const std::lock_guard lock(mutex_);
+    begin_ = begin;
+    arrivals_.assign(count, Arrival{});
+  }
+  std::vector<Arrival> arrivals() {
+    take_all();
+    const std::lock_guard lock(mutex_);
+    return arrivals_;
+  }
+
+ private:
+  static constexpr size_t kAtOnce = 64, kHeadBytes = 128, kControlBytes = 64;
+
+  void take_all() {
+    const std::lock_guard lock(mutex_);
+    while (true) {
+      for (size_t i = 0; i < kAtOnce; i++) {
+        parts_[i] = {heads_[i].data(), kHeadBytes};
+        messages_[i].msg_hdr = {nullptr, 0, &parts_[i], 1, controls_[i].data(), kControlBytes, 0};
+      }
+      const int received = recvmmsg(fd_, messages_.data(), kAtOnce, MSG_DONTWAIT, nullptr);
+      if (received <= 0) return;
+      for (size_t i = 0; i < static_cast<size_t>(received); i++) note(i);
+    }
+  }
+  void note(size_t i) {
+    const cmsghdr* control = CMSG_FIRSTHDR(&messages_[i].msg_hdr);
+    if (!control || control->cmsg_type != SCM_TIMESTAMPNS) return;
+    timespec time;
+    std::memcpy(&time, CMSG_DATA(control), sizeof time);
+    const uint64_t now_ns =
+        static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
+    const uint64_t place = stream_.number_of(heads_[i].data()) - begin_;
+    if (place >= arrivals_.size()) return;
+    Arrival& arrival = arrivals_[place];
+    if (arrival.copies++ == 0) arrival.first_ns = now_ns;
+    arrival.first_ns = std::min(arrival.first_ns, now_ns);
+    arrival.last_ns = std::max(arrival.last_ns, now_ns);
+  }
+
+  const ShredStream& stream_;
+  int fd_;
+  uint16_t port_;
+  std::mutex mutex_;
+  uint64_t begin_ = 0;
+  std::vector<Arrival> arrivals_;
+  std::array<std::array<uint8_t, kHeadBytes>, kAtOnce> heads_;
+  std::array<std::array<uint8_t, kControlBytes>, kAtOnce> controls_;
+  std::array<iovec, kAtOnce> parts_;
+  std::array<mmsghdr, kAtOnce> messages_{};
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+struct Contestant {
+  const char* name;
+  std::unique_ptr<Driver> driver;
+  std::vector<uint64_t> first_ns{}, last_ns{};  // of all rounds
+  uint64_t lost = 0;
+};
+
+struct Case {
+  uint32_t destinations;
+  uint32_t burst;
+  // A fifth of what sendmmsg can do, at most 2,000 bursts a second.
+  uint64_t interval_ns() const {
+    return std::max<uint64_t>(500'000, 5 * burst * (4'000 + uint64_t{destinations} * 5'000));
+  }
+};
+
+uint64_t percentile(std::vector<uint64_t>& sorted, double part) {
+  if (sorted.empty()) return 0;
+  const auto rank = static_cast<size_t>(part * static_cast<double>(sorted.size()));
+  return sorted[std::min(rank, sorted.size() - 1)];
+}
+
+void print(const char* kind, const Case& which, const Contestant& contestant, uint32_t round,
+           std::vector<uint64_t> first, std::vector<uint64_t> last) {
+  std::sort(first.begin(), first.end());
+  std::sort(last.begin(), last.end());
+  ReportLine line(kind);
+  line.text("driver", contestant.name).count("destinations", which.destinations);
+  line.count("burst", which.burst).count("round", round).count("samples", first.size());
+  line.count("lost", contestant.lost);
+  line.count("first_p50_ns", percentile(first, 0.5)).count("last_p50_ns", percentile(last, 0.5));
+  line.count("first_p99_ns", percentile(first, 0.99)).count("last_p99_ns", percentile(last, 0.99));
+  line.count("first_p999_ns", percentile(first, 0.999));
+  line.count("last_p999_ns", percentile(last, 0.999)).print();
+}
+
+class LatencyScenario {
+ public:
+  explicit LatencyScenario(const Bench& bench)
+      : bench_(bench), sink_(std::make_unique<Sink>(stream_, bench.helper_cpu)) {}
+
+  void run() {
+    pin(0, bench_.helper_cpu);
+    const bool small = bench_.options.small;
+    for (const uint32_t count :
+         small ? std::vector<uint32_t>{10} : std::vector<uint32_t>{1, 50, 200}) {
+      enter(count);
+      for (const uint32_t burst : {1u, 32u}) run_case({count, burst});
+    }
+  }
+
+ private:
+  void enter(uint32_t count);
+  void run_case(const Case& which);
+  void run_slot(Contestant& contestant, const Case& which, uint32_t round);
+  std::vector<Arrival> wait_for_arrivals(const Case& which);
+  size_t bursts(const Case& which) const {
+    const uint64_t slot_ns = bench_.options.small ? 60'000'000 : 250'000'000;
+    return std::max<size_t>(4, slot_ns / which.interval_ns());
+  }
+
+  const Bench& bench_;
+  ShredStream stream_;
+  PacketList packets_;
+  Generator generator_;
+  std::unique_ptr<Sink> sink_;
+  std::vector<Contestant> contestants_;
+};
+
+void LatencyScenario::enter(uint32_t count) {
+  contestants_.clear();
+  std::vector<Endpoint> destinations;
+  for (uint32_t i = 0; i < count; i++)
+    destinations.push_back(loopback_destination(i, sink_->port()));
+  const int cpu = bench_.tested_cpu;
+  const auto add = [&](const char* name, std::unique_ptr<Driver> driver) {
+    if (driver) contestants_.push_back({name, std::move(driver)});
+  };
+  const auto ours = [&](WaitMode wait) {
+    return OurRelay::open(
+        {.destinations = destinations, .cpu = cpu, .leader = stream_.leader(), .wait = wait});
+  };
+  add("forwarder", std::make_unique<ForwarderDriver>(destinations, cpu));
+  add("shredway", ours(WaitMode::block));
+  add("shredway_spin", ours(WaitMode::spin));
+  add("dgram", start_dgram(bench_, destinations));
+  add("samplicator", start_samplicator(bench_, destinations));
+}
+
+// All of them, or what there is after 200 ms.
+std::vector<Arrival> LatencyScenario::wait_for_arrivals(const Case& which) {
+  std::vector<Arrival> arrivals;
+  for (int i = 0; i < 40; i++) {
+    sleep_ns(5'000'000);
+    arrivals = sink_->arrivals();
+    if (std::all_of(arrivals.begin(), arrivals.end(),
+                    [&](const Arrival& arrival) { return arrival.copies >= which.destinations; }))
+      break;
+  }
+  return arrivals;
+}
+
+void LatencyScenario::run_slot(Contestant& contestant, const Case& which, uint32_t round) {
+  // New shreds for each slot: what an overloaded relay sends late belongs to nobody.
+  stream_.make(bursts(which) * which.burst, packets_);
+  generator_.connect_to(contestant.driver->port());
+  const size_t count = bursts(which);
+  std::vector<uint64_t> sent_ns(count);
+  sink_->expect(stream_.number_of(packets_.packet(0)), count * which.burst);
+  uint64_t next_ns = monotonic_ns();
+  for (size_t i = 0; i < count; i++) {
+    sent_ns[i] = realtime_ns();
+    (void)generator_.send_burst(packets_, i * which.burst, (i + 1) * which.burst);
+    next_ns += which.interval_ns();
+    sleep_until_ns(next_ns);
+  }
+  const std::vector<Arrival> arrivals = wait_for_arrivals(which);
+  if (round == 0) return;
+  std::vector<uint64_t> first, last;
+  for (size_t i = 0; i < arrivals.size(); i++) {
+    const Arrival& arrival = arrivals[i];
+    if (arrival.copies < which.destinations) {
+      contestant.lost++;
+      continue;
+    }
+    first.push_back(arrival.first_ns - sent_ns[i / which.burst]);
+    last.push_back(arrival.last_ns - sent_ns[i / which.burst]);
+  }
+  contestant.first_ns.insert(contestant.first_ns.end(), first.begin(), first.end());
+  contestant.last_ns.insert(contestant.last_ns.end(), last.begin(), last.end());
+  print("latency", which, contestant, round, std::move(first), std::move(last));
+}
+
+void LatencyScenario::run_case(const Case& which) {
+  for (uint32_t round = 0; round <= bench_.options.rounds; round++) {
+    for (size_t i = 0; i < contestants_.size(); i++)
+      run_slot(contestants_[(i + round) % contestants_.size()], which, round);
+  }
+  for (Contestant& contestant : contestants_) {
+    print("latency_total", which, contestant, 0, std::move(contestant.first_ns),
+          std::move(contestant.last_ns));
+    contestant.first_ns = {};
+    contestant.last_ns = {};
+    contestant.lost = 0;
+  }
+}
+
+}  // namespace
+
+void run_latency(const Bench& bench) { LatencyScenario(bench).run(); }
+
+}  // namespace shredway::bench

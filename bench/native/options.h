@@ -1,0 +1,37 @@
+// Options of one run of the bench program, and what every scenario is given.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "network.h"
+
+namespace shredway::bench {
+
+struct Options {
+  std::string scenario;
+  bool small = false;
+  bool isolate = true;  // own network namespace, if the system allows it
+  uint32_t rounds = 7;
+  std::string node;         // path of the Node binary, empty: no such driver
+  std::string dgram_relay;  // path of bench/dgram-relay.mjs
+  std::string samplicator;  // path of samplicator, empty: not installed
+};
+
+struct Bench {
+  const Options& options;
+  const Network& network;
+  int tested_cpu;  // where the relay (or loop) under test runs
+  int helper_cpu;  // generator and sinks, when they must run at the same time
+};
+
+void run_cost(const Bench& bench);
+void run_latency(const Bench& bench);
+void run_rate(const Bench& bench);
+void run_steps(const Bench& bench);
+void run_worker(const Bench& bench);
+void run_noise(const Bench& bench);
+void run_sample(const Bench& bench);  // authentic shreds as text, for the TypeScript parts
+
+}  // namespace shredway::bench

@@ -1,0 +1,91 @@
+#include "send_loops.h"
+
+#include <netinet/udp.h>
+
+#include <cstring>
+
+namespace shredway::bench {
+namespace {
+
+UdpSocket open_socket() {
+  Endpoint any;
+  any.address[10] = any.address[11] = 0xff;
+  return open_send_socket({any, 16u << 20}).socket;
+}
+
+}  // namespace
+
+std::vector<sockaddr_in> socket_addresses(const std::vector<Endpoint>& destinations) {
+  std::vector<sockaddr_in> addresses;
+  for (const Endpoint& destination : destinations) {
+    sockaddr_storage storage;
+    to_sockaddr(destination, storage);
+    sockaddr_in address;
+    std::memcpy(&address, &storage, sizeof address);
+    addresses.push_back(address);
+  }
+  return addresses;
+}
+
+BareLoop::BareLoop(const std::vector<Endpoint>& destinations, bool gso)
+    : socket_(open_socket()), destinations_(socket_addresses(destinations)), gso_(gso) {
+  auto* control = reinterpret_cast<cmsghdr*>(segment_control_.data());
+  control->cmsg_level = IPPROTO_UDP;
+  control->cmsg_type = UDP_SEGMENT;
+  control->cmsg_len = CMSG_LEN(sizeof(uint16_t));
+  for (mmsghdr& message : messages_) {
+    message.msg_hdr.msg_namelen = sizeof(sockaddr_in);
+    message.msg_hdr.msg_iovlen = 1;
+  }
+}
+
+void BareLoop::flush() {
+  for (size_t sent = 0; sent < count_;) {
+    const int result =
+        sendmmsg(socket_.fd(), &messages_[sent], static_cast<unsigned>(count_ - sent), 0);
+    sent += result > 0 ? static_cast<size_t>(result) : 1;
+  }
+  count_ = 0;
+}
+
+void BareLoop::send(const PacketList& packets, size_t begin, size_t end) {
+  const size_t burst = end - begin;
+  for (size_t i = 0; i < burst; i++)
+    payloads_[i] = {const_cast<uint8_t*>(packets.packet(begin + i)),
+                    packets.packet_bytes(begin + i)};
+  const bool together = gso_ && burst > 1;
+  const auto segment_bytes = static_cast<uint16_t>(packets.packet_bytes(begin));
+  std::memcpy(segment_control_.data() + CMSG_LEN(0), &segment_bytes, sizeof segment_bytes);
+  for (size_t i = 0; i < (together ? 1 : burst); i++) {
+    for (sockaddr_in& destination : destinations_) {
+      msghdr& header = messages_[count_].msg_hdr;
+      header.msg_name = &destination;
+      header.msg_iov = &payloads_[i];
+      header.msg_iovlen = together ? burst : 1;
+      header.msg_control = together ? segment_control_.data() : nullptr;
+      header.msg_controllen = together ? segment_control_.size() : 0;
+      if (++count_ == kAtOnce) flush();
+    }
+  }
+  flush();
+}
+
+BatchLoop::BatchLoop(const std::vector<Endpoint>& destinations, bool gso)
+    : socket_(open_socket()),
+      destinations_(socket_addresses(destinations)),
+      sent_(destinations.size()),
+      batch_(socket_.fd(), gso, *this) {}
+
+void BatchLoop::send(const PacketList& packets, size_t begin, size_t end) {
+  const auto count = static_cast<uint32_t>(end - begin);
+  for (size_t i = 0; i < count; i++)
+    payloads_[i] = {const_cast<uint8_t*>(packets.packet(begin + i)),
+                    packets.packet_bytes(begin + i)};
+  const PayloadGroup group{payloads_.data(), count,
+                           static_cast<uint16_t>(packets.packet_bytes(begin))};
+  for (uint32_t i = 0; i < destinations_.size(); i++)
+    batch_.add(group, reinterpret_cast<const sockaddr*>(&destinations_[i]), sizeof(sockaddr_in), i);
+  batch_.flush();
+}
+
+}  // namespace shredway::bench

@@ -1,0 +1,65 @@
+// Send loops: what handing datagrams to the kernel costs, with nothing around it.
+//
+// bare: sendmmsg as written by hand, 64 messages per call, one payload shared by all destinations;
+// this is the limit that the relay's fan-out is compared with. bare_gso: the same with one GSO
+// message of the whole burst per destination. batch: the relay's own SendBatch. Called by the cost
+// scenario from one thread; each call of send() is one burst to every destination.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "net/udp_batch.h"
+#include "net/udp_socket.h"
+#include "shred/shredder.h"
+
+namespace shredway::bench {
+
+class SendLoop {
+ public:
+  virtual ~SendLoop() = default;
+  // Packets [begin, end) are of one length when end - begin > 1.
+  virtual void send(const PacketList& packets, size_t begin, size_t end) = 0;
+};
+
+std::vector<sockaddr_in> socket_addresses(const std::vector<Endpoint>& destinations);
+
+class BareLoop final : public SendLoop {
+ public:
+  BareLoop(const std::vector<Endpoint>& destinations, bool gso);
+  void send(const PacketList& packets, size_t begin, size_t end) override;
+
+ private:
+  static constexpr size_t kAtOnce = 64;
+  void flush();
+
+  UdpSocket socket_;
+  std::vector<sockaddr_in> destinations_;
+  bool gso_;
+  size_t count_ = 0;
+  std::array<mmsghdr, kAtOnce> messages_{};
+  std::array<iovec, kAtOnce> payloads_{};
+  alignas(cmsghdr) std::array<uint8_t, CMSG_SPACE(sizeof(uint16_t))> segment_control_{};
+};
+
+class BatchLoop final : public SendLoop, private SendObserver {
+ public:
+  BatchLoop(const std::vector<Endpoint>& destinations, bool gso);
+  void send(const PacketList& packets, size_t begin, size_t end) override;
+
+ private:
+  void sent(uint32_t tag, uint32_t datagrams) override { sent_[tag] += datagrams; }
+  void failed(uint32_t, uint32_t, SendFailure) override {}
+
+  UdpSocket socket_;
+  std::vector<sockaddr_in> destinations_;
+  std::vector<uint64_t> sent_;
+  SendBatch batch_;
+  std::array<iovec, kReceiveBatchMax> payloads_{};
+};
+
+}  // namespace shredway::bench

@@ -1,0 +1,67 @@
+// Traffic: authentic shreds in any number, made and signed on the spot, and bursts of them.
+//
+// The same list is given to every driver of a round. Packets stay where they are until the list is
+// cleared.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "net/address.h"
+#include "shred/shredder.h"
+
+namespace shredway::bench {
+
+// Slots one after the other, each of `fec_sets_per_slot` full FEC sets, from one leader.
+class ShredStream {
+ public:
+  static constexpr uint64_t kFirstSlot = 400'000'000;
+  static constexpr uint16_t kShredVersion = 50093;
+
+  explicit ShredStream(uint8_t leader_seed = 1, uint32_t fec_sets_per_slot = 32);
+  // Replaces `out` by at least `shreds` new shreds (whole FEC sets).
+  void make(size_t shreds, PacketList& out);
+  const PublicKey& leader() const { return key_.public_key(); }
+  // Number of shreds of a slot, and the number of a shred among all that this stream makes.
+  uint32_t shreds_per_slot() const { return fec_sets_per_slot_ * kFecSetLeaves; }
+  uint64_t number_of(const uint8_t* packet) const;
+
+ private:
+  SigningKey key_;
+  Shredder shredder_;
+  SlotPosition position_;
+  uint32_t fec_sets_per_slot_;
+  std::vector<uint8_t> entries_;
+};
+
+// Leader table with this leader for `slots` slots from kFirstSlot on.
+std::vector<uint8_t> leader_table(const PublicKey& leader, uint32_t slots);
+// Source table: 127.0.0.`first + i` is source i, all of tier 0.
+std::vector<uint8_t> source_table(uint32_t sources);
+// Fan-out table: all of tier 0, ids in order.
+std::vector<uint8_t> fanout_table(const std::vector<Endpoint>& destinations);
+
+template <typename Integer>
+void append(std::vector<uint8_t>& bytes, Integer value) {
+  const size_t at = bytes.size();
+  bytes.resize(at + sizeof value);
+  std::memcpy(bytes.data() + at, &value, sizeof value);
+}
+
+// Sends packets [begin, end) to a port of loopback in as few calls as possible.
+class Generator {
+ public:
+  Generator();
+  ~Generator();
+  Generator(const Generator&) = delete;
+  Generator& operator=(const Generator&) = delete;
+  void connect_to(uint16_t port);
+  // False when the kernel did not take all of them.
+  bool send_burst(const PacketList& packets, size_t begin, size_t end);
+
+ private:
+  int fd_;
+};
+
+}  // namespace shredway::bench

@@ -1,0 +1,218 @@
+// npm run bench: everything that this project claims about speed, measured here and now.
+//
+// Builds the native half, runs the scenarios one after the other and prints one report; docs/
+// benchmarks.md explains it. Needs no privilege, but without the right to make a network namespace
+// the costs of sending are not comparable, and it says so.
+
+import { parseArgs } from "node:util";
+import { costSection } from "./cost-section.ts";
+import { latencySection, rateSection } from "./latency-section.ts";
+import { type Line, numberOf, ofKind, textOf } from "./lines.ts";
+import { describeMachine, type Machine, machineText } from "./machine.ts";
+import { microSection } from "./micro.ts";
+import { buildNativeProgram, findProgram, runScenario } from "./native-program.ts";
+import { findingText, type Section } from "./section.ts";
+import { type NoiseIndex, noiseIndex } from "./statistics.ts";
+import { stepsSection, workerSection } from "./steps-section.ts";
+import { percent, renderMarkdown, renderText } from "./table.ts";
+
+interface Scenario {
+  readonly name: string;
+  /** Scenario of the native program. */
+  readonly native: string;
+  readonly timeoutMs: number;
+  readonly section: (lines: readonly Line[], small: boolean) => Section;
+}
+
+const scenarios: readonly Scenario[] = [
+  { name: "steps", native: "steps", timeoutMs: 60_000, section: stepsSection },
+  { name: "worker", native: "worker", timeoutMs: 120_000, section: workerSection },
+  { name: "cost", native: "cost", timeoutMs: 600_000, section: costSection },
+  { name: "latency", native: "latency", timeoutMs: 300_000, section: latencySection },
+  { name: "rate", native: "rate", timeoutMs: 300_000, section: rateSection },
+  { name: "micro", native: "sample", timeoutMs: 10_000, section: microSection },
+];
+
+const usage = `npm run bench -- [options]
+  --only NAME      one of ${scenarios.map(({ name }) => name).join(", ")}; may be repeated
+  --small          everything once, in under 40 seconds (for CI): a smoke test, not a measurement
+  --rounds N       rounds of each measurement, 1 to 1000 (default 7, small 2)
+  --json           the whole report as JSON
+  --markdown       the report as Markdown, for docs/benchmarks.md
+  --loopback       no network namespace, even when one could be had
+  --program PATH   this shredway_bench instead of building one`;
+
+interface Options {
+  readonly only: readonly string[];
+  readonly small: boolean;
+  readonly rounds: number;
+  readonly format: "text" | "json" | "markdown";
+  readonly loopback: boolean;
+  readonly program: string | undefined;
+}
+
+function readOptions(): Options {
+  const { values } = parseArgs({
+    options: {
+      only: { type: "string", multiple: true, default: [] },
+      small: { type: "boolean", default: false },
+      rounds: { type: "string" },
+      json: { type: "boolean", default: false },
+      markdown: { type: "boolean", default: false },
+      loopback: { type: "boolean", default: false },
+      program: { type: "string" },
+      help: { type: "boolean", default: false },
+    },
+  });
+  if (values.help) {
+    console.log(usage);
+    process.exit(0);
+  }
+  const rounds = Number(values.rounds ?? (values.small ? 2 : 7));
+  if (!Number.isInteger(rounds) || rounds < 1 || rounds > 1000) {
+    throw new Error(`--rounds: expected a number from 1 to 1000, got ${values.rounds}`);
+  }
+  const unknown = values.only.find((name) => !scenarios.some((scenario) => scenario.name === name));
+  if (unknown !== undefined) {
+    const names = scenarios.map(({ name }) => name).join(", ");
+    throw new Error(`--only: expected one of ${names}; got ${unknown}`);
+  }
+  const format = values.json ? "json" : values.markdown ? "markdown" : "text";
+  const { only, small, loopback, program } = values;
+  return { only, small, rounds, format, loopback, program };
+}
+
+interface Report {
+  readonly takenAt: string;
+  readonly machine: Machine;
+  readonly small: boolean;
+  readonly rounds: number;
+  readonly network: string;
+  readonly comparable: boolean;
+  readonly libraries: string;
+  readonly skipped: readonly string[];
+  /** Before the first and after the last scenario. */
+  readonly noise: readonly NoiseIndex[];
+  readonly sections: readonly Section[];
+}
+
+function noiseText({ cpuSpread, stolen }: NoiseIndex): string {
+  return `constant work varies by ${percent(cpuSpread)} (quartiles), others took ${percent(stolen)}`;
+}
+
+function heading(report: Report): string[] {
+  return [
+    `Machine: ${machineText(report.machine)}.`,
+    `Libraries: ${report.libraries}.`,
+    `Network: ${report.network}${report.comparable ? "" : " [NOT COMPARABLE]"}.`,
+    `Noise before: ${report.noise.slice(0, 1).map(noiseText).join()}; ` +
+      `after: ${report.noise.slice(1).map(noiseText).join()}.`,
+    `Medians of ${report.rounds} interleaved rounds, quartiles in brackets, processor time unless said otherwise.`,
+    ...(report.small ? ["Small form: shows that everything runs; no basis for a judgement."] : []),
+    ...report.skipped,
+  ];
+}
+
+function renderReport(report: Report): string {
+  const parts = [`Shredway bench, ${report.takenAt}`, ...heading(report)];
+  for (const section of report.sections) {
+    parts.push("", `== ${section.title} ==`);
+    for (const table of section.tables) parts.push("", renderText(table));
+    if (section.notes.length > 0) parts.push("", ...section.notes.map((note) => `  ${note}`));
+  }
+  const findings = report.sections.flatMap((section) => section.findings);
+  if (findings.length > 0) {
+    parts.push("", "== What the project reaches for ==", "");
+    parts.push(...findings.map((found) => `  ${findingText(found)}`));
+    parts.push(
+      "",
+      "  no verdict: fewer than 5 rounds, or the reference's quartiles differed by more than 5 %.",
+    );
+  }
+  return parts.join("\n");
+}
+
+function renderDocument(report: Report): string {
+  const parts = heading(report).map((line) => `- ${line}`);
+  for (const section of report.sections) {
+    parts.push("", `### ${section.title}`);
+    for (const table of section.tables) parts.push("", renderMarkdown(table));
+    if (section.notes.length > 0) parts.push("", section.notes.join("\n\n"));
+  }
+  const rows = report.sections
+    .flatMap((section) => section.findings)
+    .map((found) => [findingText(found).slice(12), found.outcome]);
+  if (rows.length > 0) {
+    const table = { title: "Reach", columns: ["what", "outcome"], rows };
+    parts.push("", "### What the project reaches for", "", renderMarkdown(table));
+  }
+  return parts.join("\n");
+}
+
+async function run(options: Options): Promise<Report> {
+  const machine = describeMachine();
+  const say = (text: string) => process.stderr.write(`${text}\n`);
+  if (!options.program) say("building the native half …");
+  const program = options.program ?? buildNativeProgram();
+  const native = (name: string, timeoutMs: number) =>
+    runScenario(program, name, { ...options, timeoutMs });
+  const noise = async () =>
+    noiseIndex(
+      ofKind(await native("noise", 30_000), "noise").map((line) => ({
+        cpuNs: numberOf(line, "cpu_ns"),
+        wallNs: numberOf(line, "wall_ns"),
+      })),
+    );
+
+  const chosen = scenarios.filter(
+    ({ name }) => options.only.length === 0 || options.only.includes(name),
+  );
+  const noiseBefore = await noise();
+  const sections: Section[] = [];
+  let setup: Line = new Map();
+  for (const scenario of chosen) {
+    say(`${scenario.name} …`);
+    const lines = await native(scenario.native, scenario.timeoutMs);
+    setup = ofKind(lines, "setup")[0] ?? setup;
+    sections.push(scenario.section(lines, options.small));
+  }
+  return {
+    takenAt: new Date().toISOString(),
+    machine,
+    small: options.small,
+    rounds: options.rounds,
+    network: textOf(setup, "network"),
+    comparable: setup.get("comparable") === true,
+    libraries:
+      `Ed25519 by ${textOf(setup, "ed25519")}, SHA-256 by ${textOf(setup, "sha256")}, ` +
+      `Reed-Solomon by ${textOf(setup, "reed_solomon")}`,
+    skipped: findProgram("samplicator") ? [] : ["Skipped: samplicator (not installed)."],
+    noise: [noiseBefore, await noise()],
+    sections,
+  };
+}
+
+function fail(error: unknown, help: string): void {
+  console.error(`bench: ${error instanceof Error ? error.message : String(error)}${help}`);
+  process.exitCode = 1;
+}
+
+const renderers = {
+  text: renderReport,
+  markdown: renderDocument,
+  json: (report: Report) => JSON.stringify(report, null, 2),
+};
+
+let options: Options | undefined;
+try {
+  options = readOptions();
+} catch (error) {
+  fail(error, `\n${usage}`);
+}
+if (options) {
+  try {
+    console.log(renderers[options.format](await run(options)));
+  } catch (error) {
+    fail(error, "");
+  }
+}
