@@ -46,7 +46,15 @@ bool same_identity(const Shred& a, const Shred& b) {
 
 void Worker::handle_batch(uint16_t port) {
   tables_ = &table_reader_.acquire();
-  for (size_t i = 0; i < received_.size(); i++) examine(received_.packet(i), port);
+  for (size_t i = 0; i < received_.size(); i++)
+    if (!examine(received_.packet(i), port)) postponed_[postponed_count_++] = received_.packet(i);
+  settle_candidates();
+  for (size_t i = 0; i < postponed_count_; i++) {
+    if (examine(postponed_[i], port)) continue;
+    settle_candidates();
+    examine(postponed_[i], port);
+  }
+  postponed_count_ = 0;
   settle_candidates();
   fan_out();
   (*counters_)[WorkerCounter::received].add(received_.size());
@@ -55,7 +63,10 @@ void Worker::handle_batch(uint16_t port) {
   if (now_ns - last_house_keeping_ns_ > kHouseKeepingEvery_ns) house_keeping(now_ns);
 }
 
-void Worker::examine(const ReceivedPacket& packet, uint16_t port) {
+// False, and nothing done, when the packet's identity is among the shreds that wait for their
+// roots: what it is depends on them, and settling fewer than four at once costs twice as much for
+// each.
+bool Worker::examine(const ReceivedPacket& packet, uint16_t port) {
   const Source* source = tables_->sources->find(*packet.sender, port);
   if (!source) return count(kUnknownSourceRow, Verdict::unknown_source);
 
@@ -68,14 +79,12 @@ void Worker::examine(const ReceivedPacket& packet, uint16_t port) {
   const SlotWindow::Place place = window_.place_of(shred.slot, packet.received_ns);
   if (place == SlotWindow::Place::behind) return count(source->id, Verdict::slot_behind);
   if (place == SlotWindow::Place::ahead) return count(source->id, Verdict::slot_ahead);
-
-  // Copies of a shred that still waits for its root: settle that one first, then this is a copy.
   for (size_t i = 0; i < candidate_count_; i++)
-    if (same_identity(candidates_[i].shred, shred)) settle_candidates();
+    if (same_identity(candidates_[i].shred, shred)) return false;
 
   // The signature binds the root and the root binds the bytes, so a known signature for an identity
   // that was served already can bring nothing new: no hashing needed.
-  FecSetRecord* record = recent_->find(shred, packet.bytes);
+  const FecSetRecord* record = recent_->find(shred, packet.bytes);
   if (record && (source->covers & ~record->sightings[shred.leaf].tiers_served) == 0)
     return note_duplicate(candidate);
 
@@ -85,6 +94,7 @@ void Worker::examine(const ReceivedPacket& packet, uint16_t port) {
   }
   candidates_[candidate_count_++] = candidate;
   if (candidate_count_ == kMerkleLanes) settle_candidates();
+  return true;
 }
 
 void Worker::settle_candidates() {
@@ -139,7 +149,10 @@ void Worker::remember(const Candidate& candidate, const Root& root) {
       candidate.shred, candidate.packet, root,
       {candidate.source.covers, candidate.source.id, sighting_time(candidate.received_ns)},
       options_.authenticate);
-  if (outcome.verdict == Verdict::duplicate) return note_duplicate(candidate);
+  if (outcome.verdict == Verdict::duplicate) {
+    note_duplicate(candidate);
+    return;
+  }
   count(candidate.source.id, outcome.verdict);
   if (outcome.verdict == Verdict::widened) note_lead(candidate);
   if (outcome.tiers) pass_on(candidate, outcome.tiers);
@@ -156,9 +169,9 @@ void Worker::remember(const Candidate& candidate, const Root& root) {
   }
 }
 
-void Worker::note_duplicate(const Candidate& candidate) {
-  count(candidate.source.id, Verdict::duplicate);
+bool Worker::note_duplicate(const Candidate& candidate) {
   note_lead(candidate);
+  return count(candidate.source.id, Verdict::duplicate);
 }
 
 // The second source that brings a shred tells by how much the first one was ahead.
@@ -242,14 +255,17 @@ void Worker::emit(const Event& event) {
 void Worker::run() {
   house_keeping(clock_ns(CLOCK_REALTIME));
   while (!stopping_.load(std::memory_order_relaxed)) {
-    size_t taken = 0;
+    bool taken = false;
+    bool more_waits = false;
     for (const WorkerSockets::Receive& from : sockets_.receive) {
       if (received_.receive(from.socket.fd()) == 0) continue;
-      taken += received_.size();
+      taken = true;
+      more_waits |= received_.size() == kReceiveBatchMax;
       handle_batch(from.port);
     }
     if (taken) empty_looks_ = 0;
-    else wait();
+    // A short batch emptied the socket: whoever sleeps asks poll at once, not the socket again.
+    if (!taken || (!more_waits && options_.wait == WaitMode::block)) wait();
   }
 }
 

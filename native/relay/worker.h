@@ -88,19 +88,21 @@ class Worker final : private SendObserver {
   Worker(const WorkerOptions& options, WorkerSockets sockets, Tables& tables, std::string& error);
   void run();
   void handle_batch(uint16_t port);
-  void examine(const ReceivedPacket& packet, uint16_t port);
+  bool examine(const ReceivedPacket& packet, uint16_t port);
   void settle_candidates();
   Verdict authenticate(const Candidate& candidate, const Root& root);
   bool may_check_signature(uint16_t source, uint64_t now_ns);
   void remember(const Candidate& candidate, const Root& root);
   void pass_on(const Candidate& candidate, TierMask tiers);
-  void note_duplicate(const Candidate& candidate);
+  bool note_duplicate(const Candidate& candidate);
   void note_lead(const Candidate& candidate);
   void fan_out();
   bool send_tier(uint32_t tier);
   void add_messages(const Destination& destination, uint32_t tier, ShredType type);
-  void count(uint16_t source, Verdict verdict) {
+  // True, for those who return with it: the packet has its verdict.
+  bool count(uint16_t source, Verdict verdict) {
     counters_->sources[source].verdicts[static_cast<size_t>(verdict)].add(1);
+    return true;
   }
   void wait();
   void house_keeping(uint64_t now_ns);
@@ -128,6 +130,8 @@ class Worker final : private SendObserver {
   SendBatch send_ipv6_;
   std::array<Candidate, kMerkleLanes> candidates_;
   size_t candidate_count_ = 0;
+  std::array<ReceivedPacket, kReceiveBatchMax> postponed_;
+  size_t postponed_count_ = 0;
   std::unique_ptr<Fresh> fresh_;
   std::array<FailedChecks, kSourcesMax> failed_checks_;
   std::array<uint32_t, kTiersMax> rotation_{};

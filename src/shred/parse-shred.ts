@@ -203,10 +203,21 @@ function parseData(packet: Uint8Array, parts: ShredParts): ParsedShred {
   if (size < dataHeaderBytes || size > sizeMax) {
     return refuse("size_invalid", `size ${dataHeaderBytes} to ${sizeMax}`, String(size));
   }
+  // Every field by name: with a spread this takes 6.4 µs instead of 0.26 µs (bench/micro.ts).
   const shred: DataShred = {
-    ...parts,
     type: "data",
-    payload: parts.bytes.subarray(dataHeaderBytes, size),
+    slot: parts.slot,
+    index: parts.index,
+    version: parts.version,
+    fecSetIndex: parts.fecSetIndex,
+    variant: parts.variant,
+    resigned: parts.resigned,
+    bytes: parts.bytes,
+    signature: parts.signature,
+    payload: parts.payload.subarray(0, size - dataHeaderBytes),
+    chainedRoot: parts.chainedRoot,
+    proof: parts.proof,
+    retransmitterSignature: parts.retransmitterSignature,
     parentOffset,
     referenceTick: flags & referenceTickMask,
     dataComplete,
@@ -227,7 +238,23 @@ function parseCode(packet: Uint8Array, parts: ShredParts): ParsedShred {
     const expected = `position ${parts.index - parts.fecSetIndex}`;
     return refuse("code_position_invalid", expected, String(position));
   }
-  return { ok: true, shred: { ...parts, type: "code", position } };
+  const shred: CodeShred = {
+    type: "code",
+    slot: parts.slot,
+    index: parts.index,
+    version: parts.version,
+    fecSetIndex: parts.fecSetIndex,
+    variant: parts.variant,
+    resigned: parts.resigned,
+    bytes: parts.bytes,
+    signature: parts.signature,
+    payload: parts.payload,
+    chainedRoot: parts.chainedRoot,
+    proof: parts.proof,
+    retransmitterSignature: parts.retransmitterSignature,
+    position,
+  };
+  return { ok: true, shred };
 }
 
 /**
