@@ -3,52 +3,30 @@
 #include <algorithm>
 #include <cstring>
 
-#include "shred/wire.h"
+#include "relay/table_bytes.h"
 
 namespace shredway {
 namespace {
 
-constexpr size_t kHeaderBytes = 8;
-constexpr size_t kEntryBytes = 24;
+constexpr TableFormat kFormat = {"fan-out table", "SWF1", kDestinationsMax};
 
-std::string entry_error(uint32_t i, const std::string& text) {
-  return "fan-out table: entry " + std::to_string(i) + ": " + text;
-}
-
-std::string check_entry(const uint8_t* entry, uint32_t i, uint32_t tier_count) {
+std::string check_entry(const uint8_t* entry, uint32_t tier_count) {
   const uint32_t id = load_u32(entry);
   if (id >= kDestinationsMax)
-    return entry_error(i, "expected a destination id below " + std::to_string(kDestinationsMax) +
-                              ", got " + std::to_string(id));
+    return "expected a destination id below " + std::to_string(kDestinationsMax) + ", got " +
+           std::to_string(id);
   if (entry[4] >= tier_count)
-    return entry_error(i, "expected a tier below " + std::to_string(tier_count) + ", got " +
-                              std::to_string(entry[4]));
-  if (load_u16(entry + 22) == 0) return entry_error(i, "expected a port from 1 to 65535, got 0");
-  return "";
-}
-
-std::string check(const uint8_t* bytes, size_t length, uint32_t tier_count) {
-  if (length < kHeaderBytes || std::memcmp(bytes, "SWF1", 4) != 0)
-    return "fan-out table: expected 8 header bytes that begin with SWF1, got " +
-           std::to_string(length) + " bytes";
-  const uint32_t count = load_u32(bytes + 4);
-  if (count > kDestinationsMax)
-    return "fan-out table: expected at most " + std::to_string(kDestinationsMax) +
-           " entries, got " + std::to_string(count);
-  if (length != kHeaderBytes + count * kEntryBytes)
-    return "fan-out table: expected " + std::to_string(kHeaderBytes + count * kEntryBytes) +
-           " bytes for " + std::to_string(count) + " entries, got " + std::to_string(length);
-  for (uint32_t i = 0; i < count; i++) {
-    std::string error = check_entry(bytes + kHeaderBytes + i * kEntryBytes, i, tier_count);
-    if (!error.empty()) return error;
-  }
+    return "expected a tier below " + std::to_string(tier_count) + ", got " +
+           std::to_string(entry[4]);
+  if (load_u16(entry + 22) == 0) return "expected a port from 1 to 65535, got 0";
   return "";
 }
 
 // Text of the first address, or of the first id, that two entries share; empty when there is none.
-std::string find_repetition(const uint8_t* entries, uint32_t count) {
+std::string find_repetition(const uint8_t* table) {
+  const uint32_t count = table_entry_count(table);
   std::vector<const uint8_t*> order(count);
-  for (uint32_t i = 0; i < count; i++) order[i] = entries + i * kEntryBytes;
+  for (uint32_t i = 0; i < count; i++) order[i] = table_entry(table, i);
   const auto by_address = [](const uint8_t* a, const uint8_t* b) {
     return std::memcmp(a + 6, b + 6, kEndpointBytes) < 0;
   };
@@ -68,18 +46,19 @@ std::string find_repetition(const uint8_t* entries, uint32_t count) {
 
 std::unique_ptr<const FanoutTable> FanoutTable::parse(const uint8_t* bytes, size_t length,
                                                       uint32_t tier_count, std::string& error) {
-  error = check(bytes, length, tier_count);
+  error = check_table(kFormat, bytes, length,
+                      [&](const uint8_t* entry) { return check_entry(entry, tier_count); });
   if (!error.empty()) return nullptr;
-  const uint32_t count = load_u32(bytes + 4);
-  const std::string repeated = find_repetition(bytes + kHeaderBytes, count);
+  const std::string repeated = find_repetition(bytes);
   if (!repeated.empty()) {
     error = "fan-out table: two entries with the same " + repeated;
     return nullptr;
   }
   std::unique_ptr<FanoutTable> table(new FanoutTable);
   table->tiers_.resize(tier_count);
+  const uint32_t count = table_entry_count(bytes);
   for (uint32_t i = 0; i < count; i++) {
-    const uint8_t* entry = bytes + kHeaderBytes + i * kEntryBytes;
+    const uint8_t* entry = table_entry(bytes, i);
     sockaddr_storage storage{};
     const socklen_t address_bytes = to_sockaddr(endpoint_from_bytes(entry + 6), storage);
     Destination destination{};

@@ -3,48 +3,23 @@
 #include <netinet/in.h>
 
 #include <algorithm>
-#include <cstring>
 
-#include "shred/wire.h"
+#include "relay/table_bytes.h"
 
 namespace shredway {
 namespace {
 
-constexpr size_t kHeaderBytes = 8;
-constexpr size_t kEntryBytes = 24;
+constexpr TableFormat kFormat = {"source table", "SWS1", kSourceEntriesMax};
 
-std::string entry_error(uint32_t i, const std::string& text) {
-  return "source table: entry " + std::to_string(i) + ": " + text;
-}
-
-std::string check_entry(const uint8_t* entry, uint32_t i, uint32_t tier_count) {
+std::string check_entry(const uint8_t* entry, uint32_t tier_count) {
   const uint16_t id = load_u16(entry);
   if (id >= kSourcesMax)
-    return entry_error(i, "expected a source id below " + std::to_string(kSourcesMax) + ", got " +
-                              std::to_string(id));
+    return "expected a source id below " + std::to_string(kSourcesMax) + ", got " +
+           std::to_string(id);
   if (entry[2] >= tier_count)
-    return entry_error(i, "expected a tier below " + std::to_string(tier_count) + ", got " +
-                              std::to_string(entry[2]));
-  if (entry[3] > 128)
-    return entry_error(i, "expected at most 128 prefix bits, got " + std::to_string(entry[3]));
-  return "";
-}
-
-std::string check(const uint8_t* bytes, size_t length, uint32_t tier_count) {
-  if (length < kHeaderBytes || std::memcmp(bytes, "SWS1", 4) != 0)
-    return "source table: expected 8 header bytes that begin with SWS1, got " +
-           std::to_string(length) + " bytes";
-  const uint32_t count = load_u32(bytes + 4);
-  if (count > kSourceEntriesMax)
-    return "source table: expected at most " + std::to_string(kSourceEntriesMax) +
-           " entries, got " + std::to_string(count);
-  if (length != kHeaderBytes + count * kEntryBytes)
-    return "source table: expected " + std::to_string(kHeaderBytes + count * kEntryBytes) +
-           " bytes for " + std::to_string(count) + " entries, got " + std::to_string(length);
-  for (uint32_t i = 0; i < count; i++) {
-    std::string error = check_entry(bytes + kHeaderBytes + i * kEntryBytes, i, tier_count);
-    if (!error.empty()) return error;
-  }
+    return "expected a tier below " + std::to_string(tier_count) + ", got " +
+           std::to_string(entry[2]);
+  if (entry[3] > 128) return "expected at most 128 prefix bits, got " + std::to_string(entry[3]);
   return "";
 }
 
@@ -58,13 +33,14 @@ uint64_t prefix_mask(uint32_t bits) {  // of one 64-bit half
 
 std::unique_ptr<const SourceTable> SourceTable::parse(const uint8_t* bytes, size_t length,
                                                       uint32_t tier_count, std::string& error) {
-  error = check(bytes, length, tier_count);
+  error = check_table(kFormat, bytes, length,
+                      [&](const uint8_t* entry) { return check_entry(entry, tier_count); });
   if (!error.empty()) return nullptr;
 
   std::vector<Range> all;
-  const uint32_t count = load_u32(bytes + 4);
+  const uint32_t count = table_entry_count(bytes);
   for (uint32_t i = 0; i < count; i++) {
-    const uint8_t* entry = bytes + kHeaderBytes + i * kEntryBytes;
+    const uint8_t* entry = table_entry(bytes, i);
     const uint32_t bits = entry[3];
     const Address mask{prefix_mask(bits), prefix_mask(bits > 64 ? bits - 64 : 0)};
     const Address address{load_big_endian(entry + 8) & mask.high,

@@ -4,6 +4,8 @@
 // native/relay/event_ring.h) are the source; TypeScript needs the names as types, so they stand
 // here again, and loading the addon fails when the two differ (native.ts).
 
+import { shredRefusalReasons } from "../shred/parse-shred.ts";
+
 export const verdictNames = [
   "first",
   "widened",
@@ -11,22 +13,7 @@ export const verdictNames = [
   "duplicate",
   "equivocation_excess",
   "unknown_source",
-  "oversized",
-  "ping",
-  "too_short",
-  "unknown_variant",
-  "legacy_variant",
-  "unchained_variant",
-  "proof_size_invalid",
-  "index_too_large",
-  "fec_set_misaligned",
-  "index_outside_fec_set",
-  "flags_invalid",
-  "data_complete_misplaced",
-  "parent_invalid",
-  "size_invalid",
-  "code_counts_invalid",
-  "code_position_invalid",
+  ...shredRefusalReasons,
   "wrong_version",
   "slot_behind",
   "slot_ahead",

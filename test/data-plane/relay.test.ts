@@ -4,13 +4,14 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../src/core/errors.ts";
 import { describeNative } from "../../src/data-plane/native.ts";
 import { PacedSender } from "../../src/data-plane/paced-sender.ts";
 import { Relay, type RelayOptions } from "../../src/data-plane/relay.ts";
 import { Shredder, type SlotPosition } from "../../src/data-plane/shredder.ts";
 import { buildSchedule } from "../../src/leaders/schedule.ts";
+import { closing } from "../support/closing.ts";
 import { UdpReceiver, until } from "../support/udp-receiver.ts";
 
 const options: RelayOptions = {
@@ -21,15 +22,6 @@ const options: RelayOptions = {
   shredVersion: 1,
   prefault: false,
 };
-
-const opened: { close(): void | Promise<void> }[] = [];
-afterEach(async () => {
-  for (const part of opened.splice(0).toReversed()) await part.close();
-});
-function keep<T extends { close(): void | Promise<void> }>(part: T): T {
-  opened.push(part);
-  return part;
-}
 
 function reasonOf(call: () => unknown): string {
   try {
@@ -57,7 +49,7 @@ function shredsOf(slot: bigint): Uint8Array[] {
     .packets;
 }
 function send(relay: Relay, packets: readonly Uint8Array[]): void {
-  const sender = keep(PacedSender.open({ to: relay.addresses[0] ?? "", from: "127.0.0.2:0" }));
+  const sender = closing(PacedSender.open({ to: relay.addresses[0] ?? "", from: "127.0.0.2:0" }));
   sender.enqueue(packets, new BigUint64Array(packets.length));
 }
 
@@ -75,8 +67,8 @@ describe("Relay", () => {
     expect(reasonOf(() => Relay.open({ ...options, listen: [address] }))).toContain(address);
     taken.close();
 
-    const relay = keep(Relay.open(options));
-    const receiver = keep(await UdpReceiver.open());
+    const relay = closing(Relay.open(options));
+    const receiver = closing(await UdpReceiver.open());
     relay.publishSources([{ name: "a", address: "127.0.0.0/8", tier: "tier-1" }]);
     relay.publishDestinations([{ address: receiver.address, tier: "tier-1" }]);
     relay.publishLeaders(buildSchedule(90n, [{ key: shredder.publicKey, slots: [10] }]));
@@ -113,9 +105,9 @@ describe("Relay", () => {
   });
 
   it("counts a destination on over table changes, and from zero when its number is reused", async () => {
-    const relay = keep(Relay.open(options));
-    const receiver = keep(await UdpReceiver.open());
-    const other = keep(await UdpReceiver.open());
+    const relay = closing(Relay.open(options));
+    const receiver = closing(await UdpReceiver.open());
+    const other = closing(await UdpReceiver.open());
     relay.publishSources([{ name: "a", address: "127.0.0.0/8", tier: "tier-1" }]);
     relay.publishLeaders(buildSchedule(100n, [{ key: shredder.publicKey, slots: [0, 1, 2] }]));
     relay.publishDestinations([{ address: receiver.address, tier: "tier-1" }]);
@@ -154,7 +146,7 @@ describe("Relay", () => {
   });
 
   it("reports slots, workers and events", async () => {
-    const relay = keep(Relay.open(options));
+    const relay = closing(Relay.open(options));
     relay.publishSources([{ name: "a", address: "127.0.0.2", tier: "tier-1" }]);
     relay.publishLeaders(buildSchedule(100n, [{ key: shredder.publicKey, slots: [0] }]));
     const entries = new Uint8Array(5000).fill(9); // another block for the same slot
@@ -189,13 +181,13 @@ describe("Relay", () => {
       skip("this machine has no IPv6");
       return;
     }
-    keep(receiver);
-    const relay = keep(Relay.open({ ...options, listen: ["[::1]:0"] }));
+    closing(receiver);
+    const relay = closing(Relay.open({ ...options, listen: ["[::1]:0"] }));
     relay.publishSources([{ name: "a", address: "::1", tier: "tier-1" }]);
     relay.publishLeaders(buildSchedule(100n, [{ key: shredder.publicKey, slots: [0] }]));
     relay.publishDestinations([{ address: receiver.address, tier: "tier-1" }]);
     const packets = shredsOf(100n);
-    const sender = keep(PacedSender.open({ to: relay.addresses[0] ?? "" }));
+    const sender = closing(PacedSender.open({ to: relay.addresses[0] ?? "" }));
     sender.enqueue(packets, new BigUint64Array(packets.length));
     await until(() => receiver.packets.length === 64, "64 shreds over IPv6");
   });

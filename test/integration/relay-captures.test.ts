@@ -2,7 +2,7 @@
 // copies of a capture, with everything hostile in between; each destination must get every distinct
 // authentic shred of its tier exactly once, in its own length, and nothing else.
 
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { SeededRandom } from "../../src/core/seeded-random.ts";
 import { PacedSender } from "../../src/data-plane/paced-sender.ts";
 import { Relay, type RelayOptions } from "../../src/data-plane/relay.ts";
@@ -10,6 +10,7 @@ import type { Destination, Source } from "../../src/data-plane/tables.ts";
 import { buildSchedule } from "../../src/leaders/schedule.ts";
 import { parseShred } from "../../src/shred/parse-shred.ts";
 import { hasTestdata, leaderKey, packetsOf, testdataFile } from "../support/captures.ts";
+import { closing } from "../support/closing.ts";
 import { freeUdpPort, UdpReceiver, until } from "../support/udp-receiver.ts";
 
 interface Capture {
@@ -94,15 +95,6 @@ function hostileCopies(packet: Uint8Array, random: SeededRandom): Uint8Array[] {
   ];
 }
 
-const opened: { close(): void | Promise<void> }[] = [];
-afterEach(async () => {
-  for (const part of opened.splice(0).toReversed()) await part.close();
-});
-function keep<T extends { close(): void | Promise<void> }>(part: T): T {
-  opened.push(part);
-  return part;
-}
-
 function openRelay(capture: Capture, workers: number): Relay {
   const options: RelayOptions = {
     listen: [`127.0.0.1:${workers === 1 ? 0 : freeUdpPort()}`],
@@ -113,7 +105,7 @@ function openRelay(capture: Capture, workers: number): Relay {
     prefault: false,
     failedChecksPerSecond: 100_000,
   };
-  const relay = keep(Relay.open(options));
+  const relay = closing(Relay.open(options));
   relay.publishSources(sources);
   relay.publishLeaders(
     buildSchedule(capture.slot - 10n, [{ key: capture.leader, slots: [8, 9, 10, 11, 12] }]),
@@ -123,7 +115,7 @@ function openRelay(capture: Capture, workers: number): Relay {
 
 /** Sends `packets` from `from`, about `rate` a second. */
 function play(from: string, to: string, packets: readonly Uint8Array[], rate = 9000): PacedSender {
-  const sender = keep(PacedSender.open({ from: `${from}:0`, to }));
+  const sender = closing(PacedSender.open({ from: `${from}:0`, to }));
   const times = BigUint64Array.from(packets, (_, i) => BigInt(Math.floor((i * 1e9) / rate)));
   sender.enqueue(packets, times);
   return sender;
@@ -155,7 +147,7 @@ describe.skipIf(!hasTestdata)("the relay on real captures", () => {
           UdpReceiver.open(),
           UdpReceiver.open(),
         ]);
-        for (const receiver of [tier1, tier2, second]) keep(receiver);
+        for (const receiver of [tier1, tier2, second]) closing(receiver);
         const gone = await UdpReceiver.open();
         await gone.close();
         const destinations: Destination[] = [
@@ -237,7 +229,7 @@ describe.skipIf(!hasTestdata)("the relay on real captures", () => {
   it("several forwarders of the resigned last FEC set count once", async () => {
     const capture = captures["testnet slot 385970984"]();
     const relay = openRelay(capture, 1);
-    const receiver = keep(await UdpReceiver.open());
+    const receiver = closing(await UdpReceiver.open());
     relay.publishDestinations([{ address: receiver.address, tier: "tier-1" }]);
     const sender = play("127.0.0.2", relay.addresses[0] ?? "", capture.packets);
     await allSent([sender]);
