@@ -1,46 +1,91 @@
 // Builds what binding.gyp describes, with no other downloads than npm's.
 //
-//   node native/build.mjs                  the package's install step: takes the prebuild that fits,
-//                                          else builds the addon
-//   node native/build.mjs native_tests     the addon and the programs of these gyp variables
+//   node native/build.mjs                   the package's install step: keeps the addon that was built
+//                                           from these very sources, else takes the prebuild that
+//                                           fits, else builds
+//   node native/build.mjs VARIABLE…         the addon and the programs of these gyp variables
+//                                           (native_tests, native_bench)
+//   node native/build.mjs --prebuild        prebuilds/ for this platform, for a release
 //
 // node-gyp would fetch Node's headers from the network; those that came with this Node are the right
-// ones and need none, so they are named when they are there and nobody named others.
+// ones and need none, so they are named when they are there and nobody named others. Beside every
+// result lies the hash of the sources that it was made from: an update must never run new TypeScript
+// on an old addon.
 
 import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const require = createRequire(import.meta.url);
-const prefix = dirname(dirname(process.execPath));
-const env = { ...process.env };
-if (!env.npm_config_nodedir && existsSync(join(prefix, "include/node/node_api.h"))) {
-  env.npm_config_nodedir = prefix;
-}
+const root = fileURLToPath(new URL("..", import.meta.url));
+const markers = {
+  built: join(root, "build/Release/sources.sha256"),
+  prebuilt: join(root, "prebuilds/sources.sha256"),
+};
 
 function programOf(packageName, file) {
   return join(dirname(require.resolve(`${packageName}/package.json`)), file);
 }
 
-function buildSteps() {
-  const nodeGyp = programOf("node-gyp", "bin/node-gyp.js");
-  return [
-    [nodeGyp, "configure", "--", ...variables.map((name) => `-D${name}=1`)],
-    [nodeGyp, "build", "-j", "max"],
-  ];
+/** Hash over names and contents of everything that goes into the addon. */
+function sourcesHash() {
+  const folders = ["addon", "net", "relay", "shred"].map((name) => join(root, "native", name));
+  const files = folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));
+  const hash = createHash("sha256");
+  for (const file of [join(root, "binding.gyp"), ...files.toSorted()]) {
+    hash
+      .update(`${file.slice(root.length)}\0`)
+      .update(readFileSync(file))
+      .update("\0");
+  }
+  return hash.digest("hex");
 }
 
-const variables = process.argv.slice(2);
-const commands = variables.length === 0 ? [[programOf("node-gyp-build", "bin.js")]] : buildSteps();
-const cwd = fileURLToPath(new URL("..", import.meta.url));
-for (const command of commands) {
-  const { status, error } = spawnSync(process.execPath, command, { stdio: "inherit", env, cwd });
-  if (status === 0) continue;
+function isStale(marker) {
+  return existsSync(marker) && readFileSync(marker, "utf8") !== sourcesHash();
+}
+
+function mark(marker) {
+  if (existsSync(dirname(marker))) writeFileSync(marker, sourcesHash());
+}
+
+const env = { ...process.env };
+const prefix = dirname(dirname(process.execPath));
+if (!env.npm_config_nodedir && existsSync(join(prefix, "include/node/node_api.h"))) {
+  env.npm_config_nodedir = prefix;
+}
+
+/** Runs a Node program; ends this one when it fails. */
+function run(program, ...parameters) {
+  const { status, error } = spawnSync(process.execPath, [program, ...parameters], {
+    stdio: "inherit",
+    env,
+    cwd: root,
+  });
+  if (status === 0) return;
   console.error(
     "shredway: the native part could not be built: expected a C++20 compiler (g++ 12 or clang 16 " +
       `and newer), make and python3${error ? `; ${error.message}` : ""}`,
   );
   process.exit(status ?? 1);
+}
+
+const words = process.argv.slice(2);
+if (words.includes("--prebuild")) {
+  run(programOf("prebuildify", "bin.js"), "--napi", "--strip", "--tag-libc");
+  mark(markers.prebuilt);
+} else if (words.length > 0) {
+  const nodeGyp = programOf("node-gyp", "bin/node-gyp.js");
+  run(nodeGyp, "configure", "--", ...words.map((name) => `-D${name}=1`));
+  run(nodeGyp, "build", "-j", "max");
+  mark(markers.built);
+} else {
+  if (isStale(markers.built) || (!existsSync(markers.built) && isStale(markers.prebuilt))) {
+    env.npm_config_build_from_source = "true";
+  }
+  run(programOf("node-gyp-build", "bin.js"));
+  mark(markers.built);
 }

@@ -61,9 +61,10 @@ Napi::Value PacedSenderHandle::counts(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!is_open(env)) return env.Undefined();
   const PacedSenderCounts counts = sender_->counts();
-  const auto array = Napi::Array::New(env, 4);
-  const uint64_t values[] = {counts.sent, counts.failed, counts.late_max_ns, counts.queued};
-  for (uint32_t i = 0; i < 4; i++) array.Set(i, Napi::BigInt::New(env, values[i]));
+  const uint64_t values[] = {counts.sent, counts.failed, counts.refused, counts.late_max_ns,
+                             counts.queued};
+  const auto array = Napi::Array::New(env, std::size(values));
+  for (uint32_t i = 0; i < std::size(values); i++) array.Set(i, Napi::BigInt::New(env, values[i]));
   return array;
 }
 

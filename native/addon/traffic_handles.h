@@ -19,7 +19,7 @@ class PacedSenderHandle : public Napi::ObjectWrap<PacedSenderHandle> {
 
  private:
   Napi::Value enqueue(const Napi::CallbackInfo& info);  // (bytes, Uint32Array ends, BigUint64Array)
-  Napi::Value counts(const Napi::CallbackInfo& info);   // -> [sent, failed, lateMaxNs, queued]
+  Napi::Value counts(const Napi::CallbackInfo& info);  // [sent, failed, refused, lateMaxNs, queued]
   Napi::Value local(const Napi::CallbackInfo& info);
   void close(const Napi::CallbackInfo& info);
   bool is_open(Napi::Env env) const;

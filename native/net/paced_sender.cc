@@ -118,7 +118,9 @@ bool PacedSender::enqueue(PacedPackets packets) {
 }
 
 PacedSenderCounts PacedSender::counts() const {
-  return {sent_.load(), failed_.load(), late_max_ns_.load(), queued_.load()};
+  // The error that the last datagrams caused has no send after it that would tell.
+  if (may_come_from_icmp(take_pending_error(socket_.fd()))) refused_++;
+  return {sent_.load(), failed_.load(), refused_.load(), late_max_ns_.load(), queued_.load()};
 }
 
 Endpoint PacedSender::local() const { return local_endpoint(socket_.fd()); }
@@ -185,7 +187,10 @@ void PacedSender::send(const PacedPackets& packets, size_t begin, size_t end) {
       queued_ -= sent;
       position += sent;
       attempts = 0;
-    } else if (++attempts >= kAttemptsMax || !may_try_again(error_number)) {
+      continue;
+    }
+    if (attempts == 0 && may_come_from_icmp(error_number)) refused_++;
+    if (++attempts >= kAttemptsMax || !may_try_again(error_number)) {
       failed_++;
       queued_--;
       position++;

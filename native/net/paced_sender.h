@@ -39,7 +39,8 @@ struct PacedSenderOptions {
 
 struct PacedSenderCounts {
   uint64_t sent;         // datagrams handed to the kernel
-  uint64_t failed;       // refused by the kernel
+  uint64_t failed;       // not taken by the kernel
+  uint64_t refused;      // ICMP errors that came back: nobody listens, or no way to get there
   uint64_t late_max_ns;  // longest delay behind schedule
   uint64_t queued;       // still to go
 };
@@ -78,6 +79,7 @@ class PacedSender {
   std::deque<PacedPackets> lists_;
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> sent_{0}, failed_{0}, late_max_ns_{0}, queued_{0};
+  mutable std::atomic<uint64_t> refused_{0};
   std::thread thread_;
 };
 

@@ -167,6 +167,8 @@ uint32_t receive_drops(int fd) {
   return values[SK_MEMINFO_DROPS];
 }
 
+int take_pending_error(int fd) { return static_cast<int>(int_option(fd, SO_ERROR)); }
+
 bool udp_gso_supported(int fd) {
   int segment_bytes = 0;
   socklen_t bytes = sizeof segment_bytes;

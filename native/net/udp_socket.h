@@ -58,6 +58,8 @@ uint32_t send_buffer_bytes(int fd);
 // Datagrams that the kernel dropped because the buffer was full (SO_MEMINFO), since the socket was
 // opened.
 uint32_t receive_drops(int fd);
+// Takes the pending error of the socket (SO_ERROR), 0 when there is none.
+int take_pending_error(int fd);
 // True when this kernel segments UDP (UDP_SEGMENT, Linux 4.18).
 bool udp_gso_supported(int fd);
 // True when the machine can open an IPv6 socket.

@@ -92,6 +92,12 @@ std::string Relay::open_sockets(const RelayOptions& options, std::vector<WorkerS
 // One socket per worker on the same port. The order of bind is the order of the steering program.
 std::string Relay::open_listeners(const RelayOptions& options, const Endpoint& address,
                                   std::vector<WorkerSockets>& sockets) {
+  if (sockets.size() > 1) {
+    // Shared, a second program could take a part of the traffic without a word from the kernel: see
+    // first whether anybody has the port.
+    const SocketResult alone = open_receive_socket({address, 0, false});
+    if (!alone.error.empty()) return alone.error;
+  }
   for (WorkerSockets& own : sockets) {
     SocketResult result = open_receive_socket(
         {address, options.receive_buffer_bytes, sockets.size() > 1, options.busy_poll_us});

@@ -101,6 +101,7 @@ TEST(paced_sender_plays_in_order_and_not_early) {
     wait_until_played(*sender);
     CHECK_EQ(sender->counts().sent, 2 * kPackets);
     CHECK_EQ(sender->counts().failed, 0u);
+    CHECK_EQ(sender->counts().refused, 0u);
     CHECK(sender->counts().late_max_ns > 0);
   }
 }
@@ -130,6 +131,7 @@ TEST(paced_sender_survives_a_dead_port) {
     wait_until_played(*sender);
     CHECK_EQ(sender->counts().sent, 1000u);
     CHECK_EQ(sender->counts().failed, 0u);
+    CHECK(sender->counts().refused > 0);
   }
 }
 

@@ -371,4 +371,21 @@ TEST(relay_refuses_options_that_cannot_work) {
   contains(error_of([](auto& o) { o.cpus = {1000}; }), "CPU 1000");
   const Peer taken;
   contains(error_of([&](auto& o) { o.listen = {taken.endpoint()}; }), "ddress already in use");
+
+  // A port that another relay shares among its workers is taken, too.
+  RelayOptions first;
+  {
+    const Peer probe;
+    first.listen = {probe.endpoint()};
+  }
+  first.workers = 2;
+  first.worker.prefault = false;
+  std::string error;
+  const auto relay = Relay::open(first, error);
+  CHECK_EQ(error, std::string());
+  contains(error_of([&](auto& o) {
+             o.listen = first.listen;
+             o.workers = 2;
+           }),
+           "ddress already in use");
 }

@@ -65,7 +65,8 @@ export interface NativeRelay {
 
 export interface NativePacedSender {
   enqueue(bytes: Uint8Array, ends: Uint32Array, timesNs: BigUint64Array): void;
-  counts(): [bigint, bigint, bigint, bigint];
+  /** sent, failed, refused, lateMaxNs, queued */
+  counts(): [bigint, bigint, bigint, bigint, bigint];
   local(): string;
   close(): void;
 }

@@ -16,7 +16,10 @@ export interface PacedSenderOptions {
 export interface PacedSenderCounts {
   /** Datagrams handed to the kernel. */
   readonly sent: bigint;
+  /** Datagrams that the kernel did not take. */
   readonly failed: bigint;
+  /** ICMP errors that came back: nobody listens there, or there is no way to get there. */
+  readonly refused: bigint;
   /** Longest delay behind the schedule. */
   readonly lateMaxNs: bigint;
   /** Still to go. */
@@ -59,8 +62,8 @@ export class PacedSender {
   }
 
   counts(): PacedSenderCounts {
-    const [sent, failed, lateMaxNs, queued] = this.#native.counts();
-    return { sent, failed, lateMaxNs, queued };
+    const [sent, failed, refused, lateMaxNs, queued] = this.#native.counts();
+    return { sent, failed, refused, lateMaxNs, queued };
   }
 
   /** Own address, "ip:port". */

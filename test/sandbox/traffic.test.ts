@@ -161,7 +161,7 @@ describe("DemoFeed", () => {
       else this.lists.push({ packets: packets.length, first: timesNs[0] ?? 0n });
     }
     counts() {
-      return { sent: 0n, failed: 0n, lateMaxNs: 0n, queued: this.queued };
+      return { sent: 0n, failed: 0n, refused: 0n, lateMaxNs: 0n, queued: this.queued };
     }
     close(): void {
       this.closed = true;
