@@ -36,7 +36,7 @@
   },
   "target_defaults": {
     "include_dirs": ["native"],
-    "cflags": ["-O3", "-Wall", "-Wextra"],
+    "cflags": ["-O3", "-Wno-restrict", "-Wno-stringop-overflow"],
     "cflags_cc!": ["-std=gnu++17", "-fno-exceptions"],
     "cflags_cc": ["-std=c++20", "-fno-exceptions", "-fno-rtti", "-fvisibility=hidden"],
     "libraries": ["-ldl", "-pthread"]
