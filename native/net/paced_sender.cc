@@ -86,8 +86,8 @@ std::unique_ptr<PacedSender> PacedSender::open(const PacedSenderOptions& options
   if (error.empty()) error = connect_socket(result.socket.fd(), options.to);
   if (!error.empty()) return nullptr;
   std::unique_ptr<PacedSender> sender(new PacedSender(std::move(result.socket), calls));
-  sender->thread_ = std::thread([raw = sender.get()] { raw->run(); });
-  pthread_setname_np(sender->thread_.native_handle(), "shredway-paced");
+  error = sender->thread_.start<&PacedSender::run>(sender.get(), "shredway-paced");
+  if (!error.empty()) return nullptr;
   return sender;
 }
 
@@ -102,7 +102,7 @@ void PacedSender::stop() {
     stopping_ = true;
   }
   wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
 }
 
 bool PacedSender::enqueue(PacedPackets packets) {

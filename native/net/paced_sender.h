@@ -14,11 +14,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "net/address.h"
 #include "net/socket_calls.h"
+#include "net/thread.h"
 #include "net/udp_socket.h"
 
 namespace shredway {
@@ -80,7 +80,7 @@ class PacedSender {
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> sent_{0}, failed_{0}, late_max_ns_{0}, queued_{0};
   mutable std::atomic<uint64_t> refused_{0};
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace shredway

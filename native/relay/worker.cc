@@ -1,6 +1,5 @@
 #include "relay/worker.h"
 
-#include <pthread.h>
 #include <time.h>
 
 #include <algorithm>
@@ -24,16 +23,6 @@ std::vector<int> receive_fds(const WorkerSockets& sockets) {
   std::vector<int> fds;
   for (const WorkerSockets::Receive& from : sockets.receive) fds.push_back(from.socket.fd());
   return fds;
-}
-
-// Error text, empty on success.
-std::string pin(pthread_t thread, int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(static_cast<size_t>(cpu), &set);
-  const int failure = pthread_setaffinity_np(thread, sizeof set, &set);
-  if (!failure) return "";
-  return "cannot pin a worker to CPU " + std::to_string(cpu) + ": " + std::strerror(failure);
 }
 
 bool same_identity(const Shred& a, const Shred& b) {
@@ -333,17 +322,16 @@ std::unique_ptr<Worker> Worker::start(const WorkerOptions& options, WorkerSocket
   std::unique_ptr<Worker> worker(new Worker(options, std::move(sockets), tables, error));
   if (!error.empty()) return nullptr;
   tables.add_reader(&worker->table_reader_);
-  worker->thread_ = std::thread([raw = worker.get()] { raw->run(); });
-  const std::string name = "shredway-" + std::to_string(options.number);
-  pthread_setname_np(worker->thread_.native_handle(), name.c_str());
-  if (options.cpu >= 0) error = pin(worker->thread_.native_handle(), options.cpu);
+  error = worker->thread_.start<&Worker::run>(worker.get(),
+                                              "shredway-" + std::to_string(options.number));
+  if (error.empty() && options.cpu >= 0) error = worker->thread_.pin(options.cpu);
   return error.empty() ? std::move(worker) : nullptr;
 }
 
 void Worker::stop() {
   stopping_.store(true, std::memory_order_relaxed);
   waiter_.wake();
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
 }
 
 Worker::~Worker() { stop(); }

@@ -11,9 +11,9 @@
 #include <atomic>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "net/thread.h"
 #include "net/udp_batch.h"
 #include "net/udp_socket.h"
 #include "net/waiter.h"
@@ -139,7 +139,7 @@ class Worker final : private SendObserver {
   uint32_t empty_looks_ = 0;
   Waiter waiter_;
   std::atomic<bool> stopping_{false};
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace shredway
