@@ -35,7 +35,7 @@ function sourcesHash() {
   const folders = ["addon", "net", "relay", "shred"].map((name) => join(root, "native", name));
   const files = folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));
   const hash = createHash("sha256");
-  for (const file of [join(root, "binding.gyp"), ...files.toSorted()]) {
+  for (const file of [join(root, "binding.gyp"), ...files.toSorted((a, b) => (a < b ? -1 : 1))]) {
     hash
       .update(`${file.slice(root.length)}\0`)
       .update(readFileSync(file))

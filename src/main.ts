@@ -8,6 +8,7 @@ import { formatEndpoint, parseEndpoint } from "./core/addresses.ts";
 import type { Clock } from "./core/clock.ts";
 import { loadConfig } from "./core/config.ts";
 import type { Logger } from "./core/log.ts";
+import { readOwnAddresses } from "./core/own-addresses.ts";
 import { PacedSender } from "./data-plane/paced-sender.ts";
 import { Relay } from "./data-plane/relay.ts";
 import { loadLeaderSchedule } from "./leaders/schedule.ts";
@@ -43,12 +44,20 @@ function closingOnFailure<T>(build: (opened: <Part extends Closable>(part: Part)
 }
 
 /** The relay that `configFile` describes, with its tables in force. Throws ShredwayError. */
-export function openRelayService(configFile: string, log: Logger): RelayService {
-  const readConfig = () => loadConfig(configFile);
+export function openRelayService(configFile: string, log: Logger, clock: Clock): RelayService {
+  const readConfig = () => loadConfig(configFile, readOwnAddresses());
   const config = readConfig();
   return closingOnFailure((opened) => {
     const relay = opened(Relay.open(relayOptionsOf(config.relay)));
-    return new RelayService({ relay, config, readConfig, readLeaders: loadLeaderSchedule, log });
+    return new RelayService({
+      relay,
+      config,
+      readConfig,
+      readLeaders: loadLeaderSchedule,
+      readOwnAddresses,
+      log,
+      clock,
+    });
   });
 }
 

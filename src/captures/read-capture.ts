@@ -3,8 +3,9 @@
 // For `replay`, tests and tools. Reads synchronously through a bounded buffer: a consumer that also
 // serves traffic takes a few packets at a time.
 
-import { closeSync, openSync, readSync } from "node:fs";
+import { closeSync, readSync } from "node:fs";
 import { messageOf, ShredwayError } from "../core/errors.ts";
+import { openRegularFile } from "../core/files.ts";
 import { ByteReader, type ByteSource } from "./byte-reader.ts";
 import { type CapturedPacket, captureError, newSkipCounts, type SkipCounts } from "./capture.ts";
 import { lpbPacketBytesMax, readLpb } from "./lpb.ts";
@@ -61,7 +62,7 @@ export function readCapture(source: ByteSource, name: string): Capture & { reade
   return { format, skipped, packets, reader };
 }
 
-/** Opens a capture file. Throws ShredwayError "capture_invalid"; close it when done. */
+/** Opens a capture, a regular file. Throws ShredwayError "capture_invalid"; close it when done. */
 export function openCapture(path: string): OpenCapture {
   const system = <T>(call: () => T): T => {
     try {
@@ -71,7 +72,7 @@ export function openCapture(path: string): OpenCapture {
       throw new ShredwayError("capture_invalid", message, { cause });
     }
   };
-  const file = system(() => openSync(path, "r"));
+  const file = system(() => openRegularFile(path));
   let isOpen = true;
   const close = (): void => {
     if (isOpen) closeSync(file);

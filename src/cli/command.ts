@@ -165,9 +165,10 @@ function parseStrictly(
 ): { values: Record<string, string | boolean | undefined>; positionals: string[] } {
   try {
     const parsed = parseArgs({
-      args: [...given],
+      args: withNegativeValues(given, options),
       allowPositionals: true,
       strict: true,
+      tokens: true,
       options: Object.fromEntries(
         Object.entries(options).map(([name, { value, short }]) => [
           name,
@@ -175,10 +176,34 @@ function parseStrictly(
         ]),
       ),
     });
+    refuseRepeated(parsed.tokens.flatMap((token) => (token.kind === "option" ? token.name : [])));
     return { values: onlySingle(parsed.values), positionals: parsed.positionals };
   } catch (error) {
+    if (error instanceof ShredwayError) throw error;
     throw usageError(explain(command, given, options, error));
   }
+}
+
+/** `--port -1` as `--port=-1`: the option's own check then says which numbers it takes. */
+function withNegativeValues(
+  given: readonly string[],
+  options: Record<string, OptionSpec>,
+): string[] {
+  const end = given.indexOf("--");
+  const joined: string[] = [];
+  for (const [i, text] of given.entries()) {
+    const before = joined.at(-1) ?? "";
+    const isOption = (end < 0 || i < end) && before.startsWith("--");
+    if (isOption && options[before.slice(2)]?.value !== undefined && /^-[\d.]/.test(text))
+      joined[joined.length - 1] = `${before}=${text}`;
+    else joined.push(text);
+  }
+  return joined;
+}
+
+function refuseRepeated(names: readonly string[]): void {
+  const repeated = names.find((name, i) => names.indexOf(name) !== i);
+  if (repeated !== undefined) throw usageError(`--${repeated}: expected once, got it twice`);
 }
 
 /** No option is declared as a list, so no value is one; the types do not know. */

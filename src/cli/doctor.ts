@@ -4,6 +4,7 @@
 
 import { type Config, loadConfig, parseConfig } from "../core/config.ts";
 import { messageOf } from "../core/errors.ts";
+import { readOwnAddresses } from "../core/own-addresses.ts";
 import { checkMachine } from "../doctor/checks.ts";
 import { checkConfiguration, wishesOf } from "../doctor/config-checks.ts";
 import { readFacts } from "../doctor/facts.ts";
@@ -46,7 +47,7 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
 async function examine(file: string | undefined): Promise<Finding[]> {
   if (file === undefined) return machineFindings(defaultConfig());
   try {
-    const config = loadConfig(file);
+    const config = loadConfig(file, readOwnAddresses());
     const facts = await readConfigFacts(file, config.relay);
     return [...machineFindings(config), ...checkConfiguration(config.relay, facts)];
   } catch (error) {

@@ -123,7 +123,7 @@ export function cutLine(text: string, width: number): string {
       room -= part.length;
     }
   }
-  return `${kept}…\u001b[0m`;
+  return kept.includes(escapeCode) ? `${kept}…\u001b[0m` : `${kept}…`;
 }
 
 export interface Paint {

@@ -49,6 +49,27 @@ export function distinct(verdicts: VerdictCounts): bigint {
   return verdicts.first + verdicts.equivocation;
 }
 
+/**
+ * Counts since the start, for the log. Every packet is in exactly one of `first`, `duplicate`,
+ * `widened`, `equivocation`, `equivocationExcess` and the reasons in `refused`; `received` is their
+ * sum. (The workers' own counter runs ahead of the verdicts by what is being worked on.)
+ */
+export function totalsOf(now: RelaySnapshot): Record<string, unknown> {
+  const { verdicts } = now;
+  return {
+    received: Object.values(verdicts).reduce((total, count) => total + count, 0n),
+    receiveDrops: now.receiveDrops,
+    first: verdicts.first,
+    duplicate: verdicts.duplicate,
+    widened: verdicts.widened,
+    equivocation: verdicts.equivocation,
+    equivocationExcess: verdicts.equivocation_excess,
+    sent: now.destinations.reduce((total, each) => total + each.sent, 0n),
+    failed: now.destinations.reduce((total, each) => total + failedTotal(each), 0n),
+    refused: Object.fromEntries(refusals(verdicts).map(({ name, count }) => [name, count])),
+  };
+}
+
 export interface SourceReport {
   readonly name: string;
   readonly tier: string;

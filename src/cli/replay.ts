@@ -5,13 +5,14 @@
 
 import { statSync } from "node:fs";
 import { type CapturedPacket, openCapture, type SkipCounts } from "../captures/read-capture.ts";
-import { formatEndpoint, parseAddress } from "../core/addresses.ts";
+import { classifyAddress } from "../core/address-classes.ts";
+import { formatEndpoint, parseAddress, parseEndpoint } from "../core/addresses.ts";
 import { systemClock } from "../core/clock.ts";
 import { messageOf, ShredwayError } from "../core/errors.ts";
 import { SeededRandom } from "../core/seeded-random.ts";
 import { PacedSender } from "../data-plane/paced-sender.ts";
 import { type CopyOptions, makeCopies, type TimedPacket } from "../replay/copies.ts";
-import { defaultPacketsPerSecond, type Pace, Pacer } from "../replay/pace.ts";
+import { defaultPacketsPerSecond, gapMaxNs, type Pace, Pacer } from "../replay/pace.ts";
 import { windowPacketsMax, windowsOf } from "../replay/windows.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "./command.ts";
 import { formatClock, formatCount, formatNs, formatRate, formatShare, toJson } from "./output.ts";
@@ -20,7 +21,9 @@ import type { Terminal } from "./terminal.ts";
 const copiesMax = 64;
 const queuedMax = 32_768n; // about 40 MB
 const queueCheckMs = 5;
+const lastAnswersMs = 50; // for ICMP errors that the last packets cause
 const progressMs = 500;
+const gapMaxSeconds = gapMaxNs / 1_000_000_000n;
 
 export const replay: Command = {
   name: "replay",
@@ -31,7 +34,8 @@ export const replay: Command = {
   ],
   description: `
 Sends the UDP payloads of the files, one file after the other, at the times of the capture. Captures
-without times (.lpb) go at ${defaultPacketsPerSecond} packets a second unless --rate says otherwise.
+without times (.lpb) go at ${defaultPacketsPerSecond} packets a second unless --rate says otherwise. Gaps of more than
+${gapMaxSeconds} s in the capture are shortened to ${gapMaxSeconds} s; the summary says how many.
 
 With --copies every packet is sent several times, as several sources would; with --shuffle every copy
 has an order of its own within windows of ${windowPacketsMax} packets (at most 0.2 s). The same files, options and
@@ -78,7 +82,7 @@ function readPlan(args: Arguments): Plan {
   const shuffle = args.integer("shuffle", { min: 0, max: Number.MAX_SAFE_INTEGER });
   return {
     files: args.positionals,
-    to: args.endpoint("to") ?? "",
+    to: readTo(args),
     from: readFrom(args.text("from")),
     pace:
       rate === undefined
@@ -92,6 +96,13 @@ function readPlan(args: Arguments): Plan {
     },
     seed: shuffle ?? 0,
   };
+}
+
+function readTo(args: Arguments): string {
+  const to = args.endpoint("to") ?? "";
+  if (classifyAddress(parseEndpoint(to).bytes) === "broadcast")
+    throw usageError(`--to: expected one machine's address, got ${to}: broadcast is not supported`);
+  return to;
 }
 
 function readFrom(text: string | undefined): string | undefined {
@@ -108,8 +119,13 @@ interface Summary {
   dropped: number;
   corrupted: number;
   sent: bigint;
+  /** Datagrams that the kernel did not take. */
   failed: bigint;
+  /** ICMP errors that came back: nobody listens there, or there is no way to get there. */
+  refused: bigint;
   lateMaxNs: bigint;
+  /** Gaps of the capture that were longer than `gapMaxNs`. */
+  shortenedGaps: number;
   seconds: number;
   interrupted: boolean;
   /** What ended the reading before the end; what stood before it was sent. */
@@ -129,9 +145,10 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
       throw new ShredwayError("capture_invalid", message);
     }
     if (args.flag("json")) terminal.line(toJson(jsonOf(summary)));
-    else for (const line of summaryLines(summary)) terminal.line(line);
-    const { interrupted, failed, error } = summary;
-    return interrupted || failed > 0n || error !== null ? exitCodes.failed : exitCodes.ok;
+    else for (const line of summaryLines(summary, plan.to)) terminal.line(line);
+    const { interrupted, failed, refused, error } = summary;
+    const isWhole = !interrupted && failed === 0n && refused === 0n && error === null;
+    return isWhole ? exitCodes.ok : exitCodes.failed;
   } finally {
     sender.close();
   }
@@ -142,7 +159,8 @@ async function play(plan: Plan, sender: PacedSender, terminal: Terminal): Promis
   const seconds = () => Number(systemClock.monotonicNs() - startedNs) / 1e9;
   const random = new SeededRandom(plan.seed);
   const counts = { dropped: 0, corrupted: 0 };
-  const reading = new Reading(plan.files, new Pacer(plan.pace));
+  const pacer = new Pacer(plan.pace);
+  const reading = new Reading(plan.files, pacer);
   const progress = new Progress(terminal, reading, sender, seconds);
   let lastDueNs = 0;
   let error: string | null = null;
@@ -160,14 +178,18 @@ async function play(plan: Plan, sender: PacedSender, terminal: Terminal): Promis
     reading.close();
   }
   await drained(sender, 0n, progress, terminal);
-  const { sent, failed, lateMaxNs } = sender.counts();
+  const playedSeconds = seconds();
+  await systemClock.sleep(lastAnswersMs, terminal.stopped);
+  const { sent, failed, refused, lateMaxNs } = sender.counts();
   return {
     packets: reading.count,
     ...counts,
     sent,
     failed,
+    refused,
     lateMaxNs,
-    seconds: seconds(),
+    shortenedGaps: pacer.shortenedGaps,
+    seconds: playedSeconds,
     interrupted: terminal.stopped.aborted,
     error,
     skipped: reading.skipped,
@@ -278,14 +300,24 @@ function skippedText(skipped: Record<string, number>): string {
   return parts.length === 0 ? "" : ` (passed over: ${parts.join(", ")})`;
 }
 
-function summaryLines(summary: Summary): string[] {
-  const { packets, dropped, corrupted, sent, failed, lateMaxNs, seconds } = summary;
+function summaryLines(summary: Summary, to: string): string[] {
+  const { packets, dropped, corrupted, sent, failed, refused, lateMaxNs, seconds } = summary;
   const rate = formatRate(Number(sent) / Math.max(seconds, 1e-9));
   return [
     `${summary.interrupted ? "interrupted: " : ""}sent ${formatCount(sent)} packets in ${seconds.toFixed(2)} s (${rate}), at most ${formatNs(lateMaxNs)} late`,
     `from ${formatCount(packets)} of the capture${skippedText(summary.skipped)}; left out ${formatCount(dropped)}, altered ${formatCount(corrupted)}`,
+    ...(summary.shortenedGaps > 0
+      ? [
+          `${formatCount(summary.shortenedGaps)} gaps of the capture, longer than ${gapMaxSeconds} s, were shortened to that`,
+        ]
+      : []),
     ...(summary.error === null ? [] : [`FAILED: ${summary.error}`]),
     ...(failed > 0n ? [`FAILED: the kernel refused ${formatCount(failed)} packets`] : []),
+    ...(refused > 0n
+      ? [
+          `FAILED: nobody listens on ${to}, or nothing leads there: ${formatCount(refused)} ICMP errors came back`,
+        ]
+      : []),
   ];
 }
 

@@ -42,13 +42,16 @@ function version(): string {
   return typeof found === "string" ? found : "unknown";
 }
 
-// Whoever read our output has gone (`… | head -1`): nothing is left to say.
-function endQuietlyOnClosedPipe(): void {
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on("error", (error: NodeJS.ErrnoException) => {
-      process.exit(error.code === "EPIPE" ? exitCodes.ok : exitCodes.failed);
-    });
-  }
+// Whoever read our output has gone (`… | head -1`): nothing is left to say. A full device is told.
+function endWhenOutputFails(): void {
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(exitCodes.ok);
+    process.stderr.write(`shredway: standard output cannot be written: ${error.message}\n`);
+    process.exit(exitCodes.failed);
+  });
+  process.stderr.on("error", (error: NodeJS.ErrnoException) => {
+    process.exit(error.code === "EPIPE" ? exitCodes.ok : exitCodes.failed);
+  });
 }
 
 function stopOnSignals(): AbortSignal {
@@ -69,14 +72,15 @@ function stopOnSignals(): AbortSignal {
   return stopping.signal;
 }
 
-function makeTerminal(): Terminal {
+function makeTerminal(stopped: AbortSignal): Terminal {
   const { NO_COLOR, TERM } = process.env;
   return new Terminal({
     stdout: process.stdout,
     stderr: process.stderr,
-    stopped: stopOnSignals(),
+    stopped,
     self: selfCommand(),
     colours: !NO_COLOR && TERM !== "dumb",
+    movesCursor: TERM !== "dumb",
   });
 }
 
@@ -103,16 +107,28 @@ async function run(given: readonly string[]): Promise<number> {
     const expected = Object.keys(commands).join(", ");
     throw usageError(`expected a command (${expected}), got ${quote(name)}`);
   }
+  const stopped = stopOnSignals(); // first: loading a command takes a while
   const command = await load();
   const parsed = parseArguments(command, rest);
   if (parsed === "help") {
     process.stdout.write(helpOf(command));
     return exitCodes.ok;
   }
-  return command.run(parsed, makeTerminal());
+  return command.run(parsed, makeTerminal(stopped));
+}
+
+function isOutOfFiles(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "EMFILE";
 }
 
 function report(error: unknown, given: readonly string[]): number {
+  if (isOutOfFiles(error)) {
+    process.stderr.write(
+      "shredway: too many open files: expected a limit of at least 128; raise it with `ulimit -n 65536` " +
+        "(in a systemd unit: LimitNOFILE=65536)\n",
+    );
+    return exitCodes.failed;
+  }
   if (!(error instanceof ShredwayError)) {
     const text = error instanceof Error ? (error.stack ?? error.message) : messageOf(error);
     process.stderr.write(`shredway: ${text}\n`);
@@ -125,7 +141,7 @@ function report(error: unknown, given: readonly string[]): number {
 }
 
 const given = process.argv.slice(2);
-endQuietlyOnClosedPipe();
+endWhenOutputFails();
 try {
   process.exitCode = await run(given);
 } catch (error) {

@@ -7,13 +7,14 @@ import { spawn } from "node:child_process";
 import { systemClock } from "../core/clock.ts";
 import { formatConfig, loadConfig } from "../core/config.ts";
 import { createLogger, type Logger } from "../core/log.ts";
+import { readOwnAddresses } from "../core/own-addresses.ts";
 import type { RelaySnapshot } from "../data-plane/snapshot.ts";
 import { openRelayService } from "../main.ts";
 import type { RelayService } from "../service/relay-service.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "./command.ts";
 import { runDemo } from "./demo.ts";
 import { toJson } from "./output.ts";
-import { failedTotal, refusals, reportBetween } from "./relay-report.ts";
+import { reportBetween, totalsOf } from "./relay-report.ts";
 import { every, type Terminal } from "./terminal.ts";
 
 const defaultUdp = "127.0.0.1:20000";
@@ -66,7 +67,7 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
     throw usageError("--udp: expected without --config; the file says it in relay.listen");
   }
   if (args.flag("print-config")) {
-    terminal.line(formatConfig(loadConfig(file)).trimEnd());
+    terminal.line(formatConfig(loadConfig(file, readOwnAddresses())).trimEnd());
     return exitCodes.ok;
   }
   return runService(file, statsSeconds ?? defaultStatsSeconds, terminal);
@@ -74,10 +75,16 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
 
 async function runService(file: string, statsSeconds: number, terminal: Terminal): Promise<number> {
   const log = createLogger();
-  const reload = () => service.reload();
-  const service = openRelayService(file, log);
+  let service: RelayService | undefined;
+  let wantsReload = false;
+  const reload = () => {
+    if (service) service.reload();
+    else wantsReload = true; // the file may have been read already
+  };
   process.on("SIGHUP", reload);
   try {
+    service = openRelayService(file, log, systemClock);
+    if (wantsReload) service.reload();
     for (const warning of service.warnings()) log.warn(warning);
     const { relay, config } = service;
     terminal.line(
@@ -86,11 +93,11 @@ async function runService(file: string, statsSeconds: number, terminal: Terminal
     tellSystemd(log);
     await logStatistics(service, log, statsSeconds, terminal.stopped);
     await systemClock.sleep(drainMs);
-    log.info(totals(service.snapshot()), "ended");
+    log.info(plain(totalsOf(service.snapshot())), "ended");
     return exitCodes.ok;
   } finally {
     process.off("SIGHUP", reload);
-    service.close();
+    service?.close();
   }
 }
 
@@ -126,23 +133,9 @@ function statistics(
     latencyP50Us: Math.round(Number(now.latency.percentile(50)) / 1000),
     latencyP99Us: Math.round(Number(now.latency.percentile(99)) / 1000),
     authentication: service.config.authentication,
-    ...totals(now),
+    ...plain(totalsOf(now)),
     events: service.countEvents(),
   };
-}
-
-function totals(now: RelaySnapshot): Record<string, unknown> {
-  const failed = now.destinations.reduce((total, each) => total + failedTotal(each), 0n);
-  const sent = now.destinations.reduce((total, each) => total + each.sent, 0n);
-  return plain({
-    received: now.received,
-    receiveDrops: now.receiveDrops,
-    first: now.verdicts.first,
-    duplicate: now.verdicts.duplicate,
-    sent,
-    failed,
-    refused: Object.fromEntries(refusals(now.verdicts).map(({ name, count }) => [name, count])),
-  });
 }
 
 /** bigint as everywhere in JSON output; the log's own encoder does not know it. */

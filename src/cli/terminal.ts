@@ -20,6 +20,8 @@ export interface TerminalOptions {
   /** How the user called the program, for commands to copy. */
   readonly self: string;
   readonly colours: boolean;
+  /** Whether the cursor may be moved: not where TERM is dumb. */
+  readonly movesCursor: boolean;
 }
 
 export class Terminal {
@@ -40,8 +42,8 @@ export class Terminal {
   constructor(options: TerminalOptions) {
     this.stopped = options.stopped;
     this.self = options.self;
-    this.isLive = options.stdout.isTTY === true;
-    this.showsProgress = options.stderr.isTTY === true;
+    this.isLive = options.movesCursor && options.stdout.isTTY === true;
+    this.showsProgress = options.movesCursor && options.stderr.isTTY === true;
     this.paint = paint(options.colours && this.isLive);
     this.errorPaint = paint(options.colours && this.showsProgress);
     this.#stdout = options.stdout;

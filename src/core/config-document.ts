@@ -51,7 +51,7 @@ const head = `# Configuration
 \`src/core/config-schema.ts\`; a test keeps it current.
 
 - Unknown keys are refused. Every problem of a file is reported at once, with its line.
-- Paths in the file are relative to the file.
+- The file and the leader schedule are regular files (no pipes). Paths in the file are relative to the file.
 - Addresses are IPv4 or IPv6 addresses, never host names.
 - \`--print-config\` shows the effective result.
 

@@ -12,6 +12,7 @@ import {
 } from "./addresses.ts";
 import type { Config, RelayConfig } from "./config-schema.ts";
 import { quote } from "./errors.ts";
+import { listenerReachedBy } from "./own-addresses.ts";
 
 export interface ConfigProblem {
   /** Keys and places in lists, from the top. */
@@ -125,10 +126,12 @@ function checkSources(relay: RelayConfig, report: Report): void {
   );
 }
 
-function checkDestinations(relay: RelayConfig, report: Report): void {
-  const own = new Set(
-    relay.listen.map((text) => formatEndpoint(parseEndpoint(text, { allowPortZero: true }))),
-  );
+function checkDestinations(
+  relay: RelayConfig,
+  ownAddresses: readonly string[],
+  report: Report,
+): void {
+  const listeners = relay.listen.map((text) => parseEndpoint(text, { allowPortZero: true }));
   for (const [place, { address }] of relay.destinations.entries()) {
     const endpoint = parseEndpoint(address);
     const refusal = destinationRefusal(endpoint.bytes, relay.allowPrivateDestinations);
@@ -138,8 +141,12 @@ function checkDestinations(relay: RelayConfig, report: Report): void {
         ? ""
         : " (allowPrivateDestinations: true allows all but unspecified ones)";
       report(path, `expected a public address, got ${address}: ${refusal}${remedy}`);
-    } else if (own.has(formatEndpoint(endpoint))) {
-      report(path, `expected another address than those of relay.listen, got ${address}`);
+    } else if (listenerReachedBy(endpoint, listeners, ownAddresses)) {
+      report(
+        path,
+        `expected another address than those that the relay itself listens on (relay.listen: ` +
+          `${relay.listen.join(", ")}), got ${address}`,
+      );
     }
   }
   checkDistinct(
@@ -174,8 +181,11 @@ function checkAuthentication(relay: RelayConfig, report: Report): void {
   }
 }
 
-/** Everything that is wrong between the keys, in the order of the file's sections. */
-export function checkConfig(config: Config): ConfigProblem[] {
+/**
+ * Everything that is wrong between the keys, in the order of the file's sections. `ownAddresses` are
+ * those of this machine, where a listener on an unspecified address is reached.
+ */
+export function checkConfig(config: Config, ownAddresses: readonly string[] = []): ConfigProblem[] {
   const problems: ConfigProblem[] = [];
   const report: Report = (path, message) => problems.push({ path: ["relay", ...path], message });
   checkListeners(config.relay, report);
@@ -183,6 +193,6 @@ export function checkConfig(config: Config): ConfigProblem[] {
   checkTiers(config.relay, report);
   checkAuthentication(config.relay, report);
   checkSources(config.relay, report);
-  checkDestinations(config.relay, report);
+  checkDestinations(config.relay, ownAddresses, report);
   return problems;
 }

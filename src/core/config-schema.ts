@@ -95,7 +95,8 @@ const destination = z.strictObject({
   address: key(parsed(parseEndpoint), {
     expects: "an address and port such as 192.0.2.1:9000 or [2001:db8::1]:9000",
     meaning:
-      "Where the shreds are sent. Each once. Never an address that the relay itself listens on.",
+      "Where the shreds are sent. Each once. Never an address that the relay itself listens on; where " +
+      "it listens on 0.0.0.0 or [::], that is every own address with the same port.",
   }),
   tier: key(name(), {
     expects: "a tier of relay.tiers",
@@ -191,7 +192,7 @@ const relay = z.strictObject({
           expects: "a path, relative to the configuration file",
           meaning:
             '`{"firstSlot": N, "leaders": {"<base58 public key>": [0, 1, …]}}`, slots relative to ' +
-            "firstSlot, as getLeaderSchedule answers them; at most 864,000 slots.",
+            "firstSlot, as getLeaderSchedule answers them; at most 864,000 slots. Keys of small order are refused.",
         }),
       })
       .exactOptional(),

@@ -190,9 +190,14 @@ function parseYaml(
 
 /**
  * The configuration in `text`. `path` names the file in errors, and relative paths inside start at
- * its folder. Throws ShredwayError "config_invalid" with one line for each problem.
+ * its folder. `ownAddresses` are this machine's, which no destination may name with a port of a
+ * listener. Throws ShredwayError "config_invalid" with one line for each problem.
  */
-export function parseConfig(text: string, path: string): Config {
+export function parseConfig(
+  text: string,
+  path: string,
+  ownAddresses: readonly string[] = [],
+): Config {
   const { document, lines, file } = parseYaml(text, path);
   const result = configSchema.safeParse(file);
   if (!result.success) {
@@ -200,7 +205,7 @@ export function parseConfig(text: string, path: string): Config {
     throw refusal(path, locate(problems, document, lines));
   }
   const config = result.data;
-  const problems = checkConfig(config);
+  const problems = checkConfig(config, ownAddresses);
   if (problems.length > 0) throw refusal(path, locate(problems, document, lines));
   if (config.relay.leaders) {
     config.relay.leaders.file = resolve(dirname(path), config.relay.leaders.file);
@@ -209,8 +214,9 @@ export function parseConfig(text: string, path: string): Config {
 }
 
 /** The configuration in the file `path`. Throws ShredwayError "config_invalid". */
-export function loadConfig(path: string): Config {
-  return parseConfig(readTextFile(path, configFileBytesMax, "config_invalid"), path);
+export function loadConfig(path: string, ownAddresses: readonly string[] = []): Config {
+  const text = readTextFile(path, configFileBytesMax, "config_invalid");
+  return parseConfig(text, path, ownAddresses);
 }
 
 /** The effective configuration as YAML that parseConfig reads again, for `--print-config`. */

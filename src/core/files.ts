@@ -1,10 +1,30 @@
-// Files: reading a whole small text file, with a bound and a clear error.
+// Files: opening regular files only, and reading a whole small text file with a bound.
 //
-// Configuration and leader schedules come through here. Never for captures or anything that is read
-// while traffic runs.
+// Configuration and leader schedules are read here, captures opened. Reading is synchronous, so
+// nothing that could block is ever opened: a pipe without a writer would stop signals and reloads.
 
-import { closeSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from "node:fs";
 import { messageOf, type Reason, ShredwayError } from "./errors.ts";
+
+function kindOf(stats: Stats): string {
+  if (stats.isDirectory()) return "a folder";
+  if (stats.isFIFO()) return "a pipe";
+  if (stats.isSocket()) return "a socket";
+  return "a device";
+}
+
+/** A descriptor to read `path` from. Throws whatever the system says, or when it is no regular file. */
+export function openRegularFile(path: string): number {
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const stats = fstatSync(file);
+    if (!stats.isFile()) throw new Error(`expected a regular file, got ${kindOf(stats)}`);
+    return file;
+  } catch (error) {
+    closeSync(file);
+    throw error;
+  }
+}
 
 /**
  * The UTF-8 text of `path`. Throws ShredwayError `reason` when it cannot be read, holds more than
@@ -14,9 +34,9 @@ export function readTextFile(path: string, bytesMax: number, reason: Reason): st
   const buffer = Buffer.allocUnsafe(bytesMax + 1);
   let length = 0;
   try {
-    const file = openSync(path, "r");
+    const file = openRegularFile(path);
     try {
-      // The size that stat tells is 0 for pipes and /proc, so read until the end or the bound.
+      // The size that stat tells is 0 in /proc and may change, so read until the end or the bound.
       while (length < buffer.length) {
         const got = readSync(file, buffer, length, buffer.length - length, null);
         if (got === 0) break;

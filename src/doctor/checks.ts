@@ -40,7 +40,13 @@ interface Input {
 // 5,000 shreds a second per source: below this a burst of one slot's half second cannot be held.
 const receiveBufferLeast = 4 << 20;
 const backlogLeast = 10_000;
-const workerMemoryBytes = 32 << 20; // recent shreds 21 MB, counters and caches
+// 21 MB of recent shreds, touched at the start, and 3 MB of counters and caches. The rest of the
+// window is address space only, touched where signed FEC sets lie close together.
+const workerMemoryBytes = 24 << 20;
+const workerReservedBytes = 336e6;
+const processMemoryBytes = 128 << 20;
+/** While the program loads, its modules are open side by side: below 100 the start fails. */
+export const openFilesLeast = 128;
 const gsoSince = [4, 18] as const;
 
 function sysctl(key: string, value: number): string {
@@ -260,9 +266,10 @@ function sha256({ probes }: Input): Finding {
 
 function openFiles({ facts, wishes }: Input): Finding {
   const check = "open-files";
-  const why = "Every worker has sockets of its own.";
-  const needed = wishes.workers * (wishes.listenAddresses + 3) + 64;
-  const text = `limit ${facts.openFilesMax ?? "unknown"}, needed about ${needed}`;
+  const why =
+    "Modules are read side by side at the start, and every worker has sockets of its own.";
+  const needed = Math.max(openFilesLeast, wishes.workers * (wishes.listenAddresses + 3) + 64);
+  const text = `limit ${facts.openFilesMax ?? "unknown"}, needed ${needed}`;
   if (facts.openFilesMax === null || facts.openFilesMax >= needed) return ok(check, text, why);
   return {
     check,
@@ -323,9 +330,13 @@ function memory({ facts, wishes }: Input): Finding {
   const check = "memory";
   const why = "Recent shreds and full socket buffers must fit, or the machine swaps and stalls.";
   const buffers = wishes.listenAddresses * wishes.receiveBufferBytes * 2; // as the kernel counts
-  const needed = wishes.workers * (workerMemoryBytes + buffers) + (128 << 20);
+  const needed = wishes.workers * (workerMemoryBytes + buffers) + processMemoryBytes;
   const available = facts.memoryAvailableBytes;
-  const text = `${available === null ? "unknown" : mebibytes(available)} available, at most ${mebibytes(needed)} needed`;
+  const text = [
+    `${available === null ? "unknown" : mebibytes(available)} available, ${mebibytes(needed)} needed with full receive buffers`,
+    `per worker ${mebibytes(workerMemoryBytes)} from the start and up to ${mebibytes(buffers)} of receive buffers; ` +
+      `${mebibytes(workerReservedBytes)} of address space are reserved, most of it never touched`,
+  ].join("\n");
   if (available === null || available >= needed) return ok(check, text, why);
   return {
     check,

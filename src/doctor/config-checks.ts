@@ -24,6 +24,8 @@ export interface ConfigFacts {
   readonly ports: readonly PortFact[];
   /** Why the leader schedule cannot be used; null when it can or none is needed. */
   readonly leadersError: string | null;
+  /** Which slots the schedule covers; null when there is none. */
+  readonly leadersCover: string | null;
 }
 
 const writableByOthers = 0o022;
@@ -62,7 +64,7 @@ function authentication(relay: RelayConfig, facts: ConfigFacts): Finding {
   return {
     check,
     level: "ok",
-    finding: "shreds are checked against the leader schedule",
+    finding: `shreds are checked${facts.leadersCover === null ? " against the leader schedule" : `; ${facts.leadersCover}`}`,
     why,
     remedy: null,
   };

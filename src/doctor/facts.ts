@@ -135,13 +135,16 @@ function readMemoryAvailable(reader: SystemReader): number | null {
 
 function readCards(reader: SystemReader): NetworkCard[] {
   const folder = "/sys/class/net";
-  return reader
-    .list(folder)
-    .filter((name) => name !== "lo")
-    .map((name) => ({
-      name,
-      receiveQueues: reader
-        .list(`${folder}/${name}/queues`)
-        .filter((queue) => queue.startsWith("rx-")).length,
-    }));
+  return (
+    reader
+      .list(folder)
+      // Virtual interfaces (bridges, tunnels, lo) have no device behind them, and nothing to set.
+      .filter((name) => reader.list(`${folder}/${name}/device`).length > 0)
+      .map((name) => ({
+        name,
+        receiveQueues: reader
+          .list(`${folder}/${name}/queues`)
+          .filter((queue) => queue.startsWith("rx-")).length,
+      }))
+  );
 }

@@ -10,7 +10,7 @@ import type { RelayConfig } from "../core/config.ts";
 import { messageOf } from "../core/errors.ts";
 import { describeNative } from "../data-plane/native.ts";
 import { Relay } from "../data-plane/relay.ts";
-import { loadLeaderSchedule } from "../leaders/schedule.ts";
+import { coverageText, loadLeaderSchedule } from "../leaders/schedule.ts";
 import type { Probes } from "./checks.ts";
 import type { ConfigFacts, FileFact, PortFact } from "./config-checks.ts";
 import type { SystemReader } from "./facts.ts";
@@ -69,19 +69,18 @@ export async function readConfigFacts(file: string, relay: RelayConfig): Promise
   return {
     files: [file, ...(leadersFile === undefined ? [] : [leadersFile])].map(fileFact),
     ports: await Promise.all(relay.listen.map(portFact)),
-    leadersError:
-      relay.authentication === "leader-schedule" && leadersFile !== undefined
-        ? errorOf(() => loadLeaderSchedule(leadersFile))
-        : null,
+    ...leadersFacts(relay.authentication === "leader-schedule" ? leadersFile : undefined),
   };
 }
 
-function errorOf(action: () => unknown): string | null {
+function leadersFacts(
+  file: string | undefined,
+): Pick<ConfigFacts, "leadersError" | "leadersCover"> {
+  if (file === undefined) return { leadersError: null, leadersCover: null };
   try {
-    action();
-    return null;
+    return { leadersError: null, leadersCover: coverageText(loadLeaderSchedule(file)) };
   } catch (error) {
-    return messageOf(error);
+    return { leadersError: messageOf(error), leadersCover: null };
   }
 }
 

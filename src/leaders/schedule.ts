@@ -88,6 +88,17 @@ export function buildSchedule(firstSlot: bigint, leaders: readonly LeaderSlots[]
   return { firstSlot, leaderBySlot, keys: leaders.map(({ key }) => key.slice()) };
 }
 
+/** The slots that a schedule covers, both included. */
+export function coveredSlots(schedule: LeaderSchedule): { first: bigint; last: bigint } {
+  const { firstSlot, leaderBySlot } = schedule;
+  return { first: firstSlot, last: firstSlot + BigInt(leaderBySlot.length) - 1n };
+}
+
+export function coverageText(schedule: LeaderSchedule): string {
+  const { first, last } = coveredSlots(schedule);
+  return `the leader schedule covers slots ${first} to ${last}`;
+}
+
 /** Who leads `slot`: 32 bytes, or null when the schedule names nobody. */
 export function leaderOf(schedule: LeaderSchedule, slot: bigint): Uint8Array | null {
   const place = slot - schedule.firstSlot;
@@ -111,12 +122,37 @@ function refuseRepeatedKeys(text: string): void {
   }
 }
 
+// The y coordinates, little-endian, of the points of order 1, 2, 4 and 8 on edwards25519, and the two
+// encodings beyond the field's prime that stand for 0 and 1 again. For such a key signatures can be
+// made that hold for any message. RFC 8032, 5.1; the values follow from the curve's equation.
+const smallOrderKeys: ReadonlySet<string> = new Set([
+  "00".repeat(32),
+  `01${"00".repeat(31)}`,
+  "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+  "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+  `ec${"ff".repeat(30)}7f`,
+  `ed${"ff".repeat(30)}7f`,
+  `ee${"ff".repeat(30)}7f`,
+]);
+
+/** Whether a key is no leader's: a point of small order, whatever the sign bit of x. */
+export function isSmallOrderKey(key: Uint8Array): boolean {
+  const y = Buffer.from(key);
+  y[31] = (y[31] ?? 0) & 0x7f;
+  return smallOrderKeys.has(y.toString("hex"));
+}
+
 function leaderFrom(key: string, slots: unknown): LeaderSlots {
   let bytes: Uint8Array;
   try {
     bytes = pubkeyBytes(parsePubkey(key));
   } catch (cause) {
     throw invalid(`leaders: ${messageOf(cause)}`, cause);
+  }
+  if (isSmallOrderKey(bytes)) {
+    throw invalid(
+      `leaders.${key}: expected the public key of a leader, got a point of small order`,
+    );
   }
   if (!Array.isArray(slots)) {
     throw invalid(`leaders.${key}: expected a list of slots, got ${quote(slots)}`);

@@ -2,14 +2,19 @@
 //
 // Called by cli/replay.ts. Either at the capture's own times, faster or slower (`speed`), or at an
 // even rate. Packets without times (.lpb) always go at a rate. Times only ever ascend: a capture
-// whose clock stepped back goes on at once.
+// whose clock stepped back goes on at once, and one whose clock stepped ahead does not stall.
 
 export type Pace = { readonly speed: number } | { readonly packetsPerSecond: number };
 
 /** Rate for captures without times when nothing else is said: about mainnet-beta's. */
 export const defaultPacketsPerSecond = 5000;
 
+/** Longer gaps between two packets of a capture are shortened to this, before `speed`. */
+export const gapMaxNs = 10_000_000_000n;
+
 export class Pacer {
+  /** Gaps that were shortened so far. */
+  shortenedGaps = 0;
   readonly #pace: Pace;
   #previousStampNs: bigint | null = null;
   #timeNs = 0;
@@ -40,6 +45,10 @@ export class Pacer {
   #gapNs(timestampNs: bigint): number {
     const previous = this.#previousStampNs ?? timestampNs;
     this.#previousStampNs = timestampNs;
-    return timestampNs > previous ? Number(timestampNs - previous) : 0;
+    if (timestampNs <= previous) return 0;
+    const gapNs = timestampNs - previous;
+    if (gapNs <= gapMaxNs) return Number(gapNs);
+    this.shortenedGaps++;
+    return Number(gapMaxNs);
   }
 }

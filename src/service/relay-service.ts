@@ -3,13 +3,19 @@
 // Built by main, run by cli/start.ts. Opens nothing itself: the relay is handed in, and files are
 // read through the two functions of its parts. A reload that fails leaves everything as it was.
 
+import { parseEndpoint } from "../core/addresses.ts";
+import type { Clock, Timer } from "../core/clock.ts";
 import type { Config, RelayConfig } from "../core/config.ts";
-import { messageOf } from "../core/errors.ts";
+import { messageOf, ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import { listenerReachedBy } from "../core/own-addresses.ts";
 import type { Relay, RelayEvent } from "../data-plane/relay.ts";
 import type { RelaySnapshot } from "../data-plane/snapshot.ts";
-import type { LeaderSchedule } from "../leaders/schedule.ts";
+import { coverageText, type LeaderSchedule } from "../leaders/schedule.ts";
 import { restartKeys, withTablesOf } from "./relay-tables.ts";
+import { ScheduleWatch } from "./schedule-watch.ts";
+
+const lookMs = 10_000;
 
 export interface RelayServiceParts {
   readonly relay: Relay;
@@ -18,14 +24,20 @@ export interface RelayServiceParts {
   readonly readConfig: () => Config;
   /** Throws ShredwayError. */
   readonly readLeaders: (path: string) => LeaderSchedule;
+  readonly readOwnAddresses: () => readonly string[];
   readonly log: Logger;
+  readonly clock: Clock;
 }
 
 export class RelayService {
   readonly relay: Relay;
   readonly #readConfig: () => Config;
   readonly #readLeaders: (path: string) => LeaderSchedule;
+  readonly #readOwnAddresses: () => readonly string[];
   readonly #log: Logger;
+  readonly #clock: Clock;
+  readonly #looking: Timer;
+  #watch: ScheduleWatch | undefined;
   #inForce: RelayConfig;
 
   /** Publishes the tables. Throws ShredwayError when a file or a table is refused. */
@@ -33,9 +45,12 @@ export class RelayService {
     this.relay = parts.relay;
     this.#readConfig = parts.readConfig;
     this.#readLeaders = parts.readLeaders;
+    this.#readOwnAddresses = parts.readOwnAddresses;
     this.#log = parts.log;
+    this.#clock = parts.clock;
     this.#inForce = parts.config.relay;
     this.#publish(this.#inForce);
+    this.#looking = this.#clock.every(lookMs, () => this.#lookAtSchedule());
   }
 
   get config(): RelayConfig {
@@ -101,6 +116,7 @@ export class RelayService {
   }
 
   close(): void {
+    this.#looking.cancel();
     this.relay.close();
   }
 
@@ -117,11 +133,41 @@ export class RelayService {
   }
 
   #publish(config: RelayConfig): void {
+    this.#refuseItself(config);
     const uses = config.authentication === "leader-schedule" && config.leaders;
     const schedule = uses ? this.#readLeaders(uses.file) : undefined;
     this.relay.publishSources(config.sources);
     this.relay.publishDestinations(config.destinations);
-    if (schedule) this.relay.publishLeaders(schedule);
+    if (schedule) {
+      this.relay.publishLeaders(schedule);
+      this.#watchSchedule(schedule);
+    }
+  }
+
+  // The file was checked against its own relay.listen; the ports in force may be others: chosen by
+  // the kernel, or those of the file at the start.
+  #refuseItself({ destinations }: RelayConfig): void {
+    const listeners = this.relay.addresses.map((text) => parseEndpoint(text));
+    const own = this.#readOwnAddresses();
+    for (const { address } of destinations) {
+      if (!listenerReachedBy(parseEndpoint(address), listeners, own)) continue;
+      throw new ShredwayError(
+        "config_invalid",
+        `relay.destinations: expected another address than those that the relay itself listens on ` +
+          `(${this.relay.addresses.join(", ")}), got ${address}`,
+      );
+    }
+  }
+
+  #watchSchedule(schedule: LeaderSchedule): void {
+    this.#log.info(coverageText(schedule));
+    if (this.#watch) this.#watch.replace(schedule);
+    else this.#watch = new ScheduleWatch(schedule);
+  }
+
+  #lookAtSchedule(): void {
+    const found = this.#watch?.look(this.relay.snapshot(), this.#clock.monotonicNs()) ?? [];
+    for (const text of found) this.#log.warn(text);
   }
 }
 

@@ -83,6 +83,21 @@ describe("parseArguments", () => {
     );
   });
 
+  it("takes a negative number for a value, whose check says the range", () => {
+    expect(refusal(() => parsed("--rate", "-1").integer("rate", { min: 1, max: 9 }))).toBe(
+      '--rate: expected a whole number from 1 to 9, got "-1"',
+    );
+    expect(parsed("--", "--rate", "-1").positionals).toEqual(["--rate", "-1"]);
+    expect(refusal(() => parsed("--json", "-1"))).toContain("no option -1");
+  });
+
+  it("refuses the same option twice", () => {
+    expect(refusal(() => parsed("--rate", "1", "--rate=2"))).toBe(
+      "--rate: expected once, got it twice",
+    );
+    expect(refusal(() => parsed("-j", "--json"))).toBe("--json: expected once, got it twice");
+  });
+
   it("refuses two options that exclude each other, and a missing one", () => {
     const both = parsed("--rate", "1", "--speed", "1");
     expect(refusal(() => both.exclusive("rate", "speed"))).toBe(

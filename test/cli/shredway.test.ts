@@ -1,6 +1,7 @@
 // The command line as users meet it: help, wrong usage, exit codes. Child processes.
 
-import { readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { closeSync, openSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { shredway } from "../support/shredway.ts";
 
@@ -45,6 +46,9 @@ describe("shredway", () => {
       "at most one of --rate, --speed",
     ],
     [["replay", "x", "--to", "127.0.0.1:9", "--drop", "2"], "--drop: expected a share from 0 to 1"],
+    [["replay", "x", "--to", "255.255.255.255:9"], "broadcast is not supported"],
+    [["listen", "--port", "-1"], '--port: expected a whole number from 0 to 65535, got "-1"'],
+    [["listen", "--port", "1", "--port", "2"], "--port: expected once, got it twice"],
     [["start", "--udp", "20000"], "--udp: expected an address and port"],
     [["start", "--stats", "5"], "--stats: expected --config FILE with it"],
     [["start", "--print-config"], "--print-config: expected --config FILE with it"],
@@ -67,6 +71,24 @@ describe("shredway", () => {
       expect(stderr + stdout).toMatch(/\/nonexistent\.\w+: cannot be read/);
       expect(stderr).not.toContain("    at ");
       expect(code).toBe(1);
+    }
+  });
+});
+
+describe("a machine without room", () => {
+  const program = ["--import", "tsx", "src/cli/shredway.ts"];
+
+  it("says in one line that the output's device is full", () => {
+    const full = openSync("/dev/full", "w");
+    try {
+      const { status, stderr } = spawnSync(process.execPath, [...program, "--help"], {
+        stdio: ["ignore", full, "pipe"],
+        encoding: "utf8",
+      });
+      expect(stderr).toMatch(/^shredway: standard output cannot be written: .*ENOSPC.*\n$/);
+      expect(status).toBe(1);
+    } finally {
+      closeSync(full);
     }
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Terminal } from "../../src/cli/terminal.ts";
 
-function screen(options: { live: boolean; rows?: number; columns?: number }) {
+function screen(options: { live: boolean; dumb?: boolean; rows?: number; columns?: number }) {
   const written: string[] = [];
   const errors: string[] = [];
   const terminal = new Terminal({
@@ -15,6 +15,7 @@ function screen(options: { live: boolean; rows?: number; columns?: number }) {
     stopped: new AbortController().signal,
     self: "shredway",
     colours: true,
+    movesCursor: options.dumb !== true,
   });
   return { terminal, written, errors };
 }
@@ -36,7 +37,16 @@ describe("Terminal", () => {
   it("never draws more lines than it could draw over, nor longer ones", () => {
     const { terminal, written } = screen({ live: true, rows: 3, columns: 5 });
     terminal.redraw(["123456", "b", "c", "d"]);
-    expect(written[0]).toBe("1234…\u001b[0m\u001b[K\nb\u001b[K\n\u001b[J");
+    expect(written[0]).toBe("1234…\u001b[K\nb\u001b[K\n\u001b[J");
+  });
+
+  it("moves no cursor where the terminal cannot", () => {
+    const { terminal, written, errors } = screen({ live: true, dumb: true });
+    expect(terminal.isLive).toBe(false);
+    terminal.progress("50 %");
+    terminal.note("done");
+    terminal.line("x");
+    expect([errors, written]).toEqual([["done\n"], ["x\n"]]);
   });
 
   it("shows progress and colours on a terminal only", () => {

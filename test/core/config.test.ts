@@ -222,7 +222,7 @@ describe("bad configurations", () => {
     [
       "the relay as its own destination",
       'allowPrivateDestinations: true\nlisten: "127.0.0.1:9"\ndestinations: [{ tier: tier-1, address: "127.0.0.1:9" }]',
-      /expected another address than those of relay.listen/,
+      /expected another address than those that the relay itself listens on/,
     ],
     [
       "a destination port 0",

@@ -112,7 +112,9 @@ describe("checkMachine", () => {
     ["ed25519", { probes: { ed25519: "openssl" } }, "warn", "libsodium"],
     ["ed25519", { probes: { ed25519: "none" } }, "fail", "libsodium"],
     ["sha256", { probes: { sha256Accelerated: false } }, "warn", "SHA-NI"],
-    ["open-files", { facts: { openFilesMax: 64 } }, "fail", "ulimit -n"],
+    ["open-files", { facts: { openFilesMax: 127 } }, "fail", "ulimit -n"],
+    ["open-files", { facts: { openFilesMax: 128 } }, "ok", null],
+    ["open-files", { facts: { openFilesMax: 128 }, wishes: { workers: 17 } }, "fail", "ulimit -n"],
     ["gso", { facts: { kernel: "4.17.9" } }, "warn", "4.18"],
     ["gso", { facts: { kernel: "4.18.0" } }, "ok", null],
     ["ipv6", { facts: { ipv6: false } }, "ok", null],
@@ -151,7 +153,7 @@ const relay = (text: string) =>
   parseConfig(`relay: { shredVersion: 1, ${text} }`, "test.yaml").relay;
 const good =
   'leaders: { file: leaders.json }, sources: [{ name: a, address: 10.0.0.1, tier: tier-1 }], destinations: [{ address: "8.8.8.8:9", tier: tier-1 }]';
-const noFacts = { files: [], ports: [], leadersError: null };
+const noFacts = { files: [], ports: [], leadersError: null, leadersCover: null };
 
 describe("checkConfiguration", () => {
   it("finds nothing in a good one", () => {
@@ -159,8 +161,10 @@ describe("checkConfiguration", () => {
       files: [{ path: "a.yaml", mode: 0o644 }],
       ports: [{ address: "0.0.0.0:20000", error: null }],
       leadersError: null,
+      leadersCover: "the leader schedule covers slots 5 to 9",
     };
     const findings = checkConfiguration(relay(good), facts);
+    expect(findings[0]?.finding).toContain("slots 5 to 9");
     expect(countLevels(findings)).toEqual({ ok: 4, warn: 0, fail: 0 });
   });
 
@@ -178,6 +182,7 @@ describe("checkConfiguration", () => {
       ],
       ports: [{ address: "[::]:20000", error: "bind EADDRINUSE" }],
       leadersError: "leaders.json: cannot be read",
+      leadersCover: null,
     });
     expect(findings.map(({ check, level }) => `${check} ${level}`)).toEqual([
       "authentication fail",

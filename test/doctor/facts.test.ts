@@ -57,7 +57,9 @@ describe("readFacts", () => {
         {
           folders: {
             [cpufreq]: ["policy0", "policy1"],
-            "/sys/class/net": ["lo", "eth0"],
+            "/sys/class/net": ["lo", "eth0", "veth1"],
+            "/sys/class/net/eth0/device": ["driver", "vendor"],
+            "/sys/class/net/veth1/queues": ["rx-0"],
             "/sys/class/net/eth0/queues": ["rx-0", "rx-1", "tx-0"],
           },
           tools: { timedatectl: "yes\n" },

@@ -1,6 +1,7 @@
 // The commands at work, as child processes over loopback: replay into listen, the service with its
 // reload, the demonstration. Ports are chosen by the kernel.
 
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -219,6 +220,21 @@ describe("replay into listen", () => {
   });
 });
 
+describe("replay where nobody listens", () => {
+  it("says so, with exit code 1", async () => {
+    const gone = await UdpReceiver.open();
+    await gone.close();
+    const capture = write("slots.lpb", writeLpb(makeShreds().packets.slice(0, 64)));
+    const text = await shredway("replay", capture, "--to", gone.address);
+    expect(text.stdout).toContain(`FAILED: nobody listens on ${gone.address}`);
+    expect(text.code).toBe(1);
+    const json = await shredway("replay", capture, "--to", gone.address, "--json");
+    expect(JSON.parse(json.stdout)).toMatchObject({ packets: 64, sent: 64, shortenedGaps: 0 });
+    expect(JSON.parse(json.stdout).refused).toBeGreaterThan(0);
+    expect(json.code).toBe(1);
+  });
+});
+
 describe("start --config", () => {
   interface Setting {
     destinations: readonly UdpReceiver[];
@@ -255,6 +271,7 @@ describe("start --config", () => {
       expect((await shredway(...args, "--rate", "20000")).code).toBe(0);
     };
 
+    await service.printed(/the leader schedule covers slots 6000 to 7999/, "stderr");
     await play(0);
     await until(() => alpha.packets.length === perSlot, "every shred of slot 0 once");
     await service.printed(new RegExp(`"first":${perSlot},"duplicate":${perSlot}`), "stderr");
@@ -287,6 +304,28 @@ describe("start --config", () => {
     expect(alpha.packets.length).toBe(3 * perSlot);
     const sent = new Set(packets.map((packet) => Buffer.from(packet).toString("hex")));
     expect(new Set(alpha.packets.map((packet) => packet.toString("hex")))).toEqual(sent);
+  });
+
+  it("ends at once although a pipe without a writer was to be read, and never sends to itself", async () => {
+    write("leaders.json", makeShreds().leaders);
+    const file = write("shredway.yaml", configText({ destinations: [] }));
+    const service = run("start", "--config", file);
+    const [, to = ""] = await service.printed(/^ready listen=(\S+)/m);
+    writeFileSync(
+      file,
+      configText({ destinations: [] }).replace(
+        "destinations: [  ]",
+        `destinations: [ { address: "${to}", tier: tier-1 } ]`,
+      ),
+    );
+    service.signal("SIGHUP");
+    await service.printed(/not reloaded.*the relay itself listens on/, "stderr");
+    rmSync(file);
+    execFileSync("mkfifo", [file]);
+    service.signal("SIGHUP");
+    await service.printed(/not reloaded.*expected a regular file, got a pipe/, "stderr");
+    service.signal("SIGTERM");
+    expect((await service.end()).code).toBe(0);
   });
 
   it("is loud about authentication that is off, and prints the effective configuration", async () => {

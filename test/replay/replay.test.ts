@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { SeededRandom } from "../../src/core/seeded-random.ts";
 import { makeCopies, type TimedPacket } from "../../src/replay/copies.ts";
-import { defaultPacketsPerSecond, Pacer } from "../../src/replay/pace.ts";
+import { defaultPacketsPerSecond, gapMaxNs, Pacer } from "../../src/replay/pace.ts";
 import { windowNsMax, windowPacketsMax, windowsOf } from "../../src/replay/windows.ts";
 
 function numbered(count: number, gapNs = 1000): TimedPacket[] {
@@ -97,6 +97,20 @@ describe("Pacer", () => {
     pacer.nextFile();
     expect(pacer.next(900_000n)).toBe(500);
     expect(pacer.next(900_100n)).toBe(600);
+  });
+
+  it("shortens long gaps, whatever the times say, and counts them", () => {
+    const pacer = new Pacer({ speed: 2 });
+    const stamps = [0n, gapMaxNs, 2n * gapMaxNs + 1n, 2n ** 63n, 2n ** 63n + 2n];
+    const gap = Number(gapMaxNs) / 2;
+    expect(stamps.map((stamp) => pacer.next(stamp))).toEqual([
+      0,
+      gap,
+      2 * gap,
+      3 * gap,
+      3 * gap + 1,
+    ]);
+    expect(pacer.shortenedGaps).toBe(2);
   });
 
   it("is even at a rate, and for captures without times", () => {

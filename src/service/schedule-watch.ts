@@ -1,0 +1,73 @@
+// Whether the leader schedule still fits the traffic: "do slots come that it does not name, and how
+// soon does it end?" Pure.
+//
+// Asked by relay-service.ts every few seconds with a snapshot. A schedule that ended drops every
+// shred, so it is said aloud, but each thing at most once a minute.
+
+import type { RelaySnapshot } from "../data-plane/snapshot.ts";
+import { coverageText, coveredSlots, type LeaderSchedule } from "../leaders/schedule.ts";
+
+/** About an hour of slots of 400 ms: so early is told that a schedule ends. */
+export const slotsLeftLow = 9000n;
+export const sayEveryNs = 60_000_000_000n;
+/** Fewer packets say nothing about the schedule. */
+const packetsLeast = 32n;
+
+const remedy = "Write the schedule of the present epoch to relay.leaders.file and send SIGHUP";
+
+export class ScheduleWatch {
+  #schedule: LeaderSchedule;
+  #unknownBefore = 0n;
+  #packetsBefore = 0n;
+  readonly #saidAtNs = new Map<string, bigint>();
+
+  constructor(schedule: LeaderSchedule) {
+    this.#schedule = schedule;
+  }
+
+  /** After a reload: what was said of the schedule before says nothing about this one. */
+  replace(schedule: LeaderSchedule): void {
+    this.#schedule = schedule;
+    this.#saidAtNs.clear();
+  }
+
+  /** What an operator should hear now; empty most of the time. `nowNs` is monotonic. */
+  look(snapshot: RelaySnapshot, nowNs: bigint): string[] {
+    const found: [string, string | undefined][] = [
+      ["unknown", this.#unknownLeaders(snapshot)],
+      ["end", this.#nearEnd(snapshot)],
+    ];
+    return found.flatMap(([kind, text]) => {
+      const saidAtNs = this.#saidAtNs.get(kind);
+      if (text === undefined || (saidAtNs !== undefined && nowNs - saidAtNs < sayEveryNs))
+        return [];
+      this.#saidAtNs.set(kind, nowNs);
+      return [text];
+    });
+  }
+
+  #unknownLeaders({ verdicts }: RelaySnapshot): string | undefined {
+    const all = Object.values(verdicts).reduce((total, count) => total + count, 0n);
+    const packets = all - verdicts.unknown_source;
+    const newPackets = packets - this.#packetsBefore;
+    const unknown = verdicts.unknown_leader - this.#unknownBefore;
+    this.#packetsBefore = packets;
+    this.#unknownBefore = verdicts.unknown_leader;
+    if (newPackets < packetsLeast || unknown * 2n <= newPackets) return undefined;
+    return (
+      `MOST SHREDS ARE DROPPED: ${unknown} of the last ${newPackets} packets are of slots without a ` +
+      `leader in the schedule; ${coverageText(this.#schedule)}. ${remedy}`
+    );
+  }
+
+  #nearEnd({ workers }: RelaySnapshot): string | undefined {
+    const { last } = coveredSlots(this.#schedule);
+    const highest = workers.reduce(
+      (most, { highest_slot }) => (highest_slot > most ? highest_slot : most),
+      0n,
+    );
+    if (highest === 0n || highest + slotsLeftLow <= last) return undefined;
+    const left = highest >= last ? "it has ended" : `${last - highest} slots are left`;
+    return `${coverageText(this.#schedule)}, slot ${highest} has come: ${left}. ${remedy}`;
+  }
+}

@@ -1,0 +1,75 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { parseConfig } from "../../src/core/config.ts";
+import { createLogger } from "../../src/core/log.ts";
+import { PacedSender } from "../../src/data-plane/paced-sender.ts";
+import { Relay } from "../../src/data-plane/relay.ts";
+import { buildSchedule } from "../../src/leaders/schedule.ts";
+import { ShredTraffic } from "../../src/sandbox/shred-traffic.ts";
+import { RelayService } from "../../src/service/relay-service.ts";
+import { relayOptionsOf } from "../../src/service/relay-tables.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { until } from "../support/udp-receiver.ts";
+
+let opened: { close(): void }[] = [];
+afterEach(() => {
+  for (const part of opened) part.close();
+  opened = [];
+});
+
+const text = (destinations: string) => `relay:
+  listen: "127.0.0.1:0"
+  shredVersion: 99
+  leaders: { file: leaders.json }
+  allowPrivateDestinations: true
+  sources: [ { name: local, address: 127.0.0.1, tier: tier-1 } ]
+  destinations: [ ${destinations} ]
+`;
+
+function openService() {
+  const config = parseConfig(text(""), "a.yaml");
+  const relay = Relay.open({ ...relayOptionsOf(config.relay), prefault: false });
+  opened.push(relay);
+  const lines: string[] = [];
+  const clock = new ManualClock();
+  const next = { text: text("") };
+  const service = new RelayService({
+    relay,
+    config,
+    readConfig: () => parseConfig(next.text, "a.yaml"),
+    readLeaders: () => buildSchedule(50n, [{ key: new Uint8Array(32).fill(7), slots: [0, 49] }]),
+    readOwnAddresses: () => [],
+    log: createLogger({ stream: { write: (line) => void lines.push(line) } }),
+    clock,
+  });
+  return { service, relay, lines, clock, next };
+}
+
+describe("RelayService", () => {
+  it("says which slots the schedule covers, and warns when the traffic's are others", async () => {
+    const { service, relay, lines, clock } = openService();
+    expect(lines.join()).toContain("the leader schedule covers slots 50 to 99");
+    const traffic = { leaders: 1, firstSlot: 7000n, fecSetsPerSlot: 1, slotNs: 100_000_000 };
+    const maker = new ShredTraffic({ ...traffic, seed: 5, shredVersion: 99 });
+    const packets = maker.completeSlot().packets.map(({ packet }) => packet);
+    const sender = PacedSender.open({ to: relay.addresses[0] ?? "" });
+    opened.push(sender);
+    sender.enqueue(packets, new BigUint64Array(packets.length));
+    await until(
+      () => service.snapshot().verdicts.unknown_leader === BigInt(packets.length),
+      "all packets in a verdict",
+    );
+    await clock.advance(10_000);
+    expect(lines.at(-1)).toContain("MOST SHREDS ARE DROPPED: 64 of the last 64 packets");
+    service.close();
+    expect(clock.pending).toBe(0);
+  });
+
+  it("does not take over a destination that is its own listener", () => {
+    const { service, relay, lines, next } = openService();
+    next.text = text(`{ address: "${relay.addresses[0]}", tier: tier-1 }`);
+    expect(service.reload()).toBe(false);
+    expect(lines.at(-1)).toContain("the relay itself listens on");
+    expect(service.config.destinations).toEqual([]);
+    service.close();
+  });
+});
