@@ -5,6 +5,16 @@
 
 namespace shredway::addon {
 
+bool read_property(const Napi::Object& object, const char* name, Napi::Value& out) {
+  out = object.Get(name);
+  return !object.Env().IsExceptionPending();
+}
+
+bool read_element(const Napi::Array& array, uint32_t i, Napi::Value& out) {
+  out = array.Get(i);
+  return !array.Env().IsExceptionPending();
+}
+
 bool read_bytes(const Napi::Value& value, const char* name, Bytes& out) {
   if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_uint8_array)
     return fail(value.Env(), std::string(name) + ": expected a Uint8Array");
@@ -23,12 +33,14 @@ bool read_u32(const Napi::Value& value, const char* name, uint32_t max, uint32_t
 }
 
 bool read_optional_u32(const Napi::Object& object, const char* name, uint32_t max, uint32_t& out) {
-  const Napi::Value value = object.Get(name);
+  Napi::Value value;
+  if (!read_property(object, name, value)) return false;
   return value.IsUndefined() || read_u32(value, name, max, out);
 }
 
 bool read_optional_bool(const Napi::Object& object, const char* name, bool& out) {
-  const Napi::Value value = object.Get(name);
+  Napi::Value value;
+  if (!read_property(object, name, value)) return false;
   if (value.IsUndefined()) return true;
   if (!value.IsBoolean()) return fail(object.Env(), std::string(name) + ": expected true or false");
   out = value.As<Napi::Boolean>().Value();

@@ -19,6 +19,11 @@ inline bool fail(Napi::Env env, const std::string& text) {
   return false;
 }
 
+// Property or element; false when reading it threw (a getter, a proxy): the exception is pending
+// then.
+bool read_property(const Napi::Object& object, const char* name, Napi::Value& out);
+bool read_element(const Napi::Array& array, uint32_t i, Napi::Value& out);
+
 // Bytes of a Uint8Array (or Buffer). Valid only during the call.
 struct Bytes {
   const uint8_t* data;

@@ -9,25 +9,30 @@ namespace shredway::addon {
 namespace {
 
 bool read_listen(const Napi::Object& object, std::vector<Endpoint>& out) {
-  const Napi::Value value = object.Get("listen");
+  Napi::Value value;
+  if (!read_property(object, "listen", value)) return false;
   if (!value.IsArray()) return fail(object.Env(), "listen: expected an array of addresses");
   const auto array = value.As<Napi::Array>();
   for (uint32_t i = 0; i < array.Length(); i++) {
     Endpoint endpoint;
-    if (!read_endpoint(array.Get(i), "listen", endpoint)) return false;
+    Napi::Value element;
+    if (!read_element(array, i, element) || !read_endpoint(element, "listen", endpoint))
+      return false;
     out.push_back(endpoint);
   }
   return true;
 }
 
 bool read_cpus(const Napi::Object& object, std::vector<int>& out) {
-  const Napi::Value value = object.Get("cpus");
+  Napi::Value value;
+  if (!read_property(object, "cpus", value)) return false;
   if (value.IsUndefined()) return true;
   if (!value.IsArray()) return fail(object.Env(), "cpus: expected an array of numbers");
   const auto array = value.As<Napi::Array>();
   for (uint32_t i = 0; i < array.Length(); i++) {
     uint32_t cpu = 0;
-    if (!read_u32(array.Get(i), "cpus", 1u << 16, cpu)) return false;
+    Napi::Value element;
+    if (!read_element(array, i, element) || !read_u32(element, "cpus", 1u << 16, cpu)) return false;
     out.push_back(static_cast<int>(cpu));
   }
   return true;
@@ -36,7 +41,7 @@ bool read_cpus(const Napi::Object& object, std::vector<int>& out) {
 bool read_options(const Napi::Object& object, RelayOptions& options) {
   uint32_t shred_version = 0;
   uint32_t wait = 0;
-  const Napi::Value send_from = object.Get("sendFrom");
+  Napi::Value send_from;
   const bool read =
       read_listen(object, options.listen) && read_cpus(object, options.cpus) &&
       read_optional_u32(object, "workers", kWorkersMax, options.workers) &&
@@ -52,6 +57,7 @@ bool read_options(const Napi::Object& object, RelayOptions& options) {
       read_optional_u32(object, "receiveBufferBytes", 1u << 30, options.receive_buffer_bytes) &&
       read_optional_u32(object, "sendBufferBytes", 1u << 30, options.send_buffer_bytes) &&
       read_optional_u32(object, "busyPollMicroseconds", 1'000'000, options.busy_poll_us) &&
+      read_property(object, "sendFrom", send_from) &&
       (send_from.IsUndefined() || read_endpoint(send_from, "sendFrom", options.send_from));
   options.worker.shred_version = static_cast<uint16_t>(shred_version);
   options.worker.wait = static_cast<WaitMode>(wait);
@@ -93,7 +99,9 @@ bool RelayHandle::is_open(Napi::Env env) const {
 Napi::Value RelayHandle::publish(const Napi::CallbackInfo& info, Publish part) {
   Bytes bytes{};
   if (!is_open(info.Env()) || !read_bytes(info[0], "table", bytes)) return info.Env().Undefined();
-  const std::string error = (relay_.get()->*part)(bytes.data, bytes.length);
+  // A copy of our own: shared memory could change between check and use.
+  const std::vector<uint8_t> table(bytes.data, bytes.data + bytes.length);
+  const std::string error = (relay_.get()->*part)(table.data(), table.size());
   if (!error.empty()) Napi::Error::New(info.Env(), error).ThrowAsJavaScriptException();
   return info.Env().Undefined();
 }

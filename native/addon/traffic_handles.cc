@@ -112,11 +112,16 @@ bool read_position(const Napi::Value& value, SlotPosition& out) {
   Bytes root{};
   uint32_t parent_offset = 0;
   uint32_t version = 0;
-  if (!read_u64(object.Get("slot"), "slot", out.slot) ||
-      !read_u32(object.Get("parentOffset"), "parentOffset", 65535, parent_offset) ||
-      !read_u32(object.Get("version"), "version", 65535, version) ||
-      !read_u32(object.Get("nextFecSetIndex"), "nextFecSetIndex", ~0u, out.next_fec_set_index) ||
-      !read_bytes(object.Get("chainedRoot"), "chainedRoot", root))
+  Napi::Value values[5];
+  constexpr const char* kNames[] = {"slot", "parentOffset", "version", "nextFecSetIndex",
+                                    "chainedRoot"};
+  for (size_t i = 0; i < std::size(values); i++)
+    if (!read_property(object, kNames[i], values[i])) return false;
+  if (!read_u64(values[0], kNames[0], out.slot) ||
+      !read_u32(values[1], kNames[1], 65535, parent_offset) ||
+      !read_u32(values[2], kNames[2], 65535, version) ||
+      !read_u32(values[3], kNames[3], ~0u, out.next_fec_set_index) ||
+      !read_bytes(values[4], kNames[4], root))
     return false;
   if (root.length != out.chained_root.size())
     return fail(value.Env(), "chainedRoot: expected 32 bytes, got " + std::to_string(root.length));
@@ -133,8 +138,10 @@ Napi::Value ShredderHandle::shred(const Napi::CallbackInfo& info) {
   Bytes entries{};
   SlotPosition position{};
   uint32_t reference_tick = 0;
-  if (!read_bytes(info[0], "entries", entries) || !read_position(info[1], position) ||
-      !read_u32(info[2], "referenceTick", 255, reference_tick))
+  // The entries last: reading the position may run getters, which may take the entries away.
+  if (!read_position(info[1], position) ||
+      !read_u32(info[2], "referenceTick", 255, reference_tick) ||
+      !read_bytes(info[0], "entries", entries))
     return env.Undefined();
   PacketList packets;
   const bool made =

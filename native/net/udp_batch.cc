@@ -157,6 +157,13 @@ namespace {
 
 // A pending ICMP error fails one send and is gone; a second one may have arrived meanwhile.
 constexpr uint32_t kAttemptsMax = 3;
+// These come from ICMP alone. A destination that floods them must not cost others their datagrams.
+constexpr uint32_t kIcmpAttemptsMax = 64;
+uint32_t attempts_max(int error_number) {
+  const bool icmp_only =
+      error_number == ECONNREFUSED || error_number == ECONNRESET || error_number == EPROTO;
+  return icmp_only ? kIcmpAttemptsMax : kAttemptsMax;
+}
 // Signals are no reason to lose a datagram, but no loop is without end.
 constexpr uint32_t kInterruptionsMax = 16;
 
@@ -233,7 +240,7 @@ void SendBatch::add(const PayloadGroup& group, const sockaddr* address, socklen_
 void SendBatch::flush() { deliver(messages_->queued); }
 
 // A short sendmmsg does not say why it stopped: the next one, from that message on, tells.
-// At most kAttemptsMax + kInterruptionsMax calls for each message.
+// At most kIcmpAttemptsMax + kInterruptionsMax calls for each message.
 void SendBatch::deliver(Queue& queue) {
   size_t position = 0;
   uint32_t attempts = 0, interruptions = 0;
@@ -249,7 +256,7 @@ void SendBatch::deliver(Queue& queue) {
         observer_.sent(queue.tags[position], queue.datagrams[position]);
     } else {
       if (error_number == EINTR && ++interruptions < kInterruptionsMax) continue;
-      if (may_come_from_icmp(error_number) && ++attempts < kAttemptsMax) continue;
+      if (may_come_from_icmp(error_number) && ++attempts < attempts_max(error_number)) continue;
       give_up(queue, position++, error_number);
     }
     attempts = interruptions = 0;

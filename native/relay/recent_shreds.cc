@@ -52,6 +52,14 @@ FecSetRecord* RecentShreds::find(const Shred& shred, const uint8_t* signature) {
   return record;
 }
 
+uint32_t RecentShreds::root_count(const Shred& shred) {
+  uint32_t count = 0;
+  FecSetRecord* record = &primary(shred);
+  if (!belongs(*record, shred)) return 0;
+  for (; record; record = next_root(*record, shred)) count++;
+  return count;
+}
+
 RecentShreds::Outcome RecentShreds::remember(const Shred& shred, const uint8_t* signature,
                                              const Root& root, const Sight& sight,
                                              bool match_root) {

@@ -62,6 +62,9 @@ class RecentShreds {
   // Record with this very signature, or nullptr. `signature` is 64 bytes.
   FecSetRecord* find(const Shred& shred, const uint8_t* signature);
 
+  // Roots that are remembered of the shred's FEC set.
+  uint32_t root_count(const Shred& shred);
+
   struct Outcome {
     Verdict verdict;  // first, widened, equivocation, duplicate or equivocation_excess
     TierMask tiers;   // to be served now; 0 unless passed on

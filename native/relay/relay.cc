@@ -31,6 +31,9 @@ std::string check(const RelayOptions& options) {
            std::to_string(options.cpus.size());
   for (const int cpu : options.cpus)
     if (cpu < 0 || cpu >= CPU_SETSIZE) return "no CPU has the number " + std::to_string(cpu);
+  if (options.worker.authenticate && ed25519_library() == Ed25519Library::none)
+    return "no Ed25519 library found: neither libsodium nor libcrypto; signatures cannot be "
+           "checked";
   for (const Endpoint& address : options.listen)
     if (address.port == 0 && options.workers > 1)
       return "several workers share a port, so it must be named: " + to_string(address);

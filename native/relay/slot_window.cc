@@ -17,14 +17,14 @@ SlotWindow::Place SlotWindow::place_of(uint64_t slot, uint64_t now_ns) const {
   if (!anchored_) return Place::unanchored;
   if (within(slot, highest_)) return Place::inside;
   // Signed: packet times may step back with the wall clock, which must not read as a long silence.
-  if (static_cast<int64_t>(now_ns - last_inside_ns_) > static_cast<int64_t>(kStalledAfter_ns))
-    return Place::unanchored;
-  return slot > highest_ ? Place::ahead : Place::behind;
+  const auto silence_ns = static_cast<int64_t>(now_ns - last_inside_ns_);
+  if (slot > highest_) return silence_ns > kStalledAfter_ns ? Place::unanchored : Place::ahead;
+  return silence_ns > kStalledBackwardAfter_ns ? Place::unanchored : Place::behind;
 }
 
 bool SlotWindow::note(uint64_t slot, uint64_t now_ns) {
   if (anchored_ && within(slot, highest_)) {
-    if (slot > highest_) highest_ = std::min(slot, highest_ + kStepMax);
+    if (slot > highest_) highest_ += std::min(slot - highest_, kStepMax);
     last_inside_ns_ = now_ns;
     votes_ = 0;
     return false;

@@ -2,9 +2,9 @@
 //
 // Asked by the worker for every packet, told by it of every first sight. Only shreds that were
 // authenticated (or, with authentication off, remembered) move it, by a few slots each, so no
-// single packet can. Without an anchor (at the start, and when nothing has come from inside for two
-// seconds) every slot is let through, and the window settles where most first sights agree: one
-// absurd slot number among real ones never decides. Never reads a clock.
+// single packet can. Without an anchor (at the start, and after a silence) every slot is let
+// through, and the window settles where most first sights agree: one absurd slot number among real
+// ones never decides. Never reads a clock.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,10 @@ class SlotWindow {
   static constexpr uint64_t kAhead = 128;  // beyond the highest slot known
   static constexpr uint64_t kStepMax = 8;  // that one shred can move it
   static constexpr uint32_t kVotesToAnchor = 32;
-  static constexpr uint64_t kStalledAfter_ns = 2'000'000'000;
+  // Silence inside after which slots beyond the window are let through, and those before it. The
+  // latter is longer, for old shreds can be sent again by anybody and future ones by nobody.
+  static constexpr int64_t kStalledAfter_ns = 2'000'000'000;
+  static constexpr int64_t kStalledBackwardAfter_ns = 30'000'000'000;
 
   enum class Place : uint8_t { inside, behind, ahead, unanchored };
 

@@ -9,9 +9,12 @@
 namespace shredway {
 namespace {
 
-constexpr uint64_t kHouseKeepingEvery_ns = 50'000'000;
+constexpr int64_t kHouseKeepingEvery_ns = 50'000'000;
 constexpr int kSleepMax_ms = 50;
 constexpr size_t kIcmpErrorsAtOnce = 64;
+// Roots of one FEC set whose signatures are checked. An honest leader signs one; one who signs a
+// root for every shred would otherwise cost 50 us for each.
+constexpr uint32_t kSignedRootsMax = 4;
 
 uint64_t clock_ns(clockid_t clock) {
   timespec time;
@@ -49,7 +52,8 @@ void Worker::handle_batch(uint16_t port) {
   (*counters_)[WorkerCounter::received].add(received_.size());
   (*counters_)[WorkerCounter::batches].add(1);
   const uint64_t now_ns = received_.packet(received_.size() - 1).received_ns;
-  if (now_ns - last_house_keeping_ns_ > kHouseKeepingEvery_ns) house_keeping(now_ns);
+  const auto since_ns = static_cast<int64_t>(now_ns - last_house_keeping_ns_);
+  if (since_ns > kHouseKeepingEvery_ns || since_ns < -kHouseKeepingEvery_ns) house_keeping(now_ns);
 }
 
 // False, and nothing done, when the packet's identity is among the shreds that wait for their
@@ -117,6 +121,7 @@ Verdict Worker::authenticate(const Candidate& candidate, const Root& root) {
     case LeaderAuth::Answer::unknown:
       break;
   }
+  if (recent_->root_count(candidate.shred) >= kSignedRootsMax) return Verdict::equivocation_excess;
   if (!may_check_signature(candidate.source.id, candidate.received_ns))
     return Verdict::source_over_budget;
   (*counters_)[WorkerCounter::signature_checks].add(1);
@@ -125,12 +130,15 @@ Verdict Worker::authenticate(const Candidate& candidate, const Root& root) {
   return Verdict::signature_invalid;
 }
 
-// Forged packets must not fill the core: each source may fail so many checks in a second.
+// Forged packets must not fill the core: while packets wait, each source may fail so many checks in
+// a second. A worker that keeps up checks everything: somebody who sends forgeries in another's
+// name must not cost that source its real shreds.
 bool Worker::may_check_signature(uint16_t source, uint64_t now_ns) {
   FailedChecks& failed_checks = failed_checks_[source];
   const uint64_t second = now_ns / 1'000'000'000u;
   if (failed_checks.second != second) failed_checks = {second, 0};
-  return failed_checks.count < options_.failed_checks_per_second;
+  const bool keeps_up = received_.size() < kReceiveBatchMax;
+  return keeps_up || failed_checks.count < options_.failed_checks_per_second;
 }
 
 void Worker::remember(const Candidate& candidate, const Root& root) {
@@ -170,8 +178,13 @@ void Worker::note_lead(const Candidate& candidate) {
   Sighting& sighting = record->sightings[candidate.shred.leaf];
   if (sighting.second_source_seen || sighting.first_source == candidate.source.id) return;
   sighting.second_source_seen = true;
-  const SightingTime lead = sighting_time(candidate.received_ns) - sighting.first_seen;
-  counters_->sources[sighting.first_source].lead_time.record(uint64_t{lead} << 10);
+  // Taken up first, yet received later by the kernel's clock: on another port or queue the other
+  // source was ahead.
+  const auto lead =
+      static_cast<int32_t>(sighting_time(candidate.received_ns) - sighting.first_seen);
+  const uint16_t ahead = lead < 0 ? candidate.source.id : sighting.first_source;
+  const auto by = static_cast<uint64_t>(lead < 0 ? -int64_t{lead} : int64_t{lead});
+  counters_->sources[ahead].lead_time.record(by << 10);
 }
 
 void Worker::pass_on(const Candidate& candidate, TierMask tiers) {

@@ -194,11 +194,6 @@ TEST(udp_batch_buffers_begin_on_a_page) {
 
 // ---- dead and impossible destinations -------------------------------------------------------
 
-Endpoint dead_port(bool is_ipv4) {
-  const UdpSocket closed_soon = receiver(is_ipv4);
-  return local_endpoint(closed_soon.fd());
-}
-
 struct DeadPorts {
   static constexpr uint32_t kDestinations = 30;
   std::vector<UdpSocket> sockets;  // invalid for the dead ones
@@ -208,10 +203,13 @@ struct DeadPorts {
   static bool is_dead(uint32_t tag) { return tag == 0 || tag == 13 || tag == 14 || tag == 29; }
   explicit DeadPorts(bool is_ipv4) {
     for (uint32_t tag = 0; tag < kDestinations; tag++) {
-      sockets.push_back(is_dead(tag) ? UdpSocket() : receiver(is_ipv4));
-      endpoints.push_back(is_dead(tag) ? dead_port(is_ipv4) : local_endpoint(sockets.back().fd()));
+      sockets.push_back(receiver(is_ipv4));
+      endpoints.push_back(local_endpoint(sockets.back().fd()));
       addresses.emplace_back(endpoints.back());
     }
+    // Closed only now, so that no later socket was given the port of a dead one.
+    for (uint32_t tag = 0; tag < kDestinations; tag++)
+      if (is_dead(tag)) sockets[tag] = UdpSocket();
   }
 };
 

@@ -68,7 +68,9 @@ TEST(slot_window_after_silence_it_settles_anew) {
   const uint64_t later_ns = kNow_ns + SlotWindow::kStalledAfter_ns + 1;
   CHECK(window.place_of(90'000, kNow_ns + 1000) == Place::ahead);
   CHECK(window.place_of(90'000, later_ns) == Place::unanchored);
-  CHECK(window.place_of(10, later_ns) == Place::unanchored);
+  CHECK(window.place_of(10, later_ns) == Place::behind);
+  CHECK(window.place_of(10, kNow_ns + SlotWindow::kStalledBackwardAfter_ns + 1) ==
+        Place::unanchored);
   for (uint32_t i = 0; i + 1 < SlotWindow::kVotesToAnchor; i++)
     CHECK(!window.note(90'000, later_ns));
   CHECK_EQ(window.highest(), 10'000u);

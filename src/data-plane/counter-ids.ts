@@ -6,8 +6,8 @@
 
 export class CounterIds {
   readonly #max: number;
-  readonly #idByName = new Map<string, number>();
-  readonly #free: number[] = [];
+  #idByName: ReadonlyMap<string, number> = new Map();
+  #free: readonly number[] = [];
   #next = 0;
 
   constructor(max: number) {
@@ -21,26 +21,37 @@ export class CounterIds {
 
   /**
    * Numbers for exactly these names (distinct), in their order. `reused` are those that belonged to
-   * somebody else before. Undefined, and nothing changed, when there are more names than numbers.
+   * somebody else before. Nothing has changed until `commit` is called: a table that is refused takes
+   * nobody's counters. Undefined when there are more names than numbers.
    */
-  assign(names: readonly string[]): { ids: number[]; reused: number[] } | undefined {
+  assign(
+    names: readonly string[],
+  ): { ids: number[]; reused: number[]; commit: () => void } | undefined {
     if (names.length > this.#max) return undefined;
     const wanted = new Set(names);
+    const given = new Map(this.#idByName);
+    const free = [...this.#free];
+    let next = this.#next;
     for (const [name, id] of this.#idByName) {
       if (wanted.has(name)) continue;
-      this.#idByName.delete(name);
-      this.#free.push(id);
+      given.delete(name);
+      free.push(id);
     }
     const reused: number[] = [];
     const ids = names.map((name) => {
-      const known = this.#idByName.get(name);
+      const known = given.get(name);
       if (known !== undefined) return known;
-      const fresh = this.#next < this.#max;
-      const id = fresh ? this.#next++ : (this.#free.shift() ?? 0);
+      const fresh = next < this.#max;
+      const id = fresh ? next++ : (free.shift() ?? 0);
       if (!fresh) reused.push(id);
-      this.#idByName.set(name, id);
+      given.set(name, id);
       return id;
     });
-    return { ids, reused };
+    const commit = () => {
+      this.#idByName = given;
+      this.#free = free;
+      this.#next = next;
+    };
+    return { ids, reused, commit };
   }
 }

@@ -154,6 +154,7 @@ export class Relay {
     const ids = sources.map((source) => idByName.get(source.name) ?? 0);
     const table = encodeSources(sources, ids, this.tiers);
     guarded("table_refused", () => this.#native.publishSources(table));
+    assigned.commit();
     this.#noteReused(assigned.reused, this.#sourceBaseline, "source");
     this.#sourceRows = names.map((name) => ({
       id: idByName.get(name) ?? 0,
@@ -177,6 +178,7 @@ export class Relay {
     const assigned = this.#assign(this.#destinationIds, addresses, "destinations");
     const table = encodeDestinations(destinations, assigned.ids, this.tiers);
     guarded("table_refused", () => this.#native.publishFanout(table));
+    assigned.commit();
     this.#noteReused(assigned.reused, this.#destinationBaseline, "destination");
     this.#destinationRows = destinations.map((destination, i) => ({
       id: assigned.ids[i] ?? 0,

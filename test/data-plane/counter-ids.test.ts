@@ -16,6 +16,10 @@ describe("counter ids", () => {
         for (const table of tables) {
           const assigned = ids.assign(table);
           if (!assigned) throw new Error("at most six names were asked for");
+          const rowsBefore = ids.rows;
+          ids.assign(["not", "taken"]); // asked, never committed
+          expect(ids.rows).toBe(rowsBefore);
+          assigned.commit();
           const now = new Map(table.map((name, i) => [name, assigned.ids[i] ?? -1]));
           expect(new Set(now.values()).size).toBe(table.length);
           for (const [name, id] of now) {
@@ -32,11 +36,17 @@ describe("counter ids", () => {
     );
   });
 
-  it("refuses more names than numbers and changes nothing", () => {
+  it("refuses more names than numbers; what is not committed changes nothing", () => {
     const ids = new CounterIds(2);
-    expect(ids.assign(["a", "b"])?.ids).toEqual([0, 1]);
+    const take = (names: string[]) => {
+      const assigned = ids.assign(names);
+      assigned?.commit();
+      return assigned && { ids: assigned.ids, reused: assigned.reused };
+    };
+    expect(take(["a", "b"])?.ids).toEqual([0, 1]);
     expect(ids.assign(["a", "b", "c"])).toBeUndefined();
-    expect(ids.assign(["b"])?.ids).toEqual([1]);
-    expect(ids.assign(["b", "z"])).toEqual({ ids: [1, 0], reused: [0] });
+    expect(ids.assign(["z"])?.reused).toEqual([0]);
+    expect(take(["b"])?.ids).toEqual([1]);
+    expect(take(["b", "z"])).toEqual({ ids: [1, 0], reused: [0] });
   });
 });

@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../src/core/errors.ts";
-import { describeNative } from "../../src/data-plane/native.ts";
+import { describeNative, native } from "../../src/data-plane/native.ts";
 import { PacedSender } from "../../src/data-plane/paced-sender.ts";
 import { Relay, type RelayOptions } from "../../src/data-plane/relay.ts";
 import { Shredder, type SlotPosition } from "../../src/data-plane/shredder.ts";
@@ -203,6 +203,69 @@ describe("Relay", () => {
     );
     await once(worker, "message");
     await worker.terminate();
+  });
+});
+
+describe("the boundary", () => {
+  const addon = native();
+  const thrower = <T extends object>(name: string, rest: T): T =>
+    Object.defineProperty({ ...rest }, name, {
+      get() {
+        throw new Error(`no ${name} today`);
+      },
+    });
+  const plain = {
+    listen: [new Uint8Array(18)],
+    workers: 1,
+    authenticate: true,
+    shredVersion: 1,
+    tierCount: 1,
+  };
+
+  it("hands on what getters of options throw", () => {
+    for (const name of ["listen", "cpus", "workers", "authenticate", "sendFrom"]) {
+      expect(() => new addon.Relay(thrower(name, plain))).toThrow(`no ${name} today`);
+    }
+    const listen = Object.defineProperty([new Uint8Array(18)], 0, {
+      get() {
+        throw new Error("no element today");
+      },
+    });
+    expect(() => new addon.Relay({ ...plain, listen })).toThrow("no element today");
+    const direct = new addon.Shredder(new Uint8Array(32));
+    for (const name of ["slot", "parentOffset", "version", "chainedRoot", "nextFecSetIndex"]) {
+      const odd = thrower(name, position(5n));
+      expect(() => direct.shred(new Uint8Array(1), odd, 0, false)).toThrow(`no ${name} today`);
+    }
+  });
+
+  it("survives entries that a getter takes away", () => {
+    const entries = new Uint8Array(20_000).fill(1);
+    const odd = Object.defineProperty({ ...position(5n) }, "slot", {
+      get() {
+        structuredClone(entries.buffer, { transfer: [entries.buffer] });
+        return 5n;
+      },
+    });
+    const made = new addon.Shredder(new Uint8Array(32)).shred(entries, odd, 0, false);
+    expect(made.nextFecSetIndex).toBe(32); // an empty batch: the entries are gone
+  });
+
+  it("keeps a source's counts over a table that was refused", async () => {
+    const relay = closing(Relay.open(options));
+    relay.publishSources([{ name: "a", address: "127.0.0.2", tier: "tier-1" }]);
+    relay.publishLeaders(buildSchedule(100n, [{ key: shredder.publicKey, slots: [0] }]));
+    send(relay, shredsOf(100n));
+    await until(() => relay.snapshot().received === 64n, "64 packets");
+    const twice = { address: "10.0.0.1", tier: "tier-1" };
+    const refused = () =>
+      relay.publishSources([
+        { name: "b", ...twice },
+        { name: "c", ...twice },
+      ]);
+    expect(reasonOf(refused)).toMatch(/^table_refused/);
+    relay.publishSources([{ name: "a", address: "127.0.0.2", tier: "tier-1" }]);
+    expect(relay.snapshot().sources[0]?.received).toBe(64n);
   });
 });
 
