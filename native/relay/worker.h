@@ -40,7 +40,7 @@ struct WorkerOptions {
   WaitMode wait = WaitMode::block;
   uint32_t spin_us = 150;
   int cpu = -1;                              // -1: not pinned
-  uint32_t failed_checks_per_second = 1000;  // per source
+  uint32_t failed_checks_per_second = 1000;  // per source, while packets wait
   bool gso = true;
   bool prefault = true;
 };

@@ -232,8 +232,8 @@ const relay = z.strictObject({
     expects: "an integer 1 to 1000000",
     unit: "checks/s",
     meaning:
-      "Failed signature checks that each source may cause per worker; what it sends unverified " +
-      "beyond that is dropped unchecked until the next second.",
+      "Failed signature checks that each source may cause per worker while packets wait for it; " +
+      "what it sends unverified beyond that is dropped unchecked until the next second.",
   }),
 });
 

@@ -56,7 +56,7 @@ export interface RelayOptions {
   };
   /** Worker i runs on cpus[i]. */
   readonly cpus?: readonly number[];
-  /** Ed25519 checks that may fail per source, worker and second (default 1000). */
+  /** Ed25519 checks that may fail per source, worker and second while packets wait (default 1000). */
   readonly failedChecksPerSecond?: number;
   /** Touch 21 MB per worker at the start, so that traffic takes no page faults (default true). */
   readonly prefault?: boolean;
