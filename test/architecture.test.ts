@@ -23,6 +23,7 @@ const folderLayers: Readonly<Record<string, Layer>> = {
   // Adapters: each owns one way to the outside.
   captures: "adapter",
   "data-plane": "adapter",
+  http: "adapter",
   gateway: "adapter",
   routes: "adapter",
   solana: "adapter",
@@ -43,13 +44,16 @@ const besides: Readonly<Record<string, readonly string[]>> = {
   submission: ["nonces", "leaders"],
   tips: ["accounts"],
   tiers: ["accounts", "tips"],
+  gateway: ["http"],
   cli: ["main.ts"],
 };
 
 /** Packages and Node parts that only these places may use. */
 const onlyIn: Readonly<Record<string, readonly string[]>> = {
   "node-gyp-build": ["src/data-plane/native.ts"],
-  "uWebSockets.js": ["src/gateway/http-server.ts"],
+  "uWebSockets.js": ["src/http/server.ts"],
+  litesvm: ["src/sandbox/chain/"],
+  "@solana/kit": ["src/sandbox/chain/"],
   "@solana/web3.js": ["src/solana/"],
   "better-sqlite3": ["src/store/"],
   pg: ["src/store/"],
@@ -122,8 +126,9 @@ const nativeIncludes: Readonly<Record<string, readonly string[]>> = {
   shred: [],
   transaction: [],
   net: [],
-  relay: ["net", "shred", "transaction"],
-  addon: ["relay", "net", "shred", "transaction"],
+  deshred: ["shred", "transaction"],
+  relay: ["net", "shred", "transaction", "deshred"],
+  addon: ["relay", "net", "shred", "transaction", "deshred"],
 };
 
 const socketCalls =
