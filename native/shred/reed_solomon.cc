@@ -4,6 +4,8 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <numeric>
+#include <span>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -23,70 +25,65 @@ constexpr uint8_t multiply(uint8_t a, uint8_t b) {
   return product;
 }
 
-uint8_t inverse(uint8_t x) {
-  uint8_t power = 1;  // x^254, as x^255 = 1
-  for (int i = 0; i < 254; i++) power = multiply(power, x);
-  return power;
-}
-
-// ---- the matrix ----
-
-using Matrix = std::vector<std::vector<uint8_t>>;
-
-Matrix vandermonde(size_t rows, size_t columns) {
-  Matrix out(rows, std::vector<uint8_t>(columns));
-  for (size_t row = 0; row < rows; row++) {
-    uint8_t power = 1;  // 0^0 = 1
-    for (size_t column = 0; column < columns; column++) {
-      out[row][column] = power;
-      power = multiply(power, static_cast<uint8_t>(row));
-    }
+// Powers of the generator 2 and their logarithms; every element but 0 is one of 255 powers.
+constexpr unsigned kOrder = 255;
+struct Powers {
+  uint8_t power[kOrder];
+  uint8_t logarithm[256];
+};
+constexpr Powers make_powers() {
+  Powers out{};
+  uint8_t x = 1;
+  for (unsigned i = 0; i < kOrder; i++, x = twice(x)) {
+    out.power[i] = x;
+    out.logarithm[x] = static_cast<uint8_t>(i);
   }
   return out;
 }
+constexpr Powers kPowers = make_powers();
 
-void scale_row(std::vector<uint8_t>& row, uint8_t by) {
-  for (uint8_t& value : row) value = multiply(value, by);
-}
+// Logarithm of the distance between two points; subtraction is XOR.
+unsigned log_distance(uint8_t a, uint8_t b) { return kPowers.logarithm[a ^ b]; }
 
-void add_scaled_row(std::vector<uint8_t>& row, const std::vector<uint8_t>& other, uint8_t by) {
-  for (size_t i = 0; i < row.size(); i++) row[i] ^= multiply(other[i], by);
-}
+// ---- the code as interpolation ----
+//
+// Shard number r, byte by byte, is the value at the point r of the one polynomial of degree below k
+// that takes the data shards' bytes at 0 … k - 1 (V[r][c] = r^c times coefficients). So any k
+// shards give every other one by Lagrange's formula, for parity and for recovery alike: no matrix
+// to invert.
 
-// Gauss-Jordan. A square Vandermonde matrix over distinct numbers has an inverse, so that a pivot
-// is always found.
-Matrix inverted(Matrix matrix) {
-  const size_t size = matrix.size();
-  Matrix out(size, std::vector<uint8_t>(size));
-  for (size_t i = 0; i < size; i++) out[i][i] = 1;
-  for (size_t column = 0; column < size; column++) {
-    size_t pivot = column;
-    while (matrix[pivot][column] == 0) pivot++;
-    std::swap(matrix[pivot], matrix[column]);
-    std::swap(out[pivot], out[column]);
-    const uint8_t scale = inverse(matrix[column][column]);
-    scale_row(matrix[column], scale);
-    scale_row(out[column], scale);
-    for (size_t row = 0; row < size; row++) {
-      const uint8_t factor = matrix[row][column];
-      if (row == column || factor == 0) continue;
-      add_scaled_row(matrix[row], matrix[column], factor);
-      add_scaled_row(out[row], out[column], factor);
-    }
+// For each of `wanted` one row: by what to multiply the shards numbered `known`. The two sets are
+// disjoint. `weights` is known.size() x wanted.size().
+void interpolation_weights(std::span<const uint8_t> known, std::span<const uint8_t> wanted,
+                           uint8_t* weights) {
+  std::array<unsigned, kOrder> log_denominators;
+  for (size_t j = 0; j < known.size(); j++) {
+    log_denominators[j] = 0;
+    for (size_t i = 0; i < known.size(); i++)
+      if (i != j) log_denominators[j] += log_distance(known[j], known[i]);
+    log_denominators[j] %= kOrder;
   }
-  return out;
+  for (const uint8_t point : wanted) {
+    unsigned log_product = 0;
+    for (const uint8_t other : known) log_product += log_distance(point, other);
+    log_product %= kOrder;
+    for (size_t j = 0; j < known.size(); j++)
+      *weights++ = kPowers.power[(log_product + 2 * kOrder - log_distance(point, known[j]) -
+                                  log_denominators[j]) %
+                                 kOrder];
+  }
 }
 
-// ---- encoding ----
+// ---- products of a matrix and shards ----
 
 struct Job {
-  const uint8_t* parity;  // code rows x data columns
-  size_t data, code;
-  const uint8_t* const* data_shards;
-  uint8_t* const* code_shards;
+  const uint8_t* weights;  // output_count rows x input_count columns
+  size_t input_count, output_count;
+  const uint8_t* const* inputs;
+  uint8_t* const* outputs;
 };
 
-// Where a vector of bytes of some neighbouring code shards begins.
+// Where a vector of bytes of some neighbouring outputs begins.
 struct Piece {
   size_t row, begin;
 };
@@ -96,29 +93,29 @@ struct Piece {
 constexpr size_t kPortableBytes = 64;
 
 // `bytes` is at most kPortableBytes.
-void encode_piece_portable(const Job& job, size_t begin, size_t bytes) {
+void multiply_piece_portable(const Job& job, size_t begin, size_t bytes) {
   std::array<std::array<uint8_t, kPortableBytes>, 255> sums;
   std::array<std::array<uint8_t, kPortableBytes>, 8> doublings{};
-  for (size_t row = 0; row < job.code; row++) sums[row].fill(0);
-  for (size_t column = 0; column < job.data; column++) {
-    std::memcpy(doublings[0].data(), job.data_shards[column] + begin, bytes);
+  for (size_t row = 0; row < job.output_count; row++) sums[row].fill(0);
+  for (size_t column = 0; column < job.input_count; column++) {
+    std::memcpy(doublings[0].data(), job.inputs[column] + begin, bytes);
     for (size_t bit = 1; bit < 8; bit++)
       for (size_t i = 0; i < kPortableBytes; i++) doublings[bit][i] = twice(doublings[bit - 1][i]);
-    for (size_t row = 0; row < job.code; row++) {
-      const uint8_t coefficient = job.parity[row * job.data + column];
+    for (size_t row = 0; row < job.output_count; row++) {
+      const uint8_t coefficient = job.weights[row * job.input_count + column];
       for (size_t bit = 0; bit < 8; bit++) {
         if (!(coefficient >> bit & 1)) continue;
         for (size_t i = 0; i < kPortableBytes; i++) sums[row][i] ^= doublings[bit][i];
       }
     }
   }
-  for (size_t row = 0; row < job.code; row++)
-    std::memcpy(job.code_shards[row] + begin, sums[row].data(), bytes);
+  for (size_t row = 0; row < job.output_count; row++)
+    std::memcpy(job.outputs[row] + begin, sums[row].data(), bytes);
 }
 
-void encode_portable(const Job& job, size_t shard_bytes) {
+void multiply_portable(const Job& job, size_t shard_bytes) {
   for (size_t begin = 0; begin < shard_bytes; begin += kPortableBytes)
-    encode_piece_portable(job, begin, std::min(kPortableBytes, shard_bytes - begin));
+    multiply_piece_portable(job, begin, std::min(kPortableBytes, shard_bytes - begin));
 }
 
 #if defined(__x86_64__)
@@ -157,17 +154,17 @@ constexpr size_t kAvx2Bytes = 32;
 constexpr size_t kGfniBytes = 64;
 
 template <size_t kRows>
-__attribute__((target("avx2"))) void encode_piece_avx2(const Job& job, Piece piece) {
+__attribute__((target("avx2"))) void multiply_piece_avx2(const Job& job, Piece piece) {
   const __m256i low_bits = _mm256_set1_epi8(0x0f);
   __m256i sums[kRows];
   for (__m256i& sum : sums) sum = _mm256_setzero_si256();
-  for (size_t column = 0; column < job.data; column++) {
+  for (size_t column = 0; column < job.input_count; column++) {
     const __m256i data =
-        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(job.data_shards[column] + piece.begin));
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(job.inputs[column] + piece.begin));
     const __m256i low = _mm256_and_si256(data, low_bits);
     const __m256i high = _mm256_and_si256(_mm256_srli_epi16(data, 4), low_bits);
     for (size_t i = 0; i < kRows; i++) {
-      const uint8_t coefficient = job.parity[(piece.row + i) * job.data + column];
+      const uint8_t coefficient = job.weights[(piece.row + i) * job.input_count + column];
       const auto* tables = reinterpret_cast<const __m128i*>(kNibbleTables.products[coefficient]);
       const __m256i low_table = _mm256_broadcastsi128_si256(_mm_load_si128(tables));
       const __m256i high_table = _mm256_broadcastsi128_si256(_mm_load_si128(tables + 1));
@@ -177,25 +174,25 @@ __attribute__((target("avx2"))) void encode_piece_avx2(const Job& job, Piece pie
     }
   }
   for (size_t i = 0; i < kRows; i++)
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(job.code_shards[piece.row + i] + piece.begin),
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(job.outputs[piece.row + i] + piece.begin),
                         sums[i]);
 }
 
 template <size_t kRows>
-__attribute__((target("avx512f,avx512bw,gfni"))) void encode_piece_gfni(const Job& job,
-                                                                        Piece piece) {
+__attribute__((target("avx512f,avx512bw,gfni"))) void multiply_piece_gfni(const Job& job,
+                                                                          Piece piece) {
   __m512i sums[kRows];
   for (__m512i& sum : sums) sum = _mm512_setzero_si512();
-  for (size_t column = 0; column < job.data; column++) {
-    const __m512i data = _mm512_loadu_si512(job.data_shards[column] + piece.begin);
+  for (size_t column = 0; column < job.input_count; column++) {
+    const __m512i data = _mm512_loadu_si512(job.inputs[column] + piece.begin);
     for (size_t i = 0; i < kRows; i++) {
-      const uint8_t coefficient = job.parity[(piece.row + i) * job.data + column];
+      const uint8_t coefficient = job.weights[(piece.row + i) * job.input_count + column];
       const __m512i matrix = _mm512_set1_epi64(static_cast<int64_t>(kAffineMatrices[coefficient]));
       sums[i] = _mm512_xor_si512(sums[i], _mm512_gf2p8affine_epi64_epi8(data, matrix, 0));
     }
   }
   for (size_t i = 0; i < kRows; i++)
-    _mm512_storeu_si512(job.code_shards[piece.row + i] + piece.begin, sums[i]);
+    _mm512_storeu_si512(job.outputs[piece.row + i] + piece.begin, sums[i]);
 }
 
 constexpr size_t kRowsAtOnce = 8;
@@ -203,13 +200,13 @@ constexpr size_t kRowsAtOnce = 8;
 // The last vector of a shard overlaps the one before; shards shorter than a vector go the portable
 // way. `wide` computes kRowsAtOnce rows, `narrow` one.
 template <size_t kBytes, void (*wide)(const Job&, Piece), void (*narrow)(const Job&, Piece)>
-void encode_vectors(const Job& job, size_t shard_bytes) {
-  if (shard_bytes < kBytes) return encode_portable(job, shard_bytes);
+void multiply_vectors(const Job& job, size_t shard_bytes) {
+  if (shard_bytes < kBytes) return multiply_portable(job, shard_bytes);
   for (size_t at = 0; at < shard_bytes; at += kBytes) {
     const size_t begin = std::min(at, shard_bytes - kBytes);
     size_t row = 0;
-    for (; row + kRowsAtOnce <= job.code; row += kRowsAtOnce) wide(job, {row, begin});
-    for (; row < job.code; row++) narrow(job, {row, begin});
+    for (; row + kRowsAtOnce <= job.output_count; row += kRowsAtOnce) wide(job, {row, begin});
+    for (; row < job.output_count; row++) narrow(job, {row, begin});
   }
 }
 
@@ -251,33 +248,58 @@ bool reed_solomon_use(ReedSolomonPath path) {
   return true;
 }
 
+namespace {
+
+void multiply(const Job& job, size_t shard_bytes) {
+  switch (reed_solomon_path()) {
+#if defined(__x86_64__)
+    case ReedSolomonPath::gfni:
+      return multiply_vectors<kGfniBytes, multiply_piece_gfni<kRowsAtOnce>, multiply_piece_gfni<1>>(
+          job, shard_bytes);
+    case ReedSolomonPath::avx2:
+      return multiply_vectors<kAvx2Bytes, multiply_piece_avx2<kRowsAtOnce>, multiply_piece_avx2<1>>(
+          job, shard_bytes);
+#endif
+    default:
+      return multiply_portable(job, shard_bytes);
+  }
+}
+
+}  // namespace
+
 ReedSolomon::ReedSolomon(size_t data, size_t code)
     : data_(data), code_(code), parity_(data * code) {
-  const Matrix all = vandermonde(data + code, data);
-  const Matrix to_data = inverted(Matrix(all.begin(), all.begin() + static_cast<ptrdiff_t>(data)));
-  for (size_t row = 0; row < code; row++)
-    for (size_t column = 0; column < data; column++) {
-      uint8_t sum = 0;
-      for (size_t i = 0; i < data; i++) sum ^= multiply(all[data + row][i], to_data[i][column]);
-      parity_[row * data + column] = sum;
-    }
+  std::array<uint8_t, kOrder> points;
+  std::iota(points.begin(), points.end(), uint8_t{0});
+  interpolation_weights({points.data(), data}, {points.data() + data, code}, parity_.data());
 }
 
 void ReedSolomon::encode(const uint8_t* const* data_shards, uint8_t* const* code_shards,
                          size_t shard_bytes) const {
-  const Job job = {parity_.data(), data_, code_, data_shards, code_shards};
-  switch (reed_solomon_path()) {
-#if defined(__x86_64__)
-    case ReedSolomonPath::gfni:
-      return encode_vectors<kGfniBytes, encode_piece_gfni<kRowsAtOnce>, encode_piece_gfni<1>>(
-          job, shard_bytes);
-    case ReedSolomonPath::avx2:
-      return encode_vectors<kAvx2Bytes, encode_piece_avx2<kRowsAtOnce>, encode_piece_avx2<1>>(
-          job, shard_bytes);
-#endif
-    default:
-      return encode_portable(job, shard_bytes);
+  multiply({parity_.data(), data_, code_, data_shards, code_shards}, shard_bytes);
+}
+
+bool ReedSolomon::recover(uint8_t* const* shards, const bool* present, size_t shard_bytes) const {
+  std::array<uint8_t, kOrder> known, wanted;
+  std::array<const uint8_t*, kOrder> inputs;
+  std::array<uint8_t*, kOrder> outputs;
+  size_t known_count = 0;
+  size_t wanted_count = 0;
+  for (size_t i = 0; i < data_ + code_; i++) {
+    if (!present[i]) {
+      outputs[wanted_count] = shards[i];
+      wanted[wanted_count++] = static_cast<uint8_t>(i);
+    } else if (known_count < data_) {
+      inputs[known_count] = shards[i];
+      known[known_count++] = static_cast<uint8_t>(i);
+    }
   }
+  if (known_count < data_) return false;
+  // At most (255 - data) rows of `data` columns.
+  std::array<uint8_t, (kOrder + 1) / 2 * (kOrder + 1) / 2> weights;
+  interpolation_weights({known.data(), known_count}, {wanted.data(), wanted_count}, weights.data());
+  multiply({weights.data(), known_count, wanted_count, inputs.data(), outputs.data()}, shard_bytes);
+  return true;
 }
 
 }  // namespace shredway

@@ -1,9 +1,9 @@
-// Reed-Solomon over GF(2^8) as the network's shreds use it: parity of a FEC set.
+// Reed-Solomon over GF(2^8) as the network's shreds use it: parity of a FEC set, and recovery from
+// any 32 of its 64 shards.
 //
-// Called by the shredder (parity) and by tests that rebuild the code shreds of real captures.
-// Codeword layout and matrix as reed-solomon-erasure 6.0 (galois_8): polynomial 0x11D, systematic
-// matrix V * inverse(top k rows of V) with V[r][c] = r^c. Recovery belongs to the deshredder and
-// will stand beside it.
+// Called by the shredder (parity), the deshredder (recovery) and tests. Codeword layout and matrix
+// as reed-solomon-erasure 6.0 (galois_8): polynomial 0x11D, systematic matrix
+// V * inverse(top k rows of V) with V[r][c] = r^c.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace shredway {
 
-// How encode multiplies: plain C++, AVX2 byte shuffles, or AVX-512 with GFNI. All give the same
+// How shards are multiplied: plain C++, AVX2 byte shuffles, or AVX-512 with GFNI. All give the same
 // bytes; the processor decides at the first call.
 enum class ReedSolomonPath : uint8_t { portable, avx2, gfni };
 ReedSolomonPath reed_solomon_path();
@@ -29,10 +29,14 @@ class ReedSolomon {
   // another. Thread-safe.
   void encode(const uint8_t* const* data_shards, uint8_t* const* code_shards,
               size_t shard_bytes) const;
+  // Computes every shard i of data_count() + code_count() (data first) for which present[i] is
+  // false, from those for which it is true. No shard may overlap another. False, and nothing
+  // written, when fewer than data_count() are present. Thread-safe, allocates nothing.
+  bool recover(uint8_t* const* shards, const bool* present, size_t shard_bytes) const;
 
  private:
   size_t data_, code_;
-  std::vector<uint8_t> parity_;  // code_ rows x data_ columns
+  std::vector<uint8_t> parity_;  // weights: code_ rows x data_ columns
 };
 
 }  // namespace shredway

@@ -1,10 +1,15 @@
-// Is the parity that of the network's code, on every path, for every size?
+// Is the parity that of the network's code, and does any half bring back the other, on every path?
 //
-// Checked against the code's other definition: data shard i and code shard j are the values at i
-// and data + j of the one polynomial of degree below `data` through the data. Nothing of the
-// implementation's matrix is used. Real captures: shred_captures_test.cc.
+// Checked against the code's definition: the shards are the values at 0, 1, 2, … of one polynomial
+// of degree below `data` (V[r][c] = r^c times its coefficients), so the tests begin with random
+// coefficients. Real captures: shred_captures_test.cc.
 #include "shred/reed_solomon.h"
 
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <random>
+#include <span>
 #include <string>
 
 #include "check.h"
@@ -14,48 +19,13 @@ namespace {
 using namespace shredway;
 using Shards = std::vector<std::vector<uint8_t>>;
 
-// Logarithms to the base 2 modulo 0x11D.
-struct Field {
-  uint8_t power[510];
-  int logarithm[256];
-  Field() {
-    unsigned x = 1;
-    for (int i = 0; i < 255; i++) {
-      power[i] = power[i + 255] = static_cast<uint8_t>(x);
-      logarithm[x] = i;
-      x <<= 1;
-      if (x & 0x100) x ^= 0x11d;
-    }
+uint8_t multiply(uint8_t a, uint8_t b) {
+  unsigned product = 0;
+  for (unsigned bit = 0, shifted = a; bit < 8; bit++, shifted <<= 1) {
+    if (shifted & 0x100) shifted ^= 0x11d;
+    if (b >> bit & 1) product ^= shifted;
   }
-  uint8_t multiply(uint8_t a, uint8_t b) const {
-    return a && b ? power[logarithm[a] + logarithm[b]] : uint8_t{0};
-  }
-  uint8_t divide(uint8_t a, uint8_t b) const {
-    return a ? power[logarithm[a] + 255 - logarithm[b]] : uint8_t{0};
-  }
-};
-
-// Lagrange: weight of data shard i in the value at `at`.
-uint8_t weight(const Field& field, size_t data, size_t i, size_t at) {
-  uint8_t out = 1;
-  for (size_t other = 0; other < data; other++) {
-    if (other == i) continue;
-    out = field.multiply(out, static_cast<uint8_t>(at ^ other));
-    out = field.divide(out, static_cast<uint8_t>(i ^ other));
-  }
-  return out;
-}
-
-Shards code_by_definition(const Shards& data, size_t code) {
-  const Field field;
-  Shards out(code, std::vector<uint8_t>(data[0].size()));
-  for (size_t row = 0; row < code; row++)
-    for (size_t i = 0; i < data.size(); i++) {
-      const uint8_t factor = weight(field, data.size(), i, data.size() + row);
-      for (size_t byte = 0; byte < data[0].size(); byte++)
-        out[row][byte] ^= field.multiply(factor, data[i][byte]);
-    }
-  return out;
+  return static_cast<uint8_t>(product);
 }
 
 Shards random_shards(size_t count, size_t bytes, uint32_t seed) {
@@ -63,6 +33,30 @@ Shards random_shards(size_t count, size_t bytes, uint32_t seed) {
   for (auto& shard : out)
     for (uint8_t& byte : shard) byte = static_cast<uint8_t>((seed = seed * 1664525 + 11) >> 24);
   return out;
+}
+
+struct Codeword {
+  Shards data, code;
+  Shards all() const {
+    Shards out = data;
+    out.insert(out.end(), code.begin(), code.end());
+    return out;
+  }
+};
+
+// Values of random polynomials, one for each byte, at 0 … data - 1 and at data … data + code - 1.
+Codeword codeword(size_t data, size_t code, size_t bytes, uint32_t seed) {
+  const Shards coefficients = random_shards(data, bytes, seed);
+  Shards values(data + code, std::vector<uint8_t>(bytes));
+  for (size_t point = 0; point < values.size(); point++) {
+    uint8_t power = 1;  // 0^0 = 1
+    for (const auto& coefficient : coefficients) {
+      for (size_t i = 0; i < bytes; i++) values[point][i] ^= multiply(coefficient[i], power);
+      power = multiply(power, static_cast<uint8_t>(point));
+    }
+  }
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(data);
+  return {Shards(values.begin(), middle), Shards(middle, values.end())};
 }
 
 Shards encoded(const ReedSolomon& reed_solomon, const Shards& data) {
@@ -83,31 +77,44 @@ void on_each_path(Body body) {
   reed_solomon_use(before);
 }
 
+constexpr size_t kShapes[][2] = {{32, 32}, {34, 34}, {7, 21},  {1, 1},    {1, 254},
+                                 {254, 1}, {2, 3},   {19, 45}, {128, 127}};
+
+// Loses the shards numbered lost[0], lost[1], … and recovers them in place.
+bool recovers(const ReedSolomon& reed_solomon, const Shards& all, std::span<const size_t> lost) {
+  Shards shards = all;
+  std::array<bool, 255> present;
+  present.fill(true);
+  for (const size_t i : lost) {
+    present[i] = false;
+    std::fill(shards[i].begin(), shards[i].end(), uint8_t{0xee});
+  }
+  std::vector<uint8_t*> pointers;
+  for (auto& shard : shards) pointers.push_back(shard.data());
+  return reed_solomon.recover(pointers.data(), present.data(), all[0].size()) && shards == all;
+}
+
 }  // namespace
 
 TEST(reed_solomon_every_shape) {
-  constexpr size_t kShapes[][2] = {{32, 32}, {34, 34}, {7, 21},  {1, 1},    {1, 254},
-                                   {254, 1}, {2, 3},   {19, 45}, {128, 127}};
   for (const auto& [data_count, code_count] : kShapes) {
-    const Shards data = random_shards(data_count, 67, static_cast<uint32_t>(data_count));
-    const Shards expected = code_by_definition(data, code_count);
+    const Codeword word = codeword(data_count, code_count, 67, static_cast<uint32_t>(data_count));
     const ReedSolomon reed_solomon(data_count, code_count);
     CHECK_EQ(reed_solomon.data_count(), data_count);
-    on_each_path([&] { CHECK(encoded(reed_solomon, data) == expected); });
+    on_each_path([&] { CHECK(encoded(reed_solomon, word.data) == word.code); });
   }
 }
 
 TEST(reed_solomon_every_length) {
   const ReedSolomon reed_solomon(32, 32);
-  const Shards data = random_shards(32, 987, 3);
-  const Shards expected = code_by_definition(data, 32);
+  const Codeword word = codeword(32, 32, 987, 3);
   for (size_t bytes = 0; bytes <= 987; bytes = bytes < 260 ? bytes + 1 : bytes + 103) {
-    Shards part = data, expected_part = expected;
-    for (auto& shard : part) shard.resize(bytes);
-    for (auto& shard : expected_part) shard.resize(bytes);
-    on_each_path([&] { CHECK(encoded(reed_solomon, part) == expected_part); });
+    Codeword part = word;
+    for (auto& shard : part.data) shard.resize(bytes);
+    for (auto& shard : part.code) shard.resize(bytes);
+    on_each_path([&] { CHECK(encoded(reed_solomon, part.data) == part.code); });
   }
-  on_each_path([&] { CHECK(encoded(reed_solomon, data) == expected); });
+  on_each_path([&] { CHECK(encoded(reed_solomon, word.data) == word.code); });
 }
 
 TEST(reed_solomon_is_linear_and_zero_for_zero) {
@@ -124,4 +131,44 @@ TEST(reed_solomon_is_linear_and_zero_for_zero) {
     const Shards zeros(32, std::vector<uint8_t>(200));
     CHECK(encoded(reed_solomon, zeros) == zeros);
   });
+}
+
+TEST(reed_solomon_recovers_from_any_part_that_is_large_enough) {
+  std::mt19937 random(5);
+  for (const auto& [data_count, code_count] : kShapes) {
+    const Shards all = codeword(data_count, code_count, 67, 77).all();
+    const ReedSolomon reed_solomon(data_count, code_count);
+    std::vector<size_t> order(all.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    for (size_t lost = 0; lost <= code_count; lost = lost < 3 ? lost + 1 : lost * 2) {
+      std::shuffle(order.begin(), order.end(), random);
+      on_each_path([&] { CHECK(recovers(reed_solomon, all, {order.data(), lost})); });
+    }
+    std::shuffle(order.begin(), order.end(), random);
+    on_each_path([&] { CHECK(recovers(reed_solomon, all, {order.data(), code_count})); });
+  }
+}
+
+TEST(reed_solomon_recovers_all_data_and_all_code) {
+  const ReedSolomon reed_solomon(32, 32);
+  const Shards all = codeword(32, 32, 987, 6).all();
+  std::array<size_t, 64> numbers;
+  std::iota(numbers.begin(), numbers.end(), size_t{0});
+  on_each_path([&] {
+    CHECK(recovers(reed_solomon, all, {numbers.data(), 32}));
+    CHECK(recovers(reed_solomon, all, {numbers.data() + 32, 32}));
+    for (size_t i = 0; i < 64; i++) CHECK(recovers(reed_solomon, all, {&numbers[i], 1}));
+  });
+}
+
+TEST(reed_solomon_recovers_nothing_from_too_few) {
+  const ReedSolomon reed_solomon(32, 32);
+  Shards shards = codeword(32, 32, 100, 6).all();
+  const Shards before = shards;
+  std::array<bool, 64> present{};
+  std::fill(present.begin() + 20, present.begin() + 51, true);
+  std::vector<uint8_t*> pointers;
+  for (auto& shard : shards) pointers.push_back(shard.data());
+  CHECK(!reed_solomon.recover(pointers.data(), present.data(), 100));
+  CHECK(shards == before);
 }
