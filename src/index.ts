@@ -23,7 +23,8 @@ export {
   type Slot,
 } from "./core/primitives.ts";
 export type { Histogram } from "./data-plane/histogram.ts";
-export type { SendFailureName, VerdictName } from "./data-plane/names.ts";
+export type { Landing } from "./data-plane/landings.ts";
+export type { DeshredCounterName, SendFailureName, VerdictName } from "./data-plane/names.ts";
 export { PacedSender, type PacedSenderCounts } from "./data-plane/paced-sender.ts";
 export { Relay, type RelayEvent, type RelayOptions } from "./data-plane/relay.ts";
 export { Shredder, type ShredOptions, type SlotPosition } from "./data-plane/shredder.ts";

@@ -2,7 +2,7 @@
 //
 // The only folder with Node-API. Few functions: describe() names everything that is counted, the
 // three classes open things; whole tables go in, snapshots come out, nothing crosses per packet,
-// and no native thread ever calls into JavaScript.
+// and no native thread runs JavaScript (one may ring a bell: landing_bell.h).
 #include <napi.h>
 
 #include "addon/relay_handle.h"
@@ -36,6 +36,7 @@ Napi::Object limits(Napi::Env env) {
   set("histogramPrecisionBits", kHistogramPrecisionBits);
   set("slotRows", kSlotRows);
   set("slotRowFields", kSlotRowFields);
+  set("watchedSignatures", WatchList::kSignaturesMax);
   return object;
 }
 
@@ -53,6 +54,9 @@ Napi::Value describe(const Napi::CallbackInfo& info) {
              }));
   object.Set("workerCounters", names(env, kWorkerCounterCount, [](size_t i) {
                return worker_counter_name(static_cast<WorkerCounter>(i));
+             }));
+  object.Set("deshredCounters", names(env, kDeshredCounterCount, [](size_t i) {
+               return deshred_counter_name(static_cast<DeshredCounter>(i));
              }));
   object.Set("events", names(env, kEventKindCount,
                              [](size_t i) { return event_name(static_cast<EventKind>(i)); }));

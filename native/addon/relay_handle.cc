@@ -53,6 +53,7 @@ bool read_options(const Napi::Object& object, RelayOptions& options) {
       read_optional_u32(object, "failedChecksPerSecond", ~0u,
                         options.worker.failed_checks_per_second) &&
       read_optional_bool(object, "gso", options.worker.gso) &&
+      read_optional_bool(object, "deshred", options.deshred) &&
       read_optional_bool(object, "prefault", options.worker.prefault) &&
       read_optional_u32(object, "receiveBufferBytes", 1u << 30, options.receive_buffer_bytes) &&
       read_optional_u32(object, "sendBufferBytes", 1u << 30, options.send_buffer_bytes) &&
@@ -62,6 +63,18 @@ bool read_options(const Napi::Object& object, RelayOptions& options) {
   options.worker.shred_version = static_cast<uint16_t>(shred_version);
   options.worker.wait = static_cast<WaitMode>(wait);
   return read;
+}
+
+// Copies signatures of 64 bytes each; throws and returns false for anything else.
+bool read_signatures(const Napi::Value& value, std::vector<TransactionSignature>& out) {
+  Bytes bytes{};
+  if (!read_bytes(value, "signatures", bytes)) return false;
+  if (bytes.length % kTransactionSignatureBytes != 0)
+    return fail(value.Env(), "signatures: expected 64 bytes each, got " +
+                                 std::to_string(bytes.length) + " bytes in all");
+  out.resize(bytes.length / kTransactionSignatureBytes);
+  if (!out.empty()) std::memcpy(out.data(), bytes.data, bytes.length);
+  return true;
 }
 
 }  // namespace
@@ -74,12 +87,17 @@ Napi::Function RelayHandle::define(Napi::Env env) {
                       InstanceMethod<&RelayHandle::snapshot_words>("snapshotWords"),
                       InstanceMethod<&RelayHandle::read_counters>("readCounters"),
                       InstanceMethod<&RelayHandle::drain_events>("drainEvents"),
+                      InstanceMethod<&RelayHandle::set_slot_bounds>("setSlotBounds"),
+                      InstanceMethod<&RelayHandle::watch_signatures>("watchSignatures"),
+                      InstanceMethod<&RelayHandle::unwatch_signatures>("unwatchSignatures"),
+                      InstanceMethod<&RelayHandle::drain_landings>("drainLandings"),
+                      InstanceMethod<&RelayHandle::on_landings>("onLandings"),
                       InstanceMethod<&RelayHandle::addresses>("addresses"),
                       InstanceMethod<&RelayHandle::granted_receive_buffer>("grantedReceiveBuffer"),
                       InstanceMethod<&RelayHandle::close>("close")});
 }
 
-RelayHandle::RelayHandle(const Napi::CallbackInfo& info) : ObjectWrap(info) {
+RelayHandle::RelayHandle(const Napi::CallbackInfo& info) : ObjectWrap(info), env_(info.Env()) {
   if (!info[0].IsObject()) {
     fail(info.Env(), "open: expected an options object");
     return;
@@ -90,6 +108,18 @@ RelayHandle::RelayHandle(const Napi::CallbackInfo& info) : ObjectWrap(info) {
   relay_ = Relay::open(options, error);
   if (!relay_) Napi::Error::New(info.Env(), error).ThrowAsJavaScriptException();
 }
+
+RelayHandle::~RelayHandle() { end(); }
+
+// Threads first, then the bell that they ring.
+void RelayHandle::end() {
+  relay_.reset();
+  if (!bell_) return;
+  napi_remove_env_cleanup_hook(env_, end_with_environment, this);
+  bell_.reset();
+}
+
+void RelayHandle::end_with_environment(void* handle) { static_cast<RelayHandle*>(handle)->end(); }
 
 bool RelayHandle::is_open(Napi::Env env) const {
   if (!relay_) Napi::Error::New(env, "the relay is closed").ThrowAsJavaScriptException();
@@ -175,6 +205,69 @@ Napi::Value RelayHandle::granted_receive_buffer(const Napi::CallbackInfo& info) 
   return Napi::Number::New(info.Env(), relay_->granted_receive_buffer_bytes());
 }
 
-void RelayHandle::close(const Napi::CallbackInfo&) { relay_.reset(); }
+// (bigint, bigint): lowest and highest slot that can be now, by somebody's clock.
+Napi::Value RelayHandle::set_slot_bounds(const Napi::CallbackInfo& info) {
+  uint64_t lowest = 0;
+  uint64_t highest = 0;
+  if (is_open(info.Env()) && read_u64(info[0], "lowest", lowest) &&
+      read_u64(info[1], "highest", highest))
+    relay_->set_slot_bounds(lowest, highest);
+  return info.Env().Undefined();
+}
+
+DeshredThread* RelayHandle::deshred(Napi::Env env) const {
+  if (!is_open(env)) return nullptr;
+  if (!relay_->deshred())
+    Napi::Error::New(env, "the relay was opened without deshredding").ThrowAsJavaScriptException();
+  return relay_->deshred();
+}
+
+// (Uint8Array of 64 bytes per signature)
+Napi::Value RelayHandle::watch_signatures(const Napi::CallbackInfo& info) {
+  DeshredThread* thread = deshred(info.Env());
+  std::vector<TransactionSignature> signatures;
+  if (!thread || !read_signatures(info[0], signatures)) return info.Env().Undefined();
+  const std::string error = thread->watch(signatures);
+  if (!error.empty()) Napi::Error::New(info.Env(), error).ThrowAsJavaScriptException();
+  return info.Env().Undefined();
+}
+
+Napi::Value RelayHandle::unwatch_signatures(const Napi::CallbackInfo& info) {
+  DeshredThread* thread = deshred(info.Env());
+  std::vector<TransactionSignature> signatures;
+  if (thread && read_signatures(info[0], signatures)) thread->unwatch(signatures);
+  return info.Env().Undefined();
+}
+
+// (Uint8Array) -> number of landings of 96 bytes written to it, in the layout of struct Landing.
+Napi::Value RelayHandle::drain_landings(const Napi::CallbackInfo& info) {
+  Bytes into{};
+  DeshredThread* thread = deshred(info.Env());
+  if (!thread || !read_bytes(info[0], "drainLandings", into)) return info.Env().Undefined();
+  std::array<Landing, 128> landings;
+  const size_t max = std::min(landings.size(), into.length / sizeof(Landing));
+  const size_t count = thread->drain(landings.data(), max);
+  std::memcpy(const_cast<uint8_t*>(into.data), landings.data(), count * sizeof(Landing));
+  return Napi::Number::New(info.Env(), static_cast<double>(count));
+}
+
+// (function): called when landings wait; once per relay.
+Napi::Value RelayHandle::on_landings(const Napi::CallbackInfo& info) {
+  DeshredThread* thread = deshred(info.Env());
+  if (!thread) return info.Env().Undefined();
+  if (!info[0].IsFunction() || bell_) {
+    fail(info.Env(), bell_ ? "onLandings: expected to be called once, this is the second time"
+                           : "onLandings: expected a function");
+    return info.Env().Undefined();
+  }
+  bell_ = std::make_unique<LandingBellHandle>(info.Env(), info[0].As<Napi::Function>());
+  // The environment takes the bell's function away when it ends; hooks run in reverse order, so
+  // that the thread which rings it is gone by then.
+  napi_add_env_cleanup_hook(env_, end_with_environment, this);
+  thread->set_bell(bell_.get());
+  return info.Env().Undefined();
+}
+
+void RelayHandle::close(const Napi::CallbackInfo&) { end(); }
 
 }  // namespace shredway::addon

@@ -8,6 +8,7 @@
 
 #include <memory>
 
+#include "addon/landing_bell.h"
 #include "relay/relay.h"
 
 namespace shredway::addon {
@@ -16,6 +17,7 @@ class RelayHandle : public Napi::ObjectWrap<RelayHandle> {
  public:
   static Napi::Function define(Napi::Env env);
   explicit RelayHandle(const Napi::CallbackInfo& info);
+  ~RelayHandle() override;
 
  private:
   Napi::Value publish_sources(const Napi::CallbackInfo& info);
@@ -24,6 +26,11 @@ class RelayHandle : public Napi::ObjectWrap<RelayHandle> {
   Napi::Value snapshot_words(const Napi::CallbackInfo& info);
   Napi::Value read_counters(const Napi::CallbackInfo& info);
   Napi::Value drain_events(const Napi::CallbackInfo& info);
+  Napi::Value set_slot_bounds(const Napi::CallbackInfo& info);
+  Napi::Value watch_signatures(const Napi::CallbackInfo& info);
+  Napi::Value unwatch_signatures(const Napi::CallbackInfo& info);
+  Napi::Value drain_landings(const Napi::CallbackInfo& info);
+  Napi::Value on_landings(const Napi::CallbackInfo& info);
   Napi::Value addresses(const Napi::CallbackInfo& info);
   Napi::Value granted_receive_buffer(const Napi::CallbackInfo& info);
   void close(const Napi::CallbackInfo& info);
@@ -31,9 +38,14 @@ class RelayHandle : public Napi::ObjectWrap<RelayHandle> {
   using Publish = std::string (Relay::*)(const uint8_t*, size_t);
   Napi::Value publish(const Napi::CallbackInfo& info, Publish part);
   bool is_open(Napi::Env env) const;
+  DeshredThread* deshred(Napi::Env env) const;
+  void end();
+  static void end_with_environment(void* handle);
   bool read_layout(const Napi::CallbackInfo& info, size_t first, SnapshotLayout& layout) const;
 
   std::unique_ptr<Relay> relay_;
+  std::unique_ptr<LandingBellHandle> bell_;  // rung by the relay's thread, so it goes after it
+  napi_env env_;
 };
 
 }  // namespace shredway::addon

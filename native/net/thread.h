@@ -5,7 +5,10 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <time.h>
 
+#include <cstdint>
 #include <cstring>
 #include <string>
 
@@ -51,5 +54,20 @@ class Thread {
   pthread_t thread_{};
   bool running_ = false;
 };
+
+// ---- of the calling thread ----
+
+inline void sleep_for_us(uint32_t us) {
+  const timespec time = {us / 1'000'000, static_cast<long>(us % 1'000'000) * 1000};
+  nanosleep(&time, nullptr);
+}
+// Makes it yield to the other threads of the process. Without effect where the system refuses.
+inline void yield_to_others() { setpriority(PRIO_PROCESS, 0, 5); }
+
+inline uint64_t clock_ns(clockid_t clock) {
+  timespec time;
+  clock_gettime(clock, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
+}
 
 }  // namespace shredway

@@ -118,13 +118,14 @@ SnapshotLayout::SnapshotLayout(size_t worker_count, size_t source_count, size_t 
   worker_begin = 0;
   latency_begin = worker_begin + workers * kWorkerCounterCount;
   slots_begin = latency_begin + kHistogramWords;
-  sources_begin = slots_begin + kSlotRows * kSlotRowFields;
+  deshred_begin = slots_begin + kSlotRows * kSlotRowFields;
+  sources_begin = deshred_begin + kDeshredWords;
   destinations_begin = sources_begin + (sources + 1) * kSourceWords;
   words = destinations_begin + destinations * kDestinationWords;
 }
 
-void take_snapshot(std::span<const WorkerCounters* const> workers, const SnapshotLayout& layout,
-                   uint64_t* out) {
+void take_snapshot(const CounterBlocks& blocks, const SnapshotLayout& layout, uint64_t* out) {
+  const auto& workers = blocks.workers;
   std::fill_n(out, layout.words, 0);
   for (size_t w = 0; w < workers.size(); w++) {
     const WorkerCounters& from = *workers[w];
@@ -140,6 +141,10 @@ void take_snapshot(std::span<const WorkerCounters* const> workers, const Snapsho
                       out + layout.destinations_begin + i * SnapshotLayout::kDestinationWords);
   }
   write_slots(workers, out + layout.slots_begin);
+  if (!blocks.deshred) return;
+  uint64_t* deshred = out + layout.deshred_begin;
+  for (const Counter& counter : blocks.deshred->counters) *deshred++ = counter.get();
+  add_histogram(blocks.deshred->report_latency, deshred);
 }
 
 }  // namespace shredway

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "net/udp_batch.h"
+#include "relay/deshred_thread.h"
 #include "relay/fanout_table.h"
 #include "relay/histogram.h"
 #include "relay/source_table.h"
@@ -30,7 +31,8 @@ namespace shredway {
   X(receive_drops)    /* datagrams that the kernel dropped, receive buffer full */ \
   X(window_anchored)  /* times that the slot window settled anew */                \
   X(highest_slot)     /* upper end of the known slots; not a sum */                \
-  X(events_lost)      /* events that found the ring full */
+  X(events_lost)      /* events that found the ring full */                        \
+  X(deshred_lost)     /* new shreds for which the deshredder had no room */
 
 enum class WorkerCounter : uint8_t {
 #define X(name) name,
@@ -88,13 +90,18 @@ struct SnapshotLayout {
   static constexpr size_t kHistogramWords = kHistogramBuckets + 2;  // sum, max, buckets
   static constexpr size_t kSourceWords = kVerdictCount + kHistogramWords;
   static constexpr size_t kDestinationWords = 1 + kSendFailureCount + 1;
+  static constexpr size_t kDeshredWords = kDeshredCounterCount + kHistogramWords;
   size_t workers, sources, destinations;
-  size_t worker_begin, latency_begin, slots_begin, sources_begin, destinations_begin, words;
+  size_t worker_begin, latency_begin, slots_begin, deshred_begin, sources_begin, destinations_begin,
+      words;
 };
 
-// Adds the workers' blocks up into `out`, which must have layout.words words. The row behind the
-// last source is that of unknown senders. Any thread.
-void take_snapshot(std::span<const WorkerCounters* const> workers, const SnapshotLayout& layout,
-                   uint64_t* out);
+struct CounterBlocks {
+  std::span<const WorkerCounters* const> workers;
+  const DeshredCounters* deshred;  // nullptr: zeros
+};
+// Adds the blocks up into `out`, which must have layout.words words. The row behind the last source
+// is that of unknown senders. Any thread.
+void take_snapshot(const CounterBlocks& blocks, const SnapshotLayout& layout, uint64_t* out);
 
 }  // namespace shredway

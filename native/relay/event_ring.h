@@ -4,10 +4,10 @@
 // is lost and counted by the worker. Never a packet path: at most one event for a shred.
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
+
+#include "relay/spsc_ring.h"
 
 namespace shredway {
 
@@ -44,31 +44,7 @@ struct Event {
 };
 static_assert(sizeof(Event) == 32);
 
-class EventRing {
- public:
-  static constexpr size_t kEvents = 1024;
-
-  // Worker's thread. False when the ring is full.
-  bool push(const Event& event) {
-    const size_t head = head_.load(std::memory_order_relaxed);
-    if (head - tail_.load(std::memory_order_acquire) == kEvents) return false;
-    events_[head % kEvents] = event;
-    head_.store(head + 1, std::memory_order_release);
-    return true;
-  }
-  // Control plane's thread. False when the ring is empty.
-  bool pop(Event& event) {
-    const size_t tail = tail_.load(std::memory_order_relaxed);
-    if (tail == head_.load(std::memory_order_acquire)) return false;
-    event = events_[tail % kEvents];
-    tail_.store(tail + 1, std::memory_order_release);
-    return true;
-  }
-
- private:
-  alignas(64) std::atomic<size_t> head_{0};
-  alignas(64) std::atomic<size_t> tail_{0};
-  std::array<Event, kEvents> events_;
-};
+inline constexpr size_t kEventsMax = 1024;
+using EventRing = SpscRing<Event, kEventsMax>;
 
 }  // namespace shredway

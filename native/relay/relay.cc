@@ -58,9 +58,13 @@ std::unique_ptr<Relay> Relay::open(const RelayOptions& options, std::string& err
   std::vector<WorkerSockets> sockets(options.workers);
   error = relay->open_sockets(options, sockets);
   if (!error.empty()) return nullptr;
+  if (options.deshred) relay->deshred_ = DeshredThread::start(options.workers, error);
+  if (!error.empty()) return nullptr;
   for (uint32_t i = 0; i < options.workers; i++) {
     WorkerOptions worker_options = options.worker;
     worker_options.number = i;
+    worker_options.slot_bounds = &relay->slot_bounds_;
+    if (relay->deshred_) worker_options.deshred = &relay->deshred_->ring_of(i);
     if (!options.cpus.empty()) worker_options.cpu = options.cpus[i];
     auto worker = Worker::start(worker_options, std::move(sockets[i]), relay->tables_, error);
     if (!worker) return nullptr;
@@ -139,7 +143,7 @@ std::string Relay::publish_leaders(const uint8_t* bytes, size_t length) {
 void Relay::snapshot(const SnapshotLayout& layout, uint64_t* out) const {
   std::vector<const WorkerCounters*> counters;
   for (const auto& worker : workers_) counters.push_back(&worker->counters());
-  take_snapshot(counters, layout, out);
+  take_snapshot({counters, deshred_ ? &deshred_->counters() : nullptr}, layout, out);
 }
 
 size_t Relay::drain_events(Event* out, size_t max) {

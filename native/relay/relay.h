@@ -24,6 +24,7 @@ struct RelayOptions {
   uint32_t receive_buffer_bytes = 64u << 20;
   uint32_t send_buffer_bytes = 16u << 20;
   uint32_t busy_poll_us = 0;
+  bool deshred = true;  // a thread that reads the chain from the shreds
 };
 
 inline constexpr uint32_t kWorkersMax = 64;
@@ -40,12 +41,21 @@ class Relay {
   std::string publish_fanout(const uint8_t* bytes, size_t length);
   std::string publish_leaders(const uint8_t* bytes, size_t length);
 
+  // Slots outside [lowest, highest] are dropped as behind or ahead of the window, whatever the
+  // window says: it follows the shreds, and leaders may sign shreds of their slots at any time. At
+  // the start everything is inside.
+  void set_slot_bounds(uint64_t lowest, uint64_t highest) {
+    slot_bounds_.lowest.store(lowest, std::memory_order_relaxed);
+    slot_bounds_.highest.store(highest, std::memory_order_relaxed);
+  }
+
   SnapshotLayout layout(size_t sources, size_t destinations) const {
     return {workers_.size(), sources, destinations};
   }
   void snapshot(const SnapshotLayout& layout, uint64_t* out) const;
   // Takes up to `max` events of all workers. Returns how many.
   size_t drain_events(Event* out, size_t max);
+  DeshredThread* deshred() { return deshred_.get(); }  // nullptr without
 
   const std::vector<Endpoint>& addresses() const { return addresses_; }  // with the real ports
   size_t worker_count() const { return workers_.size(); }
@@ -62,6 +72,8 @@ class Relay {
   uint32_t tier_count_ = 1;
   std::vector<Endpoint> addresses_;
   uint32_t granted_receive_buffer_bytes_ = 0;
+  SlotBounds slot_bounds_;
+  std::unique_ptr<DeshredThread> deshred_;  // outlives the workers, which write to its rings
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 

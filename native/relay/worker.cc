@@ -16,12 +16,6 @@ constexpr size_t kIcmpErrorsAtOnce = 64;
 // root for every shred would otherwise cost 50 us for each.
 constexpr uint32_t kSignedRootsMax = 4;
 
-uint64_t clock_ns(clockid_t clock) {
-  timespec time;
-  clock_gettime(clock, &time);
-  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
-}
-
 std::vector<int> receive_fds(const WorkerSockets& sockets) {
   std::vector<int> fds;
   for (const WorkerSockets::Receive& from : sockets.receive) fds.push_back(from.socket.fd());
@@ -49,6 +43,7 @@ void Worker::handle_batch(uint16_t port) {
   postponed_count_ = 0;
   settle_candidates();
   fan_out();
+  hand_over();
   (*counters_)[WorkerCounter::received].add(received_.size());
   (*counters_)[WorkerCounter::batches].add(1);
   const uint64_t now_ns = received_.packet(received_.size() - 1).received_ns;
@@ -69,7 +64,7 @@ bool Worker::examine(const ReceivedPacket& packet, uint16_t port) {
   if (verdict != Verdict::first) return count(source->id, verdict);
   if (options_.shred_version && shred.version != options_.shred_version)
     return count(source->id, Verdict::wrong_version);
-  const SlotWindow::Place place = window_.place_of(shred.slot, packet.received_ns);
+  const SlotWindow::Place place = place_of(shred.slot, packet.received_ns);
   if (place == SlotWindow::Place::behind) return count(source->id, Verdict::slot_behind);
   if (place == SlotWindow::Place::ahead) return count(source->id, Verdict::slot_ahead);
   for (size_t i = 0; i < candidate_count_; i++)
@@ -88,6 +83,14 @@ bool Worker::examine(const ReceivedPacket& packet, uint16_t port) {
   candidates_[candidate_count_++] = candidate;
   if (candidate_count_ == kMerkleLanes) settle_candidates();
   return true;
+}
+
+SlotWindow::Place Worker::place_of(uint64_t slot, uint64_t now_ns) const {
+  if (const SlotBounds* bounds = options_.slot_bounds) {
+    if (slot < bounds->lowest.load(std::memory_order_relaxed)) return SlotWindow::Place::behind;
+    if (slot > bounds->highest.load(std::memory_order_relaxed)) return SlotWindow::Place::ahead;
+  }
+  return window_.place_of(slot, now_ns);
 }
 
 void Worker::settle_candidates() {
@@ -154,6 +157,8 @@ void Worker::remember(const Candidate& candidate, const Root& root) {
   if (outcome.verdict == Verdict::widened) note_lead(candidate);
   if (outcome.tiers) pass_on(candidate, outcome.tiers);
   if (outcome.verdict == Verdict::first) {
+    handing_.items[handing_.count++] = {candidate.packet, candidate.received_ns,
+                                        candidate.shred.bytes};
     counters_->note_first_sight(candidate.shred, candidate.received_ns);
     if (window_.note(candidate.shred.slot, candidate.received_ns)) {
       (*counters_)[WorkerCounter::window_anchored].add(1);
@@ -212,6 +217,23 @@ void Worker::fan_out() {
   }
   fresh_->shreds = 0;
   fresh_->counts = {};
+}
+
+// The shreds are out: now the deshredder may have them. Never waits for it.
+void Worker::hand_over() {
+  size_t handed = 0;
+  for (size_t i = 0; i < handing_.count && options_.deshred; i++) {
+    HandedShred* to = options_.deshred->place(handed);
+    if (!to) break;
+    to->received_ns = handing_.items[i].received_ns;
+    std::memcpy(to->packet, handing_.items[i].packet, handing_.items[i].bytes);
+    handed++;
+  }
+  if (options_.deshred) {
+    options_.deshred->publish(handed);
+    (*counters_)[WorkerCounter::deshred_lost].add(handing_.count - handed);
+  }
+  handing_.count = 0;
 }
 
 // False when nobody was to receive anything.

@@ -1,7 +1,8 @@
 // Worker: the path of a packet, from a receive socket to every destination.
 //
 // One thread, share-nothing: its sockets, memory, counters and caches are its own; the tables are
-// immutable. Per batch: receive, check, authenticate, remember, fan out, send, count. In the loop
+// immutable. Per batch: receive, check, authenticate, remember, fan out, send, count; then, behind
+// the path of the packets, a copy of what was new for the deshredder. In the loop
 // there is no allocation (libsodium verifies without, OpenSSL makes its own), no lock, no log, no
 // exception, and one clock reading for a batch that sent something. Every packet ends in exactly
 // one verdict, counted once.
@@ -18,6 +19,7 @@
 #include "net/udp_socket.h"
 #include "net/waiter.h"
 #include "relay/counters.h"
+#include "relay/deshred_thread.h"
 #include "relay/event_ring.h"
 #include "relay/recent_shreds.h"
 #include "relay/slot_window.h"
@@ -32,6 +34,13 @@ enum class WaitMode : uint8_t {
   busy,   // never sleep: for isolated cores
 };
 
+// What the control plane's clock says of the present slot. Each number by itself is right at any
+// time, so workers read them without order.
+struct SlotBounds {
+  std::atomic<uint64_t> lowest{0};
+  std::atomic<uint64_t> highest{~uint64_t{0}};
+};
+
 struct WorkerOptions {
   uint32_t number = 0;
   bool authenticate = true;
@@ -43,6 +52,8 @@ struct WorkerOptions {
   uint32_t failed_checks_per_second = 1000;  // per source, while packets wait
   bool gso = true;
   bool prefault = true;
+  const SlotBounds* slot_bounds = nullptr;  // nullptr: every slot may be now
+  ShredRing* deshred = nullptr;             // takes a copy of every new shred; nullptr: nobody does
 };
 
 struct WorkerSockets {
@@ -84,12 +95,23 @@ class Worker final : private SendObserver {
     std::array<uint64_t, kReceiveBatchMax> received_ns;
     uint32_t shreds;
   };
+  // New shreds of the batch, for the deshredder.
+  struct Handing {
+    struct Item {
+      const uint8_t* packet;
+      uint64_t received_ns;
+      uint16_t bytes;
+    };
+    std::array<Item, kReceiveBatchMax> items;
+    size_t count = 0;
+  };
 
   Worker(const WorkerOptions& options, WorkerSockets sockets, Tables& tables, std::string& error);
   void run();
   void handle_batch(uint16_t port);
   bool examine(const ReceivedPacket& packet, uint16_t port);
   void settle_candidates();
+  SlotWindow::Place place_of(uint64_t slot, uint64_t now_ns) const;
   Verdict authenticate(const Candidate& candidate, const Root& root);
   bool may_check_signature(uint16_t source, uint64_t now_ns);
   void remember(const Candidate& candidate, const Root& root);
@@ -97,6 +119,7 @@ class Worker final : private SendObserver {
   bool note_duplicate(const Candidate& candidate);
   void note_lead(const Candidate& candidate);
   void fan_out();
+  void hand_over();
   bool send_tier(uint32_t tier);
   void add_messages(const Destination& destination, uint32_t tier, ShredType type);
   // True, for those who return with it: the packet has its verdict.
@@ -133,6 +156,7 @@ class Worker final : private SendObserver {
   std::array<ReceivedPacket, kReceiveBatchMax> postponed_;
   size_t postponed_count_ = 0;
   std::unique_ptr<Fresh> fresh_;
+  Handing handing_;
   std::array<FailedChecks, kSourcesMax> failed_checks_;
   std::array<uint32_t, kTiersMax> rotation_{};
   uint64_t last_house_keeping_ns_ = 0;

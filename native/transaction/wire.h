@@ -1,9 +1,11 @@
 // Wire format of transactions: where the parts of a legacy, v0 or v1 transaction lie.
 //
 // Called by the entry stream for every transaction of the feed. Reads hostile bytes: it never looks
-// beyond `length`, never allocates. Only the form is checked (what every node must be able to
-// decode); whether a transaction may execute is the sanitiser's question. Facts: solana-sdk
-// transaction/src/versioned, message/src/versions (122f32e5), SIMD-0385.
+// beyond `length`, never allocates. Only the form is checked: lengths, canonical counts and the
+// bounds below. Whether a transaction may execute is the sanitiser's question, so a complete one
+// may still have no signature, fewer keys than signatures, instructions that name no key, or bits
+// of the config mask that nobody knows. Facts: solana-sdk transaction/src/versioned,
+// message/src/versions, short-vec (122f32e5), SIMD-0385 (36838d88).
 //
 //   legacy, v0   compact-u16 count, signatures 64 each, message
 //     message    [v0: 0x80] header 3, compact-u16 count, keys 32 each, lifetime 32,
@@ -12,8 +14,13 @@
 //                readonly}]
 //   v1           message, then one signature of 64 bytes for each required one, without a count
 //     message    0x81, header 3, config mask u32, lifetime 32, instruction count u8, key count u8,
-//                keys 32 each, 4 bytes for each bit of the mask, instruction headers {program u8,
-//                accounts u8, data bytes u16}, then per instruction its accounts and its data
+//                keys 32 each, 4 bytes for each set bit of the mask, instruction headers {program
+//                u8, accounts u8, data bytes u16}, then per instruction its accounts and its data
+//   compact-u16  7 bits a byte, lowest first, 0x80 says that more follow; 1 to 3 bytes, at most
+//                65,535, and only the shortest form is valid
+//
+// A first byte below 0x80 is the signature count of a legacy or v0 transaction, 0x81 begins v1, all
+// others are malformed; so are all message versions but 0x80 behind signatures.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +30,12 @@ namespace shredway {
 
 inline constexpr size_t kTransactionBytesMax = 1232;    // legacy and v0
 inline constexpr size_t kTransactionV1BytesMax = 4096;  // v1
+inline constexpr size_t kTransactionBytesMin = 38;      // legacy: no signature, key, instruction
+// SIMD-0385 allows no more in a v1 transaction; the older versions are bounded by their bytes
+// alone.
+inline constexpr size_t kTransactionV1SignaturesMax = 12;
+inline constexpr size_t kTransactionV1KeysMax = 64;
+inline constexpr size_t kTransactionV1InstructionsMax = 64;
 inline constexpr size_t kTransactionSignatureBytes = 64;
 inline constexpr size_t kPublicKeyBytes = 32;
 
@@ -52,12 +65,20 @@ struct Transaction {
 
 enum class ParseResult : uint8_t {
   complete,
-  incomplete,  // nothing wrong yet, but bytes are missing
-  malformed,
+  incomplete,  // nothing wrong yet, but bytes are missing; never at the largest length of a version
+  malformed,   // and stays so, whatever follows
 };
 
 // Parses the transaction that begins at `bytes`; `length` may reach beyond its end. Fills `out`
 // only when complete.
 ParseResult parse_transaction(const uint8_t* bytes, size_t length, Transaction& out);
+// The same; when incomplete, `needed` becomes a length that is not too long: with fewer bytes the
+// result stays incomplete. length < needed <= kTransactionV1BytesMax.
+ParseResult parse_transaction(const uint8_t* bytes, size_t length, Transaction& out,
+                              size_t& needed);
+
+// The compact-u16 at `bytes`: its value and how many bytes it has (1 to 3), when complete. For
+// those who walk over the instructions of a transaction that parsed.
+ParseResult parse_compact_u16(const uint8_t* bytes, size_t length, uint16_t& value, size_t& used);
 
 }  // namespace shredway

@@ -1,7 +1,7 @@
 // Names of what the data plane counts, in the order of its counters.
 //
 // The native lists (native/shred/verdict.h, native/net/udp_batch.h, native/relay/counters.h,
-// native/relay/event_ring.h) are the source; TypeScript needs the names as types, so they stand
+// native/relay/event_ring.h, native/relay/deshred_thread.h) are the source; TypeScript needs the names as types, so they stand
 // here again, and loading the addon fails when the two differ (native.ts).
 
 import { shredRefusalReasons } from "../shred/parse-shred.ts";
@@ -49,8 +49,31 @@ export const workerCounterNames = [
   "window_anchored",
   "highest_slot",
   "events_lost",
+  "deshred_lost",
 ] as const;
 export type WorkerCounterName = (typeof workerCounterNames)[number];
+
+export const deshredCounterNames = [
+  "shreds",
+  "shreds_late",
+  "shreds_conflicting",
+  "sets_whole",
+  "sets_recovered",
+  "shreds_recovered",
+  "sets_refused",
+  "sets_given_up",
+  "batches",
+  "batches_malformed",
+  "batches_given_up",
+  "entries",
+  "transactions",
+  "markers",
+  "landings",
+  "landings_lost",
+  "watched",
+  "cpu_ns",
+] as const;
+export type DeshredCounterName = (typeof deshredCounterNames)[number];
 
 export const eventNames = ["equivocation", "icmp_error", "window_anchored"] as const;
 export type EventName = (typeof eventNames)[number];

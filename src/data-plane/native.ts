@@ -5,7 +5,13 @@
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { messageOf, type Reason, ShredwayError } from "../core/errors.ts";
-import { eventNames, sendFailureNames, verdictNames, workerCounterNames } from "./names.ts";
+import {
+  deshredCounterNames,
+  eventNames,
+  sendFailureNames,
+  verdictNames,
+  workerCounterNames,
+} from "./names.ts";
 
 export interface NativeDescription {
   readonly verdicts: readonly string[];
@@ -13,6 +19,7 @@ export interface NativeDescription {
   readonly sendFailures: readonly string[];
   readonly workerCounters: readonly string[];
   readonly events: readonly string[];
+  readonly deshredCounters: readonly string[];
   readonly limits: {
     readonly sources: number;
     readonly sourceEntries: number;
@@ -25,6 +32,7 @@ export interface NativeDescription {
     readonly histogramPrecisionBits: number;
     readonly slotRows: number;
     readonly slotRowFields: number;
+    readonly watchedSignatures: number;
   };
   /** "libsodium", "openssl" or "none". */
   readonly ed25519: string;
@@ -46,6 +54,7 @@ export interface NativeRelayOptions {
   failedChecksPerSecond?: number;
   gso?: boolean;
   prefault?: boolean;
+  deshred?: boolean;
   receiveBufferBytes?: number;
   sendBufferBytes?: number;
   sendFrom?: Uint8Array;
@@ -58,6 +67,11 @@ export interface NativeRelay {
   snapshotWords(sources: number, destinations: number): number;
   readCounters(into: BigUint64Array, sources: number, destinations: number): void;
   drainEvents(into: Uint8Array): number;
+  setSlotBounds(lowest: bigint, highest: bigint): void;
+  watchSignatures(signatures: Uint8Array): void;
+  unwatchSignatures(signatures: Uint8Array): void;
+  drainLandings(into: Uint8Array): number;
+  onLandings(listener: () => void): void;
   addresses(): string[];
   grantedReceiveBuffer(): number;
   close(): void;
@@ -118,6 +132,7 @@ function load(): { addon: NativeAddon; description: NativeDescription } {
     ["send failures", sendFailureNames, description.sendFailures],
     ["worker counters", workerCounterNames, description.workerCounters],
     ["events", eventNames, description.events],
+    ["deshred counters", deshredCounterNames, description.deshredCounters],
   ];
   for (const [what, expected, actual] of lists) {
     if (expected.join() !== actual.join()) {

@@ -5,8 +5,10 @@
 
 import { type Clock, systemClock } from "../core/clock.ts";
 import { ShredwayError } from "../core/errors.ts";
+import { slotOf } from "../core/primitives.ts";
 import type { LeaderSchedule } from "../leaders/schedule.ts";
 import { CounterIds } from "./counter-ids.ts";
+import { joinSignatures, type Landing, readLandings } from "./landings.ts";
 import { type EventName, eventNames } from "./names.ts";
 import {
   describeNative,
@@ -60,6 +62,8 @@ export interface RelayOptions {
   readonly failedChecksPerSecond?: number;
   /** Touch 21 MB per worker at the start, so that traffic takes no page faults (default true). */
   readonly prefault?: boolean;
+  /** Read entries and transactions from the shreds, on a thread of its own (default true). */
+  readonly deshred?: boolean;
 }
 
 export interface RelayEvent {
@@ -94,6 +98,7 @@ function nativeOptions(options: RelayOptions): NativeRelayOptions {
       failedChecksPerSecond: options.failedChecksPerSecond,
     }),
     ...(options.prefault !== undefined && { prefault: options.prefault }),
+    ...(options.deshred !== undefined && { deshred: options.deshred }),
   };
   return {
     ...given,
@@ -217,6 +222,48 @@ export class Relay {
       for (let i = 0; i < count; i++) events.push(this.#decodeEvent(view, i * eventBytes));
     }
     return events;
+  }
+
+  /**
+   * Slots that can be now, by a trusted clock: shreds of others are dropped as slot_behind or
+   * slot_ahead, whatever the relay's own window says. At the start every slot can.
+   */
+  setSlotBounds(bounds: { readonly lowest: bigint; readonly highest: bigint }): void {
+    this.#checkOpen();
+    guarded("value_invalid", () =>
+      this.#native.setSlotBounds(slotOf(bounds.lowest), slotOf(bounds.highest)),
+    );
+  }
+
+  /**
+   * Reports every sight of these signatures (64 bytes each) from now on, until `unwatchSignatures`;
+   * first those of the last seconds that are remembered. All or nothing: throws ShredwayError
+   * "watch_refused" when one has another length or there are more than the limit.
+   */
+  watchSignatures(signatures: readonly Uint8Array[]): void {
+    this.#checkOpen();
+    guarded("watch_refused", () => this.#native.watchSignatures(joinSignatures(signatures)));
+  }
+
+  /** Signatures that are not watched are passed over. */
+  unwatchSignatures(signatures: readonly Uint8Array[]): void {
+    this.#checkOpen();
+    guarded("watch_refused", () => this.#native.unwatchSignatures(joinSignatures(signatures)));
+  }
+
+  /** Sights since the last call, oldest first (lost ones: counter `landings_lost`). */
+  drainLandings(): Landing[] {
+    this.#checkOpen();
+    return guarded("watch_refused", () => readLandings((into) => this.#native.drainLandings(into)));
+  }
+
+  /**
+   * Calls `listener` soon after landings came (typically some 10 us on an idle loop); it should call
+   * `drainLandings`. Once per relay. Does not keep the process alive.
+   */
+  onLandings(listener: () => void): void {
+    this.#checkOpen();
+    guarded("watch_refused", () => this.#native.onLandings(listener));
   }
 
   /** Ends the threads and closes the sockets. May be called again. */

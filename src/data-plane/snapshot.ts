@@ -5,6 +5,8 @@
 
 import { decodeHistogram, type Histogram } from "./histogram.ts";
 import {
+  type DeshredCounterName,
+  deshredCounterNames,
   type SendFailureName,
   sendFailureNames,
   type VerdictName,
@@ -63,6 +65,11 @@ export interface RelaySnapshot {
   readonly destinations: readonly DestinationSnapshot[];
   /** Receive-to-send, nanoseconds: kernel receive time to after the send of the batch. */
   readonly latency: Histogram;
+  /** What was read from the shreds; all zero without deshredding. */
+  readonly deshred: Record<DeshredCounterName, bigint> & {
+    /** Nanoseconds from the receive time of the last needed shred to the report of a landing. */
+    readonly reportLatency: Histogram;
+  };
   /** The newest slots (64 at most), ascending. */
   readonly slots: readonly SlotSnapshot[];
 }
@@ -96,7 +103,8 @@ export function layoutOf(shape: SnapshotShape) {
   const destinationWords = 1 + sendFailureNames.length + 1;
   const latency = shape.workers * workerCounterNames.length;
   const slots = latency + histogramWords;
-  const sources = slots + shape.slotRows * shape.slotRowFields;
+  const deshred = slots + shape.slotRows * shape.slotRowFields;
+  const sources = deshred + deshredCounterNames.length + histogramWords;
   const destinations = sources + (shape.sourceRows + 1) * sourceWords;
   const words = destinations + shape.destinationRows * destinationWords;
   return {
@@ -105,6 +113,7 @@ export function layoutOf(shape: SnapshotShape) {
     destinationWords,
     latency,
     slots,
+    deshred,
     sources,
     destinations,
     words,
@@ -201,6 +210,10 @@ export function decodeSnapshot(
       };
     }),
     latency: histogramAt(layout.latency),
+    deshred: {
+      ...record(deshredCounterNames, words, layout.deshred),
+      reportLatency: histogramAt(layout.deshred + deshredCounterNames.length),
+    },
     slots: decodeSlots(words, layout.slots, shape),
   };
 }

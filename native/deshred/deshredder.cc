@@ -1,0 +1,273 @@
+#include "deshred/deshredder.h"
+
+#include <algorithm>
+
+namespace shredway {
+namespace {
+
+constexpr uint64_t kLookForOldEvery_ns = 1'000'000'000;
+
+uint32_t set_number_of(uint32_t shred_index) { return shred_index / kFecSetShreds; }
+
+uint8_t flags_of(const uint8_t* data_shred) { return data_shred[offset::kFlags]; }
+
+}  // namespace
+
+struct Deshredder::Slot {
+  uint64_t number = 0;
+  uint64_t last_shred_ns = 0;
+  bool used = false;
+  uint16_t collecting = 0;    // sets in progress
+  uint16_t open_batches = 0;  // batches that wait for more
+  std::array<SetState, kFecSetsPerSlotMax> sets;
+};
+
+Deshredder::Deshredder(const DeshredOptions& options, DeshredSink& sink)
+    : options_(options),
+      sink_(sink),
+      sets_(new FecSet[options.sets_max]),  // not touched before use
+      batches_(new Batch[options.open_batches_max]),
+      slots_(new Slot[kSlots]) {
+  // The last given back is the first taken: what is resident stays small.
+  for (size_t i = options.sets_max; i-- > 0;) free_sets_.push_back(static_cast<uint16_t>(i));
+  for (size_t i = options.open_batches_max; i-- > 0;)
+    free_batches_.push_back(static_cast<uint16_t>(i));
+}
+
+Deshredder::~Deshredder() = default;
+
+void Deshredder::add(const uint8_t* packet, const Shred& shred, uint64_t received_ns) {
+  drop_old_slots(received_ns);
+  Slot* slot = slot_of(shred, received_ns);
+  FecSet* set = slot ? collect(*slot, packet, shred) : nullptr;
+  if (!set) return;
+  place_.slot = shred.slot;
+  place_.seen_ns = received_ns;
+  const uint32_t set_number = set_number_of(shred.fec_set_index);
+  bool end_is_new = shred.leaf == kFecSetShreds - 1;
+  bool data_is_new = shred.type == ShredType::data;
+  if (set->recoverable()) {
+    const uint64_t missing = set->recover(reed_solomon_);
+    if (missing == 0) {
+      counts_.sets_refused++;
+      return give_up(*slot, set_number);
+    }
+    counts_.sets_recovered++;
+    counts_.shreds_recovered += static_cast<uint64_t>(std::popcount(missing));
+    sink_.on_recovered(*set, missing);
+    end_is_new |= (missing >> (kFecSetShreds - 1) & 1) != 0;
+    data_is_new = true;
+  } else if (data_is_new && set->data_complete()) {
+    counts_.sets_whole++;
+  }
+  if (!data_is_new) return;
+  const bool next_begins = end_is_new &&
+                           (flags_of(set->packet(kFecSetShreds - 1)) & kFlagDataComplete) != 0 &&
+                           set_number + 1 < kFecSetsPerSlotMax;
+  if (next_begins) slot->sets[set_number + 1].begins_batch = true;
+  read_on(*slot, set_number);
+  if (next_begins) read_on(*slot, set_number + 1);
+}
+
+// ---- sets -----------------------------------------------------------------------------------
+
+Deshredder::Slot* Deshredder::slot_of(const Shred& shred, uint64_t received_ns) {
+  Slot& slot = slots_[shred.slot % kSlots];
+  if (!slot.used || slot.number != shred.slot) {
+    if (slot.used && slot.number > shred.slot) {
+      counts_.shreds_late++;
+      return nullptr;
+    }
+    close(slot);
+    slot.used = true;
+    slot.number = shred.slot;
+    slot.sets.fill({});
+    slot.sets[0].begins_batch = true;
+  }
+  slot.last_shred_ns = received_ns;
+  return &slot;
+}
+
+// The set with the shred in it; nullptr when the shred is of no use.
+FecSet* Deshredder::collect(Slot& slot, const uint8_t* packet, const Shred& shred) {
+  SetState& state = slot.sets[set_number_of(shred.fec_set_index)];
+  switch (state.status) {
+    case SetStatus::done:
+    case SetStatus::lost:
+      counts_.shreds_late++;
+      return nullptr;
+    case SetStatus::unseen:
+      state.fec_set = take_set();
+      state.status = SetStatus::collecting;
+      slot.collecting++;
+      sets_[state.fec_set].begin(packet, shred);
+      break;
+    case SetStatus::collecting: {
+      FecSet& set = sets_[state.fec_set];
+      if (!set.belongs(packet)) {
+        counts_.shreds_conflicting++;
+        return nullptr;
+      }
+      if (set.has(shred.leaf)) {
+        counts_.shreds_late++;
+        return nullptr;
+      }
+      set.add(packet, shred);
+      break;
+    }
+  }
+  counts_.shreds++;
+  return &sets_[state.fec_set];
+}
+
+// A leader who sends one shred of each of his sets can fill the memory with his own slot only: what
+// has to go is taken from the slot that holds most.
+uint16_t Deshredder::take_set() {
+  if (free_sets_.empty()) {
+    Slot& fullest =
+        *std::max_element(slots_.get(), slots_.get() + kSlots,
+                          [](const Slot& a, const Slot& b) { return a.collecting < b.collecting; });
+    uint32_t oldest = 0;
+    while (fullest.sets[oldest].status != SetStatus::collecting) oldest++;
+    give_up(fullest, oldest);
+  }
+  const uint16_t set = free_sets_.back();
+  free_sets_.pop_back();
+  return set;
+}
+
+void Deshredder::release_set(Slot& slot, SetState& state, SetStatus status) {
+  if (state.status == SetStatus::collecting) {
+    free_sets_.push_back(state.fec_set);
+    slot.collecting--;
+  }
+  state.fec_set = kNone;
+  state.status = status;
+}
+
+// Forgets a set for good, and the batch that would have read on in it.
+void Deshredder::give_up(Slot& slot, uint32_t set_number) {
+  SetState& state = slot.sets[set_number];
+  if (state.status == SetStatus::collecting) counts_.sets_given_up++;
+  release_set(slot, state, SetStatus::lost);
+  if (state.batch == kNone) return;
+  counts_.batches_given_up++;
+  release_batch(slot, state);
+}
+
+void Deshredder::close(Slot& slot) {
+  for (uint32_t i = 0; slot.collecting + slot.open_batches > 0; i++)
+    if (slot.sets[i].status == SetStatus::collecting || slot.sets[i].batch != kNone)
+      give_up(slot, i);
+}
+
+void Deshredder::drop_old_slots(uint64_t now_ns) {
+  // Below as differences with a sign: clocks are set back, too.
+  const auto since_ns = static_cast<int64_t>(now_ns - last_look_for_old_ns_);
+  if (since_ns >= 0 && since_ns < static_cast<int64_t>(kLookForOldEvery_ns)) return;
+  last_look_for_old_ns_ = now_ns;
+  for (size_t i = 0; i < kSlots; i++) {
+    Slot& slot = slots_[i];
+    if (slot.collecting + slot.open_batches == 0) continue;
+    const auto silent_ns = static_cast<int64_t>(now_ns - slot.last_shred_ns);
+    if (silent_ns < 0) slot.last_shred_ns = now_ns;
+    else if (silent_ns > static_cast<int64_t>(options_.slot_lifetime_ns)) close(slot);
+  }
+}
+
+// ---- batches --------------------------------------------------------------------------------
+
+// Reads the data shreds that follow each other from where a batch stands in this set, on into later
+// sets as far as they are there.
+void Deshredder::read_on(Slot& slot, uint32_t set_number) {
+  for (; set_number < kFecSetsPerSlotMax; set_number++) {
+    SetState& state = slot.sets[set_number];
+    if (state.status != SetStatus::collecting) return;
+    const FecSet& set = sets_[state.fec_set];
+    if (state.batch == kNone) {
+      if (!state.begins_batch || !set.has(0)) return;
+      open_batch(slot, set_number);
+    }
+    if (!read_set(set, batches_[state.batch])) return;
+    const bool is_end = (flags_of(set.packet(kFecSetShreds - 1)) & kFlagDataComplete) != 0;
+    release_set(slot, state, SetStatus::done);
+    if (is_end) end_batch(slot, state);
+    else if (!move_batch(slot, set_number)) return;
+  }
+}
+
+// True when the set was read to its end.
+bool Deshredder::read_set(const FecSet& set, Batch& batch) {
+  place_.batch_index = batch.first_index;
+  do {
+    const auto leaf = static_cast<uint8_t>(batch.next_index % kFecSetShreds);
+    if (!set.has(leaf)) return false;
+    const uint8_t* packet = set.packet(leaf);
+    const uint16_t size = load_u16(packet + offset::kSize);
+    place_.shred_index = batch.next_index++;
+    batch.stream.feed(packet + kDataHeaderBytes, size - kDataHeaderBytes, *this);
+  } while (batch.next_index % kFecSetShreds != 0);
+  return true;
+}
+
+void Deshredder::open_batch(Slot& slot, uint32_t set_number) {
+  if (free_batches_.empty()) {
+    Slot& fullest = *std::max_element(
+        slots_.get(), slots_.get() + kSlots,
+        [](const Slot& a, const Slot& b) { return a.open_batches < b.open_batches; });
+    uint32_t oldest = 0;
+    while (fullest.sets[oldest].batch == kNone) oldest++;
+    give_up(fullest, oldest);
+  }
+  SetState& state = slot.sets[set_number];
+  state.batch = free_batches_.back();
+  free_batches_.pop_back();
+  slot.open_batches++;
+  Batch& batch = batches_[state.batch];
+  batch.first_index = batch.next_index = set_number * kFecSetShreds;
+  batch.stream.reset();
+}
+
+void Deshredder::end_batch(Slot& slot, SetState& state) {
+  counts_.batches++;
+  if (!batches_[state.batch].stream.end(*this)) counts_.batches_malformed++;
+  release_batch(slot, state);
+}
+
+void Deshredder::release_batch(Slot& slot, SetState& state) {
+  free_batches_.push_back(state.batch);
+  state.batch = kNone;
+  slot.open_batches--;
+}
+
+// The batch goes on in the next set. False when that can never be.
+bool Deshredder::move_batch(Slot& slot, uint32_t set_number) {
+  SetState& state = slot.sets[set_number];
+  const bool can_go_on =
+      set_number + 1 < kFecSetsPerSlotMax && slot.sets[set_number + 1].status != SetStatus::lost;
+  if (!can_go_on) {
+    counts_.batches_given_up++;
+    release_batch(slot, state);
+    return false;
+  }
+  slot.sets[set_number + 1].batch = state.batch;
+  state.batch = kNone;
+  return true;
+}
+
+void Deshredder::on_entry(const Entry& entry) {
+  counts_.entries++;
+  sink_.on_entry(place_, entry);
+}
+
+void Deshredder::on_transaction(const EntryTransaction& transaction) {
+  counts_.transactions++;
+  sink_.on_transaction(place_, transaction);
+}
+
+void Deshredder::on_marker(const BlockMarker& marker) {
+  counts_.markers++;
+  sink_.on_marker(place_, marker);
+}
+
+}  // namespace shredway

@@ -1,0 +1,118 @@
+#include "deshred/fec_set.h"
+
+#include <cstring>
+#include <vector>
+
+namespace shredway {
+namespace {
+
+bool is_data(uint8_t leaf) { return leaf < kFecSetShreds; }
+
+// Where the Reed-Solomon shard of a packet begins: a data shred's includes its own header.
+size_t shard_begin(uint8_t leaf) { return is_data(leaf) ? offset::kVariant : kCodeHeaderBytes; }
+
+Layout layout_of_packet(const uint8_t* packet) {
+  return layout_of(variant_of(packet[offset::kVariant]));
+}
+
+}  // namespace
+
+void FecSet::begin(const uint8_t* packet, const Shred& shred) {
+  present_ = 0;
+  slot_ = shred.slot;
+  fec_set_index_ = shred.fec_set_index;
+  add(packet, shred);
+}
+
+bool FecSet::belongs(const uint8_t* packet) const {
+  const auto first = static_cast<uint8_t>(std::countr_zero(present_));
+  return std::memcmp(packets_[first], packet, kSignatureBytes) == 0;
+}
+
+void FecSet::add(const uint8_t* packet, const Shred& shred) {
+  std::memcpy(packets_[shred.leaf], packet, shred.bytes);
+  present_ |= uint64_t{1} << shred.leaf;
+}
+
+Root FecSet::signed_root() const {
+  const auto leaf = static_cast<uint8_t>(std::countr_zero(present_));
+  const Layout layout = layout_of_packet(packets_[leaf]);
+  const MerkleInput input = {packets_[leaf], layout.proof_begin, kProofEntries, leaf};
+  Root root;
+  merkle_roots(&input, 1, &root);
+  return root;
+}
+
+uint64_t FecSet::recover(const ReedSolomon& reed_solomon) {
+  const Root root = signed_root();
+  const uint64_t missing = ~present_;
+  const auto code_leaf = static_cast<uint8_t>(std::countr_zero(present_ & ~kAllData));
+  const Layout code_layout = layout_of_packet(packets_[code_leaf]);
+
+  std::array<uint8_t*, kFecSetLeaves> shards;
+  std::array<bool, kFecSetLeaves> present;
+  for (uint8_t leaf = 0; leaf < kFecSetLeaves; leaf++) {
+    shards[leaf] = packets_[leaf] + shard_begin(leaf);
+    present[leaf] = has(leaf);
+  }
+  const size_t shard_bytes = code_layout.body_end - code_layout.body_begin;
+  if (!reed_solomon.recover(shards.data(), present.data(), shard_bytes)) return 0;
+  complete_headers(missing);
+
+  std::vector<MerkleTree::Leaf> leaves(kFecSetLeaves);
+  for (uint8_t leaf = 0; leaf < kFecSetLeaves; leaf++) {
+    const Variant variant = variant_of(packets_[leaf][offset::kVariant]);
+    if (!variant.known) return 0;
+    leaves[leaf] = {packets_[leaf], layout_of(variant).proof_begin};
+  }
+  const MerkleTree tree(leaves);
+  if (tree.root() != root || !obeys_rules(missing)) return 0;
+  for (uint8_t leaf = 0; leaf < kFecSetLeaves; leaf++)
+    if (missing >> leaf & 1) tree.write_proof(leaf, packets_[leaf] + leaves[leaf].proof_begin);
+  present_ = ~uint64_t{0};
+  return missing;
+}
+
+// What lies outside the Reed-Solomon shards: signature, a code shred's header, the chained root and
+// the retransmitter's signature.
+void FecSet::complete_headers(uint64_t missing) {
+  const auto code_leaf = static_cast<uint8_t>(std::countr_zero(present_ & ~kAllData));
+  const uint8_t* code = packets_[code_leaf];
+  const Variant code_variant = variant_of(code[offset::kVariant]);
+  const Layout code_layout = layout_of(code_variant);
+  // The data shreds' layout follows from the code shreds' variant: both parts of a set are alike.
+  const Layout data_layout = layout_of({true, ShredType::data, code_variant.chained,
+                                        code_variant.resigned, code_variant.proof_entries});
+  for (uint8_t leaf = 0; leaf < kFecSetLeaves; leaf++) {
+    if (!(missing >> leaf & 1)) continue;
+    uint8_t* packet = packets_[leaf];
+    const Layout& layout = is_data(leaf) ? data_layout : code_layout;
+    std::memcpy(packet, code, kSignatureBytes);
+    if (!is_data(leaf)) {
+      const auto position = static_cast<uint16_t>(leaf - kFecSetShreds);
+      const uint32_t index = fec_set_index_ + position;
+      std::memcpy(packet + offset::kVariant, code + offset::kVariant,
+                  kCodeHeaderBytes - offset::kVariant);
+      std::memcpy(packet + offset::kIndex, &index, sizeof index);
+      std::memcpy(packet + offset::kPosition, &position, sizeof position);
+    }
+    if (code_variant.chained)
+      std::memcpy(packet + layout.chained_begin, code + code_layout.chained_begin, kRootBytes);
+    std::memcpy(packet + layout.proof_end, code + code_layout.proof_end,
+                layout.shred_bytes - layout.proof_end);
+  }
+}
+
+// The root proves that the leader made these bytes, not that they make sense.
+bool FecSet::obeys_rules(uint64_t missing) const {
+  for (uint8_t leaf = 0; leaf < kFecSetLeaves; leaf++) {
+    if (!(missing >> leaf & 1)) continue;
+    Shred shred;
+    if (check_packet(packets_[leaf], packet_bytes(leaf), shred) != Verdict::first) return false;
+    if (shred.slot != slot_ || shred.fec_set_index != fec_set_index_ || shred.leaf != leaf)
+      return false;
+  }
+  return true;
+}
+
+}  // namespace shredway

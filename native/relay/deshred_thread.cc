@@ -1,0 +1,168 @@
+#include "relay/deshred_thread.h"
+
+#include <random>
+
+namespace shredway {
+namespace {
+
+// Between two looks at the rings: while shreds come, and when none came for a while. The scheduler
+// adds some 50 us.
+constexpr uint32_t kLookEvery_us = 200;
+constexpr uint32_t kLookEveryWhenQuiet_us = 2000;
+constexpr uint32_t kEmptyLooksUntilQuiet = 250;
+constexpr size_t kShredsAtOnce = 256;  // of one ring, before the others get their turn
+
+constexpr const char* kNames[kDeshredCounterCount] = {
+#define X(name) #name,
+    SHREDWAY_DESHRED_COUNTERS(X)
+#undef X
+};
+
+uint64_t random_seed() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+}  // namespace
+
+const char* deshred_counter_name(DeshredCounter counter) {
+  return kNames[static_cast<size_t>(counter)];
+}
+
+DeshredThread::DeshredThread(uint32_t workers)
+    : counters_(std::make_unique<DeshredCounters>()),
+      deshredder_({}, *this),
+      watch_list_(random_seed()),
+      recent_(random_seed()) {
+  for (uint32_t i = 0; i < workers; i++) rings_.push_back(std::make_unique<ShredRing>());
+}
+
+std::unique_ptr<DeshredThread> DeshredThread::start(uint32_t workers, std::string& error) {
+  std::unique_ptr<DeshredThread> thread(new DeshredThread(workers));
+  error = thread->thread_.start<&DeshredThread::run>(thread.get(), "shredway-see");
+  return error.empty() ? std::move(thread) : nullptr;
+}
+
+DeshredThread::~DeshredThread() {
+  stopping_.store(true, std::memory_order_relaxed);
+  thread_.join();
+}
+
+// ---- the thread -----------------------------------------------------------------------------
+
+void DeshredThread::run() {
+  yield_to_others();
+  uint32_t empty_looks = 0;
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    take_orders();
+    if (take_shreds()) {
+      empty_looks = 0;
+      publish_counts();
+      continue;
+    }
+    const bool quiet = ++empty_looks > kEmptyLooksUntilQuiet;
+    sleep_for_us(quiet ? kLookEveryWhenQuiet_us : kLookEvery_us);
+  }
+}
+
+// False when nothing was there.
+bool DeshredThread::take_shreds() {
+  bool any = false;
+  for (const auto& ring : rings_) {
+    const size_t count = std::min(ring->waiting(), kShredsAtOnce);
+    for (size_t i = 0; i < count; i++) {
+      const HandedShred& handed = ring->front(i);
+      Shred shred;
+      if (check_packet(handed.packet, sizeof handed.packet, shred) == Verdict::first)
+        deshredder_.add(handed.packet, shred, handed.received_ns);
+    }
+    ring->release(count);
+    any |= count > 0;
+  }
+  return any;
+}
+
+void DeshredThread::on_transaction(const BatchPlace& place, const EntryTransaction& seen) {
+  if (seen.transaction.signature_count == 0) return;
+  const uint8_t* signature = seen.bytes + seen.transaction.signatures_begin;
+  const bool watched = watch_list_.contains(signature);
+  if (!watched && is_simple_vote(seen.bytes, seen.transaction)) return;
+  Landing landing{place.slot, place.seen_ns, place.batch_index, seen.ordinal, place.shred_index, 0,
+                  {}};
+  std::memcpy(landing.signature.data(), signature, landing.signature.size());
+  if (watched) report(landing);
+  landing.remembered = 1;
+  recent_.remember(landing);
+}
+
+void DeshredThread::report(const Landing& landing) {
+  DeshredCounters& counters = *counters_;
+  if (!landings_.push(landing)) return counters[DeshredCounter::landings_lost].add(1);
+  counters[DeshredCounter::landings].add(1);
+  if (!landing.remembered) {
+    const uint64_t now_ns = clock_ns(CLOCK_REALTIME);
+    if (now_ns > landing.seen_ns) counters.report_latency.record(now_ns - landing.seen_ns);
+  }
+  LandingBell* bell = bell_.load(std::memory_order_acquire);
+  if (bell && !bell_rung_.exchange(true, std::memory_order_acq_rel)) bell->ring();
+}
+
+void DeshredThread::take_orders() {
+  if (!orders_wait_.load(std::memory_order_acquire)) return;
+  {
+    const std::lock_guard lock(orders_mutex_);
+    orders_taken_.swap(orders_);
+    orders_wait_.store(false, std::memory_order_relaxed);
+  }
+  for (const WatchOrder& order : orders_taken_) {
+    if (!order.add) {
+      if (watch_list_.remove(order.signature)) promised_.fetch_sub(1, std::memory_order_relaxed);
+    } else if (watch_list_.add(order.signature)) {
+      recent_.find(order.signature.data(), [&](const Landing& landing) { report(landing); });
+    } else {
+      promised_.fetch_sub(1, std::memory_order_relaxed);  // it was there already
+    }
+  }
+  orders_taken_.clear();
+  (*counters_)[DeshredCounter::watched].set(watch_list_.size());
+}
+
+void DeshredThread::publish_counts() {
+  DeshredCounters& counters = *counters_;
+  const DeshredCounts& counts = deshredder_.counts();
+#define X(name) counters[DeshredCounter::name].set(counts.name);
+  SHREDWAY_DESHRED_COUNTS(X)
+#undef X
+  counters[DeshredCounter::cpu_ns].set(clock_ns(CLOCK_THREAD_CPUTIME_ID));
+}
+
+// ---- control --------------------------------------------------------------------------------
+
+std::string DeshredThread::watch(std::span<const TransactionSignature> signatures) {
+  const size_t promised = promised_.load(std::memory_order_relaxed);
+  if (promised + signatures.size() > WatchList::kSignaturesMax)
+    return "expected at most " + std::to_string(WatchList::kSignaturesMax) +
+           " watched signatures, got " + std::to_string(signatures.size()) + " more than the " +
+           std::to_string(promised) + " that are watched";
+  promised_.fetch_add(signatures.size(), std::memory_order_relaxed);
+  const std::lock_guard lock(orders_mutex_);
+  for (const TransactionSignature& signature : signatures) orders_.push_back({true, signature});
+  orders_wait_.store(true, std::memory_order_release);
+  return "";
+}
+
+void DeshredThread::unwatch(std::span<const TransactionSignature> signatures) {
+  const std::lock_guard lock(orders_mutex_);
+  for (const TransactionSignature& signature : signatures) orders_.push_back({false, signature});
+  orders_wait_.store(true, std::memory_order_release);
+}
+
+size_t DeshredThread::drain(Landing* out, size_t max) {
+  // An exchange: whoever rang before it is seen by the pops below.
+  bell_rung_.exchange(false, std::memory_order_acq_rel);
+  size_t count = 0;
+  while (count < max && landings_.pop(out[count])) count++;
+  return count;
+}
+
+}  // namespace shredway

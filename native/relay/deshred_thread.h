@@ -1,0 +1,123 @@
+// Deshred thread: the relay's own eyes on the chain, beside the path of the packets.
+//
+// Workers leave a copy of every new shred in a ring when it has gone out to the destinations; one
+// thread of lower priority deshreds them and reports the transactions whose signatures are watched.
+// It looks at the rings every fraction of a millisecond instead of being woken, so that it costs
+// the workers one copy and no system call; a full ring loses shreds (counted by the worker), which
+// the FEC sets' redundancy mostly hides. Control calls come from one thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "deshred/deshredder.h"
+#include "net/thread.h"
+#include "relay/histogram.h"
+#include "relay/landings.h"
+#include "relay/spsc_ring.h"
+
+namespace shredway {
+
+// One shred on its way from a worker to the deshred thread. The packet is authentic and cut to the
+// shred's own length, 1203 or 1228 bytes.
+struct HandedShred {
+  uint64_t received_ns;
+  uint8_t packet[kPacketBytesMax];
+};
+inline constexpr size_t kHandedShredsMax = 4096;  // 5 MB; 0.4 s at 10,000 shreds a second
+using ShredRing = SpscRing<HandedShred, kHandedShredsMax>;
+
+// X(name): besides what the deshredder counts.
+#define SHREDWAY_DESHRED_COUNTERS(X)                                       \
+  SHREDWAY_DESHRED_COUNTS(X)                                               \
+  X(landings)      /* sights of watched transactions that were reported */ \
+  X(landings_lost) /* sights that found the ring of reports full */        \
+  X(watched)       /* signatures on the watch-list now; not a sum */       \
+  X(cpu_ns)        /* processor time of the thread */
+
+enum class DeshredCounter : uint8_t {
+#define X(name) name,
+  SHREDWAY_DESHRED_COUNTERS(X)
+#undef X
+};
+#define X(name) +1
+inline constexpr size_t kDeshredCounterCount = 0 SHREDWAY_DESHRED_COUNTERS(X);
+#undef X
+const char* deshred_counter_name(DeshredCounter counter);
+
+struct DeshredCounters {
+  std::array<Counter, kDeshredCounterCount> counters;
+  Histogram report_latency;  // ns from the receive time of the last needed shred to the report
+
+  Counter& operator[](DeshredCounter counter) { return counters[static_cast<size_t>(counter)]; }
+};
+
+// Told, on the deshred thread, that landings wait; not again before they were drained.
+class LandingBell {
+ public:
+  virtual void ring() = 0;
+
+ protected:
+  ~LandingBell() = default;
+};
+
+class DeshredThread final : private DeshredSink {
+ public:
+  // One ring for each worker. Returns nullptr and fills `error` when the thread cannot be had.
+  static std::unique_ptr<DeshredThread> start(uint32_t workers, std::string& error);
+  ~DeshredThread();  // stops; the workers have stopped before
+
+  ShredRing& ring_of(uint32_t worker) { return *rings_[worker]; }
+
+  // Signatures whose sights are reported from now on, each as often as it is seen (forks), first
+  // those that are remembered. Returns an error text, empty on success; all or nothing.
+  std::string watch(std::span<const TransactionSignature> signatures);
+  void unwatch(std::span<const TransactionSignature> signatures);
+  size_t drain(Landing* out, size_t max);
+  // `bell` must outlive the thread; nullptr: nobody.
+  void set_bell(LandingBell* bell) { bell_.store(bell, std::memory_order_release); }
+  const DeshredCounters& counters() const { return *counters_; }
+
+ private:
+  struct WatchOrder {
+    bool add;
+    TransactionSignature signature;
+  };
+
+  explicit DeshredThread(uint32_t workers);
+  void run();
+  bool take_shreds();
+  void take_orders();
+  void report(const Landing& landing);
+  void publish_counts();
+
+  void on_entry(const BatchPlace&, const Entry&) override {}
+  void on_transaction(const BatchPlace& place, const EntryTransaction& transaction) override;
+  void on_marker(const BatchPlace&, const BlockMarker&) override {}
+  void on_recovered(const FecSet&, uint64_t) override {}
+
+  std::vector<std::unique_ptr<ShredRing>> rings_;
+  std::unique_ptr<DeshredCounters> counters_;
+  Deshredder deshredder_;
+  WatchList watch_list_;
+  RecentLandings recent_;
+  LandingRing landings_;
+  std::atomic<LandingBell*> bell_{nullptr};
+  std::atomic<bool> bell_rung_{false};
+
+  std::mutex orders_mutex_;
+  std::vector<WatchOrder> orders_;  // under the mutex
+  std::atomic<bool> orders_wait_{false};
+  std::vector<WatchOrder> orders_taken_;  // the thread's own
+  std::atomic<size_t> promised_{0};       // signatures on the list, and those on their way to it
+
+  std::atomic<bool> stopping_{false};
+  Thread thread_;
+};
+
+}  // namespace shredway

@@ -1,0 +1,190 @@
+// Does the relay see watched transactions in its own feed, beside the packets' path and across its
+// workers?
+#include <chrono>
+#include <functional>
+
+#include "deshred_support.h"
+#include "loopback_relay.h"
+
+namespace {
+
+using namespace shredway;
+using namespace std::chrono_literals;
+using test::BatchedSlot;
+using test::Bytes;
+
+// Until it holds, for five seconds at most.
+bool eventually(const std::function<bool()>& condition) {
+  const auto until = std::chrono::steady_clock::now() + 5s;
+  while (!condition())
+    if (std::chrono::steady_clock::now() > until) return false;
+    else std::this_thread::sleep_for(1ms);
+  return true;
+}
+
+TransactionSignature signature_of(const std::string& hex) {
+  TransactionSignature out;
+  for (size_t i = 0; i < out.size(); i++)
+    out[i] = static_cast<uint8_t>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
+  return out;
+}
+
+void hand(ShredRing& ring, const Bytes& packet, uint64_t received_ns) {
+  HandedShred* to = ring.place();
+  CHECK(to != nullptr);
+  if (!to) return;
+  to->received_ns = received_ns;
+  std::copy(packet.begin(), packet.end(), to->packet);
+  ring.publish();
+}
+
+struct CountingBell : LandingBell {
+  std::atomic<int> rung{0};
+  void ring() override { rung++; }
+};
+
+struct Watcher {
+  std::unique_ptr<DeshredThread> thread;
+  std::vector<Landing> landings;
+  explicit Watcher(uint32_t workers = 1) {
+    std::string error;
+    thread = DeshredThread::start(workers, error);
+    CHECK_EQ(error, std::string());
+  }
+  bool has(size_t count) {
+    return eventually([&] {
+      Landing landing;
+      while (thread->drain(&landing, 1)) landings.push_back(landing);
+      return landings.size() >= count;
+    });
+  }
+  uint64_t counter(DeshredCounter counter) const {
+    return thread->counters().counters[static_cast<size_t>(counter)].get();
+  }
+};
+
+}  // namespace
+
+TEST(deshred_thread_reports_watched_transactions_and_no_others) {
+  std::mt19937 random(1);
+  const BatchedSlot slot = test::make_batched_slot(77, {30, 40}, random);
+  const std::string& wanted = slot.batches[1].signatures[13];
+  Watcher watcher;
+  const TransactionSignature signature = signature_of(wanted);
+  CHECK_EQ(watcher.thread->watch({&signature, 1}), std::string());
+  CHECK(eventually([&] { return watcher.counter(DeshredCounter::watched) == 1; }));
+  for (size_t i = 0; i < slot.packets.size(); i++)
+    hand(watcher.thread->ring_of(0), slot.packets[i], 1000 + i);
+  CHECK(eventually([&] { return watcher.counter(DeshredCounter::transactions) == 70; }));
+  CHECK(watcher.has(1));
+  CHECK_EQ(watcher.landings.size(), 1u);
+  const Landing& landing = watcher.landings[0];
+  CHECK(landing.signature == signature);
+  CHECK_EQ(landing.slot, 77u);
+  CHECK_EQ(landing.batch_index, slot.batches[1].first_index);
+  CHECK_EQ(landing.ordinal, 13u);
+  CHECK_EQ(landing.remembered, 0u);
+  CHECK(landing.shred_index >= landing.batch_index &&
+        landing.shred_index < landing.batch_index + 32);
+  // Times are those of the shreds: set 0 is 64 packets, then come the data shreds of set 1.
+  CHECK_EQ(landing.seen_ns, 1000u + 64 + landing.shred_index - landing.batch_index);
+  CHECK_EQ(watcher.counter(DeshredCounter::landings), 1u);
+}
+
+TEST(deshred_thread_remembers_what_is_watched_late) {
+  std::mt19937 random(2);
+  const BatchedSlot slot = test::make_batched_slot(78, {30}, random);
+  Watcher watcher;
+  for (const Bytes& packet : slot.packets) hand(watcher.thread->ring_of(0), packet, 5);
+  CHECK(eventually([&] { return watcher.counter(DeshredCounter::transactions) == 30; }));
+  std::vector<TransactionSignature> late;
+  for (const std::string& text : slot.batches[0].signatures) late.push_back(signature_of(text));
+  CountingBell bell;
+  watcher.thread->set_bell(&bell);
+  CHECK_EQ(watcher.thread->watch(late), std::string());
+  CHECK(eventually([&] { return watcher.counter(DeshredCounter::landings) == 30; }));
+  CHECK_EQ(bell.rung.load(), 1);  // once for all that waits
+  CHECK(watcher.has(30));
+  CHECK(watcher.landings[29].remembered == 1 && watcher.landings[29].slot == 78);
+  CHECK_EQ(watcher.thread->watch(late), std::string());  // a second time: nothing new
+  watcher.thread->unwatch(late);
+  CHECK(eventually([&] { return watcher.counter(DeshredCounter::watched) == 0; }));
+  CHECK_EQ(watcher.landings.size(), 30u);
+  // Watched again, they are told again; and the bell rings again after what was drained.
+  CHECK_EQ(watcher.thread->watch({&late[3], 1}), std::string());
+  CHECK(watcher.has(31));
+  CHECK_EQ(bell.rung.load(), 2);
+  watcher.thread->set_bell(nullptr);
+}
+
+TEST(deshred_thread_refuses_more_than_it_can_watch) {
+  Watcher watcher;
+  std::vector<TransactionSignature> all(WatchList::kSignaturesMax);
+  for (size_t i = 0; i < all.size(); i++) std::memcpy(all[i].data(), &i, sizeof i);
+  CHECK_EQ(watcher.thread->watch(all), std::string());
+  TransactionSignature one_more;
+  one_more.fill(9);
+  CHECK_EQ(
+      watcher.thread->watch({&one_more, 1}),
+      std::string("expected at most 262144 watched signatures, got 1 more than the 262144 that "
+                  "are watched"));
+  watcher.thread->unwatch({all.data(), 1});
+  CHECK(eventually([&] { return watcher.thread->watch({&one_more, 1}).empty(); }));
+  CHECK(eventually(
+      [&] { return watcher.counter(DeshredCounter::watched) == WatchList::kSignaturesMax; }));
+}
+
+TEST(deshred_thread_merges_the_workers_rings) {
+  std::mt19937 random(3);
+  const BatchedSlot slot = test::make_batched_slot(79, {300, 300, 20}, random);
+  Watcher watcher(3);
+  std::vector<TransactionSignature> all;
+  for (const auto& batch : slot.batches)
+    for (const std::string& text : batch.signatures) all.push_back(signature_of(text));
+  CHECK_EQ(watcher.thread->watch(all), std::string());
+  for (size_t i = 0; i < slot.packets.size(); i++)
+    if (i % 3 != 0)  // some are lost
+      hand(watcher.thread->ring_of(static_cast<uint32_t>(i / 64 % 3)), slot.packets[i], i + 1);
+  CHECK(watcher.has(620));
+  std::sort(watcher.landings.begin(), watcher.landings.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.batch_index, a.ordinal) < std::pair(b.batch_index, b.ordinal);
+  });
+  for (size_t i = 0; i < 620; i++) CHECK(watcher.landings[i].signature == all[i]);
+}
+
+TEST(relay_sees_landings_in_its_own_feed) {
+  std::mt19937 random(4);
+  const BatchedSlot slot = test::make_batched_slot(test::kSlot, {30, 300, 40}, random);
+  test::LoopbackRelay net;
+  net.publish(&Relay::publish_leaders,
+              test::leader_table(test::batched_slot_leader(), test::kSlot - 100, 10'000));
+  const TransactionSignature signature = signature_of(slot.batches[1].signatures[250]);
+  DeshredThread* deshred = net.relay->deshred();
+  CHECK(deshred != nullptr);
+  CHECK_EQ(deshred->watch({&signature, 1}), std::string());
+  std::vector<Bytes> packets = slot.packets;
+  std::shuffle(packets.begin(), packets.end(), random);
+  size_t sent = 0;
+  for (const Bytes& packet : packets) {
+    if (random() % 4 == 0) continue;  // lost on the way
+    Bytes forged = packet;
+    forged[300] ^= 1;
+    net.tier1_source.send(net.in(), forged);
+    net.tier1_source.send(net.in(), packet);
+    net.tier2_source.send(net.in(), packet);
+    sent += 3;
+  }
+  net.counts(sent);
+  Landing landing;
+  CHECK(eventually([&] { return deshred->drain(&landing, 1) == 1; }));
+  CHECK(landing.signature == signature);
+  CHECK_EQ(landing.slot, test::kSlot);
+  CHECK_EQ(landing.ordinal, 250u);
+  const auto counter = [&](DeshredCounter which) {
+    return deshred->counters().counters[static_cast<size_t>(which)].get();
+  };
+  CHECK(eventually([&] { return counter(DeshredCounter::transactions) == 370; }));
+  CHECK_EQ(counter(DeshredCounter::batches), 3u);
+  CHECK_EQ(counter(DeshredCounter::sets_refused), 0u);
+  CHECK_EQ(counter(DeshredCounter::shreds_conflicting), 0u);
+}
