@@ -36,6 +36,7 @@
     "addon_sources": [
       "native/addon/addon.cc",
       "native/addon/arguments.cc",
+      "native/addon/landing_bell.cc",
       "native/addon/relay_handle.cc",
       "native/addon/traffic_handles.cc"
     ]

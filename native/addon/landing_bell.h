@@ -12,22 +12,20 @@ namespace shredway::addon {
 
 class LandingBellHandle final : public LandingBell {
  public:
-  // `listener` is called without arguments on the environment's thread.
-  LandingBellHandle(Napi::Env env, const Napi::Function& listener)
-      : function_(Napi::ThreadSafeFunction::New(env, listener, "shredway landings", kRingsMax, 1)) {
-    function_.Unref(env);
-  }
+  // Calls `listener` without arguments on the environment's thread. What it throws is an uncaught
+  // exception. Check valid() afterwards: the environment may have no room.
+  LandingBellHandle(Napi::Env env, const Napi::Function& listener);
   // Nobody may ring any more.
-  ~LandingBellHandle() { function_.Release(); }
+  ~LandingBellHandle();
   LandingBellHandle(const LandingBellHandle&) = delete;
   LandingBellHandle& operator=(const LandingBellHandle&) = delete;
+  bool valid() const { return function_ != nullptr; }
 
-  // A ring that finds another one waiting would say nothing new.
-  void ring() override { function_.NonBlockingCall(); }
+  // A ring that finds others waiting would say nothing new and is dropped.
+  void ring() override;
 
  private:
-  static constexpr size_t kRingsMax = 2;
-  Napi::ThreadSafeFunction function_;
+  napi_threadsafe_function function_ = nullptr;
 };
 
 }  // namespace shredway::addon

@@ -261,6 +261,11 @@ Napi::Value RelayHandle::on_landings(const Napi::CallbackInfo& info) {
     return info.Env().Undefined();
   }
   bell_ = std::make_unique<LandingBellHandle>(info.Env(), info[0].As<Napi::Function>());
+  if (!bell_->valid()) {
+    bell_.reset();
+    Napi::Error::New(info.Env(), "no room for the listener").ThrowAsJavaScriptException();
+    return info.Env().Undefined();
+  }
   // The environment takes the bell's function away when it ends; hooks run in reverse order, so
   // that the thread which rings it is gone by then.
   napi_add_env_cleanup_hook(env_, end_with_environment, this);

@@ -1,0 +1,40 @@
+#include "addon/landing_bell.h"
+
+namespace shredway::addon {
+namespace {
+
+constexpr size_t kRingsMax = 2;
+
+// node-addon-api's own wrapper ends the process when the environment is being terminated meanwhile:
+// then no JavaScript can run, and every call but these plain ones fails.
+void call_listener(napi_env env, napi_value listener, void*, void*) {
+  if (!env) return;  // the environment has ended
+  napi_value nothing = nullptr;
+  if (napi_get_undefined(env, &nothing) != napi_ok) return;
+  if (napi_call_function(env, nothing, listener, 0, nullptr, nullptr) != napi_pending_exception)
+    return;
+  napi_value thrown = nullptr;
+  if (napi_get_and_clear_last_exception(env, &thrown) == napi_ok) napi_fatal_exception(env, thrown);
+}
+
+}  // namespace
+
+LandingBellHandle::LandingBellHandle(Napi::Env env, const Napi::Function& listener) {
+  const auto name = Napi::String::New(env, "shredway landings");
+  if (napi_create_threadsafe_function(env, listener, nullptr, name, kRingsMax, 1, nullptr, nullptr,
+                                      nullptr, call_listener, &function_) != napi_ok) {
+    function_ = nullptr;
+    return;
+  }
+  napi_unref_threadsafe_function(env, function_);
+}
+
+LandingBellHandle::~LandingBellHandle() {
+  if (function_) napi_release_threadsafe_function(function_, napi_tsfn_release);
+}
+
+void LandingBellHandle::ring() {
+  napi_call_threadsafe_function(function_, nullptr, napi_tsfn_nonblocking);
+}
+
+}  // namespace shredway::addon
