@@ -25,7 +25,7 @@ namespace shredway {
 inline constexpr size_t kHashBytes = 32;
 inline constexpr size_t kEntryHeaderBytes = 48;           // hashes, hash, transaction count
 inline constexpr size_t kMarkerHeadBytes = 5;             // behind the u64 0: version, kind, length
-inline constexpr size_t kMarkerPayloadSeenBytesMax = 64;  // enough for the parent of every kind
+inline constexpr size_t kMarkerPayloadSeenBytesMax = 64;  // slot and block id of each kind fit
 
 struct Entry {
   uint64_t hash_count;

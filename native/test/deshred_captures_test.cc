@@ -12,7 +12,7 @@ namespace {
 
 using namespace shredway;
 using test::Bytes;
-using test::RecordingSink;
+using test::DeshredRecorder;
 using Packets = std::vector<Bytes>;
 
 struct KnownBlock {
@@ -73,7 +73,7 @@ std::string from_hex(const std::string& text) {
 }
 
 void check_block(const KnownBlock& block, const Packets& packets) {
-  RecordingSink sink;
+  DeshredRecorder sink;
   Deshredder deshredder({}, sink);
   uint64_t now_ns = 1;
   for (const Bytes& packet : packets) test::add_packet(deshredder, packet, now_ns++);
@@ -140,7 +140,7 @@ TEST(deshred_captures_recovered_packets_are_the_real_ones) {
       return test::hex(&packet[offset::kVariant], offset::kVersion - offset::kVariant);
     };
     for (const Bytes& packet : packets) by_identity[identity_of(packet)] = packet;
-    RecordingSink sink;
+    DeshredRecorder sink;
     Deshredder deshredder({}, sink);
     for (const Bytes& packet : half_of(packets, random)) test::add_packet(deshredder, packet, 1);
     CHECK(sink.recovered_shreds > block->sets * 20);

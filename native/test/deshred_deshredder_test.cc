@@ -13,7 +13,7 @@ using namespace shredway;
 using test::add_packet;
 using test::BatchedSlot;
 using test::Bytes;
-using test::RecordingSink;
+using test::DeshredRecorder;
 
 constexpr uint64_t kSecond_ns = 1'000'000'000;
 
@@ -27,7 +27,7 @@ void add_set(Deshredder& deshredder, const BatchedSlot& slot, size_t set, uint64
 constexpr uint64_t kData = 0xffff'ffff;
 constexpr uint64_t kCode = kData << 32;
 
-bool all_reported(const RecordingSink& sink, const BatchedSlot& slot) {
+bool all_reported(const DeshredRecorder& sink, const BatchedSlot& slot) {
   return std::all_of(slot.batches.begin(), slot.batches.end(), [&](const auto& batch) {
     return sink.signatures_of(slot.slot, batch.first_index) == batch.signatures;
   });
@@ -39,7 +39,7 @@ TEST(deshred_reports_each_transaction_with_its_last_byte) {
   std::mt19937 random(1);
   const BatchedSlot slot = test::make_batched_slot(9, {300}, random);
   CHECK_EQ(slot.batches[0].sets, 2u);
-  RecordingSink sink;
+  DeshredRecorder sink;
   Deshredder deshredder({}, sink);
   uint64_t body_bytes = 0;
   for (size_t i = 0; i < 64; i++) {
@@ -64,7 +64,7 @@ TEST(deshred_reports_each_transaction_with_its_last_byte) {
 TEST(deshred_batches_do_not_wait_for_each_other) {
   std::mt19937 random(2);
   const BatchedSlot slot = test::make_batched_slot(9, {20, 300, 20, 20}, random);
-  RecordingSink sink;
+  DeshredRecorder sink;
   Deshredder deshredder({}, sink);
   // Set 0 ends batch 0; sets 1 and 2 are batch 1, set 3 batch 2, set 4 batch 3.
   add_set(deshredder, slot, 4, kData);
@@ -87,7 +87,7 @@ TEST(deshred_batches_do_not_wait_for_each_other) {
 TEST(deshred_repeated_and_late_shreds_change_nothing) {
   std::mt19937 random(3);
   const BatchedSlot slot = test::make_batched_slot(9, {20, 20}, random);
-  RecordingSink sink;
+  DeshredRecorder sink;
   Deshredder deshredder({}, sink);
   for (int round = 0; round < 3; round++)
     for (const Bytes& packet : slot.packets) add_packet(deshredder, packet, 1);
@@ -101,7 +101,7 @@ TEST(deshred_second_root_of_a_set_is_set_aside) {
   std::mt19937 random(4);
   const BatchedSlot slot = test::make_batched_slot(9, {20}, random);
   const BatchedSlot other = test::make_batched_slot(9, {20}, random);
-  RecordingSink sink;
+  DeshredRecorder sink;
   Deshredder deshredder({}, sink);
   add_set(deshredder, slot, 0, 1);
   add_set(deshredder, other, 0, kData);
@@ -120,7 +120,7 @@ TEST(deshred_signed_nonsense_is_refused) {
   for (size_t i = kDataHeaderBytes; i < 900; i++) garbage.packets[0][i] = 0xff;
   test::sign_again(garbage.packets, 0);
 
-  RecordingSink sink;
+  DeshredRecorder sink;
   Deshredder deshredder({}, sink);
   add_set(deshredder, slot, 0, kCode);
   CHECK_EQ(deshredder.counts().sets_refused, 1u);
@@ -150,7 +150,7 @@ TEST(deshred_recovered_headers_obey_the_rules) {
     for (size_t i = 32; i < 64; i++) code.push_back(&slot.packets[i][kCodeHeaderBytes]);
     reed_solomon.encode(data.data(), code.data(), 923);
     test::sign_again(slot.packets, 0);
-    RecordingSink sink;
+    DeshredRecorder sink;
     Deshredder deshredder({}, sink);
     add_set(deshredder, slot, 0, kCode);
     CHECK_EQ(deshredder.counts().sets_refused, 1u);
@@ -162,7 +162,7 @@ TEST(deshred_memory_is_taken_from_the_slot_that_holds_most) {
   std::mt19937 random(7);
   const BatchedSlot honest = test::make_batched_slot(20, {20, 20}, random);
   const BatchedSlot flood = test::make_batched_slot(21, std::vector<size_t>(40, 1), random);
-  RecordingSink sink;
+  DeshredRecorder sink;
   Deshredder deshredder({8, 4, 10 * kSecond_ns}, sink);
   add_set(deshredder, honest, 0, kData >> 1);
   add_set(deshredder, honest, 1, kData >> 1);
@@ -177,7 +177,7 @@ TEST(deshred_forgets_slots_that_fell_silent) {
   std::mt19937 random(8);
   const BatchedSlot slot = test::make_batched_slot(9, {20, 300}, random);
   const BatchedSlot later = test::make_batched_slot(10, {20}, random);
-  RecordingSink sink;
+  DeshredRecorder sink;
   Deshredder deshredder({}, sink);
   add_set(deshredder, slot, 0, 0xff, kSecond_ns);
   add_set(deshredder, slot, 2, 0xff, kSecond_ns);
@@ -200,7 +200,7 @@ TEST(deshred_newer_slots_take_the_place_of_old_ones) {
   std::mt19937 random(9);
   const BatchedSlot old = test::make_batched_slot(100, {20, 20}, random);
   const BatchedSlot young = test::make_batched_slot(100 + Deshredder::kSlots, {20}, random);
-  RecordingSink sink;
+  DeshredRecorder sink;
   Deshredder deshredder({}, sink);
   add_set(deshredder, old, 0, 0xf);
   add_set(deshredder, young, 0, 0xf);
@@ -217,7 +217,7 @@ TEST(deshred_reports_exactly_what_can_be_known) {
   std::mt19937 random(10);
   const auto below = [&](size_t bound) { return static_cast<size_t>(random() % bound); };
   for (int round = 0; round < 60; round++) {
-    RecordingSink sink;
+    DeshredRecorder sink;
     Deshredder deshredder({}, sink);
     std::vector<BatchedSlot> slots;
     std::vector<std::pair<const Bytes*, size_t>> deliveries;

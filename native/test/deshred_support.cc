@@ -83,7 +83,7 @@ void sign_again(std::vector<Bytes>& packets, size_t first) {
   }
 }
 
-std::vector<std::string> RecordingSink::signatures_of(uint64_t slot, uint32_t batch_index) const {
+std::vector<std::string> DeshredRecorder::signatures_of(uint64_t slot, uint32_t batch_index) const {
   std::vector<std::string> out;
   for (const Seen& seen : transactions) {
     if (seen.slot != slot || seen.batch_index != batch_index) continue;
@@ -93,18 +93,18 @@ std::vector<std::string> RecordingSink::signatures_of(uint64_t slot, uint32_t ba
   return out;
 }
 
-void RecordingSink::on_entry(const BatchPlace& place, const Entry& entry) {
+void DeshredRecorder::on_entry(const BatchPlace& place, const Entry& entry) {
   hashes[place.slot << 16 | place.batch_index].append(reinterpret_cast<const char*>(entry.hash),
                                                       kHashBytes);
   if (entry.transaction_count == 0) ticks++;
 }
 
-void RecordingSink::on_transaction(const BatchPlace& place, const EntryTransaction& seen) {
+void DeshredRecorder::on_transaction(const BatchPlace& place, const EntryTransaction& seen) {
   transactions.push_back({place.slot, place.batch_index, seen.ordinal, place.shred_index,
                           place.seen_ns, hex(seen.bytes + seen.transaction.signatures_begin, 64)});
 }
 
-void RecordingSink::on_recovered(const FecSet& set, uint64_t missing) {
+void DeshredRecorder::on_recovered(const FecSet& set, uint64_t missing) {
   for (uint8_t leaf = 0; leaf < kFecSetLeaves; leaf++) {
     if (!(missing >> leaf & 1)) continue;
     recovered_shreds++;

@@ -37,7 +37,7 @@ PublicKey batched_slot_leader();
 // Makes the packets of one set (64, in leaf order) authentic again after somebody changed them.
 void sign_again(std::vector<Bytes>& packets, size_t first);
 
-class RecordingSink : public DeshredSink {
+class DeshredRecorder : public DeshredSink {
  public:
   struct Seen {
     uint64_t slot;

@@ -9,12 +9,17 @@ namespace {
 constexpr uint8_t kVersionBit = 0x80;
 constexpr uint8_t kV0Prefix = 0x80;
 constexpr uint8_t kV1Prefix = 0x81;
+constexpr size_t kHeaderBytes = 3;
 constexpr size_t kLifetimeBytes = 32;
+constexpr size_t kProgramBytes = 1;
 
 // Offsets in a v1 transaction up to its first part of variable length.
 constexpr size_t kV1ConfigMask = 4, kV1Lifetime = 8, kV1InstructionCount = 40, kV1KeyCount = 41;
 constexpr size_t kV1FixedBytes = 42;
+constexpr size_t kV1ConfigValueBytes = 4;
 constexpr size_t kV1InstructionHeaderBytes = 4;
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the config mask is little-endian");
 
 // Walks over the bytes in their order and decides by nothing else than the bytes that it walked
 // over: so the result for a prefix never contradicts the result for more bytes.
@@ -25,7 +30,6 @@ class Cursor {
       : bytes_(bytes), limit_(length < bytes_max ? length : bytes_max), bytes_max_(bytes_max) {}
 
   uint16_t at() const { return static_cast<uint16_t>(at_); }
-  uint8_t last() const { return bytes_[at_ - 1]; }
   ParseResult failure() const { return failure_; }
   size_t needed() const { return needed_; }
 
@@ -46,15 +50,19 @@ class Cursor {
     }
     return read_long_compact_u16(value);
   }
-  // A compact-u16 and as many elements of `element_bytes`.
-  bool skip_list(size_t element_bytes) {
+  // A compact-u16 and as many bytes.
+  bool skip_byte_list() {
     size_t count;
-    return read_compact_u16(count) && skip(count * element_bytes);
+    return read_compact_u16(count) && skip(count);
   }
+  // Behind the part that is read next follow at least so many bytes. It makes `needed` larger, so
+  // that a transaction of many small parts is not parsed once for each of them. Never more than the
+  // parts that follow expect themselves: else a prefix would be malformed and the whole not.
+  void expect_behind(size_t count) { expected_behind_ = count; }
 
  private:
   bool refuse(size_t count) {
-    needed_ = at_ + count;
+    needed_ = at_ + count + expected_behind_;
     failure_ = needed_ > bytes_max_ ? ParseResult::malformed : ParseResult::incomplete;
     return false;
   }
@@ -72,56 +80,66 @@ class Cursor {
   size_t at_ = 0;
   size_t limit_;
   size_t bytes_max_;
+  size_t expected_behind_ = 0;
   size_t needed_ = 0;
   ParseResult failure_ = ParseResult::malformed;
 };
 
-bool parse_instructions(Cursor& cursor, Transaction& out) {
-  size_t count;
-  if (!cursor.read_compact_u16(count)) return false;
-  out.instructions_begin = cursor.at();
-  out.instruction_count = static_cast<uint16_t>(count);
-  for (size_t i = 0; i < count; i++)
-    if (!cursor.skip(1) || !cursor.skip_list(1) || !cursor.skip_list(1)) return false;
+// A list of elements that each begin with `fixed_bytes` and end with two lists of bytes; behind the
+// list follow at least `behind` bytes.
+bool parse_elements(Cursor& cursor, size_t count, size_t fixed_bytes, size_t behind) {
+  for (size_t left = count; left > 0; left--) {
+    const size_t rest = (left - 1) * (fixed_bytes + 2) + behind;
+    cursor.expect_behind(rest + 2);
+    if (!cursor.skip(fixed_bytes)) return false;
+    cursor.expect_behind(rest + 1);
+    if (!cursor.skip_byte_list()) return false;
+    cursor.expect_behind(rest);
+    if (!cursor.skip_byte_list()) return false;
+  }
+  cursor.expect_behind(0);
   return true;
 }
 
-bool parse_lookups(Cursor& cursor, Transaction& out) {
-  size_t count;
-  if (!cursor.read_compact_u16(count)) return false;
-  out.lookups_begin = cursor.at();
-  out.lookup_count = static_cast<uint16_t>(count);
-  for (size_t i = 0; i < count; i++)
-    if (!cursor.skip(kPublicKeyBytes) || !cursor.skip_list(1) || !cursor.skip_list(1)) return false;
-  return true;
+void read_header(const uint8_t* header, Transaction& out) {
+  out.required_signatures = header[0];
+  out.readonly_signed = header[1];
+  out.readonly_unsigned = header[2];
 }
 
-bool parse_legacy_or_v0(Cursor& cursor, Transaction& out) {
+bool parse_legacy_or_v0(Cursor& cursor, const uint8_t* bytes, Transaction& out) {
   if (!cursor.skip(1)) return false;
-  out.signature_count = cursor.last();
+  out.signature_count = bytes[0];
   out.signatures_begin = cursor.at();
-  if (!cursor.skip(out.signature_count * kTransactionSignatureBytes)) return false;
-  out.message_begin = cursor.at();
-  if (!cursor.skip(1)) return false;
-  if (cursor.last() & kVersionBit) {
-    if (cursor.last() != kV0Prefix) return cursor.malformed();
+  const size_t signatures_bytes = out.signature_count * kTransactionSignatureBytes;
+  out.message_begin = static_cast<uint16_t>(out.signatures_begin + signatures_bytes);
+  if (!cursor.skip(signatures_bytes + kHeaderBytes)) return false;
+  if (bytes[out.message_begin] & kVersionBit) {
+    if (bytes[out.message_begin] != kV0Prefix) return cursor.malformed();
     out.version = TransactionVersion::v0;
     if (!cursor.skip(1)) return false;
   }
-  out.required_signatures = cursor.last();
-  if (!cursor.skip(1)) return false;
-  out.readonly_signed = cursor.last();
-  if (!cursor.skip(1)) return false;
-  out.readonly_unsigned = cursor.last();
+  read_header(bytes + cursor.at() - kHeaderBytes, out);
 
   size_t key_count;
   if (!cursor.read_compact_u16(key_count)) return false;
   out.keys_begin = cursor.at();
   out.key_count = static_cast<uint16_t>(key_count);
-  if (!cursor.skip(key_count * kPublicKeyBytes)) return false;
-  out.lifetime_begin = cursor.at();
-  if (!cursor.skip(kLifetimeBytes) || !parse_instructions(cursor, out)) return false;
-  if (out.version == TransactionVersion::v0 && !parse_lookups(cursor, out)) return false;
+  if (!cursor.skip(key_count * kPublicKeyBytes + kLifetimeBytes)) return false;
+  out.lifetime_begin = static_cast<uint16_t>(cursor.at() - kLifetimeBytes);
+  const bool is_v0 = out.version == TransactionVersion::v0;
+  size_t instruction_count;
+  if (!cursor.read_compact_u16(instruction_count)) return false;
+  out.instructions_begin = cursor.at();
+  out.instruction_count = static_cast<uint16_t>(instruction_count);
+  if (!parse_elements(cursor, instruction_count, kProgramBytes, is_v0 ? 1 : 0)) return false;
+  if (is_v0) {
+    size_t lookup_count;
+    if (!cursor.read_compact_u16(lookup_count)) return false;
+    out.lookups_begin = cursor.at();
+    out.lookup_count = static_cast<uint16_t>(lookup_count);
+    if (!parse_elements(cursor, lookup_count, kPublicKeyBytes, 0)) return false;
+  }
   out.message_end = cursor.at();
   out.bytes = cursor.at();
   return true;
@@ -130,9 +148,7 @@ bool parse_legacy_or_v0(Cursor& cursor, Transaction& out) {
 bool parse_v1(Cursor& cursor, const uint8_t* bytes, Transaction& out) {
   if (!cursor.skip(kV1FixedBytes)) return false;
   out.version = TransactionVersion::v1;
-  out.required_signatures = bytes[1];
-  out.readonly_signed = bytes[2];
-  out.readonly_unsigned = bytes[3];
+  read_header(bytes + 1, out);
   std::memcpy(&out.config_mask, bytes + kV1ConfigMask, sizeof out.config_mask);
   out.lifetime_begin = kV1Lifetime;
   out.instruction_count = bytes[kV1InstructionCount];
@@ -142,22 +158,25 @@ bool parse_v1(Cursor& cursor, const uint8_t* bytes, Transaction& out) {
       out.instruction_count > kTransactionV1InstructionsMax)
     return cursor.malformed();
 
-  out.keys_begin = cursor.at();
-  if (!cursor.skip(out.key_count * kPublicKeyBytes)) return false;
-  out.config_begin = cursor.at();
-  if (!cursor.skip(static_cast<size_t>(std::popcount(out.config_mask)) * 4)) return false;
-  out.instructions_begin = cursor.at();
-  if (!cursor.skip(out.instruction_count * kV1InstructionHeaderBytes)) return false;
+  const size_t keys_bytes = out.key_count * kPublicKeyBytes;
+  const size_t config_bytes =
+      static_cast<size_t>(std::popcount(out.config_mask)) * kV1ConfigValueBytes;
+  const size_t headers_bytes = out.instruction_count * kV1InstructionHeaderBytes;
+  if (!cursor.skip(keys_bytes + config_bytes + headers_bytes)) return false;
+  out.keys_begin = kV1FixedBytes;
+  out.config_begin = static_cast<uint16_t>(out.keys_begin + keys_bytes);
+  out.instructions_begin = static_cast<uint16_t>(out.config_begin + config_bytes);
+
   size_t payload_bytes = 0;  // at most 64 x (255 + 65,535)
   for (size_t i = 0; i < out.instruction_count; i++) {
     const uint8_t* header = bytes + out.instructions_begin + i * kV1InstructionHeaderBytes;
     payload_bytes += size_t{header[1]} + header[2] + (size_t{header[3]} << 8);
   }
-  if (!cursor.skip(payload_bytes)) return false;
-  out.message_end = cursor.at();
-  out.signatures_begin = cursor.at();
-  if (!cursor.skip(out.signature_count * kTransactionSignatureBytes)) return false;
+  const size_t signatures_bytes = out.signature_count * kTransactionSignatureBytes;
+  if (!cursor.skip(payload_bytes + signatures_bytes)) return false;
   out.bytes = cursor.at();
+  out.message_end = static_cast<uint16_t>(out.bytes - signatures_bytes);
+  out.signatures_begin = out.message_end;
   return true;
 }
 
@@ -187,7 +206,8 @@ ParseResult parse_transaction(const uint8_t* bytes, size_t length, Transaction& 
   if ((bytes[0] & kVersionBit) && !is_v1) return ParseResult::malformed;
   Cursor cursor(bytes, length, is_v1 ? kTransactionV1BytesMax : kTransactionBytesMax);
   Transaction transaction{};
-  if (is_v1 ? parse_v1(cursor, bytes, transaction) : parse_legacy_or_v0(cursor, transaction)) {
+  if (is_v1 ? parse_v1(cursor, bytes, transaction)
+            : parse_legacy_or_v0(cursor, bytes, transaction)) {
     out = transaction;
     return ParseResult::complete;
   }

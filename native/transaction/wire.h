@@ -31,8 +31,7 @@ namespace shredway {
 inline constexpr size_t kTransactionBytesMax = 1232;    // legacy and v0
 inline constexpr size_t kTransactionV1BytesMax = 4096;  // v1
 inline constexpr size_t kTransactionBytesMin = 38;      // legacy: no signature, key, instruction
-// SIMD-0385 allows no more in a v1 transaction; the older versions are bounded by their bytes
-// alone.
+// SIMD-0385 allows no more in a v1 transaction; older versions are bounded by their bytes alone.
 inline constexpr size_t kTransactionV1SignaturesMax = 12;
 inline constexpr size_t kTransactionV1KeysMax = 64;
 inline constexpr size_t kTransactionV1InstructionsMax = 64;
@@ -65,15 +64,15 @@ struct Transaction {
 
 enum class ParseResult : uint8_t {
   complete,
-  incomplete,  // nothing wrong yet, but bytes are missing; never at the largest length of a version
+  incomplete,  // nothing wrong yet, but bytes are missing; never at the version's largest length
   malformed,   // and stays so, whatever follows
 };
 
 // Parses the transaction that begins at `bytes`; `length` may reach beyond its end. Fills `out`
 // only when complete.
 ParseResult parse_transaction(const uint8_t* bytes, size_t length, Transaction& out);
-// The same; when incomplete, `needed` becomes a length that is not too long: with fewer bytes the
-// result stays incomplete. length < needed <= kTransactionV1BytesMax.
+// The same; when incomplete, `needed` becomes a length below which it cannot be complete:
+// length < needed <= the largest length of its version.
 ParseResult parse_transaction(const uint8_t* bytes, size_t length, Transaction& out,
                               size_t& needed);
 
