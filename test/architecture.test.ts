@@ -15,6 +15,7 @@ const folderLayers: Readonly<Record<string, Layer>> = {
   shred: "rule",
   leaders: "rule",
   replay: "rule",
+  "json-rpc": "rule",
   submission: "rule",
   nonces: "rule",
   tips: "rule",
@@ -36,6 +37,7 @@ const folderLayers: Readonly<Record<string, Layer>> = {
   service: "service",
   cli: "entry",
   "main.ts": "entry",
+  "main-sandbox.ts": "entry",
   "index.ts": "entry",
 };
 
@@ -45,7 +47,9 @@ const besides: Readonly<Record<string, readonly string[]>> = {
   tips: ["accounts"],
   tiers: ["accounts", "tips"],
   gateway: ["http"],
-  cli: ["main.ts"],
+  sandbox: ["service"],
+  cli: ["main.ts", "main-sandbox.ts"],
+  "main-sandbox.ts": ["main.ts"],
 };
 
 /** Packages and Node parts that only these places may use. */

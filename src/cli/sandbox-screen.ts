@@ -1,9 +1,12 @@
-// The live picture of the default start: what runs, numbers per source and destination, what to try.
+// The live picture of the default start: the chain, numbers per source and destination, own
+// transactions as they land, what to try.
 //
-// Called by demo.ts once a second. Pure: snapshots in, lines out.
+// Called by sandbox.ts once a second. Pure: snapshots in, lines out.
 
 import type { RelaySnapshot } from "../data-plane/snapshot.ts";
-import { demoSources } from "../sandbox/demo.ts";
+import { sandboxSources } from "../sandbox/plan.ts";
+import type { ProbeRecord } from "../sandbox/probe.ts";
+import type { ChainView } from "../sandbox/sandbox.ts";
 import {
   formatClock,
   formatCount,
@@ -28,10 +31,16 @@ export interface ReceiverView {
   readonly refused: bigint;
 }
 
-export interface DemoView {
+export interface SandboxView {
   readonly seconds: number;
   readonly relayAddress: string;
+  readonly rpcUrl: string;
   readonly openSeat: string | undefined;
+  readonly chain: ChainView;
+  readonly slotNs: bigint | null;
+  readonly transactionsPerSecond: number;
+  /** Newest first. */
+  readonly landings: readonly ProbeRecord[];
   readonly relay: RelaySnapshot;
   readonly report: RelayReport;
   readonly receivers: readonly ReceiverView[];
@@ -67,34 +76,40 @@ export function receiverView(
 /** The three things to try next, each with what it shows. */
 export function suggestions(
   self: string,
-  openSeat: string | undefined,
+  { openSeat, rpcUrl }: { openSeat: string | undefined; rpcUrl: string },
 ): { command: string; shows: string }[] {
   const port = openSeat?.split(":").at(-1) ?? "20001";
+  const question = `'{"jsonrpc":"2.0","id":1,"method":"getEpochInfo"}'`;
   return [
     {
       command: `${self} listen --port ${port}`,
       shows: openSeat ? "this feed, as a destination sees it" : "a feed, as a destination sees it",
     },
     {
-      command: `${self} replay CAPTURE.pcap --to 127.0.0.1:${port} --copies 3 --shuffle 7`,
-      shows: "a capture of yours into that listener",
+      command: `curl -s ${rpcUrl} -H 'Content-Type: application/json' -d ${question}`,
+      shows: "the chain, as any Solana client sees it (the README has the first transaction)",
     },
     { command: `${self} doctor`, shows: "what this machine needs for production" },
   ];
 }
 
-export function introduction(view: { relayAddress: string; workers: number }): string[] {
-  const sources = demoSources.map(({ name, address }) => `${name} ${address}`).join(", ");
+export function introduction(view: {
+  relayAddress: string;
+  rpcUrl: string;
+  workers: number;
+}): string[] {
+  const sources = sandboxSources.map(({ name, address }) => `${name} ${address}`).join(", ");
   return [
-    "Shredway demonstration: shreds made and signed on the spot, relayed on loopback",
-    `  leaders       4, made up, 31 FEC sets a slot, about 4,960 shreds/s`,
+    "Shredway sandbox: a real chain in this process, its blocks as shreds through the real relay",
+    `  chain         Solana RPC ${view.rpcUrl}, WebSocket on the same port and the next one`,
     `  sources       ${sources}`,
     `  relay         udp ${view.relayAddress}, ${view.workers} worker${view.workers === 1 ? "" : "s"}, authentication: leader-schedule`,
   ];
 }
 
-export function demoLines(view: DemoView, self: string, paint: Paint): string[] {
+export function sandboxLines(view: SandboxView, self: string, paint: Paint): string[] {
   return [
+    chainLine(view, paint),
     relayLine(view, paint),
     latencyLine(view, paint),
     "",
@@ -102,8 +117,10 @@ export function demoLines(view: DemoView, self: string, paint: Paint): string[] 
     "",
     ...destinationTable(view, paint),
     "",
+    ...landingTable(view, paint),
+    "",
     paint.bold("Try next, in another terminal:"),
-    ...suggestions(self, view.openSeat).flatMap(({ command, shows }) => [
+    ...suggestions(self, view).flatMap(({ command, shows }) => [
       `  ${shows}`,
       paint.note(`    ${command}`),
     ]),
@@ -111,7 +128,52 @@ export function demoLines(view: DemoView, self: string, paint: Paint): string[] 
   ];
 }
 
-function relayLine({ relay, report }: DemoView, paint: Paint): string {
+function altPartnerText({ isAltPartner, slotsToAltPartner }: ChainView): string {
+  if (isAltPartner) return "an alternative partner";
+  return slotsToAltPartner === null ? "" : `next alternative partner in ${slotsToAltPartner} slots`;
+}
+
+function chainLine({ chain, slotNs, transactionsPerSecond }: SandboxView, paint: Paint): string {
+  const length = slotNs === null ? "being measured" : formatNs(slotNs);
+  return [
+    `${paint.bold("chain")}  slot ${chain.slot}`,
+    `${length} each`,
+    `height ${formatCount(chain.blockHeight)}`,
+    `transactions ${formatRate(transactionsPerSecond)}`,
+    `leader ${chain.leader}, ${altPartnerText(chain)}`,
+  ].join("   ");
+}
+
+const landingsShown = 3;
+
+/** Own transactions: sent over HTTP, executed by a leader, seen again in the relay's shreds. */
+function landingTable({ landings, relay }: SandboxView, paint: Paint): string[] {
+  const { deshred } = relay;
+  const rows = landings
+    .slice(0, landingsShown)
+    .map(({ signature, landed }) => [
+      `${signature.slice(0, 16)}…`,
+      landed ? String(landed.slot) : "",
+      landed ? `${landed.batchIndex}/${landed.ordinal}` : "",
+      landed ? paint.good(`${formatNs(landed.afterNs)} after sending`) : paint.dim("under way"),
+    ]);
+  const lines = table(
+    [
+      { title: "LANDED", width: 17 },
+      { title: "SLOT", width: 9 },
+      { title: "PLACE", width: 7 },
+      { title: "SEEN IN THE RELAY'S OWN SHREDS", width: 30 },
+    ],
+    rows,
+  );
+  const sets = deshred.sets_whole + deshred.sets_recovered;
+  const note =
+    `read ${formatCount(deshred.transactions)} transactions, ${formatCount(deshred.entries)} ` +
+    `entries; ${formatShare(ratio(deshred.sets_recovered, sets))} of the FEC sets by recovery`;
+  return [...withBoldTitle(lines, paint), paint.dim(note)];
+}
+
+function relayLine({ relay, report }: SandboxView, paint: Paint): string {
   const drops = formatCount(relay.receiveDrops);
   return [
     `${paint.bold("relay")}  received ${formatRate(report.receivedPerSecond)}`,
@@ -122,7 +184,7 @@ function relayLine({ relay, report }: DemoView, paint: Paint): string {
   ].join("   ");
 }
 
-function latencyLine({ relay, report }: DemoView, paint: Paint): string {
+function latencyLine({ relay, report }: SandboxView, paint: Paint): string {
   const loads = report.workerLoads.map((load, i) => `worker ${i} ${formatShare(load)}`);
   return [
     `${paint.bold("       ")}receive to send p50 ${formatNs(relay.latency.percentile(50))}`,
@@ -131,7 +193,7 @@ function latencyLine({ relay, report }: DemoView, paint: Paint): string {
   ].join("   ");
 }
 
-function sourceTable({ report }: DemoView, paint: Paint): string[] {
+function sourceTable({ report }: SandboxView, paint: Paint): string[] {
   const lines = table(
     [
       { title: "SOURCE", width: 8 },
@@ -157,7 +219,7 @@ function sourceTable({ report }: DemoView, paint: Paint): string[] {
   return withBoldTitle(lines, paint);
 }
 
-function destinationTable({ receivers, report, openSeat }: DemoView, paint: Paint): string[] {
+function destinationTable({ receivers, report, openSeat }: SandboxView, paint: Paint): string[] {
   const rows = receivers.map((receiver) => [
     receiver.name,
     receiver.tier,
@@ -194,7 +256,7 @@ function withBoldTitle([title = "", ...rows]: readonly string[], paint: Paint): 
 }
 
 /** One line for where nothing can be redrawn. */
-export function demoLine(view: DemoView): string {
+export function sandboxLine(view: SandboxView): string {
   const { report, relay, receivers } = view;
   const duplicates = receivers.reduce((total, receiver) => total + receiver.duplicates, 0n);
   const verified = receivers.reduce((total, receiver) => total + receiver.verified, 0n);
@@ -208,12 +270,14 @@ export function demoLine(view: DemoView): string {
     `verified by destinations ${formatCount(verified)}`,
     `duplicates ${formatCount(duplicates)}`,
     `latency p50 ${formatNs(relay.latency.percentile(50))} p99 ${formatNs(relay.latency.percentile(99))}`,
+    `slot ${view.chain.slot}`,
+    `own landed ${view.landings.filter(({ landed }) => landed).length} of the last ${view.landings.length}`,
     `workers ${loads}`,
   ].join("  ");
 }
 
 /** What is said at the end. */
-export function demoSummary(view: DemoView): string[] {
+export function sandboxSummary(view: SandboxView): string[] {
   const { relay, receivers, seconds } = view;
   const duplicates = receivers.reduce((total, receiver) => total + receiver.duplicates, 0n);
   const sent = relay.destinations.reduce((total, destination) => total + destination.sent, 0n);

@@ -1,103 +1,130 @@
-// `shredway start` without a configuration: the relay at work on made-up traffic, live on screen.
+// `shredway start` without a configuration: the product at work on a chain in this process, live on
+// screen.
 //
 // Called by start.ts. Ends on Ctrl-C or SIGTERM with exit code 0.
 
 import { systemClock } from "../core/clock.ts";
-import { messageOf, ShredwayError } from "../core/errors.ts";
-import { openDemo } from "../main.ts";
-import type { Demo, DemoSnapshot } from "../sandbox/demo.ts";
+import { messageOf, type Reason, ShredwayError } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import { openSandbox } from "../main-sandbox.ts";
+import type { Sandbox, SandboxSnapshot } from "../sandbox/sandbox.ts";
 import { exitCodes } from "./command.ts";
+import { reportBetween } from "./relay-report.ts";
 import {
-  type DemoView,
-  demoLine,
-  demoLines,
-  demoSummary,
   introduction,
   receiverView,
+  type SandboxView,
+  sandboxLine,
+  sandboxLines,
+  sandboxSummary,
   suggestions,
-} from "./demo-screen.ts";
-import { reportBetween } from "./relay-report.ts";
+} from "./sandbox-screen.ts";
 import { every, type Terminal } from "./terminal.ts";
 
 const refreshMs = 1000;
 const lastShredsMs = 100; // for what is under way when the traffic ends
 
-export async function runDemo(udp: string, terminal: Terminal): Promise<number> {
-  const demo = open(udp);
+export interface SandboxAddresses {
+  readonly udp: string;
+  readonly rpc: string;
+}
+
+export async function runSandbox(
+  addresses: SandboxAddresses,
+  log: Logger,
+  terminal: Terminal,
+): Promise<number> {
+  const sandbox = await open(addresses, log);
   try {
-    return await show(demo, terminal);
+    await sandbox.start();
+    return await show(sandbox, terminal);
   } finally {
-    demo.close();
+    sandbox.close();
   }
 }
 
-function open(udp: string): Demo {
+const remedies: Partial<Record<Reason, string>> = {
+  relay_open: "Choose another address with --udp, for example --udp 127.0.0.1:21000",
+  http_open: "Choose another address with --rpc, for example --rpc 127.0.0.1:9899",
+};
+
+async function open(addresses: SandboxAddresses, log: Logger): Promise<Sandbox> {
   try {
-    return openDemo(udp, systemClock);
+    return await openSandbox({ ...addresses, log, clock: systemClock });
   } catch (error) {
-    if (!(error instanceof ShredwayError) || error.reason !== "relay_open") throw error;
-    throw new ShredwayError(
-      "relay_open",
-      `${messageOf(error)}\nChoose another address with --udp, for example --udp 127.0.0.1:21000`,
-      { cause: error },
-    );
+    const remedy = error instanceof ShredwayError ? remedies[error.reason] : undefined;
+    if (!(error instanceof ShredwayError) || remedy === undefined) throw error;
+    throw new ShredwayError(error.reason, `${messageOf(error)}\n${remedy}`, { cause: error });
   }
 }
 
-async function show(demo: Demo, terminal: Terminal): Promise<number> {
+async function show(sandbox: Sandbox, terminal: Terminal): Promise<number> {
   const startedNs = systemClock.monotonicNs();
-  const relayAddress = demo.relay.addresses.join(", ");
-  let before = demo.snapshot();
-  const look = (): DemoView => {
-    const now = demo.snapshot();
+  const { service } = sandbox;
+  const relayAddress = service.relay.addresses.join(", ");
+  let before = sandbox.snapshot();
+  const look = (): SandboxView => {
+    const now = sandbox.snapshot();
     const seconds = Number(systemClock.monotonicNs() - startedNs) / 1e9;
-    const view = viewBetween({ demo, before, now, seconds, relayAddress });
+    const view = viewBetween({ sandbox, before, now, seconds });
     before = now;
     return view;
   };
 
-  for (const line of introduction({ relayAddress, workers: before.relay.workers.length }))
-    terminal.line(line);
-  if (!terminal.isLive) sayWhatToTry(demo, terminal);
-  const destinations = demo.receivers.length + (demo.openSeat ? 1 : 0);
+  const workers = before.relay.workers.length;
+  const about = { relayAddress, workers, rpcUrl: urlOf(sandbox) };
+  for (const line of introduction(about)) terminal.line(line);
+  if (!terminal.isLive) sayWhatToTry(sandbox, terminal);
+  const { sources, destinations, authentication } = service.config;
   terminal.line(
-    `ready listen=${relayAddress} workers=${before.relay.workers.length} sources=${before.relay.sources.length} destinations=${destinations} authentication=leader-schedule`,
+    `ready listen=${relayAddress} workers=${workers} sources=${sources.length} destinations=${destinations.length} authentication=${authentication} rpc=${urlOf(sandbox)}`,
   );
   if (terminal.isLive) terminal.line();
   await every(refreshMs, terminal.stopped, () => {
     const view = look();
-    if (terminal.isLive) terminal.redraw(demoLines(view, terminal.self, terminal.paint));
-    else terminal.line(demoLine(view));
+    if (terminal.isLive) terminal.redraw(sandboxLines(view, terminal.self, terminal.paint));
+    else terminal.line(sandboxLine(view));
     return true;
   });
 
   terminal.keepBlock();
-  demo.stopTraffic();
+  sandbox.stopTraffic();
   await systemClock.sleep(lastShredsMs);
-  for (const line of demoSummary(look())) terminal.line(line);
+  for (const line of sandboxSummary(look())) terminal.line(line);
   return exitCodes.ok;
 }
 
-function sayWhatToTry(demo: Demo, terminal: Terminal): void {
-  for (const { command, shows } of suggestions(terminal.self, demo.openSeat))
+function urlOf({ endpoint }: Sandbox): string {
+  return `http://${endpoint.address}`;
+}
+
+function sayWhatToTry(sandbox: Sandbox, terminal: Terminal): void {
+  const { openSeat } = sandbox;
+  for (const { command, shows } of suggestions(terminal.self, { openSeat, rpcUrl: urlOf(sandbox) }))
     terminal.line(`  try           ${command}   (${shows})`);
 }
 
 function viewBetween(parts: {
-  demo: Demo;
-  before: DemoSnapshot;
-  now: DemoSnapshot;
+  sandbox: Sandbox;
+  before: SandboxSnapshot;
+  now: SandboxSnapshot;
   seconds: number;
-  relayAddress: string;
-}): DemoView {
-  const { demo, before, now, seconds, relayAddress } = parts;
+}): SandboxView {
+  const { sandbox, before, now, seconds } = parts;
+  const relaySeconds = Number(now.relay.takenAtNs - before.relay.takenAtNs) / 1e9;
   return {
     seconds,
-    relayAddress,
-    openSeat: demo.openSeat,
+    relayAddress: sandbox.service.relay.addresses.join(", "),
+    rpcUrl: urlOf(sandbox),
+    openSeat: sandbox.openSeat,
+    chain: now.chain,
+    slotNs: now.slotNs,
+    transactionsPerSecond:
+      Number(now.chain.transactions - before.chain.transactions) / relaySeconds,
+    landings: now.landings,
     relay: now.relay,
     report: reportBetween(before.relay, now.relay),
-    receivers: demo.receivers.map((receiver, i) => {
+    receivers: sandbox.receivers.map((receiver, i) => {
       const seen = now.receivers[i]?.seen ?? now.relay;
       return receiverView(receiver, before.receivers[i]?.seen ?? seen, seen);
     }),

@@ -1,4 +1,4 @@
-// `shredway start`: the service from a configuration file, or without one the demonstration.
+// `shredway start`: the service from a configuration file, or without one the sandbox.
 //
 // Data goes to stdout (the line that begins with `ready`), the log to stderr. SIGHUP reloads sources,
 // destinations and leaders; SIGTERM and SIGINT drain and end with exit code 0.
@@ -12,26 +12,27 @@ import type { RelaySnapshot } from "../data-plane/snapshot.ts";
 import { openRelayService } from "../main.ts";
 import type { RelayService } from "../service/relay-service.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "./command.ts";
-import { runDemo } from "./demo.ts";
 import { toJson } from "./output.ts";
 import { reportBetween, totalsOf } from "./relay-report.ts";
 import { every, type Terminal } from "./terminal.ts";
 
 const defaultUdp = "127.0.0.1:20000";
+const defaultRpc = "127.0.0.1:8899"; // where Solana clients look for a node on this machine
 const defaultStatsSeconds = 10;
 const drainMs = 100; // for what already waits in the receive buffers
 
 export const start: Command = {
   name: "start",
-  summary: "run the relay, or without a configuration a demonstration of it",
+  summary: "run the relay, or without a configuration a sandbox around it",
   usage: [
-    "start [--udp ADDRESS]",
+    "start [--udp ADDRESS] [--rpc ADDRESS]",
     "start --config FILE [--stats SECONDS]",
     "start --config FILE --print-config",
   ],
   description: `
-Without --config: leaders, sources and receivers made up on this machine, through the real relay,
-with live numbers. With --config: the relay as the file says (docs/configuration.md).
+Without --config: the sandbox. A Solana-like chain runs in this process (a real virtual machine, real
+leaders' shreds, a JSON-RPC endpoint for any Solana client); its shreds go through the real relay to
+receivers on loopback, with live numbers. With --config: the relay as the file says (docs/configuration.md).
 
 Prints one line that begins with "ready" when it takes traffic. SIGHUP reads the file again and
 takes over sources, destinations and leaders; a wrong file changes nothing. SIGTERM and Ctrl-C
@@ -43,7 +44,11 @@ end it with exit code 0.`,
       value: "SECONDS",
       help: `log one line of numbers so often; 0: never (default ${defaultStatsSeconds})`,
     },
-    udp: { value: "ADDRESS", help: `where the demonstration listens (default ${defaultUdp})` },
+    udp: { value: "ADDRESS", help: `where the sandbox's relay listens (default ${defaultUdp})` },
+    rpc: {
+      value: "ADDRESS",
+      help: `where the sandbox's chain answers; takes the port above, too (default ${defaultRpc})`,
+    },
   },
   examples: [
     "shredway start",
@@ -61,11 +66,16 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
     for (const name of ["print-config", "stats"]) {
       if (args.given(name)) throw usageError(`--${name}: expected --config FILE with it, got none`);
     }
-    return runDemo(args.endpoint("udp", { allowPortZero: true }) ?? defaultUdp, terminal);
+    const allowPortZero = { allowPortZero: true };
+    const udp = args.endpoint("udp", allowPortZero) ?? defaultUdp;
+    const rpc = args.endpoint("rpc", allowPortZero) ?? defaultRpc;
+    const { runSandbox } = await import("./sandbox.ts"); // heavy, and of no use in production
+    return runSandbox({ udp, rpc }, createLogger({ level: "warn" }), terminal);
   }
   if (args.given("udp")) {
     throw usageError("--udp: expected without --config; the file says it in relay.listen");
   }
+  if (args.given("rpc")) throw usageError("--rpc: expected without --config: it is the sandbox's");
   if (args.flag("print-config")) {
     terminal.line(formatConfig(loadConfig(file, readOwnAddresses())).trimEnd());
     return exitCodes.ok;
@@ -84,6 +94,7 @@ async function runService(file: string, statsSeconds: number, terminal: Terminal
   process.on("SIGHUP", reload);
   try {
     service = openRelayService(file, log, systemClock);
+    await service.start();
     if (wantsReload) service.reload();
     for (const warning of service.warnings()) log.warn(warning);
     const { relay, config } = service;

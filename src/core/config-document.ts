@@ -56,6 +56,7 @@ const head = `# Configuration
 - \`--print-config\` shows the effective result.
 
 \`\`\`yaml
+solana: { rpc: "https://rpc.example.com/" }
 relay:
   listen: "0.0.0.0:20000"
   workers: 2

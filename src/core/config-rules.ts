@@ -171,11 +171,11 @@ function checkDestinations(
   );
 }
 
-function checkAuthentication(relay: RelayConfig, report: Report): void {
-  if (relay.authentication === "leader-schedule" && !relay.leaders) {
+function checkAuthentication({ relay, solana }: Config, report: Report): void {
+  if (relay.authentication === "leader-schedule" && !relay.leaders && !solana) {
     report(
       ["leaders"],
-      "expected leaders.file, because authentication is leader-schedule (authentication: off " +
+      "expected leaders.file, or solana.rpc beside relay, because authentication is leader-schedule (authentication: off " +
         "passes on whatever looks like a shred), got nothing",
     );
   }
@@ -191,7 +191,7 @@ export function checkConfig(config: Config, ownAddresses: readonly string[] = []
   checkListeners(config.relay, report);
   checkWorkers(config.relay, report);
   checkTiers(config.relay, report);
-  checkAuthentication(config.relay, report);
+  checkAuthentication(config, report);
   checkSources(config.relay, report);
   checkDestinations(config.relay, ownAddresses, report);
   return problems;

@@ -6,7 +6,7 @@
 
 import { z } from "zod";
 import { parseAddress, parseAddressRange, parseEndpoint } from "./addresses.ts";
-import { messageOf } from "./errors.ts";
+import { messageOf, ShredwayError } from "./errors.ts";
 
 /** What people read about a key, in errors and in the documentation. */
 export interface KeyDocument {
@@ -40,6 +40,12 @@ function parsed(parse: (text: string) => unknown) {
       context.addIssue({ code: "custom", message: messageOf(error) });
     }
   });
+}
+
+function parseHttpUrl(text: string): void {
+  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return;
+  // Not quoted: it may hold a key.
+  throw new ShredwayError("config_invalid", "expected a URL of http or https, got another text");
 }
 
 const parseEndpointOrPortZero = (text: string) => parseEndpoint(text, { allowPortZero: true });
@@ -178,7 +184,7 @@ const relay = z.strictObject({
     expects: "leader-schedule or off",
     meaning:
       "`leader-schedule`: only shreds that the slot's leader signed are remembered and passed on; " +
-      "needs `leaders.file`. `off`: everything that is formally a shred is passed on.",
+      "needs `leaders.file` or `solana.rpc`. `off`: everything that is formally a shred is passed on.",
   }),
   shredVersion: key(integer(1, 65_535), {
     expects: "an integer 1 to 65535",
@@ -199,7 +205,7 @@ const relay = z.strictObject({
     {
       expects: "a mapping with the key file",
       meaning: "Who leads which slot.",
-      absent: "only with `authentication: off`",
+      absent: "from `solana.rpc`, which is asked again before each epoch",
     },
   ),
   sources: key(z.array(source).max(configLimits.sources).default([]), {
@@ -228,6 +234,12 @@ const relay = z.strictObject({
     meaning: "Worker i runs on cpus[i] only.",
     absent: "the kernel places the workers",
   }),
+  deshred: key(z.boolean().default(true), {
+    expects: "true or false",
+    meaning:
+      "Read entries and transactions from the shreds, on a thread beside the workers, so that " +
+      "watched transactions are seen in the relay's own feed.",
+  }),
   failedChecksPerSecond: key(integer(1, 1_000_000).default(1000), {
     expects: "an integer 1 to 1000000",
     unit: "checks/s",
@@ -237,20 +249,35 @@ const relay = z.strictObject({
   }),
 });
 
+const solana = z.strictObject({
+  rpc: key(parsed(parseHttpUrl), {
+    expects: "a URL of http or https",
+    meaning:
+      "JSON-RPC address of a node. Asked for the leader schedule (when `relay.leaders` is absent) and " +
+      "for a second opinion on the present slot. Masked by `--print-config`, for it may hold a key.",
+  }),
+});
+
 export const configSchema = z.strictObject({
+  solana: key(solana.exactOptional(), {
+    expects: "a mapping with the key rpc",
+    meaning: "The node that is asked for what the shreds cannot tell.",
+    absent: "nobody is asked",
+  }),
   relay: key(relay, {
     expects: "a mapping",
     meaning: "Shreds in, authenticated, each once, out by tier.",
   }),
 });
 keyDocuments.add(configSchema, {
-  expects: "a mapping with the section relay",
+  expects: "a mapping with the sections relay and, optional, solana",
   meaning: "The configuration file.",
 });
 
 /** The effective configuration: defaults filled in, paths absolute. */
 export type Config = z.output<typeof configSchema>;
 export type RelayConfig = Config["relay"];
+export type SolanaConfig = NonNullable<Config["solana"]>;
 
 /** Takes off what wraps a schema (default, optional, list of one): the part that has the keys. */
 export function unwrapSchema(schema: z.core.$ZodType): z.core.$ZodType {

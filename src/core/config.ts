@@ -28,7 +28,7 @@ import {
 import { messageOf, quote, ShredwayError } from "./errors.ts";
 import { readTextFile } from "./files.ts";
 
-export type { Config, RelayConfig } from "./config-schema.ts";
+export type { Config, RelayConfig, SolanaConfig } from "./config-schema.ts";
 
 /** 4,096 destinations with names and comments need well under 1 MB. */
 export const configFileBytesMax = 4 * 1024 * 1024;
@@ -37,7 +37,7 @@ const problemsShownMax = 20;
 const nestingMax = 64;
 
 /** Sections that other configurations of this program family have; this version has no such part. */
-const partsWithoutSettings: readonly string[] = ["http", "data", "solana", "tips"];
+const partsWithoutSettings: readonly string[] = ["http", "data", "tips"];
 
 interface Located {
   /** From 1; undefined when the problem has no place in the text. */
@@ -109,7 +109,7 @@ function unknownKeyProblem(path: readonly PropertyKey[], key: string): ConfigPro
     "shape" in schema && typeof schema.shape === "object" ? Object.keys(schema.shape ?? {}) : [];
   const hint =
     path.length === 0 && partsWithoutSettings.includes(key)
-      ? ` (this version has the relay only: remove the section ${key})`
+      ? ` (this version has no such part: remove the section ${key})`
       : "";
   const message = `expected one of the keys ${known.join(", ")}; got the unknown key ${quote(key)}${hint}`;
   return { path: [...path.map(toPathPart), key], message };
@@ -213,13 +213,27 @@ export function parseConfig(
   return config;
 }
 
+/** A configuration that the program itself wrote, with its defaults. Throws as a file's would. */
+export function completeConfig(written: z.input<typeof configSchema>): Config {
+  return parseConfig(stringify(written), "configuration");
+}
+
 /** The configuration in the file `path`. Throws ShredwayError "config_invalid". */
 export function loadConfig(path: string, ownAddresses: readonly string[] = []): Config {
   const text = readTextFile(path, configFileBytesMax, "config_invalid");
   return parseConfig(text, path, ownAddresses);
 }
 
-/** The effective configuration as YAML that parseConfig reads again, for `--print-config`. */
+/** The effective configuration as YAML that parseConfig reads again, secrets masked. */
 export function formatConfig(config: Config): string {
-  return stringify(config, { lineWidth: 100 });
+  const { solana, ...open } = config;
+  const masked = solana && { solana: { ...solana, rpc: maskUrl(solana.rpc) } };
+  return stringify({ ...masked, ...open }, { lineWidth: 100 });
+}
+
+/** What of a URL may hold a key (path, query, user) becomes `masked`. */
+function maskUrl(text: string): string {
+  const { protocol, host, pathname, search, username } = new URL(text);
+  const holdsMore = search !== "" || username !== "" || pathname.length > 1;
+  return `${protocol}//${host}${holdsMore ? "/masked" : pathname}`;
 }

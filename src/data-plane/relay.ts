@@ -19,9 +19,11 @@ import {
 } from "./native.ts";
 import {
   type DestinationRow,
+  decodeSlots,
   decodeSnapshot,
   layoutOf,
   type RelaySnapshot,
+  type SlotSnapshot,
   type SnapshotShape,
   type SourceRow,
 } from "./snapshot.ts";
@@ -211,6 +213,15 @@ export class Relay {
     return decodeSnapshot(words, shape, rows, this.#clock.nowNs());
   }
 
+  /** The newest slots (64 at most), ascending: the part of `snapshot` that is cheap to ask often. */
+  slots(): readonly SlotSnapshot[] {
+    this.#checkOpen();
+    const words = new BigUint64Array(this.#native.snapshotWords(0, 0));
+    this.#native.readCounters(words, 0, 0);
+    const shape = { ...this.#shape(), sourceRows: 0, destinationRows: 0 };
+    return decodeSlots(words, layoutOf(shape).slots, shape);
+  }
+
   /** What happened since the last call, worker by worker (lost ones: counter `events_lost`). */
   drainEvents(): RelayEvent[] {
     this.#checkOpen();
@@ -263,7 +274,10 @@ export class Relay {
    */
   onLandings(listener: () => void): void {
     this.#checkOpen();
-    guarded("watch_refused", () => this.#native.onLandings(listener));
+    const listenWhileOpen = () => {
+      if (!this.#closed) listener(); // a ring may be on its way when the relay closes
+    };
+    guarded("watch_refused", () => this.#native.onLandings(listenWhileOpen));
   }
 
   /** Ends the threads and closes the sockets. May be called again. */

@@ -138,7 +138,12 @@ function sum(counts: Record<string, bigint>): bigint {
   return Object.values(counts).reduce((total, count) => total + count, 0n);
 }
 
-function decodeSlots(words: BigUint64Array, begin: number, shape: SnapshotShape): SlotSnapshot[] {
+/** The rows of slots that begin at word `begin`. */
+export function decodeSlots(
+  words: BigUint64Array,
+  begin: number,
+  shape: SnapshotShape,
+): SlotSnapshot[] {
   const slots: SlotSnapshot[] = [];
   for (let row = 0; row < shape.slotRows; row++) {
     const field = (i: number) => words[begin + row * shape.slotRowFields + i] ?? 0n;

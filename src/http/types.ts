@@ -5,21 +5,24 @@
 export interface HttpRequest {
   /** Upper case. */
   readonly method: string;
-  /** Without the query. */
+  /** Without the query; as it came, neither decoded nor tidied. */
   readonly path: string;
   /** Raw, without "?"; empty when there is none. */
   readonly query: string;
-  /** Lower-case name; undefined when absent. */
+  /** Lower-case name; undefined when absent. Repeated headers are joined by ", ". */
   header(name: string): string | undefined;
   /** Of the TCP peer, IPv4 also when it came mapped. */
   readonly remoteAddress: string;
-  /** Empty for GET, HEAD and OPTIONS. */
+  /** Empty for GET, HEAD and OPTIONS. The handler may keep it. */
   readonly body: Uint8Array;
 }
 
 export interface HttpResponse {
+  /** 200 to 599. */
   readonly status: number;
+  /** Without content-length, connection, date and keep-alive: those are the server's. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Not sent for HEAD, 204 and 304. Must not change until it was sent. */
   readonly body?: string | Uint8Array;
 }
 
@@ -28,17 +31,27 @@ export type HttpHead = Omit<HttpRequest, "body">;
 
 export interface WebSocketPeer {
   readonly remoteAddress: string;
-  /** False when the peer reads too slowly and was closed, or is closed already. */
+  /**
+   * False when the peer reads too slowly and was closed, or is closed already. May call `closed`
+   * before it returns.
+   */
   send(text: string): boolean;
+  /** Nothing when it is closed already. Calls `closed` before it returns. */
   close(code: number, reason: string): void;
 }
 
+/**
+ * Callbacks that throw (or reject, when they are asynchronous) are logged and the peer is closed
+ * with 1011. `closed` comes exactly once for every `open`.
+ */
 export interface WebSocketRoute {
   /** Answers instead of accepting when it returns a response. */
   accept?(head: HttpHead): HttpResponse | undefined;
+  /** A larger message closes the peer with 1009; one larger by 64 kB and more without a frame. */
   readonly messageBytesMax: number;
   /** A peer that has so much waiting is closed. */
   readonly backpressureBytesMax: number;
+  /** 8 to 960. Without a sign of life (answers to pings are some) for so long, it is closed. */
   readonly idleSeconds: number;
   open(peer: WebSocketPeer, head: HttpHead): void;
   message(peer: WebSocketPeer, text: string): void;
@@ -54,6 +67,6 @@ export interface HttpServerOptions {
   handle(request: HttpRequest): HttpResponse | Promise<HttpResponse>;
   /** By path; "*" for every path that has no own entry. */
   readonly webSockets?: Readonly<Record<string, WebSocketRoute>>;
-  /** Sockets at once, HTTP and WebSocket together; more are closed at once. */
+  /** Sockets at once, HTTP and WebSocket together; more are closed at once. Default 10,000. */
   readonly connectionsMax?: number;
 }

@@ -1,11 +1,10 @@
 // What a source makes of a leader's shreds: later, jittered, some lost, some forged.
 //
-// Called by the default start, one Delivery per source. Pure and repeatable for a seed: takes a
-// slot's shreds, gives packets with times. Forged copies leave just before the true ones, so that a
+// Called by source-feed.ts, one Delivery per source. Pure and repeatable for a seed: takes the shreds
+// of a batch, gives packets with times. Forged copies leave just before the true ones, so that a
 // relay which believed them would lose the true ones.
 
 import { SeededRandom } from "../core/seeded-random.ts";
-import type { SlotShreds } from "./shred-traffic.ts";
 
 export interface DeliveryProfile {
   readonly delayNs: number;
@@ -17,10 +16,10 @@ export interface DeliveryProfile {
   readonly forged: number;
 }
 
-export interface PacedList {
-  readonly packets: readonly Uint8Array[];
-  /** From the start of the slot, ascending. */
-  readonly timesNs: BigUint64Array;
+export interface TimedPacket {
+  readonly packet: Uint8Array;
+  /** From the moment that its batch was made. */
+  readonly timeNs: number;
 }
 
 const slotOffset = 65;
@@ -29,30 +28,28 @@ const signatureBytes = 64;
 const forgedLeadNs = 200_000;
 
 export class Delivery {
-  readonly #profile: DeliveryProfile;
+  /** May be changed at any time, so that faults can be switched on and off. */
+  profile: DeliveryProfile;
   readonly #random: SeededRandom;
 
   constructor(profile: DeliveryProfile, seed: number) {
-    this.#profile = profile;
+    this.profile = profile;
     this.#random = new SeededRandom(seed);
   }
 
-  plan(shreds: SlotShreds): PacedList {
-    const { delayNs, jitterNs, loss, forged } = this.#profile;
+  /** What arrives of these packets, ascending in time. */
+  plan(packets: readonly TimedPacket[]): TimedPacket[] {
+    const { delayNs, jitterNs, loss, forged } = this.profile;
     const random = this.#random;
-    const planned: { packet: Uint8Array; timeNs: number }[] = [];
-    for (const { packet, timeNs } of shreds.packets) {
+    const planned: TimedPacket[] = [];
+    for (const { packet, timeNs } of packets) {
       const due = timeNs + delayNs + random.exponential(jitterNs, 8 * jitterNs);
       if (random.happens(forged)) {
         planned.push({ packet: forge(packet, random), timeNs: Math.max(0, due - forgedLeadNs) });
       }
       if (!random.happens(loss)) planned.push({ packet, timeNs: due });
     }
-    planned.sort((a, b) => a.timeNs - b.timeNs);
-    return {
-      packets: planned.map(({ packet }) => packet),
-      timesNs: BigUint64Array.from(planned, ({ timeNs }) => BigInt(Math.round(timeNs))),
-    };
+    return planned.toSorted((a, b) => a.timeNs - b.timeNs);
   }
 }
 

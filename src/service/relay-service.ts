@@ -13,7 +13,9 @@ import type { Relay, RelayEvent } from "../data-plane/relay.ts";
 import type { RelaySnapshot } from "../data-plane/snapshot.ts";
 import { coverageText, type LeaderSchedule } from "../leaders/schedule.ts";
 import { restartKeys, withTablesOf } from "./relay-tables.ts";
+import { type LeaderNode, RpcLeaders } from "./rpc-leaders.ts";
 import { ScheduleWatch } from "./schedule-watch.ts";
+import { type SlotNode, SlotWatch } from "./slot-watch.ts";
 
 const lookMs = 10_000;
 
@@ -25,6 +27,8 @@ export interface RelayServiceParts {
   /** Throws ShredwayError. */
   readonly readLeaders: (path: string) => LeaderSchedule;
   readonly readOwnAddresses: () => readonly string[];
+  /** The node of solana.rpc: asked for the leaders when no file names them. */
+  readonly node?: LeaderNode & SlotNode;
   readonly log: Logger;
   readonly clock: Clock;
 }
@@ -37,6 +41,10 @@ export class RelayService {
   readonly #log: Logger;
   readonly #clock: Clock;
   readonly #looking: Timer;
+  readonly #node: RelayServiceParts["node"];
+  readonly #leaders: RpcLeaders | undefined;
+  /** What slot it is, and how long slots are. */
+  readonly slots: SlotWatch;
   #watch: ScheduleWatch | undefined;
   #inForce: RelayConfig;
 
@@ -49,8 +57,16 @@ export class RelayService {
     this.#log = parts.log;
     this.#clock = parts.clock;
     this.#inForce = parts.config.relay;
+    this.#node = parts.node;
+    this.#leaders = parts.node && this.#makeLeaders(parts.node);
     this.#publish(this.#inForce);
+    this.slots = new SlotWatch(parts);
     this.#looking = this.#clock.every(lookMs, () => this.#lookAtSchedule());
+  }
+
+  /** Settles when the leader schedule is in force, or when the node could not tell it as yet. */
+  async start(): Promise<void> {
+    if (this.#asksForLeaders(this.#inForce)) await this.#leaders?.start();
   }
 
   get config(): RelayConfig {
@@ -86,7 +102,11 @@ export class RelayService {
     try {
       const wanted = this.#readConfig().relay;
       const restart = restartKeys(this.#inForce, wanted);
+      const askedBefore = this.#asksForLeaders(this.#inForce);
       this.#replace(withTablesOf(this.#inForce, wanted));
+      const asksNow = this.#asksForLeaders(this.#inForce);
+      if (askedBefore && !asksNow) this.#leaders?.stop();
+      if (asksNow && !askedBefore) void this.#leaders?.start();
       const { sources, destinations } = this.#inForce;
       this.#log.info(
         { sources: sources.length, destinations: destinations.length },
@@ -117,6 +137,8 @@ export class RelayService {
 
   close(): void {
     this.#looking.cancel();
+    this.#leaders?.stop();
+    this.slots.close();
     this.relay.close();
   }
 
@@ -130,6 +152,19 @@ export class RelayService {
       throw error;
     }
     this.#inForce = wanted;
+  }
+
+  #asksForLeaders({ authentication, leaders }: RelayConfig): boolean {
+    return authentication === "leader-schedule" && !leaders;
+  }
+
+  #makeLeaders(node: LeaderNode): RpcLeaders {
+    const publish = (schedule: LeaderSchedule) => {
+      if (!this.#asksForLeaders(this.#inForce)) return; // a reload named a file meanwhile
+      this.relay.publishLeaders(schedule);
+      this.#watchSchedule(schedule);
+    };
+    return new RpcLeaders({ node, clock: this.#clock, log: this.#log, publish });
   }
 
   #publish(config: RelayConfig): void {
@@ -161,8 +196,9 @@ export class RelayService {
 
   #watchSchedule(schedule: LeaderSchedule): void {
     this.#log.info(coverageText(schedule));
-    if (this.#watch) this.#watch.replace(schedule);
-    else this.#watch = new ScheduleWatch(schedule);
+    const node = this.#asksForLeaders(this.#inForce) ? this.#node?.host : undefined;
+    if (this.#watch && this.#watch.node === node) this.#watch.replace(schedule);
+    else this.#watch = new ScheduleWatch(schedule, node);
   }
 
   #lookAtSchedule(): void {

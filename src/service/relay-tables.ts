@@ -26,6 +26,7 @@ export function relayOptionsOf(relay: RelayConfig): RelayOptions {
     },
     ...(relay.cpus && { cpus: relay.cpus }),
     failedChecksPerSecond: relay.failedChecksPerSecond,
+    deshred: relay.deshred,
   };
 }
 

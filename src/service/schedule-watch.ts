@@ -7,22 +7,27 @@
 import type { RelaySnapshot } from "../data-plane/snapshot.ts";
 import { coverageText, coveredSlots, type LeaderSchedule } from "../leaders/schedule.ts";
 
-/** About an hour of slots of 400 ms: so early is told that a schedule ends. */
+/** About an hour of slots of 400 ms: so early is told that the schedule of a file ends. */
 export const slotsLeftLow = 9000n;
+/** A schedule from a node is renewed by itself long before: then something is wrong with the node. */
+export const slotsLeftLowFromNode = 512n;
 export const sayEveryNs = 60_000_000_000n;
 /** Fewer packets say nothing about the schedule. */
 const packetsLeast = 32n;
 
-const remedy = "Write the schedule of the present epoch to relay.leaders.file and send SIGHUP";
+const fileRemedy = "Write the schedule of the present epoch to relay.leaders.file and send SIGHUP";
 
 export class ScheduleWatch {
   #schedule: LeaderSchedule;
+  /** Host of the node that tells the schedule; undefined: a file does. */
+  readonly node: string | undefined;
   #unknownBefore = 0n;
   #packetsBefore = 0n;
   readonly #saidAtNs = new Map<string, bigint>();
 
-  constructor(schedule: LeaderSchedule) {
+  constructor(schedule: LeaderSchedule, node?: string) {
     this.#schedule = schedule;
+    this.node = node;
   }
 
   /** After a reload: what was said of the schedule before says nothing about this one. */
@@ -46,6 +51,11 @@ export class ScheduleWatch {
     });
   }
 
+  get #remedy(): string {
+    if (this.node === undefined) return fileRemedy;
+    return `The node at ${this.node} has not told the next epoch: see whether it is in step`;
+  }
+
   #unknownLeaders({ verdicts }: RelaySnapshot): string | undefined {
     const all = Object.values(verdicts).reduce((total, count) => total + count, 0n);
     const packets = all - verdicts.unknown_source;
@@ -56,7 +66,7 @@ export class ScheduleWatch {
     if (newPackets < packetsLeast || unknown * 2n <= newPackets) return undefined;
     return (
       `MOST SHREDS ARE DROPPED: ${unknown} of the last ${newPackets} packets are of slots without a ` +
-      `leader in the schedule; ${coverageText(this.#schedule)}. ${remedy}`
+      `leader in the schedule; ${coverageText(this.#schedule)}. ${this.#remedy}`
     );
   }
 
@@ -66,8 +76,9 @@ export class ScheduleWatch {
       (most, { highest_slot }) => (highest_slot > most ? highest_slot : most),
       0n,
     );
-    if (highest === 0n || highest + slotsLeftLow <= last) return undefined;
+    const slotsLow = this.node === undefined ? slotsLeftLow : slotsLeftLowFromNode;
+    if (highest === 0n || highest + slotsLow <= last) return undefined;
     const left = highest >= last ? "it has ended" : `${last - highest} slots are left`;
-    return `${coverageText(this.#schedule)}, slot ${highest} has come: ${left}. ${remedy}`;
+    return `${coverageText(this.#schedule)}, slot ${highest} has come: ${left}. ${this.#remedy}`;
   }
 }

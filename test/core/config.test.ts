@@ -43,6 +43,7 @@ describe("good configurations", () => {
         },
         send: { bufferBytes: 16_777_216, gso: true },
         failedChecksPerSecond: 1000,
+        deshred: true,
       },
     });
   });
@@ -97,8 +98,12 @@ describe("bad configurations", () => {
   const withRelay = (lines: string) => messageOf(`${least}${lines.replaceAll(/^/gm, "  ")}\n`);
 
   it.each([
-    ["nothing", "", /expected a mapping with the section relay, got null/],
-    ["no mapping", "relay", /expected a mapping with the section relay, got "relay"/],
+    ["nothing", "", /expected a mapping with the sections relay and, optional, solana, got null/],
+    [
+      "no mapping",
+      "relay",
+      /expected a mapping with the sections relay and, optional, solana, got "relay"/,
+    ],
     ["broken YAML", "relay: [1", /shredway.yaml:1: expected YAML/],
     [
       "a key twice",
@@ -111,7 +116,7 @@ describe("bad configurations", () => {
       "relay: {}",
       /relay.shredVersion: expected an integer 1 to 65535, got nothing: the key is required/,
     ],
-    ["a section of another part", `${least}http: {}\n`, /shredway.yaml:4: http: .*the relay only/],
+    ["a section of another part", `${least}http: {}\n`, /shredway.yaml:4: http: .*no such part/],
     ["an empty section", "relay:", /shredway.yaml:1: relay: expected a mapping, got null/],
   ])("refuses %s", (_what, text, message) => {
     expect(messageOf(text)).toMatch(message);
@@ -317,6 +322,22 @@ describe("files", () => {
     } finally {
       rmSync(folder, { recursive: true });
     }
+  });
+
+  it("takes a node instead of a file of leaders, and never prints the node's key", () => {
+    const relay = "relay: { shredVersion: 1 }";
+    const url = "https://user:hidden@rpc.example.com/v1/hidden?api-key=hidden";
+    const config = parseConfig(`solana: { rpc: "${url}" }\n${relay}\n`, path);
+    expect(config.solana?.rpc).toBe(url);
+    expect(config.relay.leaders).toBeUndefined();
+    expect(formatConfig(config)).toContain("rpc: https://rpc.example.com/masked");
+    expect(formatConfig(config)).not.toContain("hidden");
+    expect(() => parseConfig(`solana: { rpc: "ftp://hidden" }\n${relay}\n`, path)).toThrow(
+      /shredway.yaml:1: solana.rpc: expected a URL of http or https, got another text/,
+    );
+    expect(() => parseConfig(`${relay}\n`, path)).toThrow(
+      /leaders: expected leaders.file, or solana.rpc/,
+    );
   });
 
   it("keeps docs/configuration.md current", async () => {

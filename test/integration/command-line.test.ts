@@ -13,7 +13,7 @@ import { pubkeyOf } from "../../src/core/primitives.ts";
 import { SeededRandom } from "../../src/core/seeded-random.ts";
 import { makeCopies } from "../../src/replay/copies.ts";
 import { windowsOf } from "../../src/replay/windows.ts";
-import { ShredTraffic } from "../../src/sandbox/shred-traffic.ts";
+import { ShredTraffic } from "../support/shred-traffic.ts";
 import { type Ended, Shredway, shredway } from "../support/shredway.ts";
 import { UdpReceiver, until } from "../support/udp-receiver.ts";
 

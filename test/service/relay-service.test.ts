@@ -4,10 +4,10 @@ import { createLogger } from "../../src/core/log.ts";
 import { PacedSender } from "../../src/data-plane/paced-sender.ts";
 import { Relay } from "../../src/data-plane/relay.ts";
 import { buildSchedule } from "../../src/leaders/schedule.ts";
-import { ShredTraffic } from "../../src/sandbox/shred-traffic.ts";
 import { RelayService } from "../../src/service/relay-service.ts";
 import { relayOptionsOf } from "../../src/service/relay-tables.ts";
 import { ManualClock } from "../support/manual-clock.ts";
+import { ShredTraffic } from "../support/shred-traffic.ts";
 import { until } from "../support/udp-receiver.ts";
 
 let opened: { close(): void }[] = [];

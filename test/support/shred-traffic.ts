@@ -1,14 +1,14 @@
 // Shreds as a cluster's leaders would send them, made and signed on the spot.
 //
-// Called by the default start and by tests. A few leaders with seeded keys take turns of four slots;
+// For tests of the relay. A few leaders with seeded keys take turns of four slots;
 // every slot is cut into entry batches of two FEC sets, chained across slots. Times are when a shred
 // leaves its leader, in nanoseconds from the slot's start. No clock in here, no I/O.
 
 import { createHash } from "node:crypto";
-import { SeededRandom } from "../core/seeded-random.ts";
-import { Shredder, type SlotPosition } from "../data-plane/shredder.ts";
-import type { LeaderSchedule } from "../leaders/schedule.ts";
-import { makeEntryBatch } from "./entries.ts";
+import { SeededRandom } from "../../src/core/seeded-random.ts";
+import { Shredder, type SlotPosition } from "../../src/data-plane/shredder.ts";
+import type { LeaderSchedule } from "../../src/leaders/schedule.ts";
+import { makeEntryBatch } from "./made-up-entries.ts";
 
 /** Ledger bytes that 32 data shreds carry; the last set of a slot is resigned and carries less. */
 export const fecSetBytes = 32 * 963;

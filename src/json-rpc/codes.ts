@@ -1,0 +1,33 @@
+// JSON-RPC error codes of Solana nodes: the only ones that stock clients know.
+//
+// Answers: "may this code leave the process?" The codes themselves stand beside their reasons in
+// core/errors.ts; a test holds the two tables together, because @solana/kit 8.4 ends in a TypeError
+// on a code that it does not know (-32000, -32429, …).
+
+/** By the name that the node's own source gives them, without the prefix. */
+export const jsonRpcCodes = {
+  parseError: -32700,
+  invalidRequest: -32600,
+  methodNotFound: -32601,
+  invalidParams: -32602,
+  internalError: -32603,
+  blockCleanedUp: -32001,
+  sendTransactionPreflightFailure: -32002,
+  transactionSignatureVerificationFailure: -32003,
+  blockNotAvailable: -32004,
+  nodeUnhealthy: -32005,
+  transactionPrecompileVerificationFailure: -32006,
+  slotSkipped: -32007,
+  noSnapshot: -32008,
+  longTermStorageSlotSkipped: -32009,
+  keyExcludedFromSecondaryIndex: -32010,
+  transactionHistoryNotAvailable: -32011,
+  scanError: -32012,
+  transactionSignatureLengthMismatch: -32013,
+  blockStatusNotAvailableYet: -32014,
+  unsupportedTransactionVersion: -32015,
+  minContextSlotNotReached: -32016,
+} as const;
+export type JsonRpcCode = (typeof jsonRpcCodes)[keyof typeof jsonRpcCodes];
+
+export const knownCodes: ReadonlySet<number> = new Set(Object.values(jsonRpcCodes));

@@ -1,0 +1,378 @@
+// Slot clock: which slot is it now, how long is a slot, when will slot S come?
+//
+// Told of every first sight of a slot among authenticated shreds, and of what an RPC node says; asked
+// by the relay's control, the leader choice and the tracker. Times are the callers' (one clock for
+// all of them); this reads none. Slot S "comes" when its first shred usually arrives here.
+//
+// No slot length is assumed: it changes at epoch boundaries. It is measured on the last 64 sights
+// (slot-line.ts). In 300 simulated networks each (150 to 450 ms, up to 30 % skipped, November 2026)
+// `now` was off by at most 1 slot while the length stays, by 6 within 64 slots after it shrank by up
+// to a quarter, by 15 (20 and 21 in two of 300, `ceiling` then 3 short) after it was halved; after it
+// doubled, 5 s or more can pass until it is found.
+//
+// A leader of the schedule can sign shreds of his own future slots whenever he likes. So a sight
+// counts only when it lies within 16 slots of where the line puts the present, moves the line only
+// as one of many, and only while at least 12 of 32 slots are seen. What lies elsewhere is kept aside,
+// and a new line is drawn there only
+// - when 12 of 20 slots in a row came, at a pace that slots can have, while the present line had no
+//   sight for 5 s (a clock was set, the length changed during an outage) or RPC is there, too;
+// - when 38 of 64 did, later than the present line (which then follows a recording of old shreds);
+// - never backwards over slots that were passed already, unless the line was silent for 30 s.
+// To forge that, a leader needs three of five windows of four slots while the honest feed is silent
+// (the honest slots then take the clock back), or ten of sixteen while it is not. Inside the 16
+// slots he moves `now` only with more than eight of the last 17 sights, three windows nearly in a
+// row, and by 16 at most. `ceiling` is 16 above `now` (more after 5 s of silence), or 32 above RPC:
+// RPC is trusted to raise it.
+
+import {
+  lineThrough,
+  median,
+  type Sight,
+  type SlotLine,
+  slotAt,
+  slotNsOf,
+  timeOf,
+} from "./slot-line.ts";
+
+/** Where the present slot is known from. */
+export type SlotSource = "shreds" | "rpc";
+
+export interface SlotNow {
+  readonly slot: bigint;
+  readonly source: SlotSource;
+  /** Since the last observation that this source confirmed; 0 when it was made later than asked. */
+  readonly ageNs: bigint;
+  /** Null while only one RPC answer is known: `slot` is that answer, not advanced. */
+  readonly slotNs: bigint | null;
+}
+
+export interface SkipShare {
+  /** Of `slots` in a row, without those that nobody here could have seen. */
+  readonly skipped: number;
+  readonly slots: number;
+}
+
+/** Of a sight from the line, both ways; also the room of `ceiling`. Derived in the head above. */
+export const nearSlots = 16;
+/** RPC answers are late by a slot or a few and come from another place. */
+const rpcNearSlots = 32;
+const lineSights = 64;
+const silentAfterNs = 5e9;
+const forgottenAfterNs = 30e9;
+const quick = { slots: 20, sights: 12 } as const;
+const slow = { slots: 64, sights: 38 } as const;
+const dense = { slots: 32, sights: 12 } as const;
+/** Sights aside: least recently extended blocks are dropped, so a flood of slots costs its own. */
+const blockSlots = 32;
+const blocksMax = 512;
+/** Slots whose sights are remembered for `skipped`. */
+const seenSlots = 1024;
+const shareSlots = 256;
+/** Behind the present before a slot without a shred counts as skipped: shreds may be late. */
+const settledSlots = 8;
+/** So many in a row were not skipped: the feed was silent. Eight leaders in a row fail nowhere. */
+const outageSlots = 32;
+const rpcAnswersMax = 16;
+/** A clock that is set back by less is not noticed, and need not be. */
+const stepBackNs = 1e9;
+
+export class SlotClock {
+  #baseNs: bigint | null = null;
+  #line: SlotLine | null = null;
+  /** What the line goes through, ascending by slot. */
+  #sights: Sight[] = [];
+  #lastNoteNs = 0;
+  #confirmedNs = Number.NEGATIVE_INFINITY;
+  readonly #aside = new Map<number, Float64Array>();
+  readonly #seen = new Float64Array(seenSlots).fill(-1);
+  #firstSlot = 0;
+  #rpc: Sight[] = [];
+
+  /** The first shred of `slot` that was authenticated. Later ones of it change nothing. */
+  noteShreds(slot: bigint, timeNs: bigint): void {
+    const sight = this.#sightOf(slot, timeNs);
+    if (!sight) return;
+    this.#noteTime(sight.timeNs);
+    if (this.#line && Math.abs(sight.slot - slotAt(this.#line, sight.timeNs)) <= nearSlots) {
+      this.#accept(sight);
+    } else if (!this.#hasSeen(sight.slot)) {
+      this.#putAside(sight);
+    }
+  }
+
+  /** What an RPC node answered as the present slot (commitment processed) at `timeNs`. */
+  noteRpc(slot: bigint, timeNs: bigint): void {
+    const answer = this.#sightOf(slot, timeNs);
+    if (!answer) return;
+    this.#noteTime(answer.timeNs);
+    this.#rpc.push(answer);
+    if (this.#rpc.length > rpcAnswersMax) this.#rpc.shift();
+  }
+
+  /** Null as long as nothing is measured. */
+  now(timeNs: bigint): SlotNow | null {
+    if (this.#baseNs === null) return null;
+    const atNs = this.#relative(timeNs);
+    const source = this.#sourceAt(atNs);
+    const slot = source === "rpc" ? this.#rpcSlotAt(atNs) : this.#lineSlotAt(atNs);
+    if (source === null || slot === null) return null;
+    const slotNs = this.#slotNsBy(source);
+    const confirmedNs = source === "rpc" ? (this.#rpc.at(-1)?.timeNs ?? atNs) : this.#confirmedNs;
+    return {
+      slot: BigInt(Math.max(0, Math.floor(slot))),
+      source,
+      ageNs: BigInt(Math.round(Math.max(0, atNs - confirmedNs))),
+      slotNs: slotNs === null ? null : BigInt(Math.round(slotNs)),
+    };
+  }
+
+  /** The slot of `now`; also for moments to come. */
+  slotAt(timeNs: bigint): bigint | null {
+    return this.now(timeNs)?.slot ?? null;
+  }
+
+  /** When `slot` will come or came; null while the length of slots is not measured. */
+  timeOf(slot: bigint): bigint | null {
+    if (this.#baseNs === null) return null;
+    const atNs = this.#lastNoteNs;
+    const source = this.#sourceAt(atNs);
+    if (source === null) return null;
+    if (source === "shreds" && this.#line) return this.#absolute(timeOf(this.#line, Number(slot)));
+    const slotNs = this.#slotNsBy(source);
+    const present = this.#rpcSlotAt(atNs);
+    if (slotNs === null || present === null) return null;
+    return this.#absolute(atNs + (Number(slot) - present) * slotNs);
+  }
+
+  /**
+   * The highest slot that can be true at `timeNs`. Null when nothing confirmed the clock for 30 s:
+   * whoever bounds something by it must then let everything through, or a change during an outage
+   * would shut the present out for good.
+   */
+  ceiling(timeNs: bigint): bigint | null {
+    if (this.#baseNs === null) return null;
+    const atNs = this.#relative(timeNs);
+    const rpcAnswer = this.#rpc.at(-1);
+    const rpcSlot = this.#rpcSlotAt(atNs);
+    const isFresh = (confirmedNs: number): boolean =>
+      Math.abs(atNs - confirmedNs) <= forgottenAfterNs;
+    let highest = Number.NEGATIVE_INFINITY;
+    if (this.#line && isFresh(this.#confirmedNs)) {
+      // Slots may have become shorter by a quarter, the largest step planned, while nothing came.
+      const silentNs = Math.max(0, atNs - this.#confirmedNs - silentAfterNs);
+      highest = slotAt(this.#line, atNs) + nearSlots + silentNs / this.#line.slotNs / 4;
+    }
+    if (rpcAnswer && rpcSlot !== null && isFresh(rpcAnswer.timeNs)) {
+      highest = Math.max(highest, rpcSlot + rpcNearSlots);
+    }
+    return Number.isFinite(highest) ? BigInt(Math.floor(highest)) : null;
+  }
+
+  /**
+   * Slots from `from` to `to` (both included) that passed without a shred, ascending. Only of the
+   * last 1024 slots; those of an outage of the feed are not among them.
+   */
+  skipped(from: bigint, to: bigint): bigint[] {
+    return this.#skippedBetween(Number(from), Number(to)).skipped.map(BigInt);
+  }
+
+  /** Over the last 256 slots; null while none is settled. */
+  skipShare(): SkipShare | null {
+    const { skipped, slots } = this.#skippedBetween(this.#settledSlot() - shareSlots + 1, Infinity);
+    return slots === 0 ? null : { skipped: skipped.length, slots };
+  }
+
+  #sightOf(slot: bigint, timeNs: bigint): Sight | null {
+    // Beyond 2^53 no number is exact, and no slot will be in ten million years.
+    if (slot < 0n || slot > BigInt(Number.MAX_SAFE_INTEGER)) return null;
+    this.#baseNs ??= timeNs;
+    return { slot: Number(slot), timeNs: this.#relative(timeNs) };
+  }
+
+  #relative(timeNs: bigint): number {
+    return Number(timeNs - (this.#baseNs ?? timeNs));
+  }
+
+  #absolute(relativeNs: number): bigint {
+    return (this.#baseNs ?? 0n) + BigInt(Math.round(relativeNs));
+  }
+
+  #noteTime(timeNs: number): void {
+    if (timeNs < this.#lastNoteNs - stepBackNs) {
+      // The clock was set back: what was measured belongs to another time.
+      this.#confirmedNs = Number.NEGATIVE_INFINITY;
+      this.#rpc = [];
+      this.#aside.clear();
+    }
+    this.#lastNoteNs = timeNs;
+  }
+
+  #accept(sight: Sight): void {
+    const { slot, timeNs } = sight;
+    this.#seen[slot % seenSlots] = slot;
+    const place = this.#sights.findIndex((other) => other.slot >= slot);
+    const found = place < 0 ? undefined : this.#sights[place];
+    if (found?.slot === slot) {
+      // Workers report apart from each other: the earlier one may come second.
+      if (timeNs < found.timeNs) this.#sights[place] = sight;
+      return;
+    }
+    if (place === 0 && this.#sights.length === lineSights) return;
+    this.#sights.splice(place < 0 ? this.#sights.length : place, 0, sight);
+    if (this.#sights.length > lineSights) this.#sights.shift();
+    if (!this.#line || !this.#isDense(Math.min(slot, slotAt(this.#line, timeNs)))) return;
+    this.#confirmedNs = timeNs;
+    this.#line = lineThrough(this.#sights) ?? this.#line;
+  }
+
+  /**
+   * A leader who is heard alone could move the line step by step, so few sights move nothing, and
+   * those that came before their time do not count until it has come.
+   */
+  #isDense(end: number): boolean {
+    const recent = this.#sights.filter(({ slot }) => slot > end - dense.slots && slot <= end);
+    return recent.length >= dense.sights;
+  }
+
+  #hasSeen(slot: number): boolean {
+    return this.#seen[slot % seenSlots] === slot;
+  }
+
+  #isAside(slot: number): boolean {
+    const timeNs = this.#aside.get(Math.floor(slot / blockSlots))?.[slot % blockSlots];
+    return timeNs !== undefined && !Number.isNaN(timeNs);
+  }
+
+  #putAside({ slot, timeNs }: Sight): void {
+    const block = Math.floor(slot / blockSlots);
+    const times = this.#aside.get(block) ?? new Float64Array(blockSlots).fill(Number.NaN);
+    const place = slot % blockSlots;
+    if (!Number.isNaN(times[place])) return;
+    times[place] = timeNs;
+    // Last in the map: the block that was extended last.
+    this.#aside.delete(block);
+    this.#aside.set(block, times);
+    if (this.#aside.size > blocksMax) {
+      for (const [oldest] of this.#aside) {
+        this.#aside.delete(oldest);
+        break;
+      }
+    }
+    this.#tryNewLine({ slot, timeNs });
+  }
+
+  #tryNewLine({ slot, timeNs }: Sight): void {
+    const rule = this.#ruleFor(slot, timeNs);
+    if (!rule) return;
+    const sights = this.#asideBetween(slot - rule.slots + 1, slot);
+    if (sights.length < rule.sights) return;
+    const line = lineThrough(sights);
+    if (!line) return;
+    const near = sights.filter((sight) => Math.abs(slotAt(line, sight.timeNs) - sight.slot) <= 3);
+    const isPresent = Math.abs(slotAt(line, timeNs) - slot) <= 3;
+    if (!isPresent || near.length < rule.sights * 0.75) return;
+    this.#line = line;
+    this.#sights = sights;
+    this.#confirmedNs = timeNs;
+    this.#firstSlot = Math.min(...sights.map((sight) => sight.slot));
+    for (const sight of sights) this.#seen[sight.slot % seenSlots] = sight.slot;
+    this.#aside.clear();
+  }
+
+  /** How much it takes to draw a new line at this sight; null: nothing would do. */
+  #ruleFor(slot: number, timeNs: number): typeof quick | typeof slow | null {
+    if (!this.#line) return quick;
+    const silentNs = Math.abs(timeNs - this.#confirmedNs);
+    const isPassed = slot <= (this.#sights.at(-1)?.slot ?? -1);
+    if (isPassed) return silentNs > forgottenAfterNs ? quick : null;
+    if (silentNs > silentAfterNs || this.#rpcAgrees(slot, timeNs)) return quick;
+    return slot > slotAt(this.#line, timeNs) ? slow : null;
+  }
+
+  #rpcAgrees(slot: number, timeNs: number): boolean {
+    const answer = this.#rpc.at(-1);
+    const rpcSlot = this.#rpcSlotAt(timeNs);
+    if (!answer || rpcSlot === null || timeNs - answer.timeNs > forgottenAfterNs) return false;
+    return Math.abs(slot - rpcSlot) <= rpcNearSlots;
+  }
+
+  #asideBetween(from: number, to: number): Sight[] {
+    const sights: Sight[] = [];
+    for (let slot = Math.max(0, from); slot <= to; slot++) {
+      const timeNs = this.#aside.get(Math.floor(slot / blockSlots))?.[slot % blockSlots];
+      if (timeNs !== undefined && !Number.isNaN(timeNs)) sights.push({ slot, timeNs });
+    }
+    return sights;
+  }
+
+  /** Shreds while they come, and over a silence of 30 s; after that whichever is newer. */
+  #sourceAt(atNs: number): SlotSource | null {
+    const answer = this.#rpc.at(-1);
+    if (!this.#line) return answer ? "rpc" : null;
+    if (!answer || Math.abs(atNs - this.#confirmedNs) <= forgottenAfterNs) return "shreds";
+    return answer.timeNs > this.#confirmedNs ? "rpc" : "shreds";
+  }
+
+  #lineSlotAt(atNs: number): number | null {
+    return this.#line ? slotAt(this.#line, atNs) : null;
+  }
+
+  /** Median of the last five answers, each advanced to `atNs`. */
+  #rpcSlotAt(atNs: number): number | null {
+    const last = this.#rpc.at(-1);
+    if (!last) return null;
+    const slotNs = this.#slotNsBy("rpc");
+    if (slotNs === null) return last.slot;
+    const recent = this.#rpc.slice(-5);
+    return median(Float64Array.from(recent, (a) => a.slot + (atNs - a.timeNs) / slotNs));
+  }
+
+  #slotNsBy(source: SlotSource): number | null {
+    const answer = this.#rpc.at(-1);
+    const first = this.#rpc[0];
+    const lineNs = this.#line?.slotNs ?? null;
+    if (source === "shreds" || !answer || !first) return lineNs;
+    if (lineNs !== null && answer.timeNs - this.#confirmedNs <= forgottenAfterNs) return lineNs;
+    // Answers are whole slots: over less than 4 s they tell too little.
+    const isLong = this.#rpc.length >= 3 && answer.timeNs - first.timeNs >= 4e9;
+    return (isLong ? slotNsOf(this.#rpc) : null) ?? lineNs;
+  }
+
+  /** The last slot of which it is certain enough whether it was skipped. */
+  #settledSlot(): number {
+    const last = this.#sights.at(-1);
+    if (!this.#line || !last) return -1;
+    return Math.min(last.slot - 1, Math.floor(slotAt(this.#line, this.#lastNoteNs)) - settledSlots);
+  }
+
+  #skippedBetween(from: number, to: number): { skipped: number[]; slots: number } {
+    const settled = this.#settledSlot();
+    const first = Math.max(from, this.#firstSlot, settled - seenSlots + outageSlots, 0);
+    const last = Math.min(to, settled);
+    const skipped: number[] = [];
+    let slots = 0;
+    // Runs of unseen slots may begin before `first` and end after `last`: both decide on an outage.
+    let run: number[] = [];
+    const close = (): void => {
+      if (run.length < outageSlots) {
+        for (const slot of run) {
+          if (slot < first || slot > last) continue;
+          skipped.push(slot);
+          slots += 1;
+        }
+      }
+      run = [];
+    };
+    const end = Math.min(last + outageSlots, settled);
+    for (let slot = Math.max(first - outageSlots, this.#firstSlot); slot <= end; slot++) {
+      if (!this.#hasSeen(slot) && !this.#isAside(slot)) {
+        run.push(slot);
+        continue;
+      }
+      close();
+      if (slot >= first && slot <= last) slots += 1;
+    }
+    close();
+    return { skipped, slots };
+  }
+}

@@ -1,0 +1,175 @@
+// Composition root of the sandbox: a chain, sources and receivers around the service of main.ts.
+//
+// Called by cli/sandbox.ts and by tests; imported only where a sandbox is wanted.
+
+import { availableParallelism } from "node:os";
+import { formatEndpoint, parseEndpoint } from "./core/addresses.ts";
+import type { Clock } from "./core/clock.ts";
+import { completeConfig } from "./core/config.ts";
+import type { Logger } from "./core/log.ts";
+import { PacedSender } from "./data-plane/paced-sender.ts";
+import { Relay } from "./data-plane/relay.ts";
+import { openService } from "./main.ts";
+import { SandboxChain } from "./sandbox/chain/chain.ts";
+import { KeyPair } from "./sandbox/chain/keys.ts";
+import { Delivery } from "./sandbox/delivery.ts";
+import { sandboxPace, sandboxReceivers, sandboxSources, sandboxTiers } from "./sandbox/plan.ts";
+import { LandingProbe } from "./sandbox/probe.ts";
+import { RpcEndpoint } from "./sandbox/rpc/endpoint.ts";
+import { paced, Sandbox, type SandboxReceiver } from "./sandbox/sandbox.ts";
+import { SourceFeed } from "./sandbox/source-feed.ts";
+import { LandingWatch } from "./service/landing-watch.ts";
+import { RpcLeaders } from "./service/rpc-leaders.ts";
+import { RpcClient } from "./solana/rpc-client.ts";
+
+interface Closable {
+  close(): void;
+}
+
+/** Collects what was opened; when `build` fails, closes it, newest first. */
+async function closingOnFailure<T>(
+  build: (opened: <Part extends Closable>(part: Part) => Part) => Promise<T> | T,
+): Promise<T> {
+  const parts: Closable[] = [];
+  try {
+    return await build((part) => {
+      parts.push(part);
+      return part;
+    });
+  } catch (error) {
+    for (const part of parts.toReversed()) part.close();
+    throw error;
+  }
+}
+
+export interface SandboxChoice {
+  /** "ip:port" of the relay; port 0: the kernel chooses. */
+  readonly udp: string;
+  /** "ip:port" of the chain's endpoint, which takes the port above it, too. */
+  readonly rpc: string;
+  readonly log: Logger;
+  readonly clock: Clock;
+}
+
+const sandboxBufferBytes = 4 << 20; // half a second of traffic; more would need privileges
+
+function sandboxConfig(
+  choice: SandboxChoice,
+  rpcUrl: string,
+  receivers: readonly SandboxReceiver[],
+) {
+  const { port } = parseEndpoint(choice.udp, { allowPortZero: true });
+  const openSeat = port === 0 || port === 65_535 ? undefined : `127.0.0.1:${port + 1}`;
+  const config = completeConfig({
+    solana: { rpc: rpcUrl },
+    relay: {
+      listen: choice.udp,
+      workers: port === 0 ? 1 : Math.min(2, availableParallelism()),
+      tiers: [...sandboxTiers],
+      shredVersion: sandboxPace.shredVersion,
+      allowPrivateDestinations: true,
+      receive: { bufferBytes: sandboxBufferBytes },
+      sources: sandboxSources.map(({ name, address, tier }) => ({ name, address, tier })),
+      destinations: [
+        ...receivers.map(({ name, address, tier }) => ({ name, address, tier })),
+        ...(openSeat === undefined ? [] : [{ name: "yours", address: openSeat, tier: "tier-2" }]),
+      ],
+    },
+  });
+  return { config, openSeat };
+}
+
+function openReceiver({ name, tier }: { name: string; tier: string }): SandboxReceiver {
+  const relay = Relay.open({
+    listen: ["127.0.0.1:0"],
+    workers: 1,
+    tiers: sandboxTiers,
+    authentication: "leader-schedule",
+    shredVersion: sandboxPace.shredVersion,
+    receive: { bufferBytes: sandboxBufferBytes },
+    prefault: false,
+    deshred: false,
+  });
+  const address = relay.addresses[0] ?? "";
+  relay.publishSources([{ name: "relay", port: parseEndpoint(address).port, tier }]);
+  return { name, tier, address, relay };
+}
+
+/**
+ * The default start: a chain in this process, its shreds over UDP through the product to receivers on
+ * loopback. Nothing flows before Sandbox.start. Throws ShredwayError: "relay_open" or "http_open"
+ * when a port is taken, "sandbox_missing" without the virtual machine.
+ */
+export function openSandbox(choice: SandboxChoice): Promise<Sandbox> {
+  return closingOnFailure(async (opened) => {
+    const { clock, log } = choice;
+    const { seed } = sandboxPace;
+    const feeds: SourceFeed[] = [];
+    const wallet = KeyPair.named(seed, "customer");
+    const tipAddress = KeyPair.named(seed, "tip account 0").address;
+    const chain = await SandboxChain.open({
+      ...sandboxPace,
+      genesisSeconds: clock.nowNs() / 1_000_000_000n,
+      background: { tipAddresses: [tipAddress] },
+      funded: new Map([
+        [wallet.address, 1_000_000_000_000n],
+        [tipAddress, 1_000_000_000n],
+      ]),
+      onShreds: ({ packets, timeNs }) => {
+        for (const feed of feeds) feed.add(paced(packets), timeNs);
+      },
+    });
+    const endpoint = opened(
+      await RpcEndpoint.open(chain, clock, {
+        listen: choice.rpc,
+        shredVersion: sandboxPace.shredVersion,
+        log,
+      }),
+    );
+    const receivers = sandboxReceivers.map((one) => {
+      const receiver = openReceiver(one);
+      opened(receiver.relay);
+      return receiver;
+    });
+    const rpcUrl = `http://${endpoint.address}`;
+    const { config, openSeat } = sandboxConfig(choice, rpcUrl, receivers);
+    const service = opened(
+      openService({ config, readConfig: () => config, prefault: false, log, clock }),
+    );
+    const to = reachable(service.relay.addresses[0] ?? choice.udp);
+    for (const [i, { address, profile }] of sandboxSources.entries()) {
+      const player = opened(PacedSender.open({ to, from: `${address}:0` }));
+      feeds.push(new SourceFeed({ delivery: new Delivery(profile, seed + i), player, clock }));
+    }
+    const node = new RpcClient(rpcUrl);
+    const landings = new LandingWatch(service.relay, log);
+    const probe = new LandingProbe({ node, landings, wallet, tipAddress, clock, log });
+    const receiverLeaders = new RpcLeaders({
+      node,
+      clock,
+      log,
+      publish: (schedule) => {
+        for (const { relay } of receivers) relay.publishLeaders(schedule);
+      },
+    });
+    return new Sandbox({
+      chain,
+      endpoint,
+      feeds,
+      service,
+      receivers,
+      receiverLeaders,
+      landings,
+      probe,
+      openSeat,
+      clock,
+    });
+  });
+}
+
+/** 0.0.0.0 is no address to send to: the sources are on this machine, so loopback is meant. */
+function reachable(address: string): string {
+  const endpoint = parseEndpoint(address);
+  const unspecified = formatEndpoint({ ...endpoint, port: 0 }) === "0.0.0.0:0";
+  return unspecified ? `127.0.0.1:${endpoint.port}` : address;
+}

@@ -1,0 +1,66 @@
+// A block on its way out: batches of entries, cut into signed shreds as they are made.
+//
+// Called by the producer, one object per block. Every batch goes through the native shredder with
+// the leader's key; FEC sets are chained inside the block and onto the last set of the actual parent,
+// whatever slots lie between. The last batch ends the slot.
+
+import type { Shredder, SlotPosition } from "../../data-plane/shredder.ts";
+import { HashChain } from "./poh.ts";
+import type { WireTransaction } from "./wire.ts";
+
+export const ticksPerSlot = 64;
+const referenceTickMax = 63;
+
+/** What a child needs of its parent. */
+export interface ParentEnd {
+  readonly slot: bigint;
+  readonly blockhash: Uint8Array;
+  /** Merkle root of its last FEC set, 32 bytes. */
+  readonly lastRoot: Uint8Array;
+}
+
+export class BlockShreds {
+  readonly #shredder: Shredder;
+  readonly #hashes: HashChain;
+  #position: SlotPosition;
+  #ticks = 0;
+
+  constructor(options: {
+    readonly slot: bigint;
+    readonly parent: ParentEnd;
+    readonly shredder: Shredder;
+    readonly shredVersion: number;
+    readonly hashesPerTick: number;
+  }) {
+    this.#shredder = options.shredder;
+    this.#hashes = new HashChain(options.parent.blockhash, options.hashesPerTick);
+    this.#position = {
+      slot: options.slot,
+      parentOffset: Number(options.slot - options.parent.slot),
+      version: options.shredVersion,
+      chainedRoot: options.parent.lastRoot,
+      nextFecSetIndex: 0,
+    };
+  }
+
+  /** The blockhash once the last batch is made. */
+  get hash(): Uint8Array {
+    return this.#hashes.hash;
+  }
+
+  get lastRoot(): Uint8Array {
+    return this.#position.chainedRoot;
+  }
+
+  /** Packets of one more batch: `transactions`, then `ticks` ticks. */
+  add(transactions: readonly WireTransaction[], ticks: number): readonly Uint8Array[] {
+    this.#ticks += ticks;
+    const { packets, position } = this.#shredder.shred(this.#hashes.batch(transactions, ticks), {
+      position: this.#position,
+      referenceTick: Math.min(referenceTickMax, this.#ticks),
+      lastInSlot: this.#ticks >= ticksPerSlot,
+    });
+    this.#position = position;
+    return packets;
+  }
+}

@@ -1,0 +1,378 @@
+// SandboxChain: a Solana-like cluster in this process, with a real virtual machine and real shreds.
+//
+// Opened by the sandbox's start and by tests; the RPC endpoint reads and submits through ChainApi. It
+// has no timers: whoever owns it calls `advanceTo` with the monotonic time, as often as it wants
+// shreds to come. The same options and the same calls give the same bytes. Deviations from a real
+// cluster, all deliberate: fees are burned and nobody is rewarded; a block's bank hash, which votes
+// name, is its blockhash; stakes are a table, no stake accounts.
+
+import { ShredwayError } from "../../core/errors.ts";
+import { parsePubkey, pubkeyBytes, u64Max } from "../../core/primitives.ts";
+import type { LeaderSchedule } from "../../leaders/schedule.ts";
+import { computeBudgetProgram, slotHashesSysvar, sysvarOwner } from "./addresses.ts";
+import { Background } from "./background.ts";
+import { encodeBase58 } from "./base58.ts";
+import { buildTransaction, transferInstruction, u32Bytes } from "./build.ts";
+import { type Candidate, candidateOf, Executor } from "./executor.ts";
+import { ChainFaults } from "./faults.ts";
+import { createGenesis } from "./genesis.ts";
+import { KeyPair, sha256, verifySignatures } from "./keys.ts";
+import { SandboxLeaders } from "./leader-schedule.ts";
+import { blockhashBlocks, Ledger } from "./ledger.ts";
+import { type ChainOptions, type CheckedOptions, checkOptions } from "./options.ts";
+import { Producer } from "./producer.ts";
+import { LeaderQueue } from "./queue.ts";
+import { simulate } from "./simulation.ts";
+import { Svm } from "./svm.ts";
+import type {
+  Account,
+  Block,
+  ChainApi,
+  ChainEvent,
+  Commitment,
+  EpochInfo,
+  ExecutedTransaction,
+  SignatureStatus,
+  SimulateOptions,
+  Simulation,
+  Validator,
+} from "./types.ts";
+import { type ClusterValidator, makeValidators } from "./validators.ts";
+import { Votes } from "./votes.ts";
+
+const bundleTransactionsMax = 5;
+const accountBytesMax = 10 * 1024 * 1024;
+
+export class SandboxChain implements ChainApi {
+  readonly genesisHash: string;
+  readonly slotsPerEpoch: bigint;
+  /** What goes wrong on purpose. */
+  readonly faults: ChainFaults;
+  readonly #options: CheckedOptions;
+  readonly #svm: Svm;
+  readonly #executor: Executor;
+  readonly #ledger: Ledger;
+  readonly #queue: LeaderQueue;
+  readonly #leaders: SandboxLeaders;
+  readonly #validators: readonly ClusterValidator[];
+  readonly #faucet: KeyPair;
+  readonly #producer: Producer;
+  readonly #listeners = new Set<(event: ChainEvent) => void>();
+  readonly #listenerFailures: { readonly thrown: unknown }[] = [];
+  #airdrops = 0;
+
+  /**
+   * Throws ShredwayError "value_invalid" for options out of range and "sandbox_missing" when the
+   * virtual machine is not installed.
+   */
+  static async open(options: ChainOptions = {}): Promise<SandboxChain> {
+    const checked = checkOptions(options);
+    const svm = await Svm.open({
+      slotsPerEpoch: BigInt(checked.slotsPerEpoch),
+      slotHashesKey: slotHashesSysvar,
+      sysvarOwner,
+    });
+    return new SandboxChain(checked, svm);
+  }
+
+  private constructor(options: CheckedOptions, svm: Svm) {
+    const { seed } = options;
+    this.#options = options;
+    this.#svm = svm;
+    this.#executor = new Executor(svm);
+    this.slotsPerEpoch = BigInt(options.slotsPerEpoch);
+    this.#validators = makeValidators(seed, options.validators);
+    this.#leaders = new SandboxLeaders(
+      seed,
+      this.#validators.map(({ identity, identityKeys, stakeLamports }) => ({
+        identity,
+        publicKey: identityKeys.publicKey,
+        stakeLamports,
+      })),
+      this.slotsPerEpoch,
+    );
+    this.#faucet = KeyPair.named(seed, "faucet");
+    this.#queue = new LeaderQueue(options.queueMax);
+    this.faults = new ChainFaults(seed);
+    const background = options.background && this.#makeBackground(options.background);
+    const genesisHash = sha256(`shredway sandbox genesis ${seed} ${options.firstSlot}`);
+    this.genesisHash = encodeBase58(genesisHash);
+    createGenesis(svm, {
+      faucet: this.#faucet,
+      validators: this.#validators,
+      wallets: background?.wallets ?? [],
+      funded: Array.from(options.funded, ([address, lamports]) => ({
+        key: pubkeyBytes(parsePubkey(address)),
+        lamports,
+      })),
+      genesisHash,
+    });
+    this.#ledger = this.#makeLedger(genesisHash);
+    this.#producer = this.#makeProducer(background);
+  }
+
+  /**
+   * Does all that is due until `timeNs` (Clock.monotonicNs); the first call begins the first slot.
+   * A time before an earlier one does nothing. What a listener throws is thrown when all is done.
+   */
+  advanceTo(timeNs: bigint): void {
+    this.#producer.advanceTo(timeNs);
+    const [failure] = this.#listenerFailures.splice(0);
+    if (failure) throw failure.thrown;
+  }
+
+  /** The slot whose time it is, also when it passes without a block. */
+  get currentSlot(): bigint {
+    return this.#producer.currentSlot;
+  }
+
+  get faucetAddress(): string {
+    return this.#faucet.address;
+  }
+
+  /** Transactions that wait for a leader. */
+  get queued(): number {
+    return this.#queue.count;
+  }
+
+  /** Who signs the shreds of which slot: the epoch of the current slot and the next one. */
+  relaySchedule(): LeaderSchedule {
+    return this.#leaders.forRelay(this.currentSlot);
+  }
+
+  slot(commitment: Commitment): bigint {
+    return this.#ledger.slot(commitment);
+  }
+
+  blockHeight(commitment: Commitment): bigint {
+    return this.#ledger.height(commitment);
+  }
+
+  transactionCount(): bigint {
+    return this.#ledger.transactionCount;
+  }
+
+  latestBlockhash(commitment: Commitment): { blockhash: string; lastValidBlockHeight: bigint } {
+    const { blockhash, blockHeight } = this.#ledger.blockAt(commitment);
+    return { blockhash, lastValidBlockHeight: blockHeight + blockhashBlocks };
+  }
+
+  isBlockhashValid(blockhash: string): boolean {
+    return this.#ledger.isRecent(blockhash);
+  }
+
+  epochInfo(commitment: Commitment): EpochInfo {
+    const absoluteSlot = this.slot(commitment);
+    return {
+      epoch: this.#leaders.epochOf(absoluteSlot),
+      slotIndex: absoluteSlot % this.slotsPerEpoch,
+      slotsInEpoch: this.slotsPerEpoch,
+      absoluteSlot,
+      blockHeight: this.blockHeight(commitment),
+      transactionCount: this.transactionCount(),
+    };
+  }
+
+  leaderSchedule(slot: bigint): ReadonlyMap<string, readonly number[]> | null {
+    return this.#isScheduled(slot)
+      ? this.#leaders.slotsByIdentity(this.#leaders.epochOf(slot))
+      : null;
+  }
+
+  leaderOf(slot: bigint): string | null {
+    if (!this.#isScheduled(slot)) return null;
+    return this.#validators[this.#leaders.numberOf(slot)]?.identity ?? null;
+  }
+
+  validators(): readonly Validator[] {
+    return this.#validators.map(({ name, identity, voteAccount, stakeLamports, isAltPartner }) => ({
+      name,
+      identity,
+      voteAccount,
+      stakeLamports,
+      isAltPartner,
+    }));
+  }
+
+  /** Throws ShredwayError "value_invalid" when `address` is no public key. */
+  account(address: string): Account | null {
+    return this.#svm.accountAt(address);
+  }
+
+  programAccounts(program: string): ReadonlyMap<string, Account> {
+    return this.#svm.programAccounts(pubkeyBytes(parsePubkey(program)));
+  }
+
+  minimumBalanceForRentExemption(bytes: number): bigint {
+    if (!Number.isSafeInteger(bytes) || bytes < 0 || bytes > accountBytesMax) {
+      throw new ShredwayError(
+        "value_invalid",
+        `account size: expected 0 to ${accountBytesMax} bytes, got ${bytes}`,
+      );
+    }
+    return this.#svm.minimumBalanceForRentExemption(bytes);
+  }
+
+  block(slot: bigint): Block | null | undefined {
+    return this.#ledger.block(slot);
+  }
+
+  firstKeptSlot(): bigint {
+    return this.#ledger.firstKeptSlot();
+  }
+
+  transaction(signature: string): { block: Block; transaction: ExecutedTransaction } | null {
+    return this.#ledger.transaction(signature);
+  }
+
+  status(signature: string): SignatureStatus | null {
+    return this.#ledger.status(signature);
+  }
+
+  signaturesFor(address: string): readonly { signature: string; slot: bigint }[] {
+    return this.#ledger.signaturesFor(address);
+  }
+
+  simulate(wire: Uint8Array, options: SimulateOptions): Simulation {
+    return simulate(wire, options, {
+      svm: this.#svm,
+      executor: this.#executor,
+      ledger: this.#ledger,
+    });
+  }
+
+  /** Throws "transaction_invalid", "transaction_version", "signature_invalid", "queue_full". */
+  send(wire: Uint8Array): string {
+    const candidate = candidateOf(wire);
+    verifySignatures(candidate.transaction);
+    return this.#enqueue([candidate], false)[0] ?? "";
+  }
+
+  /** Throws as `send`, and "value_invalid" unless there are 1 to 5 different transactions. */
+  sendBundle(wires: readonly Uint8Array[]): readonly string[] {
+    if (wires.length === 0 || wires.length > bundleTransactionsMax) {
+      throw new ShredwayError(
+        "value_invalid",
+        `bundle: expected 1 to ${bundleTransactionsMax} transactions, got ${wires.length}`,
+      );
+    }
+    const candidates = wires.map(candidateOf);
+    if (new Set(candidates.map(({ messageKey }) => messageKey)).size < candidates.length) {
+      throw new ShredwayError("value_invalid", "bundle: expected every transaction once");
+    }
+    for (const { transaction } of candidates) verifySignatures(transaction);
+    return this.#enqueue(candidates, true);
+  }
+
+  airdrop(address: string, lamports: bigint): string {
+    const to = pubkeyBytes(parsePubkey(address));
+    if (lamports < 0n || lamports > u64Max) {
+      throw new ShredwayError(
+        "value_invalid",
+        `lamports: expected 0 to ${u64Max}, got ${lamports}`,
+      );
+    }
+    // The compute unit limit counts up, so that equal airdrops are different transactions.
+    const units = 10_000 + (this.#airdrops++ % 1_000_000);
+    const wire = buildTransaction(
+      [this.#faucet],
+      [
+        {
+          program: computeBudgetProgram,
+          accounts: [],
+          data: Buffer.concat([Uint8Array.of(2), u32Bytes(units)]),
+        },
+        transferInstruction(this.#faucet.publicKey, to, lamports),
+      ],
+      this.#ledger.tipEnd.blockhash,
+    );
+    return this.#enqueue([candidateOf(wire)], false)[0] ?? "";
+  }
+
+  /** Listeners are called inside `advanceTo`; they may read and submit. */
+  subscribe(listener: (event: ChainEvent) => void): () => void {
+    const own = (event: ChainEvent): void => listener(event);
+    this.#listeners.add(own);
+    return () => void this.#listeners.delete(own);
+  }
+
+  #enqueue(candidates: readonly Candidate[], isBundle: boolean): readonly string[] {
+    const signatures = candidates.map(({ signature }) => signature);
+    // Sent again while it waits: as good as sent once. (A bundle with one that waits is refused.)
+    const waiting = signatures.filter((signature) => this.#queue.has(signature));
+    if (waiting.length > 0) {
+      if (!isBundle) return signatures;
+      throw new ShredwayError(
+        "value_invalid",
+        `bundle: expected new transactions, got ${waiting[0]}, which waits already`,
+      );
+    }
+    const delayNs = BigInt(Math.round(this.faults.delayMs * 1e6));
+    this.#queue.add({ candidates, isBundle, notBeforeNs: this.#producer.timeNs + delayNs });
+    return signatures;
+  }
+
+  #isScheduled(slot: bigint): boolean {
+    const epoch = this.#leaders.epochOf(slot);
+    return slot >= 0n && epoch <= this.#leaders.epochOf(this.currentSlot) + 1n;
+  }
+
+  #emit(event: ChainEvent): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener(event);
+      } catch (thrown) {
+        // In the middle of a block: the chain must come to a state that can go on.
+        this.#listenerFailures.push({ thrown });
+      }
+    }
+  }
+
+  #makeBackground(choice: NonNullable<CheckedOptions["background"]>): Background {
+    return new Background(this.#options.seed, {
+      ...choice,
+      tipAddresses: choice.tipAddresses.map((address) => pubkeyBytes(parsePubkey(address))),
+    });
+  }
+
+  #makeLedger(genesisHash: Uint8Array): Ledger {
+    const { firstSlot, genesisSeconds } = this.#options;
+    const slot = firstSlot - 1n;
+    const root: Block = {
+      slot,
+      parentSlot: slot === 0n ? 0n : slot - 1n,
+      blockhash: this.genesisHash,
+      previousBlockhash: encodeBase58(new Uint8Array(32)),
+      blockHeight: 0n,
+      blockTime: genesisSeconds,
+      leader: this.#validators[this.#leaders.numberOf(slot)]?.identity ?? "",
+      transactions: [],
+    };
+    const end = { slot, blockhash: genesisHash, lastRoot: new Uint8Array(32) };
+    return new Ledger(root, end, this.#options);
+  }
+
+  #makeProducer(background: Background | null): Producer {
+    const options = this.#options;
+    return new Producer(
+      {
+        ...options,
+        slotNs: BigInt(options.slotMs) * 1_000_000n,
+        onShreds: options.onShreds ?? null,
+        onDropped: options.onDropped ?? null,
+      },
+      {
+        svm: this.#svm,
+        executor: this.#executor,
+        ledger: this.#ledger,
+        queue: this.#queue,
+        leaders: this.#leaders,
+        validators: this.#validators,
+        faults: this.faults,
+        background,
+        votes: options.votes ? new Votes(this.#validators) : null,
+        emit: (event) => this.#emit(event),
+      },
+    );
+  }
+}

@@ -1,0 +1,90 @@
+// Keys of the sandbox: seeded key pairs, signing, and the check of what others signed.
+//
+// Called by genesis, validators, the faucet, background traffic (signing) and by the chain for every
+// submission (checking). Ed25519 of node:crypto. Seeded keys are known to everybody who knows the
+// seed: never for anything of value.
+
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  type KeyObject,
+  sign,
+  verify,
+} from "node:crypto";
+import { ShredwayError } from "../../core/errors.ts";
+import { encodeBase58 } from "./base58.ts";
+import type { WireTransaction } from "./wire.ts";
+
+// DER of an Ed25519 key up to its 32 bytes (RFC 8410).
+const privatePrefix = Buffer.from("302e020100300506032b657004220420", "hex");
+const publicPrefix = Buffer.from("302a300506032b6570032100", "hex");
+
+export function sha256(...parts: readonly (string | Uint8Array)[]): Uint8Array {
+  const hash = createHash("sha256");
+  for (const part of parts) hash.update(part);
+  return hash.digest();
+}
+
+export class KeyPair {
+  /** 32 bytes: the private key as Ed25519 defines it. */
+  readonly seed: Uint8Array;
+  readonly publicKey: Uint8Array;
+  readonly address: string;
+  readonly #private: KeyObject;
+
+  constructor(seed: Uint8Array) {
+    this.seed = seed;
+    this.#private = createPrivateKey({
+      key: Buffer.concat([privatePrefix, seed]),
+      format: "der",
+      type: "pkcs8",
+    });
+    const spki = createPublicKey(this.#private).export({ format: "der", type: "spki" });
+    this.publicKey = Uint8Array.from(spki.subarray(publicPrefix.length));
+    this.address = encodeBase58(this.publicKey);
+  }
+
+  /** The key pair that `seed` and `name` stand for. */
+  static named(seed: number, name: string): KeyPair {
+    return new KeyPair(sha256(`shredway sandbox ${seed} ${name}`));
+  }
+
+  sign(message: Uint8Array): Uint8Array {
+    return sign(null, message, this.#private);
+  }
+}
+
+/** Importing a key costs a third of a verification, and the same wallets come again and again. */
+const importedKeysMax = 1024;
+const importedKeys = new Map<string, KeyObject>();
+
+function importKey(key: Uint8Array): KeyObject {
+  const name = Buffer.from(key).toString("latin1");
+  let imported = importedKeys.get(name);
+  if (!imported) {
+    imported = createPublicKey({
+      key: Buffer.concat([publicPrefix, key]),
+      format: "der",
+      type: "spki",
+    });
+    const [oldest] = importedKeys.keys();
+    if (importedKeys.size >= importedKeysMax && oldest !== undefined) importedKeys.delete(oldest);
+    importedKeys.set(name, imported);
+  }
+  return imported;
+}
+
+/** Throws ShredwayError "signature_invalid" that names the first signature that does not hold. */
+export function verifySignatures({ signatures, keys, message }: WireTransaction): void {
+  for (const [index, signature] of signatures.entries()) {
+    const key = keys[index];
+    if (!key || !verify(null, message, importKey(key), signature)) {
+      throw new ShredwayError(
+        "signature_invalid",
+        `signature ${index}: expected one of ${key ? encodeBase58(key) : "nobody"} over the message, got another`,
+        { details: { index } },
+      );
+    }
+  }
+}

@@ -1,0 +1,71 @@
+// Tower: how one validator votes, and the bytes of its vote.
+//
+// Called by votes.ts. Each vote locks the ones below for twice as long; a stack of 31, whose bottom
+// becomes the voter's root (Tower BFT). Towers are values: a fork takes an older one back. Vote =
+// instruction 14 of the vote program (TowerSync): root, lockouts as offsets, hash of the newest slot,
+// no timestamp, block id.
+
+import { lengthBytes, u32Bytes, u64Bytes } from "./build.ts";
+
+interface Lockout {
+  readonly slot: bigint;
+  readonly confirmations: number;
+}
+
+export interface Tower {
+  /** Oldest first. */
+  readonly lockouts: readonly Lockout[];
+  readonly root: bigint | null;
+}
+
+export const emptyTower: Tower = { lockouts: [], root: null };
+
+const lockoutsMax = 31;
+const towerSyncInstruction = 14;
+const noRoot = 0xffff_ffff_ffff_ffffn;
+
+/** The tower after one more vote. `slot` must be above its newest. */
+export function withVote(tower: Tower, slot: bigint): Tower {
+  const kept = [...tower.lockouts];
+  for (let top = kept.at(-1); top && top.slot + 2n ** BigInt(top.confirmations) < slot; ) {
+    kept.pop();
+    top = kept.at(-1);
+  }
+  let { root } = tower;
+  if (kept.length === lockoutsMax) root = kept.shift()?.slot ?? root;
+  kept.push({ slot, confirmations: 0 });
+  // A vote deepens those below that have as many votes on top as their lockout counts.
+  const lockouts = kept.map((lockout, i) =>
+    kept.length > i + lockout.confirmations
+      ? { ...lockout, confirmations: lockout.confirmations + 1 }
+      : lockout,
+  );
+  return { lockouts, root };
+}
+
+function varintBytes(value: bigint): Uint8Array {
+  const bytes: number[] = [];
+  let left = value;
+  for (; left >= 0x80n; left >>= 7n) bytes.push(Number(left & 0x7fn) | 0x80);
+  bytes.push(Number(left));
+  return Uint8Array.from(bytes);
+}
+
+/** Data of the vote instruction for the newest slot of `tower`, whose block has this hash. */
+export function towerSyncData(tower: Tower, hash: Uint8Array): Uint8Array {
+  let before = tower.root ?? 0n;
+  const lockouts = tower.lockouts.map(({ slot, confirmations }) => {
+    const offset = varintBytes(slot - before);
+    before = slot;
+    return Buffer.concat([offset, Uint8Array.of(confirmations)]);
+  });
+  return Buffer.concat([
+    u32Bytes(towerSyncInstruction),
+    u64Bytes(tower.root ?? noRoot),
+    lengthBytes(lockouts.length),
+    ...lockouts,
+    hash,
+    Uint8Array.of(0), // no timestamp
+    hash, // the block id: the sandbox has no better name of a block
+  ]);
+}

@@ -1,0 +1,36 @@
+// The validators of the sandbox cluster: seeded keys, stakes, and who runs the partner's software.
+//
+// Called by chain.ts at the start. The stakes fall from the first to the last, as a real cluster's
+// do, so that the leader schedule is uneven.
+
+import { Shredder } from "../../data-plane/shredder.ts";
+import { KeyPair } from "./keys.ts";
+import type { Validator } from "./types.ts";
+
+const lamportsPerSol = 1_000_000_000n;
+const largestStakeSol = 400_000n;
+
+export interface ClusterValidator extends Validator {
+  readonly identityKeys: KeyPair;
+  readonly voteKeys: KeyPair;
+  /** Signs this leader's shreds. */
+  readonly shredder: Shredder;
+}
+
+/** Every second one from the second on runs the alternative partner's software. */
+export function makeValidators(seed: number, count: number): readonly ClusterValidator[] {
+  return Array.from({ length: count }, (_, i) => {
+    const identityKeys = KeyPair.named(seed, `validator ${i} identity`);
+    const voteKeys = KeyPair.named(seed, `validator ${i} vote`);
+    return {
+      name: `validator-${i + 1}`,
+      identity: identityKeys.address,
+      voteAccount: voteKeys.address,
+      stakeLamports: (largestStakeSol * lamportsPerSol * 2n) / BigInt(i + 2),
+      isAltPartner: i % 2 === 1,
+      identityKeys,
+      voteKeys,
+      shredder: new Shredder(identityKeys.seed),
+    };
+  });
+}

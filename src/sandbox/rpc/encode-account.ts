@@ -1,0 +1,86 @@
+// Accounts as the RPC writes them.
+//
+// Called by the account, token and simulation methods and by subscriptions. One reader of the
+// configuration (encoding, dataSlice) and one encoder, so that they all refuse and answer alike.
+
+import { ShredwayError } from "../../core/errors.ts";
+import type { Account } from "../chain/types.ts";
+import { encodeBase58, encodeBase64 } from "./bytes.ts";
+import { type Config, invalidParams } from "./params.ts";
+import { parseAccount, type ReadAccount } from "./parse-account.ts";
+
+const encodings = ["binary", "base58", "base64", "base64+zstd", "jsonParsed"] as const;
+export type AccountEncoding = Exclude<(typeof encodings)[number], "base64+zstd">;
+
+export interface AccountFormat {
+  readonly encoding: AccountEncoding;
+  /** null: all of it. */
+  readonly slice: { readonly offset: number; readonly length: number } | null;
+}
+
+const base58BytesMax = 128;
+const sliceMax = 2 ** 32 - 1;
+
+export function readAccountEncoding(config: Config, fallback: AccountEncoding): AccountEncoding {
+  const encoding = config.encoding(encodings, fallback);
+  if (encoding !== "base64+zstd") return encoding;
+  throw invalidParams(
+    "encoding",
+    "base58, base64 or jsonParsed (this endpoint has no zstd)",
+    encoding,
+  );
+}
+
+/** Without an encoding: `fallback`; the node's is "binary" where it is asked for accounts. */
+export function readAccountFormat(
+  config: Config,
+  fallback: AccountEncoding = "binary",
+): AccountFormat {
+  const slice = config.field("dataSlice").or(null, (value) => {
+    const fields = value.object();
+    return {
+      offset: fields.field("offset").count(sliceMax),
+      length: fields.field("length").count(sliceMax),
+    };
+  });
+  return { encoding: readAccountEncoding(config, fallback), slice };
+}
+
+function base58Text(data: Uint8Array): string {
+  if (data.length <= base58BytesMax) return encodeBase58(data);
+  throw new ShredwayError(
+    "request_invalid",
+    `Encoded binary (base 58) data: expected at most ${base58BytesMax} bytes, got ${data.length}; use base64`,
+  );
+}
+
+function encodeData(account: Account, format: AccountFormat, read: ReadAccount): unknown {
+  if (format.encoding === "jsonParsed") {
+    const parsed = parseAccount(account, read);
+    if (parsed) return parsed;
+  }
+  const { slice } = format;
+  const data = slice
+    ? account.data.subarray(slice.offset, slice.offset + slice.length)
+    : account.data;
+  switch (format.encoding) {
+    case "binary":
+      return base58Text(data);
+    case "base58":
+      return [base58Text(data), "base58"];
+    case "base64":
+    case "jsonParsed":
+      return [encodeBase64(data), "base64"];
+  }
+}
+
+export function encodeAccount(account: Account, format: AccountFormat, read: ReadAccount): object {
+  return {
+    data: encodeData(account, format, read),
+    executable: account.executable,
+    lamports: account.lamports,
+    owner: account.owner,
+    rentEpoch: account.rentEpoch,
+    space: account.data.length,
+  };
+}

@@ -1,0 +1,272 @@
+// RpcEndpoint: a Solana JSON-RPC and WebSocket endpoint over the sandbox chain.
+//
+// Opened by the sandbox's start and by tests. HTTP and WebSocket answer on one port and again on the
+// next one: @solana/web3.js asks for its WebSocket there when the URL names a port. Answers HTTP 200
+// to everything that is JSON-RPC, errors included: stock clients lose the error otherwise.
+// What may go wrong on purpose is in `faults`.
+
+import { formatEndpoint, parseEndpoint } from "../../core/addresses.ts";
+import type { Clock } from "../../core/clock.ts";
+import { ShredwayError } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
+import { HttpServer } from "../../http/server.ts";
+import type {
+  HttpRequest,
+  HttpResponse,
+  HttpServerOptions,
+  WebSocketPeer,
+  WebSocketRoute,
+} from "../../http/types.ts";
+import { handleJsonRpc } from "../../json-rpc/handle.ts";
+import type { Json } from "../../json-rpc/json-text.ts";
+import { JsonRpcRefusal } from "../../json-rpc/refusal.ts";
+import type { ChainApi } from "../chain/types.ts";
+import { AccountHistory } from "./account-history.ts";
+import { dispatch } from "./dispatch.ts";
+import type { MethodContext } from "./method.ts";
+import { SubscriptionHub } from "./subscriptions/hub.ts";
+import { Session } from "./subscriptions/session.ts";
+
+export const bodyBytesMax = 256 * 1024;
+const messageBytesMax = 64 * 1024;
+const backpressureBytesMax = 8 * 1024 * 1024;
+const idleSeconds = 120;
+const batchMax = 100;
+/** Ports that the kernel offers until one has a free neighbour above it. */
+const portTries = 32;
+
+/** Switches; may be changed at any time. */
+export interface RpcFaults {
+  /** Every answer comes so much later. */
+  delayMs: number;
+  /**
+   * "behind": every method answers -32005, /health says so. "unavailable": HTTP answers 503,
+   * WebSockets are closed and not accepted.
+   */
+  refuse: "nothing" | "behind" | "unavailable";
+  /** Subscriptions stay silent. */
+  dropNotifications: boolean;
+}
+
+export interface RpcEndpointOptions {
+  /** "ip:port"; port 0: the kernel chooses. The port above it is used, too. */
+  readonly listen: string;
+  /** Base58; default: the first validator's. */
+  readonly identity?: string;
+  /** As getVersion answers it. Default "4.2.0". */
+  readonly version?: string;
+  /** Default 0. */
+  readonly shredVersion?: number;
+  readonly faults?: Partial<RpcFaults>;
+  readonly log?: Logger;
+}
+
+const corsHeaders = { "access-control-allow-origin": "*" } as const;
+const jsonHeaders = { ...corsHeaders, "content-type": "application/json; charset=utf-8" } as const;
+
+function textAnswer(status: number, body: string): HttpResponse {
+  return { status, headers: { ...corsHeaders, "content-type": "text/plain" }, body };
+}
+
+function preflightAnswer(request: HttpRequest): HttpResponse {
+  const asked = request.header("access-control-request-headers") ?? "";
+  const isList = /^[\w\-, ]{1,1024}$/.test(asked);
+  return {
+    status: 204,
+    headers: {
+      ...corsHeaders,
+      "access-control-allow-methods": "POST, GET, OPTIONS",
+      "access-control-allow-headers": isList ? asked : "content-type, solana-client",
+      "access-control-max-age": "86400",
+    },
+  };
+}
+
+export class RpcEndpoint {
+  readonly faults: RpcFaults;
+  readonly #clock: Clock;
+  readonly #log: Logger | undefined;
+  readonly #context: MethodContext;
+  readonly #accounts: AccountHistory;
+  readonly #hub: SubscriptionHub;
+  readonly #sessions = new Map<WebSocketPeer, Session>();
+  readonly #servers: HttpServer[] = [];
+  readonly #closing = new AbortController();
+  readonly #decoder = new TextDecoder("utf-8", { fatal: true });
+  #reports = 0;
+
+  /** Throws ShredwayError "address_invalid" or "http_open"; nothing stays open then. */
+  static async open(
+    chain: ChainApi,
+    clock: Clock,
+    options: RpcEndpointOptions,
+  ): Promise<RpcEndpoint> {
+    const endpoint = new RpcEndpoint(chain, clock, options);
+    try {
+      await endpoint.#listen(options.listen);
+    } catch (thrown) {
+      endpoint.close();
+      throw thrown;
+    }
+    return endpoint;
+  }
+
+  private constructor(chain: ChainApi, clock: Clock, options: RpcEndpointOptions) {
+    this.faults = { delayMs: 0, refuse: "nothing", dropNotifications: false, ...options.faults };
+    this.#clock = clock;
+    this.#log = options.log;
+    // Before the hub: what is noted of a block must be there when subscriptions hear of it.
+    this.#accounts = new AccountHistory(chain);
+    this.#context = {
+      chain,
+      accounts: this.#accounts,
+      clock,
+      node: {
+        identity: options.identity ?? chain.validators()[0]?.identity ?? "",
+        version: options.version ?? "4.2.0",
+        featureSet: 0,
+        shredVersion: options.shredVersion ?? 0,
+        rpcAddress: () => this.#servers[0]?.addresses[0] ?? null,
+      },
+    };
+    this.#hub = new SubscriptionHub(this.#context, (thrown) => this.#report(thrown));
+  }
+
+  /** "ip:port" of HTTP (and WebSocket). */
+  get address(): string {
+    return this.#servers[0]?.addresses[0] ?? "";
+  }
+
+  /** "ip:port" of WebSocket, one port above. */
+  get webSocketAddress(): string {
+    return this.#servers[1]?.addresses[0] ?? "";
+  }
+
+  /** What is open now, for the screen and for tests. */
+  get counts(): { readonly connections: number; readonly subscriptions: number } {
+    return { connections: this.#sessions.size, subscriptions: this.#hub.count };
+  }
+
+  /** Idempotent. Cuts all connections; answers under way go nowhere. */
+  close(): void {
+    this.#closing.abort();
+    this.#hub.close();
+    this.#accounts.close();
+    for (const server of this.#servers) server.close();
+  }
+
+  async #listen(listen: string): Promise<void> {
+    const wanted = parseEndpoint(listen, { allowPortZero: true });
+    for (let tries = 1; ; tries++) {
+      const first = await HttpServer.open(this.#serverOptions(listen), this.#log);
+      const { port } = parseEndpoint(first.addresses[0] ?? listen);
+      try {
+        if (port === 65_535) {
+          throw new ShredwayError("address_invalid", "expected a port below 65535, got 65535");
+        }
+        const above = formatEndpoint({ ...wanted, port: port + 1 });
+        this.#servers.push(first, await HttpServer.open(this.#serverOptions(above), this.#log));
+        return;
+      } catch (thrown) {
+        first.close();
+        if (wanted.port !== 0 || tries === portTries) throw thrown;
+      }
+    }
+  }
+
+  #serverOptions(listen: string): HttpServerOptions {
+    return {
+      listen: [listen],
+      bodyBytesMax: () => bodyBytesMax,
+      handle: (request) => this.#handle(request),
+      webSockets: { "*": this.#webSocketRoute() },
+    };
+  }
+
+  #handle(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
+    if (this.faults.refuse === "unavailable") return textAnswer(503, "unavailable");
+    if (request.method === "OPTIONS") return preflightAnswer(request);
+    if (request.method === "GET" && request.path === "/health") {
+      return textAnswer(200, this.faults.refuse === "behind" ? "behind" : "ok");
+    }
+    if (request.path !== "/") return textAnswer(404, "Not found");
+    if (request.method !== "POST") {
+      return textAnswer(405, "Used HTTP Method is not allowed. POST or OPTIONS is required");
+    }
+    if (!/^application\/json\s*(;|$)/i.test(request.header("content-type") ?? "")) {
+      return textAnswer(415, "Supplied content type is not allowed: application/json is required");
+    }
+    return this.#answerBody(request.body);
+  }
+
+  async #answerBody(body: Uint8Array): Promise<HttpResponse> {
+    const text = await this.#answer(this.#textOf(body), (method, params) =>
+      dispatch(this.#context, method, params),
+    );
+    return { status: 200, headers: jsonHeaders, body: text };
+  }
+
+  /** What is no UTF-8 becomes a text that is no JSON, and is answered as such. */
+  #textOf(body: Uint8Array): string {
+    try {
+      return this.#decoder.decode(body);
+    } catch {
+      return "\ufffd";
+    }
+  }
+
+  async #answer(
+    text: string,
+    call: (method: string, params: readonly Json[]) => unknown,
+  ): Promise<string> {
+    const { delayMs } = this.faults;
+    if (delayMs > 0) await this.#clock.sleep(delayMs, this.#closing.signal);
+    return handleJsonRpc(text, {
+      dispatch: (method, params) => {
+        this.#refuseWhenBehind();
+        return call(method, params);
+      },
+      report: (thrown) => this.#report(thrown),
+      batchMax,
+    });
+  }
+
+  #refuseWhenBehind(): void {
+    if (this.faults.refuse !== "behind") return;
+    throw new JsonRpcRefusal("node_behind", "Node is behind by an unknown number of slots", {
+      numSlotsBehind: null,
+    });
+  }
+
+  #webSocketRoute(): WebSocketRoute {
+    return {
+      messageBytesMax,
+      backpressureBytesMax,
+      idleSeconds,
+      accept: () =>
+        this.faults.refuse === "unavailable" ? textAnswer(503, "unavailable") : undefined,
+      open: (peer) => {
+        const session = new Session(peer, this.#hub, {
+          answer: (text, call) => this.#answer(text, call),
+          dropsNotifications: () => this.faults.dropNotifications,
+        });
+        this.#sessions.set(peer, session);
+      },
+      message: (peer, text) => {
+        if (this.faults.refuse === "unavailable") peer.close(1013, "unavailable");
+        else this.#sessions.get(peer)?.message(text);
+      },
+      closed: (peer) => {
+        this.#sessions.get(peer)?.closed();
+        this.#sessions.delete(peer);
+      },
+    };
+  }
+
+  #report(thrown: unknown): string {
+    const reference = `rpc-${++this.#reports}`;
+    const error = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
+    this.#log?.error({ reference, error }, "a method of the RPC failed");
+    return reference;
+  }
+}

@@ -1,0 +1,64 @@
+// What jsonParsed shows of an instruction.
+//
+// Called by encode-transaction.ts for top-level and inner instructions. Programs that are known are
+// parsed by parse-system.ts and parse-token.ts; what they do not know, or what is malformed, is
+// shown with its accounts and data, as the node does.
+
+import { encodeBase58 } from "./bytes.ts";
+import { parseSystem } from "./parse-system.ts";
+import { parseToken } from "./parse-token.ts";
+import {
+  associatedTokenProgramId,
+  memoProgramIds,
+  systemProgramId,
+  tokenPrograms,
+} from "./programs.ts";
+
+export interface PlainInstruction {
+  readonly programId: string;
+  /** Addresses. */
+  readonly accounts: readonly string[];
+  readonly data: Uint8Array;
+  readonly stackHeight: number;
+}
+
+/** Type and fields of an instruction; undefined: not one of the program's known ones. */
+export type ParsedInstruction = { readonly type: string; readonly info: object } | undefined;
+
+function parseAssociatedToken({ accounts, data }: PlainInstruction): ParsedInstruction {
+  const [source, account, wallet, mint, systemProgram, tokenProgram] = accounts;
+  const types = ["create", "createIdempotent"] as const;
+  const type = data.length === 0 ? "create" : types[data[0] ?? 0];
+  if (!type || tokenProgram === undefined || data.length > 1) return undefined;
+  return { type, info: { source, account, wallet, mint, systemProgram, tokenProgram } };
+}
+
+function parseKnown(
+  instruction: PlainInstruction,
+): { program: string; parsed: unknown } | undefined {
+  const { programId, data } = instruction;
+  if (memoProgramIds.has(programId)) {
+    return { program: "spl-memo", parsed: Buffer.from(data).toString() };
+  }
+  const tokenProgram = tokenPrograms.get(programId);
+  if (tokenProgram !== undefined) {
+    const parsed = parseToken(instruction);
+    return parsed && { program: tokenProgram, parsed };
+  }
+  if (programId === systemProgramId) {
+    const parsed = parseSystem(instruction);
+    return parsed && { program: "system", parsed };
+  }
+  if (programId === associatedTokenProgramId) {
+    const parsed = parseAssociatedToken(instruction);
+    return parsed && { program: "spl-associated-token-account", parsed };
+  }
+  return undefined;
+}
+
+export function encodeParsedInstruction(instruction: PlainInstruction): object {
+  const { programId, accounts, data, stackHeight } = instruction;
+  const known = parseKnown(instruction);
+  if (known) return { ...known, programId, stackHeight };
+  return { accounts, data: encodeBase58(data), programId, stackHeight };
+}

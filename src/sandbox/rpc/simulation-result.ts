@@ -1,0 +1,99 @@
+// What a simulation tells: the result of simulateTransaction, the data of a preflight failure.
+//
+// Called by methods/transactions.ts. Signatures that do not hold come out as the transaction error
+// "SignatureFailure", as the node's simulation says since its version 3.1.
+
+import { ShredwayError } from "../../core/errors.ts";
+import type { ChainApi, SimulateOptions, Simulation } from "../chain/types.ts";
+import { parseTransaction } from "../chain/wire.ts";
+import { encodeBase58, Fields } from "./bytes.ts";
+import { type AccountFormat, encodeAccount } from "./encode-account.ts";
+import { encodeInnerInstructions, encodeReturnData } from "./encode-transaction.ts";
+
+/** What each account counts beside its data, and each lookup table (SIMD-0186). */
+const accountBaseBytes = 64;
+const lookupTableBytes = 8248;
+const lookupTableMetaBytes = 56;
+
+/** Static keys, then what the lookup tables hold now: writable, then read-only. */
+function accountKeysOf(chain: ChainApi, wire: Uint8Array): string[] {
+  const { keys, lookups } = parseTransaction(wire);
+  const loaded = (indexes: "writable" | "readonly"): string[] =>
+    lookups.flatMap((lookup) => {
+      const table = chain.account(encodeBase58(lookup.table));
+      return [...lookup[indexes]].map((index) => {
+        const at = lookupTableMetaBytes + 32 * index;
+        return table && table.data.length >= at + 32 ? new Fields(table.data).key(at) : "";
+      });
+    });
+  return [...keys.map(encodeBase58), ...loaded("writable"), ...loaded("readonly")];
+}
+
+function loadedBytes(simulation: Simulation, wire: Uint8Array): number {
+  let bytes = parseTransaction(wire).lookups.length * lookupTableBytes;
+  for (const account of simulation.accounts.values()) {
+    if (account) bytes += accountBaseBytes + account.data.length;
+  }
+  return bytes;
+}
+
+/** Throws "transaction_invalid" and "transaction_version" for what cannot be executed at all. */
+export function simulate(chain: ChainApi, wire: Uint8Array, options: SimulateOptions): Simulation {
+  try {
+    return chain.simulate(wire, options);
+  } catch (thrown) {
+    if (!(thrown instanceof ShredwayError) || thrown.reason !== "signature_invalid") throw thrown;
+    return {
+      err: "SignatureFailure",
+      logs: [],
+      unitsConsumed: 0n,
+      returnData: null,
+      innerInstructions: [],
+      fee: null,
+      accounts: new Map(),
+      replacementBlockhash: null,
+    };
+  }
+}
+
+export interface SimulationFormat {
+  readonly hasInnerInstructions: boolean;
+  /** null: accounts were not asked for. */
+  readonly accounts: {
+    readonly addresses: readonly string[];
+    readonly format: AccountFormat;
+  } | null;
+}
+
+function encodeAccounts(
+  chain: ChainApi,
+  simulation: Simulation,
+  { addresses, format }: NonNullable<SimulationFormat["accounts"]>,
+): (object | null)[] {
+  return addresses.map((address) => {
+    const account = simulation.accounts.get(address) ?? null;
+    return account && encodeAccount(account, format, (key) => chain.account(key));
+  });
+}
+
+export function encodeSimulation(
+  chain: ChainApi,
+  wire: Uint8Array,
+  simulation: Simulation,
+  { hasInnerInstructions, accounts }: SimulationFormat,
+): Record<string, unknown> {
+  const { err, logs, unitsConsumed, innerInstructions, returnData, fee } = simulation;
+  return {
+    err,
+    logs,
+    accounts: accounts ? encodeAccounts(chain, simulation, accounts) : null,
+    unitsConsumed,
+    loadedAccountsDataSize: loadedBytes(simulation, wire),
+    returnData: encodeReturnData(returnData),
+    innerInstructions: hasInnerInstructions
+      ? encodeInnerInstructions(innerInstructions, accountKeysOf(chain, wire), true)
+      : null,
+    fee,
+    replacementBlockhash: simulation.replacementBlockhash,
+  };
+}

@@ -1,0 +1,58 @@
+// blockSubscribe: whole blocks, or those of their transactions that mention an account.
+
+import { ShredwayError } from "../../../core/errors.ts";
+import type { Block, ExecutedTransaction } from "../../chain/types.ts";
+import { settledCommitment } from "../blocks.ts";
+import { type BlockFormat, encodeBlock, readBlockFormat } from "../encode-transaction.ts";
+import type { Params } from "../params.ts";
+import { atSlot, isBlockAt, type SubscriptionKind } from "./kind.ts";
+
+/** The transactions to show; null: the block has none that the caller wants to hear of. */
+type Choose = (block: Block) => readonly ExecutedTransaction[] | null;
+
+function readFilter(params: Params): Choose {
+  const filter = params.at(0, "filter");
+  if (typeof filter.json === "string") {
+    filter.oneOf(["all"]);
+    return ({ transactions }) => transactions;
+  }
+  const address = filter.object().field("mentionsAccountOrProgram").pubkey();
+  return ({ transactions }) => {
+    const chosen = transactions.filter(({ accountKeys }) => accountKeys.includes(address));
+    return chosen.length === 0 ? null : chosen;
+  };
+}
+
+/** A block that the caller cannot read is told as an error, not left out. */
+function encode(
+  block: Block,
+  format: BlockFormat,
+  transactions: readonly ExecutedTransaction[],
+): object {
+  const { slot } = block;
+  try {
+    return { slot, block: encodeBlock(block, format, transactions), err: null };
+  } catch (thrown) {
+    if (!(thrown instanceof ShredwayError) || thrown.reason !== "transaction_version") throw thrown;
+    const version = thrown.details["version"] ?? null;
+    return { slot, block: null, err: { UnsupportedTransactionVersion: version } };
+  }
+}
+
+export const blockKind: SubscriptionKind = {
+  paramsMax: 2,
+  open: (_context, params, sink) => {
+    const choose = readFilter(params);
+    const config = params.config(1);
+    const format = readBlockFormat(config, "showRewards");
+    const commitment = settledCommitment(config);
+    return {
+      accept: (item) => {
+        if (!isBlockAt(item, commitment)) return;
+        const transactions = choose(item.block);
+        if (!transactions) return;
+        sink.notify(atSlot(item.block.slot, encode(item.block, format, transactions)));
+      },
+    };
+  },
+};

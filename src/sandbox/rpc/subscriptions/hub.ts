@@ -1,0 +1,92 @@
+// Hub: what happens on the chain, as subscriptions want to hear it.
+//
+// Owned by the endpoint; sessions add and remove their watches. Listens to the chain once and tells
+// every watch each block at each commitment it reaches, besides the moments of slots. A watch that
+// throws is reported and costs nobody else anything: the chain must never feel its listeners.
+
+import type { ReportFault } from "../../../json-rpc/refusal.ts";
+import type { Block, ChainEvent, Commitment, ExecutedTransaction } from "../../chain/types.ts";
+import type { MethodContext } from "../method.ts";
+
+export type FeedItem =
+  | { readonly kind: "slot"; readonly slot: bigint; readonly parent: bigint; readonly root: bigint }
+  /** The block may still be open. */
+  | { readonly kind: "executed"; readonly slot: bigint; readonly transaction: ExecutedTransaction }
+  /** The block has reached the commitment. Processed once, then once each of the others. */
+  | { readonly kind: "block"; readonly commitment: Commitment; readonly block: Block };
+
+export interface Watch {
+  accept(item: FeedItem): void;
+}
+
+export class SubscriptionHub {
+  readonly context: MethodContext;
+  readonly #report: ReportFault;
+  readonly #watches = new Set<Watch>();
+  readonly #leave: () => void;
+  #nextId = 0;
+
+  constructor(context: MethodContext, report: ReportFault) {
+    this.context = context;
+    this.#report = report;
+    this.#leave = context.chain.subscribe((event) => this.#hear(event));
+  }
+
+  /** A number that no other subscription has. */
+  newId(): number {
+    return this.#nextId++;
+  }
+
+  get count(): number {
+    return this.#watches.size;
+  }
+
+  add(watch: Watch): void {
+    this.#watches.add(watch);
+  }
+
+  remove(watch: Watch): void {
+    this.#watches.delete(watch);
+  }
+
+  close(): void {
+    this.#leave();
+    this.#watches.clear();
+  }
+
+  #hear(event: ChainEvent): void {
+    switch (event.kind) {
+      case "slot":
+      case "executed":
+        this.#tell(event);
+        break;
+      case "block":
+        this.#tell({ kind: "block", commitment: "processed", block: event.block });
+        break;
+      case "confirmed":
+        this.#tellBlock(event.slot, "confirmed");
+        break;
+      case "rooted":
+        this.#tellBlock(event.slot, "finalized");
+        break;
+      case "skipped":
+      case "abandoned":
+        break;
+    }
+  }
+
+  #tellBlock(slot: bigint, commitment: Commitment): void {
+    const block = this.context.chain.block(slot);
+    if (block) this.#tell({ kind: "block", commitment, block });
+  }
+
+  #tell(item: FeedItem): void {
+    for (const watch of this.#watches) {
+      try {
+        watch.accept(item);
+      } catch (thrown) {
+        this.#report(thrown);
+      }
+    }
+  }
+}

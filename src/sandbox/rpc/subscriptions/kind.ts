@@ -1,0 +1,37 @@
+// What a kind of subscription is.
+
+import type { Commitment } from "../../chain/types.ts";
+import type { MethodContext } from "../method.ts";
+import type { Params } from "../params.ts";
+import type { FeedItem } from "./hub.ts";
+
+export interface Sink {
+  notify(result: unknown): void;
+  /** No more notifications; the subscription is gone. */
+  end(): void;
+}
+
+export interface Opened {
+  accept(item: FeedItem): void;
+  /** Called once, after the caller was told the number of its subscription. */
+  begin?(): void;
+}
+
+export interface SubscriptionKind {
+  readonly paramsMax: number;
+  /** Throws ShredwayError for parameters that do not fit. */
+  readonly open: (context: MethodContext, params: Params, sink: Sink) => Opened;
+}
+
+/** Whether `item` is a block that has just reached `commitment`. */
+export function isBlockAt(
+  item: FeedItem,
+  commitment: Commitment,
+): item is Extract<FeedItem, { kind: "block" }> {
+  return item.kind === "block" && item.commitment === commitment;
+}
+
+/** A result with the slot that it belongs to. */
+export function atSlot(slot: bigint, value: unknown): object {
+  return { context: { slot }, value };
+}

@@ -1,0 +1,142 @@
+// Session: one WebSocket and its subscriptions.
+//
+// Made by the endpoint for every connection. Answers messages in the order they came, one at a time;
+// a caller that sends faster than it is answered, or reads too slowly, is closed. Whatever happens,
+// closing removes all its watches from the hub.
+
+import { ShredwayError } from "../../../core/errors.ts";
+import type { WebSocketPeer } from "../../../http/types.ts";
+import { type Json, writeJson } from "../../../json-rpc/json-text.ts";
+import { unknownMethod } from "../dispatch.ts";
+import { invalidParams, Params } from "../params.ts";
+import type { SubscriptionHub, Watch } from "./hub.ts";
+import type { Opened, SubscriptionKind } from "./kind.ts";
+import { subscriptionKinds } from "./kinds.ts";
+
+export const subscriptionsMax = 256;
+/** Messages of one connection that wait for their turn. */
+const waitingMax = 512;
+
+/** Answers one text; the endpoint's framing with its faults. */
+export type AnswerText = (
+  text: string,
+  dispatch: (method: string, params: readonly Json[]) => unknown,
+) => Promise<string>;
+
+export interface SessionOptions {
+  readonly answer: AnswerText;
+  /** Notifications are swallowed while this says so. */
+  readonly dropsNotifications: () => boolean;
+}
+
+interface Row {
+  readonly kindName: string;
+  readonly watch: Watch;
+}
+
+export class Session {
+  readonly #peer: WebSocketPeer;
+  readonly #hub: SubscriptionHub;
+  readonly #options: SessionOptions;
+  readonly #rows = new Map<number, Row>();
+  /** To be done once the answer under way was sent. */
+  #afterAnswer: (() => void)[] = [];
+  #tail: Promise<void> = Promise.resolve();
+  #waiting = 0;
+  #isClosed = false;
+
+  constructor(peer: WebSocketPeer, hub: SubscriptionHub, options: SessionOptions) {
+    this.#peer = peer;
+    this.#hub = hub;
+    this.#options = options;
+  }
+
+  get subscriptions(): number {
+    return this.#rows.size;
+  }
+
+  message(text: string): void {
+    if (this.#waiting >= waitingMax) {
+      this.#peer.close(1008, `expected at most ${waitingMax} messages under way`);
+      return;
+    }
+    this.#waiting++;
+    this.#tail = this.#tail.then(() => this.#handle(text));
+  }
+
+  closed(): void {
+    this.#isClosed = true;
+    for (const { watch } of this.#rows.values()) this.#hub.remove(watch);
+    this.#rows.clear();
+  }
+
+  async #handle(text: string): Promise<void> {
+    const answer = await this.#options.answer(text, (method, params) =>
+      this.#dispatch(method, params),
+    );
+    this.#waiting--;
+    const after = this.#afterAnswer;
+    this.#afterAnswer = [];
+    if (this.#isClosed) return;
+    if (answer !== "") this.#peer.send(answer);
+    for (const action of after) action();
+  }
+
+  #dispatch(method: string, values: readonly Json[]): unknown {
+    const [, name = "", verb] = /^(\w+?)(Subscribe|Unsubscribe)$/.exec(method) ?? [];
+    const kind = Object.hasOwn(subscriptionKinds, name) ? subscriptionKinds[name] : undefined;
+    if (!kind || verb === undefined) throw unknownMethod(method);
+    const params = new Params(values);
+    if (verb === "Unsubscribe") return this.#unsubscribe(name, params);
+    params.atMost(kind.paramsMax);
+    return this.#subscribe(name, kind, params);
+  }
+
+  #subscribe(kindName: string, kind: SubscriptionKind, params: Params): number {
+    if (this.#rows.size >= subscriptionsMax) {
+      throw new ShredwayError(
+        "request_invalid",
+        `expected at most ${subscriptionsMax} subscriptions on a connection, got one more`,
+      );
+    }
+    const id = this.#hub.newId();
+    const sink = {
+      notify: (result: unknown) => this.#notify(id, kindName, result),
+      end: () => void this.#remove(id),
+    };
+    const opened = kind.open(this.#hub.context, params, sink);
+    this.#rows.set(id, { kindName, watch: opened });
+    // Not before the caller knows the number: it would not know whose the first notification is.
+    this.#afterAnswer.push(() => this.#start(id, opened));
+    return id;
+  }
+
+  #start(id: number, opened: Opened): void {
+    if (!this.#rows.has(id) || this.#isClosed) return;
+    this.#hub.add(opened);
+    opened.begin?.();
+  }
+
+  #unsubscribe(kindName: string, params: Params): boolean {
+    params.atMost(1);
+    const value = params.at(0, "subscription");
+    const id = Number(value.integer());
+    if (this.#rows.get(id)?.kindName !== kindName || !this.#remove(id)) {
+      throw invalidParams("subscription", `the number of a ${kindName} subscription`, id);
+    }
+    return true;
+  }
+
+  #remove(id: number): boolean {
+    const row = this.#rows.get(id);
+    if (!row) return false;
+    this.#hub.remove(row.watch);
+    return this.#rows.delete(id);
+  }
+
+  #notify(id: number, kindName: string, result: unknown): void {
+    if (!this.#rows.has(id) || this.#options.dropsNotifications()) return;
+    const params = { result, subscription: id };
+    this.#peer.send(writeJson({ jsonrpc: "2.0", method: `${kindName}Notification`, params }));
+  }
+}

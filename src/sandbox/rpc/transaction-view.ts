@@ -1,0 +1,50 @@
+// A landed transaction with its wire bytes taken apart, once.
+//
+// Called by the encoders, the filters of subscriptions and getRecentPrioritizationFees. Answers: its
+// instructions, which of its accounts it may write, whether it is a vote, its memos.
+
+import type { ExecutedTransaction } from "../chain/types.ts";
+import { isStaticWritable, parseTransaction, type WireTransaction } from "../chain/wire.ts";
+import { memoProgramIds, voteProgramId } from "./programs.ts";
+
+const parsed = new WeakMap<ExecutedTransaction, WireTransaction>();
+
+export function wireOf(transaction: ExecutedTransaction): WireTransaction {
+  let wire = parsed.get(transaction);
+  if (!wire) {
+    wire = parseTransaction(transaction.wire);
+    parsed.set(transaction, wire);
+  }
+  return wire;
+}
+
+/** Whether the message lets the account at `index` of all keys be written to. */
+export function isWritable(wire: WireTransaction, index: number): boolean {
+  const staticKeys = wire.keys.length;
+  if (index < staticKeys) return isStaticWritable(wire, index);
+  const writable = wire.lookups.reduce((count, lookup) => count + lookup.writable.length, 0);
+  return index < staticKeys + writable;
+}
+
+export function writableKeys(transaction: ExecutedTransaction): string[] {
+  const wire = wireOf(transaction);
+  return transaction.accountKeys.filter((_, index) => isWritable(wire, index));
+}
+
+/** A transaction of nothing but a vote: left out of logs and fee statistics. */
+export function isVote(transaction: ExecutedTransaction): boolean {
+  const { instructions } = wireOf(transaction);
+  const [only] = instructions;
+  if (instructions.length !== 1 || !only) return false;
+  return transaction.accountKeys[only.program] === voteProgramId;
+}
+
+/** "[bytes] text; …" of the memo instructions at the top level; null: none. */
+export function memoOf(transaction: ExecutedTransaction): string | null {
+  const memos = wireOf(transaction)
+    .instructions.filter(({ program }) =>
+      memoProgramIds.has(transaction.accountKeys[program] ?? ""),
+    )
+    .map(({ data }) => `[${data.length}] ${Buffer.from(data).toString()}`);
+  return memos.length === 0 ? null : memos.join("; ");
+}

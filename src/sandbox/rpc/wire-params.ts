@@ -1,0 +1,50 @@
+// Transactions and messages among the parameters: decoded, bounded, named when refused.
+//
+// Called by sendTransaction, simulateTransaction and getFeeForMessage. The bounds are those of the
+// node: 1,683 characters of base58, 5,464 of base64 (a v1 transaction of 4,096 bytes).
+
+import { ShredwayError } from "../../core/errors.ts";
+import { parseTransaction, signatureBytes, type WireTransaction } from "../chain/wire.ts";
+import { decodeBase58, decodeBase64 } from "./bytes.ts";
+import { type Config, invalidParams, type Value } from "./params.ts";
+
+const base58CharactersMax = 1683;
+const base64CharactersMax = 5464;
+
+/** The wire bytes; base58 without an encoding, as the node. */
+export function readWire(value: Value, config: Config): Uint8Array {
+  const encoding = config.encoding(["base58", "base64"], "base58");
+  const text = value.text();
+  const charactersMax = encoding === "base58" ? base58CharactersMax : base64CharactersMax;
+  if (text.length > charactersMax) {
+    throw invalidParams(
+      value.what,
+      `at most ${charactersMax} characters of ${encoding}`,
+      text.length,
+    );
+  }
+  const decode = encoding === "base58" ? decodeBase58 : decodeBase64;
+  const bytes = decode(text, charactersMax);
+  if (bytes) return bytes;
+  throw value.refuse(`a transaction in ${encoding}`);
+}
+
+/** `message` as a transaction whose signatures are zero: what fees are computed of. */
+export function messageAsTransaction(value: Value): WireTransaction {
+  const message = decodeBase64(value.text(), base64CharactersMax);
+  if (!message) throw value.refuse("a message in base64");
+  const isV1 = message[0] === 0x81;
+  const isV0 = message[0] === 0x80;
+  const signers = message[isV1 || isV0 ? 1 : 0] ?? 0;
+  const signatures = new Uint8Array(signers * signatureBytes);
+  // More than 127 signatures fit into no transaction: the parser refuses what comes of it.
+  const wire = isV1
+    ? Buffer.concat([message, signatures])
+    : Buffer.concat([Uint8Array.of(signers & 0x7f), signatures, message]);
+  try {
+    return parseTransaction(wire);
+  } catch (thrown) {
+    if (!(thrown instanceof ShredwayError) || thrown.reason !== "transaction_invalid") throw thrown;
+    throw invalidParams(value.what, "a message", thrown.message);
+  }
+}

@@ -1,0 +1,152 @@
+// The sandbox as one object: a chain, its endpoint, sources, the product, receivers on loopback.
+//
+// Built by main (which opens the parts); shown by cli/sandbox.ts. The product in it is the same that
+// runs in production, told by a configuration where its node is. Receivers are relays without
+// destinations, so what arrives is verified and duplicates are counted by the same code.
+
+import type { Clock, Timer } from "../core/clock.ts";
+import type { Relay } from "../data-plane/relay.ts";
+import type { RelaySnapshot } from "../data-plane/snapshot.ts";
+import type { LandingWatch } from "../service/landing-watch.ts";
+import type { RelayService } from "../service/relay-service.ts";
+import type { RpcLeaders } from "../service/rpc-leaders.ts";
+import type { SandboxChain } from "./chain/chain.ts";
+import { shredGapNs, tickMs } from "./plan.ts";
+import type { LandingProbe, ProbeRecord } from "./probe.ts";
+import type { RpcEndpoint } from "./rpc/endpoint.ts";
+import type { SourceFeed } from "./source-feed.ts";
+
+export interface SandboxReceiver {
+  readonly name: string;
+  readonly tier: string;
+  readonly address: string;
+  readonly relay: Relay;
+}
+
+export interface ChainView {
+  readonly slot: bigint;
+  readonly blockHeight: bigint;
+  readonly transactions: bigint;
+  /** Name of the validator that leads now. */
+  readonly leader: string;
+  readonly isAltPartner: boolean;
+  /** Slots until an alternative partner leads; 0: now; null: not in this epoch and the next. */
+  readonly slotsToAltPartner: number | null;
+}
+
+export interface SandboxSnapshot {
+  readonly chain: ChainView;
+  readonly relay: RelaySnapshot;
+  /** By the slot clock, from the relay's shreds; null: not measured yet. */
+  readonly slotNs: bigint | null;
+  readonly receivers: readonly { readonly name: string; readonly seen: RelaySnapshot }[];
+  readonly landings: readonly ProbeRecord[];
+}
+
+export interface SandboxParts {
+  readonly chain: SandboxChain;
+  readonly endpoint: RpcEndpoint;
+  readonly feeds: readonly SourceFeed[];
+  readonly service: RelayService;
+  readonly receivers: readonly SandboxReceiver[];
+  readonly receiverLeaders: RpcLeaders;
+  readonly landings: LandingWatch;
+  readonly probe: LandingProbe;
+  /** Where a user's own `listen` gets the feed; absent when the relay's port was left to the kernel. */
+  readonly openSeat: string | undefined;
+  readonly clock: Clock;
+}
+
+const probeMs = 2000;
+const altPartnerSearchSlots = 1000n;
+
+export class Sandbox {
+  readonly chain: SandboxChain;
+  readonly endpoint: RpcEndpoint;
+  readonly service: RelayService;
+  readonly feeds: readonly SourceFeed[];
+  readonly landings: LandingWatch;
+  readonly receivers: readonly SandboxReceiver[];
+  readonly openSeat: string | undefined;
+  readonly #parts: SandboxParts;
+  #timers: readonly Timer[] = [];
+
+  constructor(parts: SandboxParts) {
+    this.#parts = parts;
+    this.chain = parts.chain;
+    this.endpoint = parts.endpoint;
+    this.service = parts.service;
+    this.feeds = parts.feeds;
+    this.landings = parts.landings;
+    this.receivers = parts.receivers;
+    this.openSeat = parts.openSeat;
+  }
+
+  /** Begins the first slot when the relay knows who leads it. */
+  async start(): Promise<void> {
+    const { service, receiverLeaders, clock, probe } = this.#parts;
+    await Promise.all([service.start(), receiverLeaders.start()]);
+    this.#timers = [
+      clock.every(tickMs, () => this.#tick()),
+      clock.every(probeMs, () => void probe.send()),
+    ];
+    this.#tick();
+  }
+
+  snapshot(): SandboxSnapshot {
+    const { service, receivers, probe, clock } = this.#parts;
+    return {
+      chain: this.#viewChain(),
+      relay: service.snapshot(),
+      slotNs: service.slots.slotClock.now(clock.nowNs())?.slotNs ?? null,
+      receivers: receivers.map(({ name, relay }) => ({ name, seen: relay.snapshot() })),
+      landings: probe.records,
+    };
+  }
+
+  /** Ends the chain's traffic; the relay and its receivers stand, so that the last shreds arrive. */
+  stopTraffic(): void {
+    for (const timer of this.#timers) timer.cancel();
+    for (const feed of this.#parts.feeds) feed.close();
+  }
+
+  close(): void {
+    const { service, receivers, receiverLeaders, endpoint, probe } = this.#parts;
+    this.stopTraffic();
+    probe.close();
+    receiverLeaders.stop();
+    service.close();
+    endpoint.close();
+    for (const { relay } of receivers) relay.close();
+  }
+
+  #tick(): void {
+    const { chain, feeds, clock } = this.#parts;
+    chain.advanceTo(clock.monotonicNs());
+    // Handed over a tick ahead, so that a late timer does not make the shreds late.
+    for (const feed of feeds) feed.tick(BigInt(2 * tickMs) * 1_000_000n);
+  }
+
+  #viewChain(): ChainView {
+    const { chain } = this.#parts;
+    const slot = chain.currentSlot;
+    const byIdentity = new Map(chain.validators().map((one) => [one.identity, one]));
+    const leaderAt = (at: bigint) => byIdentity.get(chain.leaderOf(at) ?? "");
+    const isAltPartner = (at: bigint) => leaderAt(at)?.isAltPartner === true;
+    let ahead = 0n;
+    while (ahead < altPartnerSearchSlots && !isAltPartner(slot + ahead)) ahead++;
+    return {
+      slot,
+      blockHeight: chain.blockHeight("processed"),
+      transactions: chain.transactionCount(),
+      leader: leaderAt(slot)?.name ?? "nobody",
+      isAltPartner: isAltPartner(slot),
+      slotsToAltPartner: ahead < altPartnerSearchSlots ? Number(ahead) : null,
+    };
+  }
+}
+
+/** A batch of shreds as it leaves its leader: one after the other. */
+export function paced(packets: readonly Uint8Array[]): { packet: Uint8Array; timeNs: number }[] {
+  return packets.map((packet, i) => ({ packet, timeNs: i * shredGapNs }));
+}

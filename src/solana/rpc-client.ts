@@ -1,0 +1,183 @@
+// A Solana node as the control plane asks it: JSON-RPC over HTTP, a few methods, checked answers.
+//
+// Called by the service for what the shreds themselves cannot tell: the leader schedule, the present
+// epoch, a second opinion on the slot. Nothing of it is on a packet's path. Answers are a stranger's
+// bytes: their size is bounded, and whatever has another shape than documented is an error. URLs may
+// hold keys, so errors name the host only.
+
+import { messageOf, quote, ShredwayError } from "../core/errors.ts";
+
+/** A schedule of 432,000 slots over 2,000 leaders has about 4 MB. */
+const answerBytesMax = 64 * 1024 * 1024;
+const defaultTimeoutMs = 10_000;
+
+export interface EpochInfo {
+  readonly epoch: bigint;
+  readonly absoluteSlot: bigint;
+  readonly slotIndex: bigint;
+  readonly slotsInEpoch: bigint;
+}
+
+/** Identity in base58 -> slots relative to the epoch's first. */
+export type EpochLeaders = ReadonlyMap<string, readonly number[]>;
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+export class RpcClient {
+  /** Host and port, for messages; never the whole URL. */
+  readonly host: string;
+  readonly #url: string;
+  readonly #timeoutMs: number;
+  #nextId = 1;
+
+  /** Throws ShredwayError "value_invalid" unless `url` is http or https. */
+  constructor(url: string, timeoutMs = defaultTimeoutMs) {
+    const parsed = URL.canParse(url) ? new URL(url) : undefined;
+    if (!parsed || !/^https?:$/.test(parsed.protocol)) {
+      throw new ShredwayError("value_invalid", "RPC address: expected a URL of http or https");
+    }
+    this.#url = url;
+    this.host = parsed.host;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /**
+   * The result of one call. Throws ShredwayError "rpc_failed": no answer in time, no JSON-RPC, or the
+   * node's own error (then with its code in `details`).
+   */
+  async call(method: string, params: readonly unknown[] = []): Promise<unknown> {
+    const id = this.#nextId++;
+    const answer = await this.#post(method, { jsonrpc: "2.0", id, method, params });
+    if (isObject(answer) && isObject(answer["error"])) {
+      const { code, message } = answer["error"];
+      throw this.#failure(
+        method,
+        `the node answered error ${quote(code)}: ${quote(message)}`,
+        typeof code === "number" ? { code } : {},
+      );
+    }
+    if (!isObject(answer) || answer["id"] !== id || !Object.hasOwn(answer, "result")) {
+      throw this.#failure(method, `expected a JSON-RPC answer with id ${id}, got ${quote(answer)}`);
+    }
+    return answer["result"];
+  }
+
+  /** At commitment "processed": the newest that the node knows. */
+  async slot(): Promise<bigint> {
+    return this.#u53("getSlot", await this.call("getSlot", [{ commitment: "processed" }]));
+  }
+
+  async epochInfo(): Promise<EpochInfo> {
+    const result = await this.call("getEpochInfo", [{ commitment: "processed" }]);
+    const field = (name: string) =>
+      this.#u53("getEpochInfo", isObject(result) ? result[name] : result);
+    const info = {
+      epoch: field("epoch"),
+      absoluteSlot: field("absoluteSlot"),
+      slotIndex: field("slotIndex"),
+      slotsInEpoch: field("slotsInEpoch"),
+    };
+    if (info.slotIndex >= info.slotsInEpoch || info.slotIndex > info.absoluteSlot) {
+      throw this.#failure(
+        "getEpochInfo",
+        `expected slotIndex within the epoch, got ${quote(result)}`,
+      );
+    }
+    return info;
+  }
+
+  /** Of the epoch that holds `slot`; null when the node does not know it yet. */
+  async leaderSchedule(slot: bigint): Promise<EpochLeaders | null> {
+    const result = await this.call("getLeaderSchedule", [Number(slot)]);
+    if (result === null) return null;
+    if (!isObject(result)) {
+      throw this.#failure("getLeaderSchedule", `expected an object, got ${quote(result)}`);
+    }
+    const leaders = new Map<string, readonly number[]>();
+    for (const [identity, slots] of Object.entries(result)) {
+      if (!Array.isArray(slots) || !slots.every((one) => Number.isSafeInteger(one))) {
+        throw this.#failure("getLeaderSchedule", `expected slot numbers, got ${quote(slots)}`);
+      }
+      leaders.set(
+        identity,
+        slots.map((one) => Number(one)),
+      );
+    }
+    return leaders;
+  }
+
+  async latestBlockhash(): Promise<string> {
+    const result = await this.call("getLatestBlockhash", [{ commitment: "processed" }]);
+    const value = isObject(result) ? result["value"] : undefined;
+    const blockhash = isObject(value) ? value["blockhash"] : undefined;
+    if (typeof blockhash === "string") return blockhash;
+    throw this.#failure("getLatestBlockhash", `expected a blockhash, got ${quote(result)}`);
+  }
+
+  /** Without preflight. Returns the signature in base58, as the node says it. */
+  async sendTransaction(wire: Uint8Array): Promise<string> {
+    const options = { encoding: "base64", skipPreflight: true };
+    const result = await this.call("sendTransaction", [
+      Buffer.from(wire).toString("base64"),
+      options,
+    ]);
+    if (typeof result === "string") return result;
+    throw this.#failure("sendTransaction", `expected a signature, got ${quote(result)}`);
+  }
+
+  #u53(method: string, value: unknown): bigint {
+    if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0)
+      return BigInt(value);
+    throw this.#failure(method, `expected an integer 0 to 2^53 - 1, got ${quote(value)}`);
+  }
+
+  async #post(method: string, request: unknown): Promise<unknown> {
+    try {
+      const response = await fetch(this.#url, {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify(request),
+        signal: AbortSignal.timeout(this.#timeoutMs),
+      });
+      const text = await this.#readBounded(method, response);
+      if (response.status !== 200) {
+        throw this.#failure(method, `expected HTTP status 200, got ${response.status}`);
+      }
+      const answer: unknown = JSON.parse(text);
+      return answer;
+    } catch (cause) {
+      if (cause instanceof ShredwayError) throw cause;
+      const inner = cause instanceof Error && cause.cause !== undefined ? cause.cause : cause;
+      throw this.#failure(method, messageOf(inner), {}, cause);
+    }
+  }
+
+  async #readBounded(method: string, response: Response): Promise<string> {
+    const chunks: Uint8Array[] = [];
+    let length = 0;
+    // Left by an exception, the loop cancels the rest of the body.
+    for await (const chunk of response.body ?? []) {
+      const bytes: Uint8Array = chunk;
+      length += bytes.length;
+      if (length > answerBytesMax) {
+        throw this.#failure(method, `expected at most ${answerBytesMax} bytes, got more`);
+      }
+      chunks.push(bytes);
+    }
+    return Buffer.concat(chunks).toString("utf8");
+  }
+
+  #failure(
+    method: string,
+    text: string,
+    details: Readonly<Record<string, number>> = {},
+    cause?: unknown,
+  ): ShredwayError {
+    return new ShredwayError("rpc_failed", `${method} at ${this.host}: ${text}`, {
+      details,
+      ...(cause !== undefined && { cause }),
+    });
+  }
+}

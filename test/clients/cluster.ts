@@ -1,0 +1,101 @@
+// A cluster for client tests: the real chain on the system's clock, the real endpoint on loopback.
+
+import { systemClock, type Timer } from "../../src/core/clock.ts";
+import { SandboxChain } from "../../src/sandbox/chain/chain.ts";
+import type { ChainOptions } from "../../src/sandbox/chain/options.ts";
+import { RpcEndpoint, type RpcEndpointOptions } from "../../src/sandbox/rpc/endpoint.ts";
+
+export interface RpcAnswer {
+  readonly jsonrpc?: string;
+  readonly id?: unknown;
+  readonly result?: unknown;
+  readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
+}
+
+/** Something with a URL of HTTP. */
+export interface Site {
+  readonly url: string;
+}
+
+export class Cluster implements Site {
+  readonly chain: SandboxChain;
+  readonly endpoint: RpcEndpoint;
+  readonly #timer: Timer;
+
+  private constructor(chain: SandboxChain, endpoint: RpcEndpoint) {
+    this.chain = chain;
+    this.endpoint = endpoint;
+    this.#timer = systemClock.every(5, () => chain.advanceTo(systemClock.monotonicNs()));
+  }
+
+  /** Slots of 40 ms, rooted a few slots later; votes and traffic off unless `options` say so. */
+  static async open(
+    options: ChainOptions = {},
+    rpc: Partial<RpcEndpointOptions> = {},
+  ): Promise<Cluster> {
+    const chain = await SandboxChain.open({
+      slotMs: 40,
+      intervalsPerSlot: 4,
+      rootedDepth: 3,
+      background: false,
+      votes: false,
+      ...options,
+    });
+    chain.advanceTo(systemClock.monotonicNs());
+    const endpoint = await RpcEndpoint.open(chain, systemClock, {
+      listen: "127.0.0.1:0",
+      ...rpc,
+    });
+    return new Cluster(chain, endpoint);
+  }
+
+  get url(): string {
+    return `http://${this.endpoint.address}`;
+  }
+
+  get webSocketUrl(): string {
+    return `ws://${this.endpoint.webSocketAddress}`;
+  }
+
+  close(): void {
+    this.#timer.cancel();
+    this.endpoint.close();
+  }
+}
+
+export function isRpcAnswer(value: unknown): value is RpcAnswer {
+  return typeof value === "object" && value !== null && "jsonrpc" in value && "id" in value;
+}
+
+/** `body` as it is, for what no library would send. */
+export function post(
+  site: Site,
+  body: string | Uint8Array<ArrayBuffer>,
+  contentType = "application/json",
+) {
+  return fetch(site.url, { method: "POST", headers: { "content-type": contentType }, body });
+}
+
+export async function call(
+  site: Site,
+  method: string,
+  params: readonly unknown[] = [],
+): Promise<RpcAnswer> {
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+  const answer = await post(site, body);
+  const value: unknown = await answer.json();
+  if (isRpcAnswer(value)) return value;
+  throw new Error(`expected a JSON-RPC answer, got ${JSON.stringify(value)}`);
+}
+
+/** A promise and the function that settles it: for callbacks of clients. */
+export function deferred<T>(): {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T) => void;
+} {
+  let resolve: (value: T) => void = () => {};
+  const promise = new Promise<T>((settle) => {
+    resolve = settle;
+  });
+  return { promise, resolve };
+}

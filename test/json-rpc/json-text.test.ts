@@ -1,0 +1,97 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { ShredwayError } from "../../src/core/errors.ts";
+import { readJson, writeJson } from "../../src/json-rpc/json-text.ts";
+
+function refusalOf(text: string): string {
+  try {
+    readJson(text);
+  } catch (thrown) {
+    if (thrown instanceof ShredwayError && thrown.reason === "json_invalid") return thrown.message;
+    throw thrown;
+  }
+  throw new Error(`expected a refusal of ${text}`);
+}
+
+/** Whole numbers beyond 2^53, and what is beyond all numbers, are read differently on purpose. */
+const isReadDifferently = /[0-9]{16}|[eE]\+?[0-9]{3}/;
+
+describe("readJson", () => {
+  it("reads what JSON.parse reads", () => {
+    const json = fc.json({ maxDepth: 6 });
+    fc.assert(
+      fc.property(json, (text) => {
+        fc.pre(!isReadDifferently.test(text));
+        expect(writeJson(readJson(text))).toBe(JSON.stringify(JSON.parse(text)));
+      }),
+    );
+  });
+
+  it("refuses what JSON.parse refuses, and nothing else", () => {
+    const mutated = fc
+      .tuple(
+        fc.json({ maxDepth: 3 }),
+        fc.nat(),
+        fc.nat(3),
+        fc.constantFrom(...Array.from('{}[]",:\\01e-.tn \t\u0001')),
+      )
+      .map(([text, at, removed, added]) => {
+        const place = at % (text.length + 1);
+        return text.slice(0, place) + added + text.slice(place + removed);
+      });
+    fc.assert(
+      fc.property(mutated, (text) => {
+        fc.pre(!isReadDifferently.test(text));
+        let expected: unknown;
+        try {
+          expected = JSON.parse(text);
+        } catch {
+          expect(refusalOf(text)).toMatch(/^JSON: expected .* got /s);
+          return;
+        }
+        expect(writeJson(readJson(text))).toBe(JSON.stringify(expected));
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it("keeps every 64-bit integer exact, both ways", () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 64n - 1n }), (value) => {
+        const read = readJson(value.toString());
+        expect(typeof read).toBe(
+          value >= -(2n ** 53n) + 1n && value < 2n ** 53n ? "number" : "bigint",
+        );
+        expect(read).toEqual(typeof read === "number" ? Number(value) : value);
+        expect(writeJson(read)).toBe(value.toString());
+      }),
+    );
+  });
+
+  it("bounds nesting and numbers", () => {
+    expect(readJson(`${"[".repeat(16)}1${"]".repeat(16)}`)).toBeDefined();
+    expect(refusalOf(`${"[".repeat(17)}1${"]".repeat(17)}`)).toContain("at most 16 levels");
+    expect(refusalOf("[".repeat(200_000))).toContain("at most 16 levels");
+    expect(refusalOf('{"a":'.repeat(50_000))).toContain("at most 16 levels");
+    expect(refusalOf("9".repeat(200_000))).toContain("expected a number");
+    expect(refusalOf("1e999")).toContain("expected a number");
+    expect(readJson("9".repeat(21))).toBe(1e21);
+    expect(refusalOf(`"${"\\\\".repeat(100_000)}`)).toContain("a string that ends");
+  });
+
+  it("takes __proto__ as a key like any other", () => {
+    const value = readJson('{"__proto__":{"polluted":true},"constructor":1}');
+    expect(Object.keys(value ?? {})).toEqual(["__proto__", "constructor"]);
+    expect(Object.getPrototypeOf(value)).toBeNull();
+    expect("polluted" in {}).toBe(false);
+  });
+});
+
+describe("writeJson", () => {
+  it("leaves out what is absent and writes bigints as integers", () => {
+    const value = { a: 2n ** 64n - 1n, b: undefined, c: [null, true, "\u2028"], d: { e: 1.5 } };
+    expect(writeJson(value)).toBe(
+      '{"a":18446744073709551615,"c":[null,true,"\u2028"],"d":{"e":1.5}}',
+    );
+  });
+});

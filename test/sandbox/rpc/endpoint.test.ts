@@ -1,0 +1,127 @@
+// Opening, closing and the switches of the endpoint.
+
+import { createServer } from "node:net";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { parseEndpoint } from "../../../src/core/addresses.ts";
+import { ShredwayError } from "../../../src/core/errors.ts";
+import { RpcEndpoint } from "../../../src/sandbox/rpc/endpoint.ts";
+import { call, post } from "../../clients/cluster.ts";
+import { RpcSocket } from "../../clients/rpc-socket.ts";
+import { ChainRun } from "../../support/chain.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+
+let run: ChainRun;
+let clock: ManualClock;
+let endpoint: RpcEndpoint;
+let site: { readonly url: string };
+
+function open(listen: string): Promise<RpcEndpoint> {
+  return RpcEndpoint.open(run.chain, clock, { listen });
+}
+
+beforeEach(async () => {
+  run = await ChainRun.open();
+  clock = new ManualClock();
+  endpoint = await open("127.0.0.1:0");
+  site = { url: `http://${endpoint.address}` };
+});
+
+afterEach(() => {
+  endpoint.close();
+});
+
+describe("listening", () => {
+  it("takes a port and the one above it, for both kinds of traffic", async () => {
+    const { port } = parseEndpoint(endpoint.address);
+    expect(parseEndpoint(endpoint.webSocketAddress).port).toBe(port + 1);
+    for (const address of [endpoint.address, endpoint.webSocketAddress]) {
+      expect((await call({ url: `http://${address}` }, "getHealth")).result).toBe("ok");
+      const socket = await RpcSocket.open(`ws://${address}/`);
+      expect(await socket.subscribe("slot")).toBeTypeOf("number");
+      socket.close();
+    }
+  });
+
+  it("leaves nothing open when a port is taken", async () => {
+    const { port } = parseEndpoint(endpoint.address);
+    const below = `127.0.0.1:${port - 1}`;
+    const refusal = await open(below).catch((thrown: unknown) => thrown);
+    expect(refusal).toBeInstanceOf(ShredwayError);
+    expect(refusal).toMatchObject({ reason: "http_open" });
+    // The port below was opened first, and given back.
+    await new Promise<void>((resolve, reject) => {
+      const probe = createServer();
+      probe.once("error", reject);
+      probe.listen(port - 1, "127.0.0.1", () => probe.close(() => resolve()));
+    });
+    await expect(open("127.0.0.1:65535")).rejects.toMatchObject({ reason: "address_invalid" });
+    await expect(open("nowhere")).rejects.toMatchObject({ reason: "address_invalid" });
+  });
+
+  it("closes everything, also twice", async () => {
+    const socket = await RpcSocket.open(`ws://${endpoint.webSocketAddress}`);
+    await socket.subscribe("slot");
+    endpoint.close();
+    endpoint.close();
+    await socket.closed;
+    await expect(call(site, "getHealth")).rejects.toThrow("fetch failed");
+    expect(endpoint.counts).toEqual({ connections: 0, subscriptions: 0 });
+    run.slots(2);
+    expect(socket.notifications).toEqual([]);
+  });
+});
+
+describe("faults", () => {
+  it("delays every answer", async () => {
+    endpoint.faults.delayMs = 250;
+    const socket = await RpcSocket.open(`ws://${endpoint.webSocketAddress}`);
+    const settled: string[] = [];
+    const answers = [
+      call(site, "getHealth").then(() => settled.push("http")),
+      socket.call("slotSubscribe").then(() => settled.push("socket")),
+    ];
+    while (clock.pending < 2) await new Promise((turn) => setImmediate(turn));
+    await clock.advance(249);
+    expect(settled).toEqual([]);
+    await clock.advance(1);
+    await Promise.all(answers);
+    endpoint.faults.delayMs = 1e6;
+    const never = call(site, "getHealth").catch(() => "cut");
+    while (clock.pending < 1) await new Promise((turn) => setImmediate(turn));
+    endpoint.close();
+    expect(await never).toBe("cut");
+    expect(clock.pending).toBe(0);
+    socket.close();
+  });
+
+  it("says that the node is behind", async () => {
+    endpoint.faults.refuse = "behind";
+    expect((await call(site, "getSlot")).error).toMatchObject({
+      code: -32005,
+      data: { numSlotsBehind: null },
+    });
+    expect(await (await fetch(`${site.url}/health`)).text()).toBe("behind");
+    endpoint.faults.refuse = "nothing";
+    expect((await call(site, "getSlot")).result).toBe(Number(run.chain.slot("finalized")));
+  });
+
+  it("refuses everybody", async () => {
+    const socket = await RpcSocket.open(`ws://${endpoint.address}`);
+    endpoint.faults.refuse = "unavailable";
+    expect((await post(site, "{}")).status).toBe(503);
+    await expect(RpcSocket.open(`ws://${endpoint.address}`)).rejects.toThrow("503");
+    socket.raw.send("{}");
+    expect(await socket.closed).toBe(1013);
+  });
+
+  it("swallows notifications", async () => {
+    const socket = await RpcSocket.open(`ws://${endpoint.address}`);
+    const id = await socket.subscribe("slot");
+    endpoint.faults.dropNotifications = true;
+    run.slots(2);
+    endpoint.faults.dropNotifications = false;
+    run.slots(1);
+    expect(await socket.next(id)).toMatchObject({ slot: Number(run.chain.slot("processed")) });
+    socket.close();
+  });
+});

@@ -1,0 +1,84 @@
+import { describe, expect, it } from "vitest";
+import { createLogger } from "../../src/core/log.ts";
+import { u64Max } from "../../src/core/primitives.ts";
+import type { SlotSnapshot } from "../../src/data-plane/snapshot.ts";
+import { SlotWatch } from "../../src/service/slot-watch.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+
+/** A relay that sees slot after slot, 300 ms each, and what else it is told. */
+function openWatch(node?: { slot: () => Promise<bigint> }) {
+  const clock = new ManualClock();
+  const startNs = clock.nowNs();
+  const extra: bigint[] = [];
+  const bounds: { lowest: bigint; highest: bigint }[] = [];
+  const lines: string[] = [];
+  const row = (slot: bigint, firstSeenNs: bigint): SlotSnapshot => ({
+    slot,
+    firstSeenNs,
+    lastSeenNs: firstSeenNs,
+    data: 1,
+    code: 0,
+    highestDataIndex: 0,
+    lastDataIndex: null,
+  });
+  const relay = {
+    slots: () => {
+      const passed = (clock.nowNs() - startNs) / 300_000_000n;
+      const rows = Array.from({ length: Number(passed < 40n ? passed : 40n) }, (_, i) => {
+        const number = passed - BigInt(i) - 1n;
+        return row(5000n + number, startNs + number * 300_000_000n);
+      });
+      return [...rows.toReversed(), ...extra.map((slot) => row(slot, clock.nowNs()))];
+    },
+    setSlotBounds: (given: { lowest: bigint; highest: bigint }) => void bounds.push(given),
+  };
+  const log = createLogger({ stream: { write: (line) => void lines.push(line) } });
+  const watch = new SlotWatch({ relay, ...(node && { node }), clock, log });
+  return { clock, watch, extra, bounds, lines };
+}
+
+describe("SlotWatch", () => {
+  it("measures slots on the relay's first sights and bounds what the relay takes", async () => {
+    const { clock, watch, bounds } = openWatch();
+    await clock.advance(200);
+    expect(bounds.at(-1)).toEqual({ lowest: 0n, highest: u64Max }); // nothing is known yet
+    await clock.advance(30_000);
+    const now = watch.slotClock.now(clock.nowNs());
+    expect(now).toMatchObject({ source: "shreds" });
+    expect(Number(now?.slot)).toBeGreaterThan(5098);
+    expect(Number(now?.slot)).toBeLessThan(5103);
+    expect(Number(now?.slotNs) / 1e6).toBeCloseTo(300, 0);
+    const last = bounds.at(-1);
+    expect(last?.lowest).toBe((now?.slot ?? 0n) - 512n);
+    expect(Number((last?.highest ?? 0n) - (now?.slot ?? 0n))).toBeLessThan(40);
+    watch.close();
+    expect(clock.pending).toBe(0);
+  });
+
+  it("is not moved by a leader who sends his own future slots", async () => {
+    const { clock, watch, extra, bounds } = openWatch();
+    await clock.advance(30_000);
+    for (let slot = 5200n; slot < 5204n; slot++) extra.push(slot);
+    await clock.advance(3000);
+    const now = watch.slotClock.now(clock.nowNs())?.slot ?? 0n;
+    expect(Number(now)).toBeLessThan(5115);
+    expect(Number(bounds.at(-1)?.highest)).toBeLessThan(5200);
+    watch.close();
+  });
+
+  it("asks the node as the second source, and says once that it fails", async () => {
+    let fails = true;
+    const { clock, watch, lines } = openWatch({
+      slot: async () => {
+        if (fails) throw new Error("no answer");
+        return 5100n;
+      },
+    });
+    await clock.advance(15_000);
+    expect(lines.filter((line) => line.includes("does not tell the present slot")).length).toBe(1);
+    fails = false;
+    await clock.advance(15_000);
+    expect(watch.slotClock.now(clock.nowNs())?.source).toBe("shreds");
+    watch.close();
+  });
+});

@@ -1,0 +1,118 @@
+// A client of nodes against a server that answers as it is told: right, wrong, late, endless.
+
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, expect, it } from "vitest";
+import { RpcClient } from "../../src/solana/rpc-client.ts";
+import { closing } from "../support/closing.ts";
+
+type Answer = (id: number, response: ServerResponse, method: string) => void;
+
+/** A node that answers every call by `answer`; the client reaches it with a key in its URL. */
+async function openNode(answer: Answer, timeoutMs = 5000) {
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      const { id, method } = JSON.parse(Buffer.concat(chunks).toString());
+      answer(id, response, method);
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  closing({
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  });
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it listens on a port
+  const { port } = server.address() as AddressInfo;
+  return new RpcClient(`http://127.0.0.1:${port}/secret-path?api-key=secret`, timeoutMs);
+}
+
+const result =
+  (value: unknown): Answer =>
+  (id, response) =>
+    void response.end(JSON.stringify({ jsonrpc: "2.0", id, result: value }));
+
+const info = { epoch: 3, absoluteSlot: 1300, slotIndex: 4, slotsInEpoch: 432, blockHeight: 1 };
+
+describe("RpcClient", () => {
+  it("reads what nodes answer", async () => {
+    expect(await (await openNode(result(1234))).slot()).toBe(1234n);
+    expect(await (await openNode(result(info))).epochInfo()).toEqual({
+      epoch: 3n,
+      absoluteSlot: 1300n,
+      slotIndex: 4n,
+      slotsInEpoch: 432n,
+    });
+    const node = await openNode(result({ abc: [0, 1], def: [] }));
+    expect(await node.leaderSchedule(5n)).toEqual(
+      new Map([
+        ["abc", [0, 1]],
+        ["def", []],
+      ]),
+    );
+    expect(await (await openNode(result(null))).leaderSchedule(5n)).toBeNull();
+  });
+
+  it.each<[string, Answer, RegExp]>([
+    [
+      "another id",
+      (_, response) => response.end('{"jsonrpc":"2.0","id":77,"result":1}'),
+      /with id 1/,
+    ],
+    ["no result", (id, response) => response.end(JSON.stringify({ id })), /with id 1/],
+    ["no JSON", (_, response) => response.end("<html>"), /JSON/],
+    ["an array", (_, response) => response.end("[]"), /with id 1/],
+    ["a text", result("12"), /expected an integer 0 to 2\^53 - 1, got "12"/],
+    ["a fraction", result(1.5), /got 1.5/],
+    ["a negative number", result(-1), /got -1/],
+    ["a number too large", result(2 ** 53), /got 9007199254740992/],
+    ["a status", (_, response) => response.writeHead(502).end("{}"), /status 200, got 502/],
+    ["nothing", (_, response) => response.destroy(), /getSlot at 127.0.0.1/],
+    [
+      "an error",
+      (id, response) =>
+        response.end(JSON.stringify({ id, error: { code: -32005, message: "behind" } })),
+      /error -32005: "behind"/,
+    ],
+  ])("refuses %s", async (_, answer, message) => {
+    const node = await openNode(answer);
+    const failure = node.slot();
+    await expect(failure).rejects.toThrow(message);
+    await expect(failure).rejects.toMatchObject({ reason: "rpc_failed" });
+    await expect(failure).rejects.not.toThrow(/secret/);
+  });
+
+  it("refuses schedules and epochs that make no sense", async () => {
+    await expect((await openNode(result({ a: ["x"] }))).leaderSchedule(1n)).rejects.toThrow("slot");
+    await expect((await openNode(result([1]))).leaderSchedule(1n)).rejects.toThrow("an object");
+    const beyond = await openNode(result({ ...info, slotIndex: 432 }));
+    await expect(beyond.epochInfo()).rejects.toThrow("within the epoch");
+    await expect((await openNode(result(null))).epochInfo()).rejects.toThrow("an integer");
+  });
+
+  it("does not wait for ever, and does not read without end", async () => {
+    const silent = await openNode(() => {}, 50);
+    await expect(silent.slot()).rejects.toThrow(/time/);
+    const endless = await openNode((_, response) => {
+      const chunk = Buffer.alloc(1 << 20, 32);
+      const write = () => {
+        while (!response.destroyed && response.write(chunk));
+      };
+      response.on("drain", write);
+      write();
+    });
+    await expect(endless.slot()).rejects.toThrow("at most 67108864 bytes, got more");
+  });
+
+  it("takes no other address than of HTTP, and names no key in saying so", () => {
+    for (const url of ["ftp://secret@host/", "secret", "ws://host/secret"]) {
+      expect(() => new RpcClient(url)).toThrow("expected a URL of http or https");
+      expect(() => new RpcClient(url)).not.toThrow(/secret/);
+    }
+  });
+});
