@@ -56,8 +56,9 @@ const besides: Readonly<Record<string, readonly string[]>> = {
 const onlyIn: Readonly<Record<string, readonly string[]>> = {
   "node-gyp-build": ["src/data-plane/native.ts"],
   "uWebSockets.js": ["src/http/server.ts"],
-  litesvm: ["src/sandbox/chain/"],
-  "@solana/kit": ["src/sandbox/chain/"],
+  litesvm: ["src/sandbox/chain/svm.ts"],
+  "litesvm/dist/internal.js": ["src/sandbox/chain/svm.ts"],
+  "@solana/kit": [],
   "@solana/web3.js": ["src/solana/"],
   "better-sqlite3": ["src/store/"],
   pg: ["src/store/"],
