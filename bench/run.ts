@@ -5,7 +5,10 @@
 // the costs of sending are not comparable, and it says so.
 
 import { parseArgs } from "node:util";
+import { besideSection, handOverSection } from "./beside-section.ts";
 import { costSection } from "./cost-section.ts";
+import { deshredSection, recoverySection } from "./deshred-section.ts";
+import { landingsSection } from "./landing-section.ts";
 import { latencySection, rateSection } from "./latency-section.ts";
 import { type Line, numberOf, ofKind, textOf } from "./lines.ts";
 import { describeMachine, type Machine, machineText } from "./machine.ts";
@@ -21,7 +24,7 @@ interface Scenario {
   /** Scenario of the native program. */
   readonly native: string;
   readonly timeoutMs: number;
-  readonly section: (lines: readonly Line[], small: boolean) => Section;
+  readonly section: (lines: readonly Line[], small: boolean) => Section | Promise<Section>;
 }
 
 const scenarios: readonly Scenario[] = [
@@ -30,6 +33,11 @@ const scenarios: readonly Scenario[] = [
   { name: "cost", native: "cost", timeoutMs: 600_000, section: costSection },
   { name: "latency", native: "latency", timeoutMs: 300_000, section: latencySection },
   { name: "rate", native: "rate", timeoutMs: 300_000, section: rateSection },
+  { name: "recovery", native: "recovery", timeoutMs: 60_000, section: recoverySection },
+  { name: "deshred", native: "deshred", timeoutMs: 120_000, section: deshredSection },
+  { name: "hand-over", native: "hand_over", timeoutMs: 120_000, section: handOverSection },
+  { name: "beside", native: "beside", timeoutMs: 300_000, section: besideSection },
+  { name: "landings", native: "landings", timeoutMs: 300_000, section: landingsSection },
   { name: "micro", native: "sample", timeoutMs: 10_000, section: microSection },
 ];
 
@@ -174,7 +182,7 @@ async function run(options: Options): Promise<Report> {
     say(`${scenario.name} …`);
     const lines = await native(scenario.native, scenario.timeoutMs);
     setup = ofKind(lines, "setup")[0] ?? setup;
-    sections.push(scenario.section(lines, options.small));
+    sections.push(await scenario.section(lines, options.small));
   }
   return {
     takenAt: new Date().toISOString(),

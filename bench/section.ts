@@ -1,6 +1,6 @@
 // A section of the report: what one scenario found, ready to be printed in any form.
 
-import { judge, type Outcome, type Summary } from "./statistics.ts";
+import { type Bound, judge, type Outcome, type Summary } from "./statistics.ts";
 import { number, type Table } from "./table.ts";
 
 /** One thing the project reaches for, and whether this run got there. */
@@ -8,8 +8,9 @@ export interface Finding {
   readonly what: string;
   readonly value: Summary;
   readonly unit: string;
-  /** At most this. */
   readonly reach: number;
+  /** Whether `reach` is the most or the least that it should be. */
+  readonly bound: Bound;
   readonly outcome: Outcome;
 }
 
@@ -26,13 +27,14 @@ export interface Section {
 export function finding(
   what: string,
   value: Summary,
-  limit: { reach: number; unit: string; reference?: Summary | undefined },
+  limit: { reach: number; unit: string; reference?: Summary | undefined; bound?: Bound },
 ): Finding {
-  const outcome = judge(value, limit.reach, limit.reference);
-  return { what, value, unit: limit.unit, reach: limit.reach, outcome };
+  const { reach, unit, reference, bound = "at most" } = limit;
+  return { what, value, unit, reach, bound, outcome: judge(value, reach, reference, bound) };
 }
 
-export function findingText({ what, value, unit, reach, outcome }: Finding): string {
+export function findingText({ what, value, unit, reach, bound, outcome }: Finding): string {
   const range = value.count > 1 ? ` (${number(value.low)} to ${number(value.high)})` : "";
-  return `${outcome.padEnd(10)}  ${what}: ${number(value.median)}${range} ${unit}, reach for ${number(reach)}`;
+  const wish = bound === "at most" ? "reach for" : "reach for at least";
+  return `${outcome.padEnd(10)}  ${what}: ${number(value.median)}${range} ${unit}, ${wish} ${number(reach)}`;
 }

@@ -61,15 +61,23 @@ export const judgedRoundsMin = 5;
 
 export type Outcome = "reached" | "missed" | "no verdict";
 
+export type Bound = "at most" | "at least";
+
 /**
  * Judges `value` against `limit`. When it is relative to a reference: only after enough rounds, and
  * only when the reference was steady.
  */
-export function judge(value: Summary, limit: number, reference?: Summary): Outcome {
+export function judge(
+  value: Summary,
+  limit: number,
+  reference?: Summary,
+  bound: Bound = "at most",
+): Outcome {
   if (value.count === 0 || Number.isNaN(value.median)) return "no verdict";
   if (reference && value.count < judgedRoundsMin) return "no verdict";
   if (reference && spread(reference) > referenceSpreadMax) return "no verdict";
-  return value.median <= limit ? "reached" : "missed";
+  const holds = bound === "at most" ? value.median <= limit : value.median >= limit;
+  return holds ? "reached" : "missed";
 }
 
 /**

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 namespace shredway::bench {
@@ -46,12 +47,26 @@ std::vector<pid_t> threads() {
 
 pid_t own_thread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
 
-void pin(pid_t thread, int cpu) {
+std::string thread_name(pid_t thread) {
+  const std::string path = "/proc/self/task/" + std::to_string(thread) + "/comm";
+  FILE* file = std::fopen(path.c_str(), "re");
+  if (!file) return "";
+  char name[32] = "";
+  if (std::fgets(name, sizeof name, file) == nullptr) name[0] = 0;
+  std::fclose(file);
+  std::string text = name;
+  if (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+void let_run_on(pid_t thread, const std::vector<int>& cpus) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(static_cast<size_t>(cpu), &set);
+  for (const int cpu : cpus) CPU_SET(static_cast<size_t>(cpu), &set);
   (void)sched_setaffinity(thread, sizeof set, &set);
 }
+
+void pin(pid_t thread, int cpu) { let_run_on(thread, {cpu}); }
 
 void let_batches_form(pid_t thread) {
   const sched_param none{};
@@ -68,6 +83,9 @@ std::vector<int> allowed_cpus() {
 }
 
 void precise_sleep_setup() { (void)prctl(PR_SET_TIMERSLACK, 1); }
+
+UsualSleep::UsualSleep() { (void)prctl(PR_SET_TIMERSLACK, 0); }
+UsualSleep::~UsualSleep() { precise_sleep_setup(); }
 
 void sleep_until_ns(uint64_t monotonic_time_ns) {
   const timespec time{static_cast<time_t>(monotonic_time_ns / 1'000'000'000u),

@@ -103,7 +103,10 @@ void CostScenario::enter(uint32_t count) {
   add_loop("send_batch", std::make_unique<BatchLoop>(destinations, true), false);
   add("receive", std::make_unique<ReceiveOnly>(cpu), 0);
   const auto ours = [&](const std::vector<Endpoint>& to) {
-    return OurRelay::open({.destinations = to, .cpu = cpu, .leader = stream_.leader()});
+    return OurRelay::open({.destinations = to,
+                           .cpu = cpu,
+                           .leader = stream_.leader(),
+                           .deshred_cpus = {bench_.helper_cpu}});
   };
   add("shredway", ours(destinations), count);
   add(kToNobody, ours({}), 0);

@@ -51,7 +51,9 @@ std::unique_ptr<OurRelay> OurRelay::open(const OurRelayOptions& options) {
   relay_options.worker.gso = options.gso;
   relay_options.worker.failed_checks_per_second = options.failed_checks_per_second;
   relay_options.cpus = {options.cpu};
+  relay_options.deshred = options.deshred;
   const std::vector<pid_t> before = threads();
+  const UsualSleep usual_sleep;
   std::string error;
   driver->relay_ = Relay::open(relay_options, error);
   if (error.empty()) error = publish(*driver->relay_, options);
@@ -59,10 +61,18 @@ std::unique_ptr<OurRelay> OurRelay::open(const OurRelayOptions& options) {
     std::fprintf(stderr, "the relay could not be opened: %s\n", error.c_str());
     return nullptr;
   }
-  for (const pid_t thread : threads())
-    if (std::find(before.begin(), before.end(), thread) == before.end())
-      driver->worker_thread_ = thread;
+  driver->find_threads(before, options);
   return driver;
+}
+
+void OurRelay::find_threads(const std::vector<pid_t>& before, const OurRelayOptions& options) {
+  for (const pid_t thread : threads()) {
+    if (std::find(before.begin(), before.end(), thread) != before.end()) continue;
+    const std::string name = thread_name(thread);
+    if (name == "shredway-0") worker_thread_ = thread;
+    if (name == "shredway-see" && !options.deshred_cpus.empty())
+      let_run_on(thread, options.deshred_cpus);
+  }
 }
 
 uint64_t OurRelay::cpu_ns() const { return thread_cpu_ns(worker_thread_); }
@@ -77,6 +87,16 @@ Driver::Batches OurRelay::batches() {
   read_counters();
   return {counters_[static_cast<size_t>(WorkerCounter::received)],
           counters_[static_cast<size_t>(WorkerCounter::batches)]};
+}
+
+uint64_t OurRelay::worker_count(WorkerCounter counter) {
+  read_counters();
+  return counters_[relay_->layout(sources_, 0).worker_begin + static_cast<size_t>(counter)];
+}
+
+uint64_t OurRelay::deshred_count(DeshredCounter counter) {
+  read_counters();
+  return counters_[relay_->layout(sources_, 0).deshred_begin + static_cast<size_t>(counter)];
 }
 
 uint64_t OurRelay::verdict_count(Verdict verdict) {

@@ -44,6 +44,10 @@ struct OurRelayOptions {
   WaitMode wait = WaitMode::block;
   uint32_t sources = 1;  // 127.0.0.1 and on
   uint32_t failed_checks_per_second = 1000;
+  bool deshred = true;  // as in the product
+  // Where the deshred thread may run; empty: on the CPUs of the caller. The product's may run
+  // anywhere.
+  std::vector<int> deshred_cpus = {};
 };
 
 class OurRelay final : public Driver {
@@ -57,9 +61,12 @@ class OurRelay final : public Driver {
   Relay& relay() { return *relay_; }
   // Packets that ended with this verdict, all sources.
   uint64_t verdict_count(Verdict verdict);
+  uint64_t worker_count(WorkerCounter counter);
+  uint64_t deshred_count(DeshredCounter counter);
 
  private:
   OurRelay() = default;
+  void find_threads(const std::vector<pid_t>& before, const OurRelayOptions& options);
   void read_counters();
 
   std::unique_ptr<Relay> relay_;

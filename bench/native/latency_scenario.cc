@@ -4,106 +4,16 @@
 // The relay runs alone on one CPU, generator and sink on the other. All destinations are addresses
 // of loopback that one socket takes, with the kernel's receive time for each datagram; the sink
 // looks every millisecond, so that waking it costs the relay nothing. Interleaved, round by round.
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <memory>
-#include <mutex>
 
-#include "clocks.h"
 #include "drivers.h"
 #include "report_line.h"
+#include "sink.h"
+#include "timing.h"
 
 namespace shredway::bench {
 namespace {
-
-struct Arrival {
-  uint64_t first_ns = 0, last_ns = 0;
-  uint32_t copies = 0;
-};
-
-class Sink {
- public:
-  Sink(const ShredStream& stream, int cpu)
-      : stream_(stream),
-        fd_(open_loopback_socket({.times = true, .any_address = true})),
-        port_(local_port(fd_)),
-        thread_([this, cpu] {
-          pin(0, cpu);
-          let_batches_form(0);
-          while (!stopping_) {
-            take_all();
-            sleep_ns(1'000'000);
-          }
-        }) {}
-  ~Sink() {
-    stopping_ = true;
-    thread_.join();
-    close(fd_);
-  }
-  Sink(const Sink&) = delete;
-  Sink& operator=(const Sink&) = delete;
-
-  uint16_t port() const { return port_; }
-  // From now on counts arrivals of the stream's shreds [begin, begin + count).
-  void expect(uint64_t begin, size_t count) {
-    const std::lock_guard lock(mutex_);
-    begin_ = begin;
-    arrivals_.assign(count, Arrival{});
-  }
-  std::vector<Arrival> arrivals() {
-    take_all();
-    const std::lock_guard lock(mutex_);
-    return arrivals_;
-  }
-
- private:
-  static constexpr size_t kAtOnce = 64, kHeadBytes = 128, kControlBytes = 64;
-
-  void take_all() {
-    const std::lock_guard lock(mutex_);
-    while (true) {
-      for (size_t i = 0; i < kAtOnce; i++) {
-        parts_[i] = {heads_[i].data(), kHeadBytes};
-        messages_[i].msg_hdr = {nullptr, 0, &parts_[i], 1, controls_[i].data(), kControlBytes, 0};
-      }
-      const int received = recvmmsg(fd_, messages_.data(), kAtOnce, MSG_DONTWAIT, nullptr);
-      if (received <= 0) return;
-      for (size_t i = 0; i < static_cast<size_t>(received); i++) note(i);
-    }
-  }
-  void note(size_t i) {
-    const cmsghdr* control = CMSG_FIRSTHDR(&messages_[i].msg_hdr);
-    if (!control || control->cmsg_type != SCM_TIMESTAMPNS) return;
-    timespec time;
-    std::memcpy(&time, CMSG_DATA(control), sizeof time);
-    const uint64_t now_ns =
-        static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
-    const uint64_t place = stream_.number_of(heads_[i].data()) - begin_;
-    if (place >= arrivals_.size()) return;
-    Arrival& arrival = arrivals_[place];
-    if (arrival.copies++ == 0) arrival.first_ns = now_ns;
-    arrival.first_ns = std::min(arrival.first_ns, now_ns);
-    arrival.last_ns = std::max(arrival.last_ns, now_ns);
-  }
-
-  const ShredStream& stream_;
-  int fd_;
-  uint16_t port_;
-  std::mutex mutex_;
-  uint64_t begin_ = 0;
-  std::vector<Arrival> arrivals_;
-  std::array<std::array<uint8_t, kHeadBytes>, kAtOnce> heads_;
-  std::array<std::array<uint8_t, kControlBytes>, kAtOnce> controls_;
-  std::array<iovec, kAtOnce> parts_;
-  std::array<mmsghdr, kAtOnce> messages_{};
-  std::atomic<bool> stopping_{false};
-  std::thread thread_;
-};
 
 struct Contestant {
   const char* name;
@@ -120,12 +30,6 @@ struct Case {
     return std::max<uint64_t>(500'000, 5 * burst * (4'000 + uint64_t{destinations} * 5'000));
   }
 };
-
-uint64_t percentile(std::vector<uint64_t>& sorted, double part) {
-  if (sorted.empty()) return 0;
-  const auto rank = static_cast<size_t>(part * static_cast<double>(sorted.size()));
-  return sorted[std::min(rank, sorted.size() - 1)];
-}
 
 void print(const char* kind, const Case& which, const Contestant& contestant, uint32_t round,
            std::vector<uint64_t> first, std::vector<uint64_t> last) {
@@ -160,7 +64,6 @@ class LatencyScenario {
   void enter(uint32_t count);
   void run_case(const Case& which);
   void run_slot(Contestant& contestant, const Case& which, uint32_t round);
-  std::vector<Arrival> wait_for_arrivals(const Case& which);
   size_t bursts(const Case& which) const {
     const uint64_t slot_ns = bench_.options.small ? 60'000'000 : 250'000'000;
     return std::max<size_t>(4, slot_ns / which.interval_ns());
@@ -184,27 +87,17 @@ void LatencyScenario::enter(uint32_t count) {
     if (driver) contestants_.push_back({name, std::move(driver)});
   };
   const auto ours = [&](WaitMode wait) {
-    return OurRelay::open(
-        {.destinations = destinations, .cpu = cpu, .leader = stream_.leader(), .wait = wait});
+    return OurRelay::open({.destinations = destinations,
+                           .cpu = cpu,
+                           .leader = stream_.leader(),
+                           .wait = wait,
+                           .deshred_cpus = bench_.cpus});
   };
   add("forwarder", std::make_unique<ForwarderDriver>(destinations, cpu));
   add("shredway", ours(WaitMode::block));
   add("shredway_spin", ours(WaitMode::spin));
   add("dgram", start_dgram(bench_, destinations));
   add("samplicator", start_samplicator(bench_, destinations));
-}
-
-// All of them, or what there is after 200 ms.
-std::vector<Arrival> LatencyScenario::wait_for_arrivals(const Case& which) {
-  std::vector<Arrival> arrivals;
-  for (int i = 0; i < 40; i++) {
-    sleep_ns(5'000'000);
-    arrivals = sink_->arrivals();
-    if (std::all_of(arrivals.begin(), arrivals.end(),
-                    [&](const Arrival& arrival) { return arrival.copies >= which.destinations; }))
-      break;
-  }
-  return arrivals;
 }
 
 void LatencyScenario::run_slot(Contestant& contestant, const Case& which, uint32_t round) {
@@ -221,7 +114,7 @@ void LatencyScenario::run_slot(Contestant& contestant, const Case& which, uint32
     next_ns += which.interval_ns();
     sleep_until_ns(next_ns);
   }
-  const std::vector<Arrival> arrivals = wait_for_arrivals(which);
+  const std::vector<Arrival> arrivals = sink_->wait_for_arrivals(which.destinations);
   if (round == 0) return;
   std::vector<uint64_t> first, last;
   for (size_t i = 0; i < arrivals.size(); i++) {

@@ -23,8 +23,10 @@ struct Scenario {
   void (*run)(const Bench&);
 };
 constexpr Scenario kScenarios[] = {
-    {"noise", run_noise}, {"cost", run_cost},     {"latency", run_latency}, {"rate", run_rate},
-    {"steps", run_steps}, {"worker", run_worker}, {"sample", run_sample},
+    {"noise", run_noise},       {"cost", run_cost},         {"latency", run_latency},
+    {"rate", run_rate},         {"steps", run_steps},       {"worker", run_worker},
+    {"recovery", run_recovery}, {"deshred", run_deshred},   {"hand_over", run_hand_over},
+    {"beside", run_beside},     {"landings", run_landings}, {"sample", run_sample},
 };
 
 bool read_options(int count, char** words, Options& options) {
@@ -63,7 +65,7 @@ int run(const Options& options) {
     precise_sleep_setup();
     const Network network = prepare_network(options.isolate);
     const std::vector<int> cpus = allowed_cpus();
-    const Bench bench{options, network, cpus.back(), cpus.front()};
+    const Bench bench{options, network, cpus.back(), cpus.front(), cpus};
     ReportLine("setup")
         .text("scenario", scenario.name)
         .text("network", network.label)
@@ -88,8 +90,8 @@ int main(int count, char** words) {
   const int result = understood ? shredway::bench::run(options) : -1;
   if (result >= 0) return result;
   std::fprintf(stderr,
-               "expected: shredway_bench noise|cost|latency|rate|steps|worker|sample [--small] "
-               "[--rounds 1..1000] [--loopback] [--node PATH] [--dgram PATH] "
-               "[--samplicator PATH]\n");
+               "expected: shredway_bench noise|cost|latency|rate|steps|worker|recovery|deshred|"
+               "hand_over|beside|landings|sample [--small] [--rounds 1..1000] [--loopback] "
+               "[--node PATH] [--dgram PATH] [--samplicator PATH]\n");
   return 2;
 }

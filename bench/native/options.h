@@ -22,8 +22,9 @@ struct Options {
 struct Bench {
   const Options& options;
   const Network& network;
-  int tested_cpu;  // where the relay (or loop) under test runs
-  int helper_cpu;  // generator and sinks, when they must run at the same time
+  int tested_cpu;                // where the relay (or loop) under test runs
+  int helper_cpu;                // generator and sinks, when they must run at the same time
+  const std::vector<int>& cpus;  // all that may be used
 };
 
 void run_cost(const Bench& bench);
@@ -31,6 +32,11 @@ void run_latency(const Bench& bench);
 void run_rate(const Bench& bench);
 void run_steps(const Bench& bench);
 void run_worker(const Bench& bench);
+void run_recovery(const Bench& bench);
+void run_deshred(const Bench& bench);
+void run_hand_over(const Bench& bench);
+void run_beside(const Bench& bench);
+void run_landings(const Bench& bench);
 void run_noise(const Bench& bench);
 void run_sample(const Bench& bench);  // authentic shreds as text, for the TypeScript parts
 

@@ -133,12 +133,16 @@ void RateScenario::run() {
     const auto samplicator = start_samplicator(bench_, destinations);
     ForwarderDriver forwarder(destinations, cpu);
     for (const uint32_t burst : {1u, 32u}) {
-      const auto ours =
-          OurRelay::open({.destinations = destinations, .cpu = cpu, .leader = stream_.leader()});
+      const auto ours = OurRelay::open({.destinations = destinations,
+                                        .cpu = cpu,
+                                        .leader = stream_.leader(),
+                                        .deshred_cpus = bench_.cpus});
       measure("shredway", ours.get(), {count, burst});
       if (set_device_segmentation(bench_.network, false)) {
-        const auto other =
-            OurRelay::open({.destinations = destinations, .cpu = cpu, .leader = stream_.leader()});
+        const auto other = OurRelay::open({.destinations = destinations,
+                                           .cpu = cpu,
+                                           .leader = stream_.leader(),
+                                           .deshred_cpus = bench_.cpus});
         measure("shredway_kernel_segments", other.get(), {count, burst});
         (void)set_device_segmentation(bench_.network, true);
       }

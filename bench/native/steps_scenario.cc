@@ -5,29 +5,16 @@
 #include <functional>
 #include <string>
 
-#include "clocks.h"
 #include "drivers.h"
 #include "report_line.h"
 #include "shred/leader_auth.h"
 #include "shred/reed_solomon.h"
+#include "timing.h"
 
 namespace shredway::bench {
 namespace {
 
 constexpr size_t kShreds = 2048;
-
-// Whatever is fed to it cannot be optimised away.
-template <typename T>
-void keep(const T& value) {
-  asm volatile("" : : "g"(&value) : "memory");
-}
-
-template <typename Work>
-double per_operation_ns(size_t operations, Work work) {
-  const uint64_t before_ns = own_cpu_ns();
-  for (size_t i = 0; i < operations; i++) work(i);
-  return static_cast<double>(own_cpu_ns() - before_ns) / static_cast<double>(operations);
-}
 
 struct Step {
   std::string name;
@@ -226,8 +213,11 @@ void Steps::add_shredder_steps() {
     stream_.make(kFecSetLeaves, out);
     keep(out.bytes.data());
   });
-  const auto relay = std::shared_ptr<OurRelay>(
-      OurRelay::open({.destinations = {}, .cpu = bench_.helper_cpu, .leader = stream_.leader()}));
+  const auto relay =
+      std::shared_ptr<OurRelay>(OurRelay::open({.destinations = {},
+                                                .cpu = bench_.helper_cpu,
+                                                .leader = stream_.leader(),
+                                                .deshred_cpus = {bench_.helper_cpu}}));
   if (!relay) return;
   const SnapshotLayout layout = relay->relay().layout(16, 200);
   auto words = std::make_shared<std::vector<uint64_t>>(layout.words);

@@ -23,20 +23,21 @@ std::array<uint8_t, 32> seed_of(uint8_t byte) {
   return seed;
 }
 
-// What one full chained set of data shreds carries (wire.h: body_end - body_begin of 0x96).
+}  // namespace
+
+// A chained set that does not end its slot (wire.h: body_end - body_begin of 0x96).
 size_t set_entries_bytes() {
   constexpr uint8_t kChainedData = 0x96;
   const Layout layout = layout_of(variant_of(kChainedData));
   return kFecSetShreds * static_cast<size_t>(layout.body_end - layout.body_begin);
 }
 
-}  // namespace
-
-ShredStream::ShredStream(uint8_t leader_seed, uint32_t fec_sets_per_slot)
+ShredStream::ShredStream(uint8_t leader_seed, uint32_t fec_sets_per_slot, ShredContents contents)
     : key_(seed_of(leader_seed)),
       shredder_(key_),
       position_{kFirstSlot, 1, kShredVersion, Root{}, 0},
       fec_sets_per_slot_(fec_sets_per_slot),
+      contents_(contents),
       entries_(set_entries_bytes()) {
   uint64_t state = 0x9e3779b97f4a7c15u;
   for (uint8_t& byte : entries_) {
@@ -50,12 +51,20 @@ ShredStream::ShredStream(uint8_t leader_seed, uint32_t fec_sets_per_slot)
 void ShredStream::make(size_t shreds, PacketList& out) {
   out.bytes.clear();
   out.offsets.assign(1, 0);
+  signatures_.clear();
+  const uint64_t transactions_before = entry_maker_.transactions();
   while (out.size() < shreds) {
+    if (contents_ == ShredContents::entries) {
+      entry_maker_.make(2 * set_entries_bytes(), entries_);
+      const std::vector<TransactionSignature>& more = entry_maker_.signatures();
+      signatures_.insert(signatures_.end(), more.begin(), more.end());
+    }
     if (!shredder_.shred(entries_.data(), entries_.size(), 5, false, position_, out)) std::abort();
     if (position_.next_fec_set_index < fec_sets_per_slot_ * kFecSetShreds) continue;
     position_.slot++;
     position_.next_fec_set_index = 0;
   }
+  transactions_ = entry_maker_.transactions() - transactions_before;
 }
 
 uint64_t ShredStream::number_of(const uint8_t* packet) const {

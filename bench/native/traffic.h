@@ -8,10 +8,16 @@
 #include <memory>
 #include <vector>
 
+#include "entry_traffic.h"
 #include "net/address.h"
 #include "shred/shredder.h"
 
 namespace shredway::bench {
+
+enum class ShredContents : uint8_t {
+  noise,    // the same arbitrary bytes in every FEC set, which is a batch of its own
+  entries,  // entries and transactions (entry_traffic.h), two FEC sets for each batch
+};
 
 // Slots one after the other, each of `fec_sets_per_slot` full FEC sets, from one leader.
 class ShredStream {
@@ -19,9 +25,14 @@ class ShredStream {
   static constexpr uint64_t kFirstSlot = 400'000'000;
   static constexpr uint16_t kShredVersion = 50093;
 
-  explicit ShredStream(uint8_t leader_seed = 1, uint32_t fec_sets_per_slot = 32);
-  // Replaces `out` by at least `shreds` new shreds (whole FEC sets).
+  // `fec_sets_per_slot` is even.
+  explicit ShredStream(uint8_t leader_seed = 1, uint32_t fec_sets_per_slot = 32,
+                       ShredContents contents = ShredContents::noise);
+  // Replaces `out` by at least `shreds` new shreds (whole batches).
   void make(size_t shreds, PacketList& out);
+  // What the last make() put into them: all transactions, and the signatures that are no votes'.
+  uint64_t transactions() const { return transactions_; }
+  const std::vector<TransactionSignature>& signatures() const { return signatures_; }
   const PublicKey& leader() const { return key_.public_key(); }
   // Number of shreds of a slot, and the number of a shred among all that this stream makes.
   uint32_t shreds_per_slot() const { return fec_sets_per_slot_ * kFecSetLeaves; }
@@ -32,8 +43,15 @@ class ShredStream {
   Shredder shredder_;
   SlotPosition position_;
   uint32_t fec_sets_per_slot_;
+  ShredContents contents_;
+  EntryMaker entry_maker_;
   std::vector<uint8_t> entries_;
+  uint64_t transactions_ = 0;
+  std::vector<TransactionSignature> signatures_;
 };
+
+// Bytes of entries that one full FEC set carries, in each of its 32 data shreds the same number.
+size_t set_entries_bytes();
 
 // Leader table with this leader for `slots` slots from kFirstSlot on.
 std::vector<uint8_t> leader_table(const PublicKey& leader, uint32_t slots);

@@ -2,7 +2,8 @@
 //
 // A real relay whose worker is fed from memory (feed.h) and sends to nobody: no system call is in
 // the way. The same list into a loop that only receives is the baseline; the difference is parse,
-// checks, authentication and memory. Lists: copies from a second source, forged ones from a third.
+// checks, authentication and memory (without the deshred thread: hand_over_scenario.cc has that).
+// Lists: copies from a second source, forged ones from a third.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -61,7 +62,8 @@ class WorkerScenario {
   void count_allocations(const char* library);
 
  private:
-  std::unique_ptr<OurRelay> open(uint32_t failed_checks_per_second, uint32_t destinations) const;
+  std::unique_ptr<OurRelay> open(uint32_t failed_checks_per_second, std::vector<Endpoint> to,
+                                 bool deshred) const;
   FedPacket authentic(const Mix& mix, size_t shred, uint32_t source) const;
   FedPacket forged(const Mix& mix, size_t shred);
   void build(const Mix& mix, size_t shreds);
@@ -80,15 +82,14 @@ class WorkerScenario {
 };
 
 std::unique_ptr<OurRelay> WorkerScenario::open(uint32_t failed_checks_per_second,
-                                               uint32_t destinations) const {
-  std::vector<Endpoint> to;
-  for (uint32_t i = 0; i < destinations; i++) to.push_back(null_destination(bench_.network, i));
-  return OurRelay::open({.destinations = to,
+                                               std::vector<Endpoint> to, bool deshred) const {
+  return OurRelay::open({.destinations = std::move(to),
                          .cpu = bench_.tested_cpu,
                          .leader = stream_.leader(),
                          .wait = WaitMode::busy,
                          .sources = kSources,
-                         .failed_checks_per_second = failed_checks_per_second});
+                         .failed_checks_per_second = failed_checks_per_second,
+                         .deshred = deshred});
 }
 
 FedPacket WorkerScenario::authentic(const Mix& mix, size_t shred, uint32_t source) const {
@@ -161,8 +162,8 @@ void WorkerScenario::run_mix(const Mix& mix, uint32_t round) {
 }
 
 void WorkerScenario::run() {
-  patient_ = open(1'000'000'000, 0);
-  strict_ = open(1, 0);
+  patient_ = open(1'000'000'000, {}, false);
+  strict_ = open(1, {}, false);
   if (!patient_ || !strict_) return;
   for (uint32_t round = 0; round <= bench_.options.rounds; round++)
     for (const Mix& mix : kMixes) run_mix(mix, round);
@@ -170,9 +171,12 @@ void WorkerScenario::run() {
   strict_.reset();
 }
 
-// The complete path, sending included, with everything that can happen to a packet in the list.
+// The complete path, sending and hand-over included, with everything that can happen to a packet in
+// the list.
 void WorkerScenario::count_allocations(const char* library) {
-  const auto relay = open(1'000'000'000, 10);
+  std::vector<Endpoint> destinations;
+  for (uint32_t i = 0; i < 10; i++) destinations.push_back(null_destination(bench_.network, i));
+  const auto relay = open(1'000'000'000, destinations, true);
   if (!relay) return;
   const Mix everything{.name = "", .copies = 2, .forgery = Forgery::signature};
   uint64_t packets = 0, allocations = 0;

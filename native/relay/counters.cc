@@ -26,6 +26,7 @@ void add_destination(const DestinationCounters& from, uint64_t* out) {
   out[0] += from.sent.get();
   for (size_t i = 0; i < kSendFailureCount; i++) out[1 + i] += from.failed[i].get();
   out[1 + kSendFailureCount] += from.icmp_errors.get();
+  out[2 + kSendFailureCount] += from.recovered_sent.get();
 }
 
 struct SlotRow {

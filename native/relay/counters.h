@@ -53,6 +53,7 @@ struct DestinationCounters {
   Counter sent;
   std::array<Counter, kSendFailureCount> failed;
   Counter icmp_errors;
+  Counter recovered_sent;  // apart from `sent`: recovered shreds, before the real ones came
 };
 
 // What was seen of one slot. Written in place by the worker; readers check `slot` before and after.
@@ -89,7 +90,7 @@ struct SnapshotLayout {
   SnapshotLayout(size_t workers, size_t sources, size_t destinations);
   static constexpr size_t kHistogramWords = kHistogramBuckets + 2;  // sum, max, buckets
   static constexpr size_t kSourceWords = kVerdictCount + kHistogramWords;
-  static constexpr size_t kDestinationWords = 1 + kSendFailureCount + 1;
+  static constexpr size_t kDestinationWords = 1 + kSendFailureCount + 2;
   static constexpr size_t kDeshredWords = kDeshredCounterCount + kHistogramWords;
   size_t workers, sources, destinations;
   size_t worker_begin, latency_begin, slots_begin, deshred_begin, sources_begin, destinations_begin,

@@ -34,7 +34,10 @@ DeshredThread::DeshredThread(uint32_t workers)
       deshredder_({}, *this),
       watch_list_(random_seed()),
       recent_(random_seed()) {
-  for (uint32_t i = 0; i < workers; i++) rings_.push_back(std::make_unique<ShredRing>());
+  for (uint32_t i = 0; i < workers; i++) {
+    rings_.push_back(std::make_unique<ShredRing>());
+    recovered_.push_back(std::make_unique<RecoveredRing>());
+  }
 }
 
 std::unique_ptr<DeshredThread> DeshredThread::start(uint32_t workers, std::string& error) {
@@ -68,7 +71,9 @@ void DeshredThread::run() {
 // False when nothing was there.
 bool DeshredThread::take_shreds() {
   bool any = false;
-  for (const auto& ring : rings_) {
+  for (size_t worker = 0; worker < rings_.size(); worker++) {
+    const auto& ring = rings_[worker];
+    recovered_now_ = recovered_[worker].get();
     const size_t count = std::min(ring->waiting(), kShredsAtOnce);
     for (size_t i = 0; i < count; i++) {
       const HandedShred& handed = ring->front(i);
@@ -80,6 +85,22 @@ bool DeshredThread::take_shreds() {
     any |= count > 0;
   }
   return any;
+}
+
+// What finds the ring full is not handed back: the real shred will come, or never.
+void DeshredThread::on_recovered(const FecSet& set, uint64_t missing) {
+  if (!hands_back_.load(std::memory_order_relaxed)) return;
+  size_t handed = 0;
+  for (uint8_t leaf = 0; leaf < kFecSetLeaves; leaf++) {
+    if (!(missing >> leaf & 1)) continue;
+    HandedShred* to = recovered_now_->place(handed);
+    if (!to) break;
+    to->received_ns = 0;
+    std::memcpy(to->packet, set.packet(leaf), FecSet::packet_bytes(leaf));
+    handed++;
+  }
+  recovered_now_->publish(handed);
+  (*counters_)[DeshredCounter::shreds_handed_back].add(handed);
 }
 
 void DeshredThread::on_transaction(const BatchPlace& place, const EntryTransaction& seen) {

@@ -31,14 +31,18 @@ struct HandedShred {
 };
 inline constexpr size_t kHandedShredsMax = 4096;  // 5 MB; 0.4 s at 10,000 shreds a second
 using ShredRing = SpscRing<HandedShred, kHandedShredsMax>;
+// The way back: recovered shreds for the worker that the set's other shreds came from.
+inline constexpr size_t kRecoveredShredsMax = 1024;
+using RecoveredRing = SpscRing<HandedShred, kRecoveredShredsMax>;
 
 // X(name): besides what the deshredder counts.
-#define SHREDWAY_DESHRED_COUNTERS(X)                                       \
-  SHREDWAY_DESHRED_COUNTS(X)                                               \
-  X(landings)      /* sights of watched transactions that were reported */ \
-  X(landings_lost) /* sights that found the ring of reports full */        \
-  X(watched)       /* signatures on the watch-list now; not a sum */       \
-  X(cpu_ns)        /* processor time of the thread */
+#define SHREDWAY_DESHRED_COUNTERS(X)                                                       \
+  SHREDWAY_DESHRED_COUNTS(X)                                                               \
+  X(shreds_handed_back) /* recovered shreds on their way to destinations that want them */ \
+  X(landings)           /* sights of watched transactions that were reported */            \
+  X(landings_lost)      /* sights that found the ring of reports full */                   \
+  X(watched)            /* signatures on the watch-list now; not a sum */                  \
+  X(cpu_ns)             /* processor time of the thread */
 
 enum class DeshredCounter : uint8_t {
 #define X(name) name,
@@ -73,6 +77,9 @@ class DeshredThread final : private DeshredSink {
   ~DeshredThread();  // stops; the workers have stopped before
 
   ShredRing& ring_of(uint32_t worker) { return *rings_[worker]; }
+  RecoveredRing& recovered_of(uint32_t worker) { return *recovered_[worker]; }
+  // Whether recovered shreds are handed back to the workers.
+  void hand_back(bool wanted) { hands_back_.store(wanted, std::memory_order_relaxed); }
 
   // Signatures whose sights are reported from now on, each as often as it is seen (forks), first
   // those that are remembered. Returns an error text, empty on success; all or nothing.
@@ -99,9 +106,12 @@ class DeshredThread final : private DeshredSink {
   void on_entry(const BatchPlace&, const Entry&) override {}
   void on_transaction(const BatchPlace& place, const EntryTransaction& transaction) override;
   void on_marker(const BatchPlace&, const BlockMarker&) override {}
-  void on_recovered(const FecSet&, uint64_t) override {}
+  void on_recovered(const FecSet& set, uint64_t missing) override;
 
   std::vector<std::unique_ptr<ShredRing>> rings_;
+  std::vector<std::unique_ptr<RecoveredRing>> recovered_;
+  RecoveredRing* recovered_now_ = nullptr;  // of the worker whose shreds are being read
+  std::atomic<bool> hands_back_{false};
   std::unique_ptr<DeshredCounters> counters_;
   Deshredder deshredder_;
   WatchList watch_list_;

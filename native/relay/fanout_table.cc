@@ -18,6 +18,7 @@ std::string check_entry(const uint8_t* entry, uint32_t tier_count) {
   if (entry[4] >= tier_count)
     return "expected a tier below " + std::to_string(tier_count) + ", got " +
            std::to_string(entry[4]);
+  if (entry[5] > 1) return "expected 0 or 1 for recovered shreds, got " + std::to_string(entry[5]);
   if (load_u16(entry + 22) == 0) return "expected a port from 1 to 65535, got 0";
   return "";
 }
@@ -64,6 +65,8 @@ std::unique_ptr<const FanoutTable> FanoutTable::parse(const uint8_t* bytes, size
     Destination destination{};
     std::memcpy(&destination.ipv6, &storage, address_bytes);
     destination.id = load_u32(entry);
+    destination.wants_recovered = entry[5] == 1;
+    table->anybody_wants_recovered_ |= destination.wants_recovered;
     table->tiers_[entry[4]].push_back(destination);
   }
   return table;

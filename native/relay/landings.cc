@@ -34,17 +34,20 @@ size_t WatchList::home_of(const uint8_t* signature) const {
 // Place of the signature, or the free one where it belongs.
 size_t WatchList::find(const uint8_t* signature) const {
   size_t at = home_of(signature);
-  while (places_[at].used &&
-         std::memcmp(places_[at].signature.data(), signature, places_[at].signature.size()) != 0)
+  while (is_used(at) && std::memcmp(places_[at].data(), signature, places_[at].size()) != 0)
     at = (at + 1) % kPlaces;
   return at;
 }
 
 bool WatchList::add(const TransactionSignature& signature) {
-  if (!places_) places_.reset(new Place[kPlaces]());
+  if (!places_) {
+    used_.reset(new uint64_t[kPlaces / 64]());
+    places_.reset(new TransactionSignature[kPlaces]);  // not touched before use
+  }
   const size_t at = find(signature.data());
-  if (places_[at].used || size_ == kSignaturesMax) return false;
-  places_[at] = {true, signature};
+  if (is_used(at) || size_ == kSignaturesMax) return false;
+  places_[at] = signature;
+  set_used(at, true);
   size_++;
   return true;
 }
@@ -53,21 +56,21 @@ bool WatchList::remove(const TransactionSignature& signature) {
   if (!contains(signature.data())) return false;
   size_t hole = find(signature.data());
   // Whoever probed past the hole moves into it, so that probing may stop at free places.
-  for (size_t at = (hole + 1) % kPlaces; places_[at].used; at = (at + 1) % kPlaces) {
-    const size_t home = home_of(places_[at].signature.data());
+  for (size_t at = (hole + 1) % kPlaces; is_used(at); at = (at + 1) % kPlaces) {
+    const size_t home = home_of(places_[at].data());
     const size_t from_home = (at + kPlaces - home) % kPlaces;
     const size_t from_hole = (at + kPlaces - hole) % kPlaces;
     if (from_home < from_hole) continue;
     places_[hole] = places_[at];
     hole = at;
   }
-  places_[hole].used = false;
+  set_used(hole, false);
   size_--;
   return true;
 }
 
 bool WatchList::contains(const uint8_t* signature) const {
-  return size_ > 0 && places_[find(signature)].used;
+  return size_ > 0 && is_used(find(signature));
 }
 
 // ---- recent landings ------------------------------------------------------------------------

@@ -47,16 +47,20 @@ class WatchList {
 
  private:
   static constexpr size_t kPlaces = 2 * kSignaturesMax;
-  struct Place {
-    bool used;
-    TransactionSignature signature;
-  };
+  // Most signatures that are asked for are not watched: their answer comes from the bits, 64 kB
+  // that stay in the cache, without a look at the places.
+  bool is_used(size_t place) const { return used_[place / 64] >> (place % 64) & 1; }
+  void set_used(size_t place, bool used) {
+    const uint64_t bit = uint64_t{1} << (place % 64);
+    used_[place / 64] = used ? used_[place / 64] | bit : used_[place / 64] & ~bit;
+  }
   size_t home_of(const uint8_t* signature) const;
   size_t find(const uint8_t* signature) const;
 
   uint64_t seed_;
   size_t size_ = 0;
-  std::unique_ptr<Place[]> places_;  // made with the first signature
+  std::unique_ptr<uint64_t[]> used_;  // both made with the first signature
+  std::unique_ptr<TransactionSignature[]> places_;
 };
 
 // The last landings: each overwrites the oldest of its bucket, so that an old one may stay long and

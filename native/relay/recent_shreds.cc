@@ -92,10 +92,10 @@ RecentShreds::Outcome RecentShreds::remember(const Shred& shred, const uint8_t* 
   const TierMask tiers = static_cast<TierMask>(sight.covers & ~sighting.tiers_served);
   if (!tiers) return {Verdict::duplicate, 0};
   sighting.tiers_served = static_cast<TierMask>(sighting.tiers_served | tiers);
-  if (seen) return {Verdict::widened, tiers};
+  if (seen) return {Verdict::widened, tiers, sighting.tiers_anticipated};
   sighting.first_seen = sight.time;
-  sighting.first_source = sight.source;
-  return {other_roots ? Verdict::equivocation : Verdict::first, tiers};
+  sighting.first_source = sight.source & 0x7fff;
+  return {other_roots ? Verdict::equivocation : Verdict::first, tiers, sighting.tiers_anticipated};
 }
 
 // A record of the pool is free when it was never used or its slot is a whole window away. The

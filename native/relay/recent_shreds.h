@@ -28,9 +28,10 @@ inline SightingTime sighting_time(uint64_t ns) { return static_cast<SightingTime
 
 struct Sighting {
   SightingTime first_seen;
-  uint16_t first_source;
-  TierMask tiers_served;  // 0: never seen
-  bool second_source_seen;
+  uint16_t first_source : 15;
+  uint16_t second_source_seen : 1;
+  TierMask tiers_served;       // 0: never seen
+  TierMask tiers_anticipated;  // whose destinations got a recovered copy, if they asked for them
 };
 static_assert(sizeof(Sighting) == 8);
 
@@ -66,8 +67,9 @@ class RecentShreds {
   uint32_t root_count(const Shred& shred);
 
   struct Outcome {
-    Verdict verdict;  // first, widened, equivocation, duplicate or equivocation_excess
-    TierMask tiers;   // to be served now; 0 unless passed on
+    Verdict verdict;           // first, widened, equivocation, duplicate or equivocation_excess
+    TierMask tiers;            // to be served now; 0 unless passed on
+    TierMask anticipated = 0;  // of them, those where whoever asked has a recovered copy already
   };
   struct Sight {
     TierMask covers;  // tiers that the source serves, never 0

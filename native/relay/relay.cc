@@ -64,7 +64,10 @@ std::unique_ptr<Relay> Relay::open(const RelayOptions& options, std::string& err
     WorkerOptions worker_options = options.worker;
     worker_options.number = i;
     worker_options.slot_bounds = &relay->slot_bounds_;
-    if (relay->deshred_) worker_options.deshred = &relay->deshred_->ring_of(i);
+    if (relay->deshred_) {
+      worker_options.deshred = &relay->deshred_->ring_of(i);
+      worker_options.recovered = &relay->deshred_->recovered_of(i);
+    }
     if (!options.cpus.empty()) worker_options.cpu = options.cpus[i];
     auto worker = Worker::start(worker_options, std::move(sockets[i]), relay->tables_, error);
     if (!worker) return nullptr;
@@ -129,6 +132,7 @@ std::string Relay::publish_sources(const uint8_t* bytes, size_t length) {
 std::string Relay::publish_fanout(const uint8_t* bytes, size_t length) {
   std::string error;
   std::shared_ptr<const FanoutTable> table = FanoutTable::parse(bytes, length, tier_count_, error);
+  if (table && deshred_) deshred_->hand_back(table->anybody_wants_recovered());
   if (table) tables_.replace(&TableSet::fanout, std::move(table));
   return error;
 }

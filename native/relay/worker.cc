@@ -155,7 +155,7 @@ void Worker::remember(const Candidate& candidate, const Root& root) {
   }
   count(candidate.source.id, outcome.verdict);
   if (outcome.verdict == Verdict::widened) note_lead(candidate);
-  if (outcome.tiers) pass_on(candidate, outcome.tiers);
+  if (outcome.tiers) pass_on(candidate, outcome);
   if (outcome.verdict == Verdict::first) {
     handing_.items[handing_.count++] = {candidate.packet, candidate.received_ns,
                                         candidate.shred.bytes};
@@ -192,12 +192,13 @@ void Worker::note_lead(const Candidate& candidate) {
   counters_->sources[ahead].lead_time.record(by << 10);
 }
 
-void Worker::pass_on(const Candidate& candidate, TierMask tiers) {
+void Worker::pass_on(const Candidate& candidate, const RecentShreds::Outcome& outcome) {
   const auto type = static_cast<size_t>(candidate.shred.type);
   for (uint32_t tier = 0; tier < options_.tier_count; tier++) {
-    if (!(tiers >> tier & 1)) continue;
-    fresh_->payloads[tier][type][fresh_->counts[tier][type]++] = {
-        const_cast<uint8_t*>(candidate.packet), candidate.shred.bytes};
+    if (!(outcome.tiers >> tier & 1)) continue;
+    fresh_->plain[tier][type].add(candidate.packet, candidate.shred.bytes);
+    if (!(outcome.anticipated >> tier & 1))
+      fresh_->anticipating[tier][type].add(candidate.packet, candidate.shred.bytes);
   }
   fresh_->received_ns[fresh_->shreds++] = candidate.received_ns;
 }
@@ -205,18 +206,57 @@ void Worker::pass_on(const Candidate& candidate, TierMask tiers) {
 // Widest tier first: it has waited for the most sources.
 void Worker::fan_out() {
   if (fresh_->shreds == 0) return;
-  bool anybody = false;
-  for (uint32_t tier = options_.tier_count; tier-- > 0;) anybody |= send_tier(tier);
-  send_ipv4_.flush();
-  send_ipv6_.flush();
-  if (anybody) {
+  if (send_fresh()) {
     const uint64_t now_ns = clock_ns(CLOCK_REALTIME);
     for (uint32_t i = 0; i < fresh_->shreds; i++)
       if (now_ns > fresh_->received_ns[i] && fresh_->received_ns[i])
         counters_->latency.record(now_ns - fresh_->received_ns[i]);
   }
   fresh_->shreds = 0;
-  fresh_->counts = {};
+}
+
+// False when nobody was to receive anything.
+bool Worker::send_fresh() {
+  bool anybody = false;
+  for (uint32_t tier = options_.tier_count; tier-- > 0;) anybody |= send_tier(tier);
+  send_ipv4_.flush();
+  send_ipv6_.flush();
+  for (uint32_t tier = 0; tier < options_.tier_count; tier++)
+    for (size_t type = 0; type < 2; type++)
+      fresh_->plain[tier][type].count = fresh_->anticipating[tier][type].count = 0;
+  return anybody;
+}
+
+// Shreds that the deshredder computed from others: to those who want them, before the real ones
+// come.
+void Worker::pass_on_recovered() {
+  RecoveredRing& ring = *options_.recovered;
+  const size_t count = std::min(ring.waiting(), kReceiveBatchMax);
+  if (count == 0) return;
+  tables_ = &table_reader_.acquire();
+  for (size_t i = 0; i < count; i++) anticipate(ring.front(i).packet);
+  sends_recovered_ = true;
+  send_fresh();
+  sends_recovered_ = false;
+  ring.release(count);
+}
+
+// A tier gets a recovered shred when it could have been recovered from what the tier was sent.
+void Worker::anticipate(const uint8_t* packet) {
+  Shred shred;
+  if (check_packet(packet, kPacketBytesMax, shred) != Verdict::first) return;
+  FecSetRecord* record = recent_->find(shred, packet);
+  if (!record) return;
+  Sighting& sighting = record->sightings[shred.leaf];
+  for (uint32_t tier = 0; tier < options_.tier_count; tier++) {
+    const auto bit = static_cast<TierMask>(1u << tier);
+    if ((sighting.tiers_served | sighting.tiers_anticipated) & bit) continue;
+    const auto served = std::count_if(std::begin(record->sightings), std::end(record->sightings),
+                                      [&](const Sighting& one) { return one.tiers_served & bit; });
+    if (served < static_cast<long>(kFecSetShreds)) continue;
+    sighting.tiers_anticipated |= bit;
+    fresh_->anticipating[tier][static_cast<size_t>(shred.type)].add(packet, shred.bytes);
+  }
 }
 
 // The shreds are out: now the deshredder may have them. Never waits for it.
@@ -238,9 +278,12 @@ void Worker::hand_over() {
 
 // False when nobody was to receive anything.
 bool Worker::send_tier(uint32_t tier) {
-  const auto& counts = fresh_->counts[tier];
+  const auto& plain = fresh_->plain[tier];
+  const auto& anticipating = fresh_->anticipating[tier];
   const std::span<const Destination> destinations = tables_->fanout->of_tier(tier);
-  if (destinations.empty() || counts[0] + counts[1] == 0) return false;
+  if (destinations.empty() ||
+      plain[0].count + plain[1].count + anticipating[0].count + anticipating[1].count == 0)
+    return false;
   const size_t start = rotation_[tier]++ % destinations.size();  // nobody is always last
   for (size_t i = 0; i < destinations.size(); i++) {
     const size_t place =
@@ -255,17 +298,18 @@ void Worker::add_messages(const Destination& destination, uint32_t tier, ShredTy
   SendBatch& batch = destination.address.sa_family == AF_INET ? send_ipv4_ : send_ipv6_;
   const auto payload_bytes =
       static_cast<uint16_t>(type == ShredType::data ? kDataShredBytes : kCodeShredBytes);
-  const auto number = static_cast<size_t>(type);
-  const uint32_t count = fresh_->counts[tier][number];
-  if (count == 0) return;
-  batch.add({fresh_->payloads[tier][number].data(), count, payload_bytes}, &destination.address,
+  Audience& audience = destination.wants_recovered ? fresh_->anticipating : fresh_->plain;
+  Payloads& payloads = audience[tier][static_cast<size_t>(type)];
+  if (payloads.count == 0) return;
+  batch.add({payloads.iovecs, payloads.count, payload_bytes}, &destination.address,
             destination.address_bytes(), destination.id);
 }
 
 // ---- around it ------------------------------------------------------------------------------
 
 void Worker::sent(uint32_t tag, uint32_t datagrams) {
-  counters_->destinations[tag].sent.add(datagrams);
+  DestinationCounters& counters = counters_->destinations[tag];
+  (sends_recovered_ ? counters.recovered_sent : counters.sent).add(datagrams);
 }
 
 void Worker::failed(uint32_t tag, uint32_t datagrams, SendFailure failure) {
@@ -287,6 +331,7 @@ void Worker::run() {
       more_waits |= received_.size() == kReceiveBatchMax;
       handle_batch(from.port);
     }
+    if (options_.recovered) pass_on_recovered();
     if (taken) empty_looks_ = 0;
     // A short batch emptied the socket: whoever sleeps asks poll at once, not the socket again.
     if (!taken || (!more_waits && options_.wait == WaitMode::block)) wait();

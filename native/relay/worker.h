@@ -53,6 +53,7 @@ struct WorkerOptions {
   bool gso = true;
   bool prefault = true;
   const SlotBounds* slot_bounds = nullptr;  // nullptr: every slot may be now
+  RecoveredRing* recovered = nullptr;       // brings back what was recovered; nullptr: nothing is
   ShredRing* deshred = nullptr;             // takes a copy of every new shred; nullptr: nobody does
 };
 
@@ -88,10 +89,19 @@ class Worker final : private SendObserver {
     Source source;
     Shred shred;
   };
-  // Shreds to send, by tier and type: the iovecs that all destinations of a tier share.
+  // Shreds of one type to send, the iovecs that all destinations of a tier share.
+  struct Payloads {
+    iovec iovecs[kReceiveBatchMax];
+    uint32_t count;
+    void add(const uint8_t* packet, size_t bytes) {
+      iovecs[count++] = {const_cast<uint8_t*>(packet), bytes};
+    }
+  };
+  // What one kind of destination gets, by tier and type.
+  using Audience = std::array<std::array<Payloads, 2>, kTiersMax>;
   struct Fresh {
-    std::array<std::array<std::array<iovec, kReceiveBatchMax>, 2>, kTiersMax> payloads;
-    std::array<std::array<uint32_t, 2>, kTiersMax> counts;
+    Audience plain;
+    Audience anticipating;  // destinations that want recovered shreds: what they have not got yet
     std::array<uint64_t, kReceiveBatchMax> received_ns;
     uint32_t shreds;
   };
@@ -115,10 +125,13 @@ class Worker final : private SendObserver {
   Verdict authenticate(const Candidate& candidate, const Root& root);
   bool may_check_signature(uint16_t source, uint64_t now_ns);
   void remember(const Candidate& candidate, const Root& root);
-  void pass_on(const Candidate& candidate, TierMask tiers);
+  void pass_on(const Candidate& candidate, const RecentShreds::Outcome& outcome);
+  void pass_on_recovered();
+  void anticipate(const uint8_t* packet);
   bool note_duplicate(const Candidate& candidate);
   void note_lead(const Candidate& candidate);
   void fan_out();
+  bool send_fresh();
   void hand_over();
   bool send_tier(uint32_t tier);
   void add_messages(const Destination& destination, uint32_t tier, ShredType type);
@@ -161,6 +174,7 @@ class Worker final : private SendObserver {
   std::array<uint32_t, kTiersMax> rotation_{};
   uint64_t last_house_keeping_ns_ = 0;
   uint32_t empty_looks_ = 0;
+  bool sends_recovered_ = false;  // what is being sent now counts apart
   Waiter waiter_;
   std::atomic<bool> stopping_{false};
   Thread thread_;

@@ -188,3 +188,99 @@ TEST(relay_sees_landings_in_its_own_feed) {
   CHECK_EQ(counter(DeshredCounter::sets_refused), 0u);
   CHECK_EQ(counter(DeshredCounter::shreds_conflicting), 0u);
 }
+
+// ---- recovered shreds for those who want them ----------------------------------------------
+
+namespace {
+
+// A relay with one plain destination and one that wants recovered shreds in tier 1, and one of the
+// latter in tier 0.
+struct AnticipatingRelay : test::LoopbackRelay {
+  test::Peer eager, eager_narrow;
+  AnticipatingRelay() {
+    publish(&Relay::publish_leaders,
+            test::leader_table(test::batched_slot_leader(), test::kSlot - 100, 10'000));
+    publish(&Relay::publish_fanout, test::fanout_table({{tier2.endpoint(), 1, 0},
+                                                        {eager.endpoint(), 1, 1, true},
+                                                        {eager_narrow.endpoint(), 0, 2, true}}));
+  }
+  uint64_t destination_counter(size_t destination, size_t word) const {
+    const SnapshotLayout layout = relay->layout(2, 3);
+    std::vector<uint64_t> words(layout.words);
+    relay->snapshot(layout, words.data());
+    return words[layout.destinations_begin + destination * layout.kDestinationWords + word];
+  }
+  uint64_t sent(size_t destination) const { return destination_counter(destination, 0); }
+  uint64_t recovered_sent(size_t destination) const {
+    return destination_counter(destination, 2 + kSendFailureCount);
+  }
+};
+
+bool same_packets(std::vector<Bytes> left, std::vector<Bytes> right) {
+  std::sort(left.begin(), left.end());
+  std::sort(right.begin(), right.end());
+  return left == right;
+}
+
+}  // namespace
+
+TEST(relay_hands_recovered_shreds_to_those_who_want_them_and_repeats_none) {
+  std::mt19937 random(5);
+  const BatchedSlot slot = test::make_batched_slot(test::kSlot, {20}, random);
+  AnticipatingRelay net;
+  std::vector<Bytes> packets = slot.packets;
+  std::shuffle(packets.begin(), packets.end(), random);
+  const std::vector<Bytes> first_half(packets.begin(), packets.begin() + 32);
+  for (const Bytes& packet : first_half) net.tier2_source.send(net.in(), packet);
+  // All 64 reach the eager one; the plain one has what came.
+  CHECK(same_packets(net.eager.receive(64), slot.packets));
+  CHECK(same_packets(net.tier2.receive(32), first_half));
+  CHECK_EQ(net.sent(1), 32u);
+  CHECK_EQ(net.recovered_sent(1), 32u);
+  CHECK_EQ(net.recovered_sent(0), 0u);
+  // The real ones come, twice: nobody gets a shred twice, and everybody gets all.
+  for (size_t i = 32; i < 64; i++) {
+    net.tier2_source.send(net.in(), packets[i]);
+    net.tier2_source.send(net.in(), packets[i]);
+  }
+  net.counts(32 + 64);
+  CHECK(same_packets(net.tier2.receive(64), slot.packets));
+  CHECK_EQ(net.eager.receive(64).size(), 64u);
+  CHECK_EQ(net.sent(0), 64u);
+  CHECK_EQ(net.sent(1), 32u);
+  // The narrow tier's sources brought nothing, so nothing was recoverable for it.
+  CHECK_EQ(net.eager_narrow.receive(0).size(), 0u);
+  for (const Bytes& packet : slot.packets) net.tier1_source.send(net.in(), packet);
+  CHECK(same_packets(net.eager_narrow.receive(64), slot.packets));
+  CHECK_EQ(net.eager.receive(64).size(), 64u);
+}
+
+TEST(relay_keeps_recovered_shreds_within_their_tier) {
+  std::mt19937 random(6);
+  const BatchedSlot slot = test::make_batched_slot(test::kSlot, {20}, random);
+  AnticipatingRelay net;
+  // 20 shreds by a source of the narrow tier, 12 others by one of the wide tier: 32 in all for the
+  // wide one only.
+  for (size_t i = 0; i < 20; i++) net.tier1_source.send(net.in(), slot.packets[i]);
+  net.counts(20);
+  for (size_t i = 40; i < 52; i++) net.tier2_source.send(net.in(), slot.packets[i]);
+  CHECK(same_packets(net.eager.receive(64), slot.packets));
+  CHECK_EQ(net.eager_narrow.receive(20).size(), 20u);
+  CHECK_EQ(net.recovered_sent(2), 0u);
+}
+
+TEST(relay_recovers_for_nobody_unless_asked) {
+  std::mt19937 random(7);
+  const BatchedSlot slot = test::make_batched_slot(test::kSlot, {20}, random);
+  test::LoopbackRelay net;
+  net.publish(&Relay::publish_leaders,
+              test::leader_table(test::batched_slot_leader(), test::kSlot - 100, 10'000));
+  for (size_t i = 16; i < 48; i++) net.tier1_source.send(net.in(), slot.packets[i]);
+  net.counts(32);
+  const auto counter = [&](DeshredCounter which) {
+    return net.relay->deshred()->counters().counters[static_cast<size_t>(which)].get();
+  };
+  CHECK(eventually([&] { return counter(DeshredCounter::shreds_recovered) == 32; }));
+  CHECK_EQ(counter(DeshredCounter::shreds_handed_back), 0u);
+  CHECK_EQ(net.tier1.receive(32).size(), 32u);
+}

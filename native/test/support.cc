@@ -85,7 +85,7 @@ Bytes fanout_table(const std::vector<DestinationEntry>& entries) {
   for (const DestinationEntry& entry : entries) {
     append(bytes, entry.id);
     append(bytes, entry.tier);
-    append(bytes, uint8_t{0});
+    append(bytes, static_cast<uint8_t>(entry.wants_recovered));
     bytes.insert(bytes.end(), entry.endpoint.address.begin(), entry.endpoint.address.end());
     append(bytes, entry.endpoint.port);
   }

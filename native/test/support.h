@@ -56,6 +56,7 @@ struct DestinationEntry {
   Endpoint endpoint;
   uint8_t tier;
   uint32_t id;
+  bool wants_recovered = false;
 };
 Bytes fanout_table(const std::vector<DestinationEntry>& entries);
 // Every slot in [first_slot, first_slot + slots) led by the one key.

@@ -149,6 +149,10 @@ function checkDestinations(
       );
     }
   }
+  for (const [place, { recovered }] of relay.destinations.entries()) {
+    if (!recovered || relay.deshred) continue;
+    report(["destinations", place, "recovered"], "expected relay.deshred: true with it, got false");
+  }
   checkDistinct(
     relay.destinations,
     ({ address }) => formatEndpoint(parseEndpoint(address)),

@@ -108,6 +108,12 @@ const destination = z.strictObject({
     expects: "a tier of relay.tiers",
     meaning: "Tier whose shreds this destination receives.",
   }),
+  recovered: key(z.boolean().default(false), {
+    expects: "true or false",
+    meaning:
+      "Experimental. Shreds that the relay could compute from 32 others of their FEC set are sent before " +
+      "they come, and not again when they do. Needs `relay.deshred`. Counted apart.",
+  }),
 });
 
 const receive = z.strictObject({

@@ -68,6 +68,7 @@ export const deshredCounterNames = [
   "entries",
   "transactions",
   "markers",
+  "shreds_handed_back",
   "landings",
   "landings_lost",
   "watched",

@@ -39,6 +39,8 @@ export interface DestinationSnapshot {
   readonly failed: Record<SendFailureName, bigint>;
   /** ICMP errors that came back. */
   readonly icmp: bigint;
+  /** Recovered shreds that were sent before the real ones came; not in `sent`. */
+  readonly recoveredSent: bigint;
 }
 
 export interface SlotSnapshot {
@@ -100,7 +102,7 @@ const noSlot = 2n ** 64n - 1n;
 export function layoutOf(shape: SnapshotShape) {
   const histogramWords = shape.histogramBuckets + 2;
   const sourceWords = verdictNames.length + histogramWords;
-  const destinationWords = 1 + sendFailureNames.length + 1;
+  const destinationWords = 1 + sendFailureNames.length + 2;
   const latency = shape.workers * workerCounterNames.length;
   const slots = latency + histogramWords;
   const deshred = slots + shape.slotRows * shape.slotRowFields;
@@ -212,6 +214,7 @@ export function decodeSnapshot(
         sent: words[begin] ?? 0n,
         failed: record(sendFailureNames, words, begin + 1),
         icmp: words[begin + 1 + sendFailureNames.length] ?? 0n,
+        recoveredSent: words[begin + 2 + sendFailureNames.length] ?? 0n,
       };
     }),
     latency: histogramAt(layout.latency),

@@ -21,6 +21,8 @@ export interface Destination {
   /** "ip:port". */
   readonly address: string;
   readonly tier: string;
+  /** Experimental: gets shreds that the relay recovered before the real ones come. */
+  readonly recovered?: boolean;
 }
 
 const entryBytes = 24;
@@ -85,6 +87,7 @@ export function encodeDestinations(
       at + 4,
       tierNumber(destination.tier, tiers, `destination ${destination.address}`),
     );
+    view.setUint8(at + 5, destination.recovered === true ? 1 : 0);
     bytes.set(endpoint.bytes, at + 6);
     view.setUint16(at + 22, endpoint.port, true);
   });

@@ -161,6 +161,12 @@ describe("kit", () => {
           priorityFee: 1_000n,
         },
       });
+      // web3.js cannot build such a transaction, but it can read it.
+      const read = await new Connection(cluster.url).getTransaction(signature, {
+        commitment: "confirmed",
+        maxSupportedTransactionVersion: 1,
+      });
+      expect(read?.version).toBe(1);
     }
     const base64 = await rpc
       .getTransaction(signature, {

@@ -18,6 +18,8 @@ export class RpcSocket {
   readonly closed: Promise<number>;
   /** Not taken by `next` yet. */
   readonly notifications: Notification[] = [];
+  /** What came, in order. */
+  readonly heard: ("answer" | "notification")[] = [];
   readonly #answers = new Map<unknown, (answer: RpcAnswer) => void>();
   #wake: () => void = () => {};
   #nextId = 0;
@@ -41,9 +43,11 @@ export class RpcSocket {
 
   #hear(value: unknown): void {
     if (isNotification(value)) {
+      this.heard.push("notification");
       this.notifications.push(value);
       this.#wake();
     } else if (isRpcAnswer(value)) {
+      this.heard.push("answer");
       this.#answers.get(value.id)?.(value);
       this.#answers.delete(value.id);
     }

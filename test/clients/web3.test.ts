@@ -237,7 +237,8 @@ describe("sending", () => {
       authorizedPubkey: payer.publicKey,
       lamports,
     });
-    await sendAndConfirmTransaction(connection, create, [payer, nonce]);
+    const commitment = "finalized";
+    await sendAndConfirmTransaction(connection, create, [payer, nonce], { commitment });
     const account = await connection.getNonce(nonce.publicKey);
     expect(account).toBeInstanceOf(NonceAccount);
     const nonceValue = account?.nonce ?? "";
@@ -262,7 +263,19 @@ describe("sending", () => {
       },
       minContextSlot: await connection.getSlot(),
     }).add(...transfer(to, LAMPORTS_PER_SOL).instructions);
-    await sendAndConfirmTransaction(connection, transaction, [payer]);
+    transaction.sign(payer);
+    const signature = await connection.sendRawTransaction(transaction.serialize());
+    while ((await connection.getSignatureStatus(signature)).value === null);
+    // It is processed, not finalized: the nonce must not seem to have moved on at "finalized", or
+    // the library takes the transaction for dead.
+    const strategy = {
+      signature,
+      nonceAccountPubkey: nonce.publicKey,
+      nonceValue,
+      minContextSlot: 0,
+    };
+    const { value } = await connection.confirmTransaction(strategy, commitment);
+    expect(value.err).toBeNull();
     expect(await connection.getBalance(to)).toBe(LAMPORTS_PER_SOL);
     expect((await connection.getNonce(nonce.publicKey))?.nonce).not.toBe(nonceValue);
   });

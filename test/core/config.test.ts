@@ -230,6 +230,11 @@ describe("bad configurations", () => {
       /expected another address than those that the relay itself listens on/,
     ],
     [
+      "recovered shreds without deshredding",
+      'deshred: false\ndestinations: [{ tier: tier-1, address: "192.0.2.1:9", recovered: true }]',
+      /destinations\[0\].recovered: expected relay.deshred: true/,
+    ],
+    [
       "a destination port 0",
       'destinations: [{ tier: tier-1, address: "192.0.2.1:0" }]',
       /port 1 to 65535, got "192.0.2.1:0"/,

@@ -5,12 +5,24 @@ import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { describeNative } from "../../src/data-plane/native.ts";
 
+const text = readFileSync(fileURLToPath(new URL("../../docs/relay.md", import.meta.url)), "utf8");
+
+/** The part of the document under `## <title>`. */
+function section(title: string): string {
+  return text.split(/^## /m).find((part) => part.startsWith(title)) ?? "";
+}
+
 it("docs/relay.md lists every verdict with its meaning, in order", () => {
-  const text = readFileSync(fileURLToPath(new URL("../../docs/relay.md", import.meta.url)), "utf8");
   const { verdicts, verdictMeanings } = describeNative();
-  const rows = Array.from(text.matchAll(/^\| `([a-z_]+)` \| (.*) \|$/gm), ([, name, meaning]) => [
-    name,
-    meaning,
-  ]);
+  const rows = Array.from(
+    section("Verdicts").matchAll(/^\| `([a-z_]+)` \| (.*) \|$/gm),
+    ([, name, meaning]) => [name, meaning],
+  );
   expect(rows).toEqual(verdicts.map((name, i) => [name, verdictMeanings[i]]));
+});
+
+it("docs/relay.md names every counter of the deshredder, in order", () => {
+  const rows = section("Its own eyes").match(/^\| `.*? \|/gm) ?? [];
+  const names = rows.flatMap((row) => Array.from(row.matchAll(/`([a-z_]+)`/g), ([, name]) => name));
+  expect(names).toEqual(describeNative().deshredCounters);
 });

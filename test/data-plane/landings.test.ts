@@ -13,7 +13,7 @@ import { Shredder } from "../../src/data-plane/shredder.ts";
 import { encodeEndpoint, encodeLeaders, encodeSources } from "../../src/data-plane/tables.ts";
 import { buildSchedule } from "../../src/leaders/schedule.ts";
 import { closing } from "../support/closing.ts";
-import { until } from "../support/udp-receiver.ts";
+import { UdpReceiver, until } from "../support/udp-receiver.ts";
 
 const shredder = new Shredder(new Uint8Array(32).fill(9));
 const random = new SeededRandom(4);
@@ -164,6 +164,31 @@ describe("landings", () => {
       expect(await once(worker, "message")).toEqual(["rung"]);
       await worker.terminate();
     }
+  });
+});
+
+describe("recovered shreds", () => {
+  it("go to whoever asked, apart in the counters, and never twice", async () => {
+    const { relay, send } = openRelay();
+    const [eager, patient] = [closing(await UdpReceiver.open()), closing(await UdpReceiver.open())];
+    relay.publishDestinations([
+      { address: eager.address, tier: "tier-1", recovered: true },
+      { address: patient.address, tier: "tier-1" },
+    ]);
+    const packets = shredsOf(130n, [transaction().wire]);
+    const half = packets.filter((_, i) => i % 2 === 0);
+    send(half);
+    await until(() => eager.packets.length === 64, "all 64 shreds");
+    expect(new Set(eager.packets.map((one) => Buffer.from(one).toString("hex")))).toEqual(
+      new Set(packets.map((one) => Buffer.from(one).toString("hex"))),
+    );
+    send(packets);
+    await until(() => relay.snapshot().received === 96n, "all packets");
+    await until(() => patient.packets.length === 64, "all 64 shreds, a little later");
+    expect(eager.packets.length).toBe(64);
+    const [first, second] = relay.snapshot().destinations;
+    expect(first).toMatchObject({ sent: 32n, recoveredSent: 32n });
+    expect(second).toMatchObject({ sent: 64n, recoveredSent: 0n });
   });
 });
 

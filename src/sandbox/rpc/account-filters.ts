@@ -1,6 +1,7 @@
 // Filters over the accounts of a program: by size, by bytes at an offset.
 //
-// Called by getProgramAccounts and programSubscribe. At most four, all of which must match.
+// Called by getProgramAccounts and programSubscribe. At most four, all of which must match. Reading
+// them throws as params.ts does; running them never throws, whatever an account holds.
 
 import type { Account } from "../chain/types.ts";
 import { decodeBase58, decodeBase64 } from "./bytes.ts";

@@ -1,4 +1,7 @@
 // Addresses of the programs whose accounts and instructions the endpoint can take apart.
+//
+// Called by the parsers and the token methods. Only names: what is in the accounts and instructions
+// stands in parse-*.ts and token-layout.ts.
 
 export const systemProgramId = "11111111111111111111111111111111";
 export const voteProgramId = "Vote111111111111111111111111111111111111111";

@@ -175,6 +175,18 @@ describe("a fork", () => {
     expect(run.dropped.get(signature)).toBe("BlockhashNotFound");
   });
 
+  it("takes the confirmed slot back to an ancestor", async () => {
+    const run = await beforeTurn();
+    run.slots(4); // 11 is open
+    expect(run.chain.slot("confirmed")).toBe(10n);
+    run.chain.faults.forkNext(3);
+    run.slots(1); // 12 is open, on 8
+    expect(run.chain.slot("confirmed")).toBe(8n);
+    expect(run.chain.latestBlockhash("confirmed").blockhash).toBe(run.chain.block(8n)?.blockhash);
+    run.slots(1);
+    expect(run.chain.slot("confirmed")).toBe(12n);
+  });
+
   it("never reaches behind the root", async () => {
     const run = await ChainRun.open({ rootedDepth: 4, intervalsPerSlot: 1 });
     run.slots(18);

@@ -36,11 +36,13 @@ function loaderCall(
   return new TransactionInstruction({ programId: loader, keys, data: Buffer.concat(data) });
 }
 
-/** Sends, lets the slot pass and expects success. */
+/** Simulates as a preflight does, sends, lets the slot pass and expects success of both. */
 function must(run: ChainRun, instructions: TransactionInstruction[], signers: Keypair[]): void {
-  const signature = run.chain.send(run.legacy(instructions, signers));
+  const wire = run.legacy(instructions, signers);
+  const simulated = run.chain.simulate(wire, { verifySignatures: true, replaceBlockhash: false });
+  const signature = run.chain.send(wire);
   run.slots();
-  expect(run.chain.status(signature)).toMatchObject({ err: null });
+  expect([simulated.err, run.chain.status(signature)?.err]).toEqual([null, null]);
 }
 
 /** Deploys the code of the memo program under another address. */

@@ -88,7 +88,7 @@ describe("HTTP", () => {
       fc.asyncProperty(parameters, async (params) => {
         await answerTo(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }));
       }),
-      { numRuns: 25 },
+      { numRuns: 10 },
     );
   });
 

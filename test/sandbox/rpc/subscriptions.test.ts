@@ -77,6 +77,8 @@ describe("signatureSubscribe", () => {
       run.slots(2);
       const id = await socket.subscribe("signature", [signature, { commitment: "confirmed" }]);
       expect(await socket.next(id)).toMatchObject({ value: { err: null } });
+      // A client does not know the number earlier, and would throw the notification away.
+      expect(socket.heard).toEqual(["answer", "notification"]);
     }));
 
   it("tells why a transaction failed", () =>

@@ -1,4 +1,6 @@
 // Methods about accounts, as they were at the commitment that was asked for.
+//
+// Called through table.ts. All of them read by account-history.ts, never the chain's tip directly.
 
 import type { Account, Commitment } from "../../chain/types.ts";
 import { readAccountFilter } from "../account-filters.ts";

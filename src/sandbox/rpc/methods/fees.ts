@@ -1,4 +1,7 @@
 // Methods about blockhashes and fees.
+//
+// Called through table.ts. Fees of messages are computed by the rules that the chain charges by; what
+// a block was paid is worked out once per block.
 
 import { feeOf } from "../../chain/fees.ts";
 import type { Block } from "../../chain/types.ts";

@@ -1,4 +1,7 @@
 // Methods about what has happened: blocks, transactions, signatures.
+//
+// Called through table.ts. Blocks and transactions are shown once confirmed, as the node does; only
+// getSignatureStatuses knows of those that are processed.
 
 import { ShredwayError } from "../../../core/errors.ts";
 import type { ExecutedTransaction } from "../../chain/types.ts";

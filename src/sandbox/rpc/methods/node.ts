@@ -1,4 +1,6 @@
 // Methods about the node and the cluster: health, version, identity, nodes, vote accounts.
+//
+// Called through table.ts. The validators of the sandbox have no sockets: their rows say so.
 
 import { commitmentAt, type MethodContext, type MethodTable } from "../method.ts";
 import type { Params } from "../params.ts";

@@ -1,4 +1,7 @@
 // Methods about slots, epochs and leaders.
+//
+// Called through table.ts. Leaders are known for the current epoch and the next one. Ranges that a
+// caller names are bounded before anything is counted.
 
 import { blocksBetween } from "../blocks.ts";
 import { commitmentAt, type MethodContext, type MethodTable, withContext } from "../method.ts";

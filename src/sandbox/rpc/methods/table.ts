@@ -1,4 +1,7 @@
 // Every method of the endpoint over HTTP, by name.
+//
+// Called by dispatch.ts; tests go through it to see that each takes any parameters. What is not here
+// is answered with -32601.
 
 import type { MethodTable } from "../method.ts";
 import { accountMethods } from "./accounts.ts";

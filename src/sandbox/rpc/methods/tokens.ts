@@ -1,4 +1,7 @@
 // Methods about token accounts, of SPL Token and Token-2022.
+//
+// Called through table.ts. There is no index by owner: every call reads all accounts of a program,
+// which a sandbox has few of.
 
 import type { Pubkey } from "../../../core/primitives.ts";
 import type { Account, Commitment } from "../../chain/types.ts";

@@ -1,4 +1,7 @@
 // Methods that execute: simulation, submission, airdrops.
+//
+// Called through table.ts. What fails in its preflight is never sent. Nothing waits here: a submitted
+// transaction stands in the queue of the chain when its signature is answered.
 
 import { JsonRpcRefusal } from "../../../json-rpc/refusal.ts";
 import { parseTransaction } from "../../chain/wire.ts";

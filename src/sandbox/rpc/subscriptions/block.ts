@@ -1,4 +1,7 @@
 // blockSubscribe: whole blocks, or those of their transactions that mention an account.
+//
+// Called by session.ts through kinds.ts. A block with a transaction of a version that the caller does
+// not read is told as an error; the next block is told again (the node stays silent from then on).
 
 import { ShredwayError } from "../../../core/errors.ts";
 import type { Block, ExecutedTransaction } from "../../chain/types.ts";

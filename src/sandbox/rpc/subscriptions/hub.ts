@@ -17,6 +17,8 @@ export type FeedItem =
 
 export interface Watch {
   accept(item: FeedItem): void;
+  /** Called once, when the watch is added. */
+  begin?(): void;
 }
 
 export class SubscriptionHub {
@@ -43,6 +45,7 @@ export class SubscriptionHub {
 
   add(watch: Watch): void {
     this.#watches.add(watch);
+    this.#guard(() => watch.begin?.());
   }
 
   remove(watch: Watch): void {
@@ -81,12 +84,14 @@ export class SubscriptionHub {
   }
 
   #tell(item: FeedItem): void {
-    for (const watch of this.#watches) {
-      try {
-        watch.accept(item);
-      } catch (thrown) {
-        this.#report(thrown);
-      }
+    for (const watch of this.#watches) this.#guard(() => watch.accept(item));
+  }
+
+  #guard(action: () => void): void {
+    try {
+      action();
+    } catch (thrown) {
+      this.#report(thrown);
     }
   }
 }

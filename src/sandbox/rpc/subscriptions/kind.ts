@@ -1,9 +1,12 @@
 // What a kind of subscription is.
+//
+// Implemented by the files beside this one, opened by session.ts. A kind reads parameters and turns
+// what the hub tells into results; it knows neither sockets nor the numbers of subscriptions.
 
 import type { Commitment } from "../../chain/types.ts";
 import type { MethodContext } from "../method.ts";
 import type { Params } from "../params.ts";
-import type { FeedItem } from "./hub.ts";
+import type { FeedItem, Watch } from "./hub.ts";
 
 export interface Sink {
   notify(result: unknown): void;
@@ -11,16 +14,13 @@ export interface Sink {
   end(): void;
 }
 
-export interface Opened {
-  accept(item: FeedItem): void;
-  /** Called once, after the caller was told the number of its subscription. */
-  begin?(): void;
-}
-
 export interface SubscriptionKind {
   readonly paramsMax: number;
-  /** Throws ShredwayError for parameters that do not fit. */
-  readonly open: (context: MethodContext, params: Params, sink: Sink) => Opened;
+  /**
+   * Throws ShredwayError for parameters that do not fit. The watch begins when the caller was told
+   * the number of its subscription.
+   */
+  readonly open: (context: MethodContext, params: Params, sink: Sink) => Watch;
 }
 
 /** Whether `item` is a block that has just reached `commitment`. */

@@ -10,7 +10,7 @@ import { type Json, writeJson } from "../../../json-rpc/json-text.ts";
 import { unknownMethod } from "../dispatch.ts";
 import { invalidParams, Params } from "../params.ts";
 import type { SubscriptionHub, Watch } from "./hub.ts";
-import type { Opened, SubscriptionKind } from "./kind.ts";
+import type { SubscriptionKind } from "./kind.ts";
 import { subscriptionKinds } from "./kinds.ts";
 
 export const subscriptionsMax = 256;
@@ -111,10 +111,9 @@ export class Session {
     return id;
   }
 
-  #start(id: number, opened: Opened): void {
+  #start(id: number, watch: Watch): void {
     if (!this.#rows.has(id) || this.#isClosed) return;
-    this.#hub.add(opened);
-    opened.begin?.();
+    this.#hub.add(watch);
   }
 
   #unsubscribe(kindName: string, params: Params): boolean {

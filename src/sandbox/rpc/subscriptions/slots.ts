@@ -1,4 +1,7 @@
-// slotSubscribe, rootSubscribe, slotsUpdatesSubscribe.
+// slotSubscribe, rootSubscribe, slotsUpdatesSubscribe: the clock of the chain.
+//
+// Called by session.ts through kinds.ts. Tells moments only; never reads accounts. The sandbox has no
+// shreds of its own here: "firstShredReceived" is told when a leader begins its slot.
 
 import type { Block } from "../../chain/types.ts";
 import { isBlockAt, type SubscriptionKind } from "./kind.ts";

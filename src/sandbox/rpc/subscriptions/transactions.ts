@@ -1,4 +1,7 @@
-// logsSubscribe and signatureSubscribe.
+// logsSubscribe and signatureSubscribe: what became of transactions.
+//
+// Called by session.ts through kinds.ts. A signature is asked of the chain and never searched for in
+// blocks, so that a thousand waiting callers cost a thousand look-ups.
 
 import type { Commitment, ExecutedTransaction } from "../../chain/types.ts";
 import { invalidParams, type Params } from "../params.ts";
