@@ -115,8 +115,11 @@ export function openSandbox(choice: SandboxChoice): Promise<Sandbox> {
         [wallet.address, 1_000_000_000_000n],
         [tipAddress, 1_000_000_000n],
       ]),
-      onShreds: ({ packets, timeNs }) => {
-        for (const feed of feeds) feed.add(paced(packets), timeNs);
+      onShreds: ({ packets }) => {
+        // From now, not from when the leader was to send them: the tick may be late, and shreds that
+        // are all overdue would leave as one burst.
+        const nowNs = clock.monotonicNs();
+        for (const feed of feeds) feed.add(paced(packets), nowNs);
       },
     });
     const endpoint = opened(
