@@ -1,6 +1,6 @@
 // What two snapshots of a relay say: rates, shares, refusals. Pure.
 //
-// Called by start (statistics line), the demo (live table) and listen. Counters only grow, so the
+// Called by start (statistics line), the sandbox (live table) and listen. Counters only grow, so the
 // difference of two snapshots divided by the time between them is a rate.
 
 import { passedOnVerdicts, type VerdictName, verdictNames } from "../data-plane/names.ts";
@@ -65,6 +65,7 @@ export function totalsOf(now: RelaySnapshot): Record<string, unknown> {
     equivocation: verdicts.equivocation,
     equivocationExcess: verdicts.equivocation_excess,
     sent: now.destinations.reduce((total, each) => total + each.sent, 0n),
+    recoveredSent: now.destinations.reduce((total, each) => total + each.recoveredSent, 0n),
     failed: now.destinations.reduce((total, each) => total + failedTotal(each), 0n),
     refused: Object.fromEntries(refusals(verdicts).map(({ name, count }) => [name, count])),
   };
@@ -98,6 +99,8 @@ export interface RelayReport {
   readonly distinctPerSecond: number;
   readonly sentPerSecond: number;
   readonly refusedPerSecond: number;
+  /** Transactions that the deshredder read, votes included. */
+  readonly transactionsPerSecond: number;
   /** Processor time over wall time, per worker. */
   readonly workerLoads: readonly number[];
   readonly sources: readonly SourceReport[];
@@ -125,6 +128,7 @@ export function reportBetween(before: RelaySnapshot, after: RelaySnapshot): Rela
     distinctPerSecond: perSecond(distinct(after.verdicts), distinct(before.verdicts)),
     sentPerSecond: destinations.reduce((total, { sentPerSecond }) => total + sentPerSecond, 0),
     refusedPerSecond: perSecond(refusedTotal(after.verdicts), refusedTotal(before.verdicts)),
+    transactionsPerSecond: perSecond(after.deshred.transactions, before.deshred.transactions),
     workerLoads: after.workers.map(
       (worker, i) =>
         Number(worker.cpu_ns - (before.workers[i]?.cpu_ns ?? 0n)) / (seconds * 1_000_000_000),

@@ -141,12 +141,22 @@ function statistics(
     distinctPerSecond: Math.round(report.distinctPerSecond),
     sentPerSecond: Math.round(report.sentPerSecond),
     workerLoads: report.workerLoads.map((load) => Math.round(load * 1000) / 1000),
+    transactionsPerSecond: Math.round(report.transactionsPerSecond),
+    ...plain(slotFacts(service)),
     latencyP50Us: Math.round(Number(now.latency.percentile(50)) / 1000),
     latencyP99Us: Math.round(Number(now.latency.percentile(99)) / 1000),
     authentication: service.config.authentication,
     ...plain(totalsOf(now)),
     events: service.countEvents(),
   };
+}
+
+/** The present slot by the slot clock, and how long slots are; nothing while it is not known. */
+function slotFacts(service: RelayService): Record<string, unknown> {
+  const now = service.slots.slotClock.now(systemClock.nowNs());
+  if (!now) return {};
+  const slotMs = now.slotNs === null ? null : Math.round(Number(now.slotNs) / 1e6);
+  return { slot: now.slot, slotSource: now.source, slotMs };
 }
 
 /** bigint as everywhere in JSON output; the log's own encoder does not know it. */

@@ -1,8 +1,10 @@
 // The commands at work, as child processes over loopback: replay into listen, the service with its
-// reload, the demonstration. Ports are chosen by the kernel.
+// reload, the sandbox. Ports are chosen by the kernel.
 
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -13,6 +15,7 @@ import { pubkeyOf } from "../../src/core/primitives.ts";
 import { SeededRandom } from "../../src/core/seeded-random.ts";
 import { makeCopies } from "../../src/replay/copies.ts";
 import { windowsOf } from "../../src/replay/windows.ts";
+import { closing } from "../support/closing.ts";
 import { ShredTraffic } from "../support/shred-traffic.ts";
 import { type Ended, Shredway, shredway } from "../support/shredway.ts";
 import { UdpReceiver, until } from "../support/udp-receiver.ts";
@@ -352,23 +355,40 @@ describe("start --config", () => {
     expect(service.code).toBe(1);
     expect(service.stderr).toContain(taken.address);
     expect(service.stderr).toContain("in use");
-    const demo = await shredway("start", "--udp", taken.address);
-    expect(demo.code).toBe(1);
-    expect(demo.stderr).toContain(taken.address);
-    expect(demo.stderr).toContain("--udp 127.0.0.1:21000");
+    const ports: [string, string, string][] = [
+      [taken.address, "127.0.0.1:0", "--udp 127.0.0.1:21000"],
+      ["127.0.0.1:0", await takenTcpAddress(), "--rpc 127.0.0.1:9899"],
+    ];
+    for (const [udp, rpc, remedy] of ports) {
+      const sandbox = await shredway("start", "--udp", udp, "--rpc", rpc);
+      expect(sandbox.code).toBe(1);
+      expect(sandbox.stderr).toContain(udp === taken.address ? udp : rpc);
+      expect(sandbox.stderr).toContain(remedy);
+    }
     const checked = await shredway("doctor", "--config", file);
     expect(checked.code).toBe(1);
     expect(checked.stdout).toMatch(/fail {2}listen/);
   });
 });
 
+/** Of a TCP listener that lives as long as the test. */
+async function takenTcpAddress(): Promise<string> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  closing({ close: () => void server.close() });
+  const address = server.address();
+  return typeof address === "object" && address ? `127.0.0.1:${address.port}` : "";
+}
+
 describe("start without a configuration", () => {
-  it("runs the demonstration: ready, growing numbers, no duplicate, exit code 0", async () => {
-    const demo = run("start", "--udp", "127.0.0.1:0");
-    await demo.printed(/^ready listen=127\.0\.0\.1:\d+ workers=1 sources=3 destinations=4/m);
-    await demo.printed(/^0:03 .*verified by destinations/m);
-    demo.signal("SIGINT");
-    const { code, stdout } = await demo.end();
+  const ports = ["--udp", "127.0.0.1:0", "--rpc", "127.0.0.1:0"];
+
+  it("runs the sandbox: ready, growing numbers, own landings, no duplicate, exit code 0", async () => {
+    const sandbox = run("start", ...ports);
+    await sandbox.printed(/^ready listen=127\.0\.0\.1:\d+ workers=1 sources=3 destinations=4/m);
+    await sandbox.printed(/^0:0[3-9] .*verified by destinations.*own landed [1-9]/m);
+    sandbox.signal("SIGINT");
+    const { code, stdout } = await sandbox.end();
     expect(code).toBe(0);
     const verified = [...stdout.matchAll(/verified by destinations ([\d,]+) {2}duplicates (\d+)/g)];
     const counts = verified.map(([, count = ""]) => Number(count.replaceAll(",", "")));
@@ -379,10 +399,10 @@ describe("start without a configuration", () => {
   });
 
   it("ends quietly when nobody reads any more", async () => {
-    const demo = run("start", "--udp", "127.0.0.1:0");
-    await demo.printed(/^ready /m);
-    demo.closeStdout();
-    const { code, stderr } = await demo.end();
+    const sandbox = run("start", ...ports);
+    await sandbox.printed(/^ready /m);
+    sandbox.closeStdout();
+    const { code, stderr } = await sandbox.end();
     expect(code).toBe(0);
     expect(stderr).toBe("");
   });
