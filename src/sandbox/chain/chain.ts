@@ -37,6 +37,7 @@ import type {
   Simulation,
   Validator,
 } from "./types.ts";
+import type { UndoLog } from "./undo.ts";
 import { type ClusterValidator, makeValidators } from "./validators.ts";
 import { Votes } from "./votes.ts";
 
@@ -195,12 +196,23 @@ export class SandboxChain implements ChainApi {
   }
 
   /** Throws ShredwayError "value_invalid" when `address` is no public key. */
-  account(address: string): Account | null {
-    return this.#svm.accountAt(address);
+  account(address: string, commitment: Commitment = "processed"): Account | null {
+    const key = pubkeyBytes(parsePubkey(address));
+    return this.#accountBefore(key, this.#ledger.undoLogsAfter(commitment));
   }
 
-  programAccounts(program: string): ReadonlyMap<string, Account> {
-    return this.#svm.programAccounts(pubkeyBytes(parsePubkey(program)));
+  programAccounts(
+    program: string,
+    commitment: Commitment = "processed",
+  ): ReadonlyMap<string, Account> {
+    const accounts = this.#svm.programAccounts(pubkeyBytes(parsePubkey(program)));
+    const logs = this.#ledger.undoLogsAfter(commitment);
+    for (const key of logs.flatMap((log) => log.keys())) {
+      const account = this.#accountBefore(key, logs);
+      if (account?.owner === program) accounts.set(encodeBase58(key), account);
+      else accounts.delete(encodeBase58(key));
+    }
+    return accounts;
   }
 
   minimumBalanceForRentExemption(bytes: number): bigint {
@@ -310,6 +322,15 @@ export class SandboxChain implements ChainApi {
     const delayNs = BigInt(Math.round(this.faults.delayMs * 1e6));
     this.#queue.add({ candidates, isBundle, notBeforeNs: this.#producer.timeNs + delayNs });
     return signatures;
+  }
+
+  /** As it was before all that `logs` can undo, oldest first; of now when none of them knows it. */
+  #accountBefore(key: Uint8Array, logs: readonly UndoLog[]): Account | null {
+    for (const log of logs) {
+      const handle = log.before(key);
+      if (handle !== undefined) return handle && this.#svm.accountOf(handle);
+    }
+    return this.#svm.account(key);
   }
 
   #isScheduled(slot: bigint): boolean {

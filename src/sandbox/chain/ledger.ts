@@ -124,6 +124,16 @@ export class Ledger {
     }
   }
 
+  /** Of the blocks behind the newest one at the commitment, oldest first, the open one included. */
+  undoLogsAfter(commitment: Commitment): UndoLog[] {
+    if (commitment === "processed") return [];
+    const { slot } = this.blockAt(commitment);
+    const finished = this.#unsettled.filter(({ block }) => block.slot > slot);
+    return [...finished.map(({ undo }) => undo), this.#open?.undo ?? null].flatMap((undo) =>
+      undo ? [undo.accounts] : [],
+    );
+  }
+
   /** Whether a transaction with this blockhash could be part of the open, or the next, block. */
   isRecent(blockhash: string): boolean {
     const height = this.#heights.get(blockhash);

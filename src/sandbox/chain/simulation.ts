@@ -2,6 +2,7 @@
 //
 // Called by chain.ts. It is really executed, by the same rules as in a block, and taken back.
 
+import { parsePubkey, pubkeyBytes } from "../../core/primitives.ts";
 import { encodeBase58 } from "./base58.ts";
 import { type Candidate, candidateOf, type Executor, type Verdict } from "./executor.ts";
 import { verifySignatures } from "./keys.ts";
@@ -62,7 +63,7 @@ function accountsOf(candidate: Candidate, verdict: Verdict, svm: Svm): Map<strin
   if (verdict.kind === "landed") {
     const { writable, readonly } = verdict.transaction.loadedAddresses;
     for (const address of [...writable, ...readonly]) {
-      accounts.set(address, svm.accountAt(address));
+      accounts.set(address, svm.account(pubkeyBytes(parsePubkey(address))));
     }
   }
   return accounts;

@@ -10,7 +10,6 @@
 
 import type * as LiteSvmModule from "litesvm/dist/internal.js";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
-import { parsePubkey, pubkeyBytes } from "../../core/primitives.ts";
 import { encodeBase58 } from "./base58.ts";
 import { instructionErrors, transactionErrors } from "./failures.ts";
 import type {
@@ -135,12 +134,7 @@ export class Svm {
 
   account(key: Uint8Array): Account | null {
     const handle = this.handle(key);
-    return handle && this.#accountOf(handle);
-  }
-
-  /** `address` in base58. Throws ShredwayError "value_invalid" when it is no public key. */
-  accountAt(address: string): Account | null {
-    return this.account(pubkeyBytes(parsePubkey(address)));
+    return handle && this.accountOf(handle);
   }
 
   handle(key: Uint8Array): AccountHandle | null {
@@ -170,7 +164,7 @@ export class Svm {
         .getProgramAccounts(program)
         .map((found): [string, Account] => [
           encodeBase58(found.address),
-          this.#accountOf(found.account()),
+          this.accountOf(found.account()),
         ])
         .filter(([, { lamports }]) => lamports > 0n)
         .toSorted(([a], [b]) => (a < b ? -1 : 1)), // the VM has no order
@@ -191,7 +185,7 @@ export class Svm {
     return this.#outcomeOf(this.#vm.sendVersionedTransaction(bytes));
   }
 
-  #accountOf(handle: AccountHandle): Account {
+  accountOf(handle: AccountHandle): Account {
     return {
       lamports: handle.lamports(),
       data: handle.data(),

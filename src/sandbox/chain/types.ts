@@ -141,9 +141,9 @@ export interface ChainApi {
   leaderSchedule(slot: bigint): ReadonlyMap<string, readonly number[]> | null;
   leaderOf(slot: bigint): string | null;
   validators(): readonly Validator[];
-  /** State at the tip, whatever the commitment: the VM keeps one. */
-  account(address: string): Account | null;
-  programAccounts(program: string): ReadonlyMap<string, Account>;
+  /** At the newest block of the commitment (default: at the tip). */
+  account(address: string, commitment?: Commitment): Account | null;
+  programAccounts(program: string, commitment?: Commitment): ReadonlyMap<string, Account>;
   minimumBalanceForRentExemption(bytes: number): bigint;
   /** null: no block there (skipped, abandoned, not yet); undefined: older than what is kept. */
   block(slot: bigint): Block | null | undefined;

@@ -1,7 +1,8 @@
 // Undo: accounts as they were before something may have written to them.
 //
 // Called by the chain, one log per block (for forks) and one per bundle or simulation (for all or
-// nothing). Only the first state of each account counts. Dropped when the block is rooted.
+// nothing). Only the first state of each account counts. Dropped when the block is rooted; until then it
+// also tells what accounts were at an older commitment.
 
 import type { AccountHandle, Svm } from "./svm.ts";
 
@@ -24,6 +25,15 @@ export class UndoLog {
     if (this.#before.has(name)) return;
     // A key that is a view would keep its whole transaction in memory.
     this.#before.set(name, { key: key.slice(), handle: this.#svm.handle(key) });
+  }
+
+  /** `key` as it was; undefined when nothing could write to it. */
+  before(key: Uint8Array): AccountHandle | null | undefined {
+    return this.#before.get(Buffer.from(key).toString("latin1"))?.handle;
+  }
+
+  keys(): Uint8Array[] {
+    return [...this.#before.values()].map(({ key }) => key);
   }
 
   /** Puts everything back. The log is empty afterwards. */

@@ -21,7 +21,6 @@ import { handleJsonRpc } from "../../json-rpc/handle.ts";
 import type { Json } from "../../json-rpc/json-text.ts";
 import { JsonRpcRefusal } from "../../json-rpc/refusal.ts";
 import type { ChainApi } from "../chain/types.ts";
-import { AccountHistory } from "./account-history.ts";
 import { dispatch } from "./dispatch.ts";
 import type { MethodContext } from "./method.ts";
 import { SubscriptionHub } from "./subscriptions/hub.ts";
@@ -87,7 +86,6 @@ export class RpcEndpoint {
   readonly #clock: Clock;
   readonly #log: Logger | undefined;
   readonly #context: MethodContext;
-  readonly #accounts: AccountHistory;
   readonly #hub: SubscriptionHub;
   readonly #sessions = new Map<WebSocketPeer, Session>();
   readonly #servers: HttpServer[] = [];
@@ -116,10 +114,8 @@ export class RpcEndpoint {
     this.#clock = clock;
     this.#log = options.log;
     // Before the hub: what is noted of a block must be there when subscriptions hear of it.
-    this.#accounts = new AccountHistory(chain);
     this.#context = {
       chain,
-      accounts: this.#accounts,
       clock,
       node: {
         identity: options.identity ?? chain.validators()[0]?.identity ?? "",
@@ -151,7 +147,6 @@ export class RpcEndpoint {
   close(): void {
     this.#closing.abort();
     this.#hub.close();
-    this.#accounts.close();
     for (const server of this.#servers) server.close();
   }
 

@@ -6,7 +6,6 @@
 import type { Clock } from "../../core/clock.ts";
 import { JsonRpcRefusal } from "../../json-rpc/refusal.ts";
 import type { ChainApi, Commitment } from "../chain/types.ts";
-import type { AccountHistory } from "./account-history.ts";
 import type { Config, Params } from "./params.ts";
 
 /** Who the endpoint says it is. */
@@ -23,7 +22,6 @@ export interface NodeIdentity {
 
 export interface MethodContext {
   readonly chain: ChainApi;
-  readonly accounts: AccountHistory;
   readonly clock: Clock;
   readonly node: NodeIdentity;
 }

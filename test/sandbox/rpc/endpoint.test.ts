@@ -30,6 +30,16 @@ afterEach(() => {
   endpoint.close();
 });
 
+async function canListen(port: number): Promise<boolean> {
+  const probe = createServer();
+  const listens = await new Promise<boolean>((resolve) => {
+    probe.once("error", () => resolve(false));
+    probe.listen(port, "127.0.0.1", () => resolve(true));
+  });
+  await new Promise((resolve) => probe.close(resolve));
+  return listens;
+}
+
 describe("listening", () => {
   it("takes a port and the one above it, for both kinds of traffic", async () => {
     const { port } = parseEndpoint(endpoint.address);
@@ -44,16 +54,15 @@ describe("listening", () => {
 
   it("leaves nothing open when a port is taken", async () => {
     const { port } = parseEndpoint(endpoint.address);
-    const below = `127.0.0.1:${port - 1}`;
-    const refusal = await open(below).catch((thrown: unknown) => thrown);
-    expect(refusal).toBeInstanceOf(ShredwayError);
-    expect(refusal).toMatchObject({ reason: "http_open" });
-    // The port below was opened first, and given back.
-    await new Promise<void>((resolve, reject) => {
-      const probe = createServer();
-      probe.once("error", reject);
-      probe.listen(port - 1, "127.0.0.1", () => probe.close(() => resolve()));
-    });
+    let wasGivenBack = false;
+    // Other programs take ports, too: several tries, of which one must show it.
+    for (let tries = 0; tries < 5 && !wasGivenBack; tries++) {
+      const refusal = await open(`127.0.0.1:${port - 1}`).catch((thrown: unknown) => thrown);
+      expect(refusal).toBeInstanceOf(ShredwayError);
+      expect(refusal).toMatchObject({ reason: "http_open" });
+      wasGivenBack = await canListen(port - 1);
+    }
+    expect(wasGivenBack).toBe(true);
     await expect(open("127.0.0.1:65535")).rejects.toMatchObject({ reason: "address_invalid" });
     await expect(open("nowhere")).rejects.toMatchObject({ reason: "address_invalid" });
   });

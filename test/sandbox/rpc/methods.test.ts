@@ -4,7 +4,6 @@ import { type Keypair, PublicKey, SystemProgram, TransactionInstruction } from "
 import { beforeAll, describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
 import type { Json } from "../../../src/json-rpc/json-text.ts";
-import { AccountHistory } from "../../../src/sandbox/rpc/account-history.ts";
 import { dispatch } from "../../../src/sandbox/rpc/dispatch.ts";
 import type { MethodContext } from "../../../src/sandbox/rpc/method.ts";
 import { addressOf, ChainRun, sol, transferOf, wallet, wallets } from "../../support/chain.ts";
@@ -21,7 +20,6 @@ async function openChain(): Promise<{ run: ChainRun; context: MethodContext }> {
     intervalsPerSlot: 2,
     hashesPerTick: 4,
   });
-  const accounts = new AccountHistory(run.chain);
   const node = {
     identity: run.chain.validators()[0]?.identity ?? "",
     version: "4.2.0",
@@ -29,7 +27,7 @@ async function openChain(): Promise<{ run: ChainRun; context: MethodContext }> {
     shredVersion: 7,
     rpcAddress: () => null,
   };
-  return { run, context: { chain: run.chain, accounts, clock: new ManualClock(), node } };
+  return { run, context: { chain: run.chain, clock: new ManualClock(), node } };
 }
 
 let run: ChainRun;
@@ -110,7 +108,6 @@ describe("accounts", () => {
     halfSlot();
     settle();
     expect(read("finalized")).toBe(2n * sol);
-    expect(context.accounts.size).toBe(0);
   });
 
   it("of nonces keep what they held before, also after it was rooted", () => {

@@ -1,6 +1,6 @@
 // Methods about accounts, as they were at the commitment that was asked for.
 //
-// Called through table.ts. All of them read by account-history.ts, never the chain's tip directly.
+// Called through table.ts.
 
 import type { Account, Commitment } from "../../chain/types.ts";
 import { readAccountFilter } from "../account-filters.ts";
@@ -11,12 +11,12 @@ import type { Params } from "../params.ts";
 const accountsMax = 100;
 
 function encode(
-  { accounts }: MethodContext,
+  { chain }: MethodContext,
   account: Account | null,
   format: AccountFormat,
   commitment: Commitment,
 ): unknown {
-  return account && encodeAccount(account, format, (address) => accounts.at(address, commitment));
+  return account && encodeAccount(account, format, (address) => chain.account(address, commitment));
 }
 
 function accountInfo(context: MethodContext, params: Params): unknown {
@@ -24,7 +24,7 @@ function accountInfo(context: MethodContext, params: Params): unknown {
   const config = params.config(1);
   const format = readAccountFormat(config);
   const commitment = commitmentAt(context, config);
-  const account = context.accounts.at(address, commitment);
+  const account = context.chain.account(address, commitment);
   return withContext(context, commitment, encode(context, account, format, commitment));
 }
 
@@ -37,7 +37,7 @@ function multipleAccounts(context: MethodContext, params: Params): unknown {
   const format = readAccountFormat(config, "base64");
   const commitment = commitmentAt(context, config);
   const accounts = addresses.map((address) =>
-    encode(context, context.accounts.at(address, commitment), format, commitment),
+    encode(context, context.chain.account(address, commitment), format, commitment),
   );
   return withContext(context, commitment, accounts);
 }
@@ -49,7 +49,7 @@ function programAccounts(context: MethodContext, params: Params): unknown {
   const passes = readAccountFilter(config);
   const hasContext = config.boolean("withContext");
   const commitment = commitmentAt(context, config);
-  const accounts = [...context.accounts.ownedBy(program, commitment)]
+  const accounts = [...context.chain.programAccounts(program, commitment)]
     .filter(([, account]) => passes(account))
     .map(([pubkey, account]) => ({
       pubkey,
@@ -61,7 +61,11 @@ function programAccounts(context: MethodContext, params: Params): unknown {
 function balance(context: MethodContext, params: Params): unknown {
   const address = params.at(0, "address").pubkey();
   const commitment = commitmentAt(context, params.config(1));
-  return withContext(context, commitment, context.accounts.at(address, commitment)?.lamports ?? 0n);
+  return withContext(
+    context,
+    commitment,
+    context.chain.account(address, commitment)?.lamports ?? 0n,
+  );
 }
 
 function minimumBalance(context: MethodContext, params: Params): bigint {

@@ -20,11 +20,11 @@ import {
 const largestMax = 20;
 
 function mintAt(
-  { accounts }: MethodContext,
+  { chain }: MethodContext,
   address: string,
   commitment: Commitment,
 ): { mint: Mint; program: string } {
-  const account = accounts.at(address, commitment);
+  const account = chain.account(address, commitment);
   const mint = account && tokenPrograms.has(account.owner) && readMint(account.data);
   if (mint) return { mint, program: account.owner };
   throw invalidParams("mint", "the address of a mint", address);
@@ -37,11 +37,11 @@ interface TokenRow {
 }
 
 function tokenAccounts(
-  { accounts }: MethodContext,
+  { chain }: MethodContext,
   program: string,
   commitment: Commitment,
 ): TokenRow[] {
-  return [...accounts.ownedBy(program, commitment)].flatMap(([address, account]) => {
+  return [...chain.programAccounts(program, commitment)].flatMap(([address, account]) => {
     const token = readTokenAccount(account.data);
     return token ? [{ address, account, token }] : [];
   });
@@ -75,7 +75,9 @@ function accountsBy(field: "owner" | "delegate") {
       .filter(({ token }) => token[field] === holder && (!mint || token.mint === mint))
       .map(({ address, account }) => ({
         pubkey: address,
-        account: encodeAccount(account, format, (other) => context.accounts.at(other, commitment)),
+        account: encodeAccount(account, format, (other) =>
+          context.chain.account(other, commitment),
+        ),
       }));
     return withContext(context, commitment, rows);
   };
@@ -84,7 +86,7 @@ function accountsBy(field: "owner" | "delegate") {
 function accountBalance(context: MethodContext, params: Params): unknown {
   const address = params.at(0, "token account").pubkey();
   const commitment = commitmentAt(context, params.config(1));
-  const account = context.accounts.at(address, commitment);
+  const account = context.chain.account(address, commitment);
   const token = account && tokenPrograms.has(account.owner) && readTokenAccount(account.data);
   if (!token) throw invalidParams("token account", "the address of a token account", address);
   const { mint } = mintAt(context, token.mint, commitment);

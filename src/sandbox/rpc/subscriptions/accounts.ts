@@ -33,7 +33,7 @@ const emptyAccount: Account = {
 
 export const accountKind: SubscriptionKind = {
   paramsMax: 2,
-  open: ({ accounts }, params, sink) => {
+  open: ({ chain }, params, sink) => {
     const address = params.at(0, "address").pubkey();
     const config = params.config(1);
     const format = readAccountFormat(config);
@@ -41,8 +41,8 @@ export const accountKind: SubscriptionKind = {
     return {
       accept: (item) => {
         if (!isBlockAt(item, commitment) || !writtenBy(item.block).has(address)) return;
-        const account = accounts.at(address, commitment) ?? emptyAccount;
-        const value = encodeAccount(account, format, (other) => accounts.at(other, commitment));
+        const account = chain.account(address, commitment) ?? emptyAccount;
+        const value = encodeAccount(account, format, (other) => chain.account(other, commitment));
         sink.notify(atSlot(item.block.slot, value));
       },
     };
@@ -51,7 +51,7 @@ export const accountKind: SubscriptionKind = {
 
 export const programKind: SubscriptionKind = {
   paramsMax: 2,
-  open: ({ accounts }, params, sink) => {
+  open: ({ chain }, params, sink) => {
     const program = params.at(0, "program").pubkey();
     const config = params.config(1);
     const format = readAccountFormat(config);
@@ -61,9 +61,11 @@ export const programKind: SubscriptionKind = {
       accept: (item) => {
         if (!isBlockAt(item, commitment)) return;
         for (const pubkey of writtenBy(item.block)) {
-          const account = accounts.at(pubkey, commitment);
+          const account = chain.account(pubkey, commitment);
           if (account?.owner !== program || !passes(account)) continue;
-          const encoded = encodeAccount(account, format, (other) => accounts.at(other, commitment));
+          const encoded = encodeAccount(account, format, (other) =>
+            chain.account(other, commitment),
+          );
           sink.notify(atSlot(item.block.slot, { pubkey, account: encoded }));
         }
       },
