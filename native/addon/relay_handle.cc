@@ -205,13 +205,14 @@ Napi::Value RelayHandle::granted_receive_buffer(const Napi::CallbackInfo& info) 
   return Napi::Number::New(info.Env(), relay_->granted_receive_buffer_bytes());
 }
 
-// (bigint, bigint): lowest and highest slot that can be now, by somebody's clock.
+// (bigint, bigint, bigint): lowest and highest slot that can be now, and until when that holds.
 Napi::Value RelayHandle::set_slot_bounds(const Napi::CallbackInfo& info) {
   uint64_t lowest = 0;
   uint64_t highest = 0;
+  uint64_t until_ns = 0;
   if (is_open(info.Env()) && read_u64(info[0], "lowest", lowest) &&
-      read_u64(info[1], "highest", highest))
-    relay_->set_slot_bounds(lowest, highest);
+      read_u64(info[1], "highest", highest) && read_u64(info[2], "untilNs", until_ns))
+    relay_->set_slot_bounds(lowest, highest, until_ns);
   return info.Env().Undefined();
 }
 

@@ -50,7 +50,7 @@ void Deshredder::add(const uint8_t* packet, const Shred& shred, uint64_t receive
     const uint64_t missing = set->recover(reed_solomon_);
     if (missing == 0) {
       counts_.sets_refused++;
-      return give_up(*slot, set_number);
+      return forget(*slot, set_number);
     }
     counts_.sets_recovered++;
     counts_.shreds_recovered += static_cast<uint64_t>(std::popcount(missing));
@@ -74,7 +74,9 @@ void Deshredder::add(const uint8_t* packet, const Shred& shred, uint64_t receive
 Deshredder::Slot* Deshredder::slot_of(const Shred& shred, uint64_t received_ns) {
   Slot& slot = slots_[shred.slot % kSlots];
   if (!slot.used || slot.number != shred.slot) {
-    if (slot.used && slot.number > shred.slot) {
+    // A higher slot keeps its place while it lives; after that a lower one may be the present: a
+    // cluster began anew, or a leader sent shreds of a slot far ahead.
+    if (slot.used && slot.number > shred.slot && !is_silent(slot, received_ns)) {
       counts_.shreds_late++;
       return nullptr;
     }
@@ -104,7 +106,7 @@ FecSet* Deshredder::collect(Slot& slot, const uint8_t* packet, const Shred& shre
       break;
     case SetStatus::collecting: {
       FecSet& set = sets_[state.fec_set];
-      if (!set.belongs(packet)) {
+      if (!set.belongs(packet, shred)) {
         counts_.shreds_conflicting++;
         return nullptr;
       }
@@ -145,10 +147,17 @@ void Deshredder::release_set(Slot& slot, SetState& state, SetStatus status) {
   state.status = status;
 }
 
-// Forgets a set for good, and the batch that would have read on in it.
+// A set whose memory or time is up.
 void Deshredder::give_up(Slot& slot, uint32_t set_number) {
+  const SetState& state = slot.sets[set_number];
+  if (state.status == SetStatus::collecting && !sets_[state.fec_set].data_complete())
+    counts_.sets_given_up++;
+  forget(slot, set_number);
+}
+
+// Forgets a set for good, and the batch that would have read on in it.
+void Deshredder::forget(Slot& slot, uint32_t set_number) {
   SetState& state = slot.sets[set_number];
-  if (state.status == SetStatus::collecting) counts_.sets_given_up++;
   release_set(slot, state, SetStatus::lost);
   if (state.batch == kNone) return;
   counts_.batches_given_up++;
@@ -161,6 +170,13 @@ void Deshredder::close(Slot& slot) {
       give_up(slot, i);
 }
 
+// For longer than a slot lives, or by a clock that was set back further than that.
+bool Deshredder::is_silent(const Slot& slot, uint64_t now_ns) const {
+  const auto silent_ns = static_cast<int64_t>(now_ns - slot.last_shred_ns);
+  const auto lifetime_ns = static_cast<int64_t>(options_.slot_lifetime_ns);
+  return silent_ns > lifetime_ns || silent_ns < -lifetime_ns;
+}
+
 void Deshredder::drop_old_slots(uint64_t now_ns) {
   // Below as differences with a sign: clocks are set back, too.
   const auto since_ns = static_cast<int64_t>(now_ns - last_look_for_old_ns_);
@@ -169,9 +185,8 @@ void Deshredder::drop_old_slots(uint64_t now_ns) {
   for (size_t i = 0; i < kSlots; i++) {
     Slot& slot = slots_[i];
     if (slot.collecting + slot.open_batches == 0) continue;
-    const auto silent_ns = static_cast<int64_t>(now_ns - slot.last_shred_ns);
-    if (silent_ns < 0) slot.last_shred_ns = now_ns;
-    else if (silent_ns > static_cast<int64_t>(options_.slot_lifetime_ns)) close(slot);
+    if (is_silent(slot, now_ns)) close(slot);
+    else if (static_cast<int64_t>(now_ns - slot.last_shred_ns) < 0) slot.last_shred_ns = now_ns;
   }
 }
 

@@ -64,8 +64,8 @@ class DeshredSink {
 };
 
 struct DeshredOptions {
-  uint32_t sets_max = 1024;  // FEC sets in progress, 79 kB each, touched as they are needed; >= 1
-  uint32_t open_batches_max = 512;             // batches read in part, 4 kB each; >= 1
+  uint16_t sets_max = 1024;  // FEC sets in progress, 79 kB each, touched as they are needed; >= 1
+  uint16_t open_batches_max = 512;             // batches read in part, 4 kB each; >= 1
   uint64_t slot_lifetime_ns = 10'000'000'000;  // without a new shred, what is incomplete is dropped
 };
 
@@ -105,6 +105,8 @@ class Deshredder final : private EntrySink {
   uint16_t take_set();
   void release_set(Slot& slot, SetState& state, SetStatus status);
   void give_up(Slot& slot, uint32_t set_number);
+  void forget(Slot& slot, uint32_t set_number);
+  bool is_silent(const Slot& slot, uint64_t now_ns) const;
   void close(Slot& slot);
   void drop_old_slots(uint64_t now_ns);
   void read_on(Slot& slot, uint32_t set_number);

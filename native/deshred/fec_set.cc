@@ -11,6 +11,13 @@ bool is_data(uint8_t leaf) { return leaf < kFecSetShreds; }
 // Where the Reed-Solomon shard of a packet begins: a data shred's includes its own header.
 size_t shard_begin(uint8_t leaf) { return is_data(leaf) ? offset::kVariant : kCodeHeaderBytes; }
 
+// 0x66 -> 0x96, 0x76 -> 0xb6: of the same chaining, resigning and proof.
+uint8_t data_variant_beside(uint8_t code_variant) {
+  const Variant variant = variant_of(code_variant);
+  const unsigned kind = variant.resigned ? 0xb0u : variant.chained ? 0x90u : 0x80u;
+  return static_cast<uint8_t>(kind | variant.proof_entries);
+}
+
 Layout layout_of_packet(const uint8_t* packet) {
   return layout_of(variant_of(packet[offset::kVariant]));
 }
@@ -24,9 +31,13 @@ void FecSet::begin(const uint8_t* packet, const Shred& shred) {
   add(packet, shred);
 }
 
-bool FecSet::belongs(const uint8_t* packet) const {
+bool FecSet::belongs(const uint8_t* packet, const Shred& shred) const {
   const auto first = static_cast<uint8_t>(std::countr_zero(present_));
-  return std::memcmp(packets_[first], packet, kSignatureBytes) == 0;
+  if (std::memcmp(packets_[first], packet, kSignatureBytes) == 0) return true;
+  const MerkleInput input = merkle_input(packet, shred);
+  Root root;
+  merkle_roots(&input, 1, &root);
+  return root == signed_root();
 }
 
 void FecSet::add(const uint8_t* packet, const Shred& shred) {
@@ -59,11 +70,12 @@ uint64_t FecSet::recover(const ReedSolomon& reed_solomon) {
   if (!reed_solomon.recover(shards.data(), present.data(), shard_bytes)) return 0;
   complete_headers(missing);
 
+  const uint8_t data_variant = data_variant_beside(packets_[code_leaf][offset::kVariant]);
   std::vector<MerkleTree::Leaf> leaves(kFecSetLeaves);
   for (uint8_t leaf = 0; leaf < kFecSetLeaves; leaf++) {
-    const Variant variant = variant_of(packets_[leaf][offset::kVariant]);
-    if (!variant.known) return 0;
-    leaves[leaf] = {packets_[leaf], layout_of(variant).proof_begin};
+    // Of another layout than the code shreds' the set would have gaps that nobody wrote.
+    if (is_data(leaf) && packets_[leaf][offset::kVariant] != data_variant) return 0;
+    leaves[leaf] = {packets_[leaf], layout_of_packet(packets_[leaf]).proof_begin};
   }
   const MerkleTree tree(leaves);
   if (tree.root() != root || !obeys_rules(missing)) return 0;

@@ -23,8 +23,8 @@ class FecSet {
 
   // Empties it for the set of this shred.
   void begin(const uint8_t* packet, const Shred& shred);
-  // Same leader's signature, so the same root.
-  bool belongs(const uint8_t* packet) const;
+  // The same signature, or another one over the same root.
+  bool belongs(const uint8_t* packet, const Shred& shred) const;
   bool has(uint8_t leaf) const { return present_ >> leaf & 1; }
   // Precondition: belongs, not has(shred.leaf).
   void add(const uint8_t* packet, const Shred& shred);

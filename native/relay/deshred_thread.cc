@@ -18,9 +18,10 @@ constexpr const char* kNames[kDeshredCounterCount] = {
 #undef X
 };
 
-uint64_t random_seed() {
+HashKey random_key() {
   std::random_device device;
-  return uint64_t{device()} << 32 | device();
+  const auto word = [&] { return uint64_t{device()} << 32 | device(); };
+  return {word(), word()};
 }
 
 }  // namespace
@@ -32,8 +33,8 @@ const char* deshred_counter_name(DeshredCounter counter) {
 DeshredThread::DeshredThread(uint32_t workers)
     : counters_(std::make_unique<DeshredCounters>()),
       deshredder_({}, *this),
-      watch_list_(random_seed()),
-      recent_(random_seed()) {
+      watch_list_(random_key()),
+      recent_(random_key()) {
   for (uint32_t i = 0; i < workers; i++) {
     rings_.push_back(std::make_unique<ShredRing>());
     recovered_.push_back(std::make_unique<RecoveredRing>());
@@ -106,12 +107,12 @@ void DeshredThread::on_recovered(const FecSet& set, uint64_t missing) {
 void DeshredThread::on_transaction(const BatchPlace& place, const EntryTransaction& seen) {
   if (seen.transaction.signature_count == 0) return;
   const uint8_t* signature = seen.bytes + seen.transaction.signatures_begin;
-  const bool watched = watch_list_.contains(signature);
-  if (!watched && is_simple_vote(seen.bytes, seen.transaction)) return;
+  const bool told = watch_list_.note_sight(signature, place.slot);
+  if (!told && is_simple_vote(seen.bytes, seen.transaction)) return;
   Landing landing{place.slot, place.seen_ns, place.batch_index, seen.ordinal, place.shred_index, 0,
                   {}};
   std::memcpy(landing.signature.data(), signature, landing.signature.size());
-  if (watched) report(landing);
+  if (told) report(landing);
   landing.remembered = 1;
   recent_.remember(landing);
 }
@@ -138,10 +139,10 @@ void DeshredThread::take_orders() {
   for (const WatchOrder& order : orders_taken_) {
     if (!order.add) {
       if (watch_list_.remove(order.signature)) promised_.fetch_sub(1, std::memory_order_relaxed);
-    } else if (watch_list_.add(order.signature)) {
-      recent_.find(order.signature.data(), [&](const Landing& landing) { report(landing); });
     } else {
-      promised_.fetch_sub(1, std::memory_order_relaxed);  // it was there already
+      if (!watch_list_.add(order.signature))
+        promised_.fetch_sub(1, std::memory_order_relaxed);  // it was there already
+      recent_.find(order.signature.data(), [&](const Landing& landing) { report(landing); });
     }
   }
   orders_taken_.clear();
@@ -176,6 +177,11 @@ void DeshredThread::unwatch(std::span<const TransactionSignature> signatures) {
   const std::lock_guard lock(orders_mutex_);
   for (const TransactionSignature& signature : signatures) orders_.push_back({false, signature});
   orders_wait_.store(true, std::memory_order_release);
+}
+
+void DeshredThread::set_bell(LandingBell* bell) {
+  bell_.store(bell, std::memory_order_release);
+  if (bell && landings_.waiting() > 0) bell->ring();
 }
 
 size_t DeshredThread::drain(Landing* out, size_t max) {

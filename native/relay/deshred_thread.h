@@ -81,13 +81,14 @@ class DeshredThread final : private DeshredSink {
   // Whether recovered shreds are handed back to the workers.
   void hand_back(bool wanted) { hands_back_.store(wanted, std::memory_order_relaxed); }
 
-  // Signatures whose sights are reported from now on, each as often as it is seen (forks), first
-  // those that are remembered. Returns an error text, empty on success; all or nothing.
+  // Signatures whose sights are reported from now on, once for each slot (forks), first those that
+  // are remembered; these also when it is watched already. Returns an error text, empty on success;
+  // all or nothing.
   std::string watch(std::span<const TransactionSignature> signatures);
   void unwatch(std::span<const TransactionSignature> signatures);
   size_t drain(Landing* out, size_t max);
-  // `bell` must outlive the thread; nullptr: nobody.
-  void set_bell(LandingBell* bell) { bell_.store(bell, std::memory_order_release); }
+  // `bell` must outlive the thread; nullptr: nobody. It is rung at once when landings wait already.
+  void set_bell(LandingBell* bell);
   const DeshredCounters& counters() const { return *counters_; }
 
  private:

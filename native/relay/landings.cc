@@ -10,31 +10,51 @@ constexpr uint8_t kVoteProgram[kPublicKeyBytes] = {
     0x07, 0x61, 0x48, 0x1d, 0x35, 0x74, 0x74, 0xbb, 0x7c, 0x4d, 0x76, 0x24, 0xeb, 0xd3, 0xbd, 0xb3,
     0xd8, 0x35, 0x5e, 0x73, 0xd1, 0x10, 0x43, 0xfc, 0x0d, 0xa3, 0x53, 0x80, 0x00, 0x00, 0x00, 0x00};
 
-// Signatures are points and scalars that a sender may choose among many: mix all of the first words
-// with a number that he does not know.
-uint64_t hash_of(const uint8_t* signature, uint64_t seed) {
-  uint64_t hash = seed;
-  for (size_t i = 0; i < 4; i++) {
-    uint64_t word;
-    std::memcpy(&word, signature + 8 * i, sizeof word);
-    hash = (hash ^ word) * 0x9e37'79b9'7f4a'7c15u;
-    hash ^= hash >> 29;
+uint64_t rotate(uint64_t value, int bits) { return value << bits | value >> (64 - bits); }
+
+struct SipState {
+  uint64_t v0, v1, v2, v3;
+  void round() {
+    v0 += v1, v2 += v3;
+    v1 = rotate(v1, 13) ^ v0, v3 = rotate(v3, 16) ^ v2;
+    v0 = rotate(v0, 32);
+    v2 += v1, v0 += v3;
+    v1 = rotate(v1, 17) ^ v2, v3 = rotate(v3, 21) ^ v0;
+    v2 = rotate(v2, 32);
   }
-  return hash ^ hash >> 32;
-}
+  void take(uint64_t word) {
+    v3 ^= word;
+    round();
+    round();
+    v0 ^= word;
+  }
+};
 
 }  // namespace
 
-// ---- watch-list: open addressing, at most half full -----------------------------------------
-
-size_t WatchList::home_of(const uint8_t* signature) const {
-  return hash_of(signature, seed_) % kPlaces;
+// Aumasson and Bernstein, 2012. Whoever signs may choose most of a signature's bits, so nothing
+// less than a keyed hash of all of them keeps his signatures from sharing a place.
+uint64_t hash_of(const uint8_t* signature, const HashKey& key) {
+  SipState state{key.first ^ 0x736f'6d65'7073'6575u, key.second ^ 0x646f'7261'6e64'6f6du,
+                 key.first ^ 0x6c79'6765'6e65'7261u, key.second ^ 0x7465'6462'7974'6573u};
+  for (size_t at = 0; at < kTransactionSignatureBytes; at += 8) {
+    uint64_t word;
+    std::memcpy(&word, signature + at, sizeof word);
+    state.take(word);
+  }
+  state.take(uint64_t{kTransactionSignatureBytes} << 56);
+  state.v2 ^= 0xff;
+  for (int i = 0; i < 4; i++) state.round();
+  return state.v0 ^ state.v1 ^ state.v2 ^ state.v3;
 }
+
+// ---- watch-list: open addressing, at most half full -----------------------------------------
 
 // Place of the signature, or the free one where it belongs.
 size_t WatchList::find(const uint8_t* signature) const {
   size_t at = home_of(signature);
-  while (is_used(at) && std::memcmp(places_[at].data(), signature, places_[at].size()) != 0)
+  while (is_used(at) &&
+         std::memcmp(places_[at].signature.data(), signature, kTransactionSignatureBytes) != 0)
     at = (at + 1) % kPlaces;
   return at;
 }
@@ -42,11 +62,11 @@ size_t WatchList::find(const uint8_t* signature) const {
 bool WatchList::add(const TransactionSignature& signature) {
   if (!places_) {
     used_.reset(new uint64_t[kPlaces / 64]());
-    places_.reset(new TransactionSignature[kPlaces]);  // not touched before use
+    places_.reset(new Place[kPlaces]);  // not touched before use
   }
   const size_t at = find(signature.data());
   if (is_used(at) || size_ == kSignaturesMax) return false;
-  places_[at] = signature;
+  places_[at] = {signature, 0, 0};
   set_used(at, true);
   size_++;
   return true;
@@ -57,7 +77,7 @@ bool WatchList::remove(const TransactionSignature& signature) {
   size_t hole = find(signature.data());
   // Whoever probed past the hole moves into it, so that probing may stop at free places.
   for (size_t at = (hole + 1) % kPlaces; is_used(at); at = (at + 1) % kPlaces) {
-    const size_t home = home_of(places_[at].data());
+    const size_t home = home_of(places_[at].signature.data());
     const size_t from_home = (at + kPlaces - home) % kPlaces;
     const size_t from_hole = (at + kPlaces - hole) % kPlaces;
     if (from_home < from_hole) continue;
@@ -73,21 +93,30 @@ bool WatchList::contains(const uint8_t* signature) const {
   return size_ > 0 && is_used(find(signature));
 }
 
+bool WatchList::note_sight(const uint8_t* signature, uint64_t slot) {
+  if (size_ == 0) return false;
+  const size_t at = find(signature);
+  if (!is_used(at)) return false;
+  Place& place = places_[at];
+  if (place.sights == kSightsMax || (place.sights > 0 && place.last_slot == slot)) return false;
+  place.last_slot = slot;
+  place.sights++;
+  return true;
+}
+
 // ---- recent landings ------------------------------------------------------------------------
 
 void RecentLandings::Free::operator()(Bucket* buckets) const { std::free(buckets); }
 
 // calloc takes so much from the kernel at once, as zero pages. Refused, nothing is remembered.
-RecentLandings::RecentLandings(uint64_t seed)
-    : seed_(seed), buckets_(static_cast<Bucket*>(std::calloc(kBuckets, sizeof(Bucket)))) {}
-
-size_t RecentLandings::bucket_of(const uint8_t* signature) const {
-  return hash_of(signature, seed_) % kBuckets;
-}
+RecentLandings::RecentLandings(const HashKey& key)
+    : key_(key), buckets_(static_cast<Bucket*>(std::calloc(kBuckets, sizeof(Bucket)))) {}
 
 void RecentLandings::remember(const Landing& landing) {
   if (!buckets_) return;
   Bucket& bucket = buckets_[bucket_of(landing.signature.data())];
+  const Landing& newest = bucket.landings[(bucket.next + kBucketLandings - 1) % kBucketLandings];
+  if (newest.slot == landing.slot && newest.signature == landing.signature) return;
   bucket.landings[bucket.next] = landing;
   bucket.next = (bucket.next + 1) % kBucketLandings;
 }

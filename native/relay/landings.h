@@ -2,7 +2,8 @@
 //
 // The deshred thread owns the watch-list and the memory of recent landings; it alone uses them. The
 // memory answers for a signature that is watched only after it landed. Everything is bounded:
-// signatures are strangers' choice, so hashing is seeded.
+// signatures are strangers' choice, so hashing is keyed (SipHash), and a leader who repeats a
+// transaction is told of a few times only.
 #pragma once
 
 #include <array>
@@ -32,17 +33,27 @@ static_assert(sizeof(Landing) == 96);
 inline constexpr size_t kLandingsWaitingMax = 8192;
 using LandingRing = SpscRing<Landing, kLandingsWaitingMax>;
 
+struct HashKey {
+  uint64_t first, second;
+};
+// SipHash-2-4 of a signature's 64 bytes.
+uint64_t hash_of(const uint8_t* signature, const HashKey& key);
+
 // Exact set of at most kSignaturesMax signatures.
 class WatchList {
  public:
   static constexpr size_t kSignaturesMax = 1u << 18;
+  static constexpr uint8_t kSightsMax = 32;  // of one signature that are told
 
-  explicit WatchList(uint64_t seed) : seed_(seed) {}
+  explicit WatchList(const HashKey& key) : key_(key) {}
   // False when it is there already; or full, which the caller has prevented.
   bool add(const TransactionSignature& signature);
   // False when it is not there.
   bool remove(const TransactionSignature& signature);
   bool contains(const uint8_t* signature) const;
+  // True when this sight is to be told: the signature is there, and the slot is another one than at
+  // its last sight (a block that is worth anything holds a transaction once).
+  bool note_sight(const uint8_t* signature, uint64_t slot);
   size_t size() const { return size_; }
 
  private:
@@ -54,13 +65,18 @@ class WatchList {
     const uint64_t bit = uint64_t{1} << (place % 64);
     used_[place / 64] = used ? used_[place / 64] | bit : used_[place / 64] & ~bit;
   }
-  size_t home_of(const uint8_t* signature) const;
+  struct Place {
+    TransactionSignature signature;
+    uint64_t last_slot;  // of the last sight that was told
+    uint8_t sights;
+  };
+  size_t home_of(const uint8_t* signature) const { return hash_of(signature, key_) % kPlaces; }
   size_t find(const uint8_t* signature) const;
 
-  uint64_t seed_;
+  HashKey key_;
   size_t size_ = 0;
   std::unique_ptr<uint64_t[]> used_;  // both made with the first signature
-  std::unique_ptr<TransactionSignature[]> places_;
+  std::unique_ptr<Place[]> places_;
 };
 
 // The last landings: each overwrites the oldest of its bucket, so that an old one may stay long and
@@ -69,7 +85,8 @@ class RecentLandings {
  public:
   static constexpr size_t kLandings = 1u << 17;
 
-  explicit RecentLandings(uint64_t seed);
+  explicit RecentLandings(const HashKey& key);
+  // Once for each slot that a transaction is seen in.
   void remember(const Landing& landing);
   // Calls visit(landing) for each one with this signature, oldest first.
   template <typename Visit>
@@ -91,12 +108,12 @@ class RecentLandings {
     uint32_t next;  // the oldest, overwritten next
     std::array<Landing, kBucketLandings> landings;
   };
-  size_t bucket_of(const uint8_t* signature) const;
+  size_t bucket_of(const uint8_t* signature) const { return hash_of(signature, key_) % kBuckets; }
 
   struct Free {
     void operator()(Bucket* buckets) const;
   };
-  uint64_t seed_;
+  HashKey key_;
   std::unique_ptr<Bucket[], Free> buckets_;  // zeroed pages, touched as they are needed
 };
 

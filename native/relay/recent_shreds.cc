@@ -17,6 +17,7 @@ void start_record(FecSetRecord& record, const Shred& shred, const uint8_t* signa
   record.next = 0;
   std::memcpy(record.signature, signature, kSignatureBytes);
   record.root = root;
+  record.other_signatures = 0;
   std::memset(record.sightings, 0, sizeof record.sightings);
 }
 
@@ -49,6 +50,13 @@ FecSetRecord* RecentShreds::find(const Shred& shred, const uint8_t* signature) {
   if (!belongs(*record, shred)) return nullptr;
   while (record && std::memcmp(record->signature, signature, kSignatureBytes) != 0)
     record = next_root(*record, shred);
+  return record;
+}
+
+FecSetRecord* RecentShreds::find_root(const Shred& shred, const Root& root) {
+  FecSetRecord* record = &primary(shred);
+  if (!belongs(*record, shred)) return nullptr;
+  while (record && record->root != root) record = next_root(*record, shred);
   return record;
 }
 

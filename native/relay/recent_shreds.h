@@ -42,8 +42,9 @@ struct alignas(64) FecSetRecord {
   uint32_t next;  // 1 + number of the next root's record in the pool, 0: none
   uint8_t signature[kSignatureBytes];
   Root root;
-  bool used;  // false in the kernel's fresh pages
-  uint8_t unused[15];
+  bool used;                 // false in the kernel's fresh pages
+  uint8_t other_signatures;  // further valid ones over the same root
+  uint8_t unused[14];
   Sighting sightings[kFecSetLeaves];
 };
 static_assert(sizeof(FecSetRecord) == 640);
@@ -62,6 +63,9 @@ class RecentShreds {
 
   // Record with this very signature, or nullptr. `signature` is 64 bytes.
   FecSetRecord* find(const Shred& shred, const uint8_t* signature);
+
+  // Record with this very root, or nullptr.
+  FecSetRecord* find_root(const Shred& shred, const Root& root);
 
   // Roots that are remembered of the shred's FEC set.
   uint32_t root_count(const Shred& shred);

@@ -42,11 +42,12 @@ class Relay {
   std::string publish_leaders(const uint8_t* bytes, size_t length);
 
   // Slots outside [lowest, highest] are dropped as behind or ahead of the window, whatever the
-  // window says: it follows the shreds, and leaders may sign shreds of their slots at any time. At
-  // the start everything is inside.
-  void set_slot_bounds(uint64_t lowest, uint64_t highest) {
+  // window says: it follows the shreds, and leaders may sign shreds of their slots at any time.
+  // Holds until `until_ns` by the shreds' receive times (CLOCK_REALTIME), for 5 s at most.
+  void set_slot_bounds(uint64_t lowest, uint64_t highest, uint64_t until_ns) {
     slot_bounds_.lowest.store(lowest, std::memory_order_relaxed);
     slot_bounds_.highest.store(highest, std::memory_order_relaxed);
+    slot_bounds_.until_ns.store(until_ns, std::memory_order_relaxed);
   }
 
   SnapshotLayout layout(size_t sources, size_t destinations) const {

@@ -15,6 +15,8 @@ constexpr size_t kIcmpErrorsAtOnce = 64;
 // Roots of one FEC set whose signatures are checked. An honest leader signs one; one who signs a
 // root for every shred would otherwise cost 50 us for each.
 constexpr uint32_t kSignedRootsMax = 4;
+// The same for further signatures of one leader over one root, of which he can make any number.
+constexpr uint8_t kOtherSignaturesMax = 3;
 
 std::vector<int> receive_fds(const WorkerSockets& sockets) {
   std::vector<int> fds;
@@ -86,7 +88,7 @@ bool Worker::examine(const ReceivedPacket& packet, uint16_t port) {
 }
 
 SlotWindow::Place Worker::place_of(uint64_t slot, uint64_t now_ns) const {
-  if (const SlotBounds* bounds = options_.slot_bounds) {
+  if (const SlotBounds* bounds = options_.slot_bounds; bounds && bounds->hold_at(now_ns)) {
     if (slot < bounds->lowest.load(std::memory_order_relaxed)) return SlotWindow::Place::behind;
     if (slot > bounds->highest.load(std::memory_order_relaxed)) return SlotWindow::Place::ahead;
   }
@@ -124,11 +126,17 @@ Verdict Worker::authenticate(const Candidate& candidate, const Root& root) {
     case LeaderAuth::Answer::unknown:
       break;
   }
-  if (recent_->root_count(candidate.shred) >= kSignedRootsMax) return Verdict::equivocation_excess;
+  FecSetRecord* same_root = recent_->find_root(candidate.shred, root);
+  if (same_root ? same_root->other_signatures >= kOtherSignaturesMax
+                : recent_->root_count(candidate.shred) >= kSignedRootsMax)
+    return Verdict::equivocation_excess;
   if (!may_check_signature(candidate.source.id, candidate.received_ns))
     return Verdict::source_over_budget;
   (*counters_)[WorkerCounter::signature_checks].add(1);
-  if (leader_auth_.verify(*candidate.leader, candidate.packet, root)) return Verdict::first;
+  if (leader_auth_.verify(*candidate.leader, candidate.packet, root)) {
+    if (same_root) same_root->other_signatures++;
+    return Verdict::first;
+  }
   failed_checks_[candidate.source.id].count++;
   return Verdict::signature_invalid;
 }

@@ -34,11 +34,20 @@ enum class WaitMode : uint8_t {
   busy,   // never sleep: for isolated cores
 };
 
-// What the control plane's clock says of the present slot. Each number by itself is right at any
-// time, so workers read them without order.
+// What the control plane's clock says of the present slot, for a while: a control plane that stands
+// still must not shut the present out. Each number by itself is right at any time, so workers read
+// them without order.
 struct SlotBounds {
+  static constexpr int64_t kHoldMax_ns = 5'000'000'000;
   std::atomic<uint64_t> lowest{0};
   std::atomic<uint64_t> highest{~uint64_t{0}};
+  std::atomic<uint64_t> until_ns{0};  // CLOCK_REALTIME
+
+  // Not when their time is over, nor when it lies so far ahead that the clock was set back.
+  bool hold_at(uint64_t now_ns) const {
+    const auto left_ns = static_cast<int64_t>(until_ns.load(std::memory_order_relaxed) - now_ns);
+    return left_ns > 0 && left_ns <= kHoldMax_ns;
+  }
 };
 
 struct WorkerOptions {

@@ -142,7 +142,8 @@ TEST(deshred_recovered_headers_obey_the_rules) {
   for (const size_t at : {offset::kSlot, offset::kIndex, offset::kFecSetIndex, offset::kSize + 1,
                           offset::kVariant, offset::kFlags}) {
     BatchedSlot slot = test::make_batched_slot(9, {20}, random);
-    slot.packets[3][at] ^= 0x40;
+    // The variant becomes another one that exists.
+    slot.packets[3][at] ^= at == offset::kVariant ? 0x20 : 0x40;
     const ReedSolomon reed_solomon(32, 32);
     std::vector<const uint8_t*> data;
     std::vector<uint8_t*> code;
@@ -154,6 +155,7 @@ TEST(deshred_recovered_headers_obey_the_rules) {
     Deshredder deshredder({}, sink);
     add_set(deshredder, slot, 0, kCode);
     CHECK_EQ(deshredder.counts().sets_refused, 1u);
+    CHECK_EQ(deshredder.counts().sets_given_up, 0u);
     CHECK(sink.transactions.empty());
   }
 }
@@ -199,7 +201,7 @@ TEST(deshred_forgets_slots_that_fell_silent) {
 TEST(deshred_newer_slots_take_the_place_of_old_ones) {
   std::mt19937 random(9);
   const BatchedSlot old = test::make_batched_slot(100, {20, 20}, random);
-  const BatchedSlot young = test::make_batched_slot(100 + Deshredder::kSlots, {20}, random);
+  const BatchedSlot young = test::make_batched_slot(100 + 2 * Deshredder::kSlots, {20}, random);
   DeshredRecorder sink;
   Deshredder deshredder({}, sink);
   add_set(deshredder, old, 0, 0xf);
@@ -209,6 +211,25 @@ TEST(deshred_newer_slots_take_the_place_of_old_ones) {
   CHECK_EQ(deshredder.counts().shreds_late, 32u);
   add_set(deshredder, young, 0, kData);
   CHECK(all_reported(sink, young));
+  // Until it has fallen silent: then a lower slot may be the present again.
+  add_set(deshredder, old, 0, kData, 9 * kSecond_ns);
+  CHECK_EQ(deshredder.counts().shreds_late, 32u + 4 + 32);
+  const BatchedSlot again = test::make_batched_slot(100 + Deshredder::kSlots, {20}, random);
+  add_set(deshredder, again, 0, kData, 12 * kSecond_ns);
+  CHECK(all_reported(sink, again));
+}
+
+// A leader can sign one root as often as he likes.
+TEST(deshred_other_signatures_over_the_same_root_are_one_set) {
+  std::mt19937 random(12);
+  BatchedSlot slot = test::make_batched_slot(9, {20, 300}, random);
+  for (size_t i = 0; i < slot.packets.size(); i++) slot.packets[i][i % 64] ^= 1;
+  DeshredRecorder sink;
+  Deshredder deshredder({}, sink);
+  for (size_t i = 0; i < slot.packets.size(); i += 2) add_packet(deshredder, slot.packets[i], 1);
+  CHECK(all_reported(sink, slot));
+  CHECK_EQ(deshredder.counts().shreds_conflicting, 0u);
+  CHECK_EQ(deshredder.counts().sets_recovered, 3u);
 }
 
 // Random slots, losses, orders and copies against what can be known at all: a set with 32 shreds or

@@ -31,7 +31,7 @@ std::vector<uint64_t> slots_of(const RecentLandings& recent, uint64_t number) {
 
 TEST(watch_list_is_a_set) {
   std::mt19937 random(3);
-  WatchList list(random());
+  WatchList list({random(), random()});
   std::set<uint64_t> model;
   for (int step = 0; step < 200'000; step++) {
     const uint64_t number = random() % 3000;
@@ -50,23 +50,54 @@ TEST(watch_list_is_a_set) {
 }
 
 TEST(watch_list_holds_what_it_promises_and_no_more) {
-  WatchList list(9);
+  WatchList list({9, 8});
   for (uint64_t i = 0; i < WatchList::kSignaturesMax; i++) CHECK(list.add(numbered(i)));
   CHECK(!list.add(numbered(WatchList::kSignaturesMax)));
   CHECK(!list.contains(numbered(WatchList::kSignaturesMax).data()));
   for (uint64_t i = 0; i < WatchList::kSignaturesMax; i += 2) CHECK(list.remove(numbered(i)));
   for (uint64_t i = 0; i < WatchList::kSignaturesMax; i++)
     CHECK_EQ(list.contains(numbered(i).data()), i % 2 == 1);
-  WatchList empty(1);
+  WatchList empty({1, 1});
   CHECK(!empty.contains(numbered(0).data()));
   CHECK(!empty.remove(numbered(0)));
 }
 
+TEST(watch_list_hash_is_siphash_of_the_whole_signature) {
+  TransactionSignature signature;
+  for (size_t i = 0; i < signature.size(); i++) signature[i] = static_cast<uint8_t>(i);
+  // By an implementation that gives the published value a129ca6149be45e5 for the first 15 bytes.
+  CHECK_EQ(hash_of(signature.data(), {0x0706050403020100u, 0x0f0e0d0c0b0a0908u}),
+           0xacd2c40b8502cad8u);
+  for (size_t bit = 0; bit < 8 * signature.size(); bit++) {
+    TransactionSignature other = signature;
+    other[bit / 8] = static_cast<uint8_t>(other[bit / 8] ^ 1 << bit % 8);
+    CHECK(hash_of(other.data(), {1, 2}) != hash_of(signature.data(), {1, 2}));
+  }
+}
+
+TEST(watch_list_tells_one_sight_for_a_slot_and_not_without_end) {
+  WatchList list({1, 2});
+  CHECK(!list.note_sight(numbered(1).data(), 5));
+  list.add(numbered(1));
+  CHECK(list.note_sight(numbered(1).data(), 0));
+  CHECK(!list.note_sight(numbered(1).data(), 0));
+  CHECK(list.note_sight(numbered(1).data(), 5));
+  CHECK(!list.note_sight(numbered(2).data(), 5));
+  uint64_t told = 2;
+  for (uint64_t slot = 6; slot < 1000; slot++)
+    told += list.note_sight(numbered(1).data(), slot % 2);
+  CHECK_EQ(told, WatchList::kSightsMax);
+  CHECK(list.remove(numbered(1)));
+  list.add(numbered(1));
+  CHECK(list.note_sight(numbered(1).data(), 5));
+}
+
 TEST(recent_landings_remember_the_last_ones) {
-  RecentLandings recent(5);
+  RecentLandings recent({5, 6});
   CHECK(slots_of(recent, 1).empty());
   recent.remember(landing_of(1, 10));
   recent.remember(landing_of(1, 11));  // on a fork
+  recent.remember(landing_of(1, 11));
   CHECK(slots_of(recent, 1) == (std::vector<uint64_t>{10, 11}));
   const uint64_t many = 8 * RecentLandings::kLandings;
   for (uint64_t i = 2; i < many; i++) recent.remember(landing_of(i, i));

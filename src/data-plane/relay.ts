@@ -68,6 +68,13 @@ export interface RelayOptions {
   readonly deshred?: boolean;
 }
 
+export interface SlotBounds {
+  readonly lowest: bigint;
+  readonly highest: bigint;
+  /** Wall clock, nanoseconds. */
+  readonly untilNs: bigint;
+}
+
 export interface RelayEvent {
   readonly kind: EventName;
   readonly timeNs: bigint;
@@ -237,12 +244,14 @@ export class Relay {
 
   /**
    * Slots that can be now, by a trusted clock: shreds of others are dropped as slot_behind or
-   * slot_ahead, whatever the relay's own window says. At the start every slot can.
+   * slot_ahead, whatever the relay's own window says. Holds until `untilNs` (wall clock) and for 5 s at
+   * most, so that a program that stands still shuts nothing out; then every slot can be, as at first.
    */
-  setSlotBounds(bounds: { readonly lowest: bigint; readonly highest: bigint }): void {
+  setSlotBounds(bounds: SlotBounds): void {
     this.#checkOpen();
+    const { lowest, highest, untilNs } = bounds;
     guarded("value_invalid", () =>
-      this.#native.setSlotBounds(slotOf(bounds.lowest), slotOf(bounds.highest)),
+      this.#native.setSlotBounds(slotOf(lowest), slotOf(highest), untilNs),
     );
   }
 

@@ -76,6 +76,11 @@ const rpcAnswersMax = 16;
 /** A clock that is set back by less is not noticed, and need not be. */
 const stepBackNs = 1e9;
 
+/** Whether there was a confirmation, and not in the future: then the clock has been set back. */
+function isTimely(confirmedNs: number, atNs: number): boolean {
+  return Number.isFinite(confirmedNs) && confirmedNs <= atNs + stepBackNs;
+}
+
 export class SlotClock {
   #baseNs: bigint | null = null;
   #line: SlotLine | null = null;
@@ -109,7 +114,7 @@ export class SlotClock {
     if (this.#rpc.length > rpcAnswersMax) this.#rpc.shift();
   }
 
-  /** Null as long as nothing is measured. */
+  /** Null as long as nothing is measured, and when the clock was set back since. */
   now(timeNs: bigint): SlotNow | null {
     if (this.#baseNs === null) return null;
     const atNs = this.#relative(timeNs);
@@ -118,6 +123,7 @@ export class SlotClock {
     if (source === null || slot === null) return null;
     const slotNs = this.#slotNsBy(source);
     const confirmedNs = source === "rpc" ? (this.#rpc.at(-1)?.timeNs ?? atNs) : this.#confirmedNs;
+    if (!isTimely(confirmedNs, atNs)) return null;
     return {
       slot: BigInt(Math.max(0, Math.floor(slot))),
       source,
@@ -155,7 +161,7 @@ export class SlotClock {
     const rpcAnswer = this.#rpc.at(-1);
     const rpcSlot = this.#rpcSlotAt(atNs);
     const isFresh = (confirmedNs: number): boolean =>
-      Math.abs(atNs - confirmedNs) <= forgottenAfterNs;
+      isTimely(confirmedNs, atNs) && atNs - confirmedNs <= forgottenAfterNs;
     let highest = Number.NEGATIVE_INFINITY;
     if (this.#line && isFresh(this.#confirmedNs)) {
       // Slots may have become shorter by a quarter, the largest step planned, while nothing came.
@@ -165,7 +171,7 @@ export class SlotClock {
     if (rpcAnswer && rpcSlot !== null && isFresh(rpcAnswer.timeNs)) {
       highest = Math.max(highest, rpcSlot + rpcNearSlots);
     }
-    return Number.isFinite(highest) ? BigInt(Math.floor(highest)) : null;
+    return Number.isFinite(highest) ? BigInt(Math.max(0, Math.floor(highest))) : null;
   }
 
   /**

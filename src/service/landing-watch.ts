@@ -4,7 +4,7 @@
 // a landing is a leader's word that the transaction is in his block: before any vote, without its
 // outcome, and on a fork that may be abandoned. Whoever needs the outcome asks a node afterwards.
 
-import { messageOf } from "../core/errors.ts";
+import { messageOf, ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Landing } from "../data-plane/landings.ts";
 import type { Relay } from "../data-plane/relay.ts";
@@ -44,27 +44,34 @@ export class LandingWatch {
    * the list is full.
    */
   watch(signature: Uint8Array, listener: LandingListener): () => void {
-    const name = nameOf(signature);
+    const own = new Uint8Array(signature); // the caller's may change
+    const name = nameOf(own);
     const waiter: Waiter = { listener, heard: new Set() };
     const waiters = this.#waiters.get(name) ?? new Set();
-    // The relay tells what it remembers when a signature comes on its list: so it comes again.
-    if (waiters.size > 0) this.#relay.unwatchSignatures([signature]);
     waiters.add(waiter);
     this.#waiters.set(name, waiters);
     try {
-      this.#relay.watchSignatures([signature]);
+      this.#relay.watchSignatures([own]); // also when it is watched: then what is remembered is told
     } catch (error) {
-      this.#forget(name, waiter);
-      throw error;
+      // With a full list the others keep waiting, and this one too when it was on the list before.
+      if (this.#forget(name, waiter)) throw error;
+      waiters.add(waiter);
     }
-    return () => {
-      if (this.#forget(name, waiter)) this.#relay.unwatchSignatures([signature]);
-    };
+    return () => this.#unwatch(name, own, waiter);
   }
 
   /** Signatures that somebody waits for. */
   get watched(): number {
     return this.#waiters.size;
+  }
+
+  #unwatch(name: string, signature: Uint8Array, waiter: Waiter): void {
+    if (!this.#forget(name, waiter)) return;
+    try {
+      this.#relay.unwatchSignatures([signature]);
+    } catch (error) {
+      if (!(error instanceof ShredwayError && error.reason === "relay_closed")) throw error;
+    }
   }
 
   /** True when nobody waits for the signature any more. */
@@ -77,7 +84,9 @@ export class LandingWatch {
   #hand(landings: readonly Landing[]): void {
     for (const landing of landings) {
       const sight = `${landing.slot} ${landing.batchIndex} ${landing.ordinal}`;
-      for (const { listener, heard } of this.#waiters.get(nameOf(landing.signature)) ?? []) {
+      // A copy: listeners may watch and stop watching.
+      const waiters = [...(this.#waiters.get(nameOf(landing.signature)) ?? [])];
+      for (const { listener, heard } of waiters) {
         if (heard.has(sight)) continue;
         heard.add(sight);
         try {

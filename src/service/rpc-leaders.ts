@@ -1,8 +1,7 @@
 // The leader schedule from a node: fetched at the start, renewed before it ends.
 //
-// Made by main when no file names the leaders. It keeps two epochs, beginning with the one that the
-// newest slots belong to; for the first slots of an epoch that is still the one before, whose last
-// shreds are under way. A node that does not answer changes nothing: the schedule in force stays,
+// Made by the relay's service when no file names the leaders. It keeps two epochs (more where they are
+// short), beginning with the one of 512 slots ago, whose last shreds are under way. A node that does not answer changes nothing: the schedule in force stays,
 // and the next try comes soon.
 
 import type { Clock, Timer } from "../core/clock.ts";
@@ -12,10 +11,12 @@ import { parsePubkey, pubkeyBytes } from "../core/primitives.ts";
 import { buildSchedule, type LeaderSchedule, type LeaderSlots } from "../leaders/schedule.ts";
 import type { EpochInfo, EpochLeaders, RpcClient } from "../solana/rpc-client.ts";
 
-const lookMs = 20_000;
+const lookMs = { most: 20_000, least: 1000, perSlotOfEpoch: 50 } as const;
 const tryAgainMs = 2000;
-/** The relay's window: so long shreds of the epoch before may come. */
-const windowSlots = 512n;
+/** The relay's window: so far back shreds may come. */
+const slotsBehind = 512n;
+/** More than come until the look after the next one, and the relay's window ahead. */
+const slotsAhead = 1024n;
 
 /** What is asked of the node; RpcClient is the real one. */
 export type LeaderNode = Pick<RpcClient, "epochInfo" | "leaderSchedule" | "host">;
@@ -63,6 +64,9 @@ export class RpcLeaders {
   /** What the schedule in force was made of, e.g. "417960000+2". */
   #inForce = "";
   #failures = 0;
+  #lastFailure = "";
+  /** Several looks in an epoch, for a node may know one epoch ahead only. */
+  #lookMs: number = lookMs.most;
 
   constructor(parts: RpcLeadersParts) {
     this.#parts = parts;
@@ -92,22 +96,27 @@ export class RpcLeaders {
       await this.#renew(run);
       if (this.#failures > 0) log.info(`leader schedule: ${node.host} answers again`);
       this.#failures = 0;
+      this.#lastFailure = "";
     } catch (error) {
       this.#failures++;
-      // The first failure and every tenth: a node may be away for hours.
-      if (this.#run === run && this.#failures % 10 === 1) {
+      // Each kind of failure once, and every tenth: a node may be away for hours.
+      const isNew = messageOf(error) !== this.#lastFailure;
+      this.#lastFailure = messageOf(error);
+      if (this.#run === run && (isNew || this.#failures % 10 === 1)) {
         const state = this.hasSchedule ? "the one in force stays" : "SHREDS ARE DROPPED UNTIL THEN";
         log.warn(`no new leader schedule, ${state}: ${messageOf(error)}`);
       }
     }
     if (this.#run !== run) return;
-    const delayMs = this.#failures > 0 ? tryAgainMs : lookMs;
+    const delayMs = this.#failures > 0 ? tryAgainMs : this.#lookMs;
     this.#timer = clock.after(delayMs, () => void this.#look(run));
   }
 
   async #renew(run: object): Promise<void> {
     const { node, publish } = this.#parts;
     const info = await node.epochInfo();
+    const byEpoch = Number(info.slotsInEpoch) * lookMs.perSlotOfEpoch;
+    this.#lookMs = Math.min(lookMs.most, Math.max(lookMs.least, byEpoch));
     const firsts = wantedEpochs(info);
     const key = firsts.join(" ");
     if (this.#inForce === key) return;
@@ -123,9 +132,12 @@ export class RpcLeaders {
   }
 }
 
-/** First slots of the epochs that the schedule is to cover. */
+/** First slots of the epochs that the schedule is to cover: at least two, of equal length. */
 function wantedEpochs({ absoluteSlot, slotIndex, slotsInEpoch }: EpochInfo): bigint[] {
-  const first = absoluteSlot - slotIndex;
-  const wantsBefore = slotIndex < windowSlots && first >= slotsInEpoch;
-  return wantsBefore ? [first - slotsInEpoch, first] : [first, first + slotsInEpoch];
+  let first = absoluteSlot - slotIndex;
+  while (first + slotsBehind > absoluteSlot && first >= slotsInEpoch) first -= slotsInEpoch;
+  const firsts = [first, first + slotsInEpoch];
+  for (let next = first + 2n * slotsInEpoch; next < absoluteSlot + slotsAhead; next += slotsInEpoch)
+    firsts.push(next);
+  return firsts;
 }

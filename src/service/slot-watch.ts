@@ -4,6 +4,7 @@
 // Made by relay-service.ts. The clock itself (what follows from the sights) is leaders/slot-clock.ts.
 
 import type { Clock, Timer } from "../core/clock.ts";
+import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { u64Max } from "../core/primitives.ts";
 import type { Relay } from "../data-plane/relay.ts";
@@ -12,6 +13,8 @@ import type { RpcClient } from "../solana/rpc-client.ts";
 
 const lookMs = 100;
 const askNodeMs = 5000;
+/** For an event loop that stands still: the bounds must not stand with it. */
+const boundsHoldNs = 1_000_000_000n;
 /** After so much silence the relay's own window opens, too (native/relay/slot_window.h). */
 const trustedForNs = 2_000_000_000n;
 /** The relay's window reaches so far back; older slots are its own to refuse. */
@@ -34,6 +37,7 @@ export class SlotWatch {
   /** Slots of the last look, and up to when their shreds were shown to the clock. */
   #noted: ReadonlyMap<bigint, bigint> = new Map();
   #asking = false;
+  #closed = false;
   #nodeFailed = false;
 
   constructor(parts: SlotWatchParts) {
@@ -47,6 +51,7 @@ export class SlotWatch {
   }
 
   close(): void {
+    this.#closed = true;
     for (const timer of this.#timers) timer.cancel();
   }
 
@@ -68,10 +73,14 @@ export class SlotWatch {
     const highest = this.slotClock.ceiling(nowNs);
     // A clock that nothing confirms bounds nothing: it might shut the present out for good, for what
     // the relay drops it cannot tell the clock.
-    const isKnown = now !== null && highest !== null && now.ageNs < trustedForNs;
+    if (now === null || highest === null || now.ageNs >= trustedForNs) {
+      this.#parts.relay.setSlotBounds({ lowest: 0n, highest: u64Max, untilNs: 0n });
+      return;
+    }
     this.#parts.relay.setSlotBounds({
-      lowest: isKnown && now.slot > slotsBehind ? now.slot - slotsBehind : 0n,
-      highest: isKnown && highest < u64Max ? highest : u64Max,
+      lowest: now.slot > slotsBehind ? now.slot - slotsBehind : 0n,
+      highest: highest < u64Max ? highest : u64Max,
+      untilNs: nowNs + boundsHoldNs,
     });
   }
 
@@ -82,9 +91,12 @@ export class SlotWatch {
     try {
       const slot = await node.slot();
       this.slotClock.noteRpc(slot, clock.nowNs());
+      if (this.#nodeFailed) log.info("the node tells the present slot again");
       this.#nodeFailed = false;
     } catch (error) {
-      if (!this.#nodeFailed) log.warn({ err: error }, "the node does not tell the present slot");
+      if (!this.#nodeFailed && !this.#closed) {
+        log.warn(`the node does not tell the present slot: ${messageOf(error)}`);
+      }
       this.#nodeFailed = true;
     } finally {
       this.#asking = false;

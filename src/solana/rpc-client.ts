@@ -6,9 +6,12 @@
 // hold keys, so errors name the host only.
 
 import { messageOf, quote, ShredwayError } from "../core/errors.ts";
+import { leaderKeysMax } from "../leaders/schedule.ts";
 
+/** Parsing an answer stops everything else for a while, about 10 ms per MB. */
+const answerBytesMax = 64 * 1024;
 /** A schedule of 432,000 slots over 2,000 leaders has about 4 MB. */
-const answerBytesMax = 64 * 1024 * 1024;
+const scheduleBytesMax = 16 * 1024 * 1024;
 const defaultTimeoutMs = 10_000;
 
 export interface EpochInfo {
@@ -25,10 +28,22 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Long enough that masking them leaves the rest of a sentence alone; longest first. */
+function secretsOf({ username, password, pathname, searchParams }: URL): string[] {
+  const parts = [username, password, ...pathname.split("/"), ...searchParams.values()];
+  const forms = parts.flatMap((part) => [part, decodeURIComponent(part), encodeURIComponent(part)]);
+  return [...new Set(forms)]
+    .filter((part) => part.length >= 6)
+    .toSorted((a, b) => b.length - a.length);
+}
+
 export class RpcClient {
   /** Host and port, for messages; never the whole URL. */
   readonly host: string;
   readonly #url: string;
+  readonly #headers: Readonly<Record<string, string>>;
+  /** Parts of the URL that may be keys: nothing that is said of the node may hold them. */
+  readonly #secrets: readonly string[];
   readonly #timeoutMs: number;
   #nextId = 1;
 
@@ -38,18 +53,29 @@ export class RpcClient {
     if (!parsed || !/^https?:$/.test(parsed.protocol)) {
       throw new ShredwayError("value_invalid", "RPC address: expected a URL of http or https");
     }
-    this.#url = url;
     this.host = parsed.host;
     this.#timeoutMs = timeoutMs;
+    this.#secrets = secretsOf(parsed);
+    const { username, password } = parsed;
+    parsed.username = parsed.password = ""; // fetch refuses an address that holds them
+    this.#url = parsed.href;
+    const user = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+    const basic = { Authorization: `Basic ${Buffer.from(user).toString("base64")}` };
+    this.#headers = { "Content-Type": "application/json", ...(user !== ":" && basic) };
   }
 
   /**
    * The result of one call. Throws ShredwayError "rpc_failed": no answer in time, no JSON-RPC, or the
    * node's own error (then with its code in `details`).
    */
-  async call(method: string, params: readonly unknown[] = []): Promise<unknown> {
+  async call(
+    method: string,
+    params: readonly unknown[] = [],
+    bytesMax = answerBytesMax,
+  ): Promise<unknown> {
     const id = this.#nextId++;
-    const answer = await this.#post(method, { jsonrpc: "2.0", id, method, params });
+    const request = JSON.stringify({ jsonrpc: "2.0", id, method, params });
+    const answer = await this.#post(method, request, bytesMax);
     if (isObject(answer) && isObject(answer["error"])) {
       const { code, message } = answer["error"];
       throw this.#failure(
@@ -59,7 +85,7 @@ export class RpcClient {
       );
     }
     if (!isObject(answer) || answer["id"] !== id || !Object.hasOwn(answer, "result")) {
-      throw this.#failure(method, `expected a JSON-RPC answer with id ${id}, got ${quote(answer)}`);
+      throw this.#failure(method, `expected a JSON-RPC answer with id ${id}, got another`);
     }
     return answer["result"];
   }
@@ -90,15 +116,20 @@ export class RpcClient {
 
   /** Of the epoch that holds `slot`; null when the node does not know it yet. */
   async leaderSchedule(slot: bigint): Promise<EpochLeaders | null> {
-    const result = await this.call("getLeaderSchedule", [Number(slot)]);
+    const result = await this.call("getLeaderSchedule", [Number(slot)], scheduleBytesMax);
     if (result === null) return null;
-    if (!isObject(result)) {
-      throw this.#failure("getLeaderSchedule", `expected an object, got ${quote(result)}`);
+    if (!isObject(result)) throw this.#failure("getLeaderSchedule", "expected an object, got none");
+    const entries = Object.entries(result);
+    if (entries.length > leaderKeysMax) {
+      throw this.#failure(
+        "getLeaderSchedule",
+        `expected at most ${leaderKeysMax} leaders, got ${entries.length}`,
+      );
     }
     const leaders = new Map<string, readonly number[]>();
-    for (const [identity, slots] of Object.entries(result)) {
+    for (const [identity, slots] of entries) {
       if (!Array.isArray(slots) || !slots.every((one) => Number.isSafeInteger(one))) {
-        throw this.#failure("getLeaderSchedule", `expected slot numbers, got ${quote(slots)}`);
+        throw this.#failure("getLeaderSchedule", "expected slot numbers, got something else");
       }
       leaders.set(
         identity,
@@ -133,15 +164,15 @@ export class RpcClient {
     throw this.#failure(method, `expected an integer 0 to 2^53 - 1, got ${quote(value)}`);
   }
 
-  async #post(method: string, request: unknown): Promise<unknown> {
+  async #post(method: string, body: string, bytesMax: number): Promise<unknown> {
     try {
       const response = await fetch(this.#url, {
         method: "POST",
-        headers: { "Content-Type": "application/json" },
-        body: JSON.stringify(request),
+        headers: this.#headers,
+        body,
         signal: AbortSignal.timeout(this.#timeoutMs),
       });
-      const text = await this.#readBounded(method, response);
+      const text = await this.#readBounded(method, response, bytesMax);
       if (response.status !== 200) {
         throw this.#failure(method, `expected HTTP status 200, got ${response.status}`);
       }
@@ -150,19 +181,19 @@ export class RpcClient {
     } catch (cause) {
       if (cause instanceof ShredwayError) throw cause;
       const inner = cause instanceof Error && cause.cause !== undefined ? cause.cause : cause;
-      throw this.#failure(method, messageOf(inner), {}, cause);
+      throw this.#failure(method, messageOf(inner));
     }
   }
 
-  async #readBounded(method: string, response: Response): Promise<string> {
+  async #readBounded(method: string, response: Response, bytesMax: number): Promise<string> {
     const chunks: Uint8Array[] = [];
     let length = 0;
     // Left by an exception, the loop cancels the rest of the body.
     for await (const chunk of response.body ?? []) {
       const bytes: Uint8Array = chunk;
       length += bytes.length;
-      if (length > answerBytesMax) {
-        throw this.#failure(method, `expected at most ${answerBytesMax} bytes, got more`);
+      if (length > bytesMax) {
+        throw this.#failure(method, `expected at most ${bytesMax} bytes, got more`);
       }
       chunks.push(bytes);
     }
@@ -173,11 +204,9 @@ export class RpcClient {
     method: string,
     text: string,
     details: Readonly<Record<string, number>> = {},
-    cause?: unknown,
   ): ShredwayError {
-    return new ShredwayError("rpc_failed", `${method} at ${this.host}: ${text}`, {
-      details,
-      ...(cause !== undefined && { cause }),
-    });
+    // The cause is left behind: its text and its stack may hold the whole address.
+    const masked = this.#secrets.reduce((all, secret) => all.replaceAll(secret, "[masked]"), text);
+    return new ShredwayError("rpc_failed", `${method} at ${this.host}: ${masked}`, { details });
   }
 }

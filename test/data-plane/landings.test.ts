@@ -195,11 +195,24 @@ describe("recovered shreds", () => {
 describe("slot bounds", () => {
   it("drop what cannot be now, whoever signed it", async () => {
     const { relay, send } = openRelay();
-    relay.setSlotBounds({ lowest: 110n, highest: 119n });
+    const soon = () => BigInt(Date.now() + 4000) * 1_000_000n;
+    relay.setSlotBounds({ lowest: 110n, highest: 119n, untilNs: soon() });
     send([...shredsOf(109n, []), ...shredsOf(110n, []), ...shredsOf(120n, [])]);
     await until(() => relay.snapshot().received === 192n, "all packets");
     const { verdicts } = relay.snapshot();
     expect(verdicts).toMatchObject({ slot_behind: 64n, first: 64n, slot_ahead: 64n });
-    expect(() => relay.setSlotBounds({ lowest: -1n, highest: 5n })).toThrow("0 to 184");
+    expect(() => relay.setSlotBounds({ lowest: -1n, highest: 5n, untilNs: 0n })).toThrow(
+      "0 to 184",
+    );
+    // Bounds whose time is over bound nothing, nor do those of a clock that was set back.
+    for (const [slot, untilNs] of [
+      [121n, soon() - 10_000_000_000n],
+      [122n, soon() + 60_000_000_000n],
+    ] as const) {
+      const before = relay.snapshot().verdicts.first;
+      relay.setSlotBounds({ lowest: 110n, highest: 119n, untilNs });
+      send(shredsOf(slot, []));
+      await until(() => relay.snapshot().verdicts.first === before + 64n, "shreds of now");
+    }
   });
 });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { ShredwayError } from "../../src/core/errors.ts";
 import { createLogger } from "../../src/core/log.ts";
 import type { Landing } from "../../src/data-plane/landings.ts";
 import { LandingWatch } from "../../src/service/landing-watch.ts";
@@ -7,6 +8,8 @@ import { LandingWatch } from "../../src/service/landing-watch.ts";
 class Relay {
   readonly watched = new Set<string>();
   readonly seen: Landing[] = [];
+  room = 1000;
+  isClosed = false;
   #waiting: Landing[] = [];
   #ring: () => void = () => {};
   onLandings(listener: () => void): void {
@@ -18,12 +21,14 @@ class Relay {
   watchSignatures(signatures: readonly Uint8Array[]): void {
     for (const signature of signatures) {
       const name = String(signature);
-      if (this.watched.has(name)) continue;
+      if (this.isClosed) throw new ShredwayError("relay_closed", "closed");
+      if (this.watched.size >= this.room) throw new ShredwayError("watch_refused", "full");
       this.watched.add(name);
       this.#tell(this.seen.filter((one) => String(one.signature) === name));
     }
   }
   unwatchSignatures(signatures: readonly Uint8Array[]): void {
+    if (this.isClosed) throw new ShredwayError("relay_closed", "closed");
     for (const signature of signatures) this.watched.delete(String(signature));
   }
   land(signature: Uint8Array, slot: bigint): void {
@@ -100,5 +105,38 @@ describe("LandingWatch", () => {
     relay.land(a, 5n);
     expect(heard).toEqual([5n]);
     expect(lines.join()).toContain("no ears");
+  });
+
+  it("refuses a new signature when the list is full, and takes nobody off it", () => {
+    const { relay, watch } = openWatch();
+    const heard: string[] = [];
+    watch.watch(a, ({ slot }) => heard.push(`first ${slot}`));
+    relay.room = 1;
+    expect(() => watch.watch(b, () => {})).toThrow("full");
+    watch.watch(a, ({ slot }) => heard.push(`second ${slot}`));
+    relay.land(a, 5n);
+    expect(heard).toEqual(["first 5", "second 5"]);
+    expect(watch.watched).toBe(1);
+  });
+
+  it("lets listeners watch and stop while they are told", () => {
+    const { relay, watch } = openWatch();
+    let calls = 0;
+    const again = (): void => {
+      if (++calls < 10) watch.watch(a, again);
+    };
+    watch.watch(a, again);
+    const stop = watch.watch(a, () => stop());
+    relay.land(a, 5n);
+    expect(calls).toBeLessThanOrEqual(10);
+    relay.isClosed = true;
+    expect(watch.watched).toBe(1);
+  });
+
+  it("may be stopped after the relay was closed", () => {
+    const { relay, watch } = openWatch();
+    const stop = watch.watch(a, () => {});
+    relay.isClosed = true;
+    expect(stop).not.toThrow();
   });
 });

@@ -7,7 +7,6 @@ import { ManualClock } from "../support/manual-clock.ts";
 
 const keys = [1, 2, 3].map((byte) => new Uint8Array(32).fill(byte + 1));
 const identities = keys.map((key) => String(pubkeyOf(key)));
-const epochSlots = 1000n;
 
 /** A cluster of three leaders in turn; its node knows the present and the next epoch. */
 class Node {
@@ -16,9 +15,14 @@ class Node {
   knowsNextEpoch = true;
   fails = false;
   asked = 0;
+  readonly epochSlots: bigint;
+  constructor(epochSlots: bigint) {
+    this.epochSlots = epochSlots;
+  }
   async epochInfo() {
     this.asked++;
     if (this.fails) throw new Error("no answer");
+    const { epochSlots } = this;
     return {
       epoch: this.slot / epochSlots,
       absoluteSlot: this.slot,
@@ -27,6 +31,7 @@ class Node {
     };
   }
   async leaderSchedule(slot: bigint) {
+    const { epochSlots } = this;
     const epoch = slot / epochSlots;
     const newest = this.slot / epochSlots + (this.knowsNextEpoch ? 1n : 0n);
     if (epoch > newest) return null;
@@ -37,13 +42,13 @@ class Node {
   }
 }
 
-function leaderAt(slot: bigint): Uint8Array | undefined {
+function leaderAt(slot: bigint, epochSlots = 1000n): Uint8Array | undefined {
   return keys[Number(((slot % epochSlots) + slot / epochSlots) % 3n)];
 }
 
-function openLeaders() {
+function openLeaders(epochSlots = 1000n) {
   const clock = new ManualClock();
-  const node = new Node();
+  const node = new Node(epochSlots);
   const lines: string[] = [];
   const published: LeaderSchedule[] = [];
   const leaders = new RpcLeaders({
@@ -77,11 +82,28 @@ describe("RpcLeaders", () => {
       expect(first).toBeLessThanOrEqual(node.slot - 400n);
       expect(last).toBeGreaterThan(node.slot + 400n);
     }
-    // Once per epoch, not with every look.
-    expect(published.length).toBe(4);
+    // Twice per epoch, not with every look: when it begins, and when the one before has ended for good.
+    expect(published.length).toBeLessThanOrEqual(8);
     leaders.stop();
     expect(clock.pending).toBe(0);
   });
+
+  it.each([32n, 256n, 512n, 513n, 8192n])(
+    "has a leader for every slot of the window with epochs of %s slots",
+    async (epochSlots) => {
+      const { clock, node, published, leaders } = openLeaders(epochSlots);
+      await leaders.start();
+      for (let step = 0; step < 400; step++) {
+        node.slot += 5n; // 400 ms slots
+        await clock.advance(2000);
+        const schedule = published.at(-1);
+        if (!schedule) throw new Error("nothing published");
+        for (const slot of [node.slot - 500n, node.slot - 1n, node.slot, node.slot + 1n])
+          expect(leaderOf(schedule, slot)).toEqual(leaderAt(slot, epochSlots));
+      }
+      leaders.stop();
+    },
+  );
 
   it("asks again when the next epoch is not known yet", async () => {
     const { clock, node, published, leaders } = openLeaders();

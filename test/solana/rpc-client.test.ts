@@ -3,14 +3,15 @@
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import { RpcClient } from "../../src/solana/rpc-client.ts";
 import { closing } from "../support/closing.ts";
 
 type Answer = (id: number, response: ServerResponse, method: string) => void;
 
-/** A node that answers every call by `answer`; the client reaches it with a key in its URL. */
-async function openNode(answer: Answer, timeoutMs = 5000) {
+/** A node that answers every call by `answer`. */
+async function openServer(answer: Answer): Promise<AddressInfo> {
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -28,7 +29,12 @@ async function openNode(answer: Answer, timeoutMs = 5000) {
     },
   });
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it listens on a port
-  const { port } = server.address() as AddressInfo;
+  return server.address() as AddressInfo;
+}
+
+/** A client of such a node, which reaches it with a key in its URL. */
+async function openNode(answer: Answer, timeoutMs = 5000): Promise<RpcClient> {
+  const { port } = await openServer(answer);
   return new RpcClient(`http://127.0.0.1:${port}/secret-path?api-key=secret`, timeoutMs);
 }
 
@@ -87,6 +93,32 @@ describe("RpcClient", () => {
     await expect(failure).rejects.not.toThrow(/secret/);
   });
 
+  it("says nothing of its own address, whatever the node says", async () => {
+    const echo: Answer = (id, response) => {
+      const message =
+        "no plan for /secret-path?api-key=secret-key, user-name:pass-word, or secret-path";
+      response.end(JSON.stringify({ id, error: { code: -32403, message } }));
+    };
+    const { port } = await openServer(echo);
+    const url = `http://user-name:pass-word@127.0.0.1:${port}/secret-path?api-key=secret-key`;
+    const failure = await new RpcClient(url).slot().catch((thrown: unknown) => thrown);
+    const text = inspect(failure, { depth: 10 });
+    expect(text).toContain("error -32403");
+    for (const secret of ["secret-path", "secret-key", "user-name", "pass-word"])
+      expect(text).not.toContain(secret);
+  });
+
+  it("sends user and password as nodes expect them", async () => {
+    const seen: (string | undefined)[] = [];
+    const { port } = await openServer((id, response) => {
+      seen.push(response.req.headers.authorization);
+      response.end(JSON.stringify({ id, result: 7 }));
+    });
+    expect(await new RpcClient(`http://me:p%40ss@127.0.0.1:${port}/`).slot()).toBe(7n);
+    expect(await new RpcClient(`http://127.0.0.1:${port}/`).slot()).toBe(7n);
+    expect(seen).toEqual([`Basic ${Buffer.from("me:p@ss").toString("base64")}`, undefined]);
+  });
+
   it("refuses schedules and epochs that make no sense", async () => {
     await expect((await openNode(result({ a: ["x"] }))).leaderSchedule(1n)).rejects.toThrow("slot");
     await expect((await openNode(result([1]))).leaderSchedule(1n)).rejects.toThrow("an object");
@@ -106,7 +138,7 @@ describe("RpcClient", () => {
       response.on("drain", write);
       write();
     });
-    await expect(endless.slot()).rejects.toThrow("at most 67108864 bytes, got more");
+    await expect(endless.slot()).rejects.toThrow("at most 65536 bytes, got more");
   });
 
   it("takes no other address than of HTTP, and names no key in saying so", () => {
