@@ -87,7 +87,7 @@ export function suggestions(
     },
     {
       command: `curl -s ${rpcUrl} -H 'Content-Type: application/json' -d ${question}`,
-      shows: "the chain, as any Solana client sees it (the README has the first transaction)",
+      shows: "the chain, as any Solana client sees it; docs/sandbox.md has a first transaction",
     },
     { command: `${self} doctor`, shows: "what this machine needs for production" },
   ];
@@ -271,7 +271,7 @@ export function sandboxLine(view: SandboxView): string {
     `duplicates ${formatCount(duplicates)}`,
     `latency p50 ${formatNs(relay.latency.percentile(50))} p99 ${formatNs(relay.latency.percentile(99))}`,
     `slot ${view.chain.slot}`,
-    `own landed ${view.landings.filter(({ landed }) => landed).length} of the last ${view.landings.length}`,
+    `landed ${view.landings.filter(({ landed }) => landed).length} of ${view.landings.length} own transactions`,
     `workers ${loads}`,
   ].join("  ");
 }

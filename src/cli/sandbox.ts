@@ -44,8 +44,10 @@ export async function runSandbox(
 }
 
 const remedies: Partial<Record<Reason, string>> = {
-  relay_open: "Choose another address with --udp, for example --udp 127.0.0.1:21000",
-  http_open: "Choose another address with --rpc, for example --rpc 127.0.0.1:9899",
+  relay_open:
+    "Choose another address with --udp; for a second sandbox: --udp 127.0.0.1:21000 --rpc 127.0.0.1:9899",
+  http_open:
+    "Choose another address with --rpc; for a second sandbox: --udp 127.0.0.1:21000 --rpc 127.0.0.1:9899",
 };
 
 async function open(addresses: SandboxAddresses, log: Logger): Promise<Sandbox> {

@@ -4,6 +4,7 @@
 // destinations and leaders; SIGTERM and SIGINT drain and end with exit code 0.
 
 import { spawn } from "node:child_process";
+import { familyOf, parseEndpoint } from "../core/addresses.ts";
 import { systemClock } from "../core/clock.ts";
 import { formatConfig, loadConfig } from "../core/config.ts";
 import { createLogger, type Logger } from "../core/log.ts";
@@ -52,7 +53,7 @@ end it with exit code 0.`,
   },
   examples: [
     "shredway start",
-    "shredway start --udp 127.0.0.1:21000",
+    "shredway start --udp 127.0.0.1:21000 --rpc 127.0.0.1:9899",
     "shredway start --config shredway.yaml",
     "shredway start --config shredway.yaml --print-config",
   ],
@@ -68,6 +69,11 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
     }
     const allowPortZero = { allowPortZero: true };
     const udp = args.endpoint("udp", allowPortZero) ?? defaultUdp;
+    if (familyOf(parseEndpoint(udp, allowPortZero).bytes) !== "ipv4") {
+      throw usageError(
+        `--udp: expected an IPv4 address, for the sandbox's sources send from 127.0.0.2 to .4; got ${udp}`,
+      );
+    }
     const rpc = args.endpoint("rpc", allowPortZero) ?? defaultRpc;
     const { runSandbox } = await import("./sandbox.ts"); // heavy, and of no use in production
     return runSandbox({ udp, rpc }, createLogger({ level: "warn" }), terminal);
@@ -148,6 +154,7 @@ function statistics(
     authentication: service.config.authentication,
     ...plain(totalsOf(now)),
     events: service.countEvents(),
+    eventsLost: Number(now.workers.reduce((total, worker) => total + worker.events_lost, 0n)),
   };
 }
 

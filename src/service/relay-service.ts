@@ -5,7 +5,7 @@
 
 import { parseEndpoint } from "../core/addresses.ts";
 import type { Clock, Timer } from "../core/clock.ts";
-import type { Config, RelayConfig } from "../core/config.ts";
+import type { Config, RelayConfig, SolanaConfig } from "../core/config.ts";
 import { messageOf, ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { listenerReachedBy } from "../core/own-addresses.ts";
@@ -42,6 +42,7 @@ export class RelayService {
   readonly #clock: Clock;
   readonly #looking: Timer;
   readonly #node: RelayServiceParts["node"];
+  readonly #solana: SolanaConfig | undefined;
   readonly #leaders: RpcLeaders | undefined;
   /** What slot it is, and how long slots are. */
   readonly slots: SlotWatch;
@@ -58,6 +59,7 @@ export class RelayService {
     this.#clock = parts.clock;
     this.#inForce = parts.config.relay;
     this.#node = parts.node;
+    this.#solana = parts.config.solana;
     this.#leaders = parts.node && this.#makeLeaders(parts.node);
     this.#publish(this.#inForce);
     this.slots = new SlotWatch(parts);
@@ -100,8 +102,10 @@ export class RelayService {
   /** Takes the configuration file over as far as a running relay can. Never throws. */
   reload(): boolean {
     try {
-      const wanted = this.#readConfig().relay;
+      const { relay: wanted, solana } = this.#readConfig();
       const restart = restartKeys(this.#inForce, wanted);
+      if (solana?.rpc !== this.#solana?.rpc) restart.push("solana.rpc");
+      this.#refuseWithoutNode(wanted);
       const askedBefore = this.#asksForLeaders(this.#inForce);
       this.#replace(withTablesOf(this.#inForce, wanted));
       const asksNow = this.#asksForLeaders(this.#inForce);
@@ -156,6 +160,15 @@ export class RelayService {
 
   #asksForLeaders({ authentication, leaders }: RelayConfig): boolean {
     return authentication === "leader-schedule" && !leaders;
+  }
+
+  #refuseWithoutNode(wanted: RelayConfig): void {
+    if (!this.#asksForLeaders(wanted) || this.#node) return;
+    throw new ShredwayError(
+      "config_invalid",
+      "relay.leaders: expected leaders.file, for this process was started without solana.rpc; a " +
+        "restart takes the new one",
+    );
   }
 
   #makeLeaders(node: LeaderNode): RpcLeaders {

@@ -64,6 +64,17 @@ describe("RelayService", () => {
     expect(clock.pending).toBe(0);
   });
 
+  it("says that another node needs a restart, and refuses to do without file and node", () => {
+    const { service, lines, next } = openService();
+    next.text = `solana: { rpc: "http://127.0.0.1:1/" }\n${text("")}`;
+    expect(service.reload()).toBe(true);
+    expect(lines.at(-1)).toContain("restart needed for: solana.rpc");
+    next.text = next.text.replace("  leaders: { file: leaders.json }\n", "");
+    expect(service.reload()).toBe(false);
+    expect(lines.at(-1)).toContain("started without solana.rpc");
+    service.close();
+  });
+
   it("does not take over a destination that is its own listener", () => {
     const { service, relay, lines, next } = openService();
     next.text = text(`{ address: "${relay.addresses[0]}", tier: tier-1 }`);
