@@ -56,8 +56,8 @@ class Listener final : public DeshredSink {
   void on_marker(const BatchPlace&, const BlockMarker&) override {}
   void on_recovered(const FecSet&, uint64_t) override {}
 
-  WatchList watch_list_{1};
-  RecentLandings recent_{2};
+  WatchList watch_list_{HashKey{1, 2}};
+  RecentLandings recent_{HashKey{3, 4}};
   uint64_t expected_ = 0, watched_seen_ = 0;
 };
 
