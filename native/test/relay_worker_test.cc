@@ -192,6 +192,39 @@ TEST(worker_equivocation_is_passed_on_once) {
            64);
 }
 
+// Ed25519 is deterministic for those who follow it. A leader who chooses his own nonces can sign
+// one root as often as he likes: these are five more signatures over the root of the set below,
+// made by RFC 8032's equations with other nonces.
+constexpr const char* kOtherSignatures[] = {
+    "163674d784692904d04f731b8b170483997b732de0ed6b010eade67c08b25c04"
+    "483d433723e5804c2d284941fb2e12b62923c8a14426071d3736a8c940ca910a",
+    "a6127e1e8e2440fc2ba4ace2af433a220cab1e52031d8093c42cee276bfebcaa"
+    "ac2f33c99479ebc03aa8b41a01e7edc398ad5069c81a28586e368d1352fffb02",
+    "b7e68dc6ecba0eb18151ac2ca33fa6f2b3cfddd2856bc00fde0ea685eee82b3f"
+    "031b12b99c6d82896e159ae0473622ab14e3f34e5df20543c2ca037e0e8dc10f",
+    "716904ae995835e6e5dce5bca8e45c4bf394b02b17ffda40437a6fc42489161d"
+    "bd403f29075356940d7f4da5e12293b6e1fa114f3f2213db2f2fa6e4fc647508",
+    "1887d402bf0b03563c42a02421cd03e0cd15b078b16f345932c692f29350abd9"
+    "ac6d4911763dbf25a98d045fb61bbd465b1d50f09421331822c8811b9cdfb70e"};
+
+TEST(worker_follows_few_signatures_over_one_root) {
+  LoopbackRelay relayed;
+  auto packets = make_slot({.slot = kSlot}).packets;
+  for (size_t i = 0; i < packets.size(); i++) {
+    const size_t which = i % 6;  // 0: the signature that it has
+    for (size_t byte = 0; byte < kSignatureBytes && which > 0; byte++) {
+      const std::string digits(kOtherSignatures[which - 1] + 2 * byte, 2);
+      packets[i][byte] = static_cast<uint8_t>(std::stoi(digits, nullptr, 16));
+    }
+    relayed.tier1_source.send(relayed.in(), packets[i]);
+  }
+  const auto counts = relayed.counts(64);
+  // The first one and three others; ten or eleven shreds bear each.
+  CHECK_EQ(counts.signature_checks, 4u);
+  CHECK_EQ(counts.verdicts.at("first"), 11u + 11 + 11 + 11);
+  CHECK_EQ(counts.verdicts.at("equivocation_excess"), 10u + 10);
+}
+
 TEST(worker_lead_time_is_credited_to_the_first_source) {
   LoopbackRelay relayed;
   const auto slot = make_slot({.slot = kSlot});
