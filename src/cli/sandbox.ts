@@ -55,7 +55,8 @@ async function open(addresses: SandboxAddresses, log: Logger): Promise<Sandbox> 
     return await openSandbox({ ...addresses, log, clock: systemClock });
   } catch (error) {
     const remedy = error instanceof ShredwayError ? remedies[error.reason] : undefined;
-    if (!(error instanceof ShredwayError) || remedy === undefined) throw error;
+    const isPort = error instanceof ShredwayError && error.reason in remedies;
+    if (!isPort || remedy === undefined || !/in use/.test(messageOf(error))) throw error;
     throw new ShredwayError(error.reason, `${messageOf(error)}\n${remedy}`, { cause: error });
   }
 }

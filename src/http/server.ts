@@ -8,14 +8,11 @@
 // that is silent for 10 s is closed. Requests that are pipelined behind one that is not answered
 // yet close the connection: answers that take time cannot be queued.
 
-import {
-  App,
-  type TemplatedApp,
-  type HttpRequest as UwsRequest,
-  type HttpResponse as UwsResponse,
-  type us_listen_socket,
-  us_listen_socket_close,
-  us_socket_local_port,
+import type {
+  TemplatedApp,
+  HttpRequest as UwsRequest,
+  HttpResponse as UwsResponse,
+  us_listen_socket,
 } from "uWebSockets.js";
 import { createServer } from "node:net";
 import { getSystemErrorMap } from "node:util";
@@ -56,8 +53,28 @@ interface Exchange {
   answered: boolean;
 }
 
+type WebServer = Pick<
+  typeof import("uWebSockets.js"),
+  "App" | "us_listen_socket_close" | "us_socket_local_port"
+>;
+
+/** Its binaries are for certain versions of Node; loaded when wanted, so that it can be said well. */
+async function loadWebServer(): Promise<WebServer> {
+  try {
+    return await import("uWebSockets.js");
+  } catch (cause) {
+    throw new ShredwayError(
+      "http_open",
+      `uWebSockets.js could not be loaded: expected Node 20 or 22, got ${process.version}; for Node ` +
+        "24 run: npm install uWebSockets.js@github:uNetworking/uWebSockets.js#v20.56.0",
+      { cause },
+    );
+  }
+}
+
 export class HttpServer {
-  readonly #app: TemplatedApp = App();
+  readonly #web: WebServer;
+  readonly #app: TemplatedApp;
   readonly #options: HttpServerOptions;
   readonly #log: Logger | undefined;
   readonly #listenSockets: us_listen_socket[] = [];
@@ -68,7 +85,9 @@ export class HttpServer {
   #state: "open" | "draining" | "closed" = "open";
   #whenIdle: (() => void) | undefined;
 
-  private constructor(options: HttpServerOptions, log: Logger | undefined) {
+  private constructor(web: WebServer, options: HttpServerOptions, log: Logger | undefined) {
+    this.#web = web;
+    this.#app = web.App();
     this.#options = options;
     this.#log = log;
     this.#peers = new WebSocketPeers((thrown) => this.#fault("a WebSocket", thrown));
@@ -78,7 +97,7 @@ export class HttpServer {
   /** Throws ShredwayError "http_open" or "address_invalid"; nothing stays open then. */
   static async open(options: HttpServerOptions, log?: Logger): Promise<HttpServer> {
     const endpoints = options.listen.map((text) => parseEndpoint(text, { allowPortZero: true }));
-    const server = new HttpServer(options, log);
+    const server = new HttpServer(await loadWebServer(), options, log);
     try {
       for (const endpoint of endpoints) {
         if (server.#listen(endpoint)) continue;
@@ -142,7 +161,9 @@ export class HttpServer {
       if (socket === false) return;
       opened = true;
       this.#listenSockets.push(socket);
-      this.#addresses.push(formatEndpoint({ ...endpoint, port: us_socket_local_port(socket) }));
+      this.#addresses.push(
+        formatEndpoint({ ...endpoint, port: this.#web.us_socket_local_port(socket) }),
+      );
     };
     // The typings know no listen() with host, port and options; the library does.
     const app: { listen(...parameters: unknown[]): unknown } = this.#app;
@@ -151,7 +172,9 @@ export class HttpServer {
   }
 
   #stopListening(): void {
-    for (const socket of this.#listenSockets.splice(0)) us_listen_socket_close(socket);
+    for (const socket of this.#listenSockets.splice(0)) {
+      this.#web.us_listen_socket_close(socket);
+    }
   }
 
   #route(): void {
