@@ -19,7 +19,7 @@ namespace shredway {
   X(equivocation, true, "second validly signed shred with another root for the same identity") \
   /* known already */                                                                          \
   X(duplicate, false, "authentic shred that all tiers of its source already received")         \
-  X(equivocation_excess, false, "further roots or signatures than are followed")                   \
+  X(equivocation_excess, false, "further roots or signatures than are followed")               \
   /* not a shred from somebody we listen to */                                                 \
   X(unknown_source, false, "sender is in no source entry")                                     \
   X(oversized, false, "longer than 1232 bytes")                                                \
