@@ -30,7 +30,7 @@ constexpr std::pair<Arrival, const char*> kArrivals[] = {
     {Arrival::half_lost, "32 of each set's 64 lost at random"},
 };
 
-// What DeshredThread does with a transaction, but for the reports.
+// What DeshredThread does with a transaction, but for the reports and the bookkeeping of sights.
 class Listener final : public DeshredSink {
  public:
   void watch(const std::vector<TransactionSignature>& signatures) {

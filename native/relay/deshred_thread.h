@@ -2,9 +2,10 @@
 //
 // Workers leave a copy of every new shred in a ring when it has gone out to the destinations; one
 // thread of lower priority deshreds them and reports the transactions whose signatures are watched.
-// It looks at the rings every fraction of a millisecond instead of being woken, so that it costs
-// the workers one copy and no system call; a full ring loses shreds (counted by the worker), which
-// the FEC sets' redundancy mostly hides. Control calls come from one thread.
+// It looks at the rings by itself, several times a millisecond while somebody waits for a signature
+// and less often otherwise, so that it costs the workers one copy and no system call; a full ring
+// loses shreds (counted by the worker), which the FEC sets' redundancy mostly hides. Control calls
+// come from one thread.
 #pragma once
 
 #include <array>

@@ -7,6 +7,7 @@
 import { messageOf, quote, ShredwayError } from "../core/errors.ts";
 import { readTextFile } from "../core/files.ts";
 import { parsePubkey, pubkeyBytes, pubkeyBytesLength, u64Max } from "../core/primitives.ts";
+import { isObject } from "../core/values.ts";
 
 /** Mark in `leaderBySlot`: nobody is known to lead the slot. */
 export const noLeader = 0xffff_ffff;
@@ -105,10 +106,6 @@ export function leaderOf(schedule: LeaderSchedule, slot: bigint): Uint8Array | n
   if (place < 0n || place >= BigInt(schedule.leaderBySlot.length)) return null;
   const number = schedule.leaderBySlot[Number(place)] ?? noLeader;
   return schedule.keys[number] ?? null;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** JSON.parse keeps the last of two equal keys silently, and two lists for one leader are an error. */

@@ -6,13 +6,11 @@
 // next, as on a network.
 
 import type { Clock } from "../core/clock.ts";
-import type { PacedSenderCounts } from "../data-plane/paced-sender.ts";
 import type { Delivery, TimedPacket } from "./delivery.ts";
 
 /** What plays packets: PacedSender, or a stand-in of tests. */
 export interface Player {
   enqueue(packets: readonly Uint8Array[], timesNs: BigUint64Array): void;
-  counts(): PacedSenderCounts;
   close(): void;
 }
 

@@ -6,6 +6,7 @@
 // hold keys, so errors name the host only.
 
 import { messageOf, quote, ShredwayError } from "../core/errors.ts";
+import { isObject } from "../core/values.ts";
 import { leaderKeysMax } from "../leaders/schedule.ts";
 
 /** Parsing an answer stops everything else for a while, about 10 ms per MB. */
@@ -23,10 +24,6 @@ export interface EpochInfo {
 
 /** Identity in base58 -> slots relative to the epoch's first. */
 export type EpochLeaders = ReadonlyMap<string, readonly number[]>;
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
 
 /** Long enough that masking them leaves the rest of a sentence alone; longest first. */
 function secretsOf({ username, password, pathname, searchParams }: URL): string[] {

@@ -223,7 +223,7 @@ describe("handlers that fail", () => {
     },
     "/rejects": () => Promise.reject(new Error("secret inside")),
     "/throws-text": () => {
-      // eslint-disable-next-line no-throw-literal, typescript/only-throw-error
+      // oxlint-disable-next-line typescript/only-throw-error -- handlers may throw anything
       throw "secret inside";
     },
     "/late": async () => {

@@ -16,9 +16,6 @@ class Recorder implements Player {
       this.played.push([packet[0] ?? -1, this.#clock.monotonicNs() + (timesNs[i] ?? 0n)]);
     });
   }
-  counts() {
-    return { sent: 0n, failed: 0n, refused: 0n, lateMaxNs: 0n, queued: 0n };
-  }
   close(): void {
     this.closed = true;
   }
