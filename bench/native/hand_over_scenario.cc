@@ -8,10 +8,10 @@
 #include <memory>
 #include <string>
 
+#include "crypto/ed25519.h"
 #include "drivers.h"
 #include "feed.h"
 #include "report_line.h"
-#include "shred/ed25519.h"
 #include "timing.h"
 
 namespace shredway::bench {

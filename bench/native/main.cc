@@ -9,11 +9,11 @@
 #include <cstring>
 
 #include "clocks.h"
+#include "crypto/ed25519.h"
+#include "crypto/sha256.h"
 #include "options.h"
 #include "report_line.h"
-#include "shred/ed25519.h"
 #include "shred/reed_solomon.h"
-#include "shred/sha256.h"
 
 namespace shredway::bench {
 namespace {

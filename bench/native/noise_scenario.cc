@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "clocks.h"
+#include "crypto/sha256.h"
 #include "options.h"
 #include "report_line.h"
-#include "shred/sha256.h"
 
 namespace shredway::bench {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "addon/relay_handle.h"
 #include "addon/traffic_handles.h"
-#include "shred/ed25519.h"
-#include "shred/sha256.h"
+#include "crypto/ed25519.h"
+#include "crypto/sha256.h"
 
 namespace shredway::addon {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "shred/ed25519.h"
+#include "crypto/ed25519.h"
 #include "shred/merkle.h"
 
 namespace shredway {

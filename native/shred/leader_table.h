@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "shred/ed25519.h"
+#include "crypto/ed25519.h"
 
 namespace shredway {
 

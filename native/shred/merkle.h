@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "shred/sha256.h"
+#include "crypto/sha256.h"
 #include "shred/wire.h"
 
 namespace shredway {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "shred/ed25519.h"
+#include "crypto/ed25519.h"
 #include "shred/merkle.h"
 #include "shred/reed_solomon.h"
 #include "shred/wire.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "check.h"
+#include "crypto/sha256.h"
 #include "deshred_support.h"
-#include "shred/sha256.h"
 
 namespace {
 

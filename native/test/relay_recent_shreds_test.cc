@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "check.h"
-#include "shred/ed25519.h"
+#include "crypto/ed25519.h"
 
 using namespace shredway;
 

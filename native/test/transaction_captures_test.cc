@@ -10,9 +10,9 @@
 #include <set>
 
 #include "check.h"
-#include "shred/ed25519.h"
+#include "crypto/ed25519.h"
+#include "crypto/sha256.h"
 #include "shred/reed_solomon.h"
-#include "shred/sha256.h"
 #include "transaction_support.h"
 
 namespace {

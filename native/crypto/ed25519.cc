@@ -1,4 +1,4 @@
-#include "shred/ed25519.h"
+#include "crypto/ed25519.h"
 
 #include <dlfcn.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 //
 // Known answers: FIPS 180-4 examples; the two digests of digests were computed with Python's
 // hashlib over the same bytes.
-#include "shred/sha256.h"
+#include "crypto/sha256.h"
 
 #include <algorithm>
 #include <string>

@@ -1,4 +1,4 @@
-#include "shred/sha256.h"
+#include "crypto/sha256.h"
 
 #include <atomic>
 #include <cstring>

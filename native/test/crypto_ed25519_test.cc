@@ -2,7 +2,7 @@
 //
 // Known answers: RFC 8032, 7.1, tests 1 to 3. The small-order and non-canonical cases were computed
 // from the definition with Python's integers.
-#include "shred/ed25519.h"
+#include "crypto/ed25519.h"
 
 #include <cstring>
 #include <string>
