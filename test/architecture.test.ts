@@ -16,6 +16,7 @@ const folderLayers: Readonly<Record<string, Layer>> = {
   leaders: "rule",
   replay: "rule",
   "json-rpc": "rule",
+  transactions: "rule",
   submission: "rule",
   nonces: "rule",
   tips: "rule",
@@ -43,7 +44,7 @@ const folderLayers: Readonly<Record<string, Layer>> = {
 
 /** Imports inside a layer, folder by folder; everything else inside a layer is refused. */
 const besides: Readonly<Record<string, readonly string[]>> = {
-  submission: ["nonces", "leaders"],
+  submission: ["nonces", "leaders", "transactions"],
   tips: ["accounts"],
   tiers: ["accounts", "tips"],
   gateway: ["http"],
@@ -62,10 +63,11 @@ const onlyIn: Readonly<Record<string, readonly string[]>> = {
   "@solana/web3.js": ["src/solana/"],
   "better-sqlite3": ["src/store/"],
   pg: ["src/store/"],
+  undici: ["src/routes/", "src/solana/"],
   "prom-client": ["src/metrics/"],
   pino: ["src/core/log.ts"],
   yaml: ["src/core/config"],
-  zod: ["src/core/config", "src/gateway/"],
+  zod: ["src/core/config"],
   "@scure/base": ["src/core/primitives.ts"],
 };
 

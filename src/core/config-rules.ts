@@ -10,7 +10,7 @@ import {
   parseAddressRange,
   parseEndpoint,
 } from "./addresses.ts";
-import type { Config, RelayConfig } from "./config-schema.ts";
+import type { Config, RelayConfig, RouteConfig } from "./config-schema.ts";
 import { quote } from "./errors.ts";
 import { listenerReachedBy } from "./own-addresses.ts";
 
@@ -185,6 +185,47 @@ function checkAuthentication({ relay, solana }: Config, report: Report): void {
   }
 }
 
+function checkGateway(config: Config, report: Report): void {
+  const { http, tips, regions, region, routes } = config;
+  const distinctNames = (list: "regions" | "routes") =>
+    checkDistinct<{ readonly name: string }>(
+      config[list],
+      ({ name }) => name,
+      (place, first) =>
+        report(
+          [list, place, "name"],
+          `expected every name once, got ${quote(config[list][place]?.name)} as ${list}[${first}] already`,
+        ),
+    );
+  distinctNames("regions");
+  distinctNames("routes");
+  if (region !== undefined && !regions.some(({ name }) => name === region)) {
+    const known = regions.map(({ name }) => name).join(", ") || "none is given";
+    report(["region"], `expected a name of regions (${known}), got ${quote(region)}`);
+  }
+  const tipless =
+    tips.addresses.length === 0 && regions.every((one) => one.tipAddresses.length === 0);
+  if (http && tipless) {
+    report(["tips", "addresses"], "expected at least one address, because http is given, got none");
+  }
+  for (const [place, route] of routes.entries()) checkRoute(route, place, report);
+}
+
+function checkRoute(route: RouteConfig, place: number, report: Report): void {
+  const { kind, url, leaders, bundles, transactions } = route;
+  if (leaders && kind !== "alt-partner") {
+    report(["routes", place, "leaders"], `expected kind alt-partner with it, got ${kind}`);
+  }
+  if ((url === undefined) === (leaders === undefined)) {
+    const got = url === undefined ? "neither" : "both";
+    const expected = kind === "alt-partner" ? "either url or leaders" : "url";
+    report(["routes", place], `expected ${expected}, got ${got}`);
+  }
+  if (!transactions && !(kind === "block-builder" && bundles)) {
+    report(["routes", place], "expected a route that takes something, got transactions: false");
+  }
+}
+
 /**
  * Everything that is wrong between the keys, in the order of the file's sections. `ownAddresses` are
  * those of this machine, where a listener on an unspecified address is reached.
@@ -192,6 +233,7 @@ function checkAuthentication({ relay, solana }: Config, report: Report): void {
 export function checkConfig(config: Config, ownAddresses: readonly string[] = []): ConfigProblem[] {
   const problems: ConfigProblem[] = [];
   const report: Report = (path, message) => problems.push({ path: ["relay", ...path], message });
+  checkGateway(config, (path, message) => problems.push({ path, message }));
   checkListeners(config.relay, report);
   checkWorkers(config.relay, report);
   checkTiers(config.relay, report);

@@ -22,22 +22,27 @@ import {
   type Config,
   configSchema,
   keyDocuments,
+  type RouteConfig,
   schemaAt,
   unwrapSchema,
 } from "./config-schema.ts";
 import { messageOf, quote, ShredwayError } from "./errors.ts";
 import { readTextFile } from "./files.ts";
 
-export type { Config, RelayConfig, SolanaConfig } from "./config-schema.ts";
+export type {
+  Config,
+  GatewayConfig,
+  HttpConfig,
+  RelayConfig,
+  RouteConfig,
+  SolanaConfig,
+} from "./config-schema.ts";
 
 /** 4,096 destinations with names and comments need well under 1 MB. */
 export const configFileBytesMax = 4 * 1024 * 1024;
 const problemsShownMax = 20;
 /** The deepest key needs 8 levels of the YAML parser. */
 const nestingMax = 64;
-
-/** Sections that other configurations of this program family have; this version has no such part. */
-const partsWithoutSettings: readonly string[] = ["http", "data", "tips"];
 
 interface Located {
   /** From 1; undefined when the problem has no place in the text. */
@@ -107,11 +112,7 @@ function unknownKeyProblem(path: readonly PropertyKey[], key: string): ConfigPro
   const schema = unwrapSchema(schemaAt(path));
   const known =
     "shape" in schema && typeof schema.shape === "object" ? Object.keys(schema.shape ?? {}) : [];
-  const hint =
-    path.length === 0 && partsWithoutSettings.includes(key)
-      ? ` (this version has no such part: remove the section ${key})`
-      : "";
-  const message = `expected one of the keys ${known.join(", ")}; got the unknown key ${quote(key)}${hint}`;
+  const message = `expected one of the keys ${known.join(", ")}; got the unknown key ${quote(key)}`;
   return { path: [...path.map(toPathPart), key], message };
 }
 
@@ -210,6 +211,7 @@ export function parseConfig(
   if (config.relay.leaders) {
     config.relay.leaders.file = resolve(dirname(path), config.relay.leaders.file);
   }
+  config.data.directory = resolve(dirname(path), config.data.directory);
   return config;
 }
 
@@ -226,9 +228,31 @@ export function loadConfig(path: string, ownAddresses: readonly string[] = []): 
 
 /** The effective configuration as YAML that parseConfig reads again, secrets masked. */
 export function formatConfig(config: Config): string {
-  const { solana, ...open } = config;
-  const masked = solana && { solana: { ...solana, rpc: maskUrl(solana.rpc) } };
-  return stringify({ ...masked, ...open }, { lineWidth: 100 });
+  const { solana, relay, routes, ...open } = config;
+  const masked = {
+    ...(solana && {
+      solana: {
+        rpc: maskUrl(solana.rpc),
+        ...(solana.websocket !== undefined && { websocket: maskUrl(solana.websocket) }),
+      },
+    }),
+    relay,
+    ...open,
+    routes: routes.map(maskRoute),
+  };
+  return stringify(masked, { lineWidth: 100 });
+}
+
+function maskRoute(route: RouteConfig): RouteConfig {
+  const { url, leaders, headers } = route;
+  const values = <T>(record: Record<string, T>, mask: (value: T) => string) =>
+    Object.fromEntries(Object.entries(record).map(([name, value]) => [name, mask(value)]));
+  return {
+    ...route,
+    ...(url !== undefined && { url: maskUrl(url) }),
+    ...(leaders && { leaders: values(leaders, maskUrl) }),
+    headers: values(headers, () => "masked"),
+  };
 }
 
 /** What of a URL may hold a key (path, query, user) becomes `masked`. */

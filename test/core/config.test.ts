@@ -45,6 +45,20 @@ describe("good configurations", () => {
         failedChecksPerSecond: 1000,
         deshred: true,
       },
+      data: { directory: "/etc/shredway/data", historyHours: 24 },
+      tips: { addresses: [], shredAddresses: [], minimumLamports: 10_000 },
+      regions: [],
+      gateway: {
+        requestsPerSecond: 50,
+        burst: 100,
+        openMax: 50_000,
+        checkThreads: 2,
+        checkQueueMax: 2048,
+        resendMs: 2000,
+        denyLeaders: [],
+        frontKeyPrefixes: ["jitodontfront", "dontbund1e"],
+      },
+      routes: [],
     });
   });
 
@@ -98,11 +112,11 @@ describe("bad configurations", () => {
   const withRelay = (lines: string) => messageOf(`${least}${lines.replaceAll(/^/gm, "  ")}\n`);
 
   it.each([
-    ["nothing", "", /expected a mapping with the sections relay and, optional, solana, got null/],
+    ["nothing", "", /expected a mapping with the section relay and, optional, .*, got null/],
     [
       "no mapping",
       "relay",
-      /expected a mapping with the sections relay and, optional, solana, got "relay"/,
+      /expected a mapping with the section relay and, optional, .*, got "relay"/,
     ],
     ["broken YAML", "relay: [1", /shredway.yaml:1: expected YAML/],
     [
@@ -116,7 +130,36 @@ describe("bad configurations", () => {
       "relay: {}",
       /relay.shredVersion: expected an integer 1 to 65535, got nothing: the key is required/,
     ],
-    ["a section of another part", `${least}http: {}\n`, /shredway.yaml:4: http: .*no such part/],
+    [
+      "a gateway without tip addresses",
+      `${least}http: {}\n`,
+      /tips.addresses: expected at least one address, because http is given, got none/,
+    ],
+    [
+      "a region that is none",
+      `${least}region: here\n`,
+      /:4: region: expected a name of regions \(none is given\), got "here"/,
+    ],
+    [
+      "a route without a way",
+      `${least}routes: [{ name: a, kind: swqos }]\n`,
+      /:4: routes\[0\]: expected url, got neither/,
+    ],
+    [
+      "leaders of another kind",
+      `${least}routes: [{ name: a, kind: swqos, leaders: {} }]\n`,
+      /routes\[0\].leaders: expected kind alt-partner with it, got swqos/,
+    ],
+    [
+      "a route that takes nothing",
+      `${least}routes: [{ name: a, kind: swqos, url: "http://x", transactions: false }]\n`,
+      /expected a route that takes something/,
+    ],
+    [
+      "two routes of one name",
+      `${least}routes: [{ name: a, kind: swqos, url: "http://x" }, { name: a, kind: swqos, url: "http://y" }]\n`,
+      /routes\[1\].name: expected every name once, got "a" as routes\[0\] already/,
+    ],
     ["an empty section", "relay:", /shredway.yaml:1: relay: expected a mapping, got null/],
   ])("refuses %s", (_what, text, message) => {
     expect(messageOf(text)).toMatch(message);
