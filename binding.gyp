@@ -3,6 +3,7 @@
     "native_tests%": 0,
     "native_bench%": 0,
     "core_sources": [
+      "native/crypto/base58.cc",
       "native/crypto/ed25519.cc",
       "native/crypto/sha256.cc",
       "native/shred/leader_auth.cc",
@@ -19,7 +20,14 @@
       "native/net/udp_batch.cc",
       "native/net/udp_socket.cc",
       "native/net/waiter.cc",
+      "native/transaction/facts.cc",
+      "native/transaction/inspector.cc",
+      "native/transaction/instructions.cc",
+      "native/transaction/key_sets.cc",
+      "native/transaction/refusal.cc",
+      "native/transaction/sanitize.cc",
       "native/transaction/wire.cc",
+      "native/verify/signature_verifier.cc",
       "native/deshred/deshredder.cc",
       "native/deshred/entry_stream.cc",
       "native/deshred/fec_set.cc",
@@ -36,9 +44,10 @@
     "addon_sources": [
       "native/addon/addon.cc",
       "native/addon/arguments.cc",
-      "native/addon/landing_bell.cc",
+      "native/addon/bell.cc",
       "native/addon/relay_handle.cc",
-      "native/addon/traffic_handles.cc"
+      "native/addon/traffic_handles.cc",
+      "native/addon/transaction_handles.cc"
     ]
   },
   "target_defaults": {

@@ -9,6 +9,7 @@ import { besideSection, handOverSection } from "./beside-section.ts";
 import { costSection } from "./cost-section.ts";
 import { deshredSection, recoverySection } from "./deshred-section.ts";
 import { landingsSection } from "./landing-section.ts";
+import { gatewaySection } from "./gateway-section.ts";
 import { latencySection, rateSection } from "./latency-section.ts";
 import { type Line, numberOf, ofKind, textOf } from "./lines.ts";
 import { describeMachine, type Machine, machineText } from "./machine.ts";
@@ -21,10 +22,14 @@ import { percent, renderMarkdown, renderText } from "./table.ts";
 
 interface Scenario {
   readonly name: string;
-  /** Scenario of the native program. */
-  readonly native: string;
+  /** Scenario of the native program; absent: the section drives the program itself. */
+  readonly native?: string;
   readonly timeoutMs: number;
-  readonly section: (lines: readonly Line[], small: boolean) => Section | Promise<Section>;
+  readonly section: (
+    lines: readonly Line[],
+    small: boolean,
+    run: { readonly program: string; readonly rounds: number },
+  ) => Section | Promise<Section>;
 }
 
 const scenarios: readonly Scenario[] = [
@@ -38,6 +43,11 @@ const scenarios: readonly Scenario[] = [
   { name: "hand-over", native: "hand_over", timeoutMs: 120_000, section: handOverSection },
   { name: "beside", native: "beside", timeoutMs: 300_000, section: besideSection },
   { name: "landings", native: "landings", timeoutMs: 300_000, section: landingsSection },
+  {
+    name: "gateway",
+    timeoutMs: 300_000,
+    section: (_, small, { program, rounds }) => gatewaySection(program, { rounds, small }),
+  },
   { name: "micro", native: "sample", timeoutMs: 10_000, section: microSection },
 ];
 
@@ -164,25 +174,27 @@ async function run(options: Options): Promise<Report> {
   const program = options.program ?? buildNativeProgram();
   const native = (name: string, timeoutMs: number) =>
     runScenario(program, name, { ...options, timeoutMs });
-  const noise = async () =>
-    noiseIndex(
-      ofKind(await native("noise", 30_000), "noise").map((line) => ({
+  let setup: Line = new Map();
+  const noise = async () => {
+    const lines = await native("noise", 30_000);
+    setup = ofKind(lines, "setup")[0] ?? setup;
+    return noiseIndex(
+      ofKind(lines, "noise").map((line) => ({
         cpuNs: numberOf(line, "cpu_ns"),
         wallNs: numberOf(line, "wall_ns"),
       })),
     );
+  };
 
   const chosen = scenarios.filter(
     ({ name }) => options.only.length === 0 || options.only.includes(name),
   );
   const noiseBefore = await noise();
   const sections: Section[] = [];
-  let setup: Line = new Map();
   for (const scenario of chosen) {
     say(`${scenario.name} …`);
-    const lines = await native(scenario.native, scenario.timeoutMs);
-    setup = ofKind(lines, "setup")[0] ?? setup;
-    sections.push(await scenario.section(lines, options.small));
+    const lines = scenario.native ? await native(scenario.native, scenario.timeoutMs) : [];
+    sections.push(await scenario.section(lines, options.small, { ...options, program }));
   }
   return {
     takenAt: new Date().toISOString(),

@@ -32,7 +32,7 @@ function programOf(packageName, file) {
 
 /** Hash over names and contents of everything that goes into the addon. */
 function sourcesHash() {
-  const folders = ["addon", "crypto", "deshred", "net", "relay", "shred", "transaction"].map((name) =>
+  const folders = ["addon", "crypto", "deshred", "net", "relay", "shred", "transaction", "verify"].map((name) =>
     join(root, "native", name),
   );
   const files = folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));

@@ -6,6 +6,7 @@ import { availableParallelism } from "node:os";
 import { formatEndpoint, parseEndpoint } from "./core/addresses.ts";
 import type { Clock } from "./core/clock.ts";
 import { completeConfig } from "./core/config.ts";
+import { ShredwayError } from "./core/errors.ts";
 import type { Logger } from "./core/log.ts";
 import { PacedSender } from "./data-plane/paced-sender.ts";
 import { Relay } from "./data-plane/relay.ts";
@@ -13,17 +14,18 @@ import { openService } from "./main.ts";
 import { SandboxChain } from "./sandbox/chain/chain.ts";
 import { KeyPair } from "./sandbox/chain/keys.ts";
 import { Delivery } from "./sandbox/delivery.ts";
+import { SandboxPartners } from "./sandbox/partners/partners.ts";
 import { sandboxPace, sandboxReceivers, sandboxSources, sandboxTiers } from "./sandbox/plan.ts";
 import { LandingProbe } from "./sandbox/probe.ts";
 import { RpcEndpoint } from "./sandbox/rpc/endpoint.ts";
 import { paced, Sandbox, type SandboxReceiver } from "./sandbox/sandbox.ts";
+import { ensureSandboxKey } from "./sandbox/sandbox-key.ts";
 import { SourceFeed } from "./sandbox/source-feed.ts";
-import { LandingWatch } from "./service/landing-watch.ts";
 import { RpcLeaders } from "./service/rpc-leaders.ts";
 import { RpcClient } from "./solana/rpc-client.ts";
 
 interface Closable {
-  close(): void;
+  close(): void | Promise<void>;
 }
 
 /** Collects what was opened; when `build` fails, closes it, newest first. */
@@ -37,7 +39,7 @@ async function closingOnFailure<T>(
       return part;
     });
   } catch (error) {
-    for (const part of parts.toReversed()) part.close();
+    for (const part of parts.toReversed()) await part.close();
     throw error;
   }
 }
@@ -47,21 +49,39 @@ export interface SandboxChoice {
   readonly udp: string;
   /** "ip:port" of the chain's endpoint, which takes the port above it, too. */
   readonly rpc: string;
+  /** "ip:port" of the gateway, which takes the port above it, too, unless the kernel chooses. */
+  readonly http: string;
+  /** Folder of the database and of the sandbox's API key. */
+  readonly data: string;
   readonly log: Logger;
   readonly clock: Clock;
 }
 
 const sandboxBufferBytes = 4 << 20; // half a second of traffic; more would need privileges
 
+interface SandboxSurroundings {
+  readonly rpcUrl: string;
+  readonly receivers: readonly SandboxReceiver[];
+  readonly partners: SandboxPartners;
+  readonly tipAddresses: readonly string[];
+}
+
 function sandboxConfig(
   choice: SandboxChoice,
-  rpcUrl: string,
-  receivers: readonly SandboxReceiver[],
+  { rpcUrl, receivers, partners, tipAddresses }: SandboxSurroundings,
 ) {
+  const httpPort = parseEndpoint(choice.http, { allowPortZero: true }).port;
   const { port } = parseEndpoint(choice.udp, { allowPortZero: true });
   const openSeat = port === 0 || port === 65_535 ? undefined : `127.0.0.1:${port + 1}`;
   const config = completeConfig({
     solana: { rpc: rpcUrl },
+    // With a port of the kernel's choice the one above is anybody's.
+    http: { listen: choice.http, ...(httpPort === 0 && { webSocketListen: [] }) },
+    data: { directory: choice.data },
+    tips: { addresses: [...tipAddresses] },
+    regions: [{ name: "sandbox" }],
+    gateway: { resendMs: sandboxPace.resendMs },
+    routes: partners.routeConfigs(),
     relay: {
       listen: choice.udp,
       workers: port === 0 ? 1 : Math.min(2, availableParallelism()),
@@ -106,14 +126,17 @@ export function openSandbox(choice: SandboxChoice): Promise<Sandbox> {
     const { seed } = sandboxPace;
     const feeds: SourceFeed[] = [];
     const wallet = KeyPair.named(seed, "customer");
-    const tipAddress = KeyPair.named(seed, "tip account 0").address;
+    const tipAddresses = Array.from(
+      { length: sandboxPace.tipAddresses },
+      (_, i) => KeyPair.named(seed, `tip account ${i}`).address,
+    );
     const chain = await SandboxChain.open({
       ...sandboxPace,
       genesisSeconds: clock.nowNs() / 1_000_000_000n,
-      background: { tipAddresses: [tipAddress] },
+      background: { tipAddresses },
       funded: new Map([
         [wallet.address, 1_000_000_000_000n],
-        [tipAddress, 1_000_000_000n],
+        ...tipAddresses.map((address): [string, bigint] => [address, 1_000_000_000n]),
       ]),
       onShreds: ({ packets }) => {
         // From now, not from when the leader was to send them: the tick may be late, and shreds that
@@ -135,18 +158,36 @@ export function openSandbox(choice: SandboxChoice): Promise<Sandbox> {
       return receiver;
     });
     const rpcUrl = `http://${endpoint.address}`;
-    const { config, openSeat } = sandboxConfig(choice, rpcUrl, receivers);
+    const partners = opened(await SandboxPartners.open(chain, clock, { tipAddresses, log }));
+    const { config, openSeat } = sandboxConfig(choice, {
+      rpcUrl,
+      receivers,
+      partners,
+      tipAddresses,
+    });
     const service = opened(
-      openService({ config, readConfig: () => config, prefault: false, log, clock }),
+      await openService({ config, readConfig: () => config, prefault: false, log, clock }),
     );
-    const to = reachable(service.relay.addresses[0] ?? choice.udp);
+    const { relay } = service.relay;
+    const to = reachable(relay.addresses[0] ?? choice.udp);
     for (const [i, { address, profile }] of sandboxSources.entries()) {
       const player = opened(PacedSender.open({ to, from: `${address}:0` }));
       feeds.push(new SourceFeed({ delivery: new Delivery(profile, seed + i), player, clock }));
     }
     const node = new RpcClient(rpcUrl);
-    const landings = new LandingWatch(service.relay, log);
-    const probe = new LandingProbe({ node, landings, wallet, tipAddress, clock, log });
+    const { gateway } = service;
+    const landings = gateway?.landings;
+    if (!gateway || !landings) {
+      throw new ShredwayError("internal", "the sandbox has a gateway, and its relay deshreds");
+    }
+    const apiKey = await ensureSandboxKey(gateway.keys, choice.data, clock.nowNs());
+    const probe = new LandingProbe({
+      landings,
+      wallet,
+      tipAddresses,
+      clock,
+      log,
+    });
     const receiverLeaders = new RpcLeaders({
       node,
       clock,
@@ -158,11 +199,14 @@ export function openSandbox(choice: SandboxChoice): Promise<Sandbox> {
     return new Sandbox({
       chain,
       endpoint,
+      partners,
       feeds,
       service,
       receivers,
       receiverLeaders,
+      gateway,
       landings,
+      apiKey,
       probe,
       openSeat,
       clock,

@@ -10,8 +10,10 @@ import type { Logger } from "./core/log.ts";
 import { readOwnAddresses } from "./core/own-addresses.ts";
 import { Relay } from "./data-plane/relay.ts";
 import { loadLeaderSchedule } from "./leaders/schedule.ts";
+import { openGateway } from "./main-gateway.ts";
 import { RelayService } from "./service/relay-service.ts";
 import { relayOptionsOf } from "./service/relay-tables.ts";
+import { Service } from "./service/service.ts";
 import { RpcClient } from "./solana/rpc-client.ts";
 
 export interface ServiceParts {
@@ -23,14 +25,7 @@ export interface ServiceParts {
   readonly clock: Clock;
 }
 
-/** Throws ShredwayError; nothing stays open then. */
-export function openService({
-  config,
-  readConfig,
-  prefault,
-  log,
-  clock,
-}: ServiceParts): RelayService {
+function openRelayPart({ config, prefault, log, clock }: ServiceParts): RelayService {
   const relay = Relay.open({
     ...relayOptionsOf(config.relay),
     ...(prefault !== undefined && { prefault }),
@@ -39,7 +34,6 @@ export function openService({
     return new RelayService({
       relay,
       config,
-      readConfig,
       readLeaders: loadLeaderSchedule,
       readOwnAddresses,
       ...(config.solana && { node: new RpcClient(config.solana.rpc) }),
@@ -52,8 +46,21 @@ export function openService({
   }
 }
 
-/** The relay that `configFile` describes, with its tables in force. Throws ShredwayError. */
-export function openRelayService(configFile: string, log: Logger, clock: Clock): RelayService {
+/** Throws ShredwayError; nothing stays open then. */
+export async function openService(parts: ServiceParts): Promise<Service> {
+  const { config, readConfig, log, clock } = parts;
+  const relay = openRelayPart(parts);
+  try {
+    const gateway = config.http && (await openGateway({ config, relay, log, clock }));
+    return new Service({ relay, ...(gateway && { gateway }), readConfig, log });
+  } catch (error) {
+    relay.close();
+    throw error;
+  }
+}
+
+/** The service that `configFile` describes, with its tables in force. Throws ShredwayError. */
+export function openServiceOf(configFile: string, log: Logger, clock: Clock): Promise<Service> {
   const readConfig = () => loadConfig(configFile, readOwnAddresses());
   return openService({ config: readConfig(), readConfig, log, clock });
 }

@@ -136,7 +136,8 @@ const nativeIncludes: Readonly<Record<string, readonly string[]>> = {
   transaction: ["crypto"],
   deshred: ["shred", "crypto", "transaction"],
   relay: ["net", "shred", "crypto", "transaction", "deshred"],
-  addon: ["relay", "net", "shred", "crypto", "transaction", "deshred"],
+  verify: ["net", "crypto", "transaction"],
+  addon: ["relay", "verify", "net", "shred", "crypto", "transaction", "deshred"],
 };
 
 const socketCalls =

@@ -27,6 +27,7 @@ constexpr Scenario kScenarios[] = {
     {"rate", run_rate},         {"steps", run_steps},       {"worker", run_worker},
     {"recovery", run_recovery}, {"deshred", run_deshred},   {"hand_over", run_hand_over},
     {"beside", run_beside},     {"landings", run_landings}, {"sample", run_sample},
+    {"http", run_http},
 };
 
 bool read_options(int count, char** words, Options& options) {
@@ -91,7 +92,7 @@ int main(int count, char** words) {
   if (result >= 0) return result;
   std::fprintf(stderr,
                "expected: shredway_bench noise|cost|latency|rate|steps|worker|recovery|deshred|"
-               "hand_over|beside|landings|sample [--small] [--rounds 1..1000] [--loopback] "
+               "hand_over|beside|landings|sample|http [--small] [--rounds 1..1000] [--loopback] "
                "[--node PATH] [--dgram PATH] [--samplicator PATH]\n");
   return 2;
 }

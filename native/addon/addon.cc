@@ -1,12 +1,14 @@
 // Addon: the boundary between the control plane (JavaScript) and the data plane (native).
 //
-// The only folder with Node-API. Few functions: describe() names everything that is counted, the
-// three classes open things; whole tables go in, snapshots come out, nothing crosses per packet,
-// and no native thread runs JavaScript (one may ring a bell: landing_bell.h).
+// The only folder with Node-API. Few functions: describe() names everything that is counted or
+// refused, the classes open things; whole tables and transactions go in, snapshots and facts come
+// out, nothing crosses per packet, and no native thread runs JavaScript (some may ring a bell:
+// bell.h).
 #include <napi.h>
 
 #include "addon/relay_handle.h"
 #include "addon/traffic_handles.h"
+#include "addon/transaction_handles.h"
 #include "crypto/ed25519.h"
 #include "crypto/sha256.h"
 
@@ -37,6 +39,9 @@ Napi::Object limits(Napi::Env env) {
   set("slotRows", kSlotRows);
   set("slotRowFields", kSlotRowFields);
   set("watchedSignatures", WatchList::kSignaturesMax);
+  set("tipAddresses", AddressSet::kAddressesMax);
+  set("verifierThreads", kVerifierThreadsMax);
+  set("verifierQueue", kVerifierQueueMax);
   return object;
 }
 
@@ -60,6 +65,13 @@ Napi::Value describe(const Napi::CallbackInfo& info) {
              }));
   object.Set("events", names(env, kEventKindCount,
                              [](size_t i) { return event_name(static_cast<EventKind>(i)); }));
+  const auto refusals = [&](const char* (*text)(TransactionRefusal)) {
+    return names(env, kTransactionRefusalCount,
+                 [&](size_t i) { return text(static_cast<TransactionRefusal>(i)); });
+  };
+  object.Set("transactionRefusals", refusals(transaction_refusal_name));
+  object.Set("transactionExpected", refusals(transaction_refusal_expected));
+  object.Set("transactionGot", refusals(transaction_refusal_got));
   object.Set("limits", limits(env));
   object.Set("ed25519", Napi::String::New(env, ed25519_library_name()));
   object.Set("sha256Accelerated", Napi::Boolean::New(env, sha256_is_accelerated()));
@@ -73,6 +85,10 @@ Napi::Object register_addon(Napi::Env env, Napi::Object exports) {
   exports.Set("Relay", RelayHandle::define(env));
   exports.Set("PacedSender", PacedSenderHandle::define(env));
   exports.Set("Shredder", ShredderHandle::define(env));
+  exports.Set("TransactionInspector", TransactionInspectorHandle::define(env));
+  exports.Set("SignatureVerifier", SignatureVerifierHandle::define(env));
+  exports.Set("encodeBase58", Napi::Function::New<encode_base58>(env));
+  exports.Set("decodeBase58", Napi::Function::New<decode_base58>(env));
   return exports;
 }
 

@@ -261,7 +261,8 @@ Napi::Value RelayHandle::on_landings(const Napi::CallbackInfo& info) {
                            : "onLandings: expected a function");
     return info.Env().Undefined();
   }
-  bell_ = std::make_unique<LandingBellHandle>(info.Env(), info[0].As<Napi::Function>());
+  bell_ =
+      std::make_unique<BellHandle>(info.Env(), info[0].As<Napi::Function>(), "shredway landings");
   if (!bell_->valid()) {
     bell_.reset();
     Napi::Error::New(info.Env(), "no room for the listener").ThrowAsJavaScriptException();

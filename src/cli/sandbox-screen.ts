@@ -7,6 +7,7 @@ import type { RelaySnapshot } from "../data-plane/snapshot.ts";
 import { sandboxSources } from "../sandbox/plan.ts";
 import type { ProbeRecord } from "../sandbox/probe.ts";
 import type { ChainView } from "../sandbox/sandbox.ts";
+import type { GatewaySnapshot } from "../service/gateway-service.ts";
 import {
   formatClock,
   formatCount,
@@ -34,7 +35,8 @@ export interface ReceiverView {
 export interface SandboxView {
   readonly seconds: number;
   readonly relayAddress: string;
-  readonly rpcUrl: string;
+  readonly gatewayUrl: string;
+  readonly gateway: GatewaySnapshot;
   readonly openSeat: string | undefined;
   readonly chain: ChainView;
   readonly slotNs: bigint | null;
@@ -76,18 +78,18 @@ export function receiverView(
 /** The three things to try next, each with what it shows. */
 export function suggestions(
   self: string,
-  { openSeat, rpcUrl }: { openSeat: string | undefined; rpcUrl: string },
+  { openSeat, gatewayUrl }: { openSeat: string | undefined; gatewayUrl: string },
 ): { command: string; shows: string }[] {
   const port = openSeat?.split(":").at(-1) ?? "20001";
-  const question = `'{"jsonrpc":"2.0","id":1,"method":"getEpochInfo"}'`;
+  const question = `'{"jsonrpc":"2.0","id":1,"method":"getTipAccounts"}'`;
   return [
+    {
+      command: `curl -s '${gatewayUrl}' -H 'Content-Type: application/json' -d ${question}`,
+      shows: "the gateway, as any client sees it; README.md has a first transaction",
+    },
     {
       command: `${self} listen --port ${port}`,
       shows: openSeat ? "this feed, as a destination sees it" : "a feed, as a destination sees it",
-    },
-    {
-      command: `curl -s ${rpcUrl} -H 'Content-Type: application/json' -d ${question}`,
-      shows: "the chain, as any Solana client sees it; docs/sandbox.md has a first transaction",
     },
     { command: `${self} doctor`, shows: "what this machine needs for production" },
   ];
@@ -96,11 +98,14 @@ export function suggestions(
 export function introduction(view: {
   relayAddress: string;
   rpcUrl: string;
+  gatewayUrl: string;
   workers: number;
 }): string[] {
   const sources = sandboxSources.map(({ name, address }) => `${name} ${address}`).join(", ");
   return [
-    "Shredway sandbox: a real chain in this process, its blocks as shreds through the real relay",
+    "Shredway sandbox: a real chain in this process, its blocks as shreds through the real relay, its",
+    "transactions through the real gateway",
+    `  gateway       ${view.gatewayUrl}`,
     `  chain         Solana RPC ${view.rpcUrl}, WebSocket on the same port and the next one`,
     `  sources       ${sources}`,
     `  relay         udp ${view.relayAddress}, ${view.workers} worker${view.workers === 1 ? "" : "s"}, authentication: leader-schedule`,
@@ -116,6 +121,8 @@ export function sandboxLines(view: SandboxView, self: string, paint: Paint): str
     ...sourceTable(view, paint),
     "",
     ...destinationTable(view, paint),
+    "",
+    ...routeTable(view, paint),
     "",
     ...landingTable(view, paint),
     "",
@@ -144,6 +151,34 @@ function chainLine({ chain, slotNs, transactionsPerSecond }: SandboxView, paint:
   ].join("   ");
 }
 
+/** Routes that submissions take, and what their other sides answered. */
+function routeTable({ gateway }: SandboxView, paint: Paint): string[] {
+  const rows = gateway.routes.map((route) => [
+    route.name,
+    route.kind,
+    route.health === "up" ? paint.good("up") : paint.bad("down"),
+    formatCount(route.sent),
+    formatCount(route.acknowledged),
+    formatCount(route.refused + route.failed + route.dropped),
+    route.sendP50Us === null ? "-" : formatNs(route.sendP50Us * 1000),
+    paint.dim(route.lastFailure),
+  ]);
+  const lines = table(
+    [
+      { title: "ROUTE", width: 13 },
+      { title: "KIND", width: 13 },
+      { title: "STATE", width: 5 },
+      { title: "SENT", right: true, width: 6 },
+      { title: "TAKEN", right: true, width: 6 },
+      { title: "NOT TAKEN", right: true },
+      { title: "SENT AFTER p50", right: true },
+      { title: "LAST FAILURE" },
+    ],
+    rows,
+  );
+  return withBoldTitle(lines, paint);
+}
+
 const landingsShown = 3;
 
 /** Own transactions: sent over HTTP, executed by a leader, seen again in the relay's shreds. */
@@ -151,15 +186,17 @@ function landingTable({ landings, relay }: SandboxView, paint: Paint): string[] 
   const { deshred } = relay;
   const rows = landings
     .slice(0, landingsShown)
-    .map(({ signature, landed }) => [
+    .map(({ signature, state, landed }) => [
       `${signature.slice(0, 16)}…`,
+      state ?? "",
       landed ? String(landed.slot) : "",
       landed ? `${landed.batchIndex}/${landed.ordinal}` : "",
       landed ? paint.good(`${formatNs(landed.afterNs)} after sending`) : paint.dim("under way"),
     ]);
   const lines = table(
     [
-      { title: "LANDED", width: 17 },
+      { title: "SUBMITTED", width: 17 },
+      { title: "STATE", width: 8 },
       { title: "SLOT", width: 9 },
       { title: "PLACE", width: 7 },
       { title: "SEEN IN THE RELAY'S OWN SHREDS", width: 30 },

@@ -27,6 +27,9 @@ const lastShredsMs = 100; // for what is under way when the traffic ends
 export interface SandboxAddresses {
   readonly udp: string;
   readonly rpc: string;
+  readonly http: string;
+  /** Folder. */
+  readonly data: string;
 }
 
 export async function runSandbox(
@@ -39,32 +42,29 @@ export async function runSandbox(
     await sandbox.start();
     return await show(sandbox, terminal);
   } finally {
-    sandbox.close();
+    await sandbox.close();
   }
 }
 
-const remedies: Partial<Record<Reason, string>> = {
-  relay_open:
-    "Choose another address with --udp; for a second sandbox: --udp 127.0.0.1:21000 --rpc 127.0.0.1:9899",
-  http_open:
-    "Choose another address with --rpc; for a second sandbox: --udp 127.0.0.1:21000 --rpc 127.0.0.1:9899",
-};
+const remedy =
+  "Choose others with --http, --udp and --rpc; for a second sandbox: --http 127.0.0.1:9780 " +
+  "--udp 127.0.0.1:21000 --rpc 127.0.0.1:9899 --data data-2";
+const portReasons: readonly Reason[] = ["relay_open", "http_open"];
 
 async function open(addresses: SandboxAddresses, log: Logger): Promise<Sandbox> {
   try {
     return await openSandbox({ ...addresses, log, clock: systemClock });
   } catch (error) {
-    const remedy = error instanceof ShredwayError ? remedies[error.reason] : undefined;
-    const isPort = error instanceof ShredwayError && error.reason in remedies;
-    if (!isPort || remedy === undefined || !/in use/.test(messageOf(error))) throw error;
+    const isPort = error instanceof ShredwayError && portReasons.includes(error.reason);
+    if (!isPort || !/in use/.test(messageOf(error))) throw error;
     throw new ShredwayError(error.reason, `${messageOf(error)}\n${remedy}`, { cause: error });
   }
 }
 
 async function show(sandbox: Sandbox, terminal: Terminal): Promise<number> {
   const startedNs = systemClock.monotonicNs();
-  const { service } = sandbox;
-  const relayAddress = service.relay.addresses.join(", ");
+  const { relay } = sandbox.service;
+  const relayAddress = relay.relay.addresses.join(", ");
   let before = sandbox.snapshot();
   const look = (): SandboxView => {
     const now = sandbox.snapshot();
@@ -75,12 +75,13 @@ async function show(sandbox: Sandbox, terminal: Terminal): Promise<number> {
   };
 
   const workers = before.relay.workers.length;
-  const about = { relayAddress, workers, rpcUrl: urlOf(sandbox) };
+  const { gatewayUrl } = sandbox;
+  const about = { relayAddress, workers, rpcUrl: urlOf(sandbox), gatewayUrl };
   for (const line of introduction(about)) terminal.line(line);
   if (!terminal.isLive) sayWhatToTry(sandbox, terminal);
-  const { sources, destinations, authentication } = service.config;
+  const { sources, destinations, authentication } = relay.config;
   terminal.line(
-    `ready listen=${relayAddress} workers=${workers} sources=${sources.length} destinations=${destinations.length} authentication=${authentication} rpc=${urlOf(sandbox)}`,
+    `ready listen=${relayAddress} workers=${workers} sources=${sources.length} destinations=${destinations.length} authentication=${authentication} rpc=${urlOf(sandbox)} gateway=${gatewayUrl}`,
   );
   if (terminal.isLive) terminal.line();
   await every(refreshMs, terminal.stopped, () => {
@@ -102,8 +103,8 @@ function urlOf({ endpoint }: Sandbox): string {
 }
 
 function sayWhatToTry(sandbox: Sandbox, terminal: Terminal): void {
-  const { openSeat } = sandbox;
-  for (const { command, shows } of suggestions(terminal.self, { openSeat, rpcUrl: urlOf(sandbox) }))
+  const { openSeat, gatewayUrl } = sandbox;
+  for (const { command, shows } of suggestions(terminal.self, { openSeat, gatewayUrl }))
     terminal.line(`  try           ${command}   (${shows})`);
 }
 
@@ -117,8 +118,9 @@ function viewBetween(parts: {
   const relaySeconds = Number(now.relay.takenAtNs - before.relay.takenAtNs) / 1e9;
   return {
     seconds,
-    relayAddress: sandbox.service.relay.addresses.join(", "),
-    rpcUrl: urlOf(sandbox),
+    relayAddress: sandbox.service.relay.relay.addresses.join(", "),
+    gatewayUrl: sandbox.gatewayUrl,
+    gateway: now.gateway,
     openSeat: sandbox.openSeat,
     chain: now.chain,
     slotNs: now.slotNs,

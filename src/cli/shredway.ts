@@ -12,6 +12,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   start: async () => (await import("./start.ts")).start,
   replay: async () => (await import("./replay.ts")).replay,
   listen: async () => (await import("./listen.ts")).listen,
+  keys: async () => (await import("./keys.ts")).keys,
   doctor: async () => (await import("./doctor.ts")).doctor,
 };
 

@@ -4,14 +4,16 @@
 // destinations and leaders; SIGTERM and SIGINT drain and end with exit code 0.
 
 import { spawn } from "node:child_process";
+import { resolve } from "node:path";
 import { familyOf, parseEndpoint } from "../core/addresses.ts";
 import { systemClock } from "../core/clock.ts";
 import { formatConfig, loadConfig } from "../core/config.ts";
 import { createLogger, type Logger } from "../core/log.ts";
 import { readOwnAddresses } from "../core/own-addresses.ts";
 import type { RelaySnapshot } from "../data-plane/snapshot.ts";
-import { openRelayService } from "../main.ts";
+import { openServiceOf } from "../main.ts";
 import type { RelayService } from "../service/relay-service.ts";
+import type { Service } from "../service/service.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "./command.ts";
 import { toJson } from "./output.ts";
 import { reportBetween, totalsOf } from "./relay-report.ts";
@@ -19,24 +21,28 @@ import { every, type Terminal } from "./terminal.ts";
 
 const defaultUdp = "127.0.0.1:20000";
 const defaultRpc = "127.0.0.1:8899"; // where Solana clients look for a node on this machine
+const defaultHttp = "127.0.0.1:8780";
+const defaultData = "data";
 const defaultStatsSeconds = 10;
 const drainMs = 100; // for what already waits in the receive buffers
+const answerMs = 5000; // for requests under way
 
 export const start: Command = {
   name: "start",
-  summary: "run the relay, or without a configuration a sandbox around it",
+  summary: "run relay and gateway, or without a configuration a sandbox around them",
   usage: [
-    "start [--udp ADDRESS] [--rpc ADDRESS]",
+    "start [--http ADDRESS] [--udp ADDRESS] [--rpc ADDRESS] [--data DIRECTORY]",
     "start --config FILE [--stats SECONDS]",
     "start --config FILE --print-config",
   ],
   description: `
 Without --config: the sandbox. A Solana-like chain runs in this process (a real virtual machine, real
 leaders' shreds, a JSON-RPC endpoint for any Solana client); its shreds go through the real relay to
-receivers on loopback, with live numbers. With --config: the relay as the file says (docs/configuration.md).
+receivers on loopback, and the gateway sends transactions to its leaders by routes of every kind, with
+live numbers and a ready API key. With --config: the service as the file says (docs/configuration.md).
 
 Prints one line that begins with "ready" when it takes traffic. SIGHUP reads the file again and
-takes over sources, destinations and leaders; a wrong file changes nothing. SIGTERM and Ctrl-C
+takes over sources, destinations, leaders, routes, tips and limits; a wrong file changes nothing. SIGTERM and Ctrl-C
 end it with exit code 0.`,
   options: {
     config: { value: "FILE", help: "configuration file" },
@@ -44,6 +50,14 @@ end it with exit code 0.`,
     stats: {
       value: "SECONDS",
       help: `log one line of numbers so often; 0: never (default ${defaultStatsSeconds})`,
+    },
+    http: {
+      value: "ADDRESS",
+      help: `where the sandbox's gateway answers; takes the port above, too (default ${defaultHttp})`,
+    },
+    data: {
+      value: "DIRECTORY",
+      help: `folder of the sandbox's database and API key (default ${defaultData})`,
     },
     udp: { value: "ADDRESS", help: `where the sandbox's relay listens (default ${defaultUdp})` },
     rpc: {
@@ -53,7 +67,7 @@ end it with exit code 0.`,
   },
   examples: [
     "shredway start",
-    "shredway start --udp 127.0.0.1:21000 --rpc 127.0.0.1:9899",
+    "shredway start --http 127.0.0.1:9780 --udp 127.0.0.1:21000 --rpc 127.0.0.1:9899 --data data-2",
     "shredway start --config shredway.yaml",
     "shredway start --config shredway.yaml --print-config",
   ],
@@ -75,11 +89,19 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
       );
     }
     const rpc = args.endpoint("rpc", allowPortZero) ?? defaultRpc;
+    const http = args.endpoint("http", allowPortZero) ?? defaultHttp;
+    const data = resolve(args.text("data") ?? defaultData);
     const { runSandbox } = await import("./sandbox.ts"); // heavy, and of no use in production
-    return runSandbox({ udp, rpc }, createLogger({ level: "warn" }), terminal);
+    return runSandbox({ udp, rpc, http, data }, createLogger({ level: "warn" }), terminal);
   }
   if (args.given("udp")) {
     throw usageError("--udp: expected without --config; the file says it in relay.listen");
+  }
+  if (args.given("http")) {
+    throw usageError("--http: expected without --config; the file says it in http.listen");
+  }
+  if (args.given("data")) {
+    throw usageError("--data: expected without --config; the file says it in data.directory");
   }
   if (args.given("rpc")) throw usageError("--rpc: expected without --config: it is the sandbox's");
   if (args.flag("print-config")) {
@@ -91,7 +113,7 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
 
 async function runService(file: string, statsSeconds: number, terminal: Terminal): Promise<number> {
   const log = createLogger();
-  let service: RelayService | undefined;
+  let service: Service | undefined;
   let wantsReload = false;
   const reload = () => {
     if (service) service.reload();
@@ -99,23 +121,29 @@ async function runService(file: string, statsSeconds: number, terminal: Terminal
   };
   process.on("SIGHUP", reload);
   try {
-    service = openRelayService(file, log, systemClock);
+    service = await openServiceOf(file, log, systemClock);
     await service.start();
     if (wantsReload) service.reload();
     for (const warning of service.warnings()) log.warn(warning);
-    const { relay, config } = service;
-    terminal.line(
-      `ready listen=${relay.addresses.join(",")} workers=${config.workers} sources=${config.sources.length} destinations=${config.destinations.length} authentication=${config.authentication}`,
-    );
+    terminal.line(readyLine(service));
     tellSystemd(log);
-    await logStatistics(service, log, statsSeconds, terminal.stopped);
-    await systemClock.sleep(drainMs);
-    log.info(plain(totalsOf(service.snapshot())), "ended");
+    await logStatistics(service.relay, log, statsSeconds, terminal.stopped);
+    await Promise.all([systemClock.sleep(drainMs), service.drain(answerMs)]);
+    log.info(plain(totalsOf(service.relay.snapshot())), "ended");
     return exitCodes.ok;
   } finally {
     process.off("SIGHUP", reload);
-    service?.close();
+    await service?.close();
   }
+}
+
+function readyLine({ relay: { relay, config }, gateway }: Service): string {
+  const { workers, sources, destinations, authentication } = config;
+  const http = gateway ? ` http=${gateway.addresses.join(",")}` : "";
+  return (
+    `ready listen=${relay.addresses.join(",")} workers=${workers} sources=${sources.length} ` +
+    `destinations=${destinations.length} authentication=${authentication}${http}`
+  );
 }
 
 async function logStatistics(

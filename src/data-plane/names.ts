@@ -1,8 +1,9 @@
-// Names of what the data plane counts, in the order of its counters.
+// Names of what the data plane counts or refuses, in the order of its counters.
 //
 // The native lists (native/shred/verdict.h, native/net/udp_batch.h, native/relay/counters.h,
-// native/relay/event_ring.h, native/relay/deshred_thread.h) are the source; TypeScript needs the names as types, so they stand
-// here again, and loading the addon fails when the two differ (native.ts).
+// native/relay/event_ring.h, native/relay/deshred_thread.h, native/transaction/refusal.h) are the
+// source; TypeScript needs the names as types, so they stand here again, and loading the addon fails
+// when the two differ (native.ts).
 
 import { shredRefusalReasons } from "../shred/parse-shred.ts";
 
@@ -78,3 +79,33 @@ export type DeshredCounterName = (typeof deshredCounterNames)[number];
 
 export const eventNames = ["equivocation", "icmp_error", "window_anchored"] as const;
 export type EventName = (typeof eventNames)[number];
+
+/** Ways in which bytes can be no valid transaction; the first is none. */
+export const transactionRefusalNames = [
+  "accepted",
+  "too_long",
+  "cut_short",
+  "malformed",
+  "trailing_bytes",
+  "version_unknown",
+  "signatures_out_of_range",
+  "signature_count_wrong",
+  "keys_too_few",
+  "fee_payer_readonly",
+  "key_repeated",
+  "accounts_too_many",
+  "lookup_empty",
+  "config_mask_unknown",
+  "config_fee_bits",
+  "instructions_too_many",
+  "program_is_fee_payer",
+  "program_out_of_range",
+  "account_out_of_range",
+  "instruction_accounts_too_many",
+  "compute_budget_unknown",
+  "compute_budget_repeated",
+  "heap_size_invalid",
+  "loaded_bytes_zero",
+  "tips_overflow",
+] as const;
+export type TransactionRefusalName = (typeof transactionRefusalNames)[number];

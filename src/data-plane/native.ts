@@ -9,6 +9,7 @@ import {
   deshredCounterNames,
   eventNames,
   sendFailureNames,
+  transactionRefusalNames,
   verdictNames,
   workerCounterNames,
 } from "./names.ts";
@@ -20,6 +21,10 @@ export interface NativeDescription {
   readonly workerCounters: readonly string[];
   readonly events: readonly string[];
   readonly deshredCounters: readonly string[];
+  readonly transactionRefusals: readonly string[];
+  /** By refusal: what was expected, and what came ("#" stands for a number). */
+  readonly transactionExpected: readonly string[];
+  readonly transactionGot: readonly string[];
   readonly limits: {
     readonly sources: number;
     readonly sourceEntries: number;
@@ -33,6 +38,9 @@ export interface NativeDescription {
     readonly slotRows: number;
     readonly slotRowFields: number;
     readonly watchedSignatures: number;
+    readonly tipAddresses: number;
+    readonly verifierThreads: number;
+    readonly verifierQueue: number;
   };
   /** "libsodium", "openssl" or "none". */
   readonly ed25519: string;
@@ -103,11 +111,33 @@ export interface NativeShredder {
   ): { bytes: Uint8Array; ends: Uint32Array; chainedRoot: Uint8Array; nextFecSetIndex: number };
 }
 
+export interface NativeTransactionInspector {
+  /** Fills an inspection record (transactions.ts); 0, or the number of the refusal. */
+  inspect(wire: Uint8Array, into: Uint8Array): number;
+}
+
+export interface NativeSignatureVerifier {
+  /** False: the queue is full. */
+  submit(ticket: number, wire: Uint8Array): boolean;
+  drain(into: Uint8Array): number;
+  onResults(listener: () => void): void;
+  close(): void;
+}
+
 export interface NativeAddon {
   describe(): NativeDescription;
   Relay: new (options: NativeRelayOptions) => NativeRelay;
   PacedSender: new (to: Uint8Array, from: Uint8Array, bufferBytes: number) => NativePacedSender;
   Shredder: new (seed: Uint8Array) => NativeShredder;
+  /** Keys of 32 bytes each; ranges of 64, first and last key. */
+  TransactionInspector: new (
+    tipAddresses: Uint8Array,
+    frontKeyRanges: Uint8Array,
+  ) => NativeTransactionInspector;
+  SignatureVerifier: new (threads: number, queueMax: number) => NativeSignatureVerifier;
+  encodeBase58(bytes: Uint8Array): string;
+  /** Number of bytes written; -1: the text is none. */
+  decodeBase58(text: string, into: Uint8Array): number;
 }
 
 const require = createRequire(import.meta.url);
@@ -133,6 +163,7 @@ function load(): { addon: NativeAddon; description: NativeDescription } {
     ["worker counters", workerCounterNames, description.workerCounters],
     ["events", eventNames, description.events],
     ["deshred counters", deshredCounterNames, description.deshredCounters],
+    ["transaction refusals", transactionRefusalNames, description.transactionRefusals],
   ];
   for (const [what, expected, actual] of lists) {
     if (expected.join() !== actual.join()) {

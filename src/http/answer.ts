@@ -43,7 +43,7 @@ export function statusLine(status: number): string {
   return `${status} ${STATUS_CODES[status] ?? "Unknown"}`;
 }
 
-function errorAnswer(status: number, reason: Reason, message: string) {
+export function errorAnswer(status: number, reason: Reason, message: string) {
   return {
     status,
     headers: { "content-type": "application/json" },
@@ -51,14 +51,17 @@ function errorAnswer(status: number, reason: Reason, message: string) {
   } satisfies HttpResponse;
 }
 
+/** How the server's own refusals look. */
+export type Refusal = (status: number, reason: Reason, message: string) => HttpResponse;
+
 /** 413. */
-export function tooLargeAnswer(bytesMax: number): HttpResponse {
-  return errorAnswer(413, "body_too_large", `expected a body of at most ${bytesMax} bytes`);
+export function tooLargeAnswer(bytesMax: number, refusal: Refusal): HttpResponse {
+  return refusal(413, "body_too_large", `expected a body of at most ${bytesMax} bytes`);
 }
 
 /** 503, while the server closes. */
-export function closingAnswer(): HttpResponse {
-  return errorAnswer(503, "http_closing", "the server is closing; try another one");
+export function closingAnswer(refusal: Refusal): HttpResponse {
+  return refusal(503, "http_closing", "the server is closing; try another one");
 }
 
 /** 500: the caller gets the number and nothing else, the log both. */

@@ -23,8 +23,10 @@ import type { Logger } from "../core/log.ts";
 import {
   checkedAnswer,
   closingAnswer,
+  errorAnswer,
   faultAnswer,
   newReference,
+  type Refusal,
   statusLine,
   tooLargeAnswer,
 } from "./answer.ts";
@@ -76,6 +78,7 @@ export class HttpServer {
   readonly #web: WebServer;
   readonly #app: TemplatedApp;
   readonly #options: HttpServerOptions;
+  readonly #refusal: Refusal;
   readonly #log: Logger | undefined;
   readonly #listenSockets: us_listen_socket[] = [];
   readonly #addresses: string[] = [];
@@ -89,6 +92,7 @@ export class HttpServer {
     this.#web = web;
     this.#app = web.App();
     this.#options = options;
+    this.#refusal = options.refusal ?? errorAnswer;
     this.#log = log;
     this.#peers = new WebSocketPeers((thrown) => this.#fault("a WebSocket", thrown));
     this.#route();
@@ -192,7 +196,7 @@ export class HttpServer {
     const exchange = this.#exchange(response, request);
     try {
       if (this.#state !== "open") {
-        this.#refuse(exchange, closingAnswer());
+        this.#refuse(exchange, closingAnswer(this.#refusal));
       } else if (/^(GET|HEAD|OPTIONS)$/.test(exchange.head.method)) {
         this.#handle(exchange, new Uint8Array(0));
       } else {
@@ -227,9 +231,9 @@ export class HttpServer {
     const announcedBytes = /^\d{1,15}$/.test(announced) ? Number(announced) : 0;
     if (announcedBytes > bytesMax) {
       if (announcedBytes - bytesMax > discardBytesMax) {
-        this.#refuse(exchange, tooLargeAnswer(bytesMax));
+        this.#refuse(exchange, tooLargeAnswer(bytesMax, this.#refusal));
       } else {
-        this.#answer(exchange, tooLargeAnswer(bytesMax));
+        this.#answer(exchange, tooLargeAnswer(bytesMax, this.#refusal));
       }
       return;
     }
@@ -238,7 +242,7 @@ export class HttpServer {
       // Pieces still come when the answer is given already.
       if (exchange.answered || exchange.over) return;
       try {
-        if (!body.add(piece)) this.#refuse(exchange, tooLargeAnswer(bytesMax));
+        if (!body.add(piece)) this.#refuse(exchange, tooLargeAnswer(bytesMax, this.#refusal));
         else if (isLast) this.#handle(exchange, body.take());
       } catch (thrown) {
         this.#failed(exchange, thrown);
@@ -348,7 +352,7 @@ export class HttpServer {
         const exchange = this.#exchange(response, request);
         try {
           if (this.#state !== "open") {
-            this.#refuse(exchange, closingAnswer());
+            this.#refuse(exchange, closingAnswer(this.#refusal));
             return;
           }
           const refusal = route.accept?.(exchange.head);

@@ -2,6 +2,8 @@
 //
 // Only types; server.ts is the one file that knows the web server behind it.
 
+import type { Reason } from "../core/errors.ts";
+
 export interface HttpRequest {
   /** Upper case. */
   readonly method: string;
@@ -65,6 +67,11 @@ export interface HttpServerOptions {
   bodyBytesMax(head: HttpHead): number;
   /** May throw or reject: answered 500 with a reference number that the log has, too. */
   handle(request: HttpRequest): HttpResponse | Promise<HttpResponse>;
+  /**
+   * How the server's own refusals look: 413 for bodies, 503 while it closes. Default: JSON with
+   * `error.reason` and `error.message`.
+   */
+  refusal?(status: number, reason: Reason, message: string): HttpResponse;
   /** By path; "*" for every path that has no own entry. */
   readonly webSockets?: Readonly<Record<string, WebSocketRoute>>;
   /** Sockets at once, HTTP and WebSocket together; more are closed at once. Default 10,000. */

@@ -31,3 +31,7 @@ export const jsonRpcCodes = {
 export type JsonRpcCode = (typeof jsonRpcCodes)[keyof typeof jsonRpcCodes];
 
 export const knownCodes: ReadonlySet<number> = new Set(Object.values(jsonRpcCodes));
+
+export function isKnownCode(code: unknown): code is JsonRpcCode {
+  return typeof code === "number" && knownCodes.has(code);
+}

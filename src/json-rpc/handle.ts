@@ -3,9 +3,9 @@
 // Called with every body of HTTP and every message of a WebSocket. Reads single calls and arrays of
 // them, hands each to `dispatch`, echoes its id exactly as it came and answers every error by the
 // one table. Calls without an id are notifications: neither executed nor answered, as Solana's node
-// does. Knows no method; never throws, never rejects.
+// does, unless `answersWithoutId` says otherwise. Knows no method; never throws, never rejects.
 
-import { quote, ShredwayError } from "../core/errors.ts";
+import { quote, type Reason, ShredwayError } from "../core/errors.ts";
 import {
   isJsonArray,
   isJsonObject,
@@ -15,16 +15,29 @@ import {
   readJson,
   writeJson,
 } from "./json-text.ts";
-import { errorObjectOf, type ReportFault } from "./refusal.ts";
+import { errorObjectOf, type RefusalOptions, reasonOf } from "./refusal.ts";
 
-export interface JsonRpcOptions {
+export interface JsonRpcOptions extends RefusalOptions {
   /** The result of a call; a throw or rejection becomes an error object. */
   dispatch(method: string, params: readonly Json[]): unknown;
-  readonly report: ReportFault;
+  /**
+   * Before anything else of each call: its method, or "" for what is no call. A throw refuses it
+   * unread.
+   */
+  admit?(method: string): void;
   /** Calls of one array; default 100. */
   readonly batchMax?: number;
   /** Levels of nesting of the text, the array of calls included. */
   readonly depthMax?: number;
+  /** A call without an id is a call with the id null. */
+  readonly answersWithoutId?: boolean;
+}
+
+export interface JsonRpcAnswer {
+  /** Empty when nothing is to be answered. */
+  readonly text: string;
+  /** Why a single call (or the whole array) was refused; null: it was not. */
+  readonly reason: Reason | null;
 }
 
 interface Call {
@@ -41,8 +54,9 @@ function invalidRequest(expected: string, actual: unknown): ShredwayError {
 }
 
 /** Throws ShredwayError; null: a notification. */
-function readCall(value: JsonObject): Call | null {
-  const { jsonrpc, id, method, params } = value;
+function readCall(value: JsonObject, options: JsonRpcOptions): Call | null {
+  const { jsonrpc, method, params } = value;
+  const id = value["id"] ?? (options.answersWithoutId ? null : value["id"]);
   if (jsonrpc !== "2.0") throw invalidRequest('"jsonrpc": "2.0"', jsonrpc);
   if (typeof method !== "string") throw invalidRequest("a method name", method);
   if (id === undefined) return null;
@@ -54,44 +68,69 @@ function readCall(value: JsonObject): Call | null {
   );
 }
 
-function answer(id: Json, body: Readonly<Record<string, unknown>>): string {
-  return writeJson({ jsonrpc: "2.0", ...body, id });
+function refused(id: Json, thrown: unknown, options: JsonRpcOptions): JsonRpcAnswer {
+  const error = writeJson(errorObjectOf(thrown, options));
+  return {
+    text: `{"jsonrpc":"2.0","error":${error},"id":${writeJson(id)}}`,
+    reason: reasonOf(thrown),
+  };
 }
 
-async function handleCall(value: Json, options: JsonRpcOptions): Promise<string | null> {
+async function handleCall(value: Json, options: JsonRpcOptions): Promise<JsonRpcAnswer> {
   const id = isJsonObject(value) ? (value["id"] ?? null) : null;
   try {
+    const method = isJsonObject(value) ? value["method"] : "";
+    options.admit?.(typeof method === "string" ? method : "");
     if (!isJsonObject(value)) throw invalidRequest("an object", value);
-    const call = readCall(value);
-    if (!call) return null;
+    const call = readCall(value, options);
+    if (!call) return { text: "", reason: null };
     const result = await options.dispatch(call.method, call.params);
-    return answer(id, { result: result ?? null });
+    const text = `{"jsonrpc":"2.0","result":${writeJson(result ?? null)},"id":${writeJson(id)}}`;
+    return { text, reason: null };
   } catch (thrown) {
-    return answer(id, { error: errorObjectOf(thrown, options.report) });
+    return refused(id, thrown, options);
   }
 }
 
-async function handleBatch(values: readonly Json[], options: JsonRpcOptions): Promise<string> {
+async function handleBatch(
+  values: readonly Json[],
+  options: JsonRpcOptions,
+): Promise<JsonRpcAnswer> {
   const answers: string[] = [];
   // One after the other: the calls of an array may build on each other.
   for (const value of values) {
-    const text = await handleCall(value, options);
-    if (text !== null) answers.push(text);
+    const { text } = await handleCall(value, options);
+    if (text !== "") answers.push(text);
   }
-  return answers.length === 0 ? "" : `[${answers.join(",")}]`;
+  return { text: answers.length === 0 ? "" : `[${answers.join(",")}]`, reason: null };
+}
+
+/** What is no call counts as one, so that texts of rubbish are limited like all others. */
+function refusedWhole(thrown: unknown, options: JsonRpcOptions): JsonRpcAnswer {
+  try {
+    options.admit?.("");
+  } catch (refusal) {
+    return refused(null, refusal, options);
+  }
+  return refused(null, thrown, options);
+}
+
+/** The answer to `text`, and whether it is a refusal. */
+export async function answerJsonRpc(text: string, options: JsonRpcOptions): Promise<JsonRpcAnswer> {
+  const batchMax = options.batchMax ?? 100;
+  let value: Json;
+  try {
+    value = readJson(text, options.depthMax ?? jsonDepthMax);
+    if (isJsonArray(value) && (value.length === 0 || value.length > batchMax)) {
+      throw invalidRequest(`1 to ${batchMax} calls in an array`, value.length);
+    }
+  } catch (thrown) {
+    return refusedWhole(thrown, options);
+  }
+  return isJsonArray(value) ? handleBatch(value, options) : handleCall(value, options);
 }
 
 /** The answer to `text`; empty when nothing is to be answered. */
 export async function handleJsonRpc(text: string, options: JsonRpcOptions): Promise<string> {
-  const batchMax = options.batchMax ?? 100;
-  try {
-    const value = readJson(text, options.depthMax ?? jsonDepthMax);
-    if (!isJsonArray(value)) return (await handleCall(value, options)) ?? "";
-    if (value.length === 0 || value.length > batchMax) {
-      throw invalidRequest(`1 to ${batchMax} calls in an array`, value.length);
-    }
-    return await handleBatch(value, options);
-  } catch (thrown) {
-    return answer(null, { error: errorObjectOf(thrown, options.report) });
-  }
+  return (await answerJsonRpc(text, options)).text;
 }

@@ -164,6 +164,16 @@ export function readJson(text: string, depthMax = jsonDepthMax): Json {
   return new JsonReader(text, depthMax).read();
 }
 
+/** A value that is JSON text already, e.g. a node's answer: writeJson writes it as it stands. */
+export class JsonText {
+  readonly text: string;
+
+  /** `text` must be one JSON value and nothing else: it is not checked here. */
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
 /**
  * `value` as JSON text; bigints as integers, absent fields left out. For values of our own making
  * and for what readJson returned: nesting is not bounded here.
@@ -171,6 +181,7 @@ export function readJson(text: string, depthMax = jsonDepthMax): Json {
 export function writeJson(value: unknown): string {
   if (typeof value === "bigint") return value.toString();
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  if (value instanceof JsonText) return value.text;
   if (Array.isArray(value)) return `[${value.map(writeJson).join(",")}]`;
   const fields: string[] = [];
   for (const [key, field] of Object.entries(value)) {

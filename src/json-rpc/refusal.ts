@@ -5,7 +5,7 @@
 // caller a reference only: its text goes to the log.
 
 import { type Reason, ShredwayError } from "../core/errors.ts";
-import { jsonRpcCodes } from "./codes.ts";
+import { type JsonRpcCode, jsonRpcCodes } from "./codes.ts";
 
 /** A ShredwayError whose `error.data` holds more than plain facts. */
 export class JsonRpcRefusal extends ShredwayError {
@@ -20,22 +20,53 @@ export class JsonRpcRefusal extends ShredwayError {
 export interface JsonRpcErrorObject {
   readonly code: number;
   readonly message: string;
-  readonly data?: Readonly<Record<string, unknown>>;
+  readonly data?: unknown;
+}
+
+/** The error object of a node, which the caller gets as it is. */
+export class PassedError extends ShredwayError {
+  readonly error: JsonRpcErrorObject & { readonly code: JsonRpcCode };
+
+  constructor(error: PassedError["error"]) {
+    super("rpc_failed", error.message);
+    this.error = error;
+  }
 }
 
 /** Logs a fault of the program; returns what a caller can quote to find it there. */
 export type ReportFault = (thrown: unknown) => string;
 
-export function errorObjectOf(thrown: unknown, report: ReportFault): JsonRpcErrorObject {
+export interface RefusalOptions {
+  readonly report: ReportFault;
+  /** What `error.message` begins with; default: nothing. */
+  readonly prefixOf?: (reason: Reason) => string;
+}
+
+/** "internal" for everything that has no code for callers. */
+export function reasonOf(thrown: unknown): Reason {
+  const mayLeave = thrown instanceof ShredwayError && thrown.row.jsonRpcCode !== undefined;
+  return mayLeave ? thrown.reason : "internal";
+}
+
+export function errorObjectOf(
+  thrown: unknown,
+  { report, prefixOf }: RefusalOptions,
+): JsonRpcErrorObject {
+  if (thrown instanceof PassedError) return thrown.error;
   const code = thrown instanceof ShredwayError ? thrown.row.jsonRpcCode : undefined;
   if (!(thrown instanceof ShredwayError) || code === undefined || thrown.reason === "internal") {
     const reference = report(thrown);
+    const prefix = prefixOf?.("internal") ?? "";
     return {
       code: jsonRpcCodes.internalError,
-      message: `Internal error, reference ${reference}`,
+      message: `${prefix}Internal error, reference ${reference}`,
       data: { reason: "internal", reference },
     };
   }
   const data = thrown instanceof JsonRpcRefusal ? thrown.data : thrown.details;
-  return { code, message: thrown.message, data: { ...data, reason: thrown.reason } };
+  return {
+    code,
+    message: `${prefixOf?.(thrown.reason) ?? ""}${thrown.message}`,
+    data: { ...data, reason: thrown.reason },
+  };
 }

@@ -47,6 +47,8 @@ export const sandboxPace = {
   slotsPerEpoch: 8192,
   firstSlot: 51_048n * 8192n, // the first slot of an epoch, about where mainnet-beta is
   shredVersion: 7531, // of no public cluster
+  tipAddresses: 4,
+  resendMs: 1000,
 } as const;
 
 /** Shreds of a batch leave their leader so far apart. */

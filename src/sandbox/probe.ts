@@ -1,12 +1,14 @@
 // The sandbox's own customer: sends a tipped transfer now and then and notes when it lands.
 //
-// Made by the sandbox. It goes the whole way of a transaction: over HTTP to the chain's endpoint, into
-// a block, as shreds through the relay, and back as a landing. Bounded: the last few are kept.
+// Made by the sandbox. It goes the whole way of a transaction: over HTTP to the gateway, by its routes
+// to a leader, into a block, as shreds through the relay, and back as a landing. Then it asks the
+// gateway what became of it. Bounded: the last few are kept.
 
 import type { Clock } from "../core/clock.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { parsePubkey, pubkeyBytes } from "../core/primitives.ts";
+import { isObject } from "../core/values.ts";
 import type { LandingWatch } from "../service/landing-watch.ts";
 import type { RpcClient } from "../solana/rpc-client.ts";
 import { encodeBase58 } from "./chain/base58.ts";
@@ -17,6 +19,8 @@ export interface ProbeRecord {
   /** Base58. */
   readonly signature: string;
   readonly sentNs: bigint;
+  /** As the gateway tells it: "open", "landed", …; null: not asked yet. */
+  state: string | null;
   /** Where and when the relay's own shreds showed it; null: not yet. */
   landed: {
     readonly slot: bigint;
@@ -27,10 +31,9 @@ export interface ProbeRecord {
 }
 
 export interface ProbeParts {
-  readonly node: RpcClient;
   readonly landings: LandingWatch;
   readonly wallet: KeyPair;
-  readonly tipAddress: string;
+  readonly tipAddresses: readonly string[];
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -44,7 +47,8 @@ export class LandingProbe {
   readonly #parts: ProbeParts;
   readonly #records: ProbeRecord[] = [];
   readonly #waiting = new Set<{ end: () => void }>();
-  #sent = 0n;
+  #sent = 0;
+  #node: RpcClient | undefined;
 
   constructor(parts: ProbeParts) {
     this.#parts = parts;
@@ -60,32 +64,58 @@ export class LandingProbe {
     for (const waiting of this.#waiting) waiting.end();
   }
 
-  /** Sends one. Never rejects: a failure is logged. */
+  /** `node` is the gateway, as any client sees it. Nothing is sent before. */
+  start(node: RpcClient): void {
+    this.#node = node;
+  }
+
+  /** Sends one and asks about the ones before. Never rejects: a failure is logged. */
   async send(): Promise<void> {
     try {
-      await this.#send();
+      if (!this.#node) return;
+      await this.#ask(this.#node);
+      await this.#send(this.#node);
     } catch (error) {
       this.#parts.log.warn(`the sandbox's own transaction was not sent: ${messageOf(error)}`);
     }
   }
 
-  async #send(): Promise<void> {
-    const { node, wallet, tipAddress, clock } = this.#parts;
+  async #ask(node: RpcClient): Promise<void> {
+    const open = this.#records.filter(({ state }) => state === null || state === "open");
+    if (open.length === 0) return;
+    const signatures = open.map(({ signature }) => signature);
+    const statuses = await node.call("getTransactionStatus", [signatures]);
+    if (!Array.isArray(statuses)) return;
+    for (const [i, record] of open.entries()) {
+      const status: unknown = statuses[i];
+      if (isObject(status) && typeof status["state"] === "string") record.state = status["state"];
+    }
+  }
+
+  async #send(node: RpcClient): Promise<void> {
+    const { wallet, tipAddresses, clock } = this.#parts;
     const blockhash = await node.latestBlockhash();
+    const tipAddress = tipAddresses[this.#sent % tipAddresses.length] ?? "";
     const tip = transferInstruction(
       wallet.publicKey,
       pubkeyBytes(parsePubkey(tipAddress)),
-      firstLamports + (this.#sent++ % 1000n),
+      firstLamports + BigInt(this.#sent++ % 1000),
     );
     const wire = buildTransaction([wallet], [tip], pubkeyBytes(parsePubkey(blockhash)));
     const signatureBytes = wire.subarray(1, 65);
     const sentNs = clock.nowNs();
-    const record: ProbeRecord = { signature: encodeBase58(signatureBytes), sentNs, landed: null };
+    const record: ProbeRecord = {
+      signature: encodeBase58(signatureBytes),
+      sentNs,
+      state: null,
+      landed: null,
+    };
     this.#wait(signatureBytes, record);
     await node.sendTransaction(wire);
     this.#records.unshift(record);
     this.#records.splice(recordsMax);
   }
+
   #wait(signature: Uint8Array, record: ProbeRecord): void {
     const unwatch = this.#parts.landings.watch(signature, (landing) => {
       record.landed ??= {

@@ -7,10 +7,13 @@
 import type { Clock, Timer } from "../core/clock.ts";
 import type { Relay } from "../data-plane/relay.ts";
 import type { RelaySnapshot } from "../data-plane/snapshot.ts";
+import type { GatewayService, GatewaySnapshot } from "../service/gateway-service.ts";
 import type { LandingWatch } from "../service/landing-watch.ts";
-import type { RelayService } from "../service/relay-service.ts";
 import type { RpcLeaders } from "../service/rpc-leaders.ts";
+import type { Service } from "../service/service.ts";
+import { RpcClient } from "../solana/rpc-client.ts";
 import type { SandboxChain } from "./chain/chain.ts";
+import type { SandboxPartners } from "./partners/partners.ts";
 import { shredGapNs, tickMs } from "./plan.ts";
 import type { LandingProbe, ProbeRecord } from "./probe.ts";
 import type { RpcEndpoint } from "./rpc/endpoint.ts";
@@ -37,6 +40,7 @@ export interface ChainView {
 export interface SandboxSnapshot {
   readonly chain: ChainView;
   readonly relay: RelaySnapshot;
+  readonly gateway: GatewaySnapshot;
   /** By the slot clock, from the relay's shreds; null: not measured yet. */
   readonly slotNs: bigint | null;
   readonly receivers: readonly { readonly name: string; readonly seen: RelaySnapshot }[];
@@ -46,11 +50,15 @@ export interface SandboxSnapshot {
 export interface SandboxParts {
   readonly chain: SandboxChain;
   readonly endpoint: RpcEndpoint;
+  readonly partners: SandboxPartners;
   readonly feeds: readonly SourceFeed[];
-  readonly service: RelayService;
+  readonly service: Service;
+  readonly gateway: GatewayService;
+  readonly landings: LandingWatch;
+  /** Good for everything at the gateway. */
+  readonly apiKey: string;
   readonly receivers: readonly SandboxReceiver[];
   readonly receiverLeaders: RpcLeaders;
-  readonly landings: LandingWatch;
   readonly probe: LandingProbe;
   /** Where a user's own `listen` gets the feed; absent when the relay's port was left to the kernel. */
   readonly openSeat: string | undefined;
@@ -63,9 +71,11 @@ const altPartnerSearchSlots = 1000n;
 export class Sandbox {
   readonly chain: SandboxChain;
   readonly endpoint: RpcEndpoint;
-  readonly service: RelayService;
-  readonly feeds: readonly SourceFeed[];
+  readonly partners: SandboxPartners;
+  readonly service: Service;
+  readonly gateway: GatewayService;
   readonly landings: LandingWatch;
+  readonly feeds: readonly SourceFeed[];
   readonly receivers: readonly SandboxReceiver[];
   readonly openSeat: string | undefined;
   readonly #parts: SandboxParts;
@@ -75,9 +85,11 @@ export class Sandbox {
     this.#parts = parts;
     this.chain = parts.chain;
     this.endpoint = parts.endpoint;
+    this.partners = parts.partners;
     this.service = parts.service;
-    this.feeds = parts.feeds;
+    this.gateway = parts.gateway;
     this.landings = parts.landings;
+    this.feeds = parts.feeds;
     this.receivers = parts.receivers;
     this.openSeat = parts.openSeat;
   }
@@ -86,6 +98,7 @@ export class Sandbox {
   async start(): Promise<void> {
     const { service, receiverLeaders, clock, probe } = this.#parts;
     await Promise.all([service.start(), receiverLeaders.start()]);
+    probe.start(new RpcClient(this.gatewayUrl));
     this.#timers = [
       clock.every(tickMs, () => this.#tick()),
       clock.every(probeMs, () => void probe.send()),
@@ -93,12 +106,19 @@ export class Sandbox {
     this.#tick();
   }
 
+  /** Complete, with the API key. Only after `start`. */
+  get gatewayUrl(): string {
+    const { gateway, apiKey } = this.#parts;
+    return `http://${gateway.addresses[0] ?? ""}/relay?api-key=${apiKey}`;
+  }
+
   snapshot(): SandboxSnapshot {
-    const { service, receivers, probe, clock } = this.#parts;
+    const { service, gateway, receivers, probe, clock } = this.#parts;
     return {
       chain: this.#viewChain(),
-      relay: service.snapshot(),
-      slotNs: service.slots.slotClock.now(clock.nowNs())?.slotNs ?? null,
+      relay: service.relay.snapshot(),
+      gateway: gateway.snapshot(),
+      slotNs: service.relay.slots.slotClock.now(clock.nowNs())?.slotNs ?? null,
       receivers: receivers.map(({ name, relay }) => ({ name, seen: relay.snapshot() })),
       landings: probe.records,
     };
@@ -110,12 +130,13 @@ export class Sandbox {
     for (const feed of this.#parts.feeds) feed.close();
   }
 
-  close(): void {
-    const { service, receivers, receiverLeaders, endpoint, probe } = this.#parts;
+  async close(): Promise<void> {
+    const { service, receivers, receiverLeaders, endpoint, partners, probe } = this.#parts;
     this.stopTraffic();
     probe.close();
     receiverLeaders.stop();
-    service.close();
+    await service.close();
+    await partners.close();
     endpoint.close();
     for (const { relay } of receivers) relay.close();
   }

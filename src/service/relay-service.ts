@@ -1,16 +1,17 @@
-// The relay as a service: tables from the configuration, reload, statistics, warnings.
+// The relay as a service: tables from the configuration, statistics, warnings, who leads now.
 //
-// Built by main, run by cli/start.ts. Opens nothing itself: the relay is handed in, and files are
-// read through the two functions of its parts. A reload that fails leaves everything as it was.
+// Built by main, run by service.ts. Opens nothing itself: the relay is handed in, and files are read
+// through the functions of its parts. A configuration that is refused leaves everything as it was.
 
 import { parseEndpoint } from "../core/addresses.ts";
 import type { Clock, Timer } from "../core/clock.ts";
 import type { Config, RelayConfig, SolanaConfig } from "../core/config.ts";
-import { messageOf, ShredwayError } from "../core/errors.ts";
+import { ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { listenerReachedBy } from "../core/own-addresses.ts";
 import type { Relay, RelayEvent } from "../data-plane/relay.ts";
 import type { RelaySnapshot } from "../data-plane/snapshot.ts";
+import { type LeaderContext, leaderContextOf } from "../leaders/leader-context.ts";
 import { coverageText, type LeaderSchedule } from "../leaders/schedule.ts";
 import { restartKeys, withTablesOf } from "./relay-tables.ts";
 import { type LeaderNode, RpcLeaders } from "./rpc-leaders.ts";
@@ -22,8 +23,6 @@ const lookMs = 10_000;
 export interface RelayServiceParts {
   readonly relay: Relay;
   readonly config: Config;
-  /** Reads the configuration file again. Throws ShredwayError. */
-  readonly readConfig: () => Config;
   /** Throws ShredwayError. */
   readonly readLeaders: (path: string) => LeaderSchedule;
   readonly readOwnAddresses: () => readonly string[];
@@ -35,7 +34,6 @@ export interface RelayServiceParts {
 
 export class RelayService {
   readonly relay: Relay;
-  readonly #readConfig: () => Config;
   readonly #readLeaders: (path: string) => LeaderSchedule;
   readonly #readOwnAddresses: () => readonly string[];
   readonly #log: Logger;
@@ -47,12 +45,12 @@ export class RelayService {
   /** What slot it is, and how long slots are. */
   readonly slots: SlotWatch;
   #watch: ScheduleWatch | undefined;
+  #schedule: LeaderSchedule | undefined;
   #inForce: RelayConfig;
 
   /** Publishes the tables. Throws ShredwayError when a file or a table is refused. */
   constructor(parts: RelayServiceParts) {
     this.relay = parts.relay;
-    this.#readConfig = parts.readConfig;
     this.#readLeaders = parts.readLeaders;
     this.#readOwnAddresses = parts.readOwnAddresses;
     this.#log = parts.log;
@@ -99,30 +97,31 @@ export class RelayService {
     return warnings;
   }
 
-  /** Takes the configuration file over as far as a running relay can. Never throws. */
-  reload(): boolean {
-    try {
-      const { relay: wanted, solana } = this.#readConfig();
-      const restart = restartKeys(this.#inForce, wanted);
-      if (solana?.rpc !== this.#solana?.rpc) restart.push("solana.rpc");
-      this.#refuseWithoutNode(wanted);
-      const askedBefore = this.#asksForLeaders(this.#inForce);
-      this.#replace(withTablesOf(this.#inForce, wanted));
-      const asksNow = this.#asksForLeaders(this.#inForce);
-      if (askedBefore && !asksNow) this.#leaders?.stop();
-      if (asksNow && !askedBefore) void this.#leaders?.start();
-      const { sources, destinations } = this.#inForce;
-      this.#log.info(
-        { sources: sources.length, destinations: destinations.length },
-        "reloaded: sources, destinations and leaders are in force",
-      );
-      if (restart.length > 0)
-        this.#log.warn({ keys: restart }, `restart needed for: ${restart.join(", ")}`);
-      return true;
-    } catch (error) {
-      this.#log.error(`not reloaded, the old tables stay in force: ${messageOf(error)}`);
-      return false;
-    }
+  /**
+   * Takes the tables of `wanted` over, as far as a running relay can; returns the keys that need a
+   * restart. Throws ShredwayError when it refuses: then nothing changed.
+   */
+  apply({ relay: wanted, solana }: Config): readonly string[] {
+    const restart = restartKeys(this.#inForce, wanted);
+    if (solana?.rpc !== this.#solana?.rpc) restart.push("solana.rpc");
+    this.#refuseWithoutNode(wanted);
+    const askedBefore = this.#asksForLeaders(this.#inForce);
+    this.#replace(withTablesOf(this.#inForce, wanted));
+    const asksNow = this.#asksForLeaders(this.#inForce);
+    if (askedBefore && !asksNow) this.#leaders?.stop();
+    if (asksNow && !askedBefore) void this.#leaders?.start();
+    const { sources, destinations } = this.#inForce;
+    this.#log.info(
+      { sources: sources.length, destinations: destinations.length },
+      "reloaded: sources, destinations and leaders are in force",
+    );
+    return restart;
+  }
+
+  /** Who leads now and next, by the slot clock and the schedule in force. */
+  leaders(): LeaderContext {
+    const slot = this.slots.slotClock.slotAt(this.#clock.nowNs());
+    return leaderContextOf(this.#schedule, slot);
   }
 
   snapshot(): RelaySnapshot {
@@ -208,6 +207,7 @@ export class RelayService {
   }
 
   #watchSchedule(schedule: LeaderSchedule): void {
+    this.#schedule = schedule;
     this.#log.info(coverageText(schedule));
     const node = this.#asksForLeaders(this.#inForce) ? this.#node?.host : undefined;
     if (this.#watch && this.#watch.node === node) this.#watch.replace(schedule);

@@ -1,19 +1,33 @@
 // A Solana node as the control plane asks it: JSON-RPC over HTTP, a few methods, checked answers.
 //
 // Called by the service for what the shreds themselves cannot tell: the leader schedule, the present
-// epoch, a second opinion on the slot. Nothing of it is on a packet's path. Answers are a stranger's
+// epoch, a second opinion on the slot; and by the submission pipeline for outcomes. Nothing of it is on a packet's path. Answers are a stranger's
 // bytes: their size is bounded, and whatever has another shape than documented is an error. URLs may
 // hold keys, so errors name the host only.
 
 import { messageOf, quote, ShredwayError } from "../core/errors.ts";
+import { pubkeyOf } from "../core/primitives.ts";
 import { isObject } from "../core/values.ts";
 import { leaderKeysMax } from "../leaders/schedule.ts";
+import type { Outcomes, SignatureOutcome } from "../submission/types.ts";
 
 /** Parsing an answer stops everything else for a while, about 10 ms per MB. */
 const answerBytesMax = 64 * 1024;
 /** A schedule of 432,000 slots over 2,000 leaders has about 4 MB. */
 const scheduleBytesMax = 16 * 1024 * 1024;
 const defaultTimeoutMs = 10_000;
+/** Of one getSignatureStatuses call. */
+const statusesMax = 256;
+/** Errors of custom programs are small, but their names are theirs to choose. */
+const statusesBytesMax = 1024 * 1024;
+const commitments = ["processed", "confirmed", "finalized"] as const;
+
+// Account data of a durable nonce: u32 version, u32 state, 32 authority, 32 value, u64 fee.
+const systemProgram = "11111111111111111111111111111111";
+const nonceBytes = 80;
+const nonceVersion = 1;
+const nonceInitialised = 1;
+const nonceValueAt = 40;
 
 export interface EpochInfo {
   readonly epoch: bigint;
@@ -34,7 +48,12 @@ function secretsOf({ username, password, pathname, searchParams }: URL): string[
     .toSorted((a, b) => b.length - a.length);
 }
 
-export class RpcClient {
+/** The field `value` of an answer with a context. */
+function valueIn(result: unknown): unknown {
+  return isObject(result) ? result["value"] : undefined;
+}
+
+export class RpcClient implements Outcomes {
   /** Host and port, for messages; never the whole URL. */
   readonly host: string;
   readonly #url: string;
@@ -153,6 +172,68 @@ export class RpcClient {
     ]);
     if (typeof result === "string") return result;
     throw this.#failure("sendTransaction", `expected a signature, got ${quote(result)}`);
+  }
+
+  /** Of the last blocks that the node remembers, no history: at most 256, in the same order. */
+  async signatureStatuses(signatures: readonly string[]): Promise<(SignatureOutcome | null)[]> {
+    const method = "getSignatureStatuses";
+    if (signatures.length === 0) return [];
+    if (signatures.length > statusesMax) {
+      throw new ShredwayError(
+        "value_invalid",
+        `${method}: expected at most ${statusesMax} signatures, got ${signatures.length}`,
+      );
+    }
+    const params = [signatures, { searchTransactionHistory: false }];
+    const value = valueIn(await this.call(method, params, statusesBytesMax));
+    if (!Array.isArray(value) || value.length !== signatures.length) {
+      const came = Array.isArray(value) ? `${value.length}` : quote(value);
+      throw this.#failure(method, `expected ${signatures.length} statuses, got ${came}`);
+    }
+    return value.map((status: unknown) => (status === null ? null : this.#outcome(method, status)));
+  }
+
+  async isBlockhashValid(blockhash: string): Promise<boolean> {
+    const method = "isBlockhashValid";
+    const result = await this.call(method, [blockhash, { commitment: "confirmed" }]);
+    const value = valueIn(result);
+    if (typeof value === "boolean") return value;
+    throw this.#failure(method, `expected true or false, got ${quote(result)}`);
+  }
+
+  /**
+   * Null: no account, or one that holds no durable nonce (any more), which no transaction can use.
+   * Throws "rpc_failed" for an answer that is none.
+   */
+  async nonceValue(account: string): Promise<string | null> {
+    const method = "getAccountInfo";
+    const options = { encoding: "base64", commitment: "confirmed" };
+    const value = valueIn(await this.call(method, [account, options]));
+    if (value === null) return null;
+    const { data, owner } = isObject(value) ? value : {};
+    const [text, encoding]: readonly unknown[] = Array.isArray(data) ? data : [];
+    if (typeof text !== "string" || encoding !== "base64" || typeof owner !== "string") {
+      throw this.#failure(method, `expected an account in base64, got ${quote(value)}`);
+    }
+    const bytes = Buffer.from(text, "base64");
+    const isNonce =
+      owner === systemProgram &&
+      bytes.length === nonceBytes &&
+      bytes.readUInt32LE(0) === nonceVersion &&
+      bytes.readUInt32LE(4) === nonceInitialised;
+    return isNonce ? pubkeyOf(bytes.subarray(nonceValueAt, nonceValueAt + 32)) : null;
+  }
+
+  #outcome(method: string, status: unknown): SignatureOutcome {
+    if (!isObject(status)) throw this.#failure(method, `expected a status, got ${quote(status)}`);
+    const commitment = commitments.find((one) => one === status["confirmationStatus"]);
+    if (!commitment || !Object.hasOwn(status, "err")) {
+      throw this.#failure(
+        method,
+        `expected err and confirmationStatus (${commitments.join(", ")}), got ${quote(status)}`,
+      );
+    }
+    return { slot: this.#u53(method, status["slot"]), err: status["err"], commitment };
   }
 
   #u53(method: string, value: unknown): bigint {

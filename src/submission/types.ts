@@ -8,6 +8,8 @@ import type { TransactionFacts } from "../transactions/facts.ts";
 
 // ---- what is submitted ----
 
+export type { LeaderContext } from "../leaders/leader-context.ts";
+
 export type SubmitMethod = "sendTransaction" | "sendBundle" | "sendBatch" | "sendIdeal" | "sendAlt";
 
 export interface SubmitOptions {
@@ -19,6 +21,8 @@ export interface SubmitOptions {
   readonly revertProtection: boolean;
   /** Times that the service may send it again; null: until its end. */
   readonly resendsMax: number | null;
+  /** sendAlt: through sendTransaction's routes when no partner leads or none took it. Default false. */
+  readonly enableFallback?: boolean;
 }
 
 /** One or more transactions with one fate: a bundle lands whole or not at all. */
@@ -121,32 +125,21 @@ export interface Route {
   close(): Promise<void>;
 }
 
-// ---- who leads ----
-
-/** What the plan knows of the present; null: unknown. */
-export interface LeaderContext {
-  readonly slot: bigint | null;
-  /** Base58. Of this slot, and of the window of four after this leader's. */
-  readonly current: string | null;
-  readonly next: string | null;
-}
-
 // ---- what is known of it ----
 
-export const endStates = [
-  "landed",
-  "landed_failed",
-  "expired",
-  "superseded",
-  "rejected",
-] as const;
+export const endStates = ["landed", "landed_failed", "expired", "superseded", "rejected"] as const;
 export type EndState = (typeof endStates)[number];
 
 /** One line of a transaction's timeline. */
 export type TimelineEvent =
   | { readonly kind: "received"; readonly atNs: bigint; readonly method: SubmitMethod }
   | { readonly kind: "held"; readonly atNs: bigint; readonly reason: string }
-  | { readonly kind: "queued"; readonly atNs: bigint; readonly route: string; readonly attempt: number }
+  | {
+      readonly kind: "queued";
+      readonly atNs: bigint;
+      readonly route: string;
+      readonly attempt: number;
+    }
   | {
       readonly kind: "sent";
       readonly atNs: bigint;
@@ -178,6 +171,8 @@ export type TimelineEvent =
       readonly slot: bigint | null;
       /** Of the chain, for landed_failed; JSON as the node wrote it. */
       readonly err: unknown;
+      /** Superseded by this transaction, where it is known. */
+      readonly sibling?: string;
     };
 
 export interface TransactionStatus {

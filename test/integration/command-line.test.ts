@@ -355,21 +355,34 @@ describe("start --config", () => {
     expect(service.code).toBe(1);
     expect(service.stderr).toContain(taken.address);
     expect(service.stderr).toContain("in use");
-    const ports: [string, string, string][] = [
-      [taken.address, "127.0.0.1:0", "--udp 127.0.0.1:21000"],
-      ["127.0.0.1:0", await takenTcpAddress(), "--rpc 127.0.0.1:9899"],
-    ];
-    for (const [udp, rpc, remedy] of ports) {
-      const sandbox = await shredway("start", "--udp", udp, "--rpc", rpc);
+    for (const [name, address] of [
+      ["--udp", taken.address],
+      ["--rpc", await takenTcpAddress()],
+      ["--http", await takenTcpAddress()],
+    ] as const) {
+      const sandbox = await shredway("start", ...sandboxOptions({ [name]: address }));
       expect(sandbox.code).toBe(1);
-      expect(sandbox.stderr).toContain(udp === taken.address ? udp : rpc);
-      expect(sandbox.stderr).toContain(remedy);
+      expect(sandbox.stderr).toContain(address);
+      expect(sandbox.stderr).toContain("--http 127.0.0.1:9780 --udp 127.0.0.1:21000");
     }
     const checked = await shredway("doctor", "--config", file);
     expect(checked.code).toBe(1);
     expect(checked.stdout).toMatch(/fail {2}listen/);
   });
 });
+
+/** Of a sandbox on ports of the kernel's choice, with a folder of its own. */
+function sandboxOptions(besides: Readonly<Record<string, string>> = {}): string[] {
+  const options = {
+    "--udp": "127.0.0.1:0",
+    "--rpc": "127.0.0.1:0",
+    "--http": "127.0.0.1:0",
+    "--data": join(folder, `data-${++folders}`),
+    ...besides,
+  };
+  return Object.entries(options).flat();
+}
+let folders = 0;
 
 /** Of a TCP listener that lives as long as the test. */
 async function takenTcpAddress(): Promise<string> {
@@ -381,10 +394,8 @@ async function takenTcpAddress(): Promise<string> {
 }
 
 describe("start without a configuration", () => {
-  const ports = ["--udp", "127.0.0.1:0", "--rpc", "127.0.0.1:0"];
-
   it("runs the sandbox: ready, growing numbers, own landings, no duplicate, exit code 0", async () => {
-    const sandbox = run("start", ...ports);
+    const sandbox = run("start", ...sandboxOptions());
     await sandbox.printed(/^ready listen=127\.0\.0\.1:\d+ workers=1 sources=3 destinations=4/m);
     await sandbox.printed(/^0:0[3-9] .*verified by destinations.*landed [1-9]/m);
     sandbox.signal("SIGINT");
@@ -399,7 +410,7 @@ describe("start without a configuration", () => {
   });
 
   it("ends quietly when nobody reads any more", async () => {
-    const sandbox = run("start", ...ports);
+    const sandbox = run("start", ...sandboxOptions());
     await sandbox.printed(/^ready /m);
     sandbox.closeStdout();
     const { code, stderr } = await sandbox.end();

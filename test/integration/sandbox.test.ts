@@ -11,13 +11,21 @@ import { openSandbox } from "../../src/main-sandbox.ts";
 import type { ChainEvent } from "../../src/sandbox/chain/types.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
 import { closing } from "../support/closing.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { until } from "../support/udp-receiver.ts";
 
 const log = createLogger({ level: "silent" });
 
 async function open(): Promise<Sandbox> {
   const sandbox = closing(
-    await openSandbox({ udp: "127.0.0.1:0", rpc: "127.0.0.1:0", log, clock: systemClock }),
+    await openSandbox({
+      udp: "127.0.0.1:0",
+      rpc: "127.0.0.1:0",
+      http: "127.0.0.1:0",
+      data: temporaryFolder(),
+      log,
+      clock: systemClock,
+    }),
   );
   await sandbox.start();
   return sandbox;

@@ -1,11 +1,13 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { parseConfig } from "../../src/core/config.ts";
 import { createLogger } from "../../src/core/log.ts";
+import { pubkeyOf } from "../../src/core/primitives.ts";
 import { PacedSender } from "../../src/data-plane/paced-sender.ts";
 import { Relay } from "../../src/data-plane/relay.ts";
 import { buildSchedule } from "../../src/leaders/schedule.ts";
 import { RelayService } from "../../src/service/relay-service.ts";
 import { relayOptionsOf } from "../../src/service/relay-tables.ts";
+import { Service } from "../../src/service/service.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { ShredTraffic } from "../support/shred-traffic.ts";
 import { until } from "../support/udp-receiver.ts";
@@ -32,16 +34,18 @@ function openService() {
   const lines: string[] = [];
   const clock = new ManualClock();
   const next = { text: text("") };
+  const log = createLogger({ stream: { write: (line) => void lines.push(line) } });
   const service = new RelayService({
     relay,
     config,
-    readConfig: () => parseConfig(next.text, "a.yaml"),
     readLeaders: () => buildSchedule(50n, [{ key: new Uint8Array(32).fill(7), slots: [0, 49] }]),
     readOwnAddresses: () => [],
-    log: createLogger({ stream: { write: (line) => void lines.push(line) } }),
+    log,
     clock,
   });
-  return { service, relay, lines, clock, next };
+  const readConfig = () => parseConfig(next.text, "a.yaml");
+  const whole = new Service({ relay: service, readConfig, log });
+  return { service, whole, relay, lines, clock, next };
 }
 
 describe("RelayService", () => {
@@ -65,20 +69,38 @@ describe("RelayService", () => {
   });
 
   it("says that another node needs a restart, and refuses to do without file and node", () => {
-    const { service, lines, next } = openService();
+    const { service, whole, lines, next } = openService();
     next.text = `solana: { rpc: "http://127.0.0.1:1/" }\n${text("")}`;
-    expect(service.reload()).toBe(true);
+    expect(whole.reload()).toBe(true);
     expect(lines.at(-1)).toContain("restart needed for: solana.rpc");
     next.text = next.text.replace("  leaders: { file: leaders.json }\n", "");
-    expect(service.reload()).toBe(false);
+    expect(whole.reload()).toBe(false);
     expect(lines.at(-1)).toContain("started without solana.rpc");
     service.close();
   });
 
+  it("says that a gateway needs a restart", () => {
+    const { service, whole, lines, next } = openService();
+    const key = "11111111111111111111111111111111";
+    next.text = `http: {}\ntips: { addresses: [ "${key}" ] }\n${text("")}`;
+    expect(whole.reload()).toBe(true);
+    expect(lines.at(-1)).toContain("restart needed for: http");
+    service.close();
+  });
+
+  it("knows who leads now and next", () => {
+    const { service, clock } = openService();
+    expect(service.leaders()).toEqual({ slot: null, current: null, next: null });
+    service.slots.slotClock.noteRpc(50n, clock.nowNs());
+    const leader = pubkeyOf(new Uint8Array(32).fill(7));
+    expect(service.leaders()).toEqual({ slot: 50n, current: leader, next: null });
+    service.close();
+  });
+
   it("does not take over a destination that is its own listener", () => {
-    const { service, relay, lines, next } = openService();
+    const { service, whole, relay, lines, next } = openService();
     next.text = text(`{ address: "${relay.addresses[0]}", tier: tier-1 }`);
-    expect(service.reload()).toBe(false);
+    expect(whole.reload()).toBe(false);
     expect(lines.at(-1)).toContain("the relay itself listens on");
     expect(service.config.destinations).toEqual([]);
     service.close();

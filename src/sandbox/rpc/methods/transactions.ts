@@ -4,8 +4,8 @@
 // transaction stands in the queue of the chain when its signature is answered.
 
 import { JsonRpcRefusal } from "../../../json-rpc/refusal.ts";
+import { describeFailure } from "../../../transactions/describe-failure.ts";
 import { parseTransaction } from "../../chain/wire.ts";
-import { describeFailure } from "../describe-failure.ts";
 import { readAccountEncoding } from "../encode-account.ts";
 import {
   checkMinContextSlot,

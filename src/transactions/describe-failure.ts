@@ -1,11 +1,11 @@
 // Why a transaction failed, in a sentence: the message of a preflight failure.
 //
-// Called by sendTransaction. Programs read `error.data.err`; this text is for people, and for the
-// clients that show nothing else. Unknown failures are shown as they are.
+// Called by whoever answers sendTransaction, the gateway and the sandbox. Programs read
+// `error.data.err`; this text is for people, and for the clients that show nothing else. Unknown
+// failures are shown as they are.
 
-import { quote } from "../../core/errors.ts";
-import { isJsonObject } from "../../json-rpc/json-text.ts";
-import type { TransactionFailure } from "../chain/types.ts";
+import { quote } from "../core/errors.ts";
+import { isObject } from "../core/values.ts";
 
 const sentences: Readonly<Record<string, string>> = {
   AccountInUse: "Account in use",
@@ -25,21 +25,29 @@ const sentences: Readonly<Record<string, string>> = {
   MaxLoadedAccountsDataSizeExceeded: "Transaction exceeded max loaded accounts data size cap",
 };
 
+/** Names of errors are short; a stranger's text may not be. */
+const wordMax = 100;
+
 function words(name: string): string {
   return name.replaceAll(/(?<=[a-z0-9])(?=[A-Z])/g, " ").toLowerCase();
 }
 
 function describeInstruction(error: unknown): string {
-  if (typeof error === "string") return words(error);
-  const custom = isJsonObject(error) ? error["Custom"] : undefined;
+  if (typeof error === "string") return words(error.slice(0, wordMax));
+  const custom = isObject(error) ? error["Custom"] : undefined;
   if (typeof custom === "number" || typeof custom === "bigint") {
     return `custom program error: 0x${custom.toString(16)}`;
   }
   return quote(error);
 }
 
-export function describeFailure(failure: TransactionFailure): string {
-  if (typeof failure === "string") return sentences[failure] ?? words(failure);
+/** `failure`: `err` as the RPC writes it; null would be no failure. */
+export function describeFailure(failure: unknown): string {
+  if (typeof failure === "string") {
+    const sentence = Object.hasOwn(sentences, failure) ? sentences[failure] : undefined;
+    return sentence ?? words(failure.slice(0, wordMax));
+  }
+  if (!isObject(failure)) return quote(failure);
   const instruction = failure["InstructionError"];
   if (Array.isArray(instruction)) {
     const [index, error]: readonly unknown[] = instruction;

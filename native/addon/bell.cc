@@ -1,4 +1,4 @@
-#include "addon/landing_bell.h"
+#include "addon/bell.h"
 
 namespace shredway::addon {
 namespace {
@@ -19,9 +19,9 @@ void call_listener(napi_env env, napi_value listener, void*, void*) {
 
 }  // namespace
 
-LandingBellHandle::LandingBellHandle(Napi::Env env, const Napi::Function& listener) {
-  const auto name = Napi::String::New(env, "shredway landings");
-  if (napi_create_threadsafe_function(env, listener, nullptr, name, kRingsMax, 1, nullptr, nullptr,
+BellHandle::BellHandle(Napi::Env env, const Napi::Function& listener, const char* name) {
+  const auto text = Napi::String::New(env, name);
+  if (napi_create_threadsafe_function(env, listener, nullptr, text, kRingsMax, 1, nullptr, nullptr,
                                       nullptr, call_listener, &function_) != napi_ok) {
     function_ = nullptr;
     return;
@@ -29,11 +29,11 @@ LandingBellHandle::LandingBellHandle(Napi::Env env, const Napi::Function& listen
   napi_unref_threadsafe_function(env, function_);
 }
 
-LandingBellHandle::~LandingBellHandle() {
+BellHandle::~BellHandle() {
   if (function_) napi_release_threadsafe_function(function_, napi_tsfn_release);
 }
 
-void LandingBellHandle::ring() {
+void BellHandle::ring() {
   napi_call_threadsafe_function(function_, nullptr, napi_tsfn_nonblocking);
 }
 

@@ -1,0 +1,54 @@
+// A partner that takes every transaction: answers JSON-RPC calls, one or an array, on loopback.
+//
+// As cheap as a server can be, on a thread of its own, so that what is measured is the gateway. It
+// notes when the first byte of the request with a given transaction came.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+namespace shredway::bench {
+
+// So many characters of the transaction's base64 name it: its signature begins in them.
+inline constexpr size_t kTransactionNameLength = 24;
+
+class HttpSink {
+ public:
+  HttpSink();
+  ~HttpSink();
+  HttpSink(const HttpSink&) = delete;
+  HttpSink& operator=(const HttpSink&) = delete;
+
+  uint16_t port() const { return port_; }
+  uint64_t calls() const { return calls_.load(std::memory_order_relaxed); }
+  // Monotonic times of first bytes by transaction name since the last call.
+  std::unordered_map<std::string, uint64_t> take_arrivals();
+
+ private:
+  struct Connection {
+    int socket = -1;
+    std::string received;
+    uint64_t first_byte_ns = 0;
+  };
+  void run();
+  void accept_one();
+  bool receive(Connection& connection);
+  void answer(Connection& connection, std::string_view body);
+
+  int listener_ = -1;
+  int epoll_ = -1;
+  int wake_ = -1;
+  uint16_t port_ = 0;
+  std::atomic<uint64_t> calls_{0};
+  std::mutex mutex_;
+  std::unordered_map<std::string, uint64_t> arrivals_;  // under mutex_
+  std::vector<Connection> connections_;                 // by socket number
+  std::thread thread_;
+};
+
+}  // namespace shredway::bench

@@ -1,0 +1,232 @@
+#include "addon/transaction_handles.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "addon/arguments.h"
+
+namespace shredway::addon {
+namespace {
+
+// A list of plain elements that lie one after the other.
+template <typename Element>
+bool read_elements(const Napi::Value& value, const char* name, size_t max,
+                   std::vector<Element>& out) {
+  Bytes bytes{};
+  if (!read_bytes(value, name, bytes)) return false;
+  if (bytes.length % sizeof(Element) != 0 || bytes.length / sizeof(Element) > max)
+    return fail(value.Env(), std::string(name) + ": expected at most " + std::to_string(max) +
+                                 " times " + std::to_string(sizeof(Element)) + " bytes, got " +
+                                 std::to_string(bytes.length) + " bytes in all");
+  out.resize(bytes.length / sizeof(Element));
+  if (!out.empty()) std::memcpy(out.data(), bytes.data, bytes.length);
+  return true;
+}
+
+uint16_t key_offset(const Transaction& transaction, size_t place) {
+  return static_cast<uint16_t>(transaction.keys_begin + place * kPublicKeyBytes);
+}
+
+void write_record(const uint8_t* wire, const Transaction& transaction,
+                  const TransactionFacts& facts, InspectionRecord& out) {
+  out.tip_lamports = facts.tip_lamports;
+  out.priority_fee_lamports = facts.priority_fee_lamports;
+  out.compute_unit_limit = facts.compute_unit_limit;
+  out.signature_begin = transaction.signatures_begin;
+  out.fee_payer_begin = transaction.keys_begin;
+  out.lifetime_begin = transaction.lifetime_begin;
+  if (facts.uses_nonce) {
+    out.nonce_account_begin = key_offset(transaction, facts.nonce_account);
+    out.nonce_authority_begin = key_offset(transaction, facts.nonce_authority);
+  }
+  out.version = static_cast<uint8_t>(transaction.version);
+  out.has_front_key = facts.has_front_key;
+  std::array<char, kBase58TextMax> text;
+  const size_t length =
+      base58_encode(wire + transaction.signatures_begin, kTransactionSignatureBytes, text.data());
+  out.signature_text_length = static_cast<uint8_t>(length);
+  std::memcpy(out.signature_text, text.data(), length);
+}
+
+}  // namespace
+
+// ---- inspector ------------------------------------------------------------------------------
+
+Napi::Function TransactionInspectorHandle::define(Napi::Env env) {
+  return DefineClass(env, "NativeTransactionInspector",
+                     {InstanceMethod<&TransactionInspectorHandle::inspect>("inspect")});
+}
+
+TransactionInspectorHandle::TransactionInspectorHandle(const Napi::CallbackInfo& info)
+    : ObjectWrap(info) {
+  std::vector<PublicKey> tip_addresses;
+  std::vector<KeyRange> front_keys;
+  if (!read_elements(info[0], "tipAddresses", AddressSet::kAddressesMax, tip_addresses) ||
+      !read_elements(info[1], "frontKeyRanges", KeyRanges::kRangesMax, front_keys))
+    return;
+  inspector_ = std::make_unique<TransactionInspector>(tip_addresses, front_keys);
+}
+
+Napi::Value TransactionInspectorHandle::inspect(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Bytes wire{};
+  Bytes into{};
+  if (!read_bytes(info[0], "wire", wire) || !read_bytes(info[1], "into", into))
+    return env.Undefined();
+  if (into.length < sizeof(InspectionRecord)) {
+    fail(env, "into: expected " + std::to_string(sizeof(InspectionRecord)) + " bytes, got " +
+                  std::to_string(into.length));
+    return env.Undefined();
+  }
+  // A copy of our own: shared memory could change between check and use. What is longer than a
+  // transaction can be is refused before anybody looks at its bytes.
+  std::array<uint8_t, kTransactionV1BytesMax> copy;
+  if (wire.length <= copy.size() && wire.length > 0)
+    std::memcpy(copy.data(), wire.data, wire.length);
+  Transaction transaction;
+  TransactionFacts facts;
+  TransactionFault fault;
+  InspectionRecord record{};
+  if (inspector_->inspect(copy.data(), wire.length, transaction, facts, fault)) {
+    write_record(copy.data(), transaction, facts, record);
+  } else {
+    record.got = fault.got;
+    record.fault_offset = fault.offset;
+  }
+  std::memcpy(const_cast<uint8_t*>(into.data), &record, sizeof record);
+  return Napi::Number::New(env, static_cast<uint32_t>(fault.refusal));
+}
+
+// ---- verifier -------------------------------------------------------------------------------
+
+Napi::Function SignatureVerifierHandle::define(Napi::Env env) {
+  return DefineClass(env, "NativeSignatureVerifier",
+                     {InstanceMethod<&SignatureVerifierHandle::submit>("submit"),
+                      InstanceMethod<&SignatureVerifierHandle::drain>("drain"),
+                      InstanceMethod<&SignatureVerifierHandle::on_results>("onResults"),
+                      InstanceMethod<&SignatureVerifierHandle::close>("close")});
+}
+
+SignatureVerifierHandle::SignatureVerifierHandle(const Napi::CallbackInfo& info)
+    : ObjectWrap(info), env_(info.Env()) {
+  uint32_t threads = 0;
+  uint32_t queue_max = 0;
+  if (!read_u32(info[0], "threads", kVerifierThreadsMax, threads) ||
+      !read_u32(info[1], "queueMax", kVerifierQueueMax, queue_max))
+    return;
+  std::string error;
+  verifier_ = SignatureVerifier::open(threads, queue_max, error);
+  if (!verifier_) Napi::Error::New(info.Env(), error).ThrowAsJavaScriptException();
+}
+
+SignatureVerifierHandle::~SignatureVerifierHandle() { end(); }
+
+// Threads first, then the bell that they ring.
+void SignatureVerifierHandle::end() {
+  verifier_.reset();
+  if (!bell_) return;
+  napi_remove_env_cleanup_hook(env_, end_with_environment, this);
+  bell_.reset();
+}
+
+void SignatureVerifierHandle::end_with_environment(void* handle) {
+  static_cast<SignatureVerifierHandle*>(handle)->end();
+}
+
+bool SignatureVerifierHandle::is_open(Napi::Env env) const {
+  if (!verifier_) Napi::Error::New(env, "the verifier is closed").ThrowAsJavaScriptException();
+  return verifier_ != nullptr;
+}
+
+Napi::Value SignatureVerifierHandle::submit(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  uint32_t ticket = 0;
+  Bytes wire{};
+  if (!is_open(env) || !read_u32(info[0], "ticket", ~0u, ticket) ||
+      !read_bytes(info[1], "wire", wire))
+    return env.Undefined();
+  return Napi::Boolean::New(env, verifier_->submit(ticket, wire.data, wire.length));
+}
+
+Napi::Value SignatureVerifierHandle::drain(const Napi::CallbackInfo& info) {
+  Bytes into{};
+  if (!is_open(info.Env()) || !read_bytes(info[0], "into", into)) return info.Env().Undefined();
+  std::array<VerifyResult, 256> results;
+  const size_t max = std::min(results.size(), into.length / sizeof(VerifyResult));
+  const size_t count = verifier_->drain(results.data(), max);
+  if (count > 0)
+    std::memcpy(const_cast<uint8_t*>(into.data), results.data(), count * sizeof(VerifyResult));
+  return Napi::Number::New(info.Env(), static_cast<double>(count));
+}
+
+Napi::Value SignatureVerifierHandle::on_results(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (!is_open(env)) return env.Undefined();
+  if (!info[0].IsFunction() || bell_) {
+    fail(env, bell_ ? "onResults: expected to be called once, this is the second time"
+                    : "onResults: expected a function");
+    return env.Undefined();
+  }
+  bell_ = std::make_unique<BellHandle>(env, info[0].As<Napi::Function>(), "shredway signatures");
+  if (!bell_->valid()) {
+    bell_.reset();
+    Napi::Error::New(env, "no room for the listener").ThrowAsJavaScriptException();
+    return env.Undefined();
+  }
+  // As in relay_handle.cc: the threads must have gone before the environment takes the bell away.
+  napi_add_env_cleanup_hook(env_, end_with_environment, this);
+  verifier_->set_bell(bell_.get());
+  return env.Undefined();
+}
+
+void SignatureVerifierHandle::close(const Napi::CallbackInfo&) { end(); }
+
+// ---- base58 ---------------------------------------------------------------------------------
+
+Napi::Value encode_base58(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Bytes bytes{};
+  if (!read_bytes(info[0], "bytes", bytes)) return env.Undefined();
+  if (bytes.length > kBase58BytesMax) {
+    fail(env, "bytes: expected at most " + std::to_string(kBase58BytesMax) + " bytes, got " +
+                  std::to_string(bytes.length));
+    return env.Undefined();
+  }
+  std::array<uint8_t, kBase58BytesMax> copy;  // shared memory could change meanwhile
+  if (bytes.length > 0) std::memcpy(copy.data(), bytes.data, bytes.length);
+  std::array<char, kBase58TextMax> text;
+  const size_t length = base58_encode(copy.data(), bytes.length, text.data());
+  napi_value value = nullptr;
+  if (napi_create_string_latin1(env, text.data(), length, &value) != napi_ok)
+    return env.Undefined();
+  return {env, value};
+}
+
+Napi::Value decode_base58(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Bytes into{};
+  if (!info[0].IsString()) {
+    fail(env, "text: expected a string");
+    return env.Undefined();
+  }
+  if (!read_bytes(info[1], "into", into)) return env.Undefined();
+  // Room for one character of up to three bytes more than there may be, and for the final zero: a
+  // longer text is seen to be longer. Characters beyond ASCII are bytes beyond the alphabet.
+  std::array<char, kBase58TextMax + 4> text;
+  size_t length = 0;
+  if (napi_get_value_string_utf8(env, info[0], text.data(), text.size(), &length) != napi_ok)
+    return env.Undefined();
+  std::array<uint8_t, kBase58TextMax> bytes;
+  size_t count = 0;
+  if (!base58_decode(text.data(), length, bytes.data(), count)) return Napi::Number::New(env, -1);
+  if (count > into.length) {
+    fail(env, "into: expected room for " + std::to_string(count) + " bytes, got " +
+                  std::to_string(into.length));
+    return env.Undefined();
+  }
+  if (count > 0) std::memcpy(const_cast<uint8_t*>(into.data), bytes.data(), count);
+  return Napi::Number::New(env, static_cast<double>(count));
+}
+
+}  // namespace shredway::addon

@@ -1,0 +1,79 @@
+// Transaction handles: the inspector, the signature verifier and base58 as JavaScript sees them.
+//
+// For the gateway. Every call is made on the environment's own thread.
+#pragma once
+
+#include <napi.h>
+
+#include <memory>
+
+#include "addon/bell.h"
+#include "crypto/base58.h"
+#include "transaction/inspector.h"
+#include "verify/signature_verifier.h"
+
+namespace shredway::addon {
+
+// What inspect() writes. 136 bytes, read by the control plane as they lie (data-plane/
+// transactions.ts). Offsets are from the transaction's first byte.
+struct InspectionRecord {
+  uint64_t tip_lamports;           // 0
+  uint64_t priority_fee_lamports;  // 8
+  uint64_t got;                    // 16  of a refusal
+  uint32_t compute_unit_limit;     // 24
+  uint16_t signature_begin;        // 28
+  uint16_t fee_payer_begin;        // 30
+  uint16_t lifetime_begin;         // 32
+  uint16_t nonce_account_begin;    // 34  0: no durable nonce
+  uint16_t nonce_authority_begin;  // 36
+  uint16_t fault_offset;           // 38  of a refusal
+  uint8_t version;                 // 40  0 legacy, 1 v0, 2 v1
+  uint8_t has_front_key;           // 41
+  uint8_t signature_text_length;   // 42
+  uint8_t unused[5];               // 43
+  char signature_text[88];         // 48  base58 of the first signature
+};
+static_assert(sizeof(InspectionRecord) == 136);
+
+class TransactionInspectorHandle : public Napi::ObjectWrap<TransactionInspectorHandle> {
+ public:
+  static Napi::Function define(Napi::Env env);
+  // (tip addresses: 32 bytes each, ranges of front keys: first and last, 64 bytes each)
+  explicit TransactionInspectorHandle(const Napi::CallbackInfo& info);
+
+ private:
+  // (wire, into: an InspectionRecord) -> number of the refusal, 0 when accepted
+  Napi::Value inspect(const Napi::CallbackInfo& info);
+
+  std::unique_ptr<TransactionInspector> inspector_;
+};
+
+class SignatureVerifierHandle : public Napi::ObjectWrap<SignatureVerifierHandle> {
+ public:
+  static Napi::Function define(Napi::Env env);
+  explicit SignatureVerifierHandle(const Napi::CallbackInfo& info);  // (threads, queueMax)
+  ~SignatureVerifierHandle() override;
+
+ private:
+  Napi::Value submit(const Napi::CallbackInfo& info);  // (ticket, wire) -> false: the queue is full
+  // (Uint8Array) -> number of results of 8 bytes written to it, in the layout of VerifyResult
+  Napi::Value drain(const Napi::CallbackInfo& info);
+  Napi::Value on_results(const Napi::CallbackInfo& info);  // (function): once
+  void close(const Napi::CallbackInfo& info);
+
+  bool is_open(Napi::Env env) const;
+  void end();
+  static void end_with_environment(void* handle);
+
+  std::unique_ptr<SignatureVerifier> verifier_;
+  std::unique_ptr<BellHandle> bell_;  // rung by the verifier's threads, so it goes after them
+  napi_env env_;
+};
+
+// (Uint8Array) -> text
+Napi::Value encode_base58(const Napi::CallbackInfo& info);
+// (text, into: Uint8Array) -> number of bytes written to it, -1 when the text is none; as many
+// bytes as the text has characters are room enough
+Napi::Value decode_base58(const Napi::CallbackInfo& info);
+
+}  // namespace shredway::addon

@@ -1,0 +1,27 @@
+#include "transaction/refusal.h"
+
+namespace shredway {
+namespace {
+
+struct Text {
+  const char* name;
+  const char* expected;
+  const char* got;
+};
+constexpr Text kTexts[kTransactionRefusalCount] = {
+#define X(name, expected, got) {#name, expected, got},
+    SHREDWAY_TRANSACTION_REFUSALS(X)
+#undef X
+};
+
+const Text& text_of(TransactionRefusal refusal) { return kTexts[static_cast<size_t>(refusal)]; }
+
+}  // namespace
+
+const char* transaction_refusal_name(TransactionRefusal refusal) { return text_of(refusal).name; }
+const char* transaction_refusal_expected(TransactionRefusal refusal) {
+  return text_of(refusal).expected;
+}
+const char* transaction_refusal_got(TransactionRefusal refusal) { return text_of(refusal).got; }
+
+}  // namespace shredway

@@ -1,0 +1,186 @@
+#include "verify/signature_verifier.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+namespace shredway {
+namespace {
+
+uint64_t random_word() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+}  // namespace
+
+// ---- one transaction ------------------------------------------------------------------------
+
+VerifyingKeys::VerifyingKeys() : multiplier_(random_word() | 1) {
+  keys_.reserve(kKeys);
+  for (size_t i = 0; i < kKeys; i++) keys_.emplace_back(PublicKey{});
+}
+
+const VerifyingKey& VerifyingKeys::of(const uint8_t* key) {
+  uint64_t head;
+  std::memcpy(&head, key, sizeof head);
+  VerifyingKey& place = keys_[(head * multiplier_ >> 32) % kKeys];
+  if (std::memcmp(place.bytes().data(), key, sizeof(PublicKey)) != 0) {
+    PublicKey bytes;
+    std::memcpy(bytes.data(), key, bytes.size());
+    place = VerifyingKey(bytes);
+  }
+  return place;
+}
+
+bool verify_signatures(const uint8_t* bytes, size_t length, VerifyingKeys& keys) {
+  Transaction transaction;
+  if (parse_transaction(bytes, length, transaction) != ParseResult::complete) return false;
+  if (transaction.bytes != length || transaction.signature_count == 0 ||
+      transaction.signature_count != transaction.required_signatures ||
+      transaction.signature_count > transaction.key_count)
+    return false;
+  const uint8_t* message = bytes + transaction.message_begin;
+  const size_t message_bytes = size_t{transaction.message_end} - transaction.message_begin;
+  for (size_t i = 0; i < transaction.signature_count; i++) {
+    const VerifyingKey& key = keys.of(bytes + transaction.keys_begin + i * kPublicKeyBytes);
+    const uint8_t* signature =
+        bytes + transaction.signatures_begin + i * kTransactionSignatureBytes;
+    if (!key.verify(signature, message, message_bytes)) return false;
+  }
+  return true;
+}
+
+// ---- the threads ----------------------------------------------------------------------------
+
+SignatureVerifier::SignatureVerifier(uint32_t threads, uint32_t queue_max)
+    : slots_(new Slot[queue_max]),  // not touched before use
+      waiting_(queue_max),
+      finished_(queue_max),
+      awake_(threads),
+      thread_count_(threads) {
+  free_.reserve(queue_max);
+  for (uint32_t slot = queue_max; slot-- > 0;) free_.push_back(slot);
+}
+
+std::unique_ptr<SignatureVerifier> SignatureVerifier::open(uint32_t threads, uint32_t queue_max,
+                                                           std::string& error) {
+  if (threads == 0 || threads > kVerifierThreadsMax || queue_max == 0 ||
+      queue_max > kVerifierQueueMax) {
+    error = "expected 1 to " + std::to_string(kVerifierThreadsMax) +
+            " threads and a queue of 1 to " + std::to_string(kVerifierQueueMax) + " transactions";
+    return nullptr;
+  }
+  std::unique_ptr<SignatureVerifier> verifier(new SignatureVerifier(threads, queue_max));
+  for (uint32_t i = 0; i < threads; i++) {
+    verifier->threads_.push_back(std::make_unique<Thread>());
+    error = verifier->threads_.back()->start<&SignatureVerifier::run>(verifier.get(),
+                                                                      "shredway-verify");
+    if (!error.empty()) return nullptr;
+  }
+  return verifier;
+}
+
+SignatureVerifier::~SignatureVerifier() { stop(); }
+
+void SignatureVerifier::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  for (const auto& thread : threads_) thread->join();
+  threads_.clear();
+  for (; !waiting_.empty(); finished_.push(waiting_.pop())) {
+  }
+}
+
+// Under the lock: promises one more thread when more is waiting and somebody sleeps. True: whoever
+// asked has to notify, without the lock.
+bool SignatureVerifier::call_for_help() {
+  if (waiting_.empty() || awake_ == thread_count_) return false;
+  awake_++;
+  called_++;
+  return true;
+}
+
+// Sleeps until a job is there; false at the end.
+bool SignatureVerifier::take(std::unique_lock<std::mutex>& lock, uint32_t& slot) {
+  while (waiting_.empty() && !stopping_) {
+    awake_--;
+    wake_.wait(lock, [&] { return called_ > 0 || stopping_; });
+    if (called_ > 0) called_--;
+    else awake_++;  // the end: nobody called
+  }
+  if (stopping_) return false;
+  slot = waiting_.pop();
+  return true;
+}
+
+void SignatureVerifier::run() {
+  VerifyingKeys keys;
+  std::unique_lock lock(mutex_);
+  for (uint32_t number = 0; take(lock, number);) {
+    const bool help = call_for_help();
+    lock.unlock();
+    if (help) wake_.notify_one();
+    Slot& slot = slots_[number];
+    const bool valid = verify_signatures(slot.bytes.data(), slot.length, keys);
+    slot.outcome = valid ? VerifyOutcome::valid : VerifyOutcome::invalid;
+    lock.lock();
+    finished_.push(number);
+    VerifierBell* bell = rung_ ? nullptr : bell_;
+    if (!bell) continue;
+    rung_ = true;
+    lock.unlock();
+    bell->ring();
+    lock.lock();
+  }
+}
+
+// ---- the submitting thread ------------------------------------------------------------------
+
+bool SignatureVerifier::submit(uint32_t ticket, const uint8_t* bytes, size_t length) {
+  if (free_.empty() || threads_.empty()) return false;
+  const uint32_t number = free_.back();
+  free_.pop_back();
+  Slot& slot = slots_[number];
+  slot.ticket = ticket;
+  slot.outcome = VerifyOutcome::cancelled;  // until it is known
+  slot.length = length <= slot.bytes.size() ? static_cast<uint32_t>(length) : 0;
+  if (slot.length > 0) std::memcpy(slot.bytes.data(), bytes, slot.length);
+  bool call = false;
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.push(number);
+    if (awake_ == 0) call = call_for_help();
+  }
+  if (call) wake_.notify_one();
+  return true;
+}
+
+size_t SignatureVerifier::drain(VerifyResult* out, size_t max) {
+  const std::lock_guard lock(mutex_);
+  size_t count = 0;
+  for (; count < max && !finished_.empty(); count++) {
+    const uint32_t number = finished_.pop();
+    out[count] = {slots_[number].ticket, slots_[number].outcome};
+    free_.push_back(number);
+  }
+  // Whoever leaves some comes again by himself: he was given as many as he asked for.
+  rung_ = false;
+  return count;
+}
+
+void SignatureVerifier::set_bell(VerifierBell* bell) {
+  bool ring = false;
+  {
+    const std::lock_guard lock(mutex_);
+    bell_ = bell;
+    ring = bell && !finished_.empty();
+    rung_ = ring;
+  }
+  if (ring) bell->ring();
+}
+
+}  // namespace shredway

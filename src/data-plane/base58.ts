@@ -1,0 +1,22 @@
+// Base58 by the native part (native/crypto/base58.h), for texts that come with each request.
+//
+// Bitcoin's alphabet, without check digits. core/primitives.ts has the slower one that needs no addon.
+
+import { native } from "./native.ts";
+
+/** Longest text that is decoded; 4,096 bytes need at most 5,594 characters. */
+export const base58TextMax = 5600;
+
+const decoded = new Uint8Array(base58TextMax);
+
+/** At most 4,096 bytes; throws a TypeError for more. */
+export function encodeBase58(bytes: Uint8Array): string {
+  return native().encodeBase58(bytes);
+}
+
+/** A fresh array; null for a character outside the alphabet and for a text that is too long. */
+export function decodeBase58(text: string): Uint8Array | null {
+  if (text.length > base58TextMax) return null;
+  const length = native().decodeBase58(text, decoded);
+  return length < 0 ? null : decoded.slice(0, length);
+}

@@ -1,0 +1,172 @@
+// From a caller's bytes to transactions that may be submitted: every check, in one order.
+//
+// Called by methods/* and raw.ts. Decodes strictly, inspects, looks at the tip, has signatures
+// verified off the event loop. Everything of a request is checked before anything of it is
+// submitted. Throws ShredwayError; never quotes a transaction.
+
+import { createHash } from "node:crypto";
+import { ShredwayError } from "../core/errors.ts";
+import { JsonRpcRefusal } from "../json-rpc/refusal.ts";
+import { describeFailure } from "../transactions/describe-failure.ts";
+import type { TransactionFacts } from "../transactions/facts.ts";
+import type { GatewayParts, GatewaySettings, SimulationOptions } from "./parts.ts";
+
+export const encodings = ["base64", "base58"] as const;
+export type Encoding = (typeof encodings)[number];
+
+/** Of 4,096 bytes, the largest transaction. */
+const base64CharactersMax = 5464;
+/** Of 1,232 bytes, as nodes bound it: base58 costs the square of the length. */
+const base58CharactersMax = 1683;
+const base58Only = /^[1-9A-HJ-NP-Za-km-z]+$/;
+
+function undecodable(what: string, expected: string, got: string): ShredwayError {
+  return new ShredwayError("value_invalid", `${what}: expected ${expected}, got ${got}`);
+}
+
+/** SHA-256 in hex of the signatures joined by commas. */
+export function bundleIdOf(transactions: readonly TransactionFacts[]): string {
+  const signatures = transactions.map(({ signature }) => signature).join(",");
+  return createHash("sha256").update(signatures).digest("hex");
+}
+
+/** The first signature that comes twice, or undefined. */
+export function duplicateOf(transactions: readonly TransactionFacts[]): string | undefined {
+  const seen = new Set<string>();
+  for (const { signature } of transactions) {
+    if (seen.has(signature)) return signature;
+    seen.add(signature);
+  }
+  return undefined;
+}
+
+export type AdmissionParts = Pick<
+  GatewayParts,
+  "base58" | "inspector" | "verifier" | "preflight" | "slot"
+>;
+
+export class Admission {
+  readonly #parts: AdmissionParts;
+  readonly #settings: GatewaySettings;
+
+  constructor(parts: AdmissionParts, settings: GatewaySettings) {
+    this.#parts = parts;
+    this.#settings = settings;
+  }
+
+  /** Throws "value_invalid", "transaction_invalid" or "transaction_version". */
+  read(what: string, text: string, encoding: Encoding | null): TransactionFacts {
+    if (encoding === "base64") return this.inspect(what, this.#base64(what, text));
+    if (encoding === "base58") return this.inspect(what, this.#base58(what, text));
+    if (!base58Only.test(text)) return this.inspect(what, this.#base64(what, text));
+    try {
+      return this.inspect(what, this.#base58(what, text));
+    } catch (thrown) {
+      // Base64 can look like base58; what is neither is answered as base58, the nodes' default.
+      if (text.length % 4 !== 0 || text.length > base64CharactersMax) throw thrown;
+      try {
+        return this.inspect(what, this.#base64(what, text));
+      } catch {
+        throw thrown;
+      }
+    }
+  }
+
+  /** Throws "transaction_invalid" or "transaction_version", with `what` before the message. */
+  inspect(what: string, wire: Uint8Array): TransactionFacts {
+    try {
+      return this.#parts.inspector.inspect(wire);
+    } catch (thrown) {
+      if (!(thrown instanceof ShredwayError)) throw thrown;
+      throw new ShredwayError(thrown.reason, `${what}: ${thrown.message}`, {
+        cause: thrown,
+        details: thrown.details,
+      });
+    }
+  }
+
+  /** What the transactions pay together must reach the minimum. "tip_missing", "tip_too_low". */
+  checkTip(what: string, transactions: readonly TransactionFacts[]): void {
+    const tip = transactions.reduce((sum, { tipLamports }) => sum + tipLamports, 0n);
+    const minimum = this.#settings.minimumTipLamports;
+    if (tip >= minimum) return;
+    const addresses = this.#settings.regions[0].tipAddresses.join(", ");
+    throw new ShredwayError(
+      tip === 0n ? "tip_missing" : "tip_too_low",
+      `${what}: tip ${tip} lamports, minimum ${minimum} lamports, addresses: ${addresses}`,
+      { details: { tipLamports: tip, minimumLamports: minimum } },
+    );
+  }
+
+  /** "signature_invalid", or "overloaded" when the verifier has no room. */
+  async verify(
+    transactions: readonly TransactionFacts[],
+    nameOf: (index: number) => string,
+  ): Promise<void> {
+    const [single] = transactions;
+    const checks: Promise<boolean>[] = [];
+    for (const { wire } of transactions) {
+      const check = this.#parts.verifier.verify(wire);
+      if (!check) {
+        await Promise.allSettled(checks);
+        throw new ShredwayError("overloaded", "too many transactions wait for verification", {
+          details: { retryAfterSeconds: 1 },
+        });
+      }
+      checks.push(check);
+    }
+    // Not Promise.all for one: that is the common case, and three promises more.
+    const [first] = checks;
+    const valid =
+      single && checks.length === 1 && first ? [await first] : await Promise.all(checks);
+    const wrong = valid.indexOf(false);
+    if (wrong < 0) return;
+    throw new ShredwayError(
+      "signature_invalid",
+      `${nameOf(wrong)}: expected signatures that hold, got at least one that does not`,
+      { details: { index: wrong } },
+    );
+  }
+
+  /** "context_slot_ahead" when the present slot is known and lower. */
+  checkContext(minContextSlot: bigint | null): void {
+    const slot = this.#parts.slot();
+    if (minContextSlot === null || slot === null || slot >= minContextSlot) return;
+    throw new ShredwayError(
+      "context_slot_ahead",
+      `Minimum context slot has not been reached: expected slot ${minContextSlot} or later, got ${slot}`,
+      { details: { contextSlot: slot } },
+    );
+  }
+
+  /** "preflight_failed", or what the node's failure is called. Nothing without a node. */
+  async preflight(wire: Uint8Array, options: SimulationOptions): Promise<void> {
+    const simulation = await this.#parts.preflight?.simulate(wire, options);
+    if (!simulation || simulation.err === null || simulation.err === undefined) return;
+    throw new JsonRpcRefusal(
+      "preflight_failed",
+      `Transaction simulation failed: ${describeFailure(simulation.err)}`,
+      simulation,
+    );
+  }
+
+  #base64(what: string, text: string): Uint8Array {
+    if (text.length > base64CharactersMax) {
+      const expected = `at most ${base64CharactersMax} characters of base64`;
+      throw undecodable(what, expected, String(text.length));
+    }
+    const bytes = Buffer.from(text, "base64");
+    if (text !== "" && bytes.toString("base64") === text) return bytes;
+    throw undecodable(what, "a transaction in base64", `${text.length} other characters`);
+  }
+
+  #base58(what: string, text: string): Uint8Array {
+    if (text.length > base58CharactersMax) {
+      const expected = `at most ${base58CharactersMax} characters of base58 (larger ones: base64)`;
+      throw undecodable(what, expected, String(text.length));
+    }
+    const bytes = text === "" ? null : this.#parts.base58.decode(text);
+    if (bytes) return bytes;
+    throw undecodable(what, "a transaction in base58", `${text.length} other characters`);
+  }
+}

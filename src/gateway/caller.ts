@@ -1,0 +1,159 @@
+// Who asks: the key of a request and the address that it came from.
+//
+// Called for every request and every WebSocket. A key may stand in the query or in one of four
+// headers; several must be the same. Unknown, revoked, expired and misplaced keys get one and the
+// same answer, so that nothing can be learned by trying. Keys are never logged and never quoted.
+
+import type { ApiKey, Scope } from "../accounts/types.ts";
+import { type AddressRange, parseAddress, parseEndpoint } from "../core/addresses.ts";
+import type { Clock } from "../core/clock.ts";
+import { ShredwayError } from "../core/errors.ts";
+import type { HttpHead, HttpResponse } from "../http/types.ts";
+import { answerOf, refusalAnswer } from "./answers.ts";
+import { Attempts, addressGroup } from "./attempts.ts";
+import type { Keys } from "./parts.ts";
+import { Query } from "./query.ts";
+
+/** Longer ones are no keys. */
+const keyCharactersMax = 256;
+/** Of X-Forwarded-For, from the right. */
+const hopsMax = 16;
+
+const places = "query api-key, header api_key, api-key, Authorization: Bearer or x-jito-auth";
+
+/** key null: none was shown. */
+export type Found =
+  | { readonly key: ApiKey | null; readonly refusal?: undefined }
+  | { readonly key?: undefined; readonly refusal: HttpResponse };
+
+export function unauthorized(got: string): ShredwayError {
+  return new ShredwayError("unauthorized", `expected a valid API key (${places}), got ${got}`);
+}
+
+export function scopeMissing(what: string, key: ApiKey, wanted: readonly Scope[]): ShredwayError {
+  return new ShredwayError(
+    "scope_missing",
+    `${what}: expected a key with the scope ${wanted.join(" or ")}, got ${key.scopes.join(", ")}`,
+  );
+}
+
+function isInside(range: AddressRange, address: Uint8Array): boolean {
+  const whole = range.prefixBits >> 3;
+  for (let i = 0; i < whole; i++) if (range.bytes[i] !== address[i]) return false;
+  const mask = (0xff00 >> (range.prefixBits & 7)) & 0xff;
+  return mask === 0 || (((range.bytes[whole] ?? 0) ^ (address[whole] ?? 0)) & mask) === 0;
+}
+
+/** One hop of X-Forwarded-For; some proxies write the port, too. */
+function parseHop(text: string): Uint8Array | null {
+  for (const parse of [parseAddress, (hop: string) => parseEndpoint(hop).bytes]) {
+    try {
+      return parse(text);
+    } catch {
+      // The next form, or none.
+    }
+  }
+  return null;
+}
+
+/** The keys that `head` shows, where callers may put them. */
+function shownKeys(head: HttpHead, query: Query, isBlockEngine: boolean): string[] {
+  const shown = query.all("api-key");
+  if (isBlockEngine) shown.push(...query.all("uuid"));
+  for (const name of ["api_key", "api-key", "x-jito-auth"]) {
+    const value = head.header(name);
+    if (value) shown.push(value);
+  }
+  const authorization = head.header("authorization");
+  const bearer = authorization && /^bearer +(\S+)$/i.exec(authorization)?.[1];
+  if (bearer) shown.push(bearer);
+  return shown;
+}
+
+export interface CallersOptions {
+  readonly keys: Keys;
+  readonly clock: Clock;
+  readonly trustedProxies: readonly AddressRange[];
+}
+
+export class Callers {
+  readonly #keys: Keys;
+  readonly #clock: Clock;
+  readonly #trustedProxies: readonly AddressRange[];
+  readonly #attempts = new Attempts();
+
+  constructor({ keys, clock, trustedProxies }: CallersOptions) {
+    this.#keys = keys;
+    this.#clock = clock;
+    this.#trustedProxies = trustedProxies;
+  }
+
+  /** 16 bytes: of the TCP peer, or what trusted proxies say. */
+  addressOf(head: HttpHead): Uint8Array {
+    let address = parseHop(head.remoteAddress) ?? new Uint8Array(16);
+    if (this.#trustedProxies.length === 0) return address;
+    const hops = (head.header("x-forwarded-for") ?? "").split(",").slice(-hopsMax);
+    while (hops.length > 0 && this.#trustedProxies.some((range) => isInside(range, address))) {
+      const hop = parseHop((hops.pop() ?? "").trim());
+      if (!hop) break;
+      address = hop;
+    }
+    return address;
+  }
+
+  /** The key, none, or the answer to somebody with a wrong one. */
+  find(head: HttpHead, query: Query, isBlockEngine: boolean): Found {
+    const shown = shownKeys(head, query, isBlockEngine);
+    const [text] = shown;
+    if (text === undefined) return { key: null };
+    if (shown.some((other) => other !== text)) {
+      return { refusal: this.#refuse(head, "several that differ") };
+    }
+    const key = text.length > keyCharactersMax ? null : this.#keys.find(text, this.#clock.nowNs());
+    if (!key || !this.#mayUse(key, head)) {
+      return { refusal: this.#refuse(head, "one that is not valid here") };
+    }
+    return { key };
+  }
+
+  /** For WebSockets: a key with one of `scopes`, or the answer that refuses. */
+  authorise(head: HttpHead, scopes: readonly Scope[]): { readonly key: ApiKey } | HttpResponse {
+    const { key, refusal } = this.find(head, new Query(head.query), false);
+    if (refusal) return refusal;
+    if (!key) return answerOf(unauthorized("none"));
+    if (scopes.some((scope) => key.scopes.includes(scope))) return { key };
+    return answerOf(scopeMissing("this WebSocket", key, scopes));
+  }
+
+  /** False also for an address that guesses, unless the key was used from there before. */
+  #mayUse(key: ApiKey, head: HttpHead): boolean {
+    const isForwarded = this.#trustedProxies.length > 0;
+    if (key.allowedRanges.length > 0 && !this.#keys.allows(key, this.addressOf(head))) return false;
+    const address = isForwarded ? addressGroup(this.addressOf(head)) : head.remoteAddress;
+    if (this.#attempts.isWatching && !this.#attempts.wasUsed(key.id, address)) {
+      const group = addressGroup(this.addressOf(head));
+      if (this.#attempts.blockedSeconds(group, this.#clock.monotonicNs()) > 0) return false;
+    }
+    this.#attempts.used(key.id, address);
+    return true;
+  }
+
+  #refuse(head: HttpHead, got: string): HttpResponse {
+    const group = addressGroup(this.addressOf(head));
+    const nowNs = this.#clock.monotonicNs();
+    const seconds = this.#attempts.blockedSeconds(group, nowNs);
+    if (seconds > 0) {
+      return refusalAnswer(
+        "rate_limited",
+        `too many wrong API keys from this address, expected none for ${seconds} s`,
+        {
+          headers: { "retry-after": String(seconds) },
+          details: { retryAfterSeconds: seconds },
+        },
+      );
+    }
+    this.#attempts.failed(group, nowNs);
+    const { message } = unauthorized(got);
+    return refusalAnswer("unauthorized", message, { headers: { "www-authenticate": "Bearer" } });
+  }
+}

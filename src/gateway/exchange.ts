@@ -1,0 +1,149 @@
+// One HTTP request with its calls: who may call what, and how often.
+//
+// Made by gateway.ts for each request, handed to the framing of JSON-RPC. Counts every call of an
+// array against the limit of the key; remembers the last word of the limit for the headers.
+
+import type { ApiKey } from "../accounts/types.ts";
+import { quote, type Reason, ShredwayError } from "../core/errors.ts";
+import type { HttpResponse } from "../http/types.ts";
+import type { JsonRpcAnswer, JsonRpcOptions } from "../json-rpc/handle.ts";
+import type { Json } from "../json-rpc/json-text.ts";
+import { jsonHeaders, prefixOf, statusOf } from "./answers.ts";
+import { bodyBytesMax } from "./body-limits.ts";
+import { scopeMissing, unauthorized } from "./caller.ts";
+import type { Call, Desk, Method, UriOptions } from "./method.ts";
+import { findMethod, laterMethod, laterMethods } from "./methods/table.ts";
+import type { LimitVerdict } from "./parts.ts";
+import type { Query } from "./query.ts";
+
+/** Calls of one array. */
+export const callsMax = 25;
+/** Levels of nesting of a body. */
+export const depthMax = 8;
+
+export interface ExchangeFacts {
+  /** null: none was shown. */
+  readonly key: ApiKey | null;
+  readonly query: Query;
+  readonly isBlockEngine: boolean;
+  readonly receivedNs: bigint;
+  readonly report: (thrown: unknown) => string;
+}
+
+/** Seconds as headers have them: whole, and never too short. */
+function wholeSeconds(seconds: number): string {
+  return String(Math.max(1, Math.ceil(seconds)));
+}
+
+export class Exchange implements JsonRpcOptions {
+  readonly batchMax = callsMax;
+  readonly depthMax = depthMax;
+  readonly answersWithoutId = true;
+  readonly prefixOf = prefixOf;
+  readonly report: (thrown: unknown) => string;
+  readonly #desk: Desk;
+  readonly #facts: ExchangeFacts;
+  #uri: UriOptions | undefined;
+  #verdict: LimitVerdict | undefined;
+  #bundleId: string | undefined;
+  #retryAfterSeconds: number | undefined;
+  #lacksKey = false;
+
+  constructor(desk: Desk, facts: ExchangeFacts) {
+    this.#desk = desk;
+    this.#facts = facts;
+    this.report = facts.report;
+  }
+
+  /** Throws "unauthorized" or "rate_limited". */
+  admit(name: string): void {
+    if (findMethod(name)?.scopes.length === 0) return;
+    const { key } = this.#facts;
+    if (!key) {
+      this.#lacksKey = true;
+      throw unauthorized("none");
+    }
+    const { clock, limits } = this.#desk.parts;
+    const verdict = limits.take(key, clock.monotonicNs());
+    this.#verdict = verdict;
+    if (verdict.allowed) return;
+    this.#retryAfterSeconds = verdict.retryAfterSeconds;
+    throw new ShredwayError(
+      "rate_limited",
+      `expected at most ${verdict.limit} calls a second with this key, got more; ` +
+        `try again in ${wholeSeconds(verdict.retryAfterSeconds)} s`,
+      { details: { limit: verdict.limit, retryAfterSeconds: verdict.retryAfterSeconds } },
+    );
+  }
+
+  /** The result; throws or rejects with ShredwayError. */
+  dispatch(name: string, params: readonly Json[]): unknown {
+    const method = findMethod(name);
+    if (method) return this.run(name, method, params);
+    if (laterMethods.has(name)) throw laterMethod(name);
+    const { reads } = this.#desk.parts;
+    if (!reads.has(name)) {
+      throw new ShredwayError("method_unknown", `Method not found: ${quote(name)}`);
+    }
+    this.#checkScopes(name, ["read"]);
+    return reads.call(name, params);
+  }
+
+  run(name: string, method: Method, params: readonly Json[]): unknown {
+    if (method.scopes.length === 0) return "ok";
+    return method.run(this.callOf(name, method.scopes), params);
+  }
+
+  /** Throws "unauthorized" or "scope_missing". */
+  callOf(name: string, scopes: Method["scopes"]): Call {
+    const { isBlockEngine, receivedNs, query } = this.#facts;
+    this.#uri ??= {
+      mevProtect: query.flag("mev-protect"),
+      swqosOnly: query.flag("swqos-only"),
+      bundleOnly: query.flag("bundleOnly"),
+    };
+    return {
+      ...this.#desk,
+      key: this.#checkScopes(name, scopes),
+      uri: this.#uri,
+      isBlockEngine,
+      receivedNs,
+      tellBundleId: (id) => {
+        this.#bundleId = id;
+      },
+    };
+  }
+
+  /** What a body of this method may have; the key decides whether there are batches for it. */
+  bytesMaxOf(text: string): number {
+    return bodyBytesMax(text, this.#facts.key?.scopes.includes("batch") ?? false);
+  }
+
+  response({ text, reason }: JsonRpcAnswer): HttpResponse {
+    const status = this.#lacksKey ? 401 : statusOf(reason);
+    return { status, headers: this.#headers(status, reason), body: text };
+  }
+
+  #checkScopes(name: string, scopes: Method["scopes"]): ApiKey {
+    const { key } = this.#facts;
+    if (!key) throw unauthorized("none");
+    if (!scopes.some((scope) => key.scopes.includes(scope))) throw scopeMissing(name, key, scopes);
+    return key;
+  }
+
+  #headers(status: number, reason: Reason | null): Record<string, string> {
+    const headers: Record<string, string> = { ...jsonHeaders };
+    const verdict = this.#verdict;
+    if (verdict) {
+      headers["x-ratelimit-limit"] = String(verdict.limit);
+      headers["x-ratelimit-remaining"] = String(Math.max(0, Math.floor(verdict.remaining)));
+      headers["x-ratelimit-reset"] = String(Math.ceil(verdict.resetSeconds));
+    }
+    if (this.#bundleId !== undefined) headers["x-bundle-id"] = this.#bundleId;
+    if (status === 401) headers["www-authenticate"] = "Bearer";
+    if (this.#retryAfterSeconds !== undefined) {
+      headers["retry-after"] = wholeSeconds(this.#retryAfterSeconds);
+    } else if (reason === "overloaded") headers["retry-after"] = "1";
+    return headers;
+  }
+}

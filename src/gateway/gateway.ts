@@ -1,0 +1,205 @@
+// Gateway: the HTTP face of the service. Which path is answered by what?
+//
+// Made by the service, which opens an HttpServer with `serverOptions()`. Owns no socket, no file, no
+// thread: everything is handed in (parts.ts). Every request gets one answer; a caller who goes away
+// does not undo what he submitted.
+
+import { isUtf8 } from "node:buffer";
+import { ShredwayError } from "../core/errors.ts";
+import type {
+  HttpHead,
+  HttpRequest,
+  HttpResponse,
+  HttpServerOptions,
+  WebSocketRoute,
+} from "../http/types.ts";
+import { answerJsonRpc, type JsonRpcAnswer } from "../json-rpc/handle.ts";
+import { writeJson } from "../json-rpc/json-text.ts";
+import { errorObjectOf, reasonOf } from "../json-rpc/refusal.ts";
+import { Admission } from "./admission.ts";
+import { prefixOf, preflightAnswer, refusalAnswer, serverRefusal, textAnswer } from "./answers.ts";
+import { batchBytesMax, headBytesMax, methodBytesMax } from "./body-limits.ts";
+import { Callers } from "./caller.ts";
+import { Exchange } from "./exchange.ts";
+import type { Desk } from "./method.ts";
+import { checkedSignature } from "./methods/statuses.ts";
+import type { Authorise, GatewayParts, GatewaySettings } from "./parts.ts";
+import { Query } from "./query.ts";
+import { readRawMethod, runRaw } from "./raw.ts";
+import { StatusFeed } from "./status-feed.ts";
+
+export type { GatewayParts, GatewaySettings } from "./parts.ts";
+
+type Handler = (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
+
+interface Path {
+  /** As the header Allow lists them. */
+  readonly methods: readonly string[];
+  readonly handle: Handler;
+}
+
+const blockEnginePath = /^\/api\/v1\//;
+/** As block engines spell them; each takes every method. */
+const blockEnginePaths = [
+  "transactions",
+  "bundles",
+  "getTipAccounts",
+  "getBundleStatuses",
+  "getInflightBundleStatuses",
+].map((name) => `/api/v1/${name}`);
+
+export class Gateway {
+  readonly #parts: GatewayParts;
+  readonly #desk: Desk;
+  readonly #callers: Callers;
+  readonly #statusFeed: StatusFeed;
+  readonly #paths: ReadonlyMap<string, Path>;
+  #turns = 0;
+  #reports = 0;
+
+  constructor(parts: GatewayParts, settings: GatewaySettings) {
+    this.#parts = parts;
+    const admission = new Admission(parts, settings);
+    this.#desk = { parts, settings, admission, nextTurn: () => this.#turns++ };
+    const { keys, clock, submissions } = parts;
+    this.#callers = new Callers({ keys, clock, trustedProxies: settings.trustedProxies });
+    const report = (thrown: unknown): string => this.#report(thrown);
+    this.#statusFeed = new StatusFeed({
+      clock,
+      submissions,
+      report,
+      authorise: (head) => this.#callers.authorise(head, ["submit", "batch"]),
+      checkSignature: (what, signature) => checkedSignature({ parts }, what, signature),
+    });
+    this.#paths = this.#makePaths();
+  }
+
+  /** For HttpServer, but for the addresses and the number of connections. */
+  serverOptions(): Omit<HttpServerOptions, "listen" | "connectionsMax"> {
+    return {
+      bodyBytesMax: (head) => this.bodyBytesMax(head),
+      handle: (request) => this.handle(request),
+      refusal: serverRefusal,
+      webSockets: this.webSockets,
+    };
+  }
+
+  get webSockets(): Readonly<Record<string, WebSocketRoute>> {
+    const authorise: Authorise = (head) => this.#callers.authorise(head, ["read"]);
+    const subscriptions = this.#parts.subscriptions?.(authorise);
+    return {
+      "/status": this.#statusFeed,
+      ...(subscriptions ? { "/": subscriptions, "/relay": subscriptions } : {}),
+    };
+  }
+
+  /** Never throws and never rejects for anything that a caller sends. */
+  handle(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
+    const path = this.#paths.get(request.path);
+    if (!path) {
+      const known = [...this.#paths.keys()].join(", ");
+      return refusalAnswer("path_unknown", `expected one of ${known}`);
+    }
+    if (path.methods.includes(request.method)) return path.handle(request);
+    const allow = [...path.methods, "OPTIONS"].join(", ");
+    if (request.method === "OPTIONS") return preflightAnswer(request, allow);
+    return refusalAnswer("http_method", `expected ${allow}, got ${request.method.slice(0, 20)}`, {
+      headers: { allow },
+    });
+  }
+
+  #makePaths(): ReadonlyMap<string, Path> {
+    const post = (handle: Handler): Path => ({ methods: ["POST"], handle });
+    const json = post((request) => this.#answerJson(request));
+    return new Map<string, Path>([
+      ["/relay", json],
+      ["/", json],
+      ["/relayb", post((request) => this.#answerRaw(request, false))],
+      ["/relay2", post((request) => this.#answerRaw(request, true))],
+      ["/gethealth", { methods: ["GET", "HEAD"], handle: () => textAnswer("ok") }],
+      ...blockEnginePaths.map((path): [string, Path] => [path, json]),
+      ["/status", { methods: ["GET"], handle: () => upgradeAnswer() }],
+    ]);
+  }
+
+  /** A key is looked for only where it makes a difference: most bodies are small. */
+  bodyBytesMax(head: HttpHead): number {
+    const announced = Number(head.header("content-length") ?? Number.NaN);
+    if (announced <= headBytesMax(false)) return headBytesMax(false);
+    const { key } = this.#callers.find(
+      head,
+      new Query(head.query),
+      blockEnginePath.test(head.path),
+    );
+    return headBytesMax(Boolean(key));
+  }
+
+  #exchange(request: HttpRequest, query: Query): Exchange | HttpResponse {
+    const isBlockEngine = blockEnginePath.test(request.path);
+    const { key, refusal } = this.#callers.find(request, query, isBlockEngine);
+    if (refusal) return refusal;
+    return new Exchange(this.#desk, {
+      key,
+      query,
+      isBlockEngine,
+      receivedNs: this.#parts.clock.nowNs(),
+      report: (thrown) => this.#report(thrown),
+    });
+  }
+
+  #answerJson(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
+    const exchange = this.#exchange(request, new Query(request.query));
+    if (!(exchange instanceof Exchange)) return exchange;
+    const text = textOf(request.body);
+    const bytesMax = exchange.bytesMaxOf(text);
+    if (request.body.length > bytesMax) return tooLarge(bytesMax, request.body.length);
+    return answerJsonRpc(text, exchange).then((answer) => exchange.response(answer));
+  }
+
+  async #answerRaw(request: HttpRequest, isText: boolean): Promise<HttpResponse> {
+    const query = new Query(request.query);
+    const exchange = this.#exchange(request, query);
+    if (!(exchange instanceof Exchange)) return exchange;
+    const { body } = request;
+    let answer: JsonRpcAnswer;
+    try {
+      const method = readRawMethod(query, body.length === 0);
+      exchange.admit(method);
+      const bytesMax = methodBytesMax(method, true);
+      if (body.length > bytesMax) return tooLarge(bytesMax, body.length);
+      const result = await runRaw({ exchange, query, body, isText }, method);
+      answer = { text: writeJson({ jsonrpc: "2.0", result, id: 1 }), reason: null };
+    } catch (thrown) {
+      const error = errorObjectOf(thrown, { report: exchange.report, prefixOf });
+      answer = {
+        text: writeJson({ jsonrpc: "2.0", error, id: 1 }),
+        reason: reasonOf(thrown),
+      };
+    }
+    return exchange.response(answer);
+  }
+
+  #report(thrown: unknown): string {
+    const reference = `gateway-${++this.#reports}`;
+    const error = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
+    this.#parts.log?.error({ reference, error }, "a method of the gateway failed");
+    return reference;
+  }
+}
+
+/** What is no UTF-8 becomes a text that is no JSON, and is answered as such. */
+function textOf(body: Uint8Array): string {
+  if (!isUtf8(body)) return "\ufffd";
+  return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString();
+}
+
+function tooLarge(bytesMax: number, bytes: number): HttpResponse {
+  const message = `expected a body of at most ${Math.min(bytesMax, batchBytesMax)} bytes, got ${bytes}`;
+  return refusalAnswer("body_too_large", message);
+}
+
+function upgradeAnswer(): HttpResponse {
+  const error = new ShredwayError("http_method", "expected a WebSocket (Upgrade: websocket)");
+  const answer = refusalAnswer(error.reason, error.message);
+  return { ...answer, status: 426, headers: { ...answer.headers, upgrade: "websocket" } };
+}

@@ -1,0 +1,111 @@
+// sendBatch: up to 25 transactions without a common fate, checked all before the first is sent.
+//
+// Called through table.ts and by raw.ts. The messages of its refusals are the specification's own,
+// word for word; what went wrong in detail stands in `error.data`.
+
+import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { isJsonArray, type Json } from "../../json-rpc/json-text.ts";
+import { JsonRpcRefusal } from "../../json-rpc/refusal.ts";
+import type { TransactionFacts } from "../../transactions/facts.ts";
+import { duplicateOf, encodings } from "../admission.ts";
+import type { Call, Method } from "../method.ts";
+import { Config, invalid, texts } from "../params.ts";
+
+export const batchTransactionsMax = 25;
+
+/** Throws "batch_refused". */
+export function checkBatchSize(size: number): void {
+  if (size <= batchTransactionsMax) return;
+  throw new JsonRpcRefusal(
+    "batch_refused",
+    `request size ${size} exceeded max batch size ${batchTransactionsMax}`,
+    { size, max: batchTransactionsMax },
+  );
+}
+
+/** The facts of one, or the refusal of all. */
+export function sanitise(index: number, read: () => TransactionFacts): TransactionFacts {
+  try {
+    return read();
+  } catch (thrown) {
+    if (!(thrown instanceof ShredwayError)) throw thrown;
+    throw new JsonRpcRefusal("batch_refused", "Transaction sanitization errors", {
+      index,
+      cause: thrown.reason,
+      detail: thrown.message,
+    });
+  }
+}
+
+async function submitAll(
+  call: Call,
+  transactions: readonly TransactionFacts[],
+  mevProtect: boolean,
+): Promise<void> {
+  const options = {
+    mevProtect,
+    swqosOnly: call.uri.swqosOnly,
+    revertProtection: false,
+    resendsMax: null,
+  };
+  const results = await Promise.allSettled(
+    transactions.map((transaction) =>
+      call.parts.submissions.submit({
+        accountId: call.key.accountId,
+        method: "sendBatch",
+        transactions: [transaction],
+        isBundle: false,
+        options,
+        receivedNs: call.receivedNs,
+      }),
+    ),
+  );
+  const failed = results.flatMap((result, index) => {
+    if (result.status === "fulfilled") return [];
+    const { reason: thrown }: { reason: unknown } = result;
+    // What is no refusal is a fault of the program: its text is not for callers.
+    if (!(thrown instanceof ShredwayError)) throw thrown;
+    return [{ index, cause: thrown.reason, detail: messageOf(thrown) }];
+  });
+  if (failed.length === 0) return;
+  const sent = transactions.filter((_, index) => results[index]?.status === "fulfilled");
+  throw new JsonRpcRefusal("batch_failed", "failed to send batch, internal error", {
+    failed,
+    sent: sent.map(({ signature }) => signature),
+  });
+}
+
+/** The signatures in their order. */
+export async function submitBatch(
+  call: Call,
+  transactions: readonly TransactionFacts[],
+  mevProtect: boolean,
+): Promise<readonly string[]> {
+  const twice = duplicateOf(transactions);
+  if (twice !== undefined) {
+    throw new JsonRpcRefusal("batch_refused", "contains duplicate signature", { signature: twice });
+  }
+  await call.admission.verify(transactions, (index) => `transaction ${index}`);
+  await submitAll(call, transactions, mevProtect);
+  return transactions.map(({ signature }) => signature);
+}
+
+async function run(call: Call, params: readonly Json[]): Promise<unknown> {
+  const [given] = params;
+  if (!isJsonArray(given)) throw invalid("params[0]", "an array of strings", given);
+  checkBatchSize(given.length);
+  const config = new Config("params[1]", params[1]);
+  const encoding = config.oneOf("encoding", encodings);
+  const mevProtect = config.flag("mevProtect") || call.uri.mevProtect;
+  const transactions = texts("params[0]", given, batchTransactionsMax).map((each, index) => {
+    const what = `params[0][${index}]`;
+    return sanitise(index, () => {
+      const transaction = call.admission.read(what, each, encoding);
+      call.admission.checkTip(what, [transaction]);
+      return transaction;
+    });
+  });
+  return submitBatch(call, transactions, mevProtect);
+}
+
+export const sendBatch: Method = { scopes: ["batch"], run };

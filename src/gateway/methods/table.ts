@@ -1,0 +1,32 @@
+// Every method of the gateway by its name.
+//
+// Called by exchange.ts and raw.ts. A test holds docs/gateway.md to it.
+
+import { ShredwayError } from "../../core/errors.ts";
+import type { Method, MethodTable } from "../method.ts";
+import { regionMethods } from "./regions.ts";
+import { sendBatch } from "./send-batch.ts";
+import { sendBundle } from "./send-bundle.ts";
+import { sendTransaction } from "./send-transaction.ts";
+import { statusMethods } from "./statuses.ts";
+
+export const methods: MethodTable = {
+  sendTransaction,
+  sendBundle,
+  sendBatch,
+  getHealth: { scopes: [], run: () => "ok" },
+  ...statusMethods,
+  ...regionMethods,
+};
+
+/** Of the service's protocol, but not of this version. */
+export const laterMethods: ReadonlySet<string> = new Set(["sendIdeal", "getNonce", "sendAlt"]);
+
+/** undefined: not one of these. */
+export function findMethod(name: string): Method | undefined {
+  return Object.hasOwn(methods, name) ? methods[name] : undefined;
+}
+
+export function laterMethod(name: string): ShredwayError {
+  return new ShredwayError("method_unknown", `${name} is not available in this version`);
+}

@@ -1,0 +1,67 @@
+// Preflight: would the transaction succeed? The node simulates it before it is sent.
+//
+// Called for sendTransaction unless the caller skips it. Signatures were verified already, so the node
+// need not. Never says yes without an answer of the node: what cannot be simulated is refused, and
+// the caller may ask again with skipPreflight.
+
+import { quote, ShredwayError } from "../core/errors.ts";
+import { isJsonObject, type JsonObject, readJson } from "../json-rpc/json-text.ts";
+import type { NodeCalls } from "../json-rpc/node.ts";
+import { JsonRpcRefusal, PassedError } from "../json-rpc/refusal.ts";
+import { describeFailure } from "../transactions/describe-failure.ts";
+import type { Preflight, SimulationOptions } from "./parts.ts";
+
+const depthMax = 64;
+
+export type Simulation = JsonObject & { readonly err: unknown };
+
+/**
+ * `value` of the node's answer, every field as the node wrote it. Throws ShredwayError "rpc_failed"
+ * or "overloaded"; PassedError for what the node refuses (-32016: behind minContextSlot).
+ */
+export async function simulate(
+  node: NodeCalls,
+  wire: Uint8Array,
+  { commitment, minContextSlot }: SimulationOptions,
+): Promise<Simulation> {
+  const answer = await node.call("simulateTransaction", [
+    Buffer.from(wire.buffer, wire.byteOffset, wire.byteLength).toString("base64"),
+    {
+      encoding: "base64",
+      commitment,
+      sigVerify: false,
+      replaceRecentBlockhash: false,
+      ...(minContextSlot !== null && { minContextSlot }),
+    },
+  ]);
+  if ("error" in answer) throw new PassedError(answer.error);
+  const result = readJson(answer.result.text, depthMax);
+  const value = isJsonObject(result) ? result["value"] : undefined;
+  if (isJsonObject(value) && value["err"] !== undefined) return { ...value, err: value["err"] };
+  throw new ShredwayError(
+    "rpc_failed",
+    `simulateTransaction: expected a value with err, got ${quote(value)}`,
+  );
+}
+
+/** As nodes refuse it: -32002 with the simulation as data. null: nothing is wrong. */
+export function refusalOf(simulation: Simulation): JsonRpcRefusal | null {
+  if (simulation.err === null) return null;
+  return new JsonRpcRefusal(
+    "preflight_failed",
+    `Transaction simulation failed: ${describeFailure(simulation.err)}`,
+    simulation,
+  );
+}
+
+export async function preflight(
+  node: NodeCalls,
+  wire: Uint8Array,
+  options: SimulationOptions,
+): Promise<JsonRpcRefusal | null> {
+  return refusalOf(await simulate(node, wire, options));
+}
+
+export function preflightOf(node: NodeCalls): Preflight {
+  return { simulate: (wire, options) => simulate(node, wire, options) };
+}

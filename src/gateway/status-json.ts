@@ -1,0 +1,33 @@
+// Timelines as callers see them.
+//
+// Called by getTransactionStatus and the status feed. Times are ISO 8601 in UTC with milliseconds;
+// `offsetMs` says how long after the receipt, in finer steps. Slots are numbers.
+
+import type { TimelineEvent, TransactionStatus } from "../submission/types.ts";
+
+function isoTime(ns: bigint): string {
+  return new Date(Number(ns / 1_000_000n)).toISOString();
+}
+
+/** `receivedNs` null: not known here, and no offset is told. */
+export function eventJson(event: TimelineEvent, receivedNs: bigint | null): object {
+  const { kind, atNs, ...facts } = event;
+  const offset =
+    receivedNs === null ? {} : { offsetMs: Number((atNs - receivedNs) / 1000n) / 1000 };
+  return { kind, at: isoTime(atNs), ...offset, ...facts };
+}
+
+export function statusJson(status: TransactionStatus): object {
+  const { receivedNs, events, signature, state, method, bundleId, slot, reason, err } = status;
+  return {
+    signature,
+    state,
+    method,
+    bundleId,
+    receivedAt: isoTime(receivedNs),
+    slot,
+    reason,
+    err: err ?? null,
+    events: events.map((event) => eventJson(event, receivedNs)),
+  };
+}

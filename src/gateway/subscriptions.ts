@@ -1,0 +1,178 @@
+// Subscriptions: the WebSocket that stock clients open beside HTTP.
+//
+// Mounted by the gateway on its ports. Passes signature, slot, root, account and logs subscriptions on
+// to the node and nothing else; ordinary methods are answered by the gateway's own dispatcher when it
+// is handed in. Bounds what one key and one connection may cost. A client that loses the node is
+// closed with 1013 and finds out at once; it reconnects as it does with any node.
+
+import type { ApiKey } from "../accounts/types.ts";
+import type { Clock } from "../core/clock.ts";
+import { quote, ShredwayError } from "../core/errors.ts";
+import type { HttpHead, WebSocketPeer, WebSocketRoute } from "../http/types.ts";
+import type { Json } from "../json-rpc/json-text.ts";
+import type { NodeSockets } from "../json-rpc/node.ts";
+import type { ReportFault } from "../json-rpc/refusal.ts";
+import { answerOf, prefixOf } from "./answers.ts";
+import type { Authorise } from "./parts.ts";
+import { Session, type SessionLimits, subscriptionKinds } from "./subscriptions-session.ts";
+
+export interface SubscriptionLimits extends SessionLimits {
+  readonly socketsPerKey: number;
+  /** Of one connection, and so many at once after a pause. */
+  readonly messagesPerSecond: number;
+  readonly messagesBurst: number;
+}
+
+const defaults: SubscriptionLimits = {
+  subscriptionsMax: 100,
+  underWayMax: 256,
+  heldBytesMax: 8 * 1024 * 1024,
+  socketsPerKey: 32,
+  messagesPerSecond: 50,
+  messagesBurst: 250,
+};
+const messageBytesMax = 64 * 1024;
+const backpressureBytesMax = 16 * 1024 * 1024;
+const idleSeconds = 120;
+const batchMax = 25;
+
+export interface Caller {
+  readonly key: ApiKey;
+}
+
+export interface SubscriptionOptions {
+  /** null: every subscription is refused with "upstream_missing". */
+  readonly node: NodeSockets | null;
+  readonly authorise: Authorise;
+  readonly clock: Pick<Clock, "monotonicNs">;
+  readonly report: ReportFault;
+  /** Ordinary methods over the WebSocket; absent: there are none. */
+  readonly dispatch?: (caller: Caller, method: string, params: readonly Json[]) => unknown;
+  /** Asked before every call; throws ShredwayError "rate_limited". */
+  readonly admit?: (caller: Caller, method: string) => void;
+  readonly limits?: Partial<SubscriptionLimits>;
+}
+
+interface Row {
+  readonly caller: Caller;
+  readonly session: Session;
+  allowance: number;
+  countedNs: bigint;
+}
+
+class Sockets {
+  readonly #options: SubscriptionOptions;
+  readonly #limits: SubscriptionLimits;
+  readonly #callers = new WeakMap<HttpHead, Caller>();
+  readonly #rows = new Map<WebSocketPeer, Row>();
+  /** By key. */
+  readonly #counts = new Map<string, number>();
+
+  constructor(options: SubscriptionOptions) {
+    this.#options = options;
+    this.#limits = { ...defaults, ...options.limits };
+  }
+
+  accept(head: HttpHead): ReturnType<NonNullable<WebSocketRoute["accept"]>> {
+    const answer = this.#options.authorise(head);
+    if ("status" in answer) return answer;
+    const { socketsPerKey } = this.#limits;
+    if ((this.#counts.get(answer.key.id) ?? 0) >= socketsPerKey) {
+      return answerOf(
+        new ShredwayError(
+          "rate_limited",
+          `expected at most ${socketsPerKey} WebSockets of one key, got one more`,
+        ),
+      );
+    }
+    this.#callers.set(head, answer);
+    return undefined;
+  }
+
+  open(peer: WebSocketPeer, head: HttpHead): void {
+    const caller = this.#callers.get(head);
+    if (!caller) throw new ShredwayError("internal", "a WebSocket that was not accepted");
+    this.#counts.set(caller.key.id, (this.#counts.get(caller.key.id) ?? 0) + 1);
+    this.#rows.set(peer, {
+      caller,
+      session: this.#newSession(peer, caller),
+      allowance: this.#limits.messagesBurst,
+      countedNs: this.#options.clock.monotonicNs(),
+    });
+  }
+
+  message(peer: WebSocketPeer, text: string): void {
+    const row = this.#rows.get(peer);
+    if (!row) return;
+    const { messagesPerSecond, messagesBurst } = this.#limits;
+    const nowNs = this.#options.clock.monotonicNs();
+    const regained = (Number(nowNs - row.countedNs) / 1e9) * messagesPerSecond;
+    row.allowance = Math.min(messagesBurst, row.allowance + regained) - 1;
+    row.countedNs = nowNs;
+    if (row.allowance < 0) {
+      peer.close(1008, `expected at most ${messagesPerSecond} messages per second`);
+    } else {
+      row.session.message(text);
+    }
+  }
+
+  closed(peer: WebSocketPeer): void {
+    const row = this.#rows.get(peer);
+    if (!row) return;
+    this.#rows.delete(peer);
+    const { id } = row.caller.key;
+    const left = (this.#counts.get(id) ?? 1) - 1;
+    if (left > 0) this.#counts.set(id, left);
+    else this.#counts.delete(id);
+    row.session.closed();
+  }
+
+  #newSession(peer: WebSocketPeer, caller: Caller): Session {
+    const { node, report, admit } = this.#options;
+    return new Session(peer, {
+      node,
+      jsonRpc: {
+        report,
+        prefixOf,
+        batchMax,
+        ...(admit && { admit: (method: string) => admit(caller, method) }),
+      },
+      checkScope: (method) => checkScope(caller, method),
+      dispatch: (method, params) => this.#dispatch(caller, method, params),
+      limits: this.#limits,
+    });
+  }
+
+  #dispatch(caller: Caller, method: string, params: readonly Json[]): unknown {
+    const { dispatch } = this.#options;
+    if (dispatch && !/(Subscribe|Unsubscribe)$/.test(method)) {
+      return dispatch(caller, method, params);
+    }
+    const kinds = subscriptionKinds.map((kind) => `${kind}Subscribe`).join(", ");
+    throw new ShredwayError(
+      "method_unknown",
+      `Method not found: expected ${kinds} or the same with Unsubscribe, got ${quote(method)}`,
+    );
+  }
+}
+
+function checkScope({ key }: Caller, method: string): void {
+  if (key.scopes.includes("read")) return;
+  throw new ShredwayError(
+    "scope_missing",
+    `${method}: expected a key with the scope read, got ${key.scopes.join(", ") || "none"}`,
+  );
+}
+
+export function subscriptionRoute(options: SubscriptionOptions): WebSocketRoute {
+  const sockets = new Sockets(options);
+  return {
+    messageBytesMax,
+    backpressureBytesMax,
+    idleSeconds,
+    accept: (head) => sockets.accept(head),
+    open: (peer, head) => sockets.open(peer, head),
+    message: (peer, text) => sockets.message(peer, text),
+    closed: (peer) => sockets.closed(peer),
+  };
+}

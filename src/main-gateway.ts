@@ -1,0 +1,208 @@
+// Composition of the gateway: store, keys, checks, routes, pipeline, node, HTTP.
+//
+// Called by main.ts when the configuration has a section http, and by the bench. Whatever fails closes
+// what was opened before it.
+
+import { KeyRing } from "./accounts/key-ring.ts";
+import { RateLimits } from "./accounts/rate-limits.ts";
+import { formatEndpoint, parseEndpoint } from "./core/addresses.ts";
+import type { Clock } from "./core/clock.ts";
+import type { Config } from "./core/config.ts";
+import { messageOf } from "./core/errors.ts";
+import type { Logger } from "./core/log.ts";
+import { decodeBase58, encodeBase58 } from "./data-plane/base58.ts";
+import { SignatureVerifier, TransactionInspector } from "./data-plane/transactions.ts";
+import { type GatewayParts as FaceParts, Gateway } from "./gateway/gateway.ts";
+import { preflightOf } from "./gateway/preflight.ts";
+import { readMethodsOf } from "./gateway/read-methods.ts";
+import { subscriptionRoute } from "./gateway/subscriptions.ts";
+import { HttpServer } from "./http/server.ts";
+import { openRoute } from "./routes/open-route.ts";
+import { RouteTable } from "./routes/route-table.ts";
+import { GatewayService } from "./service/gateway-service.ts";
+import { policyOf, settingsOf, tipAddressesOf } from "./service/gateway-tables.ts";
+import { LandingWatch } from "./service/landing-watch.ts";
+import type { RelayService } from "./service/relay-service.ts";
+import { RpcClient } from "./solana/rpc-client.ts";
+import { Upstream } from "./solana/upstream.ts";
+import { Store } from "./store/store.ts";
+import { Pipeline } from "./submission/pipeline.ts";
+import type { PlanPolicy } from "./submission/plan.ts";
+
+export interface GatewayOptions {
+  readonly config: Config;
+  /** Tells who leads and shows landings; absent: neither is known. */
+  readonly relay?: RelayService;
+  readonly log: Logger;
+  readonly clock: Clock;
+  /** Default: the native one. The bench takes signatures on trust for one of its measurements. */
+  readonly verifier?: Pick<SignatureVerifier, "verify" | "close">;
+}
+
+/** Callers whose limits are remembered; the longest silent is forgotten. */
+const callersMax = 100_000;
+const msPerHour = 3_600_000;
+
+/** Each address of http.listen, and those for WebSockets at the port above. */
+function listenersOf({ http }: Config): string[] {
+  const listen = http?.listen ?? [];
+  const [first] = listen.map((text) => parseEndpoint(text, { allowPortZero: true }));
+  const hasPortAbove = first && first.port !== 0 && first.port < 65_535;
+  const above = hasPortAbove ? [formatEndpoint({ ...first, port: first.port + 1 })] : [];
+  return [...new Set([...listen, ...(http?.webSocketListen ?? above)])];
+}
+
+/** What follows a reload: everything that is made of the configuration alone. */
+class Tables {
+  config: Config;
+  inspector: TransactionInspector;
+  policy: PlanPolicy;
+
+  /** Throws ShredwayError. */
+  constructor(config: Config) {
+    this.config = config;
+    this.policy = policyOf(config);
+    this.inspector = new TransactionInspector({
+      tipAddresses: tipAddressesOf(config),
+      frontKeyPrefixes: config.gateway.frontKeyPrefixes,
+    });
+  }
+
+  replace(config: Config): void {
+    Object.assign(this, new Tables(config)); // all or, when it throws, nothing
+  }
+}
+
+interface Parts {
+  readonly options: GatewayOptions;
+  readonly tables: Tables;
+  readonly store: Store;
+  readonly keyRing: KeyRing;
+  readonly routes: RouteTable;
+  readonly verifier: Pick<SignatureVerifier, "verify" | "close">;
+  readonly landings: LandingWatch | null;
+  readonly upstream: Upstream | null;
+}
+
+function makePipeline({ options, tables, store, routes, landings }: Parts): Pipeline {
+  const { config, relay, clock, log } = options;
+  const { resendMs, openMax } = config.gateway;
+  return new Pipeline(
+    {
+      clock,
+      log,
+      routes: () => routes.routes(),
+      policy: () => tables.policy,
+      store: store.submissions,
+      sights: landings,
+      outcomes: config.solana ? new RpcClient(config.solana.rpc) : null,
+      leaders: () => relay?.leaders() ?? { slot: null, current: null, next: null },
+      slotNs: () => relay?.slots.slotClock.now(clock.nowNs())?.slotNs ?? null,
+      inspect: (wire) => tables.inspector.inspect(wire),
+    },
+    { resendMs, openMax, historyMs: config.data.historyHours * msPerHour },
+  );
+}
+
+/** The HTTP face: a new one for each configuration, over the same parts. */
+function makeFace(parts: Parts, pipeline: Pipeline, rates: RateLimits): Gateway {
+  const { options, tables, keyRing, verifier, upstream } = parts;
+  const { clock, log, relay } = options;
+  const take: FaceParts["limits"]["take"] = (key, nowNs) => {
+    const { requestsPerSecond, burst } = tables.config.gateway;
+    const limit = {
+      requestsPerSecond: key.requestsPerSecond ?? requestsPerSecond,
+      burst: key.burst ?? burst,
+    };
+    return rates.take(key.id, limit, nowNs);
+  };
+  return new Gateway(
+    {
+      clock,
+      log,
+      keys: keyRing,
+      limits: { take },
+      inspector: { inspect: (wire) => tables.inspector.inspect(wire) },
+      verifier,
+      base58: { decode: decodeBase58, encode: encodeBase58 },
+      submissions: pipeline,
+      preflight: upstream && preflightOf(upstream),
+      reads: readMethodsOf(upstream),
+      subscriptions: (authorise) =>
+        subscriptionRoute({ node: upstream, authorise, clock, report: reporter(log) }),
+      slot: () => relay?.leaders().slot ?? null,
+    },
+    settingsOf(tables.config),
+  );
+}
+
+function reporter(log: Logger): (thrown: unknown) => string {
+  let reports = 0;
+  return (thrown) => {
+    const reference = `subscription-${++reports}`;
+    log.error({ reference, error: messageOf(thrown) }, "a subscription failed");
+    return reference;
+  };
+}
+
+async function openStore({ config, clock, log }: GatewayOptions): Promise<Store> {
+  return Store.open({ directory: config.data.directory, clock, log });
+}
+
+/** Throws ShredwayError; nothing stays open then. */
+export async function openGateway(options: GatewayOptions): Promise<GatewayService> {
+  const { config, relay, clock, log } = options;
+  const tables = new Tables(config);
+  const store = await openStore(options);
+  const opened: { close(): void | Promise<void> }[] = [store];
+  try {
+    const { checkThreads, checkQueueMax } = config.gateway;
+    const verifier =
+      options.verifier ??
+      SignatureVerifier.open({ threads: checkThreads, queueMax: checkQueueMax });
+    opened.push(verifier);
+    const upstream = config.solana ? Upstream.open({ ...config.solana, log, clock }) : null;
+    if (upstream) opened.push(upstream);
+    const routes = new RouteTable((route) => openRoute(route, { clock, log }));
+    opened.push(routes);
+    await routes.replace(config.routes);
+    const keyRing = new KeyRing();
+    const landings = relay?.config.deshred ? new LandingWatch(relay.relay, log) : null;
+    const parts = { options, tables, store, keyRing, routes, verifier, landings, upstream };
+    const pipeline = makePipeline(parts);
+    const rates = new RateLimits(callersMax);
+    let face = makeFace(parts, pipeline, rates);
+    const serverOptions = face.serverOptions();
+    return new GatewayService({
+      config,
+      store,
+      keyRing,
+      routes,
+      pipeline,
+      landings,
+      live: {
+        apply: (wanted) => {
+          tables.replace(wanted);
+          face = makeFace(parts, pipeline, rates);
+        },
+      },
+      openServer: () =>
+        HttpServer.open(
+          {
+            ...serverOptions,
+            bodyBytesMax: (head) => face.bodyBytesMax(head),
+            handle: (request) => face.handle(request),
+            listen: listenersOf(config),
+            ...(config.http && { connectionsMax: config.http.connectionsMax }),
+          },
+          log,
+        ),
+      others: [verifier, ...(upstream ? [upstream] : [])],
+      log,
+      clock,
+    });
+  } catch (error) {
+    for (const part of opened.toReversed()) await part.close();
+    throw error;
+  }
+}

@@ -1,0 +1,14 @@
+// The alternative partner: a port at each of its leaders, with a lane for transactions that must not
+// land as failed.
+
+import { withParameter } from "./block-engine.ts";
+import type { Dialect } from "./dialect.ts";
+import { sendTransactionDialect } from "./send-transaction.ts";
+
+export function altPartnerDialect(url: URL, callsPerRequest: number): Dialect {
+  const plain = `${url.pathname}${url.search}`;
+  const protectedPath = withParameter(url.pathname, url, "revert-protection=true");
+  return sendTransactionDialect(callsPerRequest, ({ revertProtection }) =>
+    revertProtection ? protectedPath : plain,
+  );
+}

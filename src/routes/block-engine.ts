@@ -1,0 +1,50 @@
+// A block engine: bundles and single transactions, each at its own path.
+//
+// `{url}/api/v1/bundles` takes sendBundle, `{url}/api/v1/transactions` takes sendTransaction; with
+// `bundleOnly=true` it lands only when it succeeds. Path and query of the address stay.
+
+import type { Parcel } from "../submission/types.ts";
+import type { Dialect } from "./dialect.ts";
+import { readJsonRpc } from "./json-rpc-answers.ts";
+import { writeSendTransaction } from "./send-transaction.ts";
+import { base64Of } from "./wire-text.ts";
+
+function writeBundle({ transactions }: Parcel, id: number): Uint8Array {
+  const wires = transactions.map(({ wire }) => `"${base64Of(wire)}"`).join(",");
+  const params = `[[${wires}],{"encoding":"base64"}]`;
+  return Buffer.from(
+    `{"jsonrpc":"2.0","id":${id},"method":"sendBundle","params":${params}}`,
+    "latin1",
+  );
+}
+
+/** `path` with `parameter` beside what the query of `url` holds already. */
+export function withParameter(path: string, url: URL, parameter: string): string {
+  return `${path}${url.search === "" ? "?" : `${url.search}&`}${parameter}`;
+}
+
+export function blockEngineDialect(url: URL): Dialect {
+  // Addresses are often given with the path that the partner's own examples have.
+  const base = url.pathname
+    .replace(/\/+$/, "")
+    .replace(/\/api\/v1(\/(bundles|transactions))?$/, "");
+  const bundles = `${base}/api/v1/bundles${url.search}`;
+  const transactions = `${base}/api/v1/transactions`;
+  const plain = `${transactions}${url.search}`;
+  const protectedPath = withParameter(transactions, url, "bundleOnly=true");
+  return {
+    callsMax: 1,
+    contentType: "application/json",
+    pathOf: ({ mode, revertProtection }) => {
+      if (mode === "bundle") return bundles;
+      return revertProtection ? protectedPath : plain;
+    },
+    write: (parcels, firstId) => {
+      const [parcel] = parcels;
+      return parcel?.mode === "bundle"
+        ? writeBundle(parcel, firstId)
+        : writeSendTransaction(parcels, firstId);
+    },
+    read: readJsonRpc,
+  };
+}

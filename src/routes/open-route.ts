@@ -1,0 +1,105 @@
+// From a route's configuration to the open route.
+//
+// The one place that knows which kinds exist and what they speak; everybody else sees `Route`.
+
+import type { Clock } from "../core/clock.ts";
+import type { RouteConfig } from "../core/config.ts";
+import { ShredwayError } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { ParcelMode, Route, RouteCapabilities } from "../submission/types.ts";
+import { altPartnerDialect } from "./alt-partner.ts";
+import { blockEngineDialect } from "./block-engine.ts";
+import type { Dialect } from "./dialect.ts";
+import type { HttpPortOptions } from "./http-port.ts";
+import { HttpRoute, type PortPlan } from "./http-route.ts";
+import { schedulerDialect } from "./scheduler.ts";
+import { swqosDialect } from "./swqos-rpc.ts";
+
+const packetBytesMax = 1232;
+const v1TransactionBytesMax = 4096;
+
+export interface RouteParts {
+  readonly clock: Clock;
+  readonly log?: Logger | undefined;
+}
+
+function dialectOf(config: RouteConfig, url: URL): Dialect {
+  switch (config.kind) {
+    case "swqos":
+      return swqosDialect(url, config.callsPerRequest);
+    case "block-builder":
+      return blockEngineDialect(url);
+    case "scheduler":
+      return schedulerDialect(url, config);
+    case "alt-partner":
+      return altPartnerDialect(url, config.callsPerRequest);
+  }
+}
+
+function capabilitiesOf(config: RouteConfig): RouteCapabilities {
+  const { name, kind, mevSafe, leaders, transactions, bundles } = config;
+  const isBuilder = kind === "block-builder";
+  const modes: ParcelMode[] = [
+    ...(transactions ? (["transaction"] as const) : []),
+    ...(isBuilder && bundles ? (["bundle"] as const) : []),
+  ];
+  return {
+    name,
+    kind,
+    modes,
+    transactionBytesMax:
+      config.transactionBytesMax ?? (isBuilder ? packetBytesMax : v1TransactionBytesMax),
+    mevSafe,
+    minimumTipLamports: BigInt(config.minimumTipLamports),
+    leaders: leaders ? new Set(Object.keys(leaders)) : null,
+  };
+}
+
+/** These say how long a request is and what becomes of the connection: not a matter of keys. */
+const framingHeaders = /^(connection|content-length|expect|keep-alive|transfer-encoding|upgrade)$/i;
+
+function checkHeaders({ name, headers }: RouteConfig): void {
+  const framing = Object.keys(headers).find((key) => framingHeaders.test(key));
+  if (framing !== undefined) {
+    throw new ShredwayError(
+      "config_invalid",
+      `route ${name}: expected headers that do not frame the request, got ${framing}`,
+    );
+  }
+  const invalid = Object.keys(headers).find((key) =>
+    /[^\t\x20-\x7e\x80-\xff]/.test(headers[key] ?? ""),
+  );
+  if (invalid === undefined) return;
+  // Not quoted: it may be a key.
+  throw new ShredwayError(
+    "config_invalid",
+    `route ${name}: header ${invalid}: expected printable characters, got others`,
+  );
+}
+
+/** Connects when there is something to send. Throws ShredwayError "config_invalid". */
+export function openRoute(config: RouteConfig, { clock, log }: RouteParts): Route {
+  checkHeaders(config);
+  const { name, headers, connections, queueMax, timeoutMs } = config;
+  const portTo = (text: string): HttpPortOptions => {
+    const url = new URL(text);
+    const dialect = dialectOf(config, url);
+    return { name, url, headers, dialect, connections, queueMax, timeoutMs };
+  };
+  const { url, leaders } = config;
+  if (url === undefined && !leaders) {
+    throw new ShredwayError(
+      "config_invalid",
+      `route ${name}: expected url or leaders, got neither`,
+    );
+  }
+  const plan: PortPlan =
+    url === undefined
+      ? {
+          byLeader: new Map(
+            Object.entries(leaders ?? {}).map(([leader, port]) => [leader, portTo(port)]),
+          ),
+        }
+      : { all: portTo(url) };
+  return new HttpRoute(capabilitiesOf(config), plan, { clock, log });
+}

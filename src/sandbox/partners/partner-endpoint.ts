@@ -1,0 +1,161 @@
+// One HTTP endpoint of a partner of the sandbox, with what can go wrong on purpose.
+//
+// Opened by partners.ts for every partner; the handler says what a request means. The switches in
+// `faults` may be changed at any time and hold for requests that come afterwards.
+
+import { parseEndpoint } from "../../core/addresses.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Logger } from "../../core/log.ts";
+import { HttpServer } from "../../http/server.ts";
+import type { HttpRequest, HttpResponse } from "../../http/types.ts";
+import { handleJsonRpc } from "../../json-rpc/handle.ts";
+import type { Json } from "../../json-rpc/json-text.ts";
+import { Params } from "../rpc/params.ts";
+
+const bodyBytesMax = 256 * 1024;
+const batchMax = 100;
+/** Longer than any transaction: the node's own bound of base64. */
+export const base64CharactersMax = 5464;
+
+export interface PartnerFaults {
+  /** Every answer comes so much later. */
+  delayMs: number;
+  /**
+   * What is answered instead: 429 with Retry-After, 503, no JSON, nothing at all, or every
+   * connection of the endpoint is cut. Nothing is executed then.
+   */
+  answer: "normal" | "limit" | "unavailable" | "garbage" | "silence" | "cut";
+  /** With "limit". */
+  retryAfterSeconds: number;
+}
+
+export interface PartnerCounts {
+  requests: number;
+  /** Transactions and bundles that went on to the chain. */
+  transactions: number;
+  bundles: number;
+}
+
+export interface PartnerContext {
+  readonly clock: Clock;
+  readonly log?: Logger | undefined;
+}
+
+export type PartnerHandler = (
+  request: HttpRequest,
+  endpoint: PartnerEndpoint,
+) => HttpResponse | Promise<HttpResponse>;
+
+const jsonHeaders = { "content-type": "application/json" } as const;
+
+export function textAnswer(status: number, body: string): HttpResponse {
+  return { status, headers: { "content-type": "text/plain" }, body };
+}
+
+export class PartnerEndpoint {
+  readonly faults: PartnerFaults = { delayMs: 0, answer: "normal", retryAfterSeconds: 1 };
+  readonly counts: PartnerCounts = { requests: 0, transactions: 0, bundles: 0 };
+  readonly #handler: PartnerHandler;
+  readonly #clock: Clock;
+  readonly #log: Logger | undefined;
+  readonly #closing = new AbortController();
+  #server: HttpServer | undefined;
+  #address = "";
+  #reports = 0;
+
+  /** `listen`: "ip:port". Throws ShredwayError "address_invalid" or "http_open". */
+  static async open(
+    listen: string,
+    handler: PartnerHandler,
+    context: PartnerContext,
+  ): Promise<PartnerEndpoint> {
+    const endpoint = new PartnerEndpoint(listen, handler, context);
+    await endpoint.start();
+    return endpoint;
+  }
+
+  private constructor(listen: string, handler: PartnerHandler, { clock, log }: PartnerContext) {
+    this.#address = listen;
+    this.#handler = handler;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  get url(): string {
+    return `http://${this.#address}`;
+  }
+
+  /** Connections are refused from now on, and those that stand are cut. */
+  stop(): void {
+    this.#server?.close();
+    this.#server = undefined;
+  }
+
+  /** Again at the same port. Throws ShredwayError "http_open" when somebody else has taken it. */
+  async start(): Promise<void> {
+    if (this.#server || this.#closing.signal.aborted) return;
+    const server = await HttpServer.open(
+      {
+        listen: [this.#address],
+        bodyBytesMax: () => bodyBytesMax,
+        handle: (request) => this.#handle(request),
+      },
+      this.#log,
+    );
+    this.#server = server;
+    const { port } = parseEndpoint(server.addresses[0] ?? this.#address, { allowPortZero: true });
+    this.#address = this.#address.replace(/:\d+$/, `:${port}`);
+  }
+
+  /** Idempotent. */
+  close(): void {
+    this.#closing.abort();
+    this.stop();
+  }
+
+  /** Answers the body as JSON-RPC: HTTP 200, whatever becomes of the calls. */
+  async answerJsonRpc(
+    request: HttpRequest,
+    call: (method: string, params: Params) => unknown,
+  ): Promise<HttpResponse> {
+    const text = Buffer.from(request.body).toString("utf8");
+    const body = await handleJsonRpc(text, {
+      dispatch: (method, values: readonly Json[]) => call(method, new Params(values)),
+      report: (thrown) => this.#report(thrown),
+      batchMax,
+    });
+    return { status: 200, headers: jsonHeaders, body };
+  }
+
+  async #handle(request: HttpRequest): Promise<HttpResponse> {
+    this.counts.requests++;
+    const { delayMs, answer, retryAfterSeconds } = this.faults;
+    if (delayMs > 0) await this.#clock.sleep(delayMs, this.#closing.signal);
+    switch (answer) {
+      case "limit":
+        return {
+          ...textAnswer(429, "too many requests"),
+          headers: { "retry-after": String(retryAfterSeconds) },
+        };
+      case "unavailable":
+        return textAnswer(503, "unavailable");
+      case "garbage":
+        return { status: 200, headers: jsonHeaders, body: '{"jsonrpc": "2.0", "result' };
+      case "silence":
+        return new Promise(() => undefined); // until the caller goes away
+      case "cut":
+        this.stop();
+        await this.start();
+        return textAnswer(503, "nobody reads this: the connection is gone");
+      case "normal":
+        return this.#handler(request, this);
+    }
+  }
+
+  #report(thrown: unknown): string {
+    const reference = `partner-${++this.#reports}`;
+    const error = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
+    this.#log?.error({ reference, error }, "a partner of the sandbox failed");
+    return reference;
+  }
+}

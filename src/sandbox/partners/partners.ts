@@ -1,0 +1,142 @@
+// SandboxPartners: everybody that the gateway's routes lead to, on the chain of the sandbox.
+//
+// Opened by the sandbox's start and by tests. Real HTTP servers on one host, ports of the kernel's
+// choice; what they take is really executed. `routeConfigs` is what a configuration needs to reach
+// them all.
+
+import type { z } from "zod";
+import { formatEndpoint, parseEndpoint } from "../../core/addresses.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { configSchema } from "../../core/config-schema.ts";
+import type { Logger } from "../../core/log.ts";
+import { KeyPair } from "../chain/keys.ts";
+import type { ChainApi } from "../chain/types.ts";
+import { altPartner } from "./alt-partner.ts";
+import { BlockEngine } from "./block-engine.ts";
+import { PartnerEndpoint, type PartnerHandler } from "./partner-endpoint.ts";
+import { schedulerPartner, swqosPartner } from "./swqos.ts";
+
+const blockEngineTipLamports = 1000n;
+const altPartnerTipLamports = 100_000;
+
+export type RouteInput = NonNullable<z.input<typeof configSchema>["routes"]>[number];
+
+export interface SandboxPartnersOptions {
+  /** Address without a port. Default "127.0.0.1". */
+  readonly host?: string;
+  /** Base58; where tips of bundles are looked for. Default: one made-up address. */
+  readonly tipAddresses?: readonly string[];
+  readonly log?: Logger | undefined;
+}
+
+/** Each with its switches and counts. */
+export interface PartnerEndpoints {
+  readonly swqos: PartnerEndpoint;
+  readonly blockEngine: PartnerEndpoint;
+  readonly scheduler: PartnerEndpoint;
+  /** By identity of the validator (base58). */
+  readonly altPartners: ReadonlyMap<string, PartnerEndpoint>;
+}
+
+export class SandboxPartners implements PartnerEndpoints {
+  readonly tipAddresses: readonly string[];
+  readonly swqos: PartnerEndpoint;
+  readonly blockEngine: PartnerEndpoint;
+  readonly scheduler: PartnerEndpoint;
+  readonly altPartners: ReadonlyMap<string, PartnerEndpoint>;
+  readonly #unsubscribe: () => void;
+
+  /** Throws ShredwayError "address_invalid" or "http_open"; nothing stays open then. */
+  static async open(
+    chain: ChainApi,
+    clock: Clock,
+    options: SandboxPartnersOptions = {},
+  ): Promise<SandboxPartners> {
+    const { host = "127.0.0.1", log } = options;
+    const tipAddresses = options.tipAddresses ?? [KeyPair.named(0, "tip account 0").address];
+    const any = parseEndpoint(host.includes(":") ? `[${host}]:0` : `${host}:0`, {
+      allowPortZero: true,
+    });
+    const listen = formatEndpoint(any);
+    const opened: PartnerEndpoint[] = [];
+    const open = async (handler: PartnerHandler): Promise<PartnerEndpoint> => {
+      const endpoint = await PartnerEndpoint.open(listen, handler, { clock, log });
+      opened.push(endpoint);
+      return endpoint;
+    };
+    // The processed slot is the last that ended; the one whose time it is comes by event.
+    let slot = chain.slot("processed");
+    const unsubscribe = chain.subscribe((event) => {
+      if (event.kind === "slot") slot = event.slot;
+      else if (event.kind === "skipped" && event.slot > slot) slot = event.slot;
+    });
+    try {
+      const engine = new BlockEngine(chain, {
+        tipAddresses,
+        minimumTipLamports: blockEngineTipLamports,
+      });
+      const altPartners = new Map<string, PartnerEndpoint>();
+      for (const { identity, isAltPartner } of chain.validators()) {
+        if (!isAltPartner) continue;
+        altPartners.set(identity, await open(altPartner(chain, identity, () => slot)));
+      }
+      const endpoints = {
+        swqos: await open(swqosPartner(chain)),
+        blockEngine: await open(engine.handle),
+        scheduler: await open(schedulerPartner(chain)),
+        altPartners,
+      };
+      return new SandboxPartners(endpoints, tipAddresses, unsubscribe);
+    } catch (thrown) {
+      unsubscribe();
+      for (const endpoint of opened) endpoint.close();
+      throw thrown;
+    }
+  }
+
+  private constructor(
+    { swqos, blockEngine, scheduler, altPartners }: PartnerEndpoints,
+    tipAddresses: readonly string[],
+    unsubscribe: () => void,
+  ) {
+    this.swqos = swqos;
+    this.blockEngine = blockEngine;
+    this.scheduler = scheduler;
+    this.altPartners = altPartners;
+    this.tipAddresses = tipAddresses;
+    this.#unsubscribe = unsubscribe;
+  }
+
+  get endpoints(): readonly PartnerEndpoint[] {
+    return [this.swqos, this.blockEngine, this.scheduler, ...this.altPartners.values()];
+  }
+
+  /** Ready for the key `routes` of a configuration. */
+  routeConfigs(): RouteInput[] {
+    const leaders = Array.from(this.altPartners, ([identity, { url }]) => [identity, url] as const);
+    const ported: RouteInput[] =
+      leaders.length === 0
+        ? []
+        : [
+            {
+              name: "alt-partner",
+              kind: "alt-partner",
+              leaders: Object.fromEntries(leaders),
+              mevSafe: true,
+              minimumTipLamports: altPartnerTipLamports,
+            },
+          ];
+    return [
+      { name: "swqos", kind: "swqos", url: this.swqos.url, callsPerRequest: 16 },
+      { name: "block-builder", kind: "block-builder", url: this.blockEngine.url, mevSafe: true },
+      { name: "scheduler", kind: "scheduler", url: `${this.scheduler.url}/bytes`, format: "bytes" },
+      ...ported,
+    ];
+  }
+
+  /** Idempotent. Cuts all connections. */
+  close(): void {
+    this.#unsubscribe();
+    for (const endpoint of this.endpoints) endpoint.close();
+  }
+}

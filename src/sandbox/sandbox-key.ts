@@ -1,0 +1,40 @@
+// The sandbox's API key: made at the first start, kept beside the database, the same at every start.
+//
+// Called by main-sandbox.ts. The one key whose text is kept in a file (for its owner only): the first
+// screen shows it, and what a user pasted somewhere shall hold after a restart.
+
+import { randomBytes } from "node:crypto";
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { hashKeyText, keyRandomBytes } from "../accounts/api-keys.ts";
+import { createKey } from "../accounts/create-key.ts";
+import { type KeyStore, scopes } from "../accounts/types.ts";
+
+const fileName = "sandbox.key";
+const requestsPerSecond = 10_000;
+const fileMode = 0o600;
+
+/** Text of a key that is good for everything. */
+export async function ensureSandboxKey(
+  keys: KeyStore,
+  folder: string,
+  nowNs: bigint,
+): Promise<string> {
+  const path = join(folder, fileName);
+  const kept = existsSync(path) ? readFileSync(path, "utf8").trim() : "";
+  const hash = hashKeyText(kept);
+  const isGood = (await keys.keys()).some((key) => hash.equals(key.hash) && key.revokedNs === null);
+  if (isGood) return kept;
+  const wishes = {
+    accountName: "sandbox",
+    label: "first screen",
+    scopes,
+    requestsPerSecond,
+    burst: requestsPerSecond,
+    allowedRanges: [],
+  };
+  const made = await createKey(keys, wishes, { random: randomBytes(keyRandomBytes), nowNs });
+  writeFileSync(path, `${made.text}\n`, { mode: fileMode });
+  chmodSync(path, fileMode);
+  return made.text;
+}

@@ -1,0 +1,167 @@
+// The gateway as a service: keys and settings kept current, HTTP opened and drained, numbers.
+//
+// Built by main-gateway.ts, run by service.ts. Owns the order of things: restored submissions before
+// the first request, answers before the store closes.
+
+import type { KeyRing } from "../accounts/key-ring.ts";
+import type { KeyStore } from "../accounts/types.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Config } from "../core/config.ts";
+import { messageOf } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { HttpServer } from "../http/server.ts";
+import type { RouteTable } from "../routes/route-table.ts";
+import type { Store } from "../store/store.ts";
+import type { Pipeline, PipelineSnapshot } from "../submission/pipeline.ts";
+import type { RouteSnapshot, Submissions } from "../submission/types.ts";
+import { gatewayRestartKeys } from "./gateway-tables.ts";
+import type { LandingWatch } from "./landing-watch.ts";
+
+export interface GatewaySnapshot {
+  readonly connections: number;
+  readonly submissions: PipelineSnapshot;
+  readonly routes: readonly RouteSnapshot[];
+}
+
+/** What a reload changes without a restart. */
+export interface LiveSettings {
+  /** Throws ShredwayError; nothing changed then. */
+  apply(config: Config): void;
+}
+
+interface Closable {
+  close(): void | Promise<void>;
+}
+
+export interface GatewayServiceParts {
+  readonly config: Config;
+  readonly store: Store;
+  readonly keyRing: KeyRing;
+  readonly routes: RouteTable;
+  readonly pipeline: Pipeline;
+  /** Null: the relay does not read the chain from its shreds. */
+  readonly landings: LandingWatch | null;
+  readonly live: LiveSettings;
+  readonly openServer: () => Promise<HttpServer>;
+  /** Closed last, in this order: nothing needs them any more then. */
+  readonly others: readonly Closable[];
+  readonly log: Logger;
+  readonly clock: Clock;
+}
+
+export class GatewayService {
+  readonly #parts: GatewayServiceParts;
+  readonly #endKeyWatch: () => void;
+  #config: Config;
+  #server: HttpServer | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(parts: GatewayServiceParts) {
+    this.#parts = parts;
+    this.#config = parts.config;
+    this.#endKeyWatch = parts.store.keys.onForeignChange(() => void this.#refreshKeys());
+  }
+
+  /** Takes up what an earlier process left open, then answers. Throws ShredwayError. */
+  async start(): Promise<void> {
+    const { pipeline, log, keyRing, store } = this.#parts;
+    keyRing.replace(await store.keys.keys());
+    const restored = await pipeline.restore();
+    if (restored > 0) log.info({ transactions: restored }, "open submissions taken up again");
+    this.#server = await this.#parts.openServer();
+  }
+
+  /** In the order of http.listen; empty before `start`. */
+  get addresses(): readonly string[] {
+    return this.#server?.addresses ?? [];
+  }
+
+  get submissions(): Submissions {
+    return this.#parts.pipeline;
+  }
+
+  get landings(): LandingWatch | null {
+    return this.#parts.landings;
+  }
+
+  /** A key that is made by them holds after `refreshKeys` or, made elsewhere, within a moment. */
+  get keys(): KeyStore {
+    return this.#parts.store.keys;
+  }
+
+  async refreshKeys(): Promise<void> {
+    const { keyRing, store } = this.#parts;
+    keyRing.replace(await store.keys.keys());
+  }
+
+  warnings(): string[] {
+    const { store, keyRing } = this.#parts;
+    const { routes, solana } = this.#config;
+    const warnings = [...store.warnings];
+    if (keyRing.size === 0) {
+      warnings.push(
+        "there is no API key yet: every call is refused. shredway keys create makes one",
+      );
+    }
+    if (routes.length === 0) {
+      warnings.push("routes is empty: every submission is refused with no_route");
+    }
+    if (!solana) {
+      warnings.push(
+        "solana.rpc is not given: read methods are refused, and what became of a transaction is known " +
+          "from the relay's shreds alone",
+      );
+    }
+    return warnings;
+  }
+
+  /** Takes over what can change live; returns the keys that need a restart. Throws ShredwayError. */
+  apply(wanted: Config): readonly string[] {
+    const { live, routes, log } = this.#parts;
+    live.apply(wanted);
+    routes
+      .replace(wanted.routes)
+      .catch((error: unknown) => log.error(`a route could not be closed: ${messageOf(error)}`));
+    const restart = gatewayRestartKeys(this.#config, wanted);
+    this.#config = wanted;
+    log.info({ routes: wanted.routes.length }, "reloaded: routes, tips and limits are in force");
+    return restart;
+  }
+
+  snapshot(): GatewaySnapshot {
+    const { pipeline, routes } = this.#parts;
+    return {
+      connections: this.#server?.connections ?? 0,
+      submissions: pipeline.snapshot(),
+      routes: routes.snapshots(),
+    };
+  }
+
+  async drain(graceMs: number): Promise<void> {
+    await this.#server?.drain(graceMs, this.#parts.clock);
+  }
+
+  /** Settles when what was acknowledged is kept and every file is closed. Idempotent. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const { pipeline, routes, store, others } = this.#parts;
+    this.#endKeyWatch();
+    this.#server?.close();
+    await routes.close();
+    pipeline.close();
+    await store.close();
+    for (const part of others) await part.close();
+  }
+
+  async #refreshKeys(): Promise<void> {
+    try {
+      await this.refreshKeys();
+    } catch (error) {
+      this.#parts.log.error(`the keys could not be read again: ${messageOf(error)}`);
+    }
+  }
+}

@@ -1,0 +1,71 @@
+// What the gateway takes from a configuration: regions, tip addresses, policy. Pure.
+//
+// Called by main when the gateway opens and by gateway-service.ts on reload, which also asks here what
+// a running gateway cannot take over.
+
+import { parseAddressRange } from "../core/addresses.ts";
+import type { Config } from "../core/config.ts";
+import { parsePubkey, pubkeyBytes } from "../core/primitives.ts";
+import type { GatewaySettings, Region } from "../gateway/parts.ts";
+import type { PlanPolicy } from "../submission/plan.ts";
+
+function regionOf(config: Config, one: Config["regions"][number]): Region {
+  const own = (addresses: readonly string[], shared: readonly string[]) =>
+    addresses.length > 0 ? addresses : shared;
+  return {
+    name: one.name,
+    url: one.url ?? null,
+    tipAddresses: own(one.tipAddresses, config.tips.addresses),
+    shredTipAddresses: own(one.shredTipAddresses, config.tips.shredAddresses),
+  };
+}
+
+/** All regions, this machine's first. */
+function regionsOf(config: Config): readonly [Region, ...Region[]] {
+  const { tips, region, regions } = config;
+  const all = regions.map((one) => regionOf(config, one));
+  const own = all.find(({ name }) => name === region) ?? all[0];
+  if (own) return [own, ...all.filter((other) => other !== own)];
+  const { addresses: tipAddresses, shredAddresses: shredTipAddresses } = tips;
+  return [{ name: "default", url: null, tipAddresses, shredTipAddresses }];
+}
+
+export function settingsOf(config: Config): GatewaySettings {
+  return {
+    regions: regionsOf(config),
+    minimumTipLamports: BigInt(config.tips.minimumLamports),
+    trustedProxies: (config.http?.trustedProxies ?? []).map(parseAddressRange),
+  };
+}
+
+/** 32 bytes each, each once: a tip to any region's address counts in every region. */
+export function tipAddressesOf(config: Config): Uint8Array[] {
+  const all = regionsOf(config).flatMap(({ tipAddresses }) => tipAddresses);
+  const texts = new Set([...all, ...config.tips.addresses]);
+  return [...texts].map((text) => pubkeyBytes(parsePubkey(text)));
+}
+
+export function policyOf(config: Config): PlanPolicy {
+  return {
+    denyLeaders: new Set(config.gateway.denyLeaders),
+    minimumTipLamports: BigInt(config.tips.minimumLamports),
+  };
+}
+
+/** Keys whose change only a restart takes over. */
+export function gatewayRestartKeys(running: Config, wanted: Config): string[] {
+  const differs = (a: unknown, b: unknown) => JSON.stringify(a) !== JSON.stringify(b);
+  const { http } = running;
+  const found = wanted.http
+    ? (["listen", "webSocketListen", "connectionsMax"] as const)
+        .filter((key) => differs(http?.[key], wanted.http?.[key]))
+        .map((key) => `http.${key}`)
+    : ["http"];
+  const ofGateway = ["openMax", "checkThreads", "checkQueueMax", "resendMs"] as const;
+  for (const key of ofGateway) {
+    if (differs(running.gateway[key], wanted.gateway[key])) found.push(`gateway.${key}`);
+  }
+  if (differs(running.data, wanted.data)) found.push("data");
+  if (running.solana?.websocket !== wanted.solana?.websocket) found.push("solana.websocket");
+  return found;
+}

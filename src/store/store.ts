@@ -1,0 +1,58 @@
+// The store: what must be there again after the process ended, however it ended.
+//
+// Opened by main and by the commands that change keys; several processes may have the same folder
+// open. Puts together the folder, the database's driver, the schema and what is kept in it.
+
+import type { KeyStore } from "../accounts/types.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Logger } from "../core/log.ts";
+import type { SubmissionStore } from "../submission/types.ts";
+import { prepareDataFolder } from "./data-folder.ts";
+import type { SqlDriver } from "./driver.ts";
+import { SqlKeyStore } from "./key-store.ts";
+import { migrate } from "./migrations.ts";
+import { SqliteDriver } from "./sqlite-driver.ts";
+import { SqlSubmissionStore } from "./submission-store.ts";
+
+export interface StoreOptions {
+  /** Made when it is missing. */
+  readonly directory: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Refuses a folder without a database instead of making one. */
+  readonly mustExist?: boolean;
+}
+
+export class Store {
+  readonly keys: KeyStore;
+  readonly submissions: SubmissionStore;
+  /** What an operator should mend. */
+  readonly warnings: readonly string[];
+  readonly #driver: SqlDriver;
+
+  /** Throws ShredwayError "store_failed", or "store_newer" for a newer version's database. */
+  static async open(options: StoreOptions): Promise<Store> {
+    const folder = prepareDataFolder(options.directory, options.mustExist);
+    const { clock, log } = options;
+    const driver = await SqliteDriver.open({ path: folder.databasePath, clock, log });
+    try {
+      await migrate(driver, "blob");
+    } catch (error) {
+      await driver.close();
+      throw error;
+    }
+    return new Store(driver, folder.warnings);
+  }
+
+  private constructor(driver: SqlDriver, warnings: readonly string[]) {
+    this.#driver = driver;
+    this.keys = new SqlKeyStore(driver);
+    this.submissions = new SqlSubmissionStore(driver);
+    this.warnings = warnings;
+  }
+
+  /** Settles when everything that was asked for is kept and the files are closed. Idempotent. */
+  close(): Promise<void> {
+    return this.#driver.close();
+  }
+}

@@ -1,0 +1,66 @@
+// Admission: what does memory say to a request before it is planned?
+//
+// Pure look-ups, on the path of every call. A transaction that has landed is accepted again without
+// being sent, as a node does it; one that can never land any more is refused, for no route takes it.
+
+import { ShredwayError } from "../core/errors.ts";
+import type { Memory } from "./memory.ts";
+import type { Submission, Tracked } from "./tracked.ts";
+import type { SubmitRequest } from "./types.ts";
+
+/**
+ * All transactions of the request when all of them landed before; null: none of them has ended.
+ * Throws ShredwayError "no_route" when one of them ended in a way that leaves no hope for the others.
+ */
+export function landedBefore(memory: Memory, request: SubmitRequest): readonly Tracked[] | null {
+  const ended = request.transactions.flatMap(({ signature }) => {
+    const tracked = memory.ended(signature);
+    // That the routes of another account's options refused it says nothing about this one's.
+    const isOther = tracked?.end?.kind === "rejected" && !tracked.views.has(request.accountId);
+    return tracked && !isOther ? [tracked] : [];
+  });
+  if (ended.length === 0) return null;
+  const dead = ended.find(({ end }) => end?.kind !== "landed" && end?.kind !== "landed_failed");
+  const told = dead ?? (ended.length < request.transactions.length ? ended[0] : undefined);
+  if (told === undefined) return ended;
+  throw new ShredwayError(
+    "no_route",
+    `transaction ${told.signature}: expected one that can still land${dead ? "" : " as part of the bundle"}, got one that ended as ${told.end?.kind} (${told.end?.reason})`,
+  );
+}
+
+/** The account's open submission that the request only repeats. */
+export function repeated(memory: Memory, request: SubmitRequest): Submission | null {
+  const { accountId, transactions } = request;
+  const [first] = transactions;
+  const view = first && memory.open(first.signature)?.views.get(accountId);
+  if (!view || view.submission.isStopped) return null;
+  return view.submission.isSameAs(request) ? view.submission : null;
+}
+
+/** Throws ShredwayError "bundle_invalid" for a transaction that occurs twice, else "overloaded". */
+export function checkRoom(memory: Memory, request: SubmitRequest, openMax: number): void {
+  const { transactions } = request;
+  let fresh = 0;
+  for (const { signature } of transactions) if (!memory.open(signature)) fresh++;
+  if (memory.openCount + fresh > openMax) {
+    throw new ShredwayError(
+      "overloaded",
+      `open transactions: expected at most ${openMax}, got ${memory.openCount} and ${fresh} more`,
+    );
+  }
+  if (transactions.length === 1) return;
+  if (new Set(transactions.map(({ signature }) => signature)).size < transactions.length) {
+    throw new ShredwayError("bundle_invalid", "bundle: expected every transaction once");
+  }
+}
+
+/** Attempts of the account for these transactions so far: the count goes on. */
+export function attemptsBefore(memory: Memory, { accountId, transactions }: SubmitRequest): number {
+  let attempts = 0;
+  for (const { signature } of transactions) {
+    const view = memory.open(signature)?.views.get(accountId);
+    attempts = Math.max(attempts, view?.submission.attempts ?? 0);
+  }
+  return attempts;
+}

@@ -1,0 +1,284 @@
+// Dispatch: offers submissions to routes, now, again, or when protection allows it.
+//
+// Called by pipeline.ts. Every attempt is planned anew; a parcel is in the routes' queues before
+// anything else is done for it, and what routes report goes into the timelines. One turn of one
+// timer serves all: resends lie in a wheel, held submissions in a set that is looked at while it is
+// not empty. Knows nothing of ends: whoever finds one calls `stop`.
+
+import type { Clock } from "../core/clock.ts";
+import { ShredwayError } from "../core/errors.ts";
+import { Leg } from "./leg.ts";
+import { couldTake, holdReasonOf, type Plan, type PlanPolicy, plan } from "./plan.ts";
+import { TimerWheel } from "./timer-wheel.ts";
+import { nsPerMs, type Submission } from "./tracked.ts";
+import type { LeaderContext, Route, TimelineEvent } from "./types.ts";
+
+export interface DispatchLimits {
+  readonly resendMs: number;
+  /** Submissions that wait for protection. */
+  readonly heldMax: number;
+}
+
+export interface DispatchParts {
+  readonly clock: Clock;
+  routes(): readonly Route[];
+  policy(): PlanPolicy;
+  leaders(): LeaderContext;
+  /** Null: not measured yet. */
+  slotNs(): bigint | null;
+  /** For every transaction of the submission. */
+  record(submission: Submission, event: TimelineEvent): void;
+  /** True while a transaction of it was seen in a block that may stay. */
+  isInBlock(submission: Submission): boolean;
+  /** Every way is closed; nothing is under way. */
+  rejected(submission: Submission): void;
+}
+
+export interface DispatchCounts {
+  readonly held: number;
+  readonly attempts: bigint;
+  readonly resends: bigint;
+  readonly repeats: bigint;
+}
+
+export const defaultSlotNs = 400_000_000n;
+/** A blockhash lives for so many blocks. */
+export const lifetimeSlots = 150n;
+/** Within so many slots from now no leader leads but the present and the next one. */
+const protectedSlots = 4n;
+/** Between two attempts that one account causes by sending the same again. */
+const repeatMs = 50;
+/** With three routes, a timeline of 64 events tells of seven attempts in full. */
+const repeatsMax = 32;
+/** Until a submission that could not leave when it was due is planned again. */
+const retryMs = 250;
+
+export class Dispatch {
+  readonly #parts: DispatchParts;
+  readonly #limits: DispatchLimits;
+  readonly #wheel: TimerWheel<Submission>;
+  readonly #held = new Set<Submission>();
+  #attempts = 0n;
+  #resends = 0n;
+  #repeats = 0n;
+
+  constructor(parts: DispatchParts, limits: DispatchLimits) {
+    this.#parts = parts;
+    this.#limits = limits;
+    this.#wheel = new TimerWheel(25, this.#nowMs);
+  }
+
+  /**
+   * The first attempt. Returns what must be called once the submission's views exist: then the
+   * timelines learn of it. Throws "no_route", "tip_too_low", "overloaded".
+   */
+  first(submission: Submission): () => void {
+    const planned = this.#plan(submission);
+    if (planned.kind === "refuse") throw new ShredwayError(planned.reason, planned.message);
+    if (planned.kind === "hold") {
+      if (this.#held.size >= this.#limits.heldMax) {
+        throw new ShredwayError(
+          "overloaded",
+          `held back for protection: expected at most ${this.#limits.heldMax}, got as many`,
+        );
+      }
+      return () => this.#hold(submission, planned.reason);
+    }
+    const taken = this.#offer(submission, planned);
+    if (taken.length === 0) {
+      const names = planned.legs.map(({ route }) => route.capabilities.name).join(", ");
+      throw new ShredwayError("no_route", `queues: expected room in one of ${names}, got none`);
+    }
+    return () => {
+      this.#opened(submission, taken);
+      this.#schedule(submission);
+    };
+  }
+
+  /** The account sent the same again. Does nothing when that was just done. */
+  repeat(submission: Submission): void {
+    const isTooSoon = this.#nowMs - submission.lastAttemptMs < repeatMs;
+    if (submission.isStopped || submission.isHeld || isTooSoon) return;
+    if (submission.repeats >= repeatsMax) return;
+    submission.repeats++;
+    this.#repeats++;
+    const planned = this.#plan(submission);
+    if (planned.kind === "send") this.#opened(submission, this.#offer(submission, planned));
+  }
+
+  /** After a restart: `attempts` of it are known from its timeline. */
+  resume(submission: Submission): void {
+    if (submission.isStopped) return;
+    if (submission.attempts === 0 || this.#maySend(submission)) {
+      this.#wheel.set(submission, this.#nowMs);
+    }
+  }
+
+  /** As soon as its options allow: what it was in is gone. */
+  hurry(submission: Submission): void {
+    if (!submission.isStopped && !submission.isHeld && this.#wheel.has(submission)) {
+      this.#wheel.set(submission, this.#nowMs);
+    }
+  }
+
+  /** Nothing of it is offered any more. */
+  stop(submission: Submission): void {
+    submission.isStopped = true;
+    submission.isHeld = false;
+    this.#wheel.delete(submission);
+    this.#held.delete(submission);
+  }
+
+  turn(nowMs: number): void {
+    if (this.#held.size > 0) this.#release();
+    for (const submission of this.#wheel.turn(nowMs)) this.#again(submission);
+  }
+
+  get counts(): DispatchCounts {
+    return {
+      held: this.#held.size,
+      attempts: this.#attempts,
+      resends: this.#resends,
+      repeats: this.#repeats,
+    };
+  }
+
+  get #nowMs(): number {
+    return Number(this.#parts.clock.monotonicNs() / nsPerMs);
+  }
+
+  #plan(submission: Submission): Plan<Route> {
+    const [routes, policy] = [this.#parts.routes(), this.#parts.policy()];
+    const { refusedBy, attempts } = submission;
+    const open =
+      refusedBy.size === 0
+        ? routes
+        : routes.filter(({ capabilities }) => !refusedBy.has(capabilities.name));
+    return plan(submission, open, this.#parts.leaders(), policy, attempts + 1);
+  }
+
+  #offer(submission: Submission, { legs }: Extract<Plan<Route>, { kind: "send" }>): Leg[] {
+    const { options, transactions } = submission;
+    const deadlineNs = this.#deadlineOf(submission);
+    const taken: Leg[] = [];
+    for (const { route, mode, leader } of legs) {
+      const leg = new Leg(
+        {
+          mode,
+          transactions,
+          revertProtection: options.revertProtection,
+          attempt: submission.attempts + 1,
+          leader,
+          deadlineNs,
+        },
+        route.capabilities.name,
+      );
+      if (route.offer(leg)) taken.push(leg);
+    }
+    if (taken.length === 0) return taken;
+    submission.attempts++;
+    submission.lastAttemptMs = this.#nowMs;
+    submission.legs += taken.length;
+    submission.lastLegs = taken.length;
+    submission.lastRefused = 0;
+    this.#attempts++;
+    return taken;
+  }
+
+  /** Protected parcels must not wait in a queue until a denied leader comes. */
+  #deadlineOf({ options, transactions }: Submission): bigint {
+    const slotNs = this.#parts.slotNs() ?? defaultSlotNs;
+    const isProtected = options.mevProtect && this.#parts.policy().denyLeaders.size > 0;
+    const hasNonce = transactions.some(({ nonce }) => nonce !== null);
+    const slots = isProtected ? protectedSlots : hasNonce ? 2n * lifetimeSlots : lifetimeSlots;
+    return this.#parts.clock.nowNs() + slotNs * slots;
+  }
+
+  #opened(submission: Submission, legs: readonly Leg[]): void {
+    if (legs.length === 0) return;
+    const parts = this.#parts;
+    const atNs = parts.clock.nowNs();
+    for (const { route, attempt } of legs) {
+      parts.record(submission, { kind: "queued", atNs, route, attempt });
+    }
+    for (const leg of legs) leg.open((event) => this.#reported(submission, leg, event));
+  }
+
+  #reported(submission: Submission, leg: Leg, event: TimelineEvent): void {
+    const parts = this.#parts;
+    const isSent = event.kind === "sent";
+    parts.record(submission, isSent ? { ...event, slot: parts.leaders().slot } : event);
+    if (!leg.isGone) return;
+    submission.legsGone++;
+    if (leg.isRefused) {
+      submission.refusedBy.add(leg.route);
+      if (leg.attempt === submission.attempts) submission.lastRefused++;
+    }
+    this.#checkRejected(submission);
+  }
+
+  #checkRejected(submission: Submission): void {
+    const { isStopped, isRejected, refusedBy } = submission;
+    if (isStopped || isRejected || submission.legsGone < submission.legs) return;
+    const [routes, policy] = [this.#parts.routes(), this.#parts.policy()];
+    const isAnyLeft = routes.some(
+      ({ capabilities }) =>
+        !refusedBy.has(capabilities.name) && couldTake(submission, capabilities, policy),
+    );
+    const isLastRefused = submission.lastRefused === submission.lastLegs;
+    if (isAnyLeft && (this.#maySend(submission) || !isLastRefused)) return;
+    submission.isRejected = true;
+    this.#parts.rejected(submission);
+  }
+
+  #maySend({ resends, options }: Submission): boolean {
+    return options.resendsMax === null || resends < options.resendsMax;
+  }
+
+  #schedule(submission: Submission): void {
+    if (submission.isStopped || !this.#maySend(submission)) return;
+    this.#wheel.set(submission, this.#nowMs + this.#limits.resendMs);
+  }
+
+  #again(submission: Submission): void {
+    if (this.#parts.isInBlock(submission)) {
+      this.#schedule(submission);
+      return;
+    }
+    const planned = this.#plan(submission);
+    if (planned.kind === "hold") {
+      this.#hold(submission, planned.reason);
+      return;
+    }
+    const isResend = submission.attempts > 0;
+    const legs = planned.kind === "send" ? this.#offer(submission, planned) : [];
+    if (legs.length === 0) {
+      this.#wheel.set(submission, this.#nowMs + (isResend ? this.#limits.resendMs : retryMs));
+      return;
+    }
+    if (isResend) {
+      submission.resends++;
+      this.#resends++;
+    }
+    this.#opened(submission, legs);
+    this.#schedule(submission);
+  }
+
+  #hold(submission: Submission, reason: string): void {
+    if (submission.isStopped || submission.isHeld) return;
+    submission.isHeld = true;
+    this.#wheel.delete(submission);
+    this.#held.add(submission);
+    this.#parts.record(submission, { kind: "held", atNs: this.#parts.clock.nowNs(), reason });
+  }
+
+  #release(): void {
+    if (holdReasonOf(this.#parts.leaders(), this.#parts.policy()) !== null) return;
+    const waiting = [...this.#held];
+    this.#held.clear();
+    for (const submission of waiting) {
+      submission.isHeld = false;
+      this.#again(submission);
+    }
+  }
+}

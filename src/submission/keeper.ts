@@ -1,0 +1,112 @@
+// Keeper: every change of an open submission reaches the store, in order, and not too often.
+//
+// New submissions are put at once, since the caller waits for it; what happens to them is written now
+// and then, ends at once. One write at a time for each transaction of an account, so that an old
+// state can never replace a newer one. A store that fails changes nothing: what is not kept stays
+// dirty and is written again.
+
+import type { View } from "./tracked.ts";
+import type { SubmissionStore } from "./types.ts";
+
+const recordsPerPut = 512;
+
+export interface KeeperCounts {
+  /** Changed since they were last written. */
+  readonly dirty: number;
+  readonly puts: bigint;
+  readonly failures: bigint;
+}
+
+export class Keeper {
+  readonly #store: Pick<SubmissionStore, "put">;
+  readonly #onFailure: (error: unknown) => void;
+  readonly #dirty = new Set<View>();
+  #ended: View[] = [];
+  #isFlushDue = false;
+  #puts = 0n;
+  #failures = 0n;
+
+  constructor(store: Pick<SubmissionStore, "put">, onFailure: (error: unknown) => void) {
+    this.#store = store;
+    this.#onFailure = onFailure;
+  }
+
+  /** Settles when the present state of all of them is kept, all or nothing. Rejects as the store. */
+  async keep(views: readonly View[]): Promise<void> {
+    for (;;) {
+      const busy = views.find(({ writing }) => writing !== null)?.writing;
+      if (!busy) break;
+      await busy;
+    }
+    await this.#put(views);
+  }
+
+  /** As `keep`, for those that were never kept yet; nothing to do when all were. */
+  async keepOnce(views: readonly View[]): Promise<void> {
+    // A first write that is under way decides: its failure leaves `isKept` false.
+    for (const { writing } of views) if (writing) await writing;
+    if (views.some(({ isKept }) => !isKept)) await this.keep(views);
+  }
+
+  changed(view: View): void {
+    view.isDirty = true;
+    this.#dirty.add(view);
+  }
+
+  /** Written at once, together with what else ends in this moment. */
+  ended(view: View): void {
+    this.changed(view);
+    this.#ended.push(view);
+    if (this.#isFlushDue) return;
+    this.#isFlushDue = true;
+    queueMicrotask(() => {
+      this.#isFlushDue = false;
+      this.#write(this.#ended.splice(0));
+    });
+  }
+
+  /** Writes what changed; called every quarter of a second or so. */
+  flush(): void {
+    if (this.#dirty.size > 0) this.#write([...this.#dirty]);
+  }
+
+  get counts(): KeeperCounts {
+    return { dirty: this.#dirty.size, puts: this.#puts, failures: this.#failures };
+  }
+
+  #write(views: readonly View[]): void {
+    const free = views.filter(({ writing, isDirty }) => writing === null && isDirty);
+    for (let at = 0; at < free.length; at += recordsPerPut) {
+      this.#put(free.slice(at, at + recordsPerPut)).catch(this.#onFailure);
+    }
+  }
+
+  #put(views: readonly View[]): Promise<void> {
+    const records = views.map((view) => view.record);
+    for (const view of views) {
+      view.isDirty = false;
+      this.#dirty.delete(view);
+    }
+    this.#puts++;
+    const put = this.#store.put(records).then(
+      () => this.#finish(views, true),
+      (error: unknown) => {
+        this.#finish(views, false);
+        throw error;
+      },
+    );
+    const writing = put.catch(() => {}); // whoever waits for its turn asks again
+    for (const view of views) view.writing = writing;
+    return put;
+  }
+
+  #finish(views: readonly View[], isKept: boolean): void {
+    if (!isKept) this.#failures++;
+    for (const view of views) {
+      view.writing = null;
+      if (isKept) view.isKept = true;
+      if (!isKept) this.changed(view);
+      else if (view.isDirty && view.lifecycle.end) this.ended(view);
+    }
+  }
+}

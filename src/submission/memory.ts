@@ -1,0 +1,102 @@
+// Memory: the transactions that are open, and those that ended lately.
+//
+// Asked before the store for every status, and by every new call: is this transaction known? Open
+// ones are bounded by the pipeline's limit, ended ones here; the store keeps them longer.
+
+import { lifetimeKeyOf } from "./lifetimes.ts";
+import type { Tracked, View } from "./tracked.ts";
+
+const landedNoncesMax = 16_384;
+
+function bundleKey(accountId: string, bundleId: string): string {
+  return `${accountId} ${bundleId}`;
+}
+
+export class Memory {
+  readonly #endedMax: number;
+  readonly #open = new Map<string, Tracked>();
+  /** Oldest end first. */
+  readonly #ended = new Map<string, Tracked>();
+  readonly #bundles = new Map<string, readonly View[]>();
+  /** Lifetime with a nonce -> who landed with it; oldest first. */
+  readonly #landedByNonce = new Map<string, string>();
+
+  constructor(endedMax: number) {
+    this.#endedMax = endedMax;
+  }
+
+  get openCount(): number {
+    return this.#open.size;
+  }
+
+  get endedCount(): number {
+    return this.#ended.size;
+  }
+
+  open(signature: string): Tracked | undefined {
+    return this.#open.get(signature);
+  }
+
+  ended(signature: string): Tracked | undefined {
+    return this.#ended.get(signature);
+  }
+
+  view(accountId: string, signature: string): View | undefined {
+    const tracked = this.#open.get(signature) ?? this.#ended.get(signature);
+    return tracked?.views.get(accountId);
+  }
+
+  bundle(accountId: string, bundleId: string): readonly View[] | undefined {
+    return this.#bundles.get(bundleKey(accountId, bundleId));
+  }
+
+  addOpen(tracked: Tracked): void {
+    this.#ended.delete(tracked.signature);
+    this.#open.set(tracked.signature, tracked);
+  }
+
+  addBundle(views: readonly View[]): void {
+    const [first] = views;
+    if (first?.bundleId) this.#bundles.set(bundleKey(first.accountId, first.bundleId), views);
+  }
+
+  /** Before its facts are dropped. */
+  moveToEnded(tracked: Tracked): void {
+    this.#open.delete(tracked.signature);
+    this.#ended.set(tracked.signature, tracked);
+    const hasLanded = tracked.end?.kind === "landed" || tracked.end?.kind === "landed_failed";
+    if (hasLanded && tracked.facts?.nonce) {
+      this.#landedByNonce.set(lifetimeKeyOf(tracked.facts), tracked.signature);
+      this.#trim(this.#landedByNonce, landedNoncesMax, () => {});
+    }
+    this.#trim(this.#ended, this.#endedMax, (oldest) => this.#forgetBundles(oldest));
+  }
+
+  /** Who landed with the same nonce value. */
+  landedSibling(tracked: Tracked): string | undefined {
+    const { facts } = tracked;
+    return facts?.nonce ? this.#landedByNonce.get(lifetimeKeyOf(facts)) : undefined;
+  }
+
+  forgetEndedBefore(ns: bigint): void {
+    for (const [signature, tracked] of this.#ended) {
+      if (tracked.end && tracked.end.atNs >= ns) break;
+      this.#ended.delete(signature);
+      this.#forgetBundles(tracked);
+    }
+  }
+
+  #trim<T>(map: Map<string, T>, max: number, forget: (value: T) => void): void {
+    for (const [key, value] of map) {
+      if (map.size <= max) return;
+      map.delete(key);
+      forget(value);
+    }
+  }
+
+  #forgetBundles({ views }: Tracked): void {
+    for (const { accountId, bundleId } of views.values()) {
+      if (bundleId !== null) this.#bundles.delete(bundleKey(accountId, bundleId));
+    }
+  }
+}

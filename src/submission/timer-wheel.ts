@@ -1,0 +1,60 @@
+// Timer wheel: which of very many things are due now?
+//
+// Resends, looks and deadlines of all open submissions lie in wheels that the pipeline turns with one
+// timer. Adding, moving and removing cost the same however many there are; a turn costs what is due,
+// and one visit per round for what is due later than a round.
+
+const buckets = 512;
+
+export class TimerWheel<T extends object> {
+  readonly #tickMs: number;
+  /** Item -> the tick in which it is due. */
+  readonly #buckets: Map<T, number>[] = Array.from({ length: buckets }, () => new Map());
+  readonly #bucketOf = new Map<T, Map<T, number>>();
+  #tick: number;
+
+  constructor(tickMs: number, nowMs: number) {
+    this.#tickMs = tickMs;
+    this.#tick = Math.floor(nowMs / tickMs);
+  }
+
+  get size(): number {
+    return this.#bucketOf.size;
+  }
+
+  has(item: T): boolean {
+    return this.#bucketOf.has(item);
+  }
+
+  /** Due in the first turn at or after `atMs`; takes the place of an earlier time. */
+  set(item: T, atMs: number): void {
+    this.delete(item);
+    const tick = Math.max(this.#tick + 1, Math.ceil(atMs / this.#tickMs));
+    const bucket = this.#buckets[tick % buckets];
+    if (!bucket) throw new RangeError(`expected a time of 0 or more, got ${atMs}`);
+    bucket.set(item, tick);
+    this.#bucketOf.set(item, bucket);
+  }
+
+  delete(item: T): boolean {
+    this.#bucketOf.get(item)?.delete(item);
+    return this.#bucketOf.delete(item);
+  }
+
+  /** Takes out what is due. */
+  turn(nowMs: number): T[] {
+    const due: T[] = [];
+    const now = Math.floor(nowMs / this.#tickMs);
+    // After a long pause every bucket is visited once.
+    const first = Math.max(this.#tick + 1, now - buckets + 1);
+    for (let tick = first; tick <= now; tick++) {
+      for (const [item, dueTick] of this.#buckets[tick % buckets] ?? []) {
+        if (dueTick > now) continue;
+        due.push(item);
+        this.delete(item);
+      }
+    }
+    this.#tick = Math.max(this.#tick, now);
+    return due;
+  }
+}

@@ -1,0 +1,212 @@
+// The gateway at work in the whole sandbox: stock clients, every route, every end, on the real chain.
+
+import { base58 } from "@scure/base";
+import {
+  Connection,
+  Keypair,
+  LAMPORTS_PER_SOL,
+  PublicKey,
+  SystemProgram,
+  sendAndConfirmTransaction,
+  Transaction,
+  type TransactionInstruction,
+} from "@solana/web3.js";
+import { beforeEach, describe, expect, it } from "vitest";
+import { WebSocket } from "ws";
+import { systemClock } from "../../src/core/clock.ts";
+import { createLogger } from "../../src/core/log.ts";
+import { isObject } from "../../src/core/values.ts";
+import { openSandbox } from "../../src/main-sandbox.ts";
+import type { Sandbox } from "../../src/sandbox/sandbox.ts";
+import { RpcClient } from "../../src/solana/rpc-client.ts";
+import { closing } from "../support/closing.ts";
+import { freePortPair } from "../support/free-ports.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { until } from "../support/udp-receiver.ts";
+
+const log = createLogger({ level: "silent" });
+const tipLamports = 20_000;
+
+let sandbox: Sandbox;
+let gateway: RpcClient;
+let connection: Connection;
+let payer: Keypair;
+let tipAccount: PublicKey;
+
+beforeEach(async () => {
+  const data = temporaryFolder();
+  sandbox = closing(
+    await openSandbox({
+      udp: "127.0.0.1:0",
+      rpc: "127.0.0.1:0",
+      http: `127.0.0.1:${await freePortPair()}`,
+      data,
+      log,
+      clock: systemClock,
+    }),
+  );
+  await sandbox.start();
+  gateway = new RpcClient(sandbox.gatewayUrl);
+  connection = new Connection(sandbox.gatewayUrl, "confirmed");
+  payer = Keypair.generate();
+  const chain = new Connection(`http://${sandbox.endpoint.address}`, "processed");
+  await chain.requestAirdrop(payer.publicKey, LAMPORTS_PER_SOL);
+  await until(() => sandbox.chain.account(payer.publicKey.toBase58()) !== null, "the airdrop");
+  const accounts = await gateway.call("getTipAccounts");
+  tipAccount = new PublicKey(Array.isArray(accounts) ? String(accounts[0]) : "");
+});
+
+function transfer(to: PublicKey, lamports: number): TransactionInstruction {
+  return SystemProgram.transfer({ fromPubkey: payer.publicKey, toPubkey: to, lamports });
+}
+
+let made = 0;
+async function signed(...instructions: readonly TransactionInstruction[]): Promise<Buffer> {
+  const { blockhash, lastValidBlockHeight } = await connection.getLatestBlockhash();
+  const transaction = new Transaction({
+    feePayer: payer.publicKey,
+    blockhash,
+    lastValidBlockHeight,
+  });
+  transaction.add(transfer(tipAccount, tipLamports + ++made), ...instructions).sign(payer);
+  return transaction.serialize();
+}
+
+function signatureOf(wire: Buffer): string {
+  return base58.encode(wire.subarray(1, 65));
+}
+
+async function statusOf(signature: string): Promise<Record<string, unknown>> {
+  const status = await gateway.call("getTransactionStatus", [signature]);
+  if (!isObject(status)) throw new Error(`expected a status, got ${JSON.stringify(status)}`);
+  return status;
+}
+
+async function ended(signature: string, timeoutMs = 25_000): Promise<Record<string, unknown>> {
+  const endMs = performance.now() + timeoutMs;
+  for (;;) {
+    const status = await statusOf(signature);
+    if (status["state"] !== "open") return status;
+    if (performance.now() > endMs) throw new Error(`no end in time: ${JSON.stringify(status)}`);
+    await systemClock.sleep(100);
+  }
+}
+
+function kinds(status: Record<string, unknown>): string[] {
+  const events = status["events"];
+  if (!Array.isArray(events)) return [];
+  return events.map((event) => (isObject(event) ? String(event["kind"]) : ""));
+}
+
+const base64 = (wire: Buffer) => wire.toString("base64");
+const skip = { encoding: "base64", skipPreflight: true };
+
+describe("the gateway in the sandbox", () => {
+  it("lands what stock web3.js sends with only the URL changed, and tells the whole story", async () => {
+    const transaction = new Transaction().add(transfer(tipAccount, tipLamports));
+    const signature = await sendAndConfirmTransaction(connection, transaction, [payer]);
+    const status = await ended(signature);
+    expect(status).toMatchObject({ state: "landed", method: "sendTransaction", err: null });
+    expect(kinds(status)).toEqual(
+      expect.arrayContaining(["received", "queued", "sent", "acknowledged", "seen", "landed"]),
+    );
+    const routes = new Set(
+      (status["events"] as { route?: string }[]).flatMap(({ route }) => route ?? []),
+    );
+    expect([...routes]).toEqual(expect.arrayContaining(["swqos", "block-builder", "scheduler"]));
+    expect(sandbox.chain.status(signature)?.err).toBeNull();
+  });
+
+  it("follows a failing transaction to landed_failed, with the chain's reason", async () => {
+    const wire = await signed(transfer(Keypair.generate().publicKey, 100 * LAMPORTS_PER_SOL));
+    const refused = gateway.call("sendTransaction", [base64(wire), { encoding: "base64" }]);
+    await expect(refused).rejects.toThrow(/-32002.*Transaction simulation failed/);
+    await gateway.call("sendTransaction", [base64(wire), skip]);
+    const status = await ended(signatureOf(wire));
+    expect(status).toMatchObject({
+      state: "landed_failed",
+      err: { InstructionError: [1, { Custom: 1 }] },
+    });
+  });
+
+  it("ends what can never land as expired", { timeout: 90_000 }, async () => {
+    const transaction = new Transaction({
+      feePayer: payer.publicKey,
+      blockhash: base58.encode(new Uint8Array(32).fill(9)),
+      lastValidBlockHeight: 1,
+    });
+    transaction.add(transfer(tipAccount, tipLamports)).sign(payer);
+    const wire = transaction.serialize();
+    await gateway.call("sendTransaction", [base64(wire), skip]);
+    const status = await ended(signatureOf(wire), 80_000);
+    expect(status).toMatchObject({ state: "expired", slot: null });
+    expect(kinds(status).filter((kind) => kind === "expired").length).toBe(1);
+  });
+
+  it("lands a bundle whole and in order, and none of one that fails", async () => {
+    const other = Keypair.generate();
+    const good = [await signed(transfer(other.publicKey, 2_000_000)), await signed()];
+    const signatures = await gateway.call("sendBundle", [good.map(base64)]);
+    expect(signatures).toEqual(good.map(signatureOf));
+    for (const wire of good)
+      expect(await ended(signatureOf(wire))).toMatchObject({ state: "landed" });
+    const slots = good.map((wire) => sandbox.chain.status(signatureOf(wire))?.slot);
+    expect(slots[0]).toBe(slots[1]);
+
+    const bad = [await signed(), await signed(transfer(other.publicKey, 500 * LAMPORTS_PER_SOL))];
+    await gateway.call("sendBundle", [bad.map(base64), { revertProtection: true }]);
+    await systemClock.sleep(3000);
+    for (const wire of bad) expect(sandbox.chain.status(signatureOf(wire))).toBeNull();
+  });
+
+  it("sends batches with the specification's own texts", async () => {
+    const wires = [await signed(), await signed(), await signed()];
+    const refused = gateway.call("sendBatch", [
+      [...wires, wires[0] ?? Buffer.alloc(0)].map(base64),
+    ]);
+    await expect(refused).rejects.toThrow(/-32600: "contains duplicate signature"$/);
+    const many = gateway.call("sendBatch", [Array(26).fill(base64(wires[0] ?? Buffer.alloc(0)))]);
+    await expect(many).rejects.toThrow(/"request size 26 exceeded max batch size 25"$/);
+    const encoded = [
+      base64(wires[0] ?? Buffer.alloc(0)),
+      base58.encode(wires[1] ?? Buffer.alloc(0)),
+    ];
+    expect(await gateway.call("sendBatch", [encoded])).toEqual(wires.slice(0, 2).map(signatureOf));
+    for (const wire of wires.slice(0, 2)) {
+      expect(await ended(signatureOf(wire))).toMatchObject({
+        state: "landed",
+        method: "sendBatch",
+      });
+    }
+  });
+
+  it("pushes the timeline to its account by WebSocket", async () => {
+    const url = new URL(sandbox.gatewayUrl);
+    const socket = new WebSocket(`ws://${url.host}/status${url.search}`);
+    closing({ close: () => socket.terminate() });
+    const heard: unknown[] = [];
+    socket.on("message", (data) => heard.push(JSON.parse(String(data))));
+    await new Promise((resolve) => socket.once("open", resolve));
+    const wire = await signed();
+    await gateway.call("sendTransaction", [base64(wire), skip]);
+    const own = () =>
+      heard.flatMap((one) =>
+        isObject(one) && one["signature"] === signatureOf(wire) && isObject(one["event"])
+          ? [String(one["event"]["kind"])]
+          : [],
+      );
+    await until(() => own().includes("landed"), "the end", 25_000);
+    expect(own()[0]).toBe("received");
+    expect(own().filter((kind) => kind === "landed").length).toBe(1);
+  });
+
+  it("goes on by the other routes when one is gone", async () => {
+    sandbox.partners.swqos.faults.answer = "cut";
+    sandbox.partners.scheduler.faults.answer = "cut";
+    const wire = await signed();
+    await gateway.call("sendTransaction", [base64(wire), skip]);
+    const status = await ended(signatureOf(wire));
+    expect(status["state"]).toBe("landed");
+    expect(kinds(status)).toContain("failed");
+  });
+});
