@@ -83,7 +83,7 @@ export class RateLimits {
     const allowed = bucket.level >= secondNs;
     if (allowed) bucket.level -= secondNs;
     const secondsUntil = (level: number): number =>
-      Math.ceil(Math.max(0, level - bucket.level) / requestsPerSecond / secondNs);
+      Math.ceil(Math.max(0, level - bucket.level) / (requestsPerSecond * secondNs));
     return {
       allowed,
       limit: burst,

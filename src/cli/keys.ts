@@ -15,13 +15,13 @@ import {
   newApiKey,
   parseScopes,
 } from "../accounts/api-keys.ts";
+import { createKey } from "../accounts/create-key.ts";
 import type { ApiKey } from "../accounts/types.ts";
 import { systemClock } from "../core/clock.ts";
 import { loadConfig } from "../core/config.ts";
 import { messageOf, quote, ShredwayError } from "../core/errors.ts";
 import { createLogger } from "../core/log.ts";
 import { readOwnAddresses } from "../core/own-addresses.ts";
-import { isObject } from "../core/values.ts";
 import { Store } from "../store/store.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "./command.ts";
 import { table, toJson } from "./output.ts";
@@ -127,11 +127,9 @@ async function create(args: Arguments, terminal: Terminal): Promise<number> {
   const allowed = args.text("allow")?.split(",") ?? [];
   const allowedRanges = asUsage(() => checkRanges(allowed));
   return withStore(args, terminal, false, async (store) => {
-    const nowNs = systemClock.nowNs();
-    const account = await store.keys.ensureAccount(accountName, nowNs);
-    const wishes = { accountId: account.id, accountName, label, scopes, allowedRanges, ...limits };
-    const { text, key } = newApiKey(wishes, randomBytes(keyRandomBytes), nowNs);
-    await store.keys.addKey(key);
+    const wishes = { accountName, label, scopes, allowedRanges, ...limits };
+    const chance = { random: randomBytes(keyRandomBytes), nowNs: systemClock.nowNs() };
+    const { text, key } = await createKey(store.keys, wishes, chance);
     showNew(args, terminal, { text, key, old: null });
   });
 }
@@ -277,10 +275,7 @@ function directoryOf(args: Arguments): string {
   args.exclusive("config", "data");
   const file = args.text("config");
   if (file === undefined) return args.text("data") ?? defaultDirectory;
-  const config: unknown = loadConfig(file, readOwnAddresses());
-  const data = isObject(config) ? config["data"] : undefined;
-  const directory = isObject(data) ? data["directory"] : undefined;
-  return typeof directory === "string" ? directory : defaultDirectory;
+  return loadConfig(file, readOwnAddresses()).data.directory;
 }
 
 async function withStore(

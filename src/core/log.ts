@@ -26,10 +26,11 @@ const secretPaths = secretFields.flatMap((field) =>
 );
 const mask = "[masked]";
 
-/** Hides what looks like a key inside a text: `api-key=…`, `Bearer …`, `user:password@`. */
+/** Hides what looks like a key inside a text: `sw_…`, `api-key=…`, `Bearer …`, `user:password@`. */
 export function maskKeys(text: string): string {
   return text
     .replace(/(api[-_]?key=)[^&\s"'\\]+/gi, `$1${mask}`)
+    .replace(/\bsw_[1-9A-HJ-NP-Za-km-z]{32,44}/g, mask)
     .replace(/(bearer\s+)[^\s"'\\,]+/gi, `$1${mask}`)
     .replace(/(:\/\/[^\s:/@"]*:)[^\s/@"]+@/g, `$1${mask}@`);
 }

@@ -29,6 +29,7 @@ describe("log", () => {
     const lines = logged("trace", (logger) => {
       logger.info({ apiKey: "SECRET", headers: { authorization: "Bearer SECRET" } }, "fields");
       logger.info({ options: { account: { "api-key": "SECRET" } } }, "deep");
+      logger.info("key sw_SECRETSECRETSECRETSECRETSECRETSECRETSECRET is new");
       logger.info({ url: "http://x/?api-key=SECRET&a=b" }, "POST /?api_key=SECRET");
       logger.error(new Error("postgres://user:SECRET@host/db refused"));
     });

@@ -1,0 +1,130 @@
+// kill -9 in the middle of submissions: what was acknowledged is known after the restart, and ends once.
+//
+// The chain, its node and its partners live in this process; the gateway is the real command in another
+// one, which is killed again and again.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Keypair, PublicKey, SystemProgram, Transaction } from "@solana/web3.js";
+import { expect, it } from "vitest";
+import { stringify } from "yaml";
+import { systemClock } from "../../src/core/clock.ts";
+import { createLogger } from "../../src/core/log.ts";
+import { isObject } from "../../src/core/values.ts";
+import { openSandbox } from "../../src/main-sandbox.ts";
+import type { Sandbox } from "../../src/sandbox/sandbox.ts";
+import { RpcClient } from "../../src/solana/rpc-client.ts";
+import { closing } from "../support/closing.ts";
+import { freePortPair } from "../support/free-ports.ts";
+import { Shredway, shredway } from "../support/shredway.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { until } from "../support/udp-receiver.ts";
+
+const rounds = 4;
+const callers = 8;
+const log = createLogger({ level: "silent" });
+
+async function openChain(): Promise<Sandbox> {
+  const sandbox = closing(
+    await openSandbox({
+      udp: "127.0.0.1:0",
+      rpc: "127.0.0.1:0",
+      http: "127.0.0.1:0",
+      data: temporaryFolder(),
+      log,
+      clock: systemClock,
+    }),
+  );
+  await sandbox.start();
+  return sandbox;
+}
+
+function writeConfig(sandbox: Sandbox, folder: string, port: number): string {
+  const file = join(folder, "shredway.yaml");
+  const config = {
+    solana: { rpc: `http://${sandbox.endpoint.address}` },
+    http: { listen: `127.0.0.1:${port}`, webSocketListen: [] },
+    data: { directory: "data" },
+    tips: { addresses: [...sandbox.partners.tipAddresses] },
+    gateway: { requestsPerSecond: 100_000, burst: 100_000 },
+    routes: sandbox.partners.routeConfigs(),
+    relay: { listen: "127.0.0.1:0", shredVersion: 1, authentication: "off" },
+  };
+  writeFileSync(file, stringify(config));
+  return file;
+}
+
+async function startGateway(file: string): Promise<Shredway> {
+  const program = new Shredway("start", "--config", file);
+  closing({ close: () => program.kill() });
+  await program.printed(/^ready /m);
+  return program;
+}
+
+it("loses nothing that it acknowledged, whenever it is killed", { timeout: 180_000 }, async () => {
+  const sandbox = await openChain();
+  const folder = temporaryFolder();
+  const port = await freePortPair();
+  const file = writeConfig(sandbox, folder, port);
+  const made = await shredway("keys", "create", "--account", "crash", "--config", file, "--json");
+  const { key }: { key: string } = JSON.parse(made.stdout);
+  const gateway = new RpcClient(`http://127.0.0.1:${port}/relay?api-key=${key}`, 5000);
+  const payer = Keypair.generate();
+  sandbox.chain.airdrop(payer.publicKey.toBase58(), 100_000_000_000n);
+  await until(() => sandbox.chain.account(payer.publicKey.toBase58()) !== null, "the airdrop");
+  const tipAccount = new PublicKey(sandbox.partners.tipAddresses[0] ?? "");
+
+  let lamports = 20_000;
+  const acknowledged = new Set<string>();
+  const submitOne = async (): Promise<void> => {
+    const { blockhash, lastValidBlockHeight } = sandbox.chain.latestBlockhash("confirmed");
+    const transaction = new Transaction({
+      feePayer: payer.publicKey,
+      blockhash,
+      lastValidBlockHeight: Number(lastValidBlockHeight),
+    });
+    const tip = { fromPubkey: payer.publicKey, toPubkey: tipAccount, lamports: lamports++ };
+    transaction.add(SystemProgram.transfer(tip)).sign(payer);
+    acknowledged.add(await gateway.sendTransaction(transaction.serialize()));
+  };
+
+  for (let round = 0; round < rounds; round++) {
+    const program = await startGateway(file);
+    let isOver = false;
+    const submitting = Array.from({ length: callers }, async () => {
+      while (!isOver) await submitOne().catch(() => systemClock.sleep(5));
+    });
+    await systemClock.sleep(150 + 173 * round);
+    await program.kill();
+    isOver = true;
+    await Promise.all(submitting);
+  }
+  expect(acknowledged.size).toBeGreaterThan(rounds * callers);
+
+  await startGateway(file);
+  const signatures = [...acknowledged];
+  const statuses = async (): Promise<Record<string, unknown>[]> => {
+    const all: Record<string, unknown>[] = [];
+    for (let i = 0; i < signatures.length; i += 256) {
+      const part = await gateway.call(
+        "getTransactionStatus",
+        [signatures.slice(i, i + 256)],
+        1 << 24,
+      );
+      if (!Array.isArray(part)) throw new Error("expected a list of statuses");
+      all.push(...part.map((one: unknown) => (isObject(one) ? one : { state: "unknown" })));
+    }
+    return all;
+  };
+  expect((await statuses()).filter(({ state }) => state === "unknown")).toEqual([]);
+  const endMs = performance.now() + 100_000;
+  while ((await statuses()).some(({ state }) => state === "open") && performance.now() < endMs)
+    await systemClock.sleep(250);
+  const ends = ["landed", "landed_failed", "expired", "superseded", "rejected"];
+  for (const [i, { state, events }] of (await statuses()).entries()) {
+    expect(state).toBe("landed"); // the chain lost nothing, so nothing else is the truth
+    expect(sandbox.chain.status(signatures[i] ?? "")?.err).toBeNull();
+    const kinds = Array.isArray(events) ? events.map(({ kind }: { kind: string }) => kind) : [];
+    expect(kinds.filter((kind) => ends.includes(kind))).toEqual(["landed"]);
+  }
+});

@@ -1,0 +1,67 @@
+// Killed at any moment: what was acknowledged is there, whole, and the file opens without repair.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { bundleOf, keyOf } from "./crash-child.ts";
+import { Files } from "./files.ts";
+
+const files = new Files();
+afterEach(() => files.clean());
+
+const child = fileURLToPath(new URL("./crash-child.ts", import.meta.url));
+const rounds = 20;
+
+/** Names that a process acknowledged before it was killed, `delayMs` after the first. */
+async function acknowledged(directory: string, round: number, delayMs: number): Promise<string[]> {
+  const args = ["--import", "tsx", child, directory, String(round)];
+  const running = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  const ended = once(running, "close");
+  let printed = "";
+  running.stdout.on("data", (chunk: Buffer) => {
+    printed += chunk.toString();
+  });
+  await Promise.race([once(running.stdout, "data"), ended]);
+  await systemClock.sleep(delayMs);
+  running.kill("SIGKILL");
+  expect((await ended)[1]).toBe("SIGKILL");
+  return printed.split("\n").slice(0, -1); // the last line may be cut
+}
+
+describe("kill -9", () => {
+  it(`loses nothing that was acknowledged, in ${rounds} rounds`, { timeout: 180_000 }, async () => {
+    const directory = files.folder();
+    const all: string[] = [];
+    for (let round = 0; round < rounds; round++) {
+      const names = await acknowledged(directory, round, Math.random() * 120);
+      expect(names.length).toBeGreaterThan(0);
+      all.push(...names);
+      const store = await files.store(directory);
+      const bundles = names
+        .filter((name) => name.startsWith("bundle "))
+        .map((name) => name.slice(7));
+      const expected = bundles.flatMap(bundleOf);
+      const found = await store.submissions.findBundles("a_1", bundles);
+      const bySignature = (list: typeof found) =>
+        new Map(list.map((record) => [record.signature, record]));
+      expect(bySignature(found)).toEqual(bySignature(expected));
+      await store.close();
+    }
+    const store = await files.store(directory);
+    const sizes = new Map<string | null, number>();
+    for (const { bundleId } of await store.submissions.open()) {
+      sizes.set(bundleId, (sizes.get(bundleId) ?? 0) + 1);
+    }
+    expect([...sizes].filter(([, size]) => size !== 3)).toEqual([]); // whole or not at all
+    const keys = new Map((await store.keys.keys()).map((key) => [key.id, key]));
+    const [account] = await store.keys.accounts();
+    for (const line of all.filter((name) => name.startsWith("key "))) {
+      expect(keys.get(line.slice(4))).toEqual(keyOf(line.slice(4), account?.id ?? ""));
+    }
+    const driver = await files.driver({ path: join(directory, "shredway.db") });
+    expect(await driver.query("PRAGMA integrity_check", [])).toEqual([["ok"]]);
+  });
+});

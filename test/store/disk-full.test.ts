@@ -1,0 +1,57 @@
+// A disk that fills up, as a small file system in memory. Mounting one takes root.
+
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { Files, recordOf } from "./files.ts";
+
+const disk = mkdtempSync(join(tmpdir(), "shredway-disk-"));
+const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=2m", "tmpfs", disk]).status === 0;
+const files = new Files();
+
+afterAll(async () => {
+  await files.clean();
+  if (mounted) spawnSync("umount", [disk]);
+  rmSync(disk, { recursive: true, force: true });
+});
+
+describe("a full disk", () => {
+  it.skipIf(!mounted)(
+    "refuses what it cannot keep, keeps the rest, goes on with room",
+    async () => {
+      const filler = join(disk, "filler");
+      writeFileSync(filler, new Uint8Array(1_000_000));
+      const store = await files.store(join(disk, "data"));
+      const kept: string[] = [];
+      let refused = 0;
+      for (let i = 0; refused < 5; i++) {
+        const put = store.submissions.put([recordOf(`s${i}`, { wire: new Uint8Array(20_000) })]);
+        const end = await put.then(
+          () => null,
+          (error: unknown) => error,
+        );
+        if (end === null) kept.push(`s${i}`);
+        else {
+          refused++;
+          expect(end).toMatchObject({
+            reason: "store_failed",
+            message: expect.stringMatching(/disk|device/),
+          });
+        }
+      }
+      expect(kept.length).toBeGreaterThan(5);
+      expect((await store.submissions.open()).map(({ signature }) => signature).toSorted()).toEqual(
+        kept.toSorted(),
+      );
+      rmSync(filler);
+      await store.submissions.put([recordOf("later")]);
+      await store.close();
+      const again = await files.store(join(disk, "data"));
+      expect((await again.submissions.open()).length).toBe(kept.length + 1);
+      const driver = await files.driver({ path: join(disk, "data", "shredway.db") });
+      expect(await driver.query("PRAGMA integrity_check", [])).toEqual([["ok"]]);
+    },
+  );
+});
