@@ -7,13 +7,13 @@
 // Prints where it listens, its process and the API key; ends with its standard input.
 
 import { randomBytes } from "node:crypto";
+import { keyRandomBytes } from "../src/accounts/api-keys.ts";
+import { createKey } from "../src/accounts/create-key.ts";
 import { systemClock } from "../src/core/clock.ts";
 import { completeConfig } from "../src/core/config.ts";
 import { createLogger } from "../src/core/log.ts";
 import { pubkeyOf } from "../src/core/primitives.ts";
 import { HttpServer } from "../src/http/server.ts";
-import { keyRandomBytes } from "../src/accounts/api-keys.ts";
-import { createKey } from "../src/accounts/create-key.ts";
 import { openGateway } from "../src/main-gateway.ts";
 
 const [kind = "", sinkPort = "", folder = ""] = process.argv.slice(2);
@@ -57,7 +57,9 @@ async function serveGateway(isChecked: boolean): Promise<void> {
     config,
     log,
     clock: systemClock,
-    ...(!isChecked && { verifier: { verify: () => Promise.resolve(true), close: () => undefined } }),
+    ...(!isChecked && {
+      verifier: { verify: () => Promise.resolve(true), close: () => undefined },
+    }),
   });
   const limits = { requestsPerSecond: null, burst: null, allowedRanges: [] };
   const { text } = await createKey(

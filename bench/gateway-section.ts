@@ -47,7 +47,14 @@ async function start(driver: Driver, sinkPort: number, folder: string): Promise<
   const words =
     driver === "plain"
       ? [join(root, "bench/plain-gateway.mjs"), String(sinkPort), pubkeyOf(tipBytes)]
-      : ["--import", "tsx", join(root, "bench/gateway-process.ts"), driver, String(sinkPort), folder];
+      : [
+          "--import",
+          "tsx",
+          join(root, "bench/gateway-process.ts"),
+          driver,
+          String(sinkPort),
+          folder,
+        ];
   const child = spawn(process.execPath, words, { cwd: root, stdio: ["pipe", "pipe", "inherit"] });
   const line = await new LineReader(child).next();
   const target = {

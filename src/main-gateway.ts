@@ -8,14 +8,12 @@ import { RateLimits } from "./accounts/rate-limits.ts";
 import { formatEndpoint, parseEndpoint } from "./core/addresses.ts";
 import type { Clock } from "./core/clock.ts";
 import type { Config } from "./core/config.ts";
-import { messageOf } from "./core/errors.ts";
 import type { Logger } from "./core/log.ts";
 import { decodeBase58, encodeBase58 } from "./data-plane/base58.ts";
 import { SignatureVerifier, TransactionInspector } from "./data-plane/transactions.ts";
 import { type GatewayParts as FaceParts, Gateway } from "./gateway/gateway.ts";
 import { preflightOf } from "./gateway/preflight.ts";
 import { readMethodsOf } from "./gateway/read-methods.ts";
-import { subscriptionRoute } from "./gateway/subscriptions.ts";
 import { HttpServer } from "./http/server.ts";
 import { openRoute } from "./routes/open-route.ts";
 import { RouteTable } from "./routes/route-table.ts";
@@ -128,32 +126,18 @@ function makeFace(parts: Parts, pipeline: Pipeline, rates: RateLimits): Gateway 
       submissions: pipeline,
       preflight: upstream && preflightOf(upstream),
       reads: readMethodsOf(upstream),
-      subscriptions: (authorise) =>
-        subscriptionRoute({ node: upstream, authorise, clock, report: reporter(log) }),
+      sockets: upstream,
       slot: () => relay?.leaders().slot ?? null,
     },
     settingsOf(tables.config),
   );
 }
 
-function reporter(log: Logger): (thrown: unknown) => string {
-  let reports = 0;
-  return (thrown) => {
-    const reference = `subscription-${++reports}`;
-    log.error({ reference, error: messageOf(thrown) }, "a subscription failed");
-    return reference;
-  };
-}
-
-async function openStore({ config, clock, log }: GatewayOptions): Promise<Store> {
-  return Store.open({ directory: config.data.directory, clock, log });
-}
-
 /** Throws ShredwayError; nothing stays open then. */
 export async function openGateway(options: GatewayOptions): Promise<GatewayService> {
   const { config, relay, clock, log } = options;
   const tables = new Tables(config);
-  const store = await openStore(options);
+  const store = await Store.open({ directory: config.data.directory, clock, log });
   const opened: { close(): void | Promise<void> }[] = [store];
   try {
     const { checkThreads, checkQueueMax } = config.gateway;

@@ -38,6 +38,7 @@ const folderLayers: Readonly<Record<string, Layer>> = {
   service: "service",
   cli: "entry",
   "main.ts": "entry",
+  "main-gateway.ts": "entry",
   "main-sandbox.ts": "entry",
   "index.ts": "entry",
 };
@@ -50,6 +51,7 @@ const besides: Readonly<Record<string, readonly string[]>> = {
   gateway: ["http"],
   sandbox: ["service"],
   cli: ["main.ts", "main-sandbox.ts"],
+  "main.ts": ["main-gateway.ts"],
   "main-sandbox.ts": ["main.ts"],
 };
 

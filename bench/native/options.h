@@ -37,6 +37,7 @@ void run_deshred(const Bench& bench);
 void run_hand_over(const Bench& bench);
 void run_beside(const Bench& bench);
 void run_landings(const Bench& bench);
+void run_checks(const Bench& bench);
 void run_http(const Bench& bench);  // driven by commands, see there
 void run_noise(const Bench& bench);
 void run_sample(const Bench& bench);  // authentic shreds as text, for the TypeScript parts

@@ -13,6 +13,7 @@
 #include "crypto/ed25519.h"
 #include "crypto/sha256.h"
 #include "shred/reed_solomon.h"
+#include "transaction/inspector.h"
 #include "transaction_support.h"
 
 namespace {
@@ -143,6 +144,7 @@ class CheckingSink final : public EntrySink {
     transactions++;
     CHECK_EQ(t.signature_count, uint16_t{t.required_signatures});
     CHECK(t.signature_count <= t.key_count);
+    check_inspector(bytes, t);
     first_signatures.insert(first_signatures.end(), bytes + t.signatures_begin,
                             bytes + t.signatures_begin + kTransactionSignatureBytes);
     for (size_t i = 0; i < t.signature_count; i++) {
@@ -155,6 +157,19 @@ class CheckingSink final : public EntrySink {
     }
   }
   void on_marker(const BlockMarker&) override { CHECK(false); }
+
+ private:
+  // Whatever stood in a block may execute.
+  void check_inspector(const uint8_t* bytes, const Transaction& transaction) {
+    Transaction again{};
+    TransactionFacts facts;
+    TransactionFault fault;
+    (void)inspector_.inspect(bytes, transaction.bytes, again, facts, fault);
+    CHECK_EQ(std::string(transaction_refusal_name(fault.refusal)), "accepted");
+    CHECK_EQ(difference(transaction, again), "");
+  }
+
+  const TransactionInspector inspector_{{}, {}};
 };
 
 std::string sha256_hex(const Bytes& bytes) {

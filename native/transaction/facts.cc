@@ -136,13 +136,12 @@ class FactsReader {
     if (!is_static_writable(instruction.accounts[0])) return;
     constexpr size_t kUsualAuthority = 2;
     const uint8_t* end = instruction.accounts + instruction.account_count;
-    const uint8_t* authority = end;
-    if (instruction.account_count > kUsualAuthority &&
-        is_signer(instruction.accounts[kUsualAuthority]))
-      authority = instruction.accounts + kUsualAuthority;
-    else
-      authority =
-          std::find_if(instruction.accounts, end, [&](uint8_t place) { return is_signer(place); });
+    const bool is_usual = instruction.account_count > kUsualAuthority &&
+                          is_signer(instruction.accounts[kUsualAuthority]);
+    const uint8_t* authority = is_usual
+                                   ? instruction.accounts + kUsualAuthority
+                                   : std::find_if(instruction.accounts, end,
+                                                  [&](uint8_t place) { return is_signer(place); });
     // Nobody who could be the authority signs: validators take the lifetime for a blockhash then.
     if (authority == end) return;
     out_.uses_nonce = true;

@@ -109,8 +109,7 @@ bool SignatureVerifier::take(std::unique_lock<std::mutex>& lock, uint32_t& slot)
   while (waiting_.empty() && !stopping_) {
     awake_--;
     wake_.wait(lock, [&] { return called_ > 0 || stopping_; });
-    if (called_ > 0) called_--;
-    else awake_++;  // the end: nobody called
+    if (called_ > 0) called_--;  // else it is the end
   }
   if (stopping_) return false;
   slot = waiting_.pop();

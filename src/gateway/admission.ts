@@ -103,7 +103,6 @@ export class Admission {
     transactions: readonly TransactionFacts[],
     nameOf: (index: number) => string,
   ): Promise<void> {
-    const [single] = transactions;
     const checks: Promise<boolean>[] = [];
     for (const { wire } of transactions) {
       const check = this.#parts.verifier.verify(wire);
@@ -115,10 +114,7 @@ export class Admission {
       }
       checks.push(check);
     }
-    // Not Promise.all for one: that is the common case, and three promises more.
-    const [first] = checks;
-    const valid =
-      single && checks.length === 1 && first ? [await first] : await Promise.all(checks);
+    const valid = checks.length === 1 ? [await checks[0]] : await Promise.all(checks);
     const wrong = valid.indexOf(false);
     if (wrong < 0) return;
     throw new ShredwayError(

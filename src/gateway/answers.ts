@@ -12,12 +12,16 @@ type Headers = Readonly<Record<string, string>>;
 /** On every answer. */
 export const baseHeaders = {
   "access-control-allow-origin": "*",
-  "access-control-expose-headers":
-    "retry-after, x-bundle-id, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset",
   "cache-control": "no-store",
   "referrer-policy": "no-referrer",
 } as const;
 export const jsonHeaders = { ...baseHeaders, "content-type": "application/json" } as const;
+/** When a browser asks (it says so by the header Origin). */
+export const browserHeaders = {
+  ...jsonHeaders,
+  "access-control-expose-headers":
+    "retry-after, x-bundle-id, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset",
+} as const;
 
 /** Those whose message is the specification's own, word for word. */
 const ownTexts: ReadonlySet<Reason> = new Set<Reason>(["batch_refused", "batch_failed"]);
@@ -55,7 +59,7 @@ export function refusalAnswer(
   };
   return {
     status: httpStatus ?? 500,
-    headers: { ...jsonHeaders, ...more.headers },
+    headers: { ...browserHeaders, ...more.headers },
     body: writeJson({ jsonrpc: "2.0", error, id: null }),
   };
 }

@@ -29,6 +29,8 @@ export class Attempts {
   readonly #windows = new Map<string, Window>();
   /** Keys (by id) and where they were used. */
   readonly #used = new Map<string, true>();
+  /** The same caller again is the common case. */
+  #last = { keyId: "", address: "" };
 
   /** Seconds until `group` may try again; 0: now. */
   blockedSeconds(group: string, nowNs: bigint): number {
@@ -43,7 +45,11 @@ export class Attempts {
       window.failures++;
       return;
     }
-    this.#windows.delete(group);
+    // In the order of their ends, for all are of one length.
+    for (const [other, { endsNs }] of this.#windows) {
+      if (endsNs > nowNs) break;
+      this.#windows.delete(other);
+    }
     this.#windows.set(group, { failures: 1, endsNs: nowNs + windowNs });
     forgetOldest(this.#windows);
   }
@@ -54,6 +60,8 @@ export class Attempts {
   }
 
   used(keyId: string, address: string): void {
+    if (keyId === this.#last.keyId && address === this.#last.address) return;
+    this.#last = { keyId, address };
     const pair = `${keyId} ${address}`;
     if (this.#used.has(pair)) return;
     this.#used.set(pair, true);

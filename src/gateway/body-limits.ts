@@ -11,9 +11,16 @@ export const batchBytesMax = 256 * 1024;
 
 const methodNames = /"method"\s*:\s*"([^"\\]{0,64})"/g;
 
+/** 256 signatures have 23 kB. */
+const listMethods: ReadonlySet<string> = new Set([
+  "sendBundle",
+  "getTransactionStatus",
+  "getSignatureStatuses",
+]);
+
 /** Of a body with this method; `mayBatch`: the key has the scope. */
 export function methodBytesMax(method: string, mayBatch: boolean): number {
-  if (method === "sendBundle") return bundleBytesMax;
+  if (listMethods.has(method)) return bundleBytesMax;
   return method === "sendBatch" && mayBatch ? batchBytesMax : singleBytesMax;
 }
 

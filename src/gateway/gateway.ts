@@ -5,6 +5,7 @@
 // does not undo what he submitted.
 
 import { isUtf8 } from "node:buffer";
+import { type ApiKey, scopes } from "../accounts/types.ts";
 import { ShredwayError } from "../core/errors.ts";
 import type {
   HttpHead,
@@ -23,10 +24,11 @@ import { Callers } from "./caller.ts";
 import { Exchange } from "./exchange.ts";
 import type { Desk } from "./method.ts";
 import { checkedSignature } from "./methods/statuses.ts";
-import type { Authorise, GatewayParts, GatewaySettings } from "./parts.ts";
+import type { GatewayParts, GatewaySettings } from "./parts.ts";
 import { Query } from "./query.ts";
 import { readRawMethod, runRaw } from "./raw.ts";
 import { StatusFeed } from "./status-feed.ts";
+import { subscriptionRoute } from "./subscriptions.ts";
 
 export type { GatewayParts, GatewaySettings } from "./parts.ts";
 
@@ -85,12 +87,8 @@ export class Gateway {
   }
 
   get webSockets(): Readonly<Record<string, WebSocketRoute>> {
-    const authorise: Authorise = (head) => this.#callers.authorise(head, ["read"]);
-    const subscriptions = this.#parts.subscriptions?.(authorise);
-    return {
-      "/status": this.#statusFeed,
-      ...(subscriptions ? { "/": subscriptions, "/relay": subscriptions } : {}),
-    };
+    const subscriptions = this.#subscriptions();
+    return { "/status": this.#statusFeed, "/": subscriptions, "/relay": subscriptions };
   }
 
   /** Never throws and never rejects for anything that a caller sends. */
@@ -142,6 +140,7 @@ export class Gateway {
       key,
       query,
       isBlockEngine,
+      isForBrowser: request.header("origin") !== undefined,
       receivedNs: this.#parts.clock.nowNs(),
       report: (thrown) => this.#report(thrown),
     });
@@ -177,6 +176,29 @@ export class Gateway {
       };
     }
     return exchange.response(answer);
+  }
+
+  /** Calls over a WebSocket are those of HTTP: the same methods, the same limits. */
+  #subscriptions(): WebSocketRoute {
+    const { clock, sockets } = this.#parts;
+    const report = (thrown: unknown): string => this.#report(thrown);
+    const exchangeOf = ({ key }: { readonly key: ApiKey }): Exchange =>
+      new Exchange(this.#desk, {
+        key,
+        query: new Query(""),
+        isBlockEngine: false,
+        isForBrowser: false,
+        receivedNs: clock.nowNs(),
+        report,
+      });
+    return subscriptionRoute({
+      node: sockets,
+      authorise: (head) => this.#callers.authorise(head, scopes),
+      clock,
+      report,
+      admit: (caller, method) => exchangeOf(caller).admit(method),
+      dispatch: (caller, method, params) => exchangeOf(caller).dispatch(method, params),
+    });
   }
 
   #report(thrown: unknown): string {

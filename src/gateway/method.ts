@@ -21,7 +21,7 @@ export interface Desk {
   readonly settings: GatewaySettings;
   readonly admission: Admission;
   /** 0, 1, 2, …: for answers that begin elsewhere each time. */
-  nextTurn(): number;
+  readonly nextTurn: () => number;
 }
 
 export interface Call extends Desk {

@@ -74,6 +74,14 @@ export class Config {
     throw invalid(this.#whatOf(name), `an integer from 0 to ${max}`, json);
   }
 
+  /** null when it is absent. */
+  count(name: string, max: number): number | null {
+    const json = this.#at(name);
+    if (json === undefined || json === null) return null;
+    if (typeof json === "number" && Number.isInteger(json) && json >= 0 && json <= max) return json;
+    throw invalid(this.#whatOf(name), `an integer from 0 to ${max}`, json);
+  }
+
   #at(name: string): Json | undefined {
     return this.has(name) ? this.#fields[name] : undefined;
   }

@@ -7,8 +7,9 @@ import type { ApiKey } from "../accounts/types.ts";
 import type { AddressRange } from "../core/addresses.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
-import type { HttpHead, HttpResponse, WebSocketRoute } from "../http/types.ts";
+import type { HttpHead, HttpResponse } from "../http/types.ts";
 import type { Json } from "../json-rpc/json-text.ts";
+import type { NodeSockets } from "../json-rpc/node.ts";
 import type { Submissions } from "../submission/types.ts";
 import type { TransactionFacts } from "../transactions/facts.ts";
 
@@ -21,8 +22,9 @@ export interface Keys {
 
 export interface LimitVerdict {
   readonly allowed: boolean;
-  /** Calls a second, calls left now. */
+  /** Calls of a full allowance. */
   readonly limit: number;
+  /** Whole calls left now. */
   readonly remaining: number;
   /** Until one more call is allowed; 0 when one is. */
   readonly retryAfterSeconds: number;
@@ -101,8 +103,8 @@ export interface GatewayParts {
   /** null: no node is configured, `skipPreflight: false` is taken as true. */
   readonly preflight: Preflight | null;
   readonly reads: ReadMethods;
-  /** null: no subscriptions. */
-  readonly subscriptions: ((authorise: Authorise) => WebSocketRoute) | null;
+  /** null: no node is configured, subscriptions are refused. */
+  readonly sockets: NodeSockets | null;
   /** The present slot; null: unknown. */
   slot(): bigint | null;
 }

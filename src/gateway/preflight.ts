@@ -1,14 +1,13 @@
 // Preflight: would the transaction succeed? The node simulates it before it is sent.
 //
-// Called for sendTransaction unless the caller skips it. Signatures were verified already, so the node
+// Called by admission.ts for sendTransaction unless the caller skips it. Signatures were verified already, so the node
 // need not. Never says yes without an answer of the node: what cannot be simulated is refused, and
 // the caller may ask again with skipPreflight.
 
 import { quote, ShredwayError } from "../core/errors.ts";
 import { isJsonObject, type JsonObject, readJson } from "../json-rpc/json-text.ts";
 import type { NodeCalls } from "../json-rpc/node.ts";
-import { JsonRpcRefusal, PassedError } from "../json-rpc/refusal.ts";
-import { describeFailure } from "../transactions/describe-failure.ts";
+import { PassedError } from "../json-rpc/refusal.ts";
 import type { Preflight, SimulationOptions } from "./parts.ts";
 
 const depthMax = 64;
@@ -42,24 +41,6 @@ export async function simulate(
     "rpc_failed",
     `simulateTransaction: expected a value with err, got ${quote(value)}`,
   );
-}
-
-/** As nodes refuse it: -32002 with the simulation as data. null: nothing is wrong. */
-export function refusalOf(simulation: Simulation): JsonRpcRefusal | null {
-  if (simulation.err === null) return null;
-  return new JsonRpcRefusal(
-    "preflight_failed",
-    `Transaction simulation failed: ${describeFailure(simulation.err)}`,
-    simulation,
-  );
-}
-
-export async function preflight(
-  node: NodeCalls,
-  wire: Uint8Array,
-  options: SimulationOptions,
-): Promise<JsonRpcRefusal | null> {
-  return refusalOf(await simulate(node, wire, options));
 }
 
 export function preflightOf(node: NodeCalls): Preflight {

@@ -123,5 +123,6 @@ export async function runRaw(
   call.admission.checkContext(minContextSlot);
   const resendsMax = resends === undefined ? null : Number(resends);
   const options = { swqosOnly, mevProtect, revertProtection: false, resendsMax };
-  return submitTransaction(call, transaction, options);
+  await submitTransaction(call, transaction, options);
+  return transaction.signature;
 }

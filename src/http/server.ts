@@ -34,8 +34,11 @@ import { BodyBuffer } from "./body-buffer.ts";
 import type { HttpHead, HttpRequest, HttpResponse, HttpServerOptions } from "./types.ts";
 import { type Socket, WebSocketPeers } from "./web-socket-peers.ts";
 
-/** LIBUS_LISTEN_EXCLUSIVE_PORT: without it a second process shares the port in silence. */
-const exclusivePort = 1;
+/**
+ * LIBUS_LISTEN_DEFAULT. The exclusive kind would refuse a port for a minute after a server with open
+ * connections left it; this one would share a port in silence, so it is tried by other means before.
+ */
+const sharedPort = 0;
 const connectionsMaxDefault = 10_000;
 /**
  * A body that is too large by up to this is read to its end and thrown away: a client that is
@@ -92,7 +95,8 @@ export class HttpServer {
     this.#web = web;
     this.#app = web.App();
     this.#options = options;
-    this.#refusal = options.refusal ?? errorAnswer;
+    this.#refusal = (...facts) =>
+      options.refusal ? options.refusal(...facts) : errorAnswer(...facts);
     this.#log = log;
     this.#peers = new WebSocketPeers((thrown) => this.#fault("a WebSocket", thrown));
     this.#route();
@@ -104,11 +108,12 @@ export class HttpServer {
     const server = new HttpServer(await loadWebServer(), options, log);
     try {
       for (const endpoint of endpoints) {
-        if (server.#listen(endpoint)) continue;
+        const obstacle = await listenError(endpoint);
+        if (obstacle === null && server.#listen(endpoint)) continue;
         const address = formatEndpoint(endpoint);
         throw new ShredwayError(
           "http_open",
-          `cannot listen on ${address}: ${await listenError(endpoint)}`,
+          `cannot listen on ${address}: ${obstacle ?? "refused by the system"}`,
           { details: { address } },
         );
       }
@@ -171,7 +176,7 @@ export class HttpServer {
     };
     // The typings know no listen() with host, port and options; the library does.
     const app: { listen(...parameters: unknown[]): unknown } = this.#app;
-    app.listen(host, endpoint.port, exclusivePort, done);
+    app.listen(host, endpoint.port, sharedPort, done);
     return opened;
   }
 
@@ -401,15 +406,15 @@ function addressOf(bytes: Uint8Array): string {
   return bytes.length === 4 ? bytes.join(".") : "";
 }
 
-/** Why the kernel refuses to listen there: the web server only says that it does. */
-function listenError({ bytes, port }: Endpoint): Promise<string> {
+/** Why the kernel refuses to listen there, in its words; null: it does not. */
+function listenError({ bytes, port }: Endpoint): Promise<string | null> {
   return new Promise((resolve) => {
     const probe = createServer();
     probe.once("error", (error: NodeJS.ErrnoException) => {
       resolve(getSystemErrorMap().get(error.errno ?? 0)?.[1] ?? error.message);
     });
     probe.listen({ host: formatAddress(bytes), port, exclusive: true }, () => {
-      probe.close(() => resolve("the address was taken a moment ago"));
+      probe.close(() => resolve(null));
     });
   });
 }

@@ -12,7 +12,7 @@ import {
   type Json,
   type JsonObject,
   jsonDepthMax,
-  readJson,
+  readCallJson,
   writeJson,
 } from "./json-text.ts";
 import { errorObjectOf, type RefusalOptions, reasonOf } from "./refusal.ts";
@@ -115,17 +115,17 @@ function refusedWhole(thrown: unknown, options: JsonRpcOptions): JsonRpcAnswer {
   return refused(null, thrown, options);
 }
 
-/** The answer to `text`, and whether it is a refusal. */
-export async function answerJsonRpc(text: string, options: JsonRpcOptions): Promise<JsonRpcAnswer> {
+/** The answer to `text`, and whether it is a refusal. Not async: that would cost another promise. */
+export function answerJsonRpc(text: string, options: JsonRpcOptions): Promise<JsonRpcAnswer> {
   const batchMax = options.batchMax ?? 100;
   let value: Json;
   try {
-    value = readJson(text, options.depthMax ?? jsonDepthMax);
+    value = readCallJson(text, options.depthMax ?? jsonDepthMax);
     if (isJsonArray(value) && (value.length === 0 || value.length > batchMax)) {
       throw invalidRequest(`1 to ${batchMax} calls in an array`, value.length);
     }
   } catch (thrown) {
-    return refusedWhole(thrown, options);
+    return Promise.resolve(refusedWhole(thrown, options));
   }
   return isJsonArray(value) ? handleBatch(value, options) : handleCall(value, options);
 }

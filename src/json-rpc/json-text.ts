@@ -164,6 +164,33 @@ export function readJson(text: string, depthMax = jsonDepthMax): Json {
   return new JsonReader(text, depthMax).read();
 }
 
+/** Integers that may be rounded, and exponents that may end in Infinity. */
+const uncertainNumbers = /[0-9]{16}|[0-9][eE]\+?[0-9]{3}/;
+
+function opensAtMost(text: string, max: number): boolean {
+  let count = 0;
+  for (const open of ["{", "["]) {
+    for (let at = text.indexOf(open); at >= 0; at = text.indexOf(open, at + 1)) {
+      if (++count > max) return false;
+    }
+  }
+  return true;
+}
+
+/**
+ * The same in a third of the time for texts with few brackets, as most calls are. Objects may have
+ * a prototype: for those who look for known fields only.
+ */
+export function readCallJson(text: string, depthMax = jsonDepthMax): Json {
+  if (!opensAtMost(text, depthMax) || uncertainNumbers.test(text)) return readJson(text, depthMax);
+  try {
+    const value: Json = JSON.parse(text);
+    return value;
+  } catch {
+    return readJson(text, depthMax); // says what is wrong, and where
+  }
+}
+
 /** A value that is JSON text already, e.g. a node's answer: writeJson writes it as it stands. */
 export class JsonText {
   readonly text: string;

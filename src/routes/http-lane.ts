@@ -54,9 +54,9 @@ function connectReason(code: string): string {
 }
 
 /** Of a connection that stood. */
-function answerReason(code: string): string {
-  if (/^HPE_|^UND_ERR_(HEADERS_OVERFLOW|RES_)/.test(code)) return "answer_invalid";
-  return "connection_lost";
+function answerReason({ name }: Error): string {
+  const isOfAnswer = name === "HTTPParserError" || name === "HeadersOverflowError";
+  return isOfAnswer ? "answer_invalid" : "connection_lost";
 }
 
 function headerOf(headers: readonly (Buffer | string)[] | null, name: string): string | null {
@@ -128,7 +128,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onError(error: Error): void {
     const code = codeOf(error);
-    if (this.#abort) this.#fail(answerReason(code), messageOf(error));
+    if (this.#abort) this.#fail(answerReason(error), messageOf(error));
     else this.#fail(connectReason(code), `${code} ${messageOf(error)}`.trim(), true);
   }
 

@@ -6,12 +6,12 @@
 // the answer is complete, by one timer for all. `report` is never called inside `offer`.
 
 import type { Clock, Timer } from "../core/clock.ts";
-import { quote } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Parcel } from "../submission/types.ts";
 import type { Dialect, HttpAnswer } from "./dialect.ts";
 import { Health } from "./health.ts";
 import { HttpLane, type LaneFailure } from "./http-lane.ts";
+import { ParcelQueue, type Waiting } from "./parcel-queue.ts";
 import { basicAuthorization, maskerOf } from "./secrets.ts";
 import type { Tally } from "./tally.ts";
 
@@ -37,12 +37,6 @@ export interface HttpPortParts {
   readonly clock: Clock;
   readonly log: Logger | undefined;
   readonly tally: Tally;
-}
-
-interface Waiting {
-  readonly parcel: Parcel;
-  /** Monotonic. */
-  readonly offeredNs: bigint;
 }
 
 interface Request {
@@ -75,13 +69,12 @@ export class HttpPort {
   readonly #health: Health;
   readonly #mask: (text: string) => string;
   readonly #headers: string[];
+  readonly #queue = new ParcelQueue();
   readonly #idle: HttpLane[] = [];
   /** Idle or not. */
   #lanes = 0;
   /** Oldest first. */
   readonly #underWay = new Set<Request>();
-  #queue: Waiting[] = [];
-  #head = 0;
   #nextId = 1;
   #isPumpDue = false;
   #timeout: Timer | undefined;
@@ -157,53 +150,42 @@ export class HttpPort {
   }
 
   #pump(): void {
-    while (this.#free > 0 && this.#health.isUp && !this.#closing) {
+    while (this.#free > 0 && this.#health.isUp && !this.#isClosed) {
       if (this.#health.isProving && this.#underWay.size > 0) return;
       const waiting = this.#take();
       if (waiting.length === 0) return;
-      this.#start(waiting);
+      // What was dropped on the way may have made its listener close the route.
+      if (!this.#isClosed) {
+        this.#start(waiting);
+        continue;
+      }
+      for (const { parcel } of waiting) this.#tally.drop(parcel, "route_closed");
     }
   }
 
   /** What the next request holds: its share of what waits, of one path. */
   #take(): Waiting[] {
     const { dialect } = this.#options;
-    const share = Math.ceil((this.#queue.length - this.#head) / this.#free);
-    const callsMax = Math.min(dialect.callsMax, share);
+    const callsMax = Math.min(dialect.callsMax, Math.ceil(this.#queue.length / this.#free));
     const taken: Waiting[] = [];
     const nowNs = this.#clock.nowNs();
     let path = "";
-    while (this.#head < this.#queue.length && taken.length < callsMax) {
-      const next = this.#queue[this.#head];
-      if (!next) break;
-      if (next.parcel.deadlineNs < nowNs) {
-        this.#advance();
-        this.#tally.drop(next.parcel, "deadline_passed");
-        continue;
-      }
+    let next = this.#queue.first;
+    while (next && taken.length < callsMax) {
+      const isLate = next.parcel.deadlineNs < nowNs;
       const own = callsMax > 1 ? dialect.pathOf(next.parcel) : "";
-      if (taken.length > 0 && own !== path) break;
-      path = own;
-      this.#advance();
-      taken.push(next);
+      if (!isLate && taken.length > 0 && own !== path) break;
+      this.#queue.shift();
+      if (isLate) {
+        this.#tally.drop(next.parcel, "deadline_passed");
+      } else {
+        path = own;
+        taken.push(next);
+      }
+      next = this.#queue.first;
     }
-    if (this.#head === this.#queue.length) this.#emptied();
+    if (!next) this.#cancelSweep();
     return taken;
-  }
-
-  #advance(): void {
-    this.#head++;
-    // Taking from the front of a long array costs its length: only now and then.
-    if (this.#head < 512 || this.#head * 2 < this.#queue.length) return;
-    this.#queue = this.#queue.slice(this.#head);
-    this.#head = 0;
-  }
-
-  #emptied(): void {
-    this.#queue = [];
-    this.#head = 0;
-    this.#sweep?.cancel();
-    this.#sweep = undefined;
   }
 
   #start(waiting: readonly Waiting[]): void {
@@ -238,6 +220,10 @@ export class HttpPort {
         failed: (failure) => this.#failed(request, failure),
       },
     );
+  }
+
+  get #isClosed(): boolean {
+    return this.#closing !== undefined;
   }
 
   /** Connections that could take a request. */
@@ -359,28 +345,28 @@ export class HttpPort {
   }
 
   #dropQueue(reason: string): void {
-    const waiting = this.#queue.slice(this.#head);
-    this.#emptied();
-    for (const { parcel } of waiting) this.#tally.drop(parcel, reason);
+    this.#cancelSweep();
+    for (const { parcel } of this.#queue.remove(() => true)) this.#tally.drop(parcel, reason);
   }
 
   #sweepQueue(): void {
     this.#sweep = undefined;
     const nowNs = this.#clock.nowNs();
-    const waiting = this.#queue.slice(this.#head);
-    this.#queue = waiting.filter(({ parcel }) => parcel.deadlineNs >= nowNs);
-    this.#head = 0;
+    const late = this.#queue.remove(({ parcel }) => parcel.deadlineNs < nowNs);
     if (this.#queue.length > 0) {
       this.#sweep = this.#clock.after(sweepMs, () => this.#sweepQueue());
     }
-    for (const { parcel } of waiting) {
-      if (parcel.deadlineNs < nowNs) this.#tally.drop(parcel, "deadline_passed");
-    }
+    for (const { parcel } of late) this.#tally.drop(parcel, "deadline_passed");
+  }
+
+  #cancelSweep(): void {
+    this.#sweep?.cancel();
+    this.#sweep = undefined;
   }
 
   #say(text: string): string {
     const said = `${this.#options.url.host}: ${this.#mask(text)}`;
     const line = said.replaceAll(/\s+/g, " ");
-    return line.length > failureLengthMax ? quote(line.slice(0, failureLengthMax)) : line;
+    return line.length > failureLengthMax ? `${line.slice(0, failureLengthMax)}...` : line;
   }
 }

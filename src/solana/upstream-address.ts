@@ -14,7 +14,7 @@ export interface NodeAddress {
   readonly host: string;
   readonly headers: Readonly<Record<string, string>>;
   /** `text` without the parts of the address that may be keys. */
-  mask(text: string): string;
+  readonly mask: (text: string) => string;
 }
 
 function decoded(part: string): string {
@@ -70,7 +70,7 @@ export function webSocketAddress(rpc: string, websocket?: string): NodeAddress {
   if (websocket !== undefined) return addressOf(websocket, "solana.websocket", schemes);
   const url = new URL(rpc.replace(/^\s*http/i, "ws"));
   // The text is asked: a URL forgets a port that is its scheme's own.
-  const named = /^\s*\w+:\/\/(?:[^/?#]*@)?(?:\[[^\]]*\]|[^:/?#]*):(\d+)/.exec(rpc)?.[1];
+  const named = /^\s*\w+:\/\/(?:[^/?#]*@)?(?:\[[^\]]*\]|[^:/?#]*):(\d+)(?![^/?#])/.exec(rpc)?.[1];
   const port = named === undefined ? url.port : String(Number(named) + 1);
   if (Number(port) > 65_535)
     throw invalid("solana.websocket", "an address: no port is above 65535");

@@ -74,11 +74,7 @@ export class UpstreamSocket implements NodeSocket {
       headers: { ...address.headers },
     });
     this.#socket.binaryType = "arraybuffer";
-    this.#socket.onopen = () => this.#opened();
-    this.#socket.onmessage = ({ data }) => this.#message(data);
-    this.#socket.onerror = ({ error, message }) =>
-      this.#lose(messageOf(error ?? message ?? "no connection"));
-    this.#socket.onclose = ({ code }) => this.#lose(`the node closed the connection with ${code}`);
+    this.#listen(this.#socket);
     this.#pinging = clock.every(pingMs, () => this.#ping());
     pongs.set(this.#socket, () => {
       this.#silentPings = 0;
@@ -116,6 +112,17 @@ export class UpstreamSocket implements NodeSocket {
     this.#tcp?.destroySoon();
     this.#client.destroy().catch(() => undefined);
     this.#options.ended();
+  }
+
+  #listen(socket: WebSocket): void {
+    socket.addEventListener("open", () => this.#opened());
+    socket.addEventListener("message", ({ data }) => this.#message(data));
+    socket.addEventListener("error", ({ error, message }) =>
+      this.#lose(messageOf(error ?? message ?? "no connection")),
+    );
+    socket.addEventListener("close", ({ code }) =>
+      this.#lose(`the node closed the connection with ${code}`),
+    );
   }
 
   #newClient(origin: string, timeoutMs: number): Client {

@@ -22,7 +22,7 @@ import { httpAddress, type NodeAddress, webSocketAddress } from "./upstream-addr
 import { readNodeMessage } from "./upstream-answer.ts";
 import { UpstreamSocket } from "./upstream-socket.ts";
 
-/** Checking an answer stops everything else for about 3 ms per MB. */
+/** Checking an answer stops everything else for a while, up to 10 ms per MB. */
 export const answerBytesMax = 8 * 1024 * 1024;
 const connectionsMax = 64;
 const waitingMax = 1024;
@@ -44,11 +44,14 @@ export interface UpstreamOptions {
   readonly waitingMax?: number;
 }
 
+function codeOf(thrown: unknown): string {
+  const code = isObject(thrown) ? thrown["code"] : undefined;
+  return typeof code === "string" ? code : "no connection";
+}
+
 /** The connection ended before an answer: the node may have closed it while it was idle. */
 function isCut(thrown: unknown): boolean {
-  return (
-    isObject(thrown) && ["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"].includes(`${thrown["code"]}`)
-  );
+  return ["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"].includes(codeOf(thrown));
 }
 
 export class Upstream implements NodeCalls, NodeSockets {
@@ -215,8 +218,9 @@ export class Upstream implements NodeCalls, NodeSockets {
 
   #failure(method: string, thrown: unknown, isLate: boolean): ShredwayError {
     if (thrown instanceof ShredwayError && thrown.reason === "overloaded") return thrown;
-    const code = isObject(thrown) ? thrown["code"] : undefined;
-    const text = isLate ? `no answer within ${this.#timeoutMs} ms` : messageOf(thrown) || `${code}`;
+    // Several addresses that all refuse have no message, only a code.
+    const said = messageOf(thrown) || codeOf(thrown);
+    const text = isLate ? `no answer within ${this.#timeoutMs} ms` : said;
     // The cause is left behind: its text and its stack may hold the whole address.
     return new ShredwayError(
       "rpc_failed",

@@ -23,10 +23,28 @@ export function landedBefore(memory: Memory, request: SubmitRequest): readonly T
   const dead = ended.find(({ end }) => end?.kind !== "landed" && end?.kind !== "landed_failed");
   const told = dead ?? (ended.length < request.transactions.length ? ended[0] : undefined);
   if (told === undefined) return ended;
-  throw new ShredwayError(
+  throw deadError(told.signature, told.end?.kind, told.end?.reason);
+}
+
+/** A transaction can land no more, or not as part of this bundle. */
+export function deadError(
+  signature?: string,
+  state?: string,
+  reason?: string | null,
+): ShredwayError {
+  return new ShredwayError(
     "no_route",
-    `transaction ${told.signature}: expected one that can still land${dead ? "" : " as part of the bundle"}, got one that ended as ${told.end?.kind} (${told.end?.reason})`,
+    `transaction ${signature}: expected one that can still land as it was submitted, got one that ended as ${state} (${reason})`,
   );
+}
+
+/** Signatures that the account has not in memory. */
+export function unknownOf(memory: Memory, { accountId, transactions }: SubmitRequest): string[] {
+  const unknown: string[] = [];
+  for (const { signature } of transactions) {
+    if (!memory.open(signature)?.views.has(accountId)) unknown.push(signature);
+  }
+  return unknown;
 }
 
 /** The account's open submission that the request only repeats. */

@@ -44,12 +44,14 @@ export interface DispatchCounts {
 export const defaultSlotNs = 400_000_000n;
 /** A blockhash lives for so many blocks. */
 export const lifetimeSlots = 150n;
-/** Within so many slots from now no leader leads but the present and the next one. */
-const protectedSlots = 4n;
+/** A leader leads so many slots in a row, beginning with a multiple of them. */
+const windowSlots = 4n;
 /** Between two attempts that one account causes by sending the same again. */
 const repeatMs = 50;
 /** With three routes, a timeline of 64 events tells of seven attempts in full. */
 const repeatsMax = 32;
+/** About 20 µs each with three routes: a turn of 25 ms takes 4 ms of them. */
+const attemptsPerTurn = 200;
 /** Until a submission that could not leave when it was due is planned again. */
 const retryMs = 250;
 
@@ -58,6 +60,9 @@ export class Dispatch {
   readonly #limits: DispatchLimits;
   readonly #wheel: TimerWheel<Submission>;
   readonly #held = new Set<Submission>();
+  /** To be planned in this turn or one of the next, the first of them before the second. */
+  readonly #released = new Set<Submission>();
+  readonly #due = new Set<Submission>();
   #attempts = 0n;
   #resends = 0n;
   #repeats = 0n;
@@ -127,11 +132,22 @@ export class Dispatch {
     submission.isHeld = false;
     this.#wheel.delete(submission);
     this.#held.delete(submission);
+    this.#released.delete(submission);
+    this.#due.delete(submission);
   }
 
+  /** What is too much for one turn waits for the next: new submissions must not wait for resends. */
   turn(nowMs: number): void {
     if (this.#held.size > 0) this.#release();
-    for (const submission of this.#wheel.turn(nowMs)) this.#again(submission);
+    for (const submission of this.#wheel.turn(nowMs)) this.#due.add(submission);
+    let left = attemptsPerTurn;
+    for (const queue of [this.#released, this.#due]) {
+      for (const submission of queue) {
+        if (left-- <= 0) return;
+        queue.delete(submission);
+        this.#again(submission);
+      }
+    }
   }
 
   get counts(): DispatchCounts {
@@ -149,12 +165,12 @@ export class Dispatch {
 
   #plan(submission: Submission): Plan<Route> {
     const [routes, policy] = [this.#parts.routes(), this.#parts.policy()];
-    const { refusedBy, attempts } = submission;
+    const { refusedBy } = submission;
     const open =
       refusedBy.size === 0
         ? routes
         : routes.filter(({ capabilities }) => !refusedBy.has(capabilities.name));
-    return plan(submission, open, this.#parts.leaders(), policy, attempts + 1);
+    return plan(submission, open, this.#parts.leaders(), policy);
   }
 
   #offer(submission: Submission, { legs }: Extract<Plan<Route>, { kind: "send" }>): Leg[] {
@@ -185,13 +201,24 @@ export class Dispatch {
     return taken;
   }
 
-  /** Protected parcels must not wait in a queue until a denied leader comes. */
   #deadlineOf({ options, transactions }: Submission): bigint {
     const slotNs = this.#parts.slotNs() ?? defaultSlotNs;
-    const isProtected = options.mevProtect && this.#parts.policy().denyLeaders.size > 0;
+    const nowNs = this.#parts.clock.nowNs();
+    if (options.mevProtect && this.#parts.policy().denyLeaders.size > 0) {
+      return nowNs + this.#windowLeftNs(slotNs);
+    }
     const hasNonce = transactions.some(({ nonce }) => nonce !== null);
-    const slots = isProtected ? protectedSlots : hasNonce ? 2n * lifetimeSlots : lifetimeSlots;
-    return this.#parts.clock.nowNs() + slotNs * slots;
+    return nowNs + slotNs * (hasNonce ? 2n * lifetimeSlots : lifetimeSlots);
+  }
+
+  /**
+   * A protected parcel must not wait in a queue until a denied leader is near: at most until the
+   * present leader's window ends. How much of this slot is over is not known; a quarter is given.
+   */
+  #windowLeftNs(slotNs: bigint): bigint {
+    const { slot } = this.#parts.leaders();
+    const slotsLeft = slot === null ? 0n : windowSlots - 1n - (slot % windowSlots);
+    return slotNs * slotsLeft + slotNs / 4n;
   }
 
   #opened(submission: Submission, legs: readonly Leg[]): void {
@@ -274,11 +301,10 @@ export class Dispatch {
 
   #release(): void {
     if (holdReasonOf(this.#parts.leaders(), this.#parts.policy()) !== null) return;
-    const waiting = [...this.#held];
-    this.#held.clear();
-    for (const submission of waiting) {
+    for (const submission of this.#held) {
       submission.isHeld = false;
-      this.#again(submission);
+      this.#released.add(submission);
     }
+    this.#held.clear();
   }
 }

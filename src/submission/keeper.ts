@@ -9,12 +9,19 @@ import type { View } from "./tracked.ts";
 import type { SubmissionStore } from "./types.ts";
 
 const recordsPerPut = 512;
+/** Making them takes some milliseconds; what is left waits for the next flush. */
+const recordsPerFlush = 2048;
 
 export interface KeeperCounts {
   /** Changed since they were last written. */
   readonly dirty: number;
   readonly puts: bigint;
   readonly failures: bigint;
+}
+
+/** Never rejects. */
+async function settled(promise: Promise<unknown>): Promise<void> {
+  await promise.catch(() => {});
 }
 
 export class Keeper {
@@ -48,7 +55,20 @@ export class Keeper {
     if (views.some(({ isKept }) => !isKept)) await this.keep(views);
   }
 
+  /** None of them is written before `question` is answered. */
+  async after<T>(views: readonly View[], question: Promise<T>): Promise<T> {
+    const waiting = settled(question);
+    const free = views.filter(({ writing }) => writing === null);
+    for (const view of free) view.writing = waiting;
+    try {
+      return await question;
+    } finally {
+      for (const view of free) view.writing = null;
+    }
+  }
+
   changed(view: View): void {
+    if (view.isForgotten) return;
     view.isDirty = true;
     this.#dirty.add(view);
   }
@@ -65,9 +85,20 @@ export class Keeper {
     });
   }
 
+  /** It is not to be written any more. */
+  forget(view: View): void {
+    view.isForgotten = true;
+    view.isDirty = false;
+    this.#dirty.delete(view);
+  }
+
   /** Writes what changed; called every quarter of a second or so. */
   flush(): void {
-    if (this.#dirty.size > 0) this.#write([...this.#dirty]);
+    const views: View[] = [];
+    for (const view of this.#dirty) {
+      if (views.push(view) === recordsPerFlush) break;
+    }
+    this.#write(views);
   }
 
   get counts(): KeeperCounts {
@@ -81,7 +112,9 @@ export class Keeper {
     }
   }
 
-  #put(views: readonly View[]): Promise<void> {
+  #put(all: readonly View[]): Promise<void> {
+    const views = all.filter(({ isForgotten }) => !isForgotten);
+    if (views.length === 0) return Promise.resolve();
     const records = views.map((view) => view.record);
     for (const view of views) {
       view.isDirty = false;
@@ -95,7 +128,7 @@ export class Keeper {
         throw error;
       },
     );
-    const writing = put.catch(() => {}); // whoever waits for its turn asks again
+    const writing = settled(put); // whoever waits for its turn asks again
     for (const view of views) view.writing = writing;
     return put;
   }

@@ -29,7 +29,7 @@ export class Listeners {
   tell(accountId: string, signature: string, event: TimelineEvent): void {
     const listeners = this.#byAccount.get(accountId);
     if (!listeners) return;
-    for (const listener of [...listeners]) {
+    for (const listener of listeners) {
       try {
         listener(signature, event);
       } catch (error) {

@@ -60,6 +60,14 @@ export class Memory {
     if (first?.bundleId) this.#bundles.set(bundleKey(first.accountId, first.bundleId), views);
   }
 
+  forgetBundle(accountId: string, bundleId: string | null): void {
+    if (bundleId !== null) this.#bundles.delete(bundleKey(accountId, bundleId));
+  }
+
+  forget(tracked: Tracked): void {
+    this.#open.delete(tracked.signature);
+  }
+
   /** Before its facts are dropped. */
   moveToEnded(tracked: Tracked): void {
     this.#open.delete(tracked.signature);
@@ -96,7 +104,7 @@ export class Memory {
 
   #forgetBundles({ views }: Tracked): void {
     for (const { accountId, bundleId } of views.values()) {
-      if (bundleId !== null) this.#bundles.delete(bundleKey(accountId, bundleId));
+      this.forgetBundle(accountId, bundleId);
     }
   }
 }

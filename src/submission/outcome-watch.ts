@@ -283,7 +283,7 @@ export class OutcomeWatch {
     const { lookMs, settleMs } = this.#limits;
     const lifetime = tracked.facts && this.#lifetimes?.of(tracked.facts);
     const ageMs = nowMs - tracked.bornMs;
-    const isGone = lifetime?.goneMs != null;
+    const isGone = typeof lifetime?.goneMs === "number";
     let waitMs = ageMs < middleMs ? middleLookMs : oldLookMs;
     if (tracked.seenMs !== null || ageMs < youngMs) waitMs = lookMs;
     else if (isGone) waitMs = tracked.absentMs === null ? lookMs : settleMs;

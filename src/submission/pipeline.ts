@@ -7,22 +7,28 @@
 import type { Clock, Timer } from "../core/clock.ts";
 import { messageOf, ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { TransactionFacts } from "../transactions/facts.ts";
-import { attemptsBefore, checkRoom, landedBefore, repeated } from "./admission.ts";
+import {
+  attemptsBefore,
+  checkRoom,
+  deadError,
+  landedBefore,
+  repeated,
+  unknownOf,
+} from "./admission.ts";
 import { Dispatch, type DispatchCounts } from "./dispatch.ts";
 import { historyOfBundles, historyOfTransactions } from "./history.ts";
 import { Keeper, type KeeperCounts } from "./keeper.ts";
-import { type EndEvent, isEnd, Lifecycle } from "./lifecycle.ts";
+import { type EndEvent, Lifecycle } from "./lifecycle.ts";
 import { defaultLimits, type PipelineLimits } from "./limits.ts";
 import { Listeners } from "./listeners.ts";
 import { Memory } from "./memory.ts";
-import { type Ending, OutcomeWatch, type WatchCounts } from "./outcome-watch.ts";
+import { OutcomeWatch, type WatchCounts } from "./outcome-watch.ts";
 import type { PlanPolicy } from "./plan.ts";
 import { type Inspect, restoreFrom } from "./restore.ts";
-import { bundleIdOf, nsPerMs, Submission, Tracked, View } from "./tracked.ts";
+import { nsPerMs, Submission, type Tracked, takeOver, type View } from "./tracked.ts";
+import { hasLanded, Tracking, type TrackingCounts } from "./tracking.ts";
 import type {
   BundleStatus,
-  EndState,
   LeaderContext,
   Outcomes,
   Route,
@@ -53,14 +59,11 @@ export interface PipelineParts {
   readonly inspect: Inspect;
 }
 
-export interface PipelineSnapshot extends DispatchCounts {
+export interface PipelineSnapshot extends DispatchCounts, TrackingCounts {
   readonly open: number;
   /** In memory; the store may hold more. */
   readonly ended: number;
   readonly accepted: bigint;
-  readonly ends: Readonly<Record<EndState, bigint>>;
-  /** Events that came after an end. */
-  readonly lateEvents: bigint;
   readonly store: KeeperCounts;
   readonly watch: WatchCounts;
 }
@@ -77,23 +80,14 @@ export class Pipeline implements Submissions {
   readonly #keeper: Keeper;
   readonly #dispatch: Dispatch;
   readonly #watch: OutcomeWatch;
+  readonly #tracking: Tracking;
   readonly #listeners: Listeners;
   readonly #forgetTimer: Timer;
-  /** Not watched yet. */
-  readonly #fresh: Tracked[] = [];
   #turnTimer: Timer | null = null;
   #nextFlushMs = 0;
   #warnedMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
   #accepted = 0n;
-  #lateEvents = 0n;
-  readonly #ends: Record<EndState, bigint> = {
-    landed: 0n,
-    landed_failed: 0n,
-    expired: 0n,
-    superseded: 0n,
-    rejected: 0n,
-  };
 
   constructor(parts: PipelineParts, limits: Partial<PipelineLimits> = {}) {
     const { clock, store } = parts;
@@ -109,9 +103,9 @@ export class Pipeline implements Submissions {
         policy: () => parts.policy(),
         leaders: () => parts.leaders(),
         slotNs: () => parts.slotNs(),
-        record: (submission, event) => this.#recordAll(submission, event),
+        record: (submission, event) => this.#tracking.recordAll(submission, event),
         isInBlock: ({ views }) => views.some(({ tracked }) => this.#watch.isInBlock(tracked)),
-        rejected: (submission) => this.#rejected(submission),
+        rejected: (submission) => this.#tracking.rejected(submission),
       },
       this.#limits,
     );
@@ -122,15 +116,25 @@ export class Pipeline implements Submissions {
         nowMs: () => this.#nowMs,
         nowNs: () => clock.nowNs(),
         slotNs: () => parts.slotNs(),
-        seen: (tracked, slot, atNs) => this.#seen(tracked, slot, atNs),
+        seen: (tracked, slot, atNs) => this.#tracking.seen(tracked, slot, atNs),
         lost: ({ views }) => {
           for (const { submission } of views.values()) this.#dispatch.hurry(submission);
         },
-        end: (tracked, ending) => this.#end(tracked, ending),
+        end: (tracked, ending) => this.#tracking.end(tracked, ending),
         failed: (error) => this.#warn("the watch of outcomes", error),
       },
       this.#limits,
     );
+    this.#tracking = new Tracking({
+      clock,
+      memory: this.#memory,
+      keeper: this.#keeper,
+      listeners: this.#listeners,
+      stop: (submission) => this.#dispatch.stop(submission),
+      watch: (tracked) => this.#watch.add(tracked),
+      unwatch: (tracked) => this.#watch.remove(tracked),
+      hurry: (tracked) => this.#watch.hurry(tracked),
+    });
     this.#forgetTimer = clock.every(forgetMs, () => this.#forget());
   }
 
@@ -144,14 +148,16 @@ export class Pipeline implements Submissions {
     }
     this.#checkRoom(request);
     const submission = new Submission(request);
-    submission.attempts = attemptsBefore(this.#memory, request);
+    const unknown = unknownOf(this.#memory, request);
+    const attempts = attemptsBefore(this.#memory, request);
+    if (attempts > 0) takeOver(submission, attempts);
     const opened = this.#dispatch.first(submission);
-    const views = request.transactions.map((facts) => this.#enter(submission, facts));
-    this.#joinBundle(views, request);
+    const views = request.transactions.map((facts) => this.#tracking.enter(submission, facts));
+    this.#tracking.joinBundle(views, request);
     this.#accepted++;
     opened();
     this.#wake();
-    return this.#kept(submission, () => this.#keeper.keep(views));
+    return this.#kept(submission, () => this.#keepFirst(submission, views, unknown));
   }
 
   statuses(
@@ -177,7 +183,7 @@ export class Pipeline implements Submissions {
     const open = await this.#parts.store.open();
     const { restored, unreadable } = await restoreFrom(open, this.#parts.inspect);
     for (const { submission, records, facts, isPart } of restored) {
-      const views = facts.map((known, i) => this.#enter(submission, known, records[i]));
+      const views = facts.map((known, i) => this.#tracking.enter(submission, known, records[i]));
       if (submission.isBundle) this.#memory.addBundle(views);
       if (isPart) this.#dispatch.stop(submission);
       else this.#dispatch.resume(submission);
@@ -196,8 +202,7 @@ export class Pipeline implements Submissions {
       open: this.#memory.openCount,
       ended: this.#memory.endedCount,
       accepted: this.#accepted,
-      ends: { ...this.#ends },
-      lateEvents: this.#lateEvents,
+      ...this.#tracking.counts,
       store: this.#keeper.counts,
       watch: this.#watch.counts,
     };
@@ -227,65 +232,23 @@ export class Pipeline implements Submissions {
     );
   }
 
-  /** It has landed already: the account's own view of that, if it has none yet. */
+  /** Nothing is sent: what an earlier process knew of it is asked for first. */
   async #acceptLanded(request: SubmitRequest, landed: readonly Tracked[]): Promise<void> {
     const submission = new Submission(request);
-    submission.isStopped = true;
-    const fresh: View[] = [];
-    const views = landed.map((tracked) => {
-      const known = tracked.views.get(request.accountId);
-      if (known) return known;
-      const view = new View(tracked, submission);
-      tracked.views.set(view.accountId, view);
-      submission.views.push(view);
-      this.#record(view, receivedEvent(request));
-      if (tracked.end) this.#record(view, tracked.end);
-      fresh.push(view);
-      return view;
+    await this.#kept(submission, async () => {
+      const { accountId } = request;
+      const missing = landed.filter(({ views }) => !views.has(accountId));
+      const signatures = missing.map(({ signature }) => signature);
+      const found = missing.length > 0 ? await this.#parts.store.find(accountId, signatures) : [];
+      const views = this.#tracking.enterLanded(submission, landed, found);
+      if (submission.views.length > 0) this.#tracking.joinBundle(views, request);
+      await this.#keeper.keepOnce(views);
     });
-    if (fresh.length > 0 && request.isBundle) this.#joinBundle(views, request);
-    await this.#kept(submission, () => this.#keeper.keepOnce(views));
-  }
-
-  /** The view of one transaction of a new submission; one that the account has moves there. */
-  #enter(submission: Submission, facts: TransactionFacts, record?: SubmissionRecord): View {
-    const tracked = this.#memory.open(facts.signature) ?? this.#track(facts, submission);
-    let view = tracked.views.get(submission.accountId);
-    if (view) {
-      const { submission: before } = view;
-      view.submission = submission;
-      if (before.views.every((one) => one.submission !== before)) this.#dispatch.stop(before);
-    } else {
-      view = new View(tracked, submission, new Lifecycle(record?.events));
-      tracked.views.set(view.accountId, view);
-    }
-    submission.views.push(view);
-    view.bundleId = record?.bundleId ?? null;
-    view.bundleIndex = record?.bundleIndex ?? submission.views.length - 1;
-    view.isKept ||= record !== undefined;
-    if (!record) this.#record(view, receivedEvent(submission));
-    return view;
-  }
-
-  #track(facts: TransactionFacts, { receivedNs }: Submission): Tracked {
-    const ageNs = this.#parts.clock.nowNs() - receivedNs;
-    const ageMs = ageNs > 0n ? Number(ageNs / nsPerMs) : 0;
-    const tracked = new Tracked(facts, this.#nowMs - ageMs);
-    this.#memory.addOpen(tracked);
-    this.#fresh.push(tracked);
-    return tracked;
-  }
-
-  #joinBundle(views: readonly View[], { isBundle }: SubmitRequest): void {
-    if (!isBundle) return;
-    const bundleId = bundleIdOf(views.map(({ tracked }) => tracked.signature));
-    for (const view of views) view.bundleId = bundleId;
-    this.#memory.addBundle(views);
   }
 
   /** Watches what is new, and lets time pass while anything is open. */
   #wake(): void {
-    for (const tracked of this.#fresh.splice(0)) this.#watch.add(tracked);
+    this.#tracking.watchFresh();
     if (this.#turnTimer || this.#isClosed) return;
     this.#turnTimer = this.#parts.clock.every(turnMs, () => this.#turn());
   }
@@ -303,60 +266,30 @@ export class Pipeline implements Submissions {
     this.#turnTimer = null;
   }
 
-  #recordAll(submission: Submission, event: TimelineEvent): void {
-    for (const view of submission.views) {
-      if (view.submission === submission) this.#record(view, event);
+  /**
+   * The first write. Memory does not know what ended before the process began, or long ago; the
+   * store does, and an end that is kept there must not be replaced by a new beginning.
+   */
+  async #keepFirst(
+    { accountId }: Submission,
+    views: readonly View[],
+    unknown: readonly string[],
+  ): Promise<void> {
+    const found =
+      unknown.length > 0
+        ? await this.#keeper.after(views, this.#parts.store.find(accountId, unknown))
+        : [];
+    const ended = found.filter(({ state }) => state !== "open");
+    if (ended.length === 0) return this.#keeper.keep(views);
+    for (const record of ended) {
+      const view = views.find(({ tracked }) => tracked.signature === record.signature);
+      if (view) this.#tracking.adopt(view, record);
     }
-  }
-
-  #record(view: View, event: TimelineEvent): void {
-    if (!view.lifecycle.add(event)) {
-      this.#lateEvents++;
-      return;
-    }
-    if (isEnd(event)) this.#keeper.ended(view);
-    else this.#keeper.changed(view);
-    this.#listeners.tell(view.accountId, view.tracked.signature, event);
-  }
-
-  #seen(tracked: Tracked, slot: bigint, atNs: bigint): void {
-    for (const view of tracked.views.values()) this.#record(view, { kind: "seen", atNs, slot });
-  }
-
-  #rejected(submission: Submission): void {
-    this.#dispatch.stop(submission);
-    for (const { tracked } of submission.views) {
-      const views = [...tracked.views.values()];
-      if (tracked.end || views.some((view) => !view.submission.isRejected)) continue;
-      const reason = "routes_refused";
-      this.#end(tracked, { state: "rejected", reason, slot: null, err: null });
-    }
-  }
-
-  #end(tracked: Tracked, ending: Ending): void {
-    if (tracked.end) return;
-    const end = this.#endEvent(tracked, ending);
-    tracked.end = end;
-    this.#ends[end.kind]++;
-    this.#watch.remove(tracked);
-    const hasLanded = end.kind === "landed" || end.kind === "landed_failed";
-    if (hasLanded && tracked.facts?.nonce) this.#watch.hurry(tracked);
-    this.#memory.moveToEnded(tracked);
-    tracked.facts = null;
-    for (const view of tracked.views.values()) {
-      const { submission } = view;
-      // A bundle lands whole or not at all: nothing of it is sent once one of it has ended.
-      this.#dispatch.stop(submission);
-      if (submission.views.every((one) => one.tracked.end)) submission.transactions = [];
-      this.#record(view, end);
-    }
-  }
-
-  #endEvent(tracked: Tracked, { state, reason, slot, err }: Ending): EndEvent {
-    const atNs = this.#parts.clock.nowNs();
-    const sibling = state === "superseded" ? this.#memory.landedSibling(tracked) : undefined;
-    if (sibling === undefined) return { kind: state, atNs, reason, slot, err };
-    return { kind: state, atNs, reason: "sibling_landed", slot, err, sibling };
+    const dead = ended.find(({ state }) => !hasLanded({ kind: state }));
+    if (!dead && ended.length === views.length) return;
+    for (const view of views) if (!view.isKept) this.#tracking.forget(view);
+    const { signature, state, reason } = dead ?? ended[0] ?? {};
+    throw deadError(signature, state, reason);
   }
 
   /** Waits for the store. What could not be kept is not sent again: its caller was told so. */
@@ -365,6 +298,7 @@ export class Pipeline implements Submissions {
       await keep();
     } catch (cause) {
       this.#dispatch.stop(submission);
+      if (cause instanceof ShredwayError && cause.reason === "no_route") throw cause;
       const isOut = submission.attempts > 0;
       throw new ShredwayError(
         "store_failed",
@@ -389,10 +323,6 @@ export class Pipeline implements Submissions {
     this.#warnedMs = nowMs;
     this.#parts.log.warn(`submissions: ${what} failed: ${messageOf(error)}`);
   }
-}
-
-function receivedEvent({ receivedNs, method }: SubmitRequest | Submission): TimelineEvent {
-  return { kind: "received", atNs: receivedNs, method };
 }
 
 function endedUnread(record: SubmissionRecord, atNs: bigint): SubmissionRecord {

@@ -28,6 +28,8 @@ export interface PlanFacts {
   readonly isBundle: boolean;
   readonly options: SubmitOptions;
   readonly transactions: readonly { readonly wire: Uint8Array; readonly tipLamports: bigint }[];
+  /** Made so far. */
+  readonly attempts: number;
 }
 
 export interface PlanRoute {
@@ -191,13 +193,11 @@ function refusalOf<R extends PlanRoute>(
   return { kind: "refuse", reason: "no_route", message };
 }
 
-/** `attempt` counts from 1. */
 export function plan<R extends PlanRoute>(
   facts: PlanFacts,
   routes: readonly R[],
   leaders: LeaderContext,
   policy: PlanPolicy,
-  attempt = 1,
 ): Plan<R> {
   const tip = tipOf(facts);
   const legs: PlanLeg<R>[] = [];
@@ -216,7 +216,8 @@ export function plan<R extends PlanRoute>(
   }
   const hold = facts.options.mevProtect && couldGo ? holdReasonOf(leaders, policy) : null;
   if (hold !== null) return { kind: "hold", reason: hold };
-  const isPartnersTurn = facts.method === "sendAlt" && attempt === 1 && partnerLegs.length > 0;
+  const isPartnersTurn =
+    facts.method === "sendAlt" && facts.attempts === 0 && partnerLegs.length > 0;
   if (isPartnersTurn) return { kind: "send", legs: partnerLegs };
   return legs.length > 0 ? { kind: "send", legs } : refusalOf(facts, routes, policy);
 }

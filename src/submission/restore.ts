@@ -5,7 +5,7 @@
 // routes refused it, what is still under way) is taken from the safe side.
 
 import type { TransactionFacts } from "../transactions/facts.ts";
-import { bundleIdOf, Submission } from "./tracked.ts";
+import { bundleIdOf, Submission, takeOver } from "./tracked.ts";
 import type { SubmissionRecord } from "./types.ts";
 
 export interface Restored {
@@ -72,10 +72,9 @@ async function restored(group: readonly SubmissionRecord[], inspect: Inspect) {
     receivedNs,
     transactions: readable.map(({ known }) => known),
   });
-  submission.attempts = attemptsOf(records);
+  // An attempt may have been made that is not kept: they are written now and then.
+  takeOver(submission, attemptsOf(records));
   submission.resends = Math.max(0, submission.attempts - 1);
-  // A leg that never comes to nothing: what became of the real ones nobody can say.
-  submission.legs = submission.attempts > 0 ? 1 : 0;
   const isPart =
     bundleId !== null && bundleIdOf(records.map(({ signature }) => signature)) !== bundleId;
   const all: Restored = { submission, records, facts: submission.transactions, isPart };

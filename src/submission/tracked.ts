@@ -101,6 +101,13 @@ export class Submission {
   }
 }
 
+/** Goes on where an earlier submission of the same account, or of an earlier process, stopped. */
+export function takeOver(submission: Submission, attempts: number): void {
+  submission.attempts = attempts;
+  // A leg that never comes to nothing: what became of the earlier ones nobody can say.
+  submission.legs = 1;
+}
+
 function isSameOptions(a: SubmitOptions, b: SubmitOptions): boolean {
   return (
     a.swqosOnly === b.swqosOnly &&
@@ -127,6 +134,8 @@ export class View {
   /** At least once. */
   isKept = false;
   writing: Promise<void> | null = null;
+  /** Another record stands for it, or none shall. */
+  isForgotten = false;
 
   constructor(tracked: Tracked, submission: Submission, lifecycle = new Lifecycle()) {
     this.tracked = tracked;

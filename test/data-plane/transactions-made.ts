@@ -58,7 +58,7 @@ export class TransactionMaker {
     const version = this.#pick(["legacy", 0, 1] as const);
     const required = 1 + this.#random.below(3);
     const others = Array.from({ length: this.#random.below(5) }, () => this.#bytes(32));
-    if (this.#random.happens(0.2)) others.push(this.#pick(this.#material.frontKeys));
+    if (this.#random.happens(0.35)) others.push(this.#pick(this.#material.frontKeys));
     const writable = [...this.#material.tips, ...others];
     const signers = Array.from({ length: required }, () => this.#bytes(32));
     if (this.#random.happens(0.1)) signers[0] = this.#pick(this.#material.tips);

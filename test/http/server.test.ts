@@ -350,6 +350,20 @@ describe("listening", () => {
     expect(await textOf(any?.replace("[::]", "127.0.0.1"))).toBe("127.0.0.1");
   });
 
+  it("takes its port again at once, also when it left open connections behind", async () => {
+    const passing = await serve({ handle: () => ok });
+    const listen = [...passing.addresses];
+    passing.close();
+    const first = await HttpServer.open({ listen, handle: () => ok, bodyBytesMax: () => 1000 });
+    const client = await RawClient.open(first);
+    await client.write(get("/"));
+    await client.readUntil(/fine$/);
+    first.close();
+    await until(() => client.isClosed);
+    const second = await serve({ listen, handle: () => ok });
+    expect((await fetch(urlOf(second))).status).toBe(200);
+  });
+
   it("shares no port with another server, and leaves nothing open when it cannot listen", async () => {
     const handle = () => ok;
     const bodyBytesMax = () => 0;

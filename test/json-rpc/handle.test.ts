@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { errorTable, ShredwayError } from "../../src/core/errors.ts";
 import { knownCodes } from "../../src/json-rpc/codes.ts";
-import { handleJsonRpc } from "../../src/json-rpc/handle.ts";
+import { answerJsonRpc, handleJsonRpc } from "../../src/json-rpc/handle.ts";
 import { type Json, readJson } from "../../src/json-rpc/json-text.ts";
 import { JsonRpcRefusal } from "../../src/json-rpc/refusal.ts";
 
@@ -126,6 +126,56 @@ describe("handleJsonRpc", () => {
         }
       }),
     );
+  });
+});
+
+describe("answerJsonRpc", () => {
+  const report = () => "r1";
+
+  it("tells why a single call was refused, and nothing of the calls of an array", async () => {
+    const reasonOf = async (text: string) =>
+      (await answerJsonRpc(text, { dispatch, report })).reason;
+    expect(await reasonOf(request({}))).toBeNull();
+    expect(await reasonOf(request({ method: "refuse" }))).toBe("value_invalid");
+    expect(await reasonOf(request({ method: "local" }))).toBe("internal");
+    expect(await reasonOf("{")).toBe("json_invalid");
+    expect(await reasonOf("[]")).toBe("request_invalid");
+    expect(await reasonOf(`[${request({ method: "refuse" })}]`)).toBeNull();
+  });
+
+  it("asks for admission before each call, also of what is none", async () => {
+    const asked: string[] = [];
+    const admit = (method: string) => {
+      asked.push(method);
+      if (asked.length > 2) throw new ShredwayError("rate_limited", "enough");
+    };
+    called.length = 0;
+    const text = `[${request({ id: 1 })},5,${request({ id: 2 })}]`;
+    const answer = await answerJsonRpc(text, { dispatch, report, admit });
+    expect(asked).toEqual(["echo", "", "echo"]);
+    expect(called).toEqual(["echo"]);
+    expect(JSON.parse(answer.text)).toMatchObject([
+      { id: 1, result: [] },
+      { id: null, error: { code: -32600 } },
+      { id: 2, error: { code: -32005 } },
+    ]);
+    expect(await answerJsonRpc("{", { dispatch, report, admit })).toMatchObject({
+      reason: "rate_limited",
+    });
+  });
+
+  it("begins messages as it is told, and answers calls without an id when it is told", async () => {
+    const prefixOf = (reason: string) => `${reason}: `;
+    const options = { dispatch, report, prefixOf, answersWithoutId: true };
+    const refused = await answerJsonRpc('{"jsonrpc":"2.0","method":"refuse"}', options);
+    expect(JSON.parse(refused.text)).toMatchObject({
+      id: null,
+      error: { message: "value_invalid: expected more, got less" },
+    });
+    const fault = await answerJsonRpc(request({ method: "other" }), options);
+    expect(JSON.parse(fault.text)).toMatchObject({
+      error: { message: "internal: Internal error, reference r1" },
+    });
   });
 });
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../src/core/errors.ts";
-import { readJson, writeJson } from "../../src/json-rpc/json-text.ts";
+import { readCallJson, readJson, writeJson } from "../../src/json-rpc/json-text.ts";
 
 function refusalOf(text: string): string {
   try {
@@ -92,6 +92,40 @@ describe("writeJson", () => {
     const value = { a: 2n ** 64n - 1n, b: undefined, c: [null, true, "\u2028"], d: { e: 1.5 } };
     expect(writeJson(value)).toBe(
       '{"a":18446744073709551615,"c":[null,true,"\u2028"],"d":{"e":1.5}}',
+    );
+  });
+});
+
+describe("readCallJson", () => {
+  function outcome(read: (text: string, depthMax?: number) => unknown, text: string): string {
+    try {
+      return writeJson(read(text, 4));
+    } catch (thrown) {
+      return String(thrown);
+    }
+  }
+
+  it("reads as readJson does, and refuses with the same words", () => {
+    const texts = fc.oneof(
+      fc.json({ maxDepth: 6 }),
+      fc.json({ maxDepth: 2 }).map((text) => text.slice(1)),
+      fc.string(),
+      fc.bigInt({ min: -(2n ** 66n), max: 2n ** 66n }).map(String),
+      fc.constantFrom("1e999", "[1E+400]", "12345678901234e295", "-0", "1e5", "[[[[[1]]]]]"),
+      fc.constantFrom(
+        '{"__proto__":1}',
+        "9007199254740993",
+        '{"a":1,"a":2}',
+        "01",
+        "[1,]",
+        "\ufeff1",
+      ),
+    );
+    fc.assert(
+      fc.property(texts, (text) => {
+        expect(outcome(readCallJson, text)).toBe(outcome(readJson, text));
+      }),
+      { numRuns: 2000 },
     );
   });
 });

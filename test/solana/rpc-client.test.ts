@@ -5,10 +5,11 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
+import { pubkeyOf } from "../../src/core/primitives.ts";
 import { RpcClient } from "../../src/solana/rpc-client.ts";
 import { closing } from "../support/closing.ts";
 
-type Answer = (id: number, response: ServerResponse, method: string) => void;
+type Answer = (id: number, response: ServerResponse, method: string, params: unknown) => void;
 
 /** A node that answers every call by `answer`. */
 async function openServer(answer: Answer): Promise<AddressInfo> {
@@ -16,8 +17,8 @@ async function openServer(answer: Answer): Promise<AddressInfo> {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
-      const { id, method } = JSON.parse(Buffer.concat(chunks).toString());
-      answer(id, response, method);
+      const { id, method, params } = JSON.parse(Buffer.concat(chunks).toString());
+      answer(id, response, method, params);
     });
   });
   server.listen(0, "127.0.0.1");
@@ -146,5 +147,96 @@ describe("RpcClient", () => {
       expect(() => new RpcClient(url)).toThrow("expected a URL of http or https");
       expect(() => new RpcClient(url)).not.toThrow(/secret/);
     }
+  });
+});
+
+describe("RpcClient, for outcomes", () => {
+  const inContext = (value: unknown) => result({ context: { slot: 9 }, value });
+  const key = "So11111111111111111111111111111111111111112";
+  const status = { slot: 7, confirmations: 1, err: null, confirmationStatus: "confirmed" };
+
+  it("reads statuses, in order, and asks for no history", async () => {
+    const asked: unknown[] = [];
+    const err = { InstructionError: [0, { Custom: 1 }] };
+    const node = await openNode((id, response, _, params) => {
+      asked.push(params);
+      const value = [status, null, { ...status, err, confirmationStatus: "processed" }];
+      response.end(JSON.stringify({ id, result: { context: { slot: 9 }, value } }));
+    });
+    expect(await node.signatureStatuses(["a", "b", "c"])).toEqual([
+      { slot: 7n, err: null, commitment: "confirmed" },
+      null,
+      { slot: 7n, err, commitment: "processed" },
+    ]);
+    expect(asked).toEqual([[["a", "b", "c"], { searchTransactionHistory: false }]]);
+    expect(await node.signatureStatuses([])).toEqual([]);
+    const many = Array.from({ length: 257 }, () => "a");
+    await expect(node.signatureStatuses(many)).rejects.toThrow("at most 256 signatures, got 257");
+    expect(asked.length).toBe(1);
+  });
+
+  it.each<[string, unknown, RegExp]>([
+    ["too few", [status], /expected 2 statuses, got 1/],
+    ["none", null, /expected 2 statuses, got null/],
+    ["a text", [status, "landed"], /expected a status, got "landed"/],
+    ["no commitment", [status, { ...status, confirmationStatus: "maybe" }], /confirmationStatus/],
+    ["no err", [status, { slot: 1, confirmationStatus: "confirmed" }], /expected err/],
+    ["no slot", [status, { ...status, slot: "7" }], /expected an integer/],
+  ])("refuses statuses: %s", async (_, value, message) => {
+    const failure = (await openNode(inContext(value))).signatureStatuses(["a", "b"]);
+    await expect(failure).rejects.toThrow(message);
+    await expect(failure).rejects.toMatchObject({ reason: "rpc_failed" });
+  });
+
+  it("asks whether a blockhash is valid, at confirmed", async () => {
+    const asked: unknown[] = [];
+    const node = await openNode((id, response, _, params) => {
+      asked.push(params);
+      response.end(JSON.stringify({ id, result: { context: {}, value: asked.length === 1 } }));
+    });
+    expect(await node.isBlockhashValid(key)).toBe(true);
+    expect(await node.isBlockhashValid(key)).toBe(false);
+    expect(asked[0]).toEqual([key, { commitment: "confirmed" }]);
+    const wrong = await openNode(inContext("true"));
+    await expect(wrong.isBlockhashValid(key)).rejects.toThrow("expected true or false");
+  });
+
+  const nonceData = (change: (data: Buffer) => void = () => {}): Buffer => {
+    const data = Buffer.alloc(80);
+    data.writeUInt32LE(1, 0);
+    data.writeUInt32LE(1, 4);
+    data.fill(7, 40, 72);
+    change(data);
+    return data;
+  };
+  const systemProgram = "11111111111111111111111111111111";
+  const account = (data: Buffer, owner = systemProgram) =>
+    inContext({ data: [data.toString("base64"), "base64"], owner, lamports: 1 });
+
+  it("reads the value of a durable nonce", async () => {
+    const text = pubkeyOf(new Uint8Array(32).fill(7));
+    expect(await (await openNode(account(nonceData()))).nonceValue(key)).toBe(text);
+    expect(await (await openNode(inContext(null))).nonceValue(key)).toBeNull();
+  });
+
+  it.each<[string, Answer]>([
+    ["another owner", account(nonceData(), key)],
+    ["an old version", account(nonceData((data) => data.writeUInt32LE(0, 0)))],
+    ["not initialised", account(nonceData((data) => data.writeUInt32LE(0, 4)))],
+    ["another size", account(Buffer.concat([nonceData(), Buffer.alloc(1)]))],
+  ])("takes no other account for a nonce: %s", async (_, answer) => {
+    expect(await (await openNode(answer)).nonceValue(key)).toBeNull();
+  });
+
+  it.each<[string, Answer]>([
+    ["no context", result(null)],
+    ["another encoding", inContext({ data: ["", "base58"], owner: systemProgram })],
+    ["no data", inContext({ owner: systemProgram })],
+    ["no owner", inContext({ data: ["", "base64"] })],
+    ["a text", inContext("account")],
+  ])("refuses accounts: %s", async (_, answer) => {
+    await expect((await openNode(answer)).nonceValue(key)).rejects.toMatchObject({
+      reason: "rpc_failed",
+    });
   });
 });

@@ -11,13 +11,13 @@ import { bundleIdOf, encodings } from "../admission.ts";
 import type { Call, Method } from "../method.ts";
 import { Config, text } from "../params.ts";
 
-const u32Max = 0xffff_ffffn;
+const u32Max = 0xffff_ffff;
 const commitments = ["processed", "confirmed", "finalized"] as const;
 
 /** null: no limit. Given as null it means none, as `maxRetries: 0` does. */
 function resendsMax(config: Config): number | null {
   for (const name of ["maxRetries", "max_retries"]) {
-    if (config.has(name)) return Number(config.integer(name, u32Max) ?? 0n);
+    if (config.has(name)) return config.count(name, u32Max) ?? 0;
   }
   return null;
 }
@@ -32,7 +32,7 @@ export async function submitTransaction(
   call: Call,
   transaction: TransactionFacts,
   options: SubmitOptions,
-): Promise<string> {
+): Promise<void> {
   const isBundle = call.isBlockEngine && call.uri.bundleOnly;
   const transactions = [transaction];
   await call.parts.submissions.submit({
@@ -44,7 +44,6 @@ export async function submitTransaction(
     receivedNs: call.receivedNs,
   });
   if (isBundle) call.tellBundleId(bundleIdOf(transactions));
-  return transaction.signature;
 }
 
 async function run(call: Call, params: readonly Json[]): Promise<string> {
@@ -68,7 +67,8 @@ async function run(call: Call, params: readonly Json[]): Promise<string> {
   if (!skipsPreflight) {
     await admission.preflight(transaction.wire, { commitment, minContextSlot: slot });
   }
-  return submitTransaction(call, transaction, options);
+  await submitTransaction(call, transaction, options);
+  return transaction.signature;
 }
 
 export const sendTransaction: Method = { scopes: ["submit"], run };

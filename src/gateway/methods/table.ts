@@ -22,9 +22,11 @@ export const methods: MethodTable = {
 /** Of the service's protocol, but not of this version. */
 export const laterMethods: ReadonlySet<string> = new Set(["sendIdeal", "getNonce", "sendAlt"]);
 
+const byName: ReadonlyMap<string, Method> = new Map(Object.entries(methods));
+
 /** undefined: not one of these. */
 export function findMethod(name: string): Method | undefined {
-  return Object.hasOwn(methods, name) ? methods[name] : undefined;
+  return byName.get(name);
 }
 
 export function laterMethod(name: string): ShredwayError {

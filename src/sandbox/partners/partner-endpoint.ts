@@ -3,7 +3,6 @@
 // Opened by partners.ts for every partner; the handler says what a request means. The switches in
 // `faults` may be changed at any time and hold for requests that come afterwards.
 
-import { parseEndpoint } from "../../core/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
 import { HttpServer } from "../../http/server.ts";
@@ -11,6 +10,7 @@ import type { HttpRequest, HttpResponse } from "../../http/types.ts";
 import { handleJsonRpc } from "../../json-rpc/handle.ts";
 import type { Json } from "../../json-rpc/json-text.ts";
 import { Params } from "../rpc/params.ts";
+import { Gate } from "./gate.ts";
 
 const bodyBytesMax = 256 * 1024;
 const batchMax = 100;
@@ -60,57 +60,67 @@ export class PartnerEndpoint {
   readonly #log: Logger | undefined;
   readonly #closing = new AbortController();
   #server: HttpServer | undefined;
-  #address = "";
+  #gate: Gate | undefined;
   #reports = 0;
 
-  /** `listen`: "ip:port". Throws ShredwayError "address_invalid" or "http_open". */
+  /** On `host` ("127.0.0.1"). Throws ShredwayError "address_invalid" or "http_open". */
   static async open(
-    listen: string,
+    host: string,
     handler: PartnerHandler,
     context: PartnerContext,
   ): Promise<PartnerEndpoint> {
-    const endpoint = new PartnerEndpoint(listen, handler, context);
-    await endpoint.start();
+    const endpoint = new PartnerEndpoint(handler, context);
+    try {
+      await endpoint.#listen(host.includes(":") ? `[${host}]:0` : `${host}:0`);
+    } catch (thrown) {
+      endpoint.close();
+      throw thrown;
+    }
     return endpoint;
   }
 
-  private constructor(listen: string, handler: PartnerHandler, { clock, log }: PartnerContext) {
-    this.#address = listen;
+  private constructor(handler: PartnerHandler, { clock, log }: PartnerContext) {
     this.#handler = handler;
     this.#clock = clock;
     this.#log = log;
   }
 
   get url(): string {
-    return `http://${this.#address}`;
+    return `http://${this.#gate?.address ?? ""}`;
+  }
+
+  /** Drops every connection, with what is under way on it. */
+  cut(): void {
+    this.#gate?.cut();
   }
 
   /** Connections are refused from now on, and those that stand are cut. */
   stop(): void {
-    this.#server?.close();
-    this.#server = undefined;
+    this.#gate?.stop();
   }
 
-  /** Again at the same port. Throws ShredwayError "http_open" when somebody else has taken it. */
+  /** Listens again, at the same port. Throws ShredwayError "http_open" when it is taken. */
   async start(): Promise<void> {
-    if (this.#server || this.#closing.signal.aborted) return;
-    const server = await HttpServer.open(
-      {
-        listen: [this.#address],
-        bodyBytesMax: () => bodyBytesMax,
-        handle: (request) => this.#handle(request),
-      },
-      this.#log,
-    );
-    this.#server = server;
-    const { port } = parseEndpoint(server.addresses[0] ?? this.#address, { allowPortZero: true });
-    this.#address = this.#address.replace(/:\d+$/, `:${port}`);
+    if (!this.#closing.signal.aborted) await this.#gate?.start();
   }
 
   /** Idempotent. */
   close(): void {
     this.#closing.abort();
-    this.stop();
+    this.#gate?.stop();
+    this.#server?.close();
+  }
+
+  async #listen(listen: string): Promise<void> {
+    this.#server = await HttpServer.open(
+      {
+        listen: [listen],
+        bodyBytesMax: () => bodyBytesMax,
+        handle: (request) => this.#handle(request),
+      },
+      this.#log,
+    );
+    this.#gate = await Gate.open(listen, this.#server.addresses[0] ?? listen);
   }
 
   /** Answers the body as JSON-RPC: HTTP 200, whatever becomes of the calls. */
@@ -144,8 +154,7 @@ export class PartnerEndpoint {
       case "silence":
         return new Promise(() => undefined); // until the caller goes away
       case "cut":
-        this.stop();
-        await this.start();
+        this.cut();
         return textAnswer(503, "nobody reads this: the connection is gone");
       case "normal":
         return this.#handler(request, this);

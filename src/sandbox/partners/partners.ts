@@ -4,10 +4,8 @@
 // choice; what they take is really executed. `routeConfigs` is what a configuration needs to reach
 // them all.
 
-import type { z } from "zod";
-import { formatEndpoint, parseEndpoint } from "../../core/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { configSchema } from "../../core/config-schema.ts";
+import type { completeConfig } from "../../core/config.ts";
 import type { Logger } from "../../core/log.ts";
 import { KeyPair } from "../chain/keys.ts";
 import type { ChainApi } from "../chain/types.ts";
@@ -19,7 +17,8 @@ import { schedulerPartner, swqosPartner } from "./swqos.ts";
 const blockEngineTipLamports = 1000n;
 const altPartnerTipLamports = 100_000;
 
-export type RouteInput = NonNullable<z.input<typeof configSchema>["routes"]>[number];
+/** A route as completeConfig takes it. */
+export type RouteInput = NonNullable<Parameters<typeof completeConfig>[0]["routes"]>[number];
 
 export interface SandboxPartnersOptions {
   /** Address without a port. Default "127.0.0.1". */
@@ -54,13 +53,9 @@ export class SandboxPartners implements PartnerEndpoints {
   ): Promise<SandboxPartners> {
     const { host = "127.0.0.1", log } = options;
     const tipAddresses = options.tipAddresses ?? [KeyPair.named(0, "tip account 0").address];
-    const any = parseEndpoint(host.includes(":") ? `[${host}]:0` : `${host}:0`, {
-      allowPortZero: true,
-    });
-    const listen = formatEndpoint(any);
     const opened: PartnerEndpoint[] = [];
     const open = async (handler: PartnerHandler): Promise<PartnerEndpoint> => {
-      const endpoint = await PartnerEndpoint.open(listen, handler, { clock, log });
+      const endpoint = await PartnerEndpoint.open(host, handler, { clock, log });
       opened.push(endpoint);
       return endpoint;
     };

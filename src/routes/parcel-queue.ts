@@ -1,0 +1,52 @@
+// What waits for a connection, first come, first served.
+//
+// Used by http-port.ts, which bounds it. Taking from the front costs the same however much waits.
+
+import type { Parcel } from "../submission/types.ts";
+
+export interface Waiting {
+  readonly parcel: Parcel;
+  /** Monotonic. */
+  readonly offeredNs: bigint;
+}
+
+/** Places at the front that may be empty before the rest is moved up. */
+const emptyMax = 512;
+
+export class ParcelQueue {
+  #items: Waiting[] = [];
+  #head = 0;
+
+  get length(): number {
+    return this.#items.length - this.#head;
+  }
+
+  get first(): Waiting | undefined {
+    return this.#items[this.#head];
+  }
+
+  push(waiting: Waiting): void {
+    this.#items.push(waiting);
+  }
+
+  /** Removes the first. */
+  shift(): void {
+    if (this.length === 0) return;
+    this.#head++;
+    if (this.length > 0 && (this.#head < emptyMax || this.#head < this.length)) return;
+    this.#items = this.#items.slice(this.#head);
+    this.#head = 0;
+  }
+
+  /** Removes all that `isWanted` names, and returns them in order. */
+  remove(isWanted: (waiting: Waiting) => boolean): Waiting[] {
+    const removed: Waiting[] = [];
+    this.#items = this.#items.slice(this.#head).filter((waiting) => {
+      if (!isWanted(waiting)) return true;
+      removed.push(waiting);
+      return false;
+    });
+    this.#head = 0;
+    return removed;
+  }
+}

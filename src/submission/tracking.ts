@@ -1,0 +1,245 @@
+// Tracking: from the moment a transaction is known until its one end, for everybody who submitted it.
+//
+// Between the pipeline and its parts: what is sent, seen and found out becomes events in the views'
+// timelines, goes to the store and to listeners. Only here transactions begin and end.
+
+import type { Clock } from "../core/clock.ts";
+import type { TransactionFacts } from "../transactions/facts.ts";
+import type { Keeper } from "./keeper.ts";
+import { type EndEvent, isEnd, Lifecycle } from "./lifecycle.ts";
+import type { Listeners } from "./listeners.ts";
+import type { Memory } from "./memory.ts";
+import type { Ending } from "./outcome-watch.ts";
+import { bundleIdOf, nsPerMs, type Submission, Tracked, View } from "./tracked.ts";
+import type {
+  EndState,
+  SubmissionRecord,
+  SubmitMethod,
+  SubmitRequest,
+  TimelineEvent,
+} from "./types.ts";
+
+export interface TrackingParts {
+  readonly clock: Clock;
+  readonly memory: Memory;
+  readonly keeper: Keeper;
+  readonly listeners: Listeners;
+  /** Nothing of it is sent any more. */
+  stop(submission: Submission): void;
+  watch(tracked: Tracked): void;
+  unwatch(tracked: Tracked): void;
+  /** Something with the same nonce value landed. */
+  hurry(tracked: Tracked): void;
+}
+
+export interface TrackingCounts {
+  readonly ends: Readonly<Record<EndState, bigint>>;
+  /** Events that came after an end. */
+  readonly lateEvents: bigint;
+}
+
+/** Whether it is part of the chain, with or without success. */
+export function hasLanded(end: { readonly kind: string } | null | undefined): boolean {
+  return end?.kind === "landed" || end?.kind === "landed_failed";
+}
+
+export class Tracking {
+  readonly #parts: TrackingParts;
+  /** Not watched yet: watching is slower than sending. */
+  readonly #fresh: Tracked[] = [];
+  #lateEvents = 0n;
+  readonly #ends: Record<EndState, bigint> = {
+    landed: 0n,
+    landed_failed: 0n,
+    expired: 0n,
+    superseded: 0n,
+    rejected: 0n,
+  };
+
+  constructor(parts: TrackingParts) {
+    this.#parts = parts;
+  }
+
+  get counts(): TrackingCounts {
+    return { ends: { ...this.#ends }, lateEvents: this.#lateEvents };
+  }
+
+  /** One transaction of a new submission; the view that the account has of it moves there. */
+  enter(submission: Submission, facts: TransactionFacts, record?: SubmissionRecord): View {
+    const tracked = this.#parts.memory.open(facts.signature) ?? this.#track(facts, submission);
+    let view = tracked.views.get(submission.accountId);
+    if (view) {
+      const { submission: before } = view;
+      view.submission = submission;
+      if (before.views.every((one) => one.submission !== before)) this.#parts.stop(before);
+    } else {
+      view = new View(tracked, submission, new Lifecycle(record?.events));
+      tracked.views.set(view.accountId, view);
+    }
+    submission.views.push(view);
+    view.bundleId = record?.bundleId ?? null;
+    view.bundleIndex = record?.bundleIndex ?? submission.views.length - 1;
+    view.isKept ||= record !== undefined;
+    if (!record) this.record(view, receivedEvent(submission));
+    return view;
+  }
+
+  /** The account's view of what has landed already; what it, or the store, knows stays as it is. */
+  enterLanded(
+    submission: Submission,
+    landed: readonly Tracked[],
+    found: readonly SubmissionRecord[],
+  ): View[] {
+    submission.isStopped = true;
+    return landed.map((tracked) => {
+      const known = tracked.views.get(submission.accountId);
+      if (known) return known;
+      const record = found.find(({ signature }) => signature === tracked.signature);
+      const view = new View(tracked, submission, new Lifecycle(record?.events));
+      tracked.views.set(view.accountId, view);
+      submission.views.push(view);
+      if (record) {
+        view.bundleId = record.bundleId;
+        view.bundleIndex = record.bundleIndex;
+        view.isKept = true;
+      } else {
+        this.record(view, receivedEvent(submission));
+      }
+      if (tracked.end && !view.lifecycle.end) this.record(view, tracked.end);
+      return view;
+    });
+  }
+
+  joinBundle(views: readonly View[], { isBundle }: SubmitRequest): void {
+    if (!isBundle) return;
+    const bundleId = bundleIdOf(views.map(({ tracked }) => tracked.signature));
+    for (const [i, view] of views.entries()) {
+      view.bundleId = bundleId;
+      view.bundleIndex = i;
+    }
+    this.#parts.memory.addBundle(views);
+  }
+
+  /** Begins to watch what was entered. */
+  watchFresh(): void {
+    for (const tracked of this.#fresh.splice(0)) this.#parts.watch(tracked);
+  }
+
+  /** For every transaction of the submission. */
+  recordAll(submission: Submission, event: TimelineEvent): void {
+    for (const view of submission.views) {
+      if (view.submission === submission && !view.isForgotten) this.record(view, event);
+    }
+  }
+
+  record(view: View, event: TimelineEvent): void {
+    const { keeper, listeners } = this.#parts;
+    if (!view.lifecycle.add(event)) {
+      this.#lateEvents++;
+      return;
+    }
+    if (isEnd(event)) keeper.ended(view);
+    else keeper.changed(view);
+    listeners.tell(view.accountId, view.tracked.signature, event);
+  }
+
+  seen({ views }: Tracked, slot: bigint, atNs: bigint): void {
+    for (const view of views.values()) this.record(view, { kind: "seen", atNs, slot });
+  }
+
+  /** Every way of the submission is closed. Another account's may be open. */
+  rejected(submission: Submission): void {
+    this.#parts.stop(submission);
+    for (const { tracked } of submission.views) {
+      const views = [...tracked.views.values()];
+      if (tracked.end || views.some((view) => !view.submission.isRejected)) continue;
+      this.end(tracked, { state: "rejected", reason: "routes_refused", slot: null, err: null });
+    }
+  }
+
+  end(tracked: Tracked, ending: Ending): void {
+    if (tracked.end) return;
+    const end = this.#endEvent(tracked, ending);
+    this.#ends[end.kind]++;
+    this.#close(tracked, end);
+    for (const view of tracked.views.values()) {
+      const { submission } = view;
+      // A bundle lands whole or not at all: nothing of it is sent once one of it has ended.
+      this.#parts.stop(submission);
+      if (submission.views.every((one) => one.tracked.end)) submission.transactions = [];
+      this.record(view, end);
+    }
+  }
+
+  /**
+   * The store says that the account's transaction ended in an earlier life of the process. Its end
+   * stands: nobody is told again, and nothing is written.
+   */
+  adopt(view: View, record: SubmissionRecord): void {
+    const { tracked } = view;
+    const lifecycle = new Lifecycle(record.events);
+    const kept = new View(tracked, view.submission, lifecycle);
+    kept.bundleId = record.bundleId;
+    kept.bundleIndex = record.bundleIndex;
+    kept.receivedNs = record.receivedNs;
+    kept.isKept = true;
+    this.#parts.keeper.forget(view);
+    this.#parts.stop(view.submission);
+    tracked.views.set(kept.accountId, kept);
+    const { end } = lifecycle;
+    if (tracked.end || end === null) return;
+    const isAlone = tracked.views.size === 1;
+    if (isAlone) this.#close(tracked, end);
+    else if (end.kind === "rejected")
+      tracked.views.delete(kept.accountId); // others may land it
+    else this.end(tracked, { ...end, state: end.kind });
+  }
+
+  /** The account's call was refused after all; what only it asked for is forgotten. */
+  forget(view: View): void {
+    const { tracked } = view;
+    this.#parts.keeper.forget(view);
+    this.#parts.stop(view.submission);
+    this.#parts.memory.forgetBundle(view.accountId, view.bundleId);
+    if (tracked.end || tracked.views.get(view.accountId) !== view) return;
+    tracked.views.delete(view.accountId);
+    if (tracked.views.size > 0) return;
+    this.#parts.unwatch(tracked);
+    this.#parts.memory.forget(tracked);
+    tracked.facts = null;
+  }
+
+  #track(facts: TransactionFacts, { receivedNs }: Submission): Tracked {
+    const { clock, memory } = this.#parts;
+    const ageNs = clock.nowNs() - receivedNs;
+    const ageMs = ageNs > 0n ? Number(ageNs / nsPerMs) : 0;
+    const tracked = new Tracked(facts, Number(clock.monotonicNs() / nsPerMs) - ageMs);
+    memory.addOpen(tracked);
+    this.#fresh.push(tracked);
+    return tracked;
+  }
+
+  #close(tracked: Tracked, end: EndEvent): void {
+    tracked.end = end;
+    this.#parts.unwatch(tracked);
+    if (hasLanded(end) && tracked.facts?.nonce) this.#parts.hurry(tracked);
+    this.#parts.memory.moveToEnded(tracked);
+    tracked.facts = null;
+  }
+
+  #endEvent(tracked: Tracked, { state, reason, slot, err }: Ending): EndEvent {
+    const atNs = this.#parts.clock.nowNs();
+    const sibling = state === "superseded" ? this.#parts.memory.landedSibling(tracked) : undefined;
+    if (sibling === undefined) return { kind: state, atNs, reason, slot, err };
+    return { kind: state, atNs, reason: "sibling_landed", slot, err, sibling };
+  }
+}
+
+interface Received {
+  readonly receivedNs: bigint;
+  readonly method: SubmitMethod;
+}
+
+function receivedEvent({ receivedNs, method }: Received): TimelineEvent {
+  return { kind: "received", atNs: receivedNs, method };
+}

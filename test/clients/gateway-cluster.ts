@@ -1,0 +1,204 @@
+// A gateway in front of the sandbox chain: the real HTTP server, gateway, upstream and chain, and a
+// stand-in that sends what is submitted straight to the chain. The one place that puts them together.
+
+import { randomBytes } from "node:crypto";
+import type { ApiKey, Scope } from "../../src/accounts/types.ts";
+import { formatEndpoint, parseEndpoint } from "../../src/core/addresses.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { bundleIdOf } from "../../src/gateway/admission.ts";
+import { Gateway, type GatewayParts } from "../../src/gateway/gateway.ts";
+import { preflightOf } from "../../src/gateway/preflight.ts";
+import { readMethodsOf } from "../../src/gateway/read-methods.ts";
+import { HttpServer } from "../../src/http/server.ts";
+import { encodeBase58 } from "../../src/sandbox/chain/base58.ts";
+import { verifySignatures } from "../../src/sandbox/chain/keys.ts";
+import type { ChainApi } from "../../src/sandbox/chain/types.ts";
+import { parseTransaction } from "../../src/sandbox/chain/wire.ts";
+import { decodeBase58 } from "../../src/sandbox/rpc/bytes.ts";
+import { Upstream } from "../../src/solana/upstream.ts";
+import type { Submissions, SubmitRequest, TransactionStatus } from "../../src/submission/types.ts";
+import { inspectorFor } from "../support/gateway.ts";
+import { Cluster, type Site } from "./cluster.ts";
+
+export const tipAddress = encodeBase58(randomBytes(32));
+export const minimumTipLamports = 10_000n;
+
+async function verify(wire: Uint8Array): Promise<boolean> {
+  try {
+    verifySignatures(parseTransaction(wire));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Sends to the chain at once; asks the chain what became of it. */
+class ChainSubmissions implements Submissions {
+  readonly requests: SubmitRequest[] = [];
+  readonly #chain: ChainApi;
+
+  constructor(chain: ChainApi) {
+    this.#chain = chain;
+  }
+
+  async submit(request: SubmitRequest): Promise<void> {
+    this.requests.push(request);
+    const wires = request.transactions.map(({ wire }) => wire);
+    if (request.isBundle) this.#chain.sendBundle(wires);
+    else for (const wire of wires) this.#chain.send(wire);
+  }
+
+  async statuses(_accountId: string, signatures: readonly string[]) {
+    return signatures.map((signature) => this.#status(signature));
+  }
+
+  async bundles(_accountId: string, bundleIds: readonly string[]) {
+    return bundleIds.map((bundleId) => {
+      const request = this.requests.find(
+        ({ isBundle, transactions }) => isBundle && bundleIdOf(transactions) === bundleId,
+      );
+      if (!request) return null;
+      const statuses = request.transactions.map(({ signature }) => this.#status(signature));
+      return { bundleId, transactions: statuses.filter((status) => status !== null) };
+    });
+  }
+
+  subscribe(): () => void {
+    return () => undefined;
+  }
+
+  #status(signature: string): TransactionStatus | null {
+    const request = this.requests.find(({ transactions }) =>
+      transactions.some((each) => each.signature === signature),
+    );
+    if (!request) return null;
+    const found = this.#chain.status(signature);
+    const ended = found?.err ? ("landed_failed" as const) : ("landed" as const);
+    return {
+      signature,
+      state: found ? ended : "open",
+      method: request.method,
+      bundleId: null,
+      receivedNs: request.receivedNs,
+      slot: found?.slot ?? null,
+      reason: found ? ended : null,
+      err: found?.err ?? null,
+      events: [],
+    };
+  }
+}
+
+export interface GatewayClusterOptions {
+  readonly scopes?: readonly Scope[];
+  /** false: no node is configured. */
+  readonly hasNode?: boolean;
+}
+
+export class GatewayCluster implements Site {
+  readonly cluster: Cluster;
+  readonly submissions: ChainSubmissions;
+  /** "ip:port" of HTTP; the port above answers, too. */
+  readonly address: string;
+  readonly key: string;
+  readonly #servers: readonly HttpServer[];
+  readonly #upstream: Upstream;
+
+  private constructor(
+    parts: Pick<GatewayCluster, "cluster" | "submissions" | "key">,
+    upstream: Upstream,
+    servers: readonly HttpServer[],
+  ) {
+    this.cluster = parts.cluster;
+    this.submissions = parts.submissions;
+    this.key = parts.key;
+    this.address = servers[0]?.addresses[0] ?? "";
+    this.#upstream = upstream;
+    this.#servers = servers;
+  }
+
+  static async open(options: GatewayClusterOptions = {}): Promise<GatewayCluster> {
+    const cluster = await Cluster.open();
+    const { chain } = cluster;
+    const submissions = new ChainSubmissions(chain);
+    const upstream = Upstream.open({ rpc: cluster.url, clock: systemClock });
+    const node = options.hasNode === false ? null : upstream;
+    const key = randomBytes(16).toString("hex");
+    const parts: GatewayParts = {
+      clock: systemClock,
+      keys: { find: (text) => (text === key ? apiKey(options.scopes) : null), allows: () => true },
+      limits: { take: () => allowed },
+      inspector: inspectorFor([tipAddress]),
+      verifier: { verify },
+      base58: { decode: (text) => decodeBase58(text, 8000), encode: encodeBase58 },
+      submissions,
+      preflight: node && preflightOf(node),
+      reads: readMethodsOf(node),
+      sockets: node,
+      slot: () => chain.slot("processed"),
+    };
+    const region = { name: "local", url: null, tipAddresses: [tipAddress], shredTipAddresses: [] };
+    const gateway = new Gateway(parts, {
+      regions: [region],
+      minimumTipLamports,
+      trustedProxies: [],
+    });
+    const servers = await listen(gateway);
+    return new GatewayCluster({ cluster, submissions, key }, upstream, servers);
+  }
+
+  /** With the key: all that a stock client is told. */
+  get url(): string {
+    return `http://${this.address}/?api-key=${this.key}`;
+  }
+
+  get webSocketUrl(): string {
+    return this.url.replace("http", "ws");
+  }
+
+  close(): void {
+    for (const server of this.#servers) server.close();
+    void this.#upstream.close();
+    this.cluster.close();
+  }
+}
+
+const allowed = {
+  allowed: true,
+  limit: 1000,
+  remaining: 999,
+  retryAfterSeconds: 0,
+  resetSeconds: 0,
+};
+
+function apiKey(scopes: readonly Scope[] = ["submit", "read"]): ApiKey {
+  return {
+    id: "k_test",
+    accountId: "a_test",
+    accountName: "test",
+    hash: new Uint8Array(32),
+    hint: "test",
+    label: "",
+    scopes,
+    requestsPerSecond: null,
+    burst: null,
+    allowedRanges: [],
+    createdNs: 0n,
+    expiresNs: null,
+    revokedNs: null,
+  };
+}
+
+/** On a free port and the one above it. */
+async function listen(gateway: Gateway): Promise<readonly HttpServer[]> {
+  const options = gateway.serverOptions();
+  for (;;) {
+    const first = await HttpServer.open({ ...options, listen: ["127.0.0.1:0"] });
+    const endpoint = parseEndpoint(first.addresses[0] ?? "");
+    try {
+      const above = formatEndpoint({ ...endpoint, port: endpoint.port + 1 });
+      return [first, await HttpServer.open({ ...options, listen: [above] })];
+    } catch {
+      first.close(); // the port above is taken, or there is none
+    }
+  }
+}

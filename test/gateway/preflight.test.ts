@@ -1,0 +1,42 @@
+// Preflight against a node that is a stand-in: its word, or a refusal.
+
+import { describe, expect, it } from "vitest";
+import { ShredwayError } from "../../src/core/errors.ts";
+import { preflightOf } from "../../src/gateway/preflight.ts";
+import { JsonText } from "../../src/json-rpc/json-text.ts";
+import { NodeStandIn } from "../support/node-stand-in.ts";
+
+describe("preflight", () => {
+  const options = { commitment: "confirmed", minContextSlot: 2n ** 60n } as const;
+  const wire = new Uint8Array([0, 1, 2, 3]).subarray(1);
+
+  it("asks the node as a node asks itself", async () => {
+    const node = new NodeStandIn();
+    const value = '{"err":null,"logs":[],"unitsConsumed":18446744073709551615}';
+    node.answer = { result: new JsonText(`{"context":{"slot":1},"value":${value}}`) };
+    expect(await preflightOf(node).simulate(wire, options)).toEqual({
+      err: null,
+      logs: [],
+      unitsConsumed: 18446744073709551615n,
+    });
+    const config = { encoding: "base64", sigVerify: false, replaceRecentBlockhash: false };
+    expect(node.asked).toEqual([["simulateTransaction", ["AQID", { ...config, ...options }]]]);
+    await preflightOf(node).simulate(wire, { commitment: "processed", minContextSlot: null });
+    expect(node.asked[1]?.[1][1]).toEqual({ ...config, commitment: "processed" });
+  });
+
+  it("never takes a missing answer for a success", async () => {
+    const node = new NodeStandIn();
+    for (const text of ["null", "1", "{}", '{"value":null}', '{"value":{}}', '{"value":[]}']) {
+      node.answer = { result: new JsonText(text) };
+      const simulated = preflightOf(node).simulate(wire, options);
+      await expect(simulated, text).rejects.toMatchObject({ reason: "rpc_failed" });
+    }
+    node.answer = new ShredwayError("rpc_failed", "no answer");
+    await expect(preflightOf(node).simulate(wire, options)).rejects.toThrow("no answer");
+    node.answer = { error: { code: -32016, message: "not reached" } };
+    await expect(preflightOf(node).simulate(wire, options)).rejects.toMatchObject({
+      error: { code: -32016, message: "not reached" },
+    });
+  });
+});

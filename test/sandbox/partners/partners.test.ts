@@ -1,0 +1,413 @@
+// What leaves by each kind of route is really executed, and what goes wrong is really told.
+
+import { type Keypair, PublicKey, SystemProgram, TransactionInstruction } from "@solana/web3.js";
+import { beforeEach, describe, expect, it } from "vitest";
+import { completeConfig } from "../../../src/core/config.ts";
+import { openRoute } from "../../../src/routes/open-route.ts";
+import { SandboxPartners } from "../../../src/sandbox/partners/partners.ts";
+import type { Route, RouteEvent } from "../../../src/submission/types.ts";
+import { addressOf, alice, bob, ChainRun, carol, transferOf, wallet } from "../../support/chain.ts";
+import { closing } from "../../support/closing.ts";
+import { factsOf } from "../../support/facts.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { TestParcel } from "../../support/partner.ts";
+
+const tipAccount = wallet(77);
+const sol = 1_000_000_000n;
+
+let run: ChainRun;
+let clock: ManualClock;
+let partners: SandboxPartners;
+
+beforeEach(async () => {
+  clock = new ManualClock();
+  run = await ChainRun.open({
+    funded: new Map([alice, bob, carol, tipAccount].map((pair) => [addressOf(pair), 100n * sol])),
+  });
+  run.slots();
+  partners = closing(
+    await SandboxPartners.open(run.chain, clock, { tipAddresses: [addressOf(tipAccount)] }),
+  );
+});
+
+/** The route as a configuration makes it of what the partners say of themselves. */
+function open(name: string, change: { format?: "base64" | "json-rpc"; path?: string } = {}): Route {
+  const inputs = partners.routeConfigs().map((input) => {
+    if (input.name !== name || change.format === undefined) return input;
+    return {
+      ...input,
+      format: change.format,
+      url: `${partners.scheduler.url}${change.path ?? "/"}`,
+    };
+  });
+  const { routes } = completeConfig({
+    relay: { shredVersion: 1, tiers: ["tier-1"], authentication: "off" },
+    routes: inputs,
+  });
+  const config = routes.find((one) => one.name === name);
+  if (!config) throw new Error(`expected a route ${name}`);
+  return closing(openRoute(config, { clock }));
+}
+
+async function send(
+  route: Route,
+  wires: readonly Uint8Array[],
+  options: ConstructorParameters<typeof TestParcel>[1] = {},
+): Promise<RouteEvent> {
+  const parcel = new TestParcel(
+    wires.map((wire) => factsOf(wire)),
+    options,
+  );
+  expect(route.offer(parcel)).toBe(true);
+  return parcel.ended;
+}
+
+function landed(wire: Uint8Array): boolean {
+  return run.chain.status(factsOf(wire).signature)?.err === null;
+}
+
+let tips = 0n;
+function tipped(from: Keypair, to: Keypair, lamports = 5n, tip = 10_000n): Uint8Array {
+  const instructions = [transferOf(from, to, lamports)];
+  if (tip > 0n) instructions.push(transferOf(from, tipAccount, tip + ++tips));
+  return run.legacy(instructions, [from]);
+}
+
+function overdrawn(): Uint8Array {
+  return tipped(alice, bob, 1000n * sol);
+}
+
+async function post(
+  url: string,
+  method: string,
+  params: unknown[],
+): Promise<{
+  result?: unknown;
+  error?: { code: number; message: string };
+}> {
+  const response = await fetch(url, {
+    method: "POST",
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+  });
+  expect(response.status).toBe(200);
+  return JSON.parse(await response.text());
+}
+
+describe("routes of the sandbox", () => {
+  it("lead to everybody, the alternative partner's with a higher tip", () => {
+    const altPartners = run.chain.validators().filter(({ isAltPartner }) => isAltPartner);
+    expect(altPartners.length).toBeGreaterThan(0);
+    expect(
+      partners.routeConfigs().map(({ name, minimumTipLamports = 0 }) => [name, minimumTipLamports]),
+    ).toEqual([
+      ["swqos", 0],
+      ["block-builder", 0],
+      ["scheduler", 0],
+      ["alt-partner", 100_000],
+    ]);
+    expect(open("alt-partner").capabilities.leaders).toEqual(
+      new Set(altPartners.map(({ identity }) => identity)),
+    );
+  });
+});
+
+describe("single transactions", () => {
+  it("land by a SWQoS partner, alone and in arrays", async () => {
+    const route = open("swqos");
+    const wires = Array.from({ length: 40 }, () => tipped(alice, bob));
+    const ends = await Promise.all(wires.map((wire) => send(route, [wire])));
+    expect(new Set(ends.map(({ kind }) => kind))).toEqual(new Set(["acknowledged"]));
+    run.slots(2);
+    expect(wires.every(landed)).toBe(true);
+    expect(partners.swqos.counts.transactions).toBe(40);
+    expect(partners.swqos.counts.requests).toBeLessThan(40);
+  });
+
+  it.each([
+    ["bytes", undefined],
+    ["base64", "/base64"],
+    ["json-rpc", "/"],
+  ] as const)("land by a scheduler that takes %s", async (format, path) => {
+    const route = open("scheduler", path === undefined ? {} : { format, path });
+    const wire = tipped(alice, bob);
+    expect((await send(route, [wire])).kind).toBe("acknowledged");
+    run.slots(2);
+    expect(landed(wire)).toBe(true);
+    const forged = Uint8Array.from(wire);
+    forged[5] = (forged[5] ?? 0) ^ 1;
+    expect(await send(route, [forged])).toMatchObject({ kind: "refused", isFinal: true });
+    expect(partners.scheduler.counts.transactions).toBe(1);
+  });
+
+  it("land by the block engine; with protection only when they succeed", async () => {
+    const route = open("block-builder");
+    const plain = tipped(alice, bob, 5n, 0n);
+    const safe = tipped(bob, carol);
+    const failing = overdrawn();
+    expect((await send(route, [plain])).kind).toBe("acknowledged");
+    expect((await send(route, [safe], { revertProtection: true })).kind).toBe("acknowledged");
+    expect((await send(route, [failing], { revertProtection: true })).kind).toBe("acknowledged");
+    run.slots(2);
+    expect([plain, safe, failing].map(landed)).toEqual([true, true, false]);
+    expect(run.chain.status(factsOf(failing).signature)).toBeNull();
+    expect(partners.blockEngine.counts).toMatchObject({ transactions: 1, bundles: 2 });
+  });
+});
+
+describe("bundles", () => {
+  it("land whole, in order and next to each other", async () => {
+    const route = open("block-builder");
+    const wires = [tipped(alice, bob), tipped(bob, carol, 7n, 0n), tipped(carol, alice, 9n, 0n)];
+    expect((await send(route, wires, { mode: "bundle" })).kind).toBe("acknowledged");
+    run.slots(2);
+    const places = wires.map(
+      (wire) => run.chain.transaction(factsOf(wire).signature)?.transaction.index ?? -1,
+    );
+    expect(places).toEqual([places[0], (places[0] ?? 0) + 1, (places[0] ?? 0) + 2]);
+    expect(wires.every(landed)).toBe(true);
+  });
+
+  it("leave no trace when one of them fails", async () => {
+    const route = open("block-builder");
+    const wires = [tipped(alice, bob), overdrawn()];
+    expect((await send(route, wires, { mode: "bundle" })).kind).toBe("acknowledged");
+    run.slots(2);
+    expect(wires.map((wire) => run.chain.status(factsOf(wire).signature))).toEqual([null, null]);
+  });
+
+  it("are taken again while they are known", async () => {
+    const route = open("block-builder");
+    const wires = [tipped(alice, bob)];
+    for (let count = 0; count < 3; count++) {
+      expect((await send(route, wires, { mode: "bundle" })).kind).toBe("acknowledged");
+    }
+    expect(partners.blockEngine.counts.bundles).toBe(1);
+    run.slots(2);
+    expect((await send(route, wires, { mode: "bundle" })).kind).toBe("acknowledged");
+    expect(partners.blockEngine.counts.bundles).toBe(1);
+  });
+
+  it("with a transaction that waits already may come again", async () => {
+    const wire = tipped(alice, bob);
+    run.chain.send(wire);
+    const route = open("block-builder");
+    expect(await send(route, [wire], { mode: "bundle" })).toMatchObject({
+      kind: "refused",
+      isFinal: false,
+    });
+  });
+
+  it("are refused without a tip, with six, and with a front key behind the front", async () => {
+    const route = open("block-builder");
+    const final = { kind: "refused", reason: "params_invalid", isFinal: true };
+    expect(await send(route, [tipped(alice, bob, 5n, 0n)], { mode: "bundle" })).toMatchObject(
+      final,
+    );
+    const six = Array.from({ length: 6 }, () => tipped(alice, bob));
+    expect(await send(route, six, { mode: "bundle" })).toMatchObject(final);
+    const frontKey = new PublicKey("jitodontfront111111111111111111111111111123");
+    const fronted = run.legacy(
+      [
+        new TransactionInstruction({
+          programId: SystemProgram.programId,
+          keys: [
+            { pubkey: alice.publicKey, isSigner: true, isWritable: true },
+            { pubkey: tipAccount.publicKey, isSigner: false, isWritable: true },
+            { pubkey: frontKey, isSigner: false, isWritable: false },
+          ],
+          data: transferOf(alice, tipAccount, 20_000n).data,
+        }),
+      ],
+      [alice],
+    );
+    const behind = [tipped(alice, bob), fronted];
+    expect(await send(route, behind, { mode: "bundle" })).toMatchObject(final);
+    expect(await send(route, [fronted, tipped(alice, bob)], { mode: "bundle" })).toMatchObject({
+      kind: "acknowledged",
+    });
+    run.slots(2);
+    expect(landed(fronted)).toBe(true);
+    expect(partners.blockEngine.counts.bundles).toBe(1);
+  });
+
+  it("can be asked for", async () => {
+    const url = `${partners.blockEngine.url}/api/v1/bundles`;
+    expect((await post(url, "getTipAccounts", [])).result).toEqual([addressOf(tipAccount)]);
+    const good = [tipped(alice, bob), tipped(bob, carol)];
+    const bad = [tipped(alice, bob), overdrawn()];
+    const ids: unknown[] = [];
+    for (const wires of [good, bad]) {
+      const texts = wires.map((wire) => Buffer.from(wire).toString("base64"));
+      ids.push((await post(url, "sendBundle", [texts, { encoding: "base64" }])).result);
+    }
+    const [first] = ids;
+    const unknown = "00".repeat(32);
+    const inflight = (states: [string, number | null][]): object => ({
+      value: states.map(([status, landed_slot], place) => ({
+        bundle_id: [...ids, unknown][place],
+        status,
+        landed_slot,
+      })),
+    });
+    const asked = [[...ids, unknown]];
+    expect((await post(url, "getInflightBundleStatuses", asked)).result).toMatchObject(
+      inflight([
+        ["Pending", null],
+        ["Pending", null],
+        ["Invalid", null],
+      ]),
+    );
+    run.slots(2);
+    const signature = factsOf(good[0] ?? new Uint8Array(0)).signature;
+    const slot = Number(run.chain.status(signature)?.slot);
+    run.slots(40);
+    expect((await post(url, "getInflightBundleStatuses", asked)).result).toMatchObject(
+      inflight([
+        ["Landed", slot],
+        ["Failed", null],
+        ["Invalid", null],
+      ]),
+    );
+    expect((await post(url, "getBundleStatuses", asked)).result).toMatchObject({
+      value: [
+        {
+          bundle_id: first,
+          transactions: good.map((wire) => factsOf(wire).signature),
+          slot,
+          err: { Ok: null },
+        },
+        null,
+        null,
+      ],
+    });
+    expect((await post(url, "getBundleStatuses", [["x"]])).error?.code).toBe(-32602);
+    expect((await post(url, "getBundles", [])).error?.code).toBe(-32601);
+  });
+});
+
+describe("ports of the alternative partner", () => {
+  /** Lets slots pass until a partner leads (or nobody near does). */
+  function untilLeader(isWanted: (leaders: (string | null)[]) => boolean): void {
+    for (let count = 0; count < 200; count++) {
+      const now = run.eventsOf("slot").at(-1)?.slot ?? 0n;
+      if (isWanted([now - 1n, now, now + 1n].map((slot) => run.chain.leaderOf(slot)))) return;
+      run.slots();
+    }
+    throw new Error("expected such a leader within 200 slots");
+  }
+
+  it("take transactions while their validator leads", async () => {
+    const route = open("alt-partner");
+    const [identity = ""] = partners.altPartners.keys();
+    const endpoint = partners.altPartners.get(identity);
+    untilLeader((leaders) => leaders.every((leader) => leader !== identity));
+    expect(await send(route, [tipped(alice, bob)], { leader: identity })).toMatchObject({
+      kind: "refused",
+      reason: "node_behind",
+      isFinal: false,
+    });
+    untilLeader(([, leader]) => leader === identity);
+    const wire = tipped(alice, bob);
+    expect((await send(route, [wire], { leader: identity })).kind).toBe("acknowledged");
+    expect(endpoint?.counts).toMatchObject({ requests: 2, transactions: 1 });
+    run.slots(2);
+    expect(landed(wire)).toBe(true);
+  });
+
+  it("have a lane that drops what fails", async () => {
+    const route = open("alt-partner");
+    const [identity = ""] = partners.altPartners.keys();
+    untilLeader(([, leader]) => leader === identity);
+    const failing = overdrawn();
+    const protectedLane = { leader: identity, revertProtection: true };
+    expect(await send(route, [failing], protectedLane)).toMatchObject({
+      kind: "refused",
+      reason: "preflight_failed",
+    });
+    expect((await send(route, [tipped(bob, carol)], protectedLane)).kind).toBe("acknowledged");
+    expect((await send(route, [failing], { leader: identity })).kind).toBe("acknowledged");
+    run.slots(2);
+    expect(run.chain.status(factsOf(failing).signature)?.err).not.toBeNull();
+  });
+});
+
+describe("faults", () => {
+  it("come and go while routes are open, and execute nothing", async () => {
+    const route = open("swqos");
+    const { faults } = partners.swqos;
+    for (const [answer, expected] of [
+      ["unavailable", { kind: "refused", reason: "partner_error" }],
+      ["garbage", { kind: "failed", reason: "answer_invalid" }],
+      ["cut", { kind: "failed", reason: "connection_lost" }],
+    ] as const) {
+      faults.answer = answer;
+      expect(await send(route, [tipped(alice, bob)])).toMatchObject(expected);
+    }
+    faults.answer = "normal";
+    expect((await send(route, [tipped(alice, bob)])).kind).toBe("acknowledged");
+    faults.answer = "silence";
+    const silent = new TestParcel([factsOf(tipped(alice, bob))]);
+    route.offer(silent);
+    await silent.sent;
+    await clock.advance(2000);
+    expect(await silent.ended).toMatchObject({ kind: "failed", reason: "timeout" });
+    const dropped = new TestParcel([factsOf(tipped(alice, bob))]);
+    route.offer(dropped);
+    await dropped.sent;
+    while (partners.swqos.counts.requests < 6) await new Promise((turn) => setImmediate(turn));
+    partners.swqos.cut();
+    expect(await dropped.ended).toMatchObject({ kind: "failed", reason: "connection_lost" });
+    faults.answer = "normal";
+    expect((await send(route, [tipped(alice, bob)])).kind).toBe("acknowledged");
+    expect(partners.swqos.counts.transactions).toBe(2);
+    faults.answer = "limit";
+    faults.retryAfterSeconds = 2;
+    expect(await send(route, [tipped(alice, bob)])).toMatchObject({ reason: "rate_limited" });
+    expect(route.isUp).toBe(false);
+    faults.answer = "normal";
+    await clock.advance(2000);
+    expect((await send(route, [tipped(alice, bob)])).kind).toBe("acknowledged");
+  });
+
+  it("delay answers", async () => {
+    const route = open("swqos");
+    partners.swqos.faults.delayMs = 300;
+    const parcel = new TestParcel([factsOf(tipped(alice, bob))]);
+    route.offer(parcel);
+    await parcel.sent;
+    // The route's time-out and the partner's delay.
+    while (clock.pending < 2) await new Promise((turn) => setImmediate(turn));
+    await clock.advance(299);
+    expect(parcel.kinds).toBe("sent");
+    await clock.advance(1);
+    expect((await parcel.ended).kind).toBe("acknowledged");
+  });
+
+  it("can be a partner that is not there for a while", async () => {
+    const route = open("swqos");
+    expect((await send(route, [tipped(alice, bob)])).kind).toBe("acknowledged");
+    partners.swqos.stop();
+    // Whether the old connection's end is seen before the next sending is chance.
+    const ends = [await send(route, [tipped(alice, bob)])];
+    if (route.isUp) ends.push(await send(route, [tipped(alice, bob)]));
+    expect(ends.at(-1)).toMatchObject({ reason: "connection_refused" });
+    expect(route.isUp).toBe(false);
+    await partners.swqos.start();
+    await clock.advance(1000);
+    while (!route.isUp) await new Promise((turn) => setImmediate(turn));
+    expect((await send(route, [tipped(alice, bob)])).kind).toBe("acknowledged");
+  });
+
+  it("end with the partners, answers that are waited for included", async () => {
+    const route = open("swqos");
+    partners.swqos.faults.answer = "silence";
+    const parcel = new TestParcel([factsOf(tipped(alice, bob))]);
+    route.offer(parcel);
+    await parcel.sent;
+    while (partners.swqos.counts.requests < 1) await new Promise((turn) => setImmediate(turn));
+    partners.close();
+    partners.close();
+    expect(await parcel.ended).toMatchObject({ kind: "failed", reason: "connection_lost" });
+    run.slots(2);
+  });
+});

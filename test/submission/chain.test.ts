@@ -1,0 +1,290 @@
+// The pipeline on the sandbox chain: every end that the real virtual machine can give.
+
+import { type Keypair, SystemProgram, VersionedTransaction } from "@solana/web3.js";
+import { beforeAll, describe, expect, it } from "vitest";
+import { parsePubkey, pubkeyBytes, pubkeyOf } from "../../src/core/primitives.ts";
+import { SeededRandom } from "../../src/core/seeded-random.ts";
+import { encodeBase58 } from "../../src/sandbox/chain/base58.ts";
+import { Pipeline } from "../../src/submission/pipeline.ts";
+import type {
+  Outcomes,
+  Parcel,
+  Route,
+  RouteCapabilities,
+  Sights,
+  TransactionStatus,
+} from "../../src/submission/types.ts";
+import type { TransactionFacts } from "../../src/transactions/facts.ts";
+import { addressOf, alice, bob, ChainRun, carol, transferOf, wallet } from "../support/chain.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-parts.ts";
+
+const nonceAccount = wallet(50);
+const accountId = "ann";
+
+function factsOf(wire: Uint8Array, nonce: TransactionFacts["nonce"] = null): TransactionFacts {
+  const { message, signatures } = VersionedTransaction.deserialize(wire);
+  const signatureBytes = signatures[0] ?? new Uint8Array(64);
+  return {
+    wire,
+    version: "legacy",
+    signatureBytes,
+    signature: encodeBase58(signatureBytes),
+    feePayer: message.staticAccountKeys[0]?.toBytes() ?? new Uint8Array(32),
+    lifetime: pubkeyBytes(parsePubkey(message.recentBlockhash)),
+    nonce,
+    tipLamports: 10_000n,
+    computeUnitLimit: 200_000,
+    priorityFeeLamports: 0n,
+    hasFrontKey: false,
+  };
+}
+
+/** Gives what it takes to the leader's queue, unless it is told to lose it. */
+class ChainRoute implements Route {
+  readonly capabilities: RouteCapabilities;
+  readonly isUp = true;
+  readonly lost = new Set<string>();
+  readonly attempts = new Map<string, number>();
+  readonly #run: ChainRun;
+  readonly #clock: ManualClock;
+
+  constructor(capabilities: RouteCapabilities, run: ChainRun, clock: ManualClock) {
+    this.capabilities = capabilities;
+    this.#run = run;
+    this.#clock = clock;
+  }
+
+  offer(parcel: Parcel): boolean {
+    const { transactions, mode, attempt } = parcel;
+    const [first] = transactions;
+    this.attempts.set(first?.signature ?? "", attempt);
+    this.#clock.after(3, () => {
+      const atNs = this.#clock.nowNs();
+      parcel.report({ kind: "sent", atNs, bytes: 1 });
+      if (this.lost.has(first?.signature ?? "")) return;
+      try {
+        const wires = transactions.map(({ wire }) => wire);
+        if (mode === "bundle") this.#run.chain.sendBundle(wires);
+        else if (first) this.#run.chain.send(first.wire);
+        parcel.report({ kind: "acknowledged", atNs });
+      } catch {
+        parcel.report({ kind: "refused", atNs, reason: "chain", isFinal: false });
+      }
+    });
+    return true;
+  }
+
+  snapshot() {
+    return emptySnapshot(this.capabilities);
+  }
+
+  async close(): Promise<void> {}
+}
+
+class Stage {
+  readonly clock = new ManualClock();
+  readonly run: ChainRun;
+  readonly route: ChainRoute;
+  readonly pipeline: Pipeline;
+
+  constructor(run: ChainRun) {
+    this.run = run;
+    this.route = new ChainRoute(
+      capabilitiesOf({ kind: "block-builder", modes: ["transaction", "bundle"] }),
+      run,
+      this.clock,
+    );
+    this.clock.every(50, () => run.pass(50_000_000n));
+    const store = new ModelStore(this.clock, new SeededRandom(1));
+    store.failShare = 0;
+    this.pipeline = new Pipeline({
+      clock: this.clock,
+      log: { warn: () => {} },
+      routes: () => [this.route],
+      policy: () => ({ denyLeaders: new Set(), minimumTipLamports: 0n }),
+      store: store.of(() => true),
+      sights: this.#sights(),
+      outcomes: this.#outcomes(),
+      leaders: () => ({ slot: run.chain.currentSlot, current: null, next: null }),
+      slotNs: () => run.slotNs,
+      inspect: (wire) => factsOf(wire),
+    });
+  }
+
+  static async open(): Promise<Stage> {
+    return new Stage(await ChainRun.open({ intervalsPerSlot: 4, confirmedDepth: 6 }));
+  }
+
+  async submit(...transactions: TransactionFacts[]): Promise<string[]> {
+    const submitted = this.pipeline.submit({
+      accountId,
+      method: transactions.length > 1 ? "sendBundle" : "sendTransaction",
+      transactions,
+      isBundle: transactions.length > 1,
+      options: { swqosOnly: false, mevProtect: false, revertProtection: false, resendsMax: null },
+      receivedNs: this.clock.nowNs(),
+    });
+    await this.clock.advance(100);
+    await submitted;
+    return transactions.map(({ signature }) => signature);
+  }
+
+  async status(signature: string | undefined): Promise<TransactionStatus | null> {
+    const [status] = await this.pipeline.statuses(accountId, [signature ?? ""]);
+    return status ?? null;
+  }
+
+  kinds(status: TransactionStatus | null): string[] {
+    return [...new Set(status?.events.map(({ kind }) => kind))];
+  }
+
+  #sights(): Sights {
+    return {
+      watch: (bytes, listener) => {
+        const signature = encodeBase58(bytes);
+        return this.run.chain.subscribe((event) => {
+          if (event.kind !== "executed" || event.transaction.signature !== signature) return;
+          listener({ slot: event.slot, seenNs: this.clock.nowNs() });
+        });
+      },
+    };
+  }
+
+  #outcomes(): Outcomes {
+    const { chain } = this.run;
+    return {
+      signatureStatuses: async (signatures) =>
+        signatures.map((signature) => {
+          const status = chain.status(signature);
+          return (
+            status && { slot: status.slot, err: status.err, commitment: status.confirmationStatus }
+          );
+        }),
+      isBlockhashValid: async (blockhash) => chain.isBlockhashValid(blockhash),
+      nonceValue: async (account) => {
+        const data = chain.account(account, "confirmed")?.data;
+        return data?.length === 80 ? pubkeyOf(data.slice(40, 72)) : null;
+      },
+    };
+  }
+
+  async createNonce(): Promise<void> {
+    const rent = this.run.chain.minimumBalanceForRentExemption(80);
+    const keys = { noncePubkey: nonceAccount.publicKey, authorizedPubkey: alice.publicKey };
+    const create = SystemProgram.createNonceAccount({
+      fromPubkey: alice.publicKey,
+      ...keys,
+      lamports: Number(rent),
+    });
+    this.run.chain.send(this.run.legacy(create.instructions, [alice, nonceAccount]));
+    await this.clock.advance(2_000);
+  }
+
+  withNonce(to: Keypair): TransactionFacts {
+    const data = this.run.chain.account(addressOf(nonceAccount))?.data.slice(40, 72);
+    const advance = SystemProgram.nonceAdvance({
+      noncePubkey: nonceAccount.publicKey,
+      authorizedPubkey: alice.publicKey,
+    });
+    const value = encodeBase58(data ?? new Uint8Array(32));
+    const wire = this.run.legacy([advance, transferOf(alice, to, 5n)], [alice], value);
+    const account = nonceAccount.publicKey.toBytes();
+    return factsOf(wire, { account, authority: alice.publicKey.toBytes() });
+  }
+}
+
+describe("on the sandbox chain", () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await Stage.open();
+    await stage.clock.advance(1_000);
+  });
+
+  it("a transfer lands", async () => {
+    const [signature] = await stage.submit(factsOf(stage.run.transfer(alice, bob, 5n)));
+    await stage.clock.advance(6_000);
+    const status = await stage.status(signature);
+    expect(status).toMatchObject({ state: "landed", reason: "confirmed", err: null });
+    expect(status?.slot).toBe(stage.run.chain.status(signature ?? "")?.slot);
+    expect(stage.kinds(status)).toEqual([
+      "received",
+      "queued",
+      "sent",
+      "acknowledged",
+      "seen",
+      "landed",
+    ]);
+  });
+
+  it("a transfer of more than there is lands as failed, with the chain's words", async () => {
+    const wire = stage.run.transfer(carol, bob, 10n ** 15n);
+    const [signature] = await stage.submit(factsOf(wire));
+    await stage.clock.advance(6_000);
+    const status = await stage.status(signature);
+    expect(status).toMatchObject({
+      state: "landed_failed",
+      err: { InstructionError: [0, { Custom: 1 }] },
+    });
+  });
+
+  it("a bundle lands whole", async () => {
+    const signatures = await stage.submit(
+      factsOf(stage.run.transfer(alice, bob, 6n)),
+      factsOf(stage.run.transfer(bob, carol, 7n)),
+    );
+    await stage.clock.advance(6_000);
+    const states = await Promise.all(signatures.map((signature) => stage.status(signature)));
+    expect(states.map((status) => status?.state)).toEqual(["landed", "landed"]);
+    const bundleId = states[0]?.bundleId ?? "";
+    const [bundle] = await stage.pipeline.bundles(accountId, [bundleId]);
+    expect(bundle?.transactions.map(({ signature }) => signature)).toEqual(signatures);
+  });
+
+  it("what a fork throws away is sent again and lands", async () => {
+    const { clock, run, route } = stage;
+    const facts = factsOf(run.transfer(alice, bob, 8n));
+    await stage.submit(facts);
+    while (!run.chain.status(facts.signature)) await clock.advance(50);
+    run.chain.faults.forkNext(3);
+    run.chain.faults.refuses = (signature) => signature === facts.signature;
+    while (run.chain.status(facts.signature)) await clock.advance(50);
+    run.chain.faults.refuses = null;
+    expect((await stage.status(facts.signature))?.state).toBe("open");
+    const attempts = route.attempts.get(facts.signature) ?? 0;
+    await clock.advance(15_000);
+    const status = await stage.status(facts.signature);
+    expect(route.attempts.get(facts.signature)).toBeGreaterThan(attempts);
+    expect(status?.state).toBe("landed");
+    expect(status?.slot).toBe(run.chain.status(facts.signature)?.slot);
+  });
+
+  it("what never arrives expires, when its blockhash does and not before", async () => {
+    const { clock, run, route } = stage;
+    const facts = factsOf(run.transfer(alice, bob, 9n));
+    route.lost.add(facts.signature);
+    await stage.submit(facts);
+    const blockhash = encodeBase58(facts.lifetime);
+    while (run.chain.isBlockhashValid(blockhash)) await clock.advance(1_000);
+    expect((await stage.status(facts.signature))?.state).toBe("open");
+    await clock.advance(20_000);
+    expect(await stage.status(facts.signature)).toMatchObject({
+      state: "expired",
+      reason: "blockhash_expired",
+    });
+    expect(route.attempts.get(facts.signature)).toBeGreaterThan(20);
+  });
+
+  it("of two with one nonce value one lands and supersedes the other", async () => {
+    await stage.createNonce();
+    const pair = [stage.withNonce(bob), stage.withNonce(carol)];
+    for (const facts of pair) await stage.submit(facts);
+    await stage.clock.advance(20_000);
+    const states = await Promise.all(pair.map(({ signature }) => stage.status(signature)));
+    const landed = states.find((status) => status?.state === "landed");
+    const other = states.find((status) => status !== landed);
+    expect(other).toMatchObject({ state: "superseded", reason: "sibling_landed" });
+    expect(other?.events.at(-1)).toMatchObject({ sibling: landed?.signature });
+    expect(stage.pipeline.snapshot().open).toBe(0);
+  });
+});
