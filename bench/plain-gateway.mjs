@@ -14,7 +14,7 @@ function tipOf(transaction) {
   for (const instruction of transaction.instructions) {
     if (!instruction.programId.equals(SystemProgram.programId)) continue;
     const { toPubkey, lamports } = SystemInstruction.decodeTransfer(instruction);
-    if (toPubkey.toBase58() === tipAddress) total += BigInt(lamports);
+    if (toPubkey.toBase58() === tipAddress) total += lamports;
   }
   return total;
 }

@@ -10,6 +10,7 @@ import { ShredwayError } from "./core/errors.ts";
 import type { Logger } from "./core/log.ts";
 import { PacedSender } from "./data-plane/paced-sender.ts";
 import { Relay } from "./data-plane/relay.ts";
+import type { LeaderSchedule } from "./leaders/schedule.ts";
 import { openService } from "./main.ts";
 import { SandboxChain } from "./sandbox/chain/chain.ts";
 import { KeyPair } from "./sandbox/chain/keys.ts";
@@ -21,7 +22,10 @@ import { RpcEndpoint } from "./sandbox/rpc/endpoint.ts";
 import { paced, Sandbox, type SandboxReceiver } from "./sandbox/sandbox.ts";
 import { ensureSandboxKey } from "./sandbox/sandbox-key.ts";
 import { SourceFeed } from "./sandbox/source-feed.ts";
+import type { GatewayService } from "./service/gateway-service.ts";
+import type { LandingWatch } from "./service/landing-watch.ts";
 import { RpcLeaders } from "./service/rpc-leaders.ts";
+import type { Service } from "./service/service.ts";
 import { RpcClient } from "./solana/rpc-client.ts";
 
 interface Closable {
@@ -115,42 +119,72 @@ function openReceiver({ name, tier }: { name: string; tier: string }): SandboxRe
   return { name, tier, address, relay };
 }
 
+/** Who the sandbox's chain knows from the beginning. */
+interface SandboxWallets {
+  readonly customer: KeyPair;
+  readonly tipAddresses: readonly string[];
+}
+
+function makeWallets(): SandboxWallets {
+  const { seed, tipAddresses } = sandboxPace;
+  const tips = Array.from({ length: tipAddresses }, (_, i) =>
+    KeyPair.named(seed, `tip account ${i}`),
+  );
+  return {
+    customer: KeyPair.named(seed, "customer"),
+    tipAddresses: tips.map(({ address }) => address),
+  };
+}
+
+function openChain(
+  { clock }: SandboxChoice,
+  { customer, tipAddresses }: SandboxWallets,
+  feeds: readonly SourceFeed[],
+): Promise<SandboxChain> {
+  return SandboxChain.open({
+    ...sandboxPace,
+    genesisSeconds: clock.nowNs() / 1_000_000_000n,
+    background: { tipAddresses },
+    funded: new Map([
+      [customer.address, 1_000_000_000_000n],
+      ...tipAddresses.map((address): [string, bigint] => [address, 1_000_000_000n]),
+    ]),
+    onShreds: ({ packets }) => {
+      // From now, not from when the leader was to send them: the tick may be late, and shreds that
+      // are all overdue would leave as one burst.
+      const nowNs = clock.monotonicNs();
+      for (const feed of feeds) feed.add(paced(packets), nowNs);
+    },
+  });
+}
+
+interface GatewayPart {
+  readonly gateway: GatewayService;
+  readonly landings: LandingWatch;
+}
+
+function gatewayOf({ gateway }: Service): GatewayPart {
+  const landings = gateway?.landings;
+  if (gateway && landings) return { gateway, landings };
+  throw new ShredwayError("internal", "the sandbox has a gateway, and its relay deshreds");
+}
+
 /**
  * The default start: a chain in this process, its shreds over UDP through the product to receivers on
- * loopback. Nothing flows before Sandbox.start. Throws ShredwayError: "relay_open" or "http_open"
- * when a port is taken, "sandbox_missing" without the virtual machine.
+ * loopback, its transactions over HTTP through the product to its leaders. Nothing flows before
+ * Sandbox.start. Throws ShredwayError: "relay_open" or "http_open" when a port is taken,
+ * "sandbox_missing" without the virtual machine.
  */
 export function openSandbox(choice: SandboxChoice): Promise<Sandbox> {
   return closingOnFailure(async (opened) => {
     const { clock, log } = choice;
-    const { seed } = sandboxPace;
+    const wallets = makeWallets();
+    const { tipAddresses } = wallets;
     const feeds: SourceFeed[] = [];
-    const wallet = KeyPair.named(seed, "customer");
-    const tipAddresses = Array.from(
-      { length: sandboxPace.tipAddresses },
-      (_, i) => KeyPair.named(seed, `tip account ${i}`).address,
-    );
-    const chain = await SandboxChain.open({
-      ...sandboxPace,
-      genesisSeconds: clock.nowNs() / 1_000_000_000n,
-      background: { tipAddresses },
-      funded: new Map([
-        [wallet.address, 1_000_000_000_000n],
-        ...tipAddresses.map((address): [string, bigint] => [address, 1_000_000_000n]),
-      ]),
-      onShreds: ({ packets }) => {
-        // From now, not from when the leader was to send them: the tick may be late, and shreds that
-        // are all overdue would leave as one burst.
-        const nowNs = clock.monotonicNs();
-        for (const feed of feeds) feed.add(paced(packets), nowNs);
-      },
-    });
+    const chain = await openChain(choice, wallets, feeds);
+    const { shredVersion, seed } = sandboxPace;
     const endpoint = opened(
-      await RpcEndpoint.open(chain, clock, {
-        listen: choice.rpc,
-        shredVersion: sandboxPace.shredVersion,
-        log,
-      }),
+      await RpcEndpoint.open(chain, clock, { listen: choice.rpc, shredVersion, log }),
     );
     const receivers = sandboxReceivers.map((one) => {
       const receiver = openReceiver(one);
@@ -159,54 +193,35 @@ export function openSandbox(choice: SandboxChoice): Promise<Sandbox> {
     });
     const rpcUrl = `http://${endpoint.address}`;
     const partners = opened(await SandboxPartners.open(chain, clock, { tipAddresses, log }));
-    const { config, openSeat } = sandboxConfig(choice, {
-      rpcUrl,
-      receivers,
-      partners,
-      tipAddresses,
-    });
-    const service = opened(
-      await openService({ config, readConfig: () => config, prefault: false, log, clock }),
-    );
-    const { relay } = service.relay;
-    const to = reachable(relay.addresses[0] ?? choice.udp);
+    const surroundings = { rpcUrl, receivers, partners, tipAddresses };
+    const { config, openSeat } = sandboxConfig(choice, surroundings);
+    const readConfig = () => config;
+    const service = opened(await openService({ config, readConfig, prefault: false, log, clock }));
+    const to = reachable(service.relay.relay.addresses[0] ?? choice.udp);
     for (const [i, { address, profile }] of sandboxSources.entries()) {
       const player = opened(PacedSender.open({ to, from: `${address}:0` }));
       feeds.push(new SourceFeed({ delivery: new Delivery(profile, seed + i), player, clock }));
     }
-    const node = new RpcClient(rpcUrl);
-    const { gateway } = service;
-    const landings = gateway?.landings;
-    if (!gateway || !landings) {
-      throw new ShredwayError("internal", "the sandbox has a gateway, and its relay deshreds");
-    }
+    const { gateway, landings } = gatewayOf(service);
     const apiKey = await ensureSandboxKey(gateway.keys, choice.data, clock.nowNs());
-    const probe = new LandingProbe({
-      landings,
-      wallet,
-      tipAddresses,
-      clock,
-      log,
-    });
-    const receiverLeaders = new RpcLeaders({
-      node,
-      clock,
-      log,
-      publish: (schedule) => {
-        for (const { relay } of receivers) relay.publishLeaders(schedule);
-      },
-    });
+    const { customer: wallet } = wallets;
+    const probe = new LandingProbe({ landings, wallet, tipAddresses, clock, log });
+    const publish = (schedule: LeaderSchedule): void => {
+      for (const { relay } of receivers) relay.publishLeaders(schedule);
+    };
+    const node = new RpcClient(rpcUrl);
+    const receiverLeaders = new RpcLeaders({ node, clock, log, publish });
     return new Sandbox({
       chain,
       endpoint,
       partners,
       feeds,
       service,
-      receivers,
-      receiverLeaders,
       gateway,
       landings,
       apiKey,
+      receivers,
+      receiverLeaders,
       probe,
       openSeat,
       clock,

@@ -136,7 +136,7 @@ export class Sandbox {
     probe.close();
     receiverLeaders.stop();
     await service.close();
-    await partners.close();
+    partners.close();
     endpoint.close();
     for (const { relay } of receivers) relay.close();
   }

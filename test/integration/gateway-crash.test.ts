@@ -90,13 +90,13 @@ it("loses nothing that it acknowledged, whenever it is killed", { timeout: 180_0
 
   for (let round = 0; round < rounds; round++) {
     const program = await startGateway(file);
-    let isOver = false;
+    const over = new AbortController();
     const submitting = Array.from({ length: callers }, async () => {
-      while (!isOver) await submitOne().catch(() => systemClock.sleep(5));
+      while (!over.signal.aborted) await submitOne().catch(() => systemClock.sleep(5));
     });
     await systemClock.sleep(150 + 173 * round);
     await program.kill();
-    isOver = true;
+    over.abort();
     await Promise.all(submitting);
   }
   expect(acknowledged.size).toBeGreaterThan(rounds * callers);

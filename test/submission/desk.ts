@@ -13,7 +13,6 @@ import type {
   SignatureOutcome,
   SubmitOptions,
   SubmitRequest,
-  TimelineEvent,
 } from "../../src/submission/types.ts";
 import type { TransactionFacts } from "../../src/transactions/facts.ts";
 import { ManualClock } from "../support/manual-clock.ts";
