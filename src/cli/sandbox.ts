@@ -37,9 +37,9 @@ export async function runSandbox(
   log: Logger,
   terminal: Terminal,
 ): Promise<number> {
-  const sandbox = await open(addresses, log);
+  const sandbox = await withRemedy(() => openSandbox({ ...addresses, log, clock: systemClock }));
   try {
-    await sandbox.start();
+    await withRemedy(() => sandbox.start());
     return await show(sandbox, terminal);
   } finally {
     await sandbox.close();
@@ -51,9 +51,10 @@ const remedy =
   "--udp 127.0.0.1:21000 --rpc 127.0.0.1:9899 --data data-2";
 const portReasons: readonly Reason[] = ["relay_open", "http_open"];
 
-async function open(addresses: SandboxAddresses, log: Logger): Promise<Sandbox> {
+/** Says what to do when a port is taken. */
+async function withRemedy<T>(work: () => Promise<T>): Promise<T> {
   try {
-    return await openSandbox({ ...addresses, log, clock: systemClock });
+    return await work();
   } catch (error) {
     const isPort = error instanceof ShredwayError && portReasons.includes(error.reason);
     if (!isPort || !/in use/.test(messageOf(error))) throw error;

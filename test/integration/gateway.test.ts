@@ -60,7 +60,9 @@ beforeEach(async () => {
 function quietly(stock: Connection): Connection {
   const close = (): void => {
     const socket: unknown = Reflect.get(stock, "_rpcWebSocket");
-    if (isObject(socket) && typeof socket["close"] === "function") socket["close"]();
+    if (!isObject(socket)) return;
+    if (typeof socket["setAutoReconnect"] === "function") socket["setAutoReconnect"](false);
+    if (typeof socket["close"] === "function") socket["close"]();
   };
   closing({ close });
   return stock;
