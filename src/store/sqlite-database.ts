@@ -133,8 +133,11 @@ export class SqliteDatabase {
     try {
       this.#synchronize(isDurable);
       this.#begin.run();
+      // One statement is all or nothing by itself.
       const results = transactions.map(({ statements }) =>
-        transactions.length === 1 ? this.#runAll(statements) : this.#runInSavepoint(statements),
+        transactions.length === 1 || statements.length === 1
+          ? this.#runAll(statements)
+          : this.#runInSavepoint(statements),
       );
       const [only] = results;
       if (results.length === 1 && only && !isDone(only)) this.#database.exec("ROLLBACK");

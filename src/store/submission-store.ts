@@ -9,9 +9,11 @@ import type { Row, SqlDriver } from "./driver.ts";
 import { recordOf, rowOf, submissionColumns } from "./submission-rows.ts";
 
 const columns = submissionColumns.split(/,\s*/);
-const putRecord = `INSERT INTO submissions (${columns.join(", ")})
+const insert = `INSERT INTO submissions (${columns.join(", ")})
   VALUES (${columns.map((_, i) => `$${i + 1}`).join(", ")})
-  ON CONFLICT (account_id, signature) DO UPDATE SET
+  ON CONFLICT (account_id, signature)`;
+const addRecord = `${insert} DO NOTHING`;
+const putRecord = `${insert} DO UPDATE SET
   ${columns
     .slice(2)
     .map((column) => `${column} = excluded.${column}`)
@@ -47,6 +49,16 @@ export class SqlSubmissionStore implements SubmissionStore {
     if (records.length === 0) return;
     const statements = records.map((record) => ({ sql: putRecord, params: rowOf(record) }));
     await this.#driver.transaction(statements, "survives-kill");
+  }
+
+  async add(records: readonly SubmissionRecord[]): Promise<boolean> {
+    const statements = records.map((record) => ({
+      sql: addRecord,
+      params: rowOf(record),
+      mustChange: true,
+    }));
+    const { isCommitted } = await this.#driver.transaction(statements, "survives-kill");
+    return isCommitted;
   }
 
   async open(): Promise<SubmissionRecord[]> {

@@ -6,7 +6,7 @@
 // dirty and is written again.
 
 import type { View } from "./tracked.ts";
-import type { SubmissionStore } from "./types.ts";
+import type { SubmissionRecord, SubmissionStore } from "./types.ts";
 
 const recordsPerPut = 512;
 /** Making them takes some milliseconds; what is left waits for the next flush. */
@@ -25,7 +25,7 @@ async function settled(promise: Promise<unknown>): Promise<void> {
 }
 
 export class Keeper {
-  readonly #store: Pick<SubmissionStore, "put">;
+  readonly #store: Pick<SubmissionStore, "put" | "add">;
   readonly #onFailure: (error: unknown) => void;
   readonly #dirty = new Set<View>();
   #ended: View[] = [];
@@ -33,7 +33,7 @@ export class Keeper {
   #puts = 0n;
   #failures = 0n;
 
-  constructor(store: Pick<SubmissionStore, "put">, onFailure: (error: unknown) => void) {
+  constructor(store: Pick<SubmissionStore, "put" | "add">, onFailure: (error: unknown) => void) {
     this.#store = store;
     this.#onFailure = onFailure;
   }
@@ -46,6 +46,16 @@ export class Keeper {
       await busy;
     }
     await this.#put(views);
+  }
+
+  /** The first write of new ones. False: one of them was kept before, and nothing was written. */
+  async add(views: readonly View[]): Promise<boolean> {
+    let isNew = true;
+    await this.#put(views, async (records) => {
+      isNew = await this.#store.add(records);
+      return isNew;
+    });
+    return isNew;
   }
 
   /** As `keep`, for those that were never kept yet; nothing to do when all were. */
@@ -112,7 +122,12 @@ export class Keeper {
     }
   }
 
-  #put(all: readonly View[]): Promise<void> {
+  /** `write` tells whether they are kept now. */
+  #put(
+    all: readonly View[],
+    write: (records: readonly SubmissionRecord[]) => Promise<boolean> = (records) =>
+      this.#store.put(records).then(() => true),
+  ): Promise<void> {
     const views = all.filter(({ isForgotten }) => !isForgotten);
     if (views.length === 0) return Promise.resolve();
     const records = views.map((view) => view.record);
@@ -121,9 +136,10 @@ export class Keeper {
       this.#dirty.delete(view);
     }
     this.#puts++;
-    const put = this.#store.put(records).then(
-      () => this.#finish(views, true),
+    const put = write(records).then(
+      (isKept) => this.#finish(views, isKept),
       (error: unknown) => {
+        this.#failures++;
         this.#finish(views, false);
         throw error;
       },
@@ -134,7 +150,6 @@ export class Keeper {
   }
 
   #finish(views: readonly View[], isKept: boolean): void {
-    if (!isKept) this.#failures++;
     for (const view of views) {
       view.writing = null;
       if (isKept) view.isKept = true;

@@ -69,7 +69,8 @@ export interface PipelineSnapshot extends DispatchCounts, TrackingCounts {
 }
 
 const turnMs = 25;
-const flushMs = 250;
+/** Ends are written at once; what a kill takes of a timeline is as much. */
+const flushMs = 1000;
 const forgetMs = 3_600_000;
 const warnMs = 10_000;
 
@@ -275,6 +276,9 @@ export class Pipeline implements Submissions {
     views: readonly View[],
     unknown: readonly string[],
   ): Promise<void> {
+    // Almost always all of them are new: then the first write is the question, too.
+    const isAllNew = unknown.length === views.length && (await this.#keeper.add(views));
+    if (isAllNew) return;
     const found =
       unknown.length > 0
         ? await this.#keeper.after(views, this.#parts.store.find(accountId, unknown))

@@ -243,6 +243,8 @@ export interface SubmissionStore {
    * calls that come while one is under way share the next commit.
    */
   put(records: readonly SubmissionRecord[]): Promise<void>;
+  /** Adds them, all or nothing; false: one of them (account, signature) was kept before. */
+  add(records: readonly SubmissionRecord[]): Promise<boolean>;
   open(): Promise<SubmissionRecord[]>;
   find(accountId: string, signatures: readonly string[]): Promise<SubmissionRecord[]>;
   findBundles(accountId: string, bundleIds: readonly string[]): Promise<SubmissionRecord[]>;

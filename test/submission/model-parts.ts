@@ -152,8 +152,17 @@ export class ModelStore {
       if (isFailed) throw new Error("the disk is full");
     };
     const all = () => structuredClone([...this.records.values()]);
+    const add = async (records: readonly SubmissionRecord[]) => {
+      if (records.some((record) => this.records.has(keyOf(record)))) {
+        await this.#clock.sleep(this.#random.below(30));
+        return false;
+      }
+      await put(records);
+      return true;
+    };
     return {
       put,
+      add,
       open: async () => all().filter(({ state }) => state === "open"),
       find: async (accountId, signatures) =>
         all().filter((one) => one.accountId === accountId && signatures.includes(one.signature)),

@@ -108,6 +108,10 @@ describe("Keeper", () => {
         this.puts.push({ records, end });
       });
     }
+
+    add(records: readonly SubmissionRecord[]): Promise<boolean> {
+      return this.put(records).then(() => true);
+    }
   }
 
   const settle = async () => {
