@@ -19,6 +19,7 @@ import {
   table,
 } from "./output.ts";
 import { coverageOf, distinct, type RelayReport, refusedTotal } from "./relay-report.ts";
+import type { Terminal } from "./terminal.ts";
 
 export interface ReceiverView {
   readonly name: string;
@@ -75,23 +76,23 @@ export function receiverView(
   };
 }
 
-/** The three things to try next, each with what it shows. */
+/** The three things to try next, each with what it shows; a command in the lines it is shown in. */
 export function suggestions(
   self: string,
   { openSeat, gatewayUrl }: { openSeat: string | undefined; gatewayUrl: string },
-): { command: string; shows: string }[] {
+): { command: readonly string[]; shows: string }[] {
   const port = openSeat?.split(":").at(-1) ?? "20001";
   const question = `'{"jsonrpc":"2.0","id":1,"method":"getTipAccounts"}'`;
   return [
     {
-      command: `curl -s '${gatewayUrl}' -H 'Content-Type: application/json' -d ${question}`,
+      command: [`curl -s '${gatewayUrl}'`, `-d ${question}`],
       shows: "the gateway, as any client sees it; README.md has a first transaction",
     },
     {
-      command: `${self} listen --port ${port}`,
+      command: [`${self} listen --port ${port}`],
       shows: openSeat ? "this feed, as a destination sees it" : "a feed, as a destination sees it",
     },
-    { command: `${self} doctor`, shows: "what this machine needs for production" },
+    { command: [`${self} doctor`], shows: "what this machine needs for production" },
   ];
 }
 
@@ -112,26 +113,58 @@ export function introduction(view: {
   ];
 }
 
-export function sandboxLines(view: SandboxView, self: string, paint: Paint): string[] {
+/** What is shown and, of several parts, which give way first when the screen is low. */
+interface ScreenPart {
+  readonly lines: readonly string[];
+  /** The lowest goes first; Infinity: stays. */
+  readonly rank: number;
+}
+
+export function sandboxLines(
+  view: SandboxView,
+  { self, paint, rows }: Pick<Terminal, "self" | "paint" | "rows">,
+): string[] {
+  const always = Number.POSITIVE_INFINITY;
+  const parts: ScreenPart[] = [
+    {
+      lines: [
+        `${paint.bold("gateway")} ${view.gatewayUrl}`,
+        chainLine(view, paint),
+        relayLine(view, paint),
+        latencyLine(view, paint),
+      ],
+      rank: always,
+    },
+    { lines: ["", ...sourceTable(view, paint)], rank: 2 },
+    { lines: ["", ...destinationTable(view, paint)], rank: 1 },
+    { lines: ["", ...routeTable(view, paint)], rank: 4 },
+    { lines: ["", ...landingTable(view, paint)], rank: 5 },
+    { lines: ["", ...nextLines(view, self, paint)], rank: 3 },
+    { lines: [paint.dim(`Up ${formatClock(view.seconds)}. Ctrl-C ends it.`)], rank: always },
+  ];
+  return fitting(parts, rows);
+}
+
+function fitting(parts: readonly ScreenPart[], rows: number): string[] {
+  const lines = parts.flatMap((part) => part.lines);
+  const lowest = Math.min(...parts.map(({ rank }) => rank));
+  if (lines.length <= rows || lowest === Number.POSITIVE_INFINITY) return lines;
+  return fitting(
+    parts.filter(({ rank }) => rank !== lowest),
+    rows,
+  );
+}
+
+function nextLines(view: SandboxView, self: string, paint: Paint): string[] {
   return [
-    chainLine(view, paint),
-    relayLine(view, paint),
-    latencyLine(view, paint),
-    "",
-    ...sourceTable(view, paint),
-    "",
-    ...destinationTable(view, paint),
-    "",
-    ...routeTable(view, paint),
-    "",
-    ...landingTable(view, paint),
-    "",
     paint.bold("Try next, in another terminal:"),
     ...suggestions(self, view).flatMap(({ command, shows }) => [
       `  ${shows}`,
-      paint.note(`    ${command}`),
+      ...command.map((line, i) => {
+        const isLast = i === command.length - 1;
+        return paint.note(`    ${i > 0 ? "  " : ""}${line}${isLast ? "" : " \\"}`);
+      }),
     ]),
-    paint.dim(`Up ${formatClock(view.seconds)}. Ctrl-C ends it.`),
   ];
 }
 
@@ -141,10 +174,9 @@ function altPartnerText({ isAltPartner, slotsToAltPartner }: ChainView): string 
 }
 
 function chainLine({ chain, slotNs, transactionsPerSecond }: SandboxView, paint: Paint): string {
-  const length = slotNs === null ? "being measured" : formatNs(slotNs);
   return [
-    `${paint.bold("chain")}  slot ${chain.slot}`,
-    `${length} each`,
+    `${paint.bold("chain")}   slot ${chain.slot}`,
+    slotNs === null ? "their length is being measured" : `${formatNs(slotNs)} each`,
     `height ${formatCount(chain.blockHeight)}`,
     `transactions ${formatRate(transactionsPerSecond)}`,
     `leader ${chain.leader}, ${altPartnerText(chain)}`,
@@ -213,7 +245,7 @@ function landingTable({ landings, relay }: SandboxView, paint: Paint): string[] 
 function relayLine({ relay, report }: SandboxView, paint: Paint): string {
   const drops = formatCount(relay.receiveDrops);
   return [
-    `${paint.bold("relay")}  received ${formatRate(report.receivedPerSecond)}`,
+    `${paint.bold("relay")}   received ${formatRate(report.receivedPerSecond)}`,
     `distinct ${formatRate(report.distinctPerSecond)}`,
     `sent ${formatRate(report.sentPerSecond)}`,
     `refused ${formatRate(report.refusedPerSecond)}`,
@@ -224,7 +256,7 @@ function relayLine({ relay, report }: SandboxView, paint: Paint): string {
 function latencyLine({ relay, report }: SandboxView, paint: Paint): string {
   const loads = report.workerLoads.map((load, i) => `worker ${i} ${formatShare(load)}`);
   return [
-    `${paint.bold("       ")}receive to send p50 ${formatNs(relay.latency.percentile(50))}`,
+    `${paint.bold("        ")}receive to send p50 ${formatNs(relay.latency.percentile(50))}`,
     `p99 ${formatNs(relay.latency.percentile(99))}`,
     `CPU ${loads.join(", ")}`,
   ].join("   ");

@@ -87,7 +87,7 @@ async function show(sandbox: Sandbox, terminal: Terminal): Promise<number> {
   if (terminal.isLive) terminal.line();
   await every(refreshMs, terminal.stopped, () => {
     const view = look();
-    if (terminal.isLive) terminal.redraw(sandboxLines(view, terminal.self, terminal.paint));
+    if (terminal.isLive) terminal.redraw(sandboxLines(view, terminal));
     else terminal.line(sandboxLine(view));
     return true;
   });
@@ -106,7 +106,7 @@ function urlOf({ endpoint }: Sandbox): string {
 function sayWhatToTry(sandbox: Sandbox, terminal: Terminal): void {
   const { openSeat, gatewayUrl } = sandbox;
   for (const { command, shows } of suggestions(terminal.self, { openSeat, gatewayUrl }))
-    terminal.line(`  try           ${command}   (${shows})`);
+    terminal.line(`  try           ${command.join(" ")}   (${shows})`);
 }
 
 function viewBetween(parts: {

@@ -22,7 +22,7 @@ async function generalHelp(): Promise<string> {
   return [
     "Usage: shredway <command> [options]",
     "",
-    "A low-latency relay for Solana shreds.",
+    "A low-latency relay for Solana's shreds and gateway for its transactions.",
     "",
     "Commands:",
     ...all.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`),

@@ -10,13 +10,11 @@ import { systemClock } from "../core/clock.ts";
 import { formatConfig, loadConfig } from "../core/config.ts";
 import { createLogger, type Logger } from "../core/log.ts";
 import { readOwnAddresses } from "../core/own-addresses.ts";
-import type { RelaySnapshot } from "../data-plane/snapshot.ts";
 import { openServiceOf } from "../main.ts";
-import type { RelayService } from "../service/relay-service.ts";
 import type { Service } from "../service/service.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "./command.ts";
-import { toJson } from "./output.ts";
-import { reportBetween, totalsOf } from "./relay-report.ts";
+import { totalsOf } from "./relay-report.ts";
+import { gatewayStatistics, plain, relayStatistics } from "./statistics.ts";
 import { every, type Terminal } from "./terminal.ts";
 
 const defaultUdp = "127.0.0.1:20000";
@@ -127,9 +125,12 @@ async function runService(file: string, statsSeconds: number, terminal: Terminal
     for (const warning of service.warnings()) log.warn(warning);
     terminal.line(readyLine(service));
     tellSystemd(log);
-    await logStatistics(service.relay, log, statsSeconds, terminal.stopped);
+    await logStatistics(service, log, statsSeconds, terminal.stopped);
     await Promise.all([systemClock.sleep(drainMs), service.drain(answerMs)]);
-    log.info(plain(totalsOf(service.relay.snapshot())), "ended");
+    log.info(
+      { ...plain(totalsOf(service.relay.snapshot())), ...gatewayStatistics(service) },
+      "ended",
+    );
     return exitCodes.ok;
   } finally {
     process.off("SIGHUP", reload);
@@ -147,57 +148,21 @@ function readyLine({ relay: { relay, config }, gateway }: Service): string {
 }
 
 async function logStatistics(
-  service: RelayService,
+  service: Service,
   log: Logger,
   seconds: number,
   stopped: AbortSignal,
 ): Promise<void> {
-  let before = service.snapshot();
+  let before = service.relay.snapshot();
   const periodMs = (seconds || 86_400) * 1000;
   await every(periodMs, stopped, () => {
     if (seconds === 0) return true;
-    const now = service.snapshot();
-    log.info(statistics(service, before, now), "statistics");
+    const now = service.relay.snapshot();
+    const line = { ...relayStatistics(service.relay, before, now), ...gatewayStatistics(service) };
+    log.info(line, "statistics");
     before = now;
     return true;
   });
-}
-
-/** Rates since the last line, and what went wrong since the start. */
-function statistics(
-  service: RelayService,
-  before: RelaySnapshot,
-  now: RelaySnapshot,
-): Record<string, unknown> {
-  const report = reportBetween(before, now);
-  return {
-    receivedPerSecond: Math.round(report.receivedPerSecond),
-    distinctPerSecond: Math.round(report.distinctPerSecond),
-    sentPerSecond: Math.round(report.sentPerSecond),
-    workerLoads: report.workerLoads.map((load) => Math.round(load * 1000) / 1000),
-    transactionsPerSecond: Math.round(report.transactionsPerSecond),
-    ...plain(slotFacts(service)),
-    latencyP50Us: Math.round(Number(now.latency.percentile(50)) / 1000),
-    latencyP99Us: Math.round(Number(now.latency.percentile(99)) / 1000),
-    authentication: service.config.authentication,
-    ...plain(totalsOf(now)),
-    events: service.countEvents(),
-    eventsLost: Number(now.workers.reduce((total, worker) => total + worker.events_lost, 0n)),
-  };
-}
-
-/** The present slot by the slot clock, and how long slots are; nothing while it is not known. */
-function slotFacts(service: RelayService): Record<string, unknown> {
-  const now = service.slots.slotClock.now(systemClock.nowNs());
-  if (!now) return {};
-  const slotMs = now.slotNs === null ? null : Math.round(Number(now.slotNs) / 1e6);
-  return { slot: now.slot, slotSource: now.source, slotMs };
-}
-
-/** bigint as everywhere in JSON output; the log's own encoder does not know it. */
-function plain(value: Record<string, unknown>): Record<string, unknown> {
-  const parsed: unknown = JSON.parse(toJson(value));
-  return typeof parsed === "object" && parsed !== null ? { ...parsed } : {};
 }
 
 // Node has no datagram sockets of the local family, so systemd's own tool says it (in the unit:

@@ -50,6 +50,11 @@ export class Terminal {
     this.#stderr = options.stderr;
   }
 
+  /** Lines that a redrawn block may have. */
+  get rows(): number {
+    return (this.#stdout.rows ?? 24) - 1; // a taller block cannot be drawn over
+  }
+
   line(text = ""): void {
     this.#stdout.write(`${text}\n`);
   }
@@ -63,8 +68,7 @@ export class Terminal {
   /** Draws lines over those of the last call. Only where `isLive`. */
   redraw(lines: readonly string[]): void {
     const width = this.#stdout.columns ?? 80;
-    const height = (this.#stdout.rows ?? 24) - 1; // a taller block cannot be drawn over
-    const shown = lines.slice(0, Math.max(1, height)).map((line) => cutLine(line, width));
+    const shown = lines.slice(0, Math.max(1, this.rows)).map((line) => cutLine(line, width));
     const up = this.#blockLines > 0 ? `\u001b[${this.#blockLines}A` : "";
     const body = shown.map((line) => `${line}\u001b[K\n`).join("");
     this.#stdout.write(`${up}${body}\u001b[J`);

@@ -45,11 +45,43 @@ function systemAfter(delayMs: number, action: () => void): Timer {
 }
 
 /**
- * The system's clock. `nowNs` has the resolution of Date.now(), one millisecond; nanosecond wall
- * times come with the data plane's snapshots. Timers keep the process alive until cancelled.
+ * Wall time with the resolution of the monotonic clock. Date.now() is cut to milliseconds, so each
+ * difference of the two clocks is too small, by nothing at the best of many moments: the largest
+ * one holds, until the wall clock was set back.
+ */
+export class WallClock {
+  readonly #wallMs: () => number;
+  readonly #monotonicNs: () => bigint;
+  #differenceNs: bigint | undefined;
+
+  constructor(wallMs: () => number, monotonicNs: () => bigint) {
+    this.#wallMs = wallMs;
+    this.#monotonicNs = monotonicNs;
+  }
+
+  nowNs(): bigint {
+    const monotonicNs = this.#monotonicNs();
+    const differenceNs = BigInt(this.#wallMs()) * msNs - monotonicNs;
+    const known = this.#differenceNs;
+    // More than what is cut, and some for the time between the two readings.
+    const wasSetBack = known !== undefined && known - differenceNs > 2n * msNs;
+    if (known === undefined || differenceNs > known || wasSetBack) {
+      this.#differenceNs = differenceNs;
+      return monotonicNs + differenceNs;
+    }
+    return monotonicNs + known;
+  }
+}
+
+const msNs = 1_000_000n;
+const wallClock = new WallClock(Date.now, process.hrtime.bigint);
+
+/**
+ * The system's clock. `nowNs` is at most a millisecond behind the kernel's wall clock, mostly some
+ * microseconds. Timers keep the process alive until cancelled.
  */
 export const systemClock: Clock = {
-  nowNs: () => BigInt(Date.now()) * 1_000_000n,
+  nowNs: () => wallClock.nowNs(),
   monotonicNs: () => process.hrtime.bigint(),
   after: systemAfter,
   every: (periodMs, action) => {

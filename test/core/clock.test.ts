@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
+import { systemClock, WallClock } from "../../src/core/clock.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 
 describe("manual clock", () => {
@@ -46,7 +46,44 @@ describe("manual clock", () => {
   });
 });
 
+describe("wall clock", () => {
+  it("finds the time between milliseconds, and follows a clock that is set", () => {
+    let wallNs = 1_000_000_000_000_700n;
+    let monotonicNs = 5n;
+    const clock = new WallClock(
+      () => Number(wallNs / 1_000_000n),
+      () => monotonicNs,
+    );
+    const pass = (ns: bigint): bigint => {
+      wallNs += ns;
+      monotonicNs += ns;
+      return wallNs - clock.nowNs();
+    };
+    let last = 0n;
+    for (let i = 0; i < 3000; i++) {
+      const behindNs = pass(1_700n);
+      expect(behindNs).toBeGreaterThanOrEqual(0n);
+      expect(behindNs).toBeLessThan(1_000_000n);
+      last = behindNs;
+    }
+    expect(last).toBeLessThanOrEqual(1_700n); // a moment just after the tick was among them
+    wallNs -= 3_600_000_000_000n;
+    for (let i = 0; i < 3000; i++) last = pass(1_700n);
+    expect(last >= 0n && last <= 1_700n).toBe(true);
+    wallNs += 10_000_000n;
+    for (let i = 0; i < 3000; i++) last = pass(1_700n);
+    expect(last >= 0n && last <= 1_700n).toBe(true);
+  });
+});
+
 describe("system clock", () => {
+  it("is within a millisecond of the system's, with a finer step", () => {
+    const times = Array.from({ length: 1000 }, () => systemClock.nowNs());
+    expect(new Set(times.map((ns) => ns % 1_000_000n)).size).toBeGreaterThan(10);
+    const aheadMs = Number(systemClock.nowNs() / 1_000n) / 1e3 - Date.now();
+    expect(Math.abs(aheadMs)).toBeLessThan(50);
+  });
+
   it("tells a time after 2026 and never goes back", () => {
     expect(systemClock.nowNs()).toBeGreaterThan(1_767_225_600_000_000_000n);
     const before = systemClock.monotonicNs();
