@@ -12,6 +12,7 @@ import type { Logger } from "./core/log.ts";
 import { decodeBase58, encodeBase58 } from "./data-plane/base58.ts";
 import { SignatureVerifier, TransactionInspector } from "./data-plane/transactions.ts";
 import { type GatewayParts as FaceParts, Gateway } from "./gateway/gateway.ts";
+import type { GatewaySettings } from "./gateway/parts.ts";
 import { preflightOf } from "./gateway/preflight.ts";
 import { readMethodsOf } from "./gateway/read-methods.ts";
 import { HttpServer } from "./http/server.ts";
@@ -53,6 +54,8 @@ function listenersOf({ http }: Config): string[] {
 /** What follows a reload: everything that is made of the configuration alone. */
 class Tables {
   config: Config;
+  /** The same object for ever: its fields change. */
+  readonly settings: GatewaySettings;
   inspector: TransactionInspector;
   policy: PlanPolicy;
 
@@ -60,6 +63,7 @@ class Tables {
   constructor(config: Config) {
     this.config = config;
     this.policy = policyOf(config);
+    this.settings = settingsOf(config);
     this.inspector = new TransactionInspector({
       tipAddresses: tipAddressesOf(config),
       frontKeyPrefixes: config.gateway.frontKeyPrefixes,
@@ -67,7 +71,9 @@ class Tables {
   }
 
   replace(config: Config): void {
-    Object.assign(this, new Tables(config)); // all or, when it throws, nothing
+    const { settings, ...tables } = new Tables(config); // may throw; then nothing changed
+    Object.assign(this, tables);
+    Object.assign(this.settings, settings);
   }
 }
 
@@ -84,7 +90,7 @@ interface Parts {
 
 function makePipeline({ options, tables, store, routes, landings }: Parts): Pipeline {
   const { config, relay, clock, log } = options;
-  const { resendMs, openMax } = config.gateway;
+  const { resendMs, openMax, openPerAccountMax } = config.gateway;
   return new Pipeline(
     {
       clock,
@@ -98,12 +104,12 @@ function makePipeline({ options, tables, store, routes, landings }: Parts): Pipe
       slotNs: () => relay?.slots.slotClock.now(clock.nowNs())?.slotNs ?? null,
       inspect: (wire) => tables.inspector.inspect(wire),
     },
-    { resendMs, openMax, historyMs: config.data.historyHours * msPerHour },
+    { resendMs, openMax, openPerAccountMax, historyMs: config.data.historyHours * msPerHour },
   );
 }
 
-/** The HTTP face: a new one for each configuration, over the same parts. */
-function makeFace(parts: Parts, pipeline: Pipeline, rates: RateLimits): Gateway {
+function makeFace(parts: Parts, pipeline: Pipeline): Gateway {
+  const rates = new RateLimits(callersMax);
   const { options, tables, keyRing, verifier, upstream } = parts;
   const { clock, log, relay } = options;
   const take: FaceParts["limits"]["take"] = (key, nowNs) => {
@@ -129,7 +135,7 @@ function makeFace(parts: Parts, pipeline: Pipeline, rates: RateLimits): Gateway 
       sockets: upstream,
       slot: () => relay?.leaders().slot ?? null,
     },
-    settingsOf(tables.config),
+    tables.settings,
   );
 }
 
@@ -137,7 +143,12 @@ function makeFace(parts: Parts, pipeline: Pipeline, rates: RateLimits): Gateway 
 export async function openGateway(options: GatewayOptions): Promise<GatewayService> {
   const { config, relay, clock, log } = options;
   const tables = new Tables(config);
-  const store = await Store.open({ directory: config.data.directory, clock, log });
+  const store = await Store.open({
+    directory: config.data.directory,
+    isService: true,
+    clock,
+    log,
+  });
   const opened: { close(): void | Promise<void> }[] = [store];
   try {
     const { checkThreads, checkQueueMax } = config.gateway;
@@ -154,9 +165,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
     const landings = relay?.config.deshred ? new LandingWatch(relay.relay, log) : null;
     const parts = { options, tables, store, keyRing, routes, verifier, landings, upstream };
     const pipeline = makePipeline(parts);
-    const rates = new RateLimits(callersMax);
-    let face = makeFace(parts, pipeline, rates);
-    const serverOptions = face.serverOptions();
+    const face = makeFace(parts, pipeline);
     return new GatewayService({
       config,
       store,
@@ -164,18 +173,11 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       routes,
       pipeline,
       landings,
-      live: {
-        apply: (wanted) => {
-          tables.replace(wanted);
-          face = makeFace(parts, pipeline, rates);
-        },
-      },
+      live: { apply: (wanted) => tables.replace(wanted) },
       openServer: () =>
         HttpServer.open(
           {
-            ...serverOptions,
-            bodyBytesMax: (head) => face.bodyBytesMax(head),
-            handle: (request) => face.handle(request),
+            ...face.serverOptions(),
             listen: listenersOf(config),
             ...(config.http && { connectionsMax: config.http.connectionsMax }),
           },

@@ -92,7 +92,8 @@ function run(args: Arguments, terminal: Terminal): Promise<number> {
   const [given, ...rest] = args.positionals;
   const action = actions.find((known) => known === given);
   if (!action) {
-    throw usageError(`expected one of ${actions.join(", ")}, got ${quote(given ?? "")}`);
+    const got = given === undefined ? "none" : quote(given);
+    throw usageError(`expected one of ${actions.join(", ")}, got ${got}`);
   }
   for (const [name, owner] of Object.entries(ownOptions)) {
     if (args.given(name) && owner !== action) {

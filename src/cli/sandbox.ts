@@ -49,15 +49,16 @@ export async function runSandbox(
 const remedy =
   "Choose others with --http, --udp and --rpc; for a second sandbox: --http 127.0.0.1:9780 " +
   "--udp 127.0.0.1:21000 --rpc 127.0.0.1:9899 --data data-2";
-const portReasons: readonly Reason[] = ["relay_open", "http_open"];
+/** What two sandboxes may quarrel about: ports and the data folder. */
+const sharedReasons: readonly Reason[] = ["relay_open", "http_open", "store_failed"];
 
-/** Says what to do when a port is taken. */
+/** Says what to do when a port or the folder is taken. */
 async function withRemedy<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    const isPort = error instanceof ShredwayError && portReasons.includes(error.reason);
-    if (!isPort || !/in use/.test(messageOf(error))) throw error;
+    const isShared = error instanceof ShredwayError && sharedReasons.includes(error.reason);
+    if (!isShared || !/in use/.test(messageOf(error))) throw error;
     throw new ShredwayError(error.reason, `${messageOf(error)}\n${remedy}`, { cause: error });
   }
 }

@@ -38,6 +38,14 @@ export function parseHttpUrl(text: string): void {
   throw new ShredwayError("config_invalid", "expected a URL of http or https, got another text");
 }
 
+/** For addresses that everybody may read. */
+export function parseOpenHttpUrl(text: string): void {
+  parseHttpUrl(text);
+  const { username, password } = new URL(text);
+  if (username === "" && password === "") return;
+  throw new ShredwayError("config_invalid", "expected a URL without user and password, got one");
+}
+
 export function parseWebSocketUrl(text: string): void {
   if (URL.canParse(text) && /^wss?:$/.test(new URL(text).protocol)) return;
   throw new ShredwayError("config_invalid", "expected a URL of ws or wss, got another text");

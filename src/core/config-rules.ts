@@ -13,6 +13,7 @@ import {
 import type { Config, RelayConfig, RouteConfig } from "./config-schema.ts";
 import { quote } from "./errors.ts";
 import { listenerReachedBy } from "./own-addresses.ts";
+import { routeHeadersProblem } from "./route-headers.ts";
 
 export interface ConfigProblem {
   /** Keys and places in lists, from the top. */
@@ -221,6 +222,8 @@ function checkRoute(route: RouteConfig, place: number, report: Report): void {
     const expected = kind === "alt-partner" ? "either url or leaders" : "url";
     report(["routes", place], `expected ${expected}, got ${got}`);
   }
+  const headers = routeHeadersProblem(route.headers);
+  if (headers !== null) report(["routes", place, "headers"], headers);
   if (!transactions && !(kind === "block-builder" && bundles)) {
     report(["routes", place], "expected a route that takes something, got transactions: false");
   }

@@ -13,6 +13,7 @@ import {
   parsed,
   parseEndpointOrPortZero,
   parseHttpUrl,
+  parseOpenHttpUrl,
 } from "./config-keys.ts";
 import { parsePubkey } from "./primitives.ts";
 
@@ -84,8 +85,8 @@ export const tips = z.strictObject({
 
 export const region = z.strictObject({
   name: key(name(), { expects: nameExpects("region name"), meaning: "Name of the region." }),
-  url: key(parsed(parseHttpUrl).exactOptional(), {
-    expects: "a URL of http or https",
+  url: key(parsed(parseOpenHttpUrl).exactOptional(), {
+    expects: "a URL of http or https without user and password",
     meaning: "Where its gateway is reached; told to callers.",
     absent: "not told",
   }),
@@ -114,6 +115,11 @@ export const gateway = z.strictObject({
     expects: "an integer 1 to 1000000",
     unit: "transactions",
     meaning: "Transactions whose end is awaited at once; more are refused with `overloaded`.",
+  }),
+  openPerAccountMax: key(integer(1, 1_000_000).default(10_000), {
+    expects: "an integer 1 to 1000000",
+    unit: "transactions",
+    meaning: "The same of one account, so that nobody takes the room of all the others.",
   }),
   checkThreads: key(integer(1, 64).default(2), {
     expects: "an integer 1 to 64",

@@ -73,27 +73,31 @@ function shownKeys(head: HttpHead, query: Query, isBlockEngine: boolean): string
 export interface CallersOptions {
   readonly keys: Keys;
   readonly clock: Clock;
-  readonly trustedProxies: readonly AddressRange[];
+  /** Read at every request: a reload changes them. */
+  readonly settings: { readonly trustedProxies: readonly AddressRange[] };
 }
 
 export class Callers {
   readonly #keys: Keys;
   readonly #clock: Clock;
-  readonly #trustedProxies: readonly AddressRange[];
+  readonly #settings: CallersOptions["settings"];
   readonly #attempts = new Attempts();
 
-  constructor({ keys, clock, trustedProxies }: CallersOptions) {
+  constructor({ keys, clock, settings }: CallersOptions) {
     this.#keys = keys;
     this.#clock = clock;
-    this.#trustedProxies = trustedProxies;
+    this.#settings = settings;
   }
 
   /** 16 bytes: of the TCP peer, or what trusted proxies say. */
   addressOf(head: HttpHead): Uint8Array {
     let address = parseHop(head.remoteAddress) ?? new Uint8Array(16);
-    if (this.#trustedProxies.length === 0) return address;
+    if (this.#settings.trustedProxies.length === 0) return address;
     const hops = (head.header("x-forwarded-for") ?? "").split(",").slice(-hopsMax);
-    while (hops.length > 0 && this.#trustedProxies.some((range) => isInside(range, address))) {
+    while (
+      hops.length > 0 &&
+      this.#settings.trustedProxies.some((range) => isInside(range, address))
+    ) {
       const hop = parseHop((hops.pop() ?? "").trim());
       if (!hop) break;
       address = hop;
@@ -127,7 +131,7 @@ export class Callers {
 
   /** False also for an address that guesses, unless the key was used from there before. */
   #mayUse(key: ApiKey, head: HttpHead): boolean {
-    const isForwarded = this.#trustedProxies.length > 0;
+    const isForwarded = this.#settings.trustedProxies.length > 0;
     if (key.allowedRanges.length > 0 && !this.#keys.allows(key, this.addressOf(head))) return false;
     const address = isForwarded ? addressGroup(this.addressOf(head)) : head.remoteAddress;
     if (this.#attempts.isWatching && !this.#attempts.wasUsed(key.id, address)) {

@@ -65,6 +65,10 @@ export class Exchange implements JsonRpcOptions {
       this.#lacksKey = true;
       throw unauthorized("none");
     }
+    this.#take(key);
+  }
+
+  #take(key: ApiKey): void {
     const { clock, limits } = this.#desk.parts;
     const verdict = limits.take(key, clock.monotonicNs());
     this.#verdict = verdict;
@@ -115,6 +119,10 @@ export class Exchange implements JsonRpcOptions {
       uri: this.#uri,
       isBlockEngine,
       receivedNs,
+      takeMore: (count) => {
+        const { key } = this.#facts;
+        for (let i = 0; key && i < count; i++) this.#take(key);
+      },
       tellBundleId: (id) => {
         this.#bundleId = id;
       },

@@ -59,12 +59,13 @@ export class Gateway {
   #turns = 0;
   #reports = 0;
 
+  /** `settings` may change while it runs: each is read when it is needed. */
   constructor(parts: GatewayParts, settings: GatewaySettings) {
     this.#parts = parts;
     const admission = new Admission(parts, settings);
     this.#desk = { parts, settings, admission, nextTurn: () => this.#turns++ };
     const { keys, clock, submissions } = parts;
-    this.#callers = new Callers({ keys, clock, trustedProxies: settings.trustedProxies });
+    this.#callers = new Callers({ keys, clock, settings });
     const report = (thrown: unknown): string => this.#report(thrown);
     this.#statusFeed = new StatusFeed({
       clock,

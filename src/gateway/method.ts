@@ -31,6 +31,8 @@ export interface Call extends Desk {
   readonly isBlockEngine: boolean;
   /** When the request came; wall time. */
   readonly receivedNs: bigint;
+  /** Counts so many further calls of the key: each transaction is one. Throws "rate_limited". */
+  takeMore(count: number): void;
   /** Goes into the header x-bundle-id. */
   tellBundleId(id: string): void;
 }

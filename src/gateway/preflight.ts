@@ -14,6 +14,18 @@ const depthMax = 64;
 
 export type Simulation = JsonObject & { readonly err: unknown };
 
+const signatureBytes = 64;
+
+/** A copy that nobody can send: what is submitted goes to the routes alone, and when they may have it. */
+function unsigned(wire: Uint8Array): Uint8Array {
+  const copy = new Uint8Array(wire);
+  const [first = 0, required = 0] = copy;
+  // v1: as many as its header requires, at the end; else so many behind their count.
+  if (first >= 0x80) copy.fill(0, copy.length - required * signatureBytes);
+  else copy.fill(0, 1, 1 + first * signatureBytes);
+  return copy;
+}
+
 /**
  * `value` of the node's answer, every field as the node wrote it. Throws ShredwayError "rpc_failed"
  * or "overloaded"; PassedError for what the node refuses (-32016: behind minContextSlot).
@@ -24,7 +36,7 @@ export async function simulate(
   { commitment, minContextSlot }: SimulationOptions,
 ): Promise<Simulation> {
   const answer = await node.call("simulateTransaction", [
-    Buffer.from(wire.buffer, wire.byteOffset, wire.byteLength).toString("base64"),
+    Buffer.from(unsigned(wire)).toString("base64"),
     {
       encoding: "base64",
       commitment,

@@ -55,6 +55,7 @@ export interface SubscriptionOptions {
 
 interface Row {
   readonly caller: Caller;
+  readonly head: HttpHead;
   readonly session: Session;
   allowance: number;
   countedNs: bigint;
@@ -95,6 +96,7 @@ class Sockets {
     this.#counts.set(caller.key.id, (this.#counts.get(caller.key.id) ?? 0) + 1);
     this.#rows.set(peer, {
       caller,
+      head,
       session: this.#newSession(peer, caller),
       allowance: this.#limits.messagesBurst,
       countedNs: this.#options.clock.monotonicNs(),
@@ -111,9 +113,17 @@ class Sockets {
     row.countedNs = nowNs;
     if (row.allowance < 0) {
       peer.close(1008, `expected at most ${messagesPerSecond} messages per second`);
+    } else if (!this.#isStillAllowed(row)) {
+      peer.close(1008, "the API key does not hold any more");
     } else {
       row.session.message(text);
     }
+  }
+
+  /** A key may have been revoked, have expired, or have got other limits since. */
+  #isStillAllowed({ caller, head }: Row): boolean {
+    const answer = this.#options.authorise(head);
+    return !("status" in answer) && answer.key.id === caller.key.id;
   }
 
   closed(peer: WebSocketPeer): void {

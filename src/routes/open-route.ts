@@ -6,6 +6,7 @@ import type { Clock } from "../core/clock.ts";
 import type { RouteConfig } from "../core/config.ts";
 import { ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import { routeHeadersProblem } from "../core/route-headers.ts";
 import type { ParcelMode, Route, RouteCapabilities } from "../submission/types.ts";
 import { altPartnerDialect } from "./alt-partner.ts";
 import { blockEngineDialect } from "./block-engine.ts";
@@ -55,31 +56,11 @@ function capabilitiesOf(config: RouteConfig): RouteCapabilities {
   };
 }
 
-/** These say how long a request is and what becomes of the connection: not a matter of keys. */
-const framingHeaders = /^(connection|content-length|expect|keep-alive|transfer-encoding|upgrade)$/i;
-
-function checkHeaders({ name, headers }: RouteConfig): void {
-  const framing = Object.keys(headers).find((key) => framingHeaders.test(key));
-  if (framing !== undefined) {
-    throw new ShredwayError(
-      "config_invalid",
-      `route ${name}: expected headers that do not frame the request, got ${framing}`,
-    );
-  }
-  const invalid = Object.keys(headers).find((key) =>
-    /[^\t\x20-\x7e\x80-\xff]/.test(headers[key] ?? ""),
-  );
-  if (invalid === undefined) return;
-  // Not quoted: it may be a key.
-  throw new ShredwayError(
-    "config_invalid",
-    `route ${name}: header ${invalid}: expected printable characters, got others`,
-  );
-}
-
 /** Connects when there is something to send. Throws ShredwayError "config_invalid". */
 export function openRoute(config: RouteConfig, { clock, log }: RouteParts): Route {
-  checkHeaders(config);
+  const problem = routeHeadersProblem(config.headers);
+  if (problem !== null)
+    throw new ShredwayError("config_invalid", `route ${config.name}: ${problem}`);
   const { name, headers, connections, queueMax, timeoutMs } = config;
   const portTo = (text: string): HttpPortOptions => {
     const url = new URL(text);

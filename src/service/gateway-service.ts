@@ -29,6 +29,8 @@ export interface LiveSettings {
   apply(config: Config): void;
 }
 
+const drainLookMs = 10;
+
 interface Closable {
   close(): void | Promise<void>;
 }
@@ -137,8 +139,13 @@ export class GatewayService {
     };
   }
 
+  /** Answers what is under way, then lets the routes send what they took; at most `graceMs`. */
   async drain(graceMs: number): Promise<void> {
-    await this.#server?.drain(graceMs, this.#parts.clock);
+    const { clock, routes } = this.#parts;
+    const endNs = clock.monotonicNs() + BigInt(graceMs) * 1_000_000n;
+    await this.#server?.drain(graceMs, clock);
+    const isBusy = () => routes.snapshots().some(({ queued, inFlight }) => queued + inFlight > 0);
+    while (isBusy() && clock.monotonicNs() < endNs) await clock.sleep(drainLookMs);
   }
 
   /** Settles when what was acknowledged is kept and every file is closed. Idempotent. */
@@ -151,6 +158,7 @@ export class GatewayService {
     const { pipeline, routes, store, others } = this.#parts;
     this.#endKeyWatch();
     this.#server?.close();
+    pipeline.stop();
     await routes.close();
     pipeline.close();
     await store.close();

@@ -61,7 +61,13 @@ export function gatewayRestartKeys(running: Config, wanted: Config): string[] {
         .filter((key) => differs(http?.[key], wanted.http?.[key]))
         .map((key) => `http.${key}`)
     : ["http"];
-  const ofGateway = ["openMax", "checkThreads", "checkQueueMax", "resendMs"] as const;
+  const ofGateway = [
+    "openMax",
+    "openPerAccountMax",
+    "checkThreads",
+    "checkQueueMax",
+    "resendMs",
+  ] as const;
   for (const key of ofGateway) {
     if (differs(running.gateway[key], wanted.gateway[key])) found.push(`gateway.${key}`);
   }

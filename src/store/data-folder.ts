@@ -8,6 +8,8 @@ import { join } from "node:path";
 import { messageOf, ShredwayError } from "../core/errors.ts";
 
 export const databaseFileName = "shredway.db";
+/** Held by the service that runs on the folder; commands that change keys need it not. */
+const lockFileName = "service.lock";
 
 /** Group and others. */
 const othersMask = 0o077;
@@ -15,6 +17,7 @@ const othersWriteMask = 0o022;
 
 export interface DataFolder {
   readonly databasePath: string;
+  readonly lockPath: string;
   /** What an operator should mend: modes that let others in. */
   readonly warnings: readonly string[];
 }
@@ -50,7 +53,9 @@ export function prepareDataFolder(directory: string, mustExist = false): DataFol
       mkdirSync(directory, { recursive: true, mode: 0o700 });
       closeSync(openSync(databasePath, "a", 0o600));
     }
-    return { databasePath, warnings: warningsOf(directory, databasePath) };
+    const lockPath = join(directory, lockFileName);
+    if (!existsSync(lockPath)) closeSync(openSync(lockPath, "a", 0o600));
+    return { databasePath, lockPath, warnings: warningsOf(directory, databasePath) };
   } catch (cause) {
     throw new ShredwayError("store_failed", `${directory}: ${messageOf(cause)}`, { cause });
   }

@@ -17,6 +17,7 @@ import {
   type WriteResult,
 } from "./batch.ts";
 import type { Row, SqlValue } from "./driver.ts";
+import { inUseCode } from "./sqlite-failure.ts";
 
 export interface SqliteOptions {
   readonly path: string;
@@ -24,6 +25,8 @@ export interface SqliteOptions {
   readonly busyMs: number;
   /** Of the file, in pages; tests fill a disk with it. */
   readonly pagesMax?: number;
+  /** A file that this process alone may hold, for its life; absent: many may use the database. */
+  readonly lockPath?: string;
 }
 
 /** 16 MiB: larger makes pauses for checkpoints rarer and longer, and the file beside grows. */
@@ -42,6 +45,19 @@ export function failureOf(error: unknown): Failure {
   return { code, message: error instanceof Error ? error.message : String(error) };
 }
 
+/** Held until the process ends, however it ends: the kernel's lock of a file, by SQLite's means. */
+function holdLock(path: string): Database.Database {
+  const lock = new Database(path, { timeout: 0 });
+  try {
+    lock.exec("BEGIN EXCLUSIVE");
+    return lock;
+  } catch (error) {
+    lock.close();
+    if (!failureOf(error).code.startsWith("SQLITE_BUSY")) throw error;
+    throw Object.assign(new Error("another process has it"), { code: inUseCode });
+  }
+}
+
 /** SQLite takes $1 for a name and wants names bound by name; with ? values are bound by place. */
 function withPlaces(sql: string): { text: string; order: number[] | null } {
   const order: number[] = [];
@@ -54,6 +70,7 @@ function withPlaces(sql: string): { text: string; order: number[] | null } {
 
 export class SqliteDatabase {
   readonly #database: Database.Database;
+  readonly #lock: Database.Database | undefined;
   readonly #texts: string[] = [];
   readonly #prepared = new Map<number, Prepared>();
   readonly #begin: Database.Statement;
@@ -63,7 +80,8 @@ export class SqliteDatabase {
   #isFull = true;
 
   /** Throws what SQLite throws. */
-  constructor({ path, busyMs, pagesMax }: SqliteOptions) {
+  constructor({ path, busyMs, pagesMax, lockPath }: SqliteOptions) {
+    this.#lock = lockPath === undefined ? undefined : holdLock(lockPath);
     const database = new Database(path, { timeout: busyMs });
     this.#database = database;
     try {
@@ -86,6 +104,7 @@ export class SqliteDatabase {
       this.#release = database.prepare("RELEASE one");
     } catch (error) {
       database.close();
+      this.#lock?.close();
       throw error;
     }
   }
@@ -115,6 +134,7 @@ export class SqliteDatabase {
       this.#database.pragma("wal_checkpoint(PASSIVE)");
     } finally {
       this.#database.close();
+      this.#lock?.close();
     }
   }
 

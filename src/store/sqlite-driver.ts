@@ -39,6 +39,7 @@ export interface SqliteDriverOptions {
   /** See SqliteOptions. */
   readonly busyMs?: number;
   readonly pagesMax?: number;
+  readonly lockPath?: string;
   /** Starts the file's thread; tests hold it to end it. */
   readonly start?: (options: SqliteOptions) => Worker;
 }
@@ -113,8 +114,13 @@ export class SqliteDriver implements SqlDriver {
   static async open(options: SqliteDriverOptions): Promise<SqliteDriver> {
     const { path, clock } = options;
     const wait = options.busyMs ?? busyMs;
-    const { pagesMax } = options;
-    const forWorker = { path, busyMs: wait, ...(pagesMax !== undefined && { pagesMax }) };
+    const { pagesMax, lockPath } = options;
+    const forWorker = {
+      path,
+      busyMs: wait,
+      ...(pagesMax !== undefined && { pagesMax }),
+      ...(lockPath !== undefined && { lockPath }),
+    };
     const endNs = clock.monotonicNs() + BigInt(wait) * 1_000_000n;
     for (;;) {
       const opened = await open((options.start ?? startWorker)(forWorker));

@@ -3,6 +3,9 @@
 import { ShredwayError } from "../core/errors.ts";
 import type { Failure } from "./batch.ts";
 
+/** Of the failure when another process holds the lock file. */
+export const inUseCode = "IN_USE";
+
 /** By the beginning of SQLite's code; the first that fits. */
 const meanings: readonly (readonly [code: string, meaning: string])[] = [
   ["SQLITE_FULL", "expected room on the disk, got none"],
@@ -12,6 +15,7 @@ const meanings: readonly (readonly [code: string, meaning: string])[] = [
   ["SQLITE_NOTADB", "expected an SQLite database, got another file"],
   ["SQLITE_READONLY", "expected to be allowed to write to the file and its folder, got no"],
   ["SQLITE_CANTOPEN", "expected a file that can be opened and written, got none"],
+  [inUseCode, "expected a data folder that no other service uses, got one in use"],
   ["SQLITE_CONSTRAINT", "expected values that fit to what is kept, got others"],
 ];
 

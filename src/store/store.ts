@@ -21,6 +21,8 @@ export interface StoreOptions {
   readonly log: Logger;
   /** Refuses a folder without a database instead of making one. */
   readonly mustExist?: boolean;
+  /** Refuses a folder that another service uses: two would send, and end, the same submissions. */
+  readonly isService?: boolean;
 }
 
 export class Store {
@@ -34,7 +36,13 @@ export class Store {
   static async open(options: StoreOptions): Promise<Store> {
     const folder = prepareDataFolder(options.directory, options.mustExist);
     const { clock, log } = options;
-    const driver = await SqliteDriver.open({ path: folder.databasePath, clock, log });
+    const { databasePath: path, lockPath } = folder;
+    const driver = await SqliteDriver.open({
+      path,
+      clock,
+      log,
+      ...(options.isService && { lockPath }),
+    });
     try {
       await migrate(driver, "blob");
     } catch (error) {

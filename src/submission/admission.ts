@@ -4,6 +4,7 @@
 // being sent, as a node does it; one that can never land any more is refused, for no route takes it.
 
 import { ShredwayError } from "../core/errors.ts";
+import type { PipelineLimits } from "./limits.ts";
 import type { Memory } from "./memory.ts";
 import type { Submission, Tracked } from "./tracked.ts";
 import type { SubmitRequest } from "./types.ts";
@@ -15,9 +16,8 @@ import type { SubmitRequest } from "./types.ts";
 export function landedBefore(memory: Memory, request: SubmitRequest): readonly Tracked[] | null {
   const ended = request.transactions.flatMap(({ signature }) => {
     const tracked = memory.ended(signature);
-    // That the routes of another account's options refused it says nothing about this one's.
-    const isOther = tracked?.end?.kind === "rejected" && !tracked.views.has(request.accountId);
-    return tracked && !isOther ? [tracked] : [];
+    // That routes refused it then says nothing about those of now.
+    return tracked && tracked.end?.kind !== "rejected" ? [tracked] : [];
   });
   if (ended.length === 0) return null;
   const dead = ended.find(({ end }) => end?.kind !== "landed" && end?.kind !== "landed_failed");
@@ -57,8 +57,19 @@ export function repeated(memory: Memory, request: SubmitRequest): Submission | n
 }
 
 /** Throws ShredwayError "bundle_invalid" for a transaction that occurs twice, else "overloaded". */
-export function checkRoom(memory: Memory, request: SubmitRequest, openMax: number): void {
-  const { transactions } = request;
+export function checkRoom(
+  memory: Memory,
+  request: SubmitRequest,
+  { openMax, openPerAccountMax }: Pick<PipelineLimits, "openMax" | "openPerAccountMax">,
+): void {
+  const { transactions, accountId } = request;
+  const own = memory.openCountOf(accountId);
+  if (own + transactions.length > openPerAccountMax) {
+    throw new ShredwayError(
+      "overloaded",
+      `open transactions of this account: expected at most ${openPerAccountMax}, got ${own} and ${transactions.length} more`,
+    );
+  }
   let fresh = 0;
   for (const { signature } of transactions) if (!memory.open(signature)) fresh++;
   if (memory.openCount + fresh > openMax) {

@@ -10,11 +10,13 @@ import { ShredwayError } from "../core/errors.ts";
 import { Leg } from "./leg.ts";
 import { couldTake, holdReasonOf, type Plan, type PlanPolicy, plan } from "./plan.ts";
 import { TimerWheel } from "./timer-wheel.ts";
-import { nsPerMs, type Submission } from "./tracked.ts";
+import { isUnsent, nsPerMs, type Submission } from "./tracked.ts";
 import type { LeaderContext, Route, TimelineEvent } from "./types.ts";
 
 export interface DispatchLimits {
   readonly resendMs: number;
+  /** Older ones are watched to their end, but not sent again. */
+  readonly resendForMs: number;
   /** Submissions that wait for protection. */
   readonly heldMax: number;
 }
@@ -32,6 +34,8 @@ export interface DispatchParts {
   isInBlock(submission: Submission): boolean;
   /** Every way is closed; nothing is under way. */
   rejected(submission: Submission): void;
+  /** Its timeline is to be kept now: an attempt that may not be repeated after a kill. */
+  keepNow(submission: Submission): void;
 }
 
 export interface DispatchCounts {
@@ -63,6 +67,7 @@ export class Dispatch {
   /** To be planned in this turn or one of the next, the first of them before the second. */
   readonly #released = new Set<Submission>();
   readonly #due = new Set<Submission>();
+  #isClosed = false;
   #attempts = 0n;
   #resends = 0n;
   #repeats = 0n;
@@ -114,7 +119,7 @@ export class Dispatch {
   /** After a restart: `attempts` of it are known from its timeline. */
   resume(submission: Submission): void {
     if (submission.isStopped) return;
-    if (submission.attempts === 0 || this.#maySend(submission)) {
+    if (submission.attempts === 0 || isUnsent(submission) || this.#maySend(submission)) {
       this.#wheel.set(submission, this.#nowMs);
     }
   }
@@ -148,6 +153,11 @@ export class Dispatch {
         this.#again(submission);
       }
     }
+  }
+
+  /** Nothing is sent any more, and nothing is concluded from what routes say while they close. */
+  close(): void {
+    this.#isClosed = true;
   }
 
   get counts(): DispatchCounts {
@@ -197,6 +207,7 @@ export class Dispatch {
     submission.legs += taken.length;
     submission.lastLegs = taken.length;
     submission.lastRefused = 0;
+    submission.lastUnsent = 0;
     this.#attempts++;
     return taken;
   }
@@ -234,6 +245,7 @@ export class Dispatch {
   #reported(submission: Submission, leg: Leg, event: TimelineEvent): void {
     const parts = this.#parts;
     const isSent = event.kind === "sent";
+    if (isSent) submission.unsentAttempts = 0;
     parts.record(submission, isSent ? { ...event, slot: parts.leaders().slot } : event);
     if (!leg.isGone) return;
     submission.legsGone++;
@@ -241,12 +253,25 @@ export class Dispatch {
       submission.refusedBy.add(leg.route);
       if (leg.attempt === submission.attempts) submission.lastRefused++;
     }
+    if (event.kind === "dropped" && leg.attempt === submission.attempts) {
+      submission.lastUnsent++;
+      if (isUnsent(submission)) this.#sendInstead(submission);
+    }
     this.#checkRejected(submission);
+  }
+
+  /** A route went down, closed or was too slow before anything left: others shall have it at once. */
+  #sendInstead(submission: Submission): void {
+    if (submission.isStopped || submission.isHeld) return;
+    const delayMs = submission.unsentAttempts++ === 0 ? 0 : retryMs;
+    this.#wheel.set(submission, this.#nowMs + delayMs);
   }
 
   #checkRejected(submission: Submission): void {
     const { isStopped, isRejected, refusedBy } = submission;
     if (isStopped || isRejected || submission.legsGone < submission.legs) return;
+    // Without routes (or at the end of the process) nobody refused anything.
+    if (this.#isClosed || refusedBy.size === 0) return;
     const [routes, policy] = [this.#parts.routes(), this.#parts.policy()];
     const isAnyLeft = routes.some(
       ({ capabilities }) =>
@@ -264,6 +289,8 @@ export class Dispatch {
 
   #schedule(submission: Submission): void {
     if (submission.isStopped || !this.#maySend(submission)) return;
+    const ageNs = this.#parts.clock.nowNs() - submission.receivedNs;
+    if (ageNs > BigInt(this.#limits.resendForMs) * nsPerMs) return;
     this.#wheel.set(submission, this.#nowMs + this.#limits.resendMs);
   }
 
@@ -277,7 +304,7 @@ export class Dispatch {
       this.#hold(submission, planned.reason);
       return;
     }
-    const isResend = submission.attempts > 0;
+    const isResend = submission.attempts > 0 && !isUnsent(submission);
     const legs = planned.kind === "send" ? this.#offer(submission, planned) : [];
     if (legs.length === 0) {
       this.#wheel.set(submission, this.#nowMs + (isResend ? this.#limits.resendMs : retryMs));
@@ -288,6 +315,7 @@ export class Dispatch {
       this.#resends++;
     }
     this.#opened(submission, legs);
+    if (!this.#maySend(submission)) this.#parts.keepNow(submission);
     this.#schedule(submission);
   }
 

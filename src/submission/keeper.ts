@@ -30,6 +30,7 @@ export class Keeper {
   readonly #dirty = new Set<View>();
   #ended: View[] = [];
   #isFlushDue = false;
+  #isFailing = false;
   #puts = 0n;
   #failures = 0n;
 
@@ -77,6 +78,11 @@ export class Keeper {
     }
   }
 
+  /** The last write failed. */
+  get isFailing(): boolean {
+    return this.#isFailing;
+  }
+
   changed(view: View): void {
     if (view.isForgotten) return;
     view.isDirty = true;
@@ -102,11 +108,11 @@ export class Keeper {
     this.#dirty.delete(view);
   }
 
-  /** Writes what changed; called every quarter of a second or so. */
-  flush(): void {
+  /** Writes what changed; called every second or so. */
+  flush(most = recordsPerFlush): void {
     const views: View[] = [];
     for (const view of this.#dirty) {
-      if (views.push(view) === recordsPerFlush) break;
+      if (views.push(view) >= most) break;
     }
     this.#write(views);
   }
@@ -140,6 +146,7 @@ export class Keeper {
       (isKept) => this.#finish(views, isKept),
       (error: unknown) => {
         this.#failures++;
+        this.#isFailing = true;
         this.#finish(views, false);
         throw error;
       },
@@ -150,6 +157,7 @@ export class Keeper {
   }
 
   #finish(views: readonly View[], isKept: boolean): void {
+    if (isKept) this.#isFailing = false;
     for (const view of views) {
       view.writing = null;
       if (isKept) view.isKept = true;

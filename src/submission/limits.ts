@@ -6,6 +6,8 @@ import type { WatchLimits } from "./outcome-watch.ts";
 export interface PipelineLimits extends DispatchLimits, WatchLimits {
   /** Transactions whose end is awaited. */
   readonly openMax: number;
+  /** Of one account: nobody shall take the room of all the others. */
+  readonly openPerAccountMax: number;
   /** Ended transactions in memory; older ones are asked from the store. */
   readonly endedMax: number;
   /** So long the store keeps what ended. */
@@ -14,10 +16,13 @@ export interface PipelineLimits extends DispatchLimits, WatchLimits {
 
 export const defaultLimits: PipelineLimits = {
   openMax: 50_000,
+  openPerAccountMax: 10_000,
   // At 100 a second, so long as a client may send the same transaction again: some minutes.
   endedMax: 50_000,
   historyMs: 24 * 3_600_000,
   resendMs: 2_000,
+  // Twice 150 slots of 400 ms: only nonces live longer, and whoever has one may send it again.
+  resendForMs: 120_000,
   heldMax: 10_000,
   lookMs: 400,
   looksMax: 8,

@@ -18,6 +18,8 @@ export class Memory {
   /** Oldest end first. */
   readonly #ended = new Map<string, Tracked>();
   readonly #bundles = new Map<string, readonly View[]>();
+  /** Views of open transactions by account. */
+  readonly #openByAccount = new Map<string, number>();
   /** Lifetime with a nonce -> who landed with it; oldest first. */
   readonly #landedByNonce = new Map<string, string>();
 
@@ -27,6 +29,17 @@ export class Memory {
 
   get openCount(): number {
     return this.#open.size;
+  }
+
+  openCountOf(accountId: string): number {
+    return this.#openByAccount.get(accountId) ?? 0;
+  }
+
+  /** An account's view of an open transaction begins (1) or ends (-1). */
+  countOpenView(accountId: string, change: 1 | -1): void {
+    const count = this.openCountOf(accountId) + change;
+    if (count > 0) this.#openByAccount.set(accountId, count);
+    else this.#openByAccount.delete(accountId);
   }
 
   get endedCount(): number {

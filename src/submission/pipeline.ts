@@ -73,6 +73,7 @@ const turnMs = 25;
 const flushMs = 1000;
 const forgetMs = 3_600_000;
 const warnMs = 10_000;
+const tryMs = 1000;
 
 export class Pipeline implements Submissions {
   readonly #parts: PipelineParts;
@@ -87,6 +88,7 @@ export class Pipeline implements Submissions {
   #turnTimer: Timer | null = null;
   #nextFlushMs = 0;
   #warnedMs = Number.NEGATIVE_INFINITY;
+  #triedMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
   #accepted = 0n;
 
@@ -106,6 +108,9 @@ export class Pipeline implements Submissions {
         slotNs: () => parts.slotNs(),
         record: (submission, event) => this.#tracking.recordAll(submission, event),
         isInBlock: ({ views }) => views.some(({ tracked }) => this.#watch.isInBlock(tracked)),
+        keepNow: (submission) => {
+          for (const view of submission.views) this.#keeper.ended(view);
+        },
         rejected: (submission) => this.#tracking.rejected(submission),
       },
       this.#limits,
@@ -209,13 +214,22 @@ export class Pipeline implements Submissions {
     };
   }
 
-  /** Sends and asks nothing any more; writes what changed. What is open stays open in the store. */
-  close(): void {
+  /**
+   * Sends and asks nothing any more. What is open stays open in the store; what the routes still say
+   * is kept by `close`.
+   */
+  stop(): void {
     this.#isClosed = true;
+    this.#dispatch.close();
     this.#turnTimer?.cancel();
     this.#turnTimer = null;
     this.#forgetTimer.cancel();
-    this.#keeper.flush();
+  }
+
+  /** `stop`, and writes everything that changed. */
+  close(): void {
+    this.stop();
+    this.#keeper.flush(Number.POSITIVE_INFINITY);
   }
 
   get #nowMs(): number {
@@ -224,12 +238,16 @@ export class Pipeline implements Submissions {
 
   #checkRoom(request: SubmitRequest): void {
     const { openMax } = this.#limits;
-    checkRoom(this.#memory, request, openMax);
+    checkRoom(this.#memory, request, this.#limits);
     const { dirty } = this.#keeper.counts;
-    if (dirty <= 2 * openMax) return;
+    const nowMs = this.#nowMs;
+    // One is tried each second: what cannot be kept must not be sent.
+    const isTrial = this.#keeper.isFailing && nowMs - this.#triedMs >= tryMs;
+    if (isTrial) this.#triedMs = nowMs;
+    if (dirty <= 2 * openMax && (isTrial || !this.#keeper.isFailing)) return;
     throw new ShredwayError(
       "store_failed",
-      `database: expected at most ${2 * openMax} changes that wait to be kept, got ${dirty}; it was not sent`,
+      "database: expected to keep the submission, it keeps none at present; it was not sent",
     );
   }
 
@@ -283,7 +301,7 @@ export class Pipeline implements Submissions {
       unknown.length > 0
         ? await this.#keeper.after(views, this.#parts.store.find(accountId, unknown))
         : [];
-    const ended = found.filter(({ state }) => state !== "open");
+    const ended = found.filter(({ state }) => state !== "open" && state !== "rejected");
     if (ended.length === 0) return this.#keeper.keep(views);
     for (const record of ended) {
       const view = views.find(({ tracked }) => tracked.signature === record.signature);
@@ -298,15 +316,22 @@ export class Pipeline implements Submissions {
 
   /** Waits for the store. What could not be kept is not sent again: its caller was told so. */
   async #kept(submission: Submission, keep: () => Promise<void>): Promise<void> {
+    submission.waiters++;
     try {
       await keep();
+      submission.waiters--;
     } catch (cause) {
-      this.#dispatch.stop(submission);
+      submission.waiters--;
+      // Somebody who asked for the same may still be told that it is kept, or was.
+      const isWanted = submission.waiters > 0 || submission.views.some(({ isKept }) => isKept);
+      if (!isWanted) this.#dispatch.stop(submission);
       if (cause instanceof ShredwayError && cause.reason === "no_route") throw cause;
+      this.#warn("the database", cause);
+      this.#triedMs = this.#nowMs;
       const isOut = submission.attempts > 0;
       throw new ShredwayError(
         "store_failed",
-        `database: expected to keep the submission, got ${messageOf(cause)}; ${isOut ? "it may have been sent" : "it was not sent"}`,
+        `database: expected to keep the submission, it could not; it ${isOut ? "may have been" : "was not"} sent`,
         { cause },
       );
     }

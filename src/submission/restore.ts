@@ -41,6 +41,15 @@ function attemptsOf(records: readonly SubmissionRecord[]): number {
   return attempts;
 }
 
+/** Legs of the last attempt when all of them were dropped before they left; else 0. */
+function unsentLegsOf(records: readonly SubmissionRecord[], attempt: number): number {
+  const events = records[0]?.events ?? []; // every transaction of a bundle has the same
+  const ofAttempt = events.filter((event) => "attempt" in event && event.attempt === attempt);
+  const queued = ofAttempt.filter(({ kind }) => kind === "queued").length;
+  const dropped = ofAttempt.filter(({ kind }) => kind === "dropped").length;
+  return queued > 0 && dropped === queued && ofAttempt.length === 2 * queued ? queued : 0;
+}
+
 async function factsOf(
   { wire, signature }: SubmissionRecord,
   inspect: Inspect,
@@ -75,6 +84,8 @@ async function restored(group: readonly SubmissionRecord[], inspect: Inspect) {
   // An attempt may have been made that is not kept: they are written now and then.
   takeOver(submission, attemptsOf(records));
   submission.resends = Math.max(0, submission.attempts - 1);
+  submission.lastLegs = unsentLegsOf(records, submission.attempts);
+  submission.lastUnsent = submission.lastLegs;
   const isPart =
     bundleId !== null && bundleIdOf(records.map(({ signature }) => signature)) !== bundleId;
   const all: Restored = { submission, records, facts: submission.transactions, isPart };

@@ -73,6 +73,12 @@ export class Submission {
   /** Of the last attempt: its legs, and those that were refused finally. */
   lastLegs = 0;
   lastRefused = 0;
+  /** Of the last attempt: legs that were dropped before they left. */
+  lastUnsent = 0;
+  /** Attempts in a row of which nothing left: they do not count as resends. */
+  unsentAttempts = 0;
+  /** Calls that wait for the store. */
+  waiters = 0;
   isHeld = false;
   isStopped = false;
   isRejected = false;
@@ -99,6 +105,11 @@ export class Submission {
       })
     );
   }
+}
+
+/** Nothing of the last attempt left its routes: to send it once more is no resend. */
+export function isUnsent({ lastUnsent, lastLegs }: Submission): boolean {
+  return lastLegs > 0 && lastUnsent === lastLegs;
 }
 
 /** Goes on where an earlier submission of the same account, or of an earlier process, stopped. */

@@ -75,6 +75,7 @@ export class Tracking {
     } else {
       view = new View(tracked, submission, new Lifecycle(record?.events));
       tracked.views.set(view.accountId, view);
+      this.#parts.memory.countOpenView(view.accountId, 1);
     }
     submission.views.push(view);
     view.bundleId = record?.bundleId ?? null;
@@ -191,7 +192,7 @@ export class Tracking {
     const isAlone = tracked.views.size === 1;
     if (isAlone) this.#close(tracked, end);
     else if (end.kind === "rejected")
-      tracked.views.delete(kept.accountId); // others may land it
+      this.#leave(tracked, kept.accountId); // others may land it
     else this.end(tracked, { ...end, state: end.kind });
   }
 
@@ -202,11 +203,15 @@ export class Tracking {
     this.#parts.stop(view.submission);
     this.#parts.memory.forgetBundle(view.accountId, view.bundleId);
     if (tracked.end || tracked.views.get(view.accountId) !== view) return;
-    tracked.views.delete(view.accountId);
+    this.#leave(tracked, view.accountId);
     if (tracked.views.size > 0) return;
     this.#parts.unwatch(tracked);
     this.#parts.memory.forget(tracked);
     tracked.facts = null;
+  }
+
+  #leave(tracked: Tracked, accountId: string): void {
+    if (tracked.views.delete(accountId)) this.#parts.memory.countOpenView(accountId, -1);
   }
 
   #track(facts: TransactionFacts, { receivedNs }: Submission): Tracked {
@@ -221,6 +226,9 @@ export class Tracking {
 
   #close(tracked: Tracked, end: EndEvent): void {
     tracked.end = end;
+    for (const accountId of tracked.views.keys()) {
+      this.#parts.memory.countOpenView(accountId, -1);
+    }
     this.#parts.unwatch(tracked);
     if (hasLanded(end) && tracked.facts?.nonce) this.#parts.hurry(tracked);
     this.#parts.memory.moveToEnded(tracked);

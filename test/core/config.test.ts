@@ -52,6 +52,7 @@ describe("good configurations", () => {
         requestsPerSecond: 50,
         burst: 100,
         openMax: 50_000,
+        openPerAccountMax: 10_000,
         checkThreads: 2,
         checkQueueMax: 2048,
         resendMs: 2000,
@@ -149,6 +150,11 @@ describe("bad configurations", () => {
       "leaders of another kind",
       `${least}routes: [{ name: a, kind: swqos, leaders: {} }]\n`,
       /routes\[0\].leaders: expected kind alt-partner with it, got swqos/,
+    ],
+    [
+      "a route's header that frames",
+      `${least}routes: [{ name: a, kind: swqos, url: "http://x", headers: { Connection: close } }]\n`,
+      /routes\[0\].headers: expected headers that do not frame the request, got Connection/,
     ],
     [
       "a route that takes nothing",

@@ -181,7 +181,8 @@ export class ModelStore {
   #commit(key: string, record: SubmissionRecord): void {
     this.putCount++;
     const before = this.records.get(key);
-    if (before && before.state !== "open" && record.state !== before.state) {
+    const isOver = before && before.state !== "open" && before.state !== "rejected";
+    if (isOver && record.state !== before.state) {
       this.violations.push(`${key}: ${before.state} became ${record.state}`);
     }
     if (record.state !== "open" && record.wire)

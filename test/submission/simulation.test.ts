@@ -88,7 +88,7 @@ class World {
     this.routes = ways.map((way) => {
       const route = new ModelRoute(capabilitiesOf(way), this);
       route.onOffer = (parcel) => this.#checkOffer(route.capabilities, parcel);
-      route.onLeave = (parcel) => this.#checkLeave(parcel);
+      route.onLeave = (parcel) => this.#checkLeave(route.capabilities, parcel);
       return route;
     });
     this.pipeline = this.#start();
@@ -247,10 +247,29 @@ class World {
     );
   }
 
-  #checkLeave(parcel: Parcel): void {
-    const isProtected = this.#ownersOf(parcel).every(({ request }) => request.options.mevProtect);
+  #checkLeave(route: RouteCapabilities, parcel: Parcel): void {
+    const owners = this.#ownersOf(parcel);
+    const isProtected = owners.every(({ request }) => request.options.mevProtect);
+    this.#checkResend(route, parcel, owners);
     if (isProtected && this.chain.leaderContext.current === "denied") {
       this.violations.push(`${parcel.transactions[0]?.signature}: left for a denied leader`);
+    }
+  }
+
+  /** What never left may be offered again; what left, only by the caller's leave. */
+  #checkResend(route: RouteCapabilities, parcel: Parcel, owners: readonly Asked[]): void {
+    const [first] = parcel.transactions;
+    if (!first) return;
+    if (owners.length === 1 && owners[0]?.request.options.resendsMax === 0) {
+      const key = `${route.name} ${first.signature}`;
+      const count = (this.#offers.get(key) ?? 0) + 1;
+      this.#offers.set(key, count);
+      const isKept = [...this.store.records.values()].some(
+        ({ signature, events }) =>
+          signature === first.signature && events.some(({ kind }) => kind === "queued"),
+      );
+      if (count > 1 && isKept)
+        this.violations.push(`${first.signature}: sent again by the service`);
     }
   }
 
@@ -275,17 +294,6 @@ class World {
     }
     if (owners.every(({ request }) => request.options.swqosOnly) && route.kind !== "swqos") {
       this.violations.push(`${first.signature}: sent by ${route.name}`);
-    }
-    if (owners.length === 1 && owners[0]?.request.options.resendsMax === 0) {
-      const key = `${route.name} ${first.signature}`;
-      const count = (this.#offers.get(key) ?? 0) + 1;
-      this.#offers.set(key, count);
-      const isKept = [...this.store.records.values()].some(
-        ({ signature, events }) =>
-          signature === first.signature && events.some(({ kind }) => kind === "queued"),
-      );
-      if (count > 1 && isKept)
-        this.violations.push(`${first.signature}: sent again by the service`);
     }
   }
 

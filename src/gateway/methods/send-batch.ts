@@ -85,6 +85,7 @@ export async function submitBatch(
   if (twice !== undefined) {
     throw new JsonRpcRefusal("batch_refused", "contains duplicate signature", { signature: twice });
   }
+  call.takeMore(transactions.length - 1);
   await call.admission.verify(transactions, (index) => `transaction ${index}`);
   await submitAll(call, transactions, mevProtect);
   return transactions.map(({ signature }) => signature);

@@ -41,6 +41,7 @@ export async function submitBundle(
   options: BundleOptions,
 ): Promise<string | readonly string[]> {
   checkBundle(transactions);
+  call.takeMore(transactions.length - 1);
   call.admission.checkTip("bundle", transactions);
   await call.admission.verify(transactions, (index) => `transaction ${index}`);
   await call.parts.submissions.submit({
