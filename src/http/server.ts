@@ -232,8 +232,13 @@ export class HttpServer {
 
   #readBody(exchange: Exchange): void {
     const bytesMax = this.#options.bodyBytesMax(exchange.head);
-    const announced = exchange.head.header("content-length") ?? "";
-    const announcedBytes = /^\d{1,15}$/.test(announced) ? Number(announced) : 0;
+    const announced = exchange.head.header("content-length") ?? "0";
+    if (!/^\d{1,15}$/.test(announced)) {
+      // Two lengths: a proxy before this server might have gone by the other one.
+      this.#refuse(exchange, this.#refusal(400, "request_invalid", "expected one Content-Length"));
+      return;
+    }
+    const announcedBytes = Number(announced);
     if (announcedBytes > bytesMax) {
       if (announcedBytes - bytesMax > discardBytesMax) {
         this.#refuse(exchange, tooLargeAnswer(bytesMax, this.#refusal));

@@ -38,7 +38,7 @@ export type ReportFault = (thrown: unknown) => string;
 
 export interface RefusalOptions {
   readonly report: ReportFault;
-  /** What `error.message` begins with; default: nothing. */
+  /** What `error.message` begins with, where strangers read it; default: nothing. */
   readonly prefixOf?: (reason: Reason) => string;
 }
 
@@ -64,9 +64,14 @@ export function errorObjectOf(
     };
   }
   const data = thrown instanceof JsonRpcRefusal ? thrown.data : thrown.details;
+  // Which node it is, and what its network said, is the operator's business: the log has it.
+  const isInner = prefixOf !== undefined && thrown.reason === "rpc_failed";
+  const message = isInner
+    ? "expected an answer of the node behind this service, got none that can be used"
+    : thrown.message;
   return {
     code,
-    message: `${prefixOf?.(thrown.reason) ?? ""}${thrown.message}`,
+    message: `${prefixOf?.(thrown.reason) ?? ""}${message}`,
     data: { ...data, reason: thrown.reason },
   };
 }

@@ -28,6 +28,7 @@ const connectionsMax = 64;
 const waitingMax = 1024;
 const timeoutMsDefault = 10_000;
 const keepAliveMs = 30_000;
+const warnEveryNs = 10_000_000_000n;
 
 export interface UpstreamOptions {
   /** http or https. */
@@ -68,6 +69,7 @@ export class Upstream implements NodeCalls, NodeSockets {
   #underWay = 0;
   #nextId = 1;
   #isClosed = false;
+  #warnedNs: bigint | undefined;
 
   /** Connects to nobody yet. Throws ShredwayError "value_invalid". */
   static open(options: UpstreamOptions): Upstream {
@@ -222,9 +224,19 @@ export class Upstream implements NodeCalls, NodeSockets {
     const said = messageOf(thrown) || codeOf(thrown);
     const text = isLate ? `no answer within ${this.#timeoutMs} ms` : said;
     // The cause is left behind: its text and its stack may hold the whole address.
+    this.#warn(method, this.#address.mask(text));
     return new ShredwayError(
       "rpc_failed",
       `${method} at ${this.host}: ${this.#address.mask(text)}`,
     );
+  }
+
+  /** At most one line in ten seconds: a node that is away fails every call. */
+  #warn(method: string, text: string): void {
+    const { clock, log } = this.#options;
+    const nowNs = clock.monotonicNs();
+    if (this.#warnedNs !== undefined && nowNs - this.#warnedNs < warnEveryNs) return;
+    this.#warnedNs = nowNs;
+    log?.warn({ method, host: this.host, error: text }, "the node did not answer a call");
   }
 }

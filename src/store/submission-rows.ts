@@ -158,7 +158,9 @@ function eventOf(fields: unknown): TimelineEvent {
       return { kind, atNs, slot: integerIn(fields, "slot") };
     default: {
       const err = errOf(textOrNullIn(fields, "err"));
-      return { kind: endStateOf(kind), atNs, reason: reason(), slot: slot(), err };
+      const { sibling } = fields;
+      const end = { kind: endStateOf(kind), atNs, reason: reason(), slot: slot(), err };
+      return typeof sibling === "string" ? { ...end, sibling } : end;
     }
   }
 }
@@ -177,6 +179,9 @@ function optionsOf(text: string): SubmitOptions {
     mevProtect: flagIn(fields, "mevProtect"),
     revertProtection: flagIn(fields, "revertProtection"),
     resendsMax: fields["resendsMax"] === null ? null : countIn(fields, "resendsMax"),
+    ...(fields["enableFallback"] !== undefined && {
+      enableFallback: flagIn(fields, "enableFallback"),
+    }),
   };
 }
 
@@ -205,5 +210,39 @@ export function recordOf(row: Row): SubmissionRecord {
     throw new ShredwayError("store_failed", `submission ${signature}: ${messageOf(cause)}`, {
       cause,
     });
+  }
+}
+
+const noOptions: SubmitOptions = {
+  swqosOnly: false,
+  mevProtect: false,
+  revertProtection: false,
+  resendsMax: 0,
+};
+
+/**
+ * The same for a start, which one damaged row must not prevent: what can still be read of it, without
+ * bytes. Throws only when not even its name can be read.
+ */
+export function recordOrRemains(row: Row): SubmissionRecord {
+  try {
+    return recordOf(row);
+  } catch {
+    return {
+      accountId: textAt(row, 0),
+      signature: textAt(row, 1),
+      method: "sendTransaction",
+      bundleId: null,
+      bundleIndex: 0,
+      options: noOptions,
+      receivedNs: integerAt(row, 6),
+      state: "open",
+      endedNs: null,
+      slot: null,
+      reason: null,
+      err: null,
+      events: [],
+      wire: null,
+    };
   }
 }

@@ -6,7 +6,7 @@
 
 import type { SubmissionRecord, SubmissionStore } from "../submission/types.ts";
 import type { Row, SqlDriver } from "./driver.ts";
-import { recordOf, rowOf, submissionColumns } from "./submission-rows.ts";
+import { recordOf, recordOrRemains, rowOf, submissionColumns } from "./submission-rows.ts";
 
 const columns = submissionColumns.split(/,\s*/);
 const insert = `INSERT INTO submissions (${columns.join(", ")})
@@ -17,7 +17,8 @@ const putRecord = `${insert} DO UPDATE SET
   ${columns
     .slice(2)
     .map((column) => `${column} = excluded.${column}`)
-    .join(", ")}`;
+    .join(", ")}
+  WHERE submissions.state IN ('open', 'rejected') OR submissions.state = excluded.state`;
 const select = `SELECT ${submissionColumns} FROM submissions`;
 const selectOpen = `${select} WHERE state = 'open' ORDER BY received_ns, account_id, bundle_id, bundle_index`;
 /** In slices, so that nobody waits long behind it. */
@@ -62,7 +63,7 @@ export class SqlSubmissionStore implements SubmissionStore {
   }
 
   async open(): Promise<SubmissionRecord[]> {
-    return (await this.#driver.query(selectOpen, [])).map(recordOf);
+    return (await this.#driver.query(selectOpen, [])).map(recordOrRemains);
   }
 
   find(accountId: string, signatures: readonly string[]): Promise<SubmissionRecord[]> {

@@ -170,11 +170,13 @@ export class Pipeline implements Submissions {
     accountId: string,
     signatures: readonly string[],
   ): Promise<(TransactionStatus | null)[]> {
-    return historyOfTransactions(this.#memory, this.#parts.store, accountId, signatures);
+    return this.#asked(
+      historyOfTransactions(this.#memory, this.#parts.store, accountId, signatures),
+    );
   }
 
   bundles(accountId: string, bundleIds: readonly string[]): Promise<(BundleStatus | null)[]> {
-    return historyOfBundles(this.#memory, this.#parts.store, accountId, bundleIds);
+    return this.#asked(historyOfBundles(this.#memory, this.#parts.store, accountId, bundleIds));
   }
 
   subscribe(
@@ -314,6 +316,16 @@ export class Pipeline implements Submissions {
     throw deadError(signature, state, reason);
   }
 
+  /** Callers are not told what the store's files are called. */
+  async #asked<T>(answer: Promise<T>): Promise<T> {
+    try {
+      return await answer;
+    } catch (cause) {
+      this.#warn("the database", cause);
+      throw new ShredwayError("store_failed", "database: expected an answer, got none", { cause });
+    }
+  }
+
   /** Waits for the store. What could not be kept is not sent again: its caller was told so. */
   async #kept(submission: Submission, keep: () => Promise<void>): Promise<void> {
     submission.waiters++;
@@ -329,6 +341,8 @@ export class Pipeline implements Submissions {
       this.#warn("the database", cause);
       this.#triedMs = this.#nowMs;
       const isOut = submission.attempts > 0;
+      // What was not sent now must not be sent by the next process either.
+      if (!isOut && !isWanted) for (const view of submission.views) this.#tracking.forget(view);
       throw new ShredwayError(
         "store_failed",
         `database: expected to keep the submission, it could not; it ${isOut ? "may have been" : "was not"} sent`,

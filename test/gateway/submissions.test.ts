@@ -219,7 +219,11 @@ describe("sendTransaction", () => {
     expect(run.simulated).toHaveLength(1);
     run.simulation = () => Promise.reject(new ShredwayError("rpc_failed", "the node is away"));
     expect(await run.call("sendTransaction", [text])).toMatchObject(
-      error(-32603, "rpc_failed: the node is away", "rpc_failed"),
+      error(
+        -32603,
+        "rpc_failed: expected an answer of the node behind this service, got none that can be used",
+        "rpc_failed",
+      ),
     );
     run.simulation = () => Promise.resolve({ err: null });
     expect((await run.call("sendTransaction", [text])).body).toHaveProperty("result");

@@ -41,6 +41,12 @@ export async function submitBundle(
   options: BundleOptions,
 ): Promise<string | readonly string[]> {
   checkBundle(transactions);
+  if (call.uri.swqosOnly) {
+    throw new ShredwayError(
+      "value_invalid",
+      "swqos-only: expected false for a bundle, which goes to block builders; got true",
+    );
+  }
   call.takeMore(transactions.length - 1);
   call.admission.checkTip("bundle", transactions);
   await call.admission.verify(transactions, (index) => `transaction ${index}`);
