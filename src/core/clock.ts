@@ -74,7 +74,10 @@ export class WallClock {
 }
 
 const msNs = 1_000_000n;
-const wallClock = new WallClock(Date.now, process.hrtime.bigint);
+const wallClock = new WallClock(
+  () => Date.now(),
+  () => process.hrtime.bigint(),
+);
 
 /**
  * The system's clock. `nowNs` is at most a millisecond behind the kernel's wall clock, mostly some

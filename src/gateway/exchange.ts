@@ -57,6 +57,10 @@ export class Exchange implements JsonRpcOptions {
     this.report = facts.report;
   }
 
+  get hasKey(): boolean {
+    return this.#facts.key !== null;
+  }
+
   /** Throws "unauthorized" or "rate_limited". */
   admit(name: string): void {
     if (findMethod(name)?.scopes.length === 0) return;
@@ -121,7 +125,8 @@ export class Exchange implements JsonRpcOptions {
       receivedNs,
       takeMore: (count) => {
         const { key } = this.#facts;
-        for (let i = 0; key && i < count; i++) this.#take(key);
+        if (!key) return;
+        for (let i = 0; i < count; i++) this.#take(key);
       },
       tellBundleId: (id) => {
         this.#bundleId = id;

@@ -18,9 +18,16 @@ import { answerJsonRpc, type JsonRpcAnswer } from "../json-rpc/handle.ts";
 import { writeJson } from "../json-rpc/json-text.ts";
 import { errorObjectOf, reasonOf } from "../json-rpc/refusal.ts";
 import { Admission } from "./admission.ts";
-import { prefixOf, preflightAnswer, refusalAnswer, serverRefusal, textAnswer } from "./answers.ts";
+import {
+  answerOf,
+  prefixOf,
+  preflightAnswer,
+  refusalAnswer,
+  serverRefusal,
+  textAnswer,
+} from "./answers.ts";
 import { batchBytesMax, headBytesMax, methodBytesMax } from "./body-limits.ts";
-import { Callers } from "./caller.ts";
+import { Callers, unauthorized } from "./caller.ts";
 import { Exchange } from "./exchange.ts";
 import type { Desk } from "./method.ts";
 import { checkedSignature } from "./methods/statuses.ts";
@@ -40,6 +47,7 @@ interface Path {
   readonly handle: Handler;
 }
 
+const strangersBytesMax = 1024;
 const blockEnginePath = /^\/api\/v1\//;
 /** As block engines spell them; each takes every method. */
 const blockEnginePaths = [
@@ -150,6 +158,10 @@ export class Gateway {
   #answerJson(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
     const exchange = this.#exchange(request, new Query(request.query));
     if (!(exchange instanceof Exchange)) return exchange;
+    // Strangers may ask for health, which is short; nothing longer of theirs is read.
+    if (!exchange.hasKey && request.body.length > strangersBytesMax) {
+      return answerOf(unauthorized("none"));
+    }
     const text = textOf(request.body);
     const bytesMax = exchange.bytesMaxOf(text);
     if (request.body.length > bytesMax) return tooLarge(bytesMax, request.body.length);

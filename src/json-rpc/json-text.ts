@@ -21,6 +21,9 @@ export function isJsonObject(value: unknown): value is JsonObject {
 
 export const jsonDepthMax = 16;
 
+/** 25 calls with 256 signatures each; what is built of hostile text is bounded by it. */
+const callValuesMax = 8192;
+
 const spaces = /[ \t\n\r]*/y;
 const numbers = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 const literals = /true|false|null/y;
@@ -30,11 +33,14 @@ const integerDigitsMax = 20;
 class JsonReader {
   readonly #text: string;
   readonly #depthMax: number;
+  readonly #valuesMax: number;
   #at = 0;
+  #values = 0;
 
-  constructor(text: string, depthMax: number) {
+  constructor(text: string, depthMax: number, valuesMax = Number.POSITIVE_INFINITY) {
     this.#text = text;
     this.#depthMax = depthMax;
+    this.#valuesMax = valuesMax;
   }
 
   read(): Json {
@@ -45,6 +51,12 @@ class JsonReader {
   }
 
   #value(depth: number): Json {
+    if (++this.#values > this.#valuesMax) {
+      throw new ShredwayError(
+        "json_invalid",
+        `JSON: expected at most ${this.#valuesMax} values, got more at ${this.#at}`,
+      );
+    }
     this.#skipSpaces();
     switch (this.#text.charAt(this.#at)) {
       case "{":
@@ -182,12 +194,13 @@ function opensAtMost(text: string, max: number): boolean {
  * a prototype: for those who look for known fields only.
  */
 export function readCallJson(text: string, depthMax = jsonDepthMax): Json {
-  if (!opensAtMost(text, depthMax) || uncertainNumbers.test(text)) return readJson(text, depthMax);
+  const read = (): Json => new JsonReader(text, depthMax, callValuesMax).read();
+  if (!opensAtMost(text, depthMax) || uncertainNumbers.test(text)) return read();
   try {
     const value: Json = JSON.parse(text);
     return value;
   } catch {
-    return readJson(text, depthMax); // says what is wrong, and where
+    return read(); // says what is wrong, and where
   }
 }
 

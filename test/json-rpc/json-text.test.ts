@@ -129,3 +129,12 @@ describe("readCallJson", () => {
     );
   });
 });
+
+describe("readCallJson", () => {
+  it("builds no more values of a hostile text than any honest call has", () => {
+    const bomb = `[${"{},".repeat(80_000)}{}]`;
+    expect(() => readCallJson(bomb, 8)).toThrow(/expected at most 8192 values, got more at \d+/);
+    const honest = JSON.stringify(Array.from({ length: 25 }, () => Array(256).fill("s")));
+    expect(readCallJson(honest, 8)).toEqual(JSON.parse(honest));
+  });
+});

@@ -62,9 +62,10 @@ it("also when the first of two equal calls could not be kept", async () => {
   desk.store.failShare = 1;
   const first = desk.pipeline.submit(request).catch((error: unknown) => String(error));
   const second = desk.pipeline.submit(request).catch((error: unknown) => String(error));
-  void first.then(() => {
+  void (async () => {
+    await first;
     desk.store.failShare = 0;
-  });
+  })();
   await desk.clock.advance(500);
   expect([await first, await second]).toEqual([expect.stringMatching(/was not sent/), undefined]);
   desk.leaders = { slot: 9n, current: "C", next: "D" };
