@@ -20,7 +20,9 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const tipBytes = new Uint8Array(32).fill(5);
 const paddingBytes = 300;
 const checkThreads = 2;
-const connections = 64;
+const connections = 256;
+/** More than may wait for their checks. */
+const overloadConnections = 6000;
 
 const drivers = ["gateway", "unchecked", "fixed", "plain"] as const;
 type Driver = (typeof drivers)[number];
@@ -107,7 +109,7 @@ async function round(scene: Scene): Promise<Round> {
 async function overload({ load, servers, seconds }: Scene, perSecond: number): Promise<LoadResult> {
   const ratePerSecond = 10 * perSecond;
   await load.make(Math.min(150_000, Math.ceil(ratePerSecond * seconds)), tipBytes, paddingBytes);
-  const plan = { ...servers.gateway.target, connections: 2000, seconds, ratePerSecond };
+  const plan = { ...servers.gateway.target, connections: overloadConnections, seconds, ratePerSecond };
   return load.load("overload", plan);
 }
 

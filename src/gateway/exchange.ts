@@ -101,7 +101,9 @@ export class Exchange implements JsonRpcOptions {
 
   run(name: string, method: Method, params: readonly Json[]): unknown {
     if (method.scopes.length === 0) return "ok";
-    return method.run(this.callOf(name, method.scopes), params);
+    const call = this.callOf(name, method.scopes);
+    if (!name.startsWith("send")) return method.run(call, params);
+    return this.#desk.room.with(() => method.run(call, params));
   }
 
   /** Throws "unauthorized" or "scope_missing". */

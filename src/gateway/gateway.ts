@@ -34,6 +34,7 @@ import { checkedSignature } from "./methods/statuses.ts";
 import type { GatewayParts, GatewaySettings } from "./parts.ts";
 import { Query } from "./query.ts";
 import { readRawMethod, runRaw } from "./raw.ts";
+import { Room } from "./room.ts";
 import { StatusFeed } from "./status-feed.ts";
 import { subscriptionRoute } from "./subscriptions.ts";
 
@@ -48,6 +49,8 @@ interface Path {
 }
 
 const strangersBytesMax = 1024;
+/** About 50 ms of the event loop. */
+const submissionsUnderWayMax = 512;
 const blockEnginePath = /^\/api\/v1\//;
 /** As block engines spell them; each takes every method. */
 const blockEnginePaths = [
@@ -71,7 +74,8 @@ export class Gateway {
   constructor(parts: GatewayParts, settings: GatewaySettings) {
     this.#parts = parts;
     const admission = new Admission(parts, settings);
-    this.#desk = { parts, settings, admission, nextTurn: () => this.#turns++ };
+    const room = new Room(submissionsUnderWayMax);
+    this.#desk = { parts, settings, admission, room, nextTurn: () => this.#turns++ };
     const { keys, clock, submissions } = parts;
     this.#callers = new Callers({ keys, clock, settings });
     const report = (thrown: unknown): string => this.#report(thrown);
@@ -163,6 +167,8 @@ export class Gateway {
       return answerOf(unauthorized("none"));
     }
     const text = textOf(request.body);
+    // Under a flood even to read a call costs too much: refused unread, so with the id null.
+    if (this.#desk.room.isFull && text.includes('"send')) return noRoomAnswer;
     const bytesMax = exchange.bytesMaxOf(text);
     if (request.body.length > bytesMax) return tooLarge(bytesMax, request.body.length);
     return answerJsonRpc(text, exchange).then((answer) => exchange.response(answer));
@@ -221,6 +227,12 @@ export class Gateway {
     return reference;
   }
 }
+
+const noRoomAnswer = refusalAnswer(
+  "overloaded",
+  "expected room for one more submission, got none; try again",
+  { headers: { "retry-after": "1" } },
+);
 
 /** What is no UTF-8 becomes a text that is no JSON, and is answered as such. */
 function textOf(body: Uint8Array): string {

@@ -6,6 +6,7 @@ import type { ApiKey, Scope } from "../accounts/types.ts";
 import type { Json } from "../json-rpc/json-text.ts";
 import type { Admission } from "./admission.ts";
 import type { GatewayParts, GatewaySettings } from "./parts.ts";
+import type { Room } from "./room.ts";
 
 /** Switches that come with the URL. */
 export interface UriOptions {
@@ -20,11 +21,12 @@ export interface Desk {
   readonly parts: GatewayParts;
   readonly settings: GatewaySettings;
   readonly admission: Admission;
+  readonly room: Room;
   /** 0, 1, 2, …: for answers that begin elsewhere each time. */
   readonly nextTurn: () => number;
 }
 
-export interface Call extends Desk {
+export interface Call extends Omit<Desk, "room"> {
   readonly key: ApiKey;
   readonly uri: UriOptions;
   /** Below /api/v1: answers as block engines give them. */

@@ -16,6 +16,9 @@ import { basicAuthorization, maskerOf } from "./secrets.ts";
 import type { Tally } from "./tally.ts";
 
 /** Between two looks for parcels in the queue that are of no use any more. */
+/** A timer that comes so late tells of this process, not of the other side. */
+const stallNs = 20_000_000n;
+const secondLookMs = 10;
 const sweepMs = 250;
 const retryAfterMsMax = 60_000;
 const failureLengthMax = 240;
@@ -279,10 +282,16 @@ export class HttpPort {
     for (const { parcel } of request.waiting) this.#tally.end(parcel, { kind: "failed", reason });
   }
 
-  #cutLate(): void {
+  #cutLate(isSecondLook = false): void {
     this.#timeout = undefined;
     const { timeoutMs } = this.#options;
     const lateNs = this.#clock.monotonicNs() - BigInt(timeoutMs) * 1_000_000n;
+    const [oldest] = this.#underWay;
+    if (!isSecondLook && oldest && lateNs - oldest.startedNs > stallNs) {
+      // This process was busy: the answer may be here and wait to be read.
+      this.#timeout = this.#clock.after(secondLookMs, () => this.#cutLate(true));
+      return;
+    }
     for (const request of this.#underWay) {
       if (request.startedNs > lateNs) {
         const restMs = Number(request.startedNs - lateNs) / 1e6;
