@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { errorTable, type Reason, reasons } from "../../src/core/errors.ts";
 import { laterMethods, methods } from "../../src/gateway/methods/table.ts";
+import { readMethodNames } from "../../src/gateway/read-methods.ts";
 
 function pathOf(relative: string): string {
   return fileURLToPath(new URL(`../../${relative}`, import.meta.url));
@@ -38,6 +39,12 @@ describe("docs/gateway.md", () => {
     expect(listed("Methods")).toEqual(Object.keys(methods).toSorted());
     expect(listed("Not in this version")).toEqual([...laterMethods].toSorted());
     for (const name of Object.keys(methods)) expect(text).toContain(`\n| ${name} | `);
+  });
+
+  it("lists every read method that is passed on", () => {
+    const passage = /^Passed on to the node[^;]*/m.exec(text)?.[0] ?? "";
+    const named = [...passage.matchAll(/`(get\w+|is\w+|simulate\w+)`/g)].map(([, name]) => name);
+    expect(named).toEqual([...readMethodNames]);
   });
 
   it("lists every reason with its code", () => {

@@ -61,7 +61,17 @@ async function startGateway(file: string): Promise<Shredway> {
   return program;
 }
 
-it("loses nothing that it acknowledged, whenever it is killed", { timeout: 180_000 }, async () => {
+interface Ground {
+  readonly sandbox: Sandbox;
+  /** Configuration of the gateway in its own process. */
+  readonly file: string;
+  readonly gateway: RpcClient;
+  /** Signatures that were acknowledged. */
+  readonly acknowledged: Set<string>;
+  readonly submitOne: (options?: object) => Promise<void>;
+}
+
+async function openGround(): Promise<Ground> {
   const sandbox = await openChain();
   const folder = temporaryFolder();
   const port = await freePortPair();
@@ -76,7 +86,7 @@ it("loses nothing that it acknowledged, whenever it is killed", { timeout: 180_0
 
   let lamports = 20_000;
   const acknowledged = new Set<string>();
-  const submitOne = async (): Promise<void> => {
+  const submitOne = async (options: object = {}): Promise<void> => {
     const { blockhash, lastValidBlockHeight } = sandbox.chain.latestBlockhash("confirmed");
     const transaction = new Transaction({
       feePayer: payer.publicKey,
@@ -85,9 +95,15 @@ it("loses nothing that it acknowledged, whenever it is killed", { timeout: 180_0
     });
     const tip = { fromPubkey: payer.publicKey, toPubkey: tipAccount, lamports: lamports++ };
     transaction.add(SystemProgram.transfer(tip)).sign(payer);
-    acknowledged.add(await gateway.sendTransaction(transaction.serialize()));
+    const text = transaction.serialize().toString("base64");
+    const config = { encoding: "base64", skipPreflight: true, ...options };
+    acknowledged.add(String(await gateway.call("sendTransaction", [text, config])));
   };
+  return { sandbox, file, gateway, acknowledged, submitOne };
+}
 
+it("loses nothing that it acknowledged, whenever it is killed", { timeout: 180_000 }, async () => {
+  const { sandbox, file, gateway, acknowledged, submitOne } = await openGround();
   for (let round = 0; round < rounds; round++) {
     const program = await startGateway(file);
     const over = new AbortController();
@@ -127,4 +143,30 @@ it("loses nothing that it acknowledged, whenever it is killed", { timeout: 180_0
     const kinds = Array.isArray(events) ? events.map(({ kind }: { kind: string }) => kind) : [];
     expect(kinds.filter((kind) => ends.includes(kind))).toEqual(["landed"]);
   }
+});
+
+it("sends what it acknowledged before it ends in order, or after the next start", {
+  timeout: 60_000,
+}, async () => {
+  const { sandbox, file, gateway, acknowledged, submitOne } = await openGround();
+  const slow = sandbox.partners.endpoints.map(({ faults }) => faults);
+  for (const faults of slow) faults.delayMs = 1500;
+  const program = await startGateway(file);
+  await Promise.all(Array.from({ length: 40 }, () => submitOne({ maxRetries: 0 })));
+  program.signal("SIGTERM");
+  expect((await program.end()).code).toBe(0);
+  for (const faults of slow) faults.delayMs = 0;
+  await startGateway(file);
+  const signatures = [...acknowledged];
+  expect(signatures.length).toBe(40);
+  await until(
+    () => signatures.every((signature) => sandbox.chain.status(signature)?.err === null),
+    "all of them on the chain",
+    20_000,
+  );
+  const statuses = await gateway.call("getTransactionStatus", [signatures], 1 << 24);
+  const states = Array.isArray(statuses)
+    ? statuses.map((one: unknown) => isObject(one) && one["state"])
+    : [];
+  expect(states.filter((state) => state !== "open" && state !== "landed")).toEqual([]);
 });
