@@ -42,7 +42,12 @@ async function serveGateway(isChecked: boolean): Promise<void> {
     http: { listen: "127.0.0.1:0", webSocketListen: [] },
     data: { directory: folder },
     tips: { addresses: [pubkeyOf(new Uint8Array(32).fill(5))] },
-    gateway: { requestsPerSecond: 1_000_000, burst: 1_000_000, openMax: 1_000_000, openPerAccountMax: 1_000_000 },
+    gateway: {
+      requestsPerSecond: 1_000_000,
+      burst: 1_000_000,
+      openMax: 1_000_000,
+      openPerAccountMax: 1_000_000,
+    },
     routes: [
       {
         name: "partner",

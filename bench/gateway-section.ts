@@ -109,7 +109,12 @@ async function round(scene: Scene): Promise<Round> {
 async function overload({ load, servers, seconds }: Scene, perSecond: number): Promise<LoadResult> {
   const ratePerSecond = 10 * perSecond;
   await load.make(Math.min(150_000, Math.ceil(ratePerSecond * seconds)), tipBytes, paddingBytes);
-  const plan = { ...servers.gateway.target, connections: overloadConnections, seconds, ratePerSecond };
+  const plan = {
+    ...servers.gateway.target,
+    connections: overloadConnections,
+    seconds,
+    ratePerSecond,
+  };
   return load.load("overload", plan);
 }
 

@@ -32,9 +32,16 @@ function programOf(packageName, file) {
 
 /** Hash over names and contents of everything that goes into the addon. */
 function sourcesHash() {
-  const folders = ["addon", "crypto", "deshred", "net", "relay", "shred", "transaction", "verify"].map((name) =>
-    join(root, "native", name),
-  );
+  const folders = [
+    "addon",
+    "crypto",
+    "deshred",
+    "net",
+    "relay",
+    "shred",
+    "transaction",
+    "verify",
+  ].map((name) => join(root, "native", name));
   const files = folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));
   const hash = createHash("sha256");
   for (const file of [join(root, "binding.gyp"), ...files.toSorted((a, b) => (a < b ? -1 : 1))]) {
