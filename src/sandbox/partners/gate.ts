@@ -1,7 +1,7 @@
 // A TCP gate before a server: connections pass, until they are to be cut or refused.
 //
-// Opened by partner-endpoint.ts. The web server itself can drop no single connection, and a port
-// that it left cannot be taken again at once; a gate can do both.
+// Opened by partner-endpoint.ts. The web server itself can only close for good; a gate can cut what
+// stands, refuse for a while, and let in again at the same port.
 
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
