@@ -9,35 +9,18 @@ import { Keypair, PublicKey, SystemProgram, Transaction } from "@solana/web3.js"
 import { expect, it } from "vitest";
 import { stringify } from "yaml";
 import { systemClock } from "../../src/core/clock.ts";
-import { createLogger } from "../../src/core/log.ts";
 import { isObject } from "../../src/core/values.ts";
-import { openSandbox } from "../../src/main-sandbox.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
 import { RpcClient } from "../../src/solana/rpc-client.ts";
 import { closing } from "../support/closing.ts";
 import { freePortPair } from "../support/free-ports.ts";
+import { runningSandbox } from "../support/sandbox.ts";
 import { Shredway, shredway } from "../support/shredway.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { until } from "../support/udp-receiver.ts";
 
 const rounds = 4;
 const callers = 8;
-const log = createLogger({ level: "silent" });
-
-async function openChain(): Promise<Sandbox> {
-  const sandbox = closing(
-    await openSandbox({
-      udp: "127.0.0.1:0",
-      rpc: "127.0.0.1:0",
-      http: "127.0.0.1:0",
-      data: temporaryFolder(),
-      log,
-      clock: systemClock,
-    }),
-  );
-  await sandbox.start();
-  return sandbox;
-}
 
 function writeConfig(sandbox: Sandbox, folder: string, port: number): string {
   const file = join(folder, "shredway.yaml");
@@ -72,7 +55,7 @@ interface Ground {
 }
 
 async function openGround(): Promise<Ground> {
-  const sandbox = await openChain();
+  const sandbox = await runningSandbox();
   const folder = temporaryFolder();
   const port = await freePortPair();
   const file = writeConfig(sandbox, folder, port);

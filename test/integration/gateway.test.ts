@@ -14,17 +14,14 @@ import {
 import { beforeEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { systemClock } from "../../src/core/clock.ts";
-import { createLogger } from "../../src/core/log.ts";
 import { isObject } from "../../src/core/values.ts";
-import { openSandbox } from "../../src/main-sandbox.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
 import { RpcClient } from "../../src/solana/rpc-client.ts";
 import { closing } from "../support/closing.ts";
 import { freePortPair } from "../support/free-ports.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
+import { runningSandbox } from "../support/sandbox.ts";
 import { until } from "../support/udp-receiver.ts";
 
-const log = createLogger({ level: "silent" });
 const tipLamports = 20_000;
 
 let sandbox: Sandbox;
@@ -34,18 +31,7 @@ let payer: Keypair;
 let tipAccount: PublicKey;
 
 beforeEach(async () => {
-  const data = temporaryFolder();
-  sandbox = closing(
-    await openSandbox({
-      udp: "127.0.0.1:0",
-      rpc: "127.0.0.1:0",
-      http: `127.0.0.1:${await freePortPair()}`,
-      data,
-      log,
-      clock: systemClock,
-    }),
-  );
-  await sandbox.start();
+  sandbox = await runningSandbox(`127.0.0.1:${await freePortPair()}`);
   gateway = new RpcClient(sandbox.gatewayUrl);
   connection = quietly(new Connection(sandbox.gatewayUrl, "confirmed"));
   payer = Keypair.generate();

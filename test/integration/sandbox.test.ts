@@ -5,31 +5,10 @@
 import { base58 } from "@scure/base";
 import { Connection, Keypair, LAMPORTS_PER_SOL, SystemProgram, Transaction } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
-import { createLogger } from "../../src/core/log.ts";
-import { openSandbox } from "../../src/main-sandbox.ts";
 import type { ChainEvent } from "../../src/sandbox/chain/types.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
-import { closing } from "../support/closing.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
+import { runningSandbox } from "../support/sandbox.ts";
 import { until } from "../support/udp-receiver.ts";
-
-const log = createLogger({ level: "silent" });
-
-async function open(): Promise<Sandbox> {
-  const sandbox = closing(
-    await openSandbox({
-      udp: "127.0.0.1:0",
-      rpc: "127.0.0.1:0",
-      http: "127.0.0.1:0",
-      data: temporaryFolder(),
-      log,
-      clock: systemClock,
-    }),
-  );
-  await sandbox.start();
-  return sandbox;
-}
 
 function record(sandbox: Sandbox): ChainEvent[] {
   const events: ChainEvent[] = [];
@@ -39,7 +18,7 @@ function record(sandbox: Sandbox): ChainEvent[] {
 
 describe("the sandbox", () => {
   it("brings every shred to every destination, and sees what a stock client lands", async () => {
-    const sandbox = await open();
+    const sandbox = await runningSandbox();
     const connection = new Connection(`http://${sandbox.endpoint.address}`, "processed");
     const payer = Keypair.generate();
     const airdrop = await connection.requestAirdrop(payer.publicKey, LAMPORTS_PER_SOL);
@@ -82,7 +61,7 @@ describe("the sandbox", () => {
   });
 
   it("sees every transaction in the slot that executed it, from 40 % of each source's shreds", async () => {
-    const sandbox = await open();
+    const sandbox = await runningSandbox();
     for (const { delivery } of sandbox.feeds)
       delivery.profile = { ...delivery.profile, loss: 0.6, forged: 0.05 };
     const events = record(sandbox);
@@ -108,7 +87,7 @@ describe("the sandbox", () => {
   });
 
   it("goes on through skipped slots and a fork", async () => {
-    const sandbox = await open();
+    const sandbox = await runningSandbox();
     const events = record(sandbox);
     const count = (kind: ChainEvent["kind"]) =>
       events.filter((event) => event.kind === kind).length;
