@@ -5,7 +5,7 @@
 // and takes the same work: nobody learns from outside that a key ever was one.
 
 import { timingSafeEqual } from "node:crypto";
-import { type AddressRange, parseAddressRange } from "../core/addresses.ts";
+import { type AddressRange, isInRange, parseAddressRange } from "../core/addresses.ts";
 import { hashKeyText, keyState } from "./api-keys.ts";
 import type { ApiKey } from "./types.ts";
 
@@ -26,13 +26,6 @@ function rangesOf(key: ApiKey): readonly AddressRange[] | "nowhere" {
   } catch {
     return "nowhere"; // written by another hand: a limit that cannot be read lets nobody in
   }
-}
-
-function isInside(address: Uint8Array, { bytes, prefixBits }: AddressRange): boolean {
-  const whole = prefixBits >> 3;
-  for (let i = 0; i < whole; i++) if (address[i] !== bytes[i]) return false;
-  const mask = (0xff00 >> (prefixBits & 7)) & 0xff;
-  return ((address[whole] ?? 0) & mask) === ((bytes[whole] ?? 0) & mask);
 }
 
 export class KeyRing {
@@ -69,6 +62,6 @@ export class KeyRing {
   allows({ id }: ApiKey, remoteAddress: Uint8Array): boolean {
     const ranges = this.#ranges.get(id);
     if (ranges === undefined || ranges === "nowhere") return false;
-    return ranges.length === 0 || ranges.some((range) => isInside(remoteAddress, range));
+    return ranges.length === 0 || ranges.some((range) => isInRange(remoteAddress, range));
   }
 }

@@ -174,6 +174,14 @@ export function formatAddress(bytes: Uint8Array): string {
   return familyOf(bytes) === "ipv4" ? formatIpv4(bytes) : formatIpv6(bytes);
 }
 
+/** Whether the range holds the address, 16 bytes. */
+export function isInRange(address: Uint8Array, { bytes, prefixBits }: AddressRange): boolean {
+  const whole = prefixBits >> 3;
+  for (let i = 0; i < whole; i++) if (address[i] !== bytes[i]) return false;
+  const mask = (0xff00 >> (prefixBits & 7)) & 0xff;
+  return ((address[whole] ?? 0) & mask) === ((bytes[whole] ?? 0) & mask);
+}
+
 /** "192.0.2.0/24"; a single address without prefix. */
 export function formatAddressRange(range: AddressRange): string {
   if (range.prefixBits === 128) return formatAddress(range.bytes);

@@ -4,7 +4,6 @@
 // verified off the event loop. Everything of a request is checked before anything of it is
 // submitted. Throws ShredwayError; never quotes a transaction.
 
-import { createHash } from "node:crypto";
 import { ShredwayError } from "../core/errors.ts";
 import { JsonRpcRefusal } from "../json-rpc/refusal.ts";
 import { describeFailure } from "../transactions/describe-failure.ts";
@@ -22,12 +21,6 @@ const base58Only = /^[1-9A-HJ-NP-Za-km-z]+$/;
 
 function undecodable(what: string, expected: string, got: string): ShredwayError {
   return new ShredwayError("value_invalid", `${what}: expected ${expected}, got ${got}`);
-}
-
-/** SHA-256 in hex of the signatures joined by commas. */
-export function bundleIdOf(transactions: readonly TransactionFacts[]): string {
-  const signatures = transactions.map(({ signature }) => signature).join(",");
-  return createHash("sha256").update(signatures).digest("hex");
 }
 
 /** The first signature that comes twice, or undefined. */

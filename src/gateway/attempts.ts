@@ -13,12 +13,6 @@ interface Window {
   endsNs: bigint;
 }
 
-/** IPv6 by /64: whoever has one address has all of them. */
-export function addressGroup(address: Uint8Array): string {
-  const isIpv4 = address[10] === 0xff && address[11] === 0xff && address[0] === 0;
-  return Buffer.from(isIpv4 ? address : address.subarray(0, 8)).toString("hex");
-}
-
 function forgetOldest(map: Map<string, unknown>): void {
   if (map.size <= addressesMax) return;
   const oldest = map.keys().next();

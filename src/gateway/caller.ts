@@ -4,13 +4,14 @@
 // headers; several must be the same. Unknown, revoked, expired and misplaced keys get one and the
 // same answer, so that nothing can be learned by trying. Keys are never logged and never quoted.
 
+import { callerOf } from "../accounts/rate-limits.ts";
 import type { ApiKey, Scope } from "../accounts/types.ts";
-import { type AddressRange, parseAddress, parseEndpoint } from "../core/addresses.ts";
+import { type AddressRange, isInRange, parseAddress, parseEndpoint } from "../core/addresses.ts";
 import type { Clock } from "../core/clock.ts";
 import { ShredwayError } from "../core/errors.ts";
 import type { HttpHead, HttpResponse } from "../http/types.ts";
 import { answerOf, refusalAnswer } from "./answers.ts";
-import { Attempts, addressGroup } from "./attempts.ts";
+import { Attempts } from "./attempts.ts";
 import type { Keys } from "./parts.ts";
 import { Query } from "./query.ts";
 
@@ -35,13 +36,6 @@ export function scopeMissing(what: string, key: ApiKey, wanted: readonly Scope[]
     "scope_missing",
     `${what}: expected a key with the scope ${wanted.join(" or ")}, got ${key.scopes.join(", ")}`,
   );
-}
-
-function isInside(range: AddressRange, address: Uint8Array): boolean {
-  const whole = range.prefixBits >> 3;
-  for (let i = 0; i < whole; i++) if (range.bytes[i] !== address[i]) return false;
-  const mask = (0xff00 >> (range.prefixBits & 7)) & 0xff;
-  return mask === 0 || (((range.bytes[whole] ?? 0) ^ (address[whole] ?? 0)) & mask) === 0;
 }
 
 /** One hop of X-Forwarded-For; some proxies write the port, too. */
@@ -96,7 +90,7 @@ export class Callers {
     const hops = (head.header("x-forwarded-for") ?? "").split(",").slice(-hopsMax);
     while (
       hops.length > 0 &&
-      this.#settings.trustedProxies.some((range) => isInside(range, address))
+      this.#settings.trustedProxies.some((range) => isInRange(address, range))
     ) {
       const hop = parseHop((hops.pop() ?? "").trim());
       if (!hop) break;
@@ -133,9 +127,9 @@ export class Callers {
   #mayUse(key: ApiKey, head: HttpHead): boolean {
     const isForwarded = this.#settings.trustedProxies.length > 0;
     if (key.allowedRanges.length > 0 && !this.#keys.allows(key, this.addressOf(head))) return false;
-    const address = isForwarded ? addressGroup(this.addressOf(head)) : head.remoteAddress;
+    const address = isForwarded ? callerOf(this.addressOf(head)) : head.remoteAddress;
     if (this.#attempts.isWatching && !this.#attempts.wasUsed(key.id, address)) {
-      const group = addressGroup(this.addressOf(head));
+      const group = callerOf(this.addressOf(head));
       if (this.#attempts.blockedSeconds(group, this.#clock.monotonicNs()) > 0) return false;
     }
     this.#attempts.used(key.id, address);
@@ -143,7 +137,7 @@ export class Callers {
   }
 
   #refuse(head: HttpHead, got: string): HttpResponse {
-    const group = addressGroup(this.addressOf(head));
+    const group = callerOf(this.addressOf(head));
     const nowNs = this.#clock.monotonicNs();
     const seconds = this.#attempts.blockedSeconds(group, nowNs);
     if (seconds > 0) {

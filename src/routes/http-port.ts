@@ -7,12 +7,13 @@
 
 import type { Clock, Timer } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
+import { basicAuthorization, maskerOf } from "../core/url-secrets.ts";
 import type { Parcel } from "../submission/types.ts";
 import type { Dialect, HttpAnswer } from "./dialect.ts";
 import { Health } from "./health.ts";
 import { HttpLane, type LaneFailure } from "./http-lane.ts";
 import { ParcelQueue, type Waiting } from "./parcel-queue.ts";
-import { basicAuthorization, maskerOf } from "./secrets.ts";
+
 import type { Tally } from "./tally.ts";
 
 /** Between two looks for parcels in the queue that are of no use any more. */

@@ -7,6 +7,7 @@
 
 import { messageOf, quote, ShredwayError } from "../core/errors.ts";
 import { pubkeyOf } from "../core/primitives.ts";
+import { basicAuthorization, maskerOf } from "../core/url-secrets.ts";
 import { isObject } from "../core/values.ts";
 import { leaderKeysMax } from "../leaders/schedule.ts";
 import type { Outcomes, SignatureOutcome } from "../submission/types.ts";
@@ -39,15 +40,6 @@ export interface EpochInfo {
 /** Identity in base58 -> slots relative to the epoch's first. */
 export type EpochLeaders = ReadonlyMap<string, readonly number[]>;
 
-/** Long enough that masking them leaves the rest of a sentence alone; longest first. */
-function secretsOf({ username, password, pathname, searchParams }: URL): string[] {
-  const parts = [username, password, ...pathname.split("/"), ...searchParams.values()];
-  const forms = parts.flatMap((part) => [part, decodeURIComponent(part), encodeURIComponent(part)]);
-  return [...new Set(forms)]
-    .filter((part) => part.length >= 6)
-    .toSorted((a, b) => b.length - a.length);
-}
-
 /** The field `value` of an answer with a context. */
 function valueIn(result: unknown): unknown {
   return isObject(result) ? result["value"] : undefined;
@@ -58,8 +50,8 @@ export class RpcClient implements Outcomes {
   readonly host: string;
   readonly #url: string;
   readonly #headers: Readonly<Record<string, string>>;
-  /** Parts of the URL that may be keys: nothing that is said of the node may hold them. */
-  readonly #secrets: readonly string[];
+  /** Parts of the URL may be keys: nothing that is said of the node may hold them. */
+  readonly #mask: (text: string) => string;
   readonly #timeoutMs: number;
   #nextId = 1;
 
@@ -71,13 +63,14 @@ export class RpcClient implements Outcomes {
     }
     this.host = parsed.host;
     this.#timeoutMs = timeoutMs;
-    this.#secrets = secretsOf(parsed);
-    const { username, password } = parsed;
+    this.#mask = maskerOf(parsed);
+    const authorization = basicAuthorization(parsed);
     parsed.username = parsed.password = ""; // fetch refuses an address that holds them
     this.#url = parsed.href;
-    const user = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-    const basic = { Authorization: `Basic ${Buffer.from(user).toString("base64")}` };
-    this.#headers = { "Content-Type": "application/json", ...(user !== ":" && basic) };
+    this.#headers = {
+      "Content-Type": "application/json",
+      ...(authorization !== null && { Authorization: authorization }),
+    };
   }
 
   /**
@@ -284,7 +277,8 @@ export class RpcClient implements Outcomes {
     details: Readonly<Record<string, number>> = {},
   ): ShredwayError {
     // The cause is left behind: its text and its stack may hold the whole address.
-    const masked = this.#secrets.reduce((all, secret) => all.replaceAll(secret, "[masked]"), text);
-    return new ShredwayError("rpc_failed", `${method} at ${this.host}: ${masked}`, { details });
+    return new ShredwayError("rpc_failed", `${method} at ${this.host}: ${this.#mask(text)}`, {
+      details,
+    });
   }
 }

@@ -4,6 +4,7 @@
 // node and nowhere else, so everything that is said of the node passes `mask` first.
 
 import { ShredwayError } from "../core/errors.ts";
+import { basicAuthorization, maskerOf } from "../core/url-secrets.ts";
 
 export interface NodeAddress {
   /** "https://rpc.example:8899", without a path. */
@@ -17,23 +18,6 @@ export interface NodeAddress {
   readonly mask: (text: string) => string;
 }
 
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part; // "%zz" is a legal part of a URL
-  }
-}
-
-/** Long enough that masking them leaves the rest of a sentence alone; longest first. */
-function secretsOf({ username, password, pathname, searchParams }: URL): string[] {
-  const parts = [username, password, ...pathname.split("/"), ...searchParams.values()];
-  const forms = parts.flatMap((part) => [part, decoded(part), encodeURIComponent(decoded(part))]);
-  return [...new Set(forms)]
-    .filter((part) => part.length >= 6)
-    .toSorted((a, b) => b.length - a.length);
-}
-
 function invalid(what: string, expected: string): ShredwayError {
   // Not quoted: it may hold a key.
   return new ShredwayError("value_invalid", `${what}: expected ${expected}, got another text`);
@@ -44,15 +28,13 @@ function addressOf(text: string, what: string, schemes: readonly [string, string
   if (!url || !schemes.includes(url.protocol.slice(0, -1))) {
     throw invalid(what, `a URL of ${schemes.join(" or ")}`);
   }
-  const { username, password } = url;
-  const basic = Buffer.from(`${decoded(username)}:${decoded(password)}`).toString("base64");
-  const secrets = secretsOf(url);
+  const authorization = basicAuthorization(url);
   return {
     origin: `${url.protocol}//${url.host}`,
     path: `${url.pathname}${url.search}`,
     host: url.host,
-    headers: username + password === "" ? {} : { authorization: `Basic ${basic}` },
-    mask: (said) => secrets.reduce((all, secret) => all.replaceAll(secret, "[masked]"), said),
+    headers: authorization === null ? {} : { authorization },
+    mask: maskerOf(url),
   };
 }
 

@@ -2,10 +2,10 @@
 // stand-in that sends what is submitted straight to the chain. The one place that puts them together.
 
 import { randomBytes } from "node:crypto";
+import { Connection, Keypair, LAMPORTS_PER_SOL } from "@solana/web3.js";
 import type { ApiKey, Scope } from "../../src/accounts/types.ts";
 import { formatEndpoint, parseEndpoint } from "../../src/core/addresses.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { bundleIdOf } from "../../src/gateway/admission.ts";
 import { Gateway, type GatewayParts } from "../../src/gateway/gateway.ts";
 import { preflightOf } from "../../src/gateway/preflight.ts";
 import { readMethodsOf } from "../../src/gateway/read-methods.ts";
@@ -16,6 +16,7 @@ import type { ChainApi } from "../../src/sandbox/chain/types.ts";
 import { parseTransaction } from "../../src/sandbox/chain/wire.ts";
 import { decodeBase58 } from "../../src/sandbox/rpc/bytes.ts";
 import { Upstream } from "../../src/solana/upstream.ts";
+import { bundleIdOf } from "../../src/submission/tracked.ts";
 import type { Submissions, SubmitRequest, TransactionStatus } from "../../src/submission/types.ts";
 import { inspectorFor } from "../support/gateway.ts";
 import { Cluster, type Site } from "./cluster.ts";
@@ -55,7 +56,8 @@ class ChainSubmissions implements Submissions {
   async bundles(_accountId: string, bundleIds: readonly string[]) {
     return bundleIds.map((bundleId) => {
       const request = this.requests.find(
-        ({ isBundle, transactions }) => isBundle && bundleIdOf(transactions) === bundleId,
+        ({ isBundle, transactions }) =>
+          isBundle && bundleIdOf(transactions.map(({ signature }) => signature)) === bundleId,
       );
       if (!request) return null;
       const statuses = request.transactions.map(({ signature }) => this.#status(signature));
@@ -201,4 +203,14 @@ async function listen(gateway: Gateway): Promise<readonly HttpServer[]> {
       first.close(); // the port above is taken, or there is none
     }
   }
+}
+
+/** A new payer with money of the node itself: the gateway gives none. */
+export async function fundedPayer(gateway: GatewayCluster): Promise<Keypair> {
+  const payer = Keypair.generate();
+  const node = new Connection(gateway.cluster.url, "confirmed");
+  const latest = await node.getLatestBlockhash();
+  const signature = await node.requestAirdrop(payer.publicKey, 1000 * LAMPORTS_PER_SOL);
+  await node.confirmTransaction({ signature, ...latest });
+  return payer;
 }

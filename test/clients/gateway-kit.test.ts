@@ -1,7 +1,6 @@
 // @solana/kit 8.4 against the gateway, over real sockets, with nothing but its URL.
 
 import {
-  AccountRole,
   type Address,
   address,
   airdropFactory,
@@ -35,20 +34,7 @@ import {
 import { Connection, Keypair, SystemProgram, sendAndConfirmTransaction } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { GatewayCluster, minimumTipLamports, tipAddress } from "./gateway-cluster.ts";
-
-const systemProgram = address("11111111111111111111111111111111");
-
-function transfer(from: KeyPairSigner, to: Address, amount: bigint): Instruction {
-  const data = new Uint8Array(12);
-  const view = new DataView(data.buffer);
-  view.setUint32(0, 2, true);
-  view.setBigUint64(4, amount, true);
-  const accounts = [
-    { address: from.address, role: AccountRole.WRITABLE_SIGNER },
-    { address: to, role: AccountRole.WRITABLE },
-  ];
-  return { programAddress: systemProgram, accounts, data };
-}
+import { systemProgram, transfer } from "./kit-transfer.ts";
 
 /** Enough that the address may exist. */
 const tipLamports = minimumTipLamports + 1_000_000n;

@@ -15,7 +15,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { knownCodes } from "../../src/json-rpc/codes.ts";
 import { closing } from "../support/closing.ts";
 import { call } from "./cluster.ts";
-import { GatewayCluster, minimumTipLamports, tipAddress } from "./gateway-cluster.ts";
+import { fundedPayer, GatewayCluster, minimumTipLamports, tipAddress } from "./gateway-cluster.ts";
 
 let gateway: GatewayCluster;
 let client: JitoJsonRpcClient;
@@ -48,11 +48,7 @@ beforeAll(async () => {
   gateway = await GatewayCluster.open();
   client = new JitoJsonRpcClient(`http://${gateway.address}/api/v1`, gateway.key);
   connection = new Connection(gateway.url, "confirmed");
-  payer = Keypair.generate();
-  const node = new Connection(gateway.cluster.url, "confirmed");
-  const latest = await node.getLatestBlockhash();
-  const signature = await node.requestAirdrop(payer.publicKey, 1000 * LAMPORTS_PER_SOL);
-  await node.confirmTransaction({ signature, ...latest });
+  payer = await fundedPayer(gateway);
 });
 
 afterAll(() => {

@@ -13,7 +13,7 @@ import {
 } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { deferred } from "./cluster.ts";
-import { GatewayCluster, minimumTipLamports, tipAddress } from "./gateway-cluster.ts";
+import { fundedPayer, GatewayCluster, minimumTipLamports, tipAddress } from "./gateway-cluster.ts";
 
 let gateway: GatewayCluster;
 let connection: Connection;
@@ -42,12 +42,7 @@ async function signed(message: Transaction) {
 beforeAll(async () => {
   gateway = await GatewayCluster.open();
   connection = new Connection(gateway.url, "confirmed");
-  payer = Keypair.generate();
-  // Money comes from the node itself: the gateway gives none.
-  const node = new Connection(gateway.cluster.url, "confirmed");
-  const latest = await node.getLatestBlockhash();
-  const signature = await node.requestAirdrop(payer.publicKey, 1000 * LAMPORTS_PER_SOL);
-  await node.confirmTransaction({ signature, ...latest });
+  payer = await fundedPayer(gateway);
 });
 
 afterAll(() => {

@@ -1,7 +1,6 @@
 // @solana/kit 8.4 against the endpoint, over real sockets.
 
 import {
-  AccountRole,
   type Address,
   address,
   airdropFactory,
@@ -19,7 +18,6 @@ import {
   generateKeyPairSigner,
   getBase64EncodedWireTransaction,
   getSignatureFromTransaction,
-  type Instruction,
   isSolanaError,
   type KeyPairSigner,
   lamports,
@@ -39,20 +37,7 @@ import {
 import { Connection, Keypair, SystemProgram, sendAndConfirmTransaction } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Cluster } from "./cluster.ts";
-
-const systemProgram = address("11111111111111111111111111111111");
-
-function transfer(from: KeyPairSigner, to: Address, amount: bigint): Instruction {
-  const data = new Uint8Array(12);
-  const view = new DataView(data.buffer);
-  view.setUint32(0, 2, true);
-  view.setBigUint64(4, amount, true);
-  const accounts = [
-    { address: from.address, role: AccountRole.WRITABLE_SIGNER },
-    { address: to, role: AccountRole.WRITABLE },
-  ];
-  return { programAddress: systemProgram, accounts, data };
-}
+import { transfer } from "./kit-transfer.ts";
 
 function connect(cluster: Cluster) {
   const rpc = createSolanaRpc(cluster.url);

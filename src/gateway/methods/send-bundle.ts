@@ -4,8 +4,9 @@
 
 import { ShredwayError } from "../../core/errors.ts";
 import type { Json } from "../../json-rpc/json-text.ts";
+import { bundleIdOf } from "../../submission/tracked.ts";
 import type { TransactionFacts } from "../../transactions/facts.ts";
-import { bundleIdOf, duplicateOf, encodings } from "../admission.ts";
+import { duplicateOf, encodings } from "../admission.ts";
 import type { Call, Method } from "../method.ts";
 import { Config, texts } from "../params.ts";
 
@@ -58,7 +59,7 @@ export async function submitBundle(
     options: { ...options, swqosOnly: false, resendsMax: null },
     receivedNs: call.receivedNs,
   });
-  const id = bundleIdOf(transactions);
+  const id = bundleIdOf(transactions.map(({ signature }) => signature));
   call.tellBundleId(id);
   return call.isBlockEngine ? id : transactions.map(({ signature }) => signature);
 }

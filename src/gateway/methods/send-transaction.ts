@@ -5,9 +5,10 @@
 
 import { u64Max } from "../../core/primitives.ts";
 import type { Json } from "../../json-rpc/json-text.ts";
+import { bundleIdOf } from "../../submission/tracked.ts";
 import type { SubmitOptions } from "../../submission/types.ts";
 import type { TransactionFacts } from "../../transactions/facts.ts";
-import { bundleIdOf, encodings } from "../admission.ts";
+import { encodings } from "../admission.ts";
 import type { Call, Method } from "../method.ts";
 import { Config, text } from "../params.ts";
 
@@ -43,7 +44,7 @@ export async function submitTransaction(
     options: isBundle ? { ...options, revertProtection: true } : options,
     receivedNs: call.receivedNs,
   });
-  if (isBundle) call.tellBundleId(bundleIdOf(transactions));
+  if (isBundle) call.tellBundleId(bundleIdOf(transactions.map(({ signature }) => signature)));
 }
 
 async function run(call: Call, params: readonly Json[]): Promise<string> {

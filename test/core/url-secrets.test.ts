@@ -1,8 +1,9 @@
 // What must not be said of a partner, in every form in which it may come back.
 
 import { describe, expect, it } from "vitest";
+import { basicAuthorization, maskerOf } from "../../src/core/url-secrets.ts";
 import { openRoute } from "../../src/routes/open-route.ts";
-import { basicAuthorization, maskerOf } from "../../src/routes/secrets.ts";
+import { RpcClient } from "../../src/solana/rpc-client.ts";
 import { madeUpFacts } from "../support/facts.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { routeConfig, TestParcel } from "../support/partner.ts";
@@ -25,6 +26,13 @@ describe("a text about a partner", () => {
     Buffer.from("us@er:pass/word").toString("base64"),
   ])("does not hold %j", (secret) => {
     expect(mask(`before ${secret} after`)).toBe("before [masked] after");
+  });
+
+  it("takes addresses with a lone percent sign as they are", () => {
+    const lone = new URL("http://us%er:pa%ss@host/100%key?k=50%off");
+    expect(maskerOf(lone)("asked /100%key?k=50%off")).toBe("asked /[masked]?k=[masked]");
+    expect(basicAuthorization(lone)).toBe(`Basic ${Buffer.from("us%er:pa%ss").toString("base64")}`);
+    expect(() => new RpcClient(lone.href)).not.toThrow();
   });
 
   it("keeps what is no secret", () => {

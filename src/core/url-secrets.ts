@@ -1,7 +1,7 @@
-// Which parts of a partner's address and headers are secrets, and texts without them.
+// Which parts of an address and of headers are secrets, and texts without them.
 //
-// Called for everything that is said of a partner: its own error messages may repeat the address or
-// the key that it was asked with.
+// Called for everything that is said of a node or a partner: their own error messages may repeat the
+// address or the key that they were asked with.
 
 const mask = "[masked]";
 /** Shorter parts are words ("v1", "api"): masking them would hide the rest of a sentence. */
@@ -16,7 +16,7 @@ function decoded(text: string): string {
 }
 
 function formsOf(text: string): string[] {
-  return [text, decoded(text), encodeURIComponent(text)];
+  return [text, decoded(text), encodeURIComponent(text), encodeURIComponent(decoded(text))];
 }
 
 /** The value of the header Authorization for the user in `url`; null: it names none. */
@@ -29,7 +29,7 @@ export function basicAuthorization({ username, password }: URL): string | null {
 /** A function that hides the secrets of `url` and `headers` in a text. */
 export function maskerOf(
   url: URL,
-  headers: Readonly<Record<string, string>>,
+  headers: Readonly<Record<string, string>> = {},
 ): (text: string) => string {
   const { username, password, pathname, searchParams } = url;
   const basic = basicAuthorization(url);
