@@ -70,10 +70,13 @@ class Tables {
     });
   }
 
-  replace(config: Config): void {
-    const { settings, ...tables } = new Tables(config); // may throw; then nothing changed
-    Object.assign(this, tables);
-    Object.assign(this.settings, settings);
+  /** Throws ShredwayError; what is returned puts the new ones in force. */
+  prepare(config: Config): () => void {
+    const { settings, ...tables } = new Tables(config);
+    return () => {
+      Object.assign(this, tables);
+      Object.assign(this.settings, settings);
+    };
   }
 }
 
@@ -173,7 +176,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       routes,
       pipeline,
       landings,
-      live: { apply: (wanted) => tables.replace(wanted) },
+      live: tables,
       openServer: () =>
         HttpServer.open(
           {

@@ -25,8 +25,8 @@ export interface GatewaySnapshot {
 
 /** What a reload changes without a restart. */
 export interface LiveSettings {
-  /** Throws ShredwayError; nothing changed then. */
-  apply(config: Config): void;
+  /** Throws ShredwayError. Changes nothing: what is returned does, and cannot fail. */
+  prepare(config: Config): () => void;
 }
 
 const drainLookMs = 10;
@@ -117,10 +117,20 @@ export class GatewayService {
     return warnings;
   }
 
-  /** Takes over what can change live; returns the keys that need a restart. Throws ShredwayError. */
-  apply(wanted: Config): readonly string[] {
-    const { live, routes, log } = this.#parts;
-    live.apply(wanted);
+  /**
+   * Throws ShredwayError when it refuses `wanted`. Changes nothing: what is returned takes over what
+   * can change live, and returns the keys that need a restart.
+   */
+  prepare(wanted: Config): () => readonly string[] {
+    const take = this.#parts.live.prepare(wanted);
+    return () => {
+      take();
+      return this.#apply(wanted);
+    };
+  }
+
+  #apply(wanted: Config): readonly string[] {
+    const { routes, log } = this.#parts;
     routes
       .replace(wanted.routes)
       .catch((error: unknown) => log.error(`a route could not be closed: ${messageOf(error)}`));

@@ -1,7 +1,7 @@
 // The whole service that a configuration describes: the relay, and the gateway where one is wanted.
 //
 // Built by main, run by cli/start.ts and the sandbox. Reloads both from one reading of the file: what
-// is refused by either leaves everything as it was, for the relay checks before the gateway changes.
+// is refused by either leaves everything as it was, for the gateway only prepares before the relay changes.
 
 import type { Config } from "../core/config.ts";
 import { messageOf } from "../core/errors.ts";
@@ -45,8 +45,9 @@ export class Service {
   reload(): boolean {
     try {
       const wanted = this.#readConfig();
+      const takeGateway = this.gateway?.prepare(wanted);
       const restart = [...this.relay.apply(wanted)];
-      if (this.gateway) restart.push(...this.gateway.apply(wanted));
+      if (takeGateway) restart.push(...takeGateway());
       else if (wanted.http) restart.push("http");
       if (restart.length > 0)
         this.#log.warn({ keys: restart }, `restart needed for: ${restart.join(", ")}`);

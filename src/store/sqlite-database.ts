@@ -1,8 +1,8 @@
 // One SQLite file and the batches that are done to it. Blocks: lives on a thread of its own.
 //
 // Made by sqlite-worker.ts. A batch's reads come first, then all its transactions in one commit: one
-// wait for the disk for everything that came while the last one was under way. Each transaction has
-// its savepoint, so that one which fails takes no other with it.
+// wait for the disk for everything that came while the last one was under way. Transactions of several
+// statements have savepoints, so that one which fails takes no other with it.
 
 import Database from "better-sqlite3";
 import { quote } from "../core/errors.ts";

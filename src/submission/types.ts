@@ -239,8 +239,9 @@ export interface SubmissionRecord {
 /** Kept by the store. Every promise settles when the change survives a kill of the process. */
 export interface SubmissionStore {
   /**
-   * Adds records or replaces those with the same (account, signature). All or nothing for one call;
-   * calls that come while one is under way share the next commit.
+   * Adds records or replaces those with the same (account, signature), but never an end by anything
+   * else ("rejected" may begin anew). All or nothing for one call; calls that come while one is under
+   * way share the next commit.
    */
   put(records: readonly SubmissionRecord[]): Promise<void>;
   /** Adds them, all or nothing; false: one of them (account, signature) was kept before. */
