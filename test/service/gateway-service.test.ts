@@ -14,7 +14,9 @@ import { RpcClient } from "../../src/solana/rpc-client.ts";
 import { closing } from "../support/closing.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-const [oldTips, newTips] = [5, 6].map((byte) => [pubkeyOf(new Uint8Array(32).fill(byte))]);
+const tipsOf = (byte: number) => [pubkeyOf(new Uint8Array(32).fill(byte))];
+const oldTips = tipsOf(5);
+const newTips = tipsOf(6);
 
 function configOf(directory: string, addresses: readonly string[]) {
   return completeConfig({
