@@ -67,7 +67,11 @@
       "target_name": "shredway",
       "sources": ["<@(addon_sources)"],
       "dependencies": ["shredway_core", "<!(node -p \"require('node-addon-api').targets\"):node_addon_api"],
-      "defines": ["NAPI_VERSION=9", "NODE_ADDON_API_DISABLE_DEPRECATED"]
+      "defines": [
+        "NAPI_VERSION=9",
+        "NODE_ADDON_API_DISABLE_DEPRECATED",
+        "NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS"
+      ]
     }
   ],
   "conditions": [

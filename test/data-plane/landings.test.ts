@@ -99,7 +99,9 @@ describe("landings", () => {
     const { relay, send } = openRelay();
     const [first, second] = [transaction(), transaction()];
     relay.watchSignatures([second.signature]);
+    await until(() => relay.snapshot().deshred.watched === 1n, "the watch");
     relay.unwatchSignatures([second.signature]);
+    await until(() => relay.snapshot().deshred.watched === 0n, "nothing watched");
     send(shredsOf(121n, [first.wire, second.wire]));
     await until(() => relay.snapshot().deshred.transactions === 2n, "both transactions");
     expect(relay.drainLandings()).toEqual([]);
