@@ -136,6 +136,8 @@ function makeFace(parts: Parts, pipeline: Pipeline): Gateway {
       preflight: upstream && preflightOf(upstream),
       reads: readMethodsOf(upstream),
       sockets: upstream,
+      shreds: null,
+      tipFloor: null,
       slot: () => relay?.leaders().slot ?? null,
     },
     tables.settings,

@@ -26,6 +26,7 @@ const folderLayers: Readonly<Record<string, Layer>> = {
   captures: "adapter",
   "data-plane": "adapter",
   http: "adapter",
+  net: "adapter",
   gateway: "adapter",
   routes: "adapter",
   solana: "adapter",
@@ -46,7 +47,7 @@ const folderLayers: Readonly<Record<string, Layer>> = {
 /** Imports inside a layer, folder by folder; everything else inside a layer is refused. */
 const besides: Readonly<Record<string, readonly string[]>> = {
   submission: ["nonces", "leaders", "transactions"],
-  tips: ["accounts"],
+  tips: ["accounts", "transactions"],
   tiers: ["accounts", "tips"],
   gateway: ["http"],
   sandbox: ["service"],

@@ -24,7 +24,7 @@ export const requestsPerSecondMax = 1_000_000;
 export const burstMax = 1_000_000;
 export const rangesMax = 64;
 /** sendBatch must be asked for. */
-export const defaultScopes: readonly Scope[] = ["submit", "read"];
+export const defaultScopes: readonly Scope[] = ["submit", "read", "shreds"];
 
 /** What is decided about a key by people; already checked. */
 export type KeyWishes = Pick<

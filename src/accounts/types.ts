@@ -5,9 +5,10 @@
 
 /**
  * submit: sendTransaction, sendBundle, sendIdeal, sendAlt and their statuses. batch: sendBatch.
- * read: read methods and subscriptions passed to the upstream node.
+ * read: read methods and subscriptions passed to the upstream node. shreds: registration of tips, tier,
+ * destinations.
  */
-export const scopes = ["submit", "batch", "read"] as const;
+export const scopes = ["submit", "batch", "read", "shreds"] as const;
 export type Scope = (typeof scopes)[number];
 
 export interface Account {

@@ -65,7 +65,7 @@ once, when it is made: only its SHA-256 is kept. A running service follows withi
     label: { value: "TEXT", help: "create: what it is for, for people" },
     scopes: {
       value: "LIST",
-      help: `create: some of submit,batch,read (default ${defaultScopes.join(",")})`,
+      help: `create: some of submit,batch,read,shreds (default ${defaultScopes.join(",")})`,
     },
     rate: { value: "N", help: "create: calls per second (default: the gateway's)" },
     burst: { value: "N", help: "create: calls at once after a rest (default: the gateway's)" },

@@ -11,6 +11,7 @@ import {
   parseEndpoint,
 } from "./addresses.ts";
 import type { Config, RelayConfig, RouteConfig } from "./config-schema.ts";
+import { thresholdsOf } from "./config-schema-delivery.ts";
 import { quote } from "./errors.ts";
 import { listenerReachedBy } from "./own-addresses.ts";
 import { routeHeadersProblem } from "./route-headers.ts";
@@ -212,6 +213,41 @@ function checkGateway(config: Config, report: Report): void {
   for (const [place, route] of routes.entries()) checkRoute(route, place, report);
 }
 
+function checkThresholds({ relay, tiers }: Config, report: Report): void {
+  const given = tiers.thresholdLamports;
+  const pathOf = (tier: string) => ["tiers", "thresholdLamports", tier];
+  for (const tier of Object.keys(given ?? {})) {
+    if (relay.tiers.includes(tier)) continue;
+    const expected = `expected a tier of relay.tiers: ${relay.tiers.join(", ")}`;
+    report(pathOf(tier), `${expected}; got ${quote(tier)}`);
+  }
+  let least = 1;
+  for (const [tier, threshold] of thresholdsOf(relay.tiers, given)) {
+    if (threshold < least) {
+      const message = `expected at least ${least}, more than a narrower tier, got ${threshold}`;
+      report(pathOf(tier), message);
+    }
+    least = Math.max(least, threshold + 1);
+  }
+}
+
+function checkDelivery({ delivery }: Config, report: Report): void {
+  const { regions, region } = delivery;
+  checkDistinct(
+    regions,
+    (one) => one,
+    (place) =>
+      report(
+        ["delivery", "regions", place],
+        `expected every region once, got ${quote(regions[place])} again`,
+      ),
+  );
+  if (region !== undefined && !regions.includes(region)) {
+    const expected = `expected a name of delivery.regions: ${regions.join(", ")}`;
+    report(["delivery", "region"], `${expected}; got ${quote(region)}`);
+  }
+}
+
 function checkRoute(route: RouteConfig, place: number, report: Report): void {
   const { kind, url, leaders, bundles, transactions } = route;
   if (leaders && kind !== "alt-partner") {
@@ -236,7 +272,10 @@ function checkRoute(route: RouteConfig, place: number, report: Report): void {
 export function checkConfig(config: Config, ownAddresses: readonly string[] = []): ConfigProblem[] {
   const problems: ConfigProblem[] = [];
   const report: Report = (path, message) => problems.push({ path: ["relay", ...path], message });
-  checkGateway(config, (path, message) => problems.push({ path, message }));
+  const reportAnywhere: Report = (path, message) => problems.push({ path, message });
+  checkGateway(config, reportAnywhere);
+  checkThresholds(config, reportAnywhere);
+  checkDelivery(config, reportAnywhere);
   checkListeners(config.relay, report);
   checkWorkers(config.relay, report);
   checkTiers(config.relay, report);

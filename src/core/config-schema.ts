@@ -6,6 +6,7 @@
 
 import { z } from "zod";
 import { key, keyDocuments, name, parsed, parseHttpUrl, parseWebSocketUrl } from "./config-keys.ts";
+import { delivery, tiers } from "./config-schema-delivery.ts";
 import { data, gateway, http, region, route, tips } from "./config-schema-gateway.ts";
 import { relay } from "./config-schema-relay.ts";
 
@@ -48,6 +49,14 @@ export const configSchema = z.strictObject({
     expects: "a mapping",
     meaning: "Tips and where they are paid to.",
   }),
+  tiers: key(tiers.prefault({}), {
+    expects: "a mapping",
+    meaning: "What registered tips buy.",
+  }),
+  delivery: key(delivery.prefault({}), {
+    expects: "a mapping",
+    meaning: "Where accounts may have shreds sent to.",
+  }),
   region: key(name().exactOptional(), {
     expects: "a name of regions",
     meaning: "Region of this machine: its tip addresses are the ones that getTipAccounts lists.",
@@ -69,7 +78,7 @@ export const configSchema = z.strictObject({
 });
 keyDocuments.add(configSchema, {
   expects:
-    "a mapping with the section relay and, optional, solana, http, data, tips, region, regions, gateway, routes",
+    "a mapping with the section relay and, optional, solana, http, data, tips, tiers, delivery, region, regions, gateway, routes",
   meaning: "The configuration file.",
 });
 
@@ -78,6 +87,7 @@ export type Config = z.output<typeof configSchema>;
 export type RelayConfig = Config["relay"];
 export type SolanaConfig = NonNullable<Config["solana"]>;
 export type HttpConfig = NonNullable<Config["http"]>;
+export type DeliveryConfig = Config["delivery"];
 export type GatewayConfig = Config["gateway"];
 export type RouteConfig = Config["routes"][number];
 

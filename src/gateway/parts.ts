@@ -3,6 +3,7 @@
 // Only types. Handed in by the service, by tests as stand-ins; each is the smallest face of the
 // thing behind it.
 
+import type { Destinations } from "../accounts/destination-types.ts";
 import type { ApiKey } from "../accounts/types.ts";
 import type { AddressRange } from "../core/addresses.ts";
 import type { Clock } from "../core/clock.ts";
@@ -11,6 +12,9 @@ import type { HttpHead, HttpResponse } from "../http/types.ts";
 import type { Json } from "../json-rpc/json-text.ts";
 import type { NodeSockets } from "../json-rpc/node.ts";
 import type { Submissions } from "../submission/types.ts";
+import type { Tiers } from "../tiers/types.ts";
+import type { Registrar } from "../tips/registration-types.ts";
+import type { TipFloor } from "../tips/tip-types.ts";
 import type { TransactionFacts } from "../transactions/facts.ts";
 
 export interface Keys {
@@ -91,6 +95,13 @@ export interface GatewaySettings {
   readonly trustedProxies: readonly AddressRange[];
 }
 
+/** From a tip to the shreds it buys. */
+export interface ShredSales {
+  readonly registrar: Registrar;
+  readonly tiers: Tiers;
+  readonly destinations: Destinations;
+}
+
 export interface GatewayParts {
   readonly clock: Clock;
   readonly log?: Logger;
@@ -105,6 +116,10 @@ export interface GatewayParts {
   readonly reads: ReadMethods;
   /** null: no node is configured, subscriptions are refused. */
   readonly sockets: NodeSockets | null;
+  /** What registered tips buy; null: this service registers none. */
+  readonly shreds: ShredSales | null;
+  /** null: this service tells none. */
+  readonly tipFloor: TipFloor | null;
   /** The present slot; null: unknown. */
   slot(): bigint | null;
 }

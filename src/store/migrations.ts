@@ -54,6 +54,78 @@ export const migrations: readonly Migration[] = [
     `CREATE INDEX submissions_bundle ON submissions (account_id, bundle_id, bundle_index)
       WHERE bundle_id IS NOT NULL`,
   ],
+  [
+    // Keys that were made before there was this scope have what their accounts' tips buy.
+    "UPDATE api_keys SET scopes = scopes || ',shreds'",
+    `CREATE TABLE registrations (
+      signature {blob} PRIMARY KEY,
+      account_id text NOT NULL,
+      lamports bigint NOT NULL,
+      slot bigint NOT NULL,
+      registered_ms bigint NOT NULL,
+      lifetime {blob} NOT NULL,
+      nonce_account {blob},
+      state text NOT NULL,
+      settled_ms bigint,
+      counted_lamports bigint,
+      counted_order bigint,
+      reason text
+    )`,
+    "CREATE INDEX registrations_account ON registrations (account_id, registered_ms)",
+    `CREATE INDEX registrations_pending ON registrations (registered_ms)
+      WHERE state = 'pending'`,
+    // Both hold all that the tier engine reads: it never goes to the table.
+    `CREATE INDEX registrations_leaving ON registrations
+      (registered_ms, counted_order, account_id, counted_lamports, settled_ms)
+      WHERE state = 'counted'`,
+    `CREATE UNIQUE INDEX registrations_counted ON registrations (counted_order)
+      WHERE counted_order IS NOT NULL`,
+    `CREATE TABLE tier_states (
+      account_id text PRIMARY KEY,
+      tier text,
+      grace_since_ms bigint,
+      sum_lamports bigint NOT NULL,
+      event_count bigint NOT NULL
+    )`,
+    `CREATE TABLE tier_events (
+      account_id text NOT NULL,
+      number bigint NOT NULL,
+      at_ms bigint NOT NULL,
+      kind text NOT NULL,
+      tier_from text,
+      tier_to text,
+      sum_lamports bigint NOT NULL,
+      PRIMARY KEY (account_id, number)
+    )`,
+    // One row.
+    `CREATE TABLE tier_clock (
+      id bigint PRIMARY KEY,
+      evaluated_ms bigint NOT NULL,
+      counted_order bigint NOT NULL
+    )`,
+    `CREATE TABLE destinations (
+      id text PRIMARY KEY,
+      account_id text NOT NULL REFERENCES accounts (id),
+      region text NOT NULL,
+      address text NOT NULL UNIQUE,
+      created_ms bigint NOT NULL,
+      state text NOT NULL,
+      proved_ms bigint,
+      proved_by text,
+      proof_ends_ms bigint,
+      paused_ms bigint,
+      pause_reason text
+    )`,
+    "CREATE INDEX destinations_account ON destinations (account_id)",
+    `CREATE TABLE landed_tips (
+      signature {blob} PRIMARY KEY,
+      lamports bigint NOT NULL,
+      landed_ms bigint NOT NULL
+    )`,
+    "CREATE INDEX landed_tips_landed ON landed_tips (landed_ms)",
+    // The last snapshot as JSON. One row.
+    "CREATE TABLE tip_snapshots (id bigint PRIMARY KEY, snapshot text NOT NULL)",
+  ],
 ];
 
 const versionTable = "CREATE TABLE IF NOT EXISTS schema_version (version bigint NOT NULL)";

@@ -280,3 +280,15 @@ export interface Outcomes {
   /** Present value of a durable nonce (base58) at "confirmed"; null: no such account. */
   nonceValue(account: string): Promise<string | null>;
 }
+
+// ---- who is told of landed tips ----
+
+/** Tips of landed transactions; tips/tip-statistics.ts is the real one. */
+export interface LandedTips {
+  /** In a block: of the relay's own shreds or a node; its outcome is not known. Told once or more. */
+  seen(signature: string, lamports: bigint, atNs: bigint): void;
+  /** It ended as landed, without error. */
+  landed(signature: string, lamports: bigint, atNs: bigint): void;
+  /** The block that held it is gone, or it ended otherwise after it was seen. */
+  gone(signature: string): void;
+}

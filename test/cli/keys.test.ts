@@ -50,14 +50,20 @@ describe("shredway keys", () => {
       expect(readFileSync(join(data, name)).includes(text)).toBe(false);
     }
     const list = await keys("list");
-    expect(list.stdout).toMatch(/trading +sw_\w{4}… +in force +submit,read/);
+    expect(list.stdout).toMatch(/trading +sw_\w{4}… +in force +submit,read,shreds/);
     expect(list.stdout).toContain("bot 1");
     expect(list.stdout).not.toContain(text);
   });
 
   it("keeps every wish", async () => {
     const limits = ["--rate", "50", "--burst", "100", "--allow", "10.0.0.0/8,2001:DB8::/32"];
-    const { key } = await created("--account", "a", "--scopes", "read,submit,batch", ...limits);
+    const { key } = await created(
+      "--account",
+      "a",
+      "--scopes",
+      "shreds,read,submit,batch",
+      ...limits,
+    );
     expect(await listed()).toEqual([
       {
         id: expect.stringMatching(/^k_[0-9a-f]{12}$/),
@@ -65,7 +71,7 @@ describe("shredway keys", () => {
         label: "",
         hint: key.slice(0, 7),
         state: "in force",
-        scopes: ["submit", "batch", "read"],
+        scopes: ["submit", "batch", "read", "shreds"],
         requestsPerSecond: 50,
         burst: 100,
         allowedRanges: ["10.0.0.0/8", "2001:db8::/32"],
@@ -126,7 +132,7 @@ describe("shredway keys", () => {
     [["make"], 'got "make"'],
     [["create"], "expected --account"],
     [["create", "--account", ""], "account: expected a name"],
-    [["create", "--account", "a", "--scopes", "all"], 'some of submit,batch,read, got "all"'],
+    [["create", "--account", "a", "--scopes", "all"], 'some of submit,batch,read,shreds, got "all"'],
     [["create", "--account", "a", "--rate", "0"], "--rate: expected a whole number from 1"],
     [["create", "--account", "a", "--allow", "10.0.0.1/8"], "10.0.0.0/8"],
     [["create", "--account", "a", "--overlap", "1h"], "expected with keys rotate only"],

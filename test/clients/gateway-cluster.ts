@@ -136,6 +136,8 @@ export class GatewayCluster implements Site {
       preflight: node && preflightOf(node),
       reads: readMethodsOf(node),
       sockets: node,
+      shreds: null,
+      tipFloor: null,
       slot: () => chain.slot("processed"),
     };
     const region = { name: "local", url: null, tipAddresses: [tipAddress], shredTipAddresses: [] };

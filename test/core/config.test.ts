@@ -47,6 +47,13 @@ describe("good configurations", () => {
       },
       data: { directory: "/etc/shredway/data", historyHours: 24 },
       tips: { addresses: [], shredAddresses: [], minimumLamports: 10_000 },
+      tiers: {},
+      delivery: {
+        regions: ["frankfurt", "new-york"],
+        destinationsPerAccount: 2,
+        denied: [],
+        proof: { listen: "0.0.0.0:0", listenIpv6: "[::]:0", hours: 24 },
+      },
       regions: [],
       gateway: {
         requestsPerSecond: 50,

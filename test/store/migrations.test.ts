@@ -24,8 +24,15 @@ describe("migrations", () => {
     expect((await driver.query(tables, [])).flat()).toEqual([
       "accounts",
       "api_keys",
+      "destinations",
+      "landed_tips",
+      "registrations",
       "schema_version",
       "submissions",
+      "tier_clock",
+      "tier_events",
+      "tier_states",
+      "tip_snapshots",
     ]);
     await migrate(driver, "blob");
     expect(await versionOf(driver)).toBe(BigInt(migrations.length));

@@ -82,7 +82,7 @@ export function apiKey(text: string, fields: Partial<ApiKey> = {}): ApiKey {
     hash: createHash("sha256").update(text).digest(),
     hint: text.slice(0, 4),
     label: "",
-    scopes: ["submit", "batch", "read"],
+    scopes: ["submit", "batch", "read", "shreds"],
     requestsPerSecond: null,
     burst: null,
     allowedRanges: [],
@@ -205,6 +205,8 @@ export class GatewayRun {
         },
       },
       sockets: null,
+      shreds: null,
+      tipFloor: null,
       slot: () => this.slot,
     };
   }

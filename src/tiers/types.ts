@@ -1,0 +1,132 @@
+// Tiers: what an account's registered tips of the last 24 hours buy.
+//
+// Only types. The rules stand in tier-engine.ts, who keeps them going in tier-book.ts, what is kept in
+// store/tier-store.ts. Times are wall milliseconds since 1970 of the book's clock, which never goes
+// back. Tiers are named as relay.tiers names them; null: no access.
+
+export interface TierRule {
+  readonly name: string;
+  /** Of the window's sum; reached at equality. */
+  readonly thresholdLamports: bigint;
+}
+
+export interface TierRules {
+  /** Narrowest coverage first, thresholds strictly ascending. */
+  readonly tiers: readonly TierRule[];
+  /** A tip is in the sum before registered + window, not at it. */
+  readonly windowMs: number;
+  /** From the sum's fall below the threshold of the present tier; the tier falls at its end. */
+  readonly graceMs: number;
+}
+
+export const tierEventKinds = [
+  "upgraded",
+  "downgraded",
+  "grace_started",
+  "grace_cancelled",
+] as const;
+export type TierEventKind = (typeof tierEventKinds)[number];
+
+/** One line of the audit trail. */
+export interface TierEvent {
+  readonly accountId: string;
+  /** 1, 2, 3, … of each account. */
+  readonly number: bigint;
+  readonly atMs: number;
+  readonly kind: TierEventKind;
+  /** The tier before and after; the same where only the grace clock moved. */
+  readonly from: string | null;
+  readonly to: string | null;
+  /** The window's sum at that moment. */
+  readonly sumLamports: bigint;
+}
+
+/** All that the engine knows of an account. */
+export interface TierState {
+  readonly accountId: string;
+  readonly tier: string | null;
+  /** When the sum fell below the threshold of `tier`; null: it has not. */
+  readonly graceSinceMs: number | null;
+  readonly sumLamports: bigint;
+  /** Number of its last event; 0: none. */
+  readonly eventCount: bigint;
+}
+
+/** A tip that is in the sum, or was. */
+export interface CountedTip {
+  /** 1, 2, 3, … in the order of counting; a number may be missing, none comes twice. */
+  readonly order: bigint;
+  readonly accountId: string;
+  readonly lamports: bigint;
+  /** It leaves the sum at registeredMs + window. */
+  readonly registeredMs: number;
+  /** When it was counted. */
+  readonly countedMs: number;
+}
+
+/** What the engine had taken in, and what came of it, at one moment. */
+export interface TierCheckpoint {
+  /** Every leaving and every end of grace up to here is done. */
+  readonly evaluatedMs: number;
+  /** Every counted tip up to this order is in; none behind it. */
+  readonly countedOrder: bigint;
+  /** Those that changed since the last checkpoint. */
+  readonly states: readonly TierState[];
+  /** Since the last checkpoint, in order. */
+  readonly events: readonly TierEvent[];
+}
+
+/** Kept by the store; every promise may reject with ShredwayError "store_failed". */
+export interface TierStore {
+  /** All states of the last checkpoint; null: there was none. */
+  load(): Promise<{
+    readonly evaluatedMs: number;
+    readonly countedOrder: bigint;
+    readonly states: readonly TierState[];
+  } | null>;
+  /** All or nothing; durable when it settles. */
+  checkpoint(checkpoint: TierCheckpoint): Promise<void>;
+  /** Counted tips with a larger order, ascending by it, at most `limit`. */
+  countedAfter(order: bigint, limit: number): Promise<CountedTip[]>;
+  /**
+   * Counted tips behind (registeredMs, order), ascending by both, with registeredMs of at most
+   * `untilMs`; at most `limit`. The order of leaving.
+   */
+  leavingAfter(
+    behind: { readonly registeredMs: number; readonly order: bigint },
+    untilMs: number,
+    limit: number,
+  ): Promise<CountedTip[]>;
+  /** The account's newest events before number `before` (null: the newest of all), newest first. */
+  events(accountId: string, before: bigint | null, limit: number): Promise<TierEvent[]>;
+}
+
+/** What is told of an account's tier. */
+export interface TierView {
+  readonly tier: string | null;
+  readonly sumLamports: bigint;
+  readonly graceSinceMs: number | null;
+  /** When the tier falls unless the sum recovers. */
+  readonly graceEndsMs: number | null;
+}
+
+/** Tells at once, in the turn in which it happened. */
+export type TierListener = (accountId: string, tier: string | null) => void;
+
+/** The tier engine as others see it; tier-book.ts is the real one. */
+export interface Tiers {
+  view(accountId: string): TierView;
+  tierOf(accountId: string): string | null;
+  /** Returns how to end that. */
+  onChange(listener: TierListener): () => void;
+  history(accountId: string, before: bigint | null, limit: number): Promise<TierEvent[]>;
+  /** The book's clock: wall time that never goes back, over restarts too. */
+  nowMs(): number;
+  /** The order of the next tip to be counted. `settleOrder` must follow, whatever comes of it. */
+  takeOrder(): bigint;
+  /**
+   * The tip of that order is kept as counted, or (null) will never be. Tips take effect in the turn in
+   * which all orders before are settled.
+   */
+  settleOrder(order: bigint, tip: CountedTip | null): void;
+}
