@@ -67,12 +67,12 @@ interface SandboxSurroundings {
   readonly rpcUrl: string;
   readonly receivers: readonly SandboxReceiver[];
   readonly partners: SandboxPartners;
-  readonly tipAddresses: readonly string[];
+  readonly wallets: SandboxWallets;
 }
 
 function sandboxConfig(
   choice: SandboxChoice,
-  { rpcUrl, receivers, partners, tipAddresses }: SandboxSurroundings,
+  { rpcUrl, receivers, partners, wallets }: SandboxSurroundings,
 ) {
   const httpPort = parseEndpoint(choice.http, { allowPortZero: true }).port;
   const { port } = parseEndpoint(choice.udp, { allowPortZero: true });
@@ -82,7 +82,10 @@ function sandboxConfig(
     // With a port of the kernel's choice the one above is anybody's.
     http: { listen: choice.http, ...(httpPort === 0 && { webSocketListen: [] }) },
     data: { directory: choice.data },
-    tips: { addresses: [...tipAddresses] },
+    tips: {
+      addresses: [...wallets.tipAddresses],
+      shredAddresses: [...wallets.shredTipAddresses],
+    },
     regions: [{ name: "sandbox" }],
     gateway: { resendMs: sandboxPace.resendMs },
     routes: partners.routeConfigs(),
@@ -123,22 +126,23 @@ function openReceiver({ name, tier }: { name: string; tier: string }): SandboxRe
 interface SandboxWallets {
   readonly customer: KeyPair;
   readonly tipAddresses: readonly string[];
+  readonly shredTipAddresses: readonly string[];
 }
 
 function makeWallets(): SandboxWallets {
-  const { seed, tipAddresses } = sandboxPace;
-  const tips = Array.from({ length: tipAddresses }, (_, i) =>
-    KeyPair.named(seed, `tip account ${i}`),
-  );
+  const { seed, tipAddresses, shredTipAddresses } = sandboxPace;
+  const addresses = (count: number, name: string): string[] =>
+    Array.from({ length: count }, (_, i) => KeyPair.named(seed, `${name} ${i}`).address);
   return {
     customer: KeyPair.named(seed, "customer"),
-    tipAddresses: tips.map(({ address }) => address),
+    tipAddresses: addresses(tipAddresses, "tip account"),
+    shredTipAddresses: addresses(shredTipAddresses, "shred tip account"),
   };
 }
 
 function openChain(
   { clock }: SandboxChoice,
-  { customer, tipAddresses }: SandboxWallets,
+  { customer, tipAddresses, shredTipAddresses }: SandboxWallets,
   feeds: readonly SourceFeed[],
 ): Promise<SandboxChain> {
   return SandboxChain.open({
@@ -147,7 +151,10 @@ function openChain(
     background: { tipAddresses },
     funded: new Map([
       [customer.address, 1_000_000_000_000n],
-      ...tipAddresses.map((address): [string, bigint] => [address, 1_000_000_000n]),
+      ...[...tipAddresses, ...shredTipAddresses].map((address): [string, bigint] => [
+        address,
+        1_000_000_000n,
+      ]),
     ]),
     onShreds: ({ packets }) => {
       // From now, not from when the leader was to send them: the tick may be late, and shreds that
@@ -193,7 +200,7 @@ export function openSandbox(choice: SandboxChoice): Promise<Sandbox> {
     });
     const rpcUrl = `http://${endpoint.address}`;
     const partners = opened(await SandboxPartners.open(chain, clock, { tipAddresses, log }));
-    const surroundings = { rpcUrl, receivers, partners, tipAddresses };
+    const surroundings = { rpcUrl, receivers, partners, wallets };
     const { config, openSeat } = sandboxConfig(choice, surroundings);
     const readConfig = () => config;
     const service = opened(await openService({ config, readConfig, prefault: false, log, clock }));

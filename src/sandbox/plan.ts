@@ -48,6 +48,7 @@ export const sandboxPace = {
   firstSlot: 51_048n * 8192n, // the first slot of an epoch, about where mainnet-beta is
   shredVersion: 7531, // of no public cluster
   tipAddresses: 4,
+  shredTipAddresses: 2,
   resendMs: 1000,
 } as const;
 

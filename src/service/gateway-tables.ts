@@ -38,11 +38,20 @@ export function settingsOf(config: Config): GatewaySettings {
   };
 }
 
+function bytesOf(addresses: readonly string[]): Uint8Array[] {
+  return [...new Set(addresses)].map((text) => pubkeyBytes(parsePubkey(text)));
+}
+
 /** 32 bytes each, each once: a tip to any region's address counts in every region. */
 export function tipAddressesOf(config: Config): Uint8Array[] {
   const all = regionsOf(config).flatMap(({ tipAddresses }) => tipAddresses);
-  const texts = new Set([...all, ...config.tips.addresses]);
-  return [...texts].map((text) => pubkeyBytes(parsePubkey(text)));
+  return bytesOf([...all, ...config.tips.addresses]);
+}
+
+/** The same of tips for shreds, in base58, each once. */
+export function shredTipAddressesOf(config: Config): ReadonlySet<string> {
+  const all = regionsOf(config).flatMap(({ shredTipAddresses }) => shredTipAddresses);
+  return new Set([...all, ...config.tips.shredAddresses]);
 }
 
 export function policyOf(config: Config): PlanPolicy {

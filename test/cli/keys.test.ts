@@ -132,7 +132,10 @@ describe("shredway keys", () => {
     [["make"], 'got "make"'],
     [["create"], "expected --account"],
     [["create", "--account", ""], "account: expected a name"],
-    [["create", "--account", "a", "--scopes", "all"], 'some of submit,batch,read,shreds, got "all"'],
+    [
+      ["create", "--account", "a", "--scopes", "all"],
+      'some of submit,batch,read,shreds, got "all"',
+    ],
     [["create", "--account", "a", "--rate", "0"], "--rate: expected a whole number from 1"],
     [["create", "--account", "a", "--allow", "10.0.0.1/8"], "10.0.0.0/8"],
     [["create", "--account", "a", "--overlap", "1h"], "expected with keys rotate only"],

@@ -143,6 +143,9 @@ describe("regions", () => {
         body: { result: [otherTipAddress] },
       });
     }
+    expect(await run.call("getShredTipAccounts", ["there"])).toMatchObject({
+      body: { result: [tipAddress] },
+    });
     expect(await run.call("getTipAccounts", ["elsewhere"])).toMatchObject({
       body: {
         error: { message: 'value_invalid: region: expected one of here, there, got "elsewhere"' },

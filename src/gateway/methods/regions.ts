@@ -1,8 +1,10 @@
-// getTipAccounts and getRegions: where tips are paid to, and where the service is reached.
+// getTipAccounts, getShredTipAccounts and getRegions: where tips are paid to, and where the service is
+// reached.
 //
 // Called through table.ts. Each answer begins with another address: callers who take the first one
 // spread over all of them, and no address's write lock becomes the bottleneck.
 
+import { scopes } from "../../accounts/types.ts";
 import { quote, ShredwayError } from "../../core/errors.ts";
 import type { Json } from "../../json-rpc/json-text.ts";
 import type { Call, MethodTable } from "../method.ts";
@@ -20,11 +22,13 @@ function askedRegion([given]: readonly Json[]): string | null {
   return config.has("region") ? text("params[0].region", config.field("region")) : null;
 }
 
-function tipAccounts(call: Call, params: readonly Json[]): string[] {
+type AddressList = "tipAddresses" | "shredTipAddresses";
+
+function tipAccounts(call: Call, params: readonly Json[], list: AddressList): string[] {
   const { regions } = call.settings;
   const name = askedRegion(params);
   const region = name === null ? regions[0] : regions.find((each) => each.name === name);
-  if (region) return rotated(region.tipAddresses, call.nextTurn());
+  if (region) return rotated(region[list], call.nextTurn());
   const known = regions.map((each) => each.name).join(", ");
   throw new ShredwayError("value_invalid", `region: expected one of ${known}, got ${quote(name)}`);
 }
@@ -39,9 +43,11 @@ function regionList({ settings }: Call): unknown {
   }));
 }
 
-const scopes = ["submit", "batch", "read"] as const;
-
 export const regionMethods: MethodTable = {
-  getTipAccounts: { scopes, run: tipAccounts },
+  getTipAccounts: { scopes, run: (call, params) => tipAccounts(call, params, "tipAddresses") },
+  getShredTipAccounts: {
+    scopes,
+    run: (call, params) => tipAccounts(call, params, "shredTipAddresses"),
+  },
   getRegions: { scopes, run: regionList },
 };

@@ -1,0 +1,31 @@
+// Coverage: which destinations of accounts get shreds now, and of which tier?
+//
+// Called by the service whenever a tier or a destination changed; its answer goes into the relay's
+// table as it is. Nobody without a tier is in it.
+
+/** A destination that is proved and not paused. */
+export interface OpenDestination {
+  readonly id: string;
+  readonly accountId: string;
+  readonly accountName: string;
+  /** "ip:port". */
+  readonly address: string;
+}
+
+export interface CoveredDestination {
+  /** As counters and logs name it. */
+  readonly name: string;
+  readonly address: string;
+  readonly tier: string;
+}
+
+/** In the order of `destinations`. */
+export function coverageOf(
+  destinations: readonly OpenDestination[],
+  tierOf: (accountId: string) => string | null,
+): CoveredDestination[] {
+  return destinations.flatMap(({ id, accountId, accountName, address }) => {
+    const tier = tierOf(accountId);
+    return tier === null ? [] : [{ name: `${accountName}/${id}`, address, tier }];
+  });
+}
