@@ -14,6 +14,7 @@
       "native/shred/verdict.cc",
       "native/shred/wire.cc",
       "native/net/address.cc",
+      "native/net/challenge_echo.cc",
       "native/net/paced_sender.cc",
       "native/net/socket_calls.cc",
       "native/net/steering.cc",

@@ -6,6 +6,9 @@ export default defineConfig({
     globalSetup: ["test/support/build-native.ts"],
     // The addon keeps native threads: every test file gets a process of its own.
     pool: "forks",
-    testTimeout: 30_000,
+    // Bounds for what hangs. What merely is slow, on a busy machine, is no failure.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    teardownTimeout: 120_000,
   },
 });

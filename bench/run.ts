@@ -16,6 +16,7 @@ import { describeMachine, type Machine, machineText } from "./machine.ts";
 import { microSection } from "./micro.ts";
 import { buildNativeProgram, findProgram, runScenario } from "./native-program.ts";
 import { findingText, type Section } from "./section.ts";
+import { shredsSection } from "./shreds-section.ts";
 import { type NoiseIndex, noiseIndex } from "./statistics.ts";
 import { stepsSection, workerSection } from "./steps-section.ts";
 import { percent, renderMarkdown, renderText } from "./table.ts";
@@ -47,6 +48,11 @@ const scenarios: readonly Scenario[] = [
     name: "gateway",
     timeoutMs: 300_000,
     section: (_, small, { program, rounds }) => gatewaySection(program, { rounds, small }),
+  },
+  {
+    name: "shreds",
+    timeoutMs: 900_000,
+    section: (_, small, { rounds }) => shredsSection({ rounds, small }),
   },
   { name: "micro", native: "sample", timeoutMs: 10_000, section: microSection },
 ];

@@ -16,17 +16,26 @@ import type { GatewaySettings } from "./gateway/parts.ts";
 import { preflightOf } from "./gateway/preflight.ts";
 import { readMethodsOf } from "./gateway/read-methods.ts";
 import { HttpServer } from "./http/server.ts";
+import { openShredSales } from "./main-shreds.ts";
 import { openRoute } from "./routes/open-route.ts";
 import { RouteTable } from "./routes/route-table.ts";
 import { GatewayService } from "./service/gateway-service.ts";
-import { policyOf, settingsOf, tipAddressesOf } from "./service/gateway-tables.ts";
+import {
+  bytesOf,
+  policyOf,
+  settingsOf,
+  shredTipAddressesOf,
+  tipAddressesOf,
+} from "./service/gateway-tables.ts";
 import { LandingWatch } from "./service/landing-watch.ts";
 import type { RelayService } from "./service/relay-service.ts";
+import type { ShredSalesService } from "./service/shred-sales.ts";
 import { RpcClient } from "./solana/rpc-client.ts";
 import { Upstream } from "./solana/upstream.ts";
 import { Store } from "./store/store.ts";
 import { Pipeline } from "./submission/pipeline.ts";
 import type { PlanPolicy } from "./submission/plan.ts";
+import { TipStatistics } from "./tips/tip-statistics.ts";
 
 export interface GatewayOptions {
   readonly config: Config;
@@ -34,6 +43,8 @@ export interface GatewayOptions {
   readonly relay?: RelayService;
   readonly log: Logger;
   readonly clock: Clock;
+  /** Of the tiers alone; default: `clock`. */
+  readonly tierClock?: Clock;
   /** Default: the native one. The bench takes signatures on trust for one of its measurements. */
   readonly verifier?: Pick<SignatureVerifier, "verify" | "close">;
 }
@@ -57,6 +68,10 @@ class Tables {
   /** The same object for ever: its fields change. */
   readonly settings: GatewaySettings;
   inspector: TransactionInspector;
+  /** Base58. */
+  shredTipAddresses: ReadonlySet<string>;
+  /** Finds tips for shreds and no others. */
+  shredInspector: TransactionInspector;
   policy: PlanPolicy;
 
   /** Throws ShredwayError. */
@@ -67,6 +82,11 @@ class Tables {
     this.inspector = new TransactionInspector({
       tipAddresses: tipAddressesOf(config),
       frontKeyPrefixes: config.gateway.frontKeyPrefixes,
+    });
+    this.shredTipAddresses = shredTipAddressesOf(config);
+    this.shredInspector = new TransactionInspector({
+      tipAddresses: bytesOf(this.shredTipAddresses),
+      frontKeyPrefixes: [],
     });
   }
 
@@ -89,9 +109,12 @@ interface Parts {
   readonly verifier: Pick<SignatureVerifier, "verify" | "close">;
   readonly landings: LandingWatch | null;
   readonly upstream: Upstream | null;
+  readonly tips: TipStatistics;
+  /** null: no shred-tip address is configured. */
+  readonly shreds: ShredSalesService | null;
 }
 
-function makePipeline({ options, tables, store, routes, landings }: Parts): Pipeline {
+function makePipeline({ options, tables, store, routes, landings, tips }: Parts): Pipeline {
   const { config, relay, clock, log } = options;
   const { resendMs, openMax, openPerAccountMax } = config.gateway;
   return new Pipeline(
@@ -106,6 +129,7 @@ function makePipeline({ options, tables, store, routes, landings }: Parts): Pipe
       leaders: () => relay?.leaders() ?? { slot: null, current: null, next: null },
       slotNs: () => relay?.slots.slotClock.now(clock.nowNs())?.slotNs ?? null,
       inspect: (wire) => tables.inspector.inspect(wire),
+      tips,
     },
     { resendMs, openMax, openPerAccountMax, historyMs: config.data.historyHours * msPerHour },
   );
@@ -113,7 +137,7 @@ function makePipeline({ options, tables, store, routes, landings }: Parts): Pipe
 
 function makeFace(parts: Parts, pipeline: Pipeline): Gateway {
   const rates = new RateLimits(callersMax);
-  const { options, tables, keyRing, verifier, upstream } = parts;
+  const { options, tables, keyRing, verifier, upstream, shreds, tips } = parts;
   const { clock, log, relay } = options;
   const take: FaceParts["limits"]["take"] = (key, nowNs) => {
     const { requestsPerSecond, burst } = tables.config.gateway;
@@ -136,12 +160,36 @@ function makeFace(parts: Parts, pipeline: Pipeline): Gateway {
       preflight: upstream && preflightOf(upstream),
       reads: readMethodsOf(upstream),
       sockets: upstream,
-      shreds: null,
-      tipFloor: null,
+      shreds,
+      tipFloor: tips,
       slot: () => relay?.leaders().slot ?? null,
     },
     tables.settings,
   );
+}
+
+/** null: no shred-tip address is configured. */
+async function openShreds({
+  options,
+  tables,
+  store,
+  verifier,
+  landings,
+}: Pick<Parts, "options" | "tables" | "store" | "verifier" | "landings">) {
+  if (tables.shredTipAddresses.size === 0) return null;
+  const { config, relay, clock, tierClock = clock, log } = options;
+  return openShredSales({
+    config,
+    relay,
+    store,
+    verifier,
+    landings,
+    inspector: () => tables.shredInspector,
+    addresses: () => tables.shredTipAddresses,
+    clock,
+    tierClock,
+    log,
+  });
 }
 
 /** Throws ShredwayError; nothing stays open then. */
@@ -168,7 +216,22 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
     await routes.replace(config.routes);
     const keyRing = new KeyRing();
     const landings = relay?.config.deshred ? new LandingWatch(relay.relay, log) : null;
-    const parts = { options, tables, store, keyRing, routes, verifier, landings, upstream };
+    const tips = await TipStatistics.open({ clock, log, store: store.landedTips });
+    opened.push(tips);
+    const shreds = await openShreds({ options, tables, store, verifier, landings });
+    if (shreds) opened.push(shreds);
+    const parts = {
+      options,
+      tables,
+      store,
+      keyRing,
+      routes,
+      verifier,
+      landings,
+      upstream,
+      tips,
+      shreds,
+    };
     const pipeline = makePipeline(parts);
     const face = makeFace(parts, pipeline);
     return new GatewayService({
@@ -178,6 +241,8 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       routes,
       pipeline,
       landings,
+      tips,
+      shreds,
       live: tables,
       openServer: () =>
         HttpServer.open(

@@ -59,6 +59,8 @@ export interface SandboxChoice {
   readonly data: string;
   readonly log: Logger;
   readonly clock: Clock;
+  /** Of the tiers alone; default: `clock`. Tests let days pass. */
+  readonly tierClock?: Clock;
 }
 
 const sandboxBufferBytes = 4 << 20; // half a second of traffic; more would need privileges
@@ -203,7 +205,17 @@ export function openSandbox(choice: SandboxChoice): Promise<Sandbox> {
     const surroundings = { rpcUrl, receivers, partners, wallets };
     const { config, openSeat } = sandboxConfig(choice, surroundings);
     const readConfig = () => config;
-    const service = opened(await openService({ config, readConfig, prefault: false, log, clock }));
+    const { tierClock } = choice;
+    const service = opened(
+      await openService({
+        config,
+        readConfig,
+        prefault: false,
+        log,
+        clock,
+        ...(tierClock && { tierClock }),
+      }),
+    );
     const to = reachable(service.relay.relay.addresses[0] ?? choice.udp);
     for (const [i, { address, profile }] of sandboxSources.entries()) {
       const player = opened(PacedSender.open({ to, from: `${address}:0` }));

@@ -23,6 +23,8 @@ export interface ServiceParts {
   readonly prefault?: boolean;
   readonly log: Logger;
   readonly clock: Clock;
+  /** Of the tiers alone; default: `clock`. */
+  readonly tierClock?: Clock;
 }
 
 function openRelayPart({ config, prefault, log, clock }: ServiceParts): RelayService {
@@ -48,10 +50,12 @@ function openRelayPart({ config, prefault, log, clock }: ServiceParts): RelaySer
 
 /** Throws ShredwayError; nothing stays open then. */
 export async function openService(parts: ServiceParts): Promise<Service> {
-  const { config, readConfig, log, clock } = parts;
+  const { config, readConfig, log, clock, tierClock } = parts;
   const relay = openRelayPart(parts);
   try {
-    const gateway = config.http && (await openGateway({ config, relay, log, clock }));
+    const gateway =
+      config.http &&
+      (await openGateway({ config, relay, log, clock, ...(tierClock && { tierClock }) }));
     return new Service({ relay, ...(gateway && { gateway }), readConfig, log });
   } catch (error) {
     relay.close();

@@ -40,6 +40,7 @@ const folderLayers: Readonly<Record<string, Layer>> = {
   cli: "entry",
   "main.ts": "entry",
   "main-gateway.ts": "entry",
+  "main-shreds.ts": "entry",
   "main-sandbox.ts": "entry",
   "index.ts": "entry",
 };
@@ -50,9 +51,11 @@ const besides: Readonly<Record<string, readonly string[]>> = {
   tips: ["accounts", "transactions"],
   tiers: ["accounts", "tips"],
   gateway: ["http"],
+  store: ["data-plane"],
   sandbox: ["service"],
   cli: ["main.ts", "main-sandbox.ts"],
   "main.ts": ["main-gateway.ts"],
+  "main-gateway.ts": ["main-shreds.ts"],
   "main-sandbox.ts": ["main.ts"],
 };
 

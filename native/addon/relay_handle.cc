@@ -55,6 +55,7 @@ bool read_options(const Napi::Object& object, RelayOptions& options) {
       read_optional_bool(object, "gso", options.worker.gso) &&
       read_optional_bool(object, "deshred", options.deshred) &&
       read_optional_bool(object, "prefault", options.worker.prefault) &&
+      read_optional_bool(object, "answerChallenges", options.worker.answer_challenges) &&
       read_optional_u32(object, "receiveBufferBytes", 1u << 30, options.receive_buffer_bytes) &&
       read_optional_u32(object, "sendBufferBytes", 1u << 30, options.send_buffer_bytes) &&
       read_optional_u32(object, "busyPollMicroseconds", 1'000'000, options.busy_poll_us) &&

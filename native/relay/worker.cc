@@ -32,15 +32,15 @@ bool same_identity(const Shred& a, const Shred& b) {
 
 // ---- the path of a packet -------------------------------------------------------------------
 
-void Worker::handle_batch(uint16_t port) {
+void Worker::handle_batch(const WorkerSockets::Receive& from) {
   tables_ = &table_reader_.acquire();
   for (size_t i = 0; i < received_.size(); i++)
-    if (!examine(received_.packet(i), port)) postponed_[postponed_count_++] = received_.packet(i);
+    if (!examine(received_.packet(i), from)) postponed_[postponed_count_++] = received_.packet(i);
   settle_candidates();
   for (size_t i = 0; i < postponed_count_; i++) {
-    if (examine(postponed_[i], port)) continue;
+    if (examine(postponed_[i], from)) continue;
     settle_candidates();
-    examine(postponed_[i], port);
+    examine(postponed_[i], from);
   }
   postponed_count_ = 0;
   settle_candidates();
@@ -56,14 +56,14 @@ void Worker::handle_batch(uint16_t port) {
 // False, and nothing done, when the packet's identity is among the shreds that wait for their
 // roots: what it is depends on them, and settling fewer than four at once costs twice as much for
 // each.
-bool Worker::examine(const ReceivedPacket& packet, uint16_t port) {
-  const Source* source = tables_->sources->find(*packet.sender, port);
+bool Worker::examine(const ReceivedPacket& packet, const WorkerSockets::Receive& from) {
+  const Source* source = tables_->sources->find(*packet.sender, from.port);
   if (!source) return count(kUnknownSourceRow, Verdict::unknown_source);
 
   Candidate candidate{packet.bytes, packet.received_ns, nullptr, *source, {}};
   Shred& shred = candidate.shred;
   const Verdict verdict = check_packet(packet.bytes, packet.length, shred);
-  if (verdict != Verdict::first) return count(source->id, verdict);
+  if (verdict != Verdict::first) return refuse(packet, from, source->id, verdict);
   if (options_.shred_version && shred.version != options_.shred_version)
     return count(source->id, Verdict::wrong_version);
   const SlotWindow::Place place = place_of(shred.slot, packet.received_ns);
@@ -85,6 +85,16 @@ bool Worker::examine(const ReceivedPacket& packet, uint16_t port) {
   candidates_[candidate_count_++] = candidate;
   if (candidate_count_ == kMerkleLanes) settle_candidates();
   return true;
+}
+
+// No shred. A challenge ends here, too: it is shorter than the variant's place in a shred.
+bool Worker::refuse(const ReceivedPacket& packet, const WorkerSockets::Receive& from,
+                    uint16_t source, Verdict verdict) {
+  static_assert(kChallengeBytesMax <= offset::kVariant);
+  if (verdict == Verdict::too_short && options_.answer_challenges &&
+      challenge_echo_.answer(from.socket.fd(), packet))
+    return count(source, Verdict::challenge);
+  return count(source, verdict);
 }
 
 SlotWindow::Place Worker::place_of(uint64_t slot, uint64_t now_ns) const {
@@ -337,7 +347,7 @@ void Worker::run() {
       if (received_.receive(from.socket.fd()) == 0) continue;
       taken = true;
       more_waits |= received_.size() == kReceiveBatchMax;
-      handle_batch(from.port);
+      handle_batch(from);
     }
     if (options_.recovered) pass_on_recovered();
     if (taken) empty_looks_ = 0;

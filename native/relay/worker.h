@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "net/challenge_echo.h"
 #include "net/thread.h"
 #include "net/udp_batch.h"
 #include "net/udp_socket.h"
@@ -61,6 +62,7 @@ struct WorkerOptions {
   uint32_t failed_checks_per_second = 1000;  // per source, while packets wait
   bool gso = true;
   bool prefault = true;
+  bool answer_challenges = false;           // those of known sources only
   const SlotBounds* slot_bounds = nullptr;  // nullptr: every slot may be now
   RecoveredRing* recovered = nullptr;       // brings back what was recovered; nullptr: nothing is
   ShredRing* deshred = nullptr;             // takes a copy of every new shred; nullptr: nobody does
@@ -127,8 +129,10 @@ class Worker final : private SendObserver {
 
   Worker(const WorkerOptions& options, WorkerSockets sockets, Tables& tables, std::string& error);
   void run();
-  void handle_batch(uint16_t port);
-  bool examine(const ReceivedPacket& packet, uint16_t port);
+  void handle_batch(const WorkerSockets::Receive& from);
+  bool examine(const ReceivedPacket& packet, const WorkerSockets::Receive& from);
+  bool refuse(const ReceivedPacket& packet, const WorkerSockets::Receive& from, uint16_t source,
+              Verdict verdict);
   void settle_candidates();
   SlotWindow::Place place_of(uint64_t slot, uint64_t now_ns) const;
   Verdict authenticate(const Candidate& candidate, const Root& root);
@@ -170,6 +174,7 @@ class Worker final : private SendObserver {
   std::unique_ptr<RecentShreds> recent_;
   SlotWindow window_;
   LeaderAuth leader_auth_;
+  ChallengeEcho challenge_echo_;
   ReceiveBatch received_;
   SendBatch send_ipv4_;
   SendBatch send_ipv6_;

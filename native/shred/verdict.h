@@ -22,6 +22,7 @@ namespace shredway {
   X(equivocation_excess, false, "further roots or signatures than are followed")               \
   /* not a shred from somebody we listen to */                                                 \
   X(unknown_source, false, "sender is in no source entry")                                     \
+  X(challenge, false, "ownership challenge that was answered")                                 \
   X(oversized, false, "longer than 1232 bytes")                                                \
   X(ping, false, "132-byte gossip ping")                                                       \
   X(too_short, false, "shorter than the shred that its variant announces")                     \

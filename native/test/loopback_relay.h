@@ -34,11 +34,11 @@ class Peer {
            errno == EAGAIN)
       std::this_thread::yield();
   }
-  // Takes what has come; waits for `expected` datagrams for two seconds at most, then a little
-  // longer for any that should not come.
+  // Takes what has come; waits for `expected` datagrams, for half a minute at most when they never
+  // come, then a little longer for any that should not come.
   const std::vector<Bytes>& receive(size_t expected) {
     using namespace std::chrono;
-    const auto until = steady_clock::now() + seconds(2);
+    const auto until = steady_clock::now() + seconds(30);
     while (received_.size() < expected && steady_clock::now() < until) take(20);
     take(expected ? 5 : 50);
     return received_;
@@ -101,12 +101,12 @@ struct LoopbackRelay {
     std::map<std::string, uint64_t> verdicts;
     uint64_t received = 0, signature_checks = 0;
   };
-  // Waits until `received` datagrams have been counted.
+  // Waits until `received` datagrams have been counted, for half a minute at most.
   Counts counts(uint64_t received) const {
     const SnapshotLayout layout = relay->layout(2, 2);
     std::vector<uint64_t> words(layout.words);
     Counts out;
-    for (int i = 0; i < 400; i++) {
+    for (int i = 0; i < 6000; i++) {
       relay->snapshot(layout, words.data());
       out = {};
       for (size_t row = 0; row <= 2; row++)

@@ -70,13 +70,13 @@ struct Arrival {
   Endpoint from;
 };
 
-// Reads until `expected` datagrams came, or nothing comes for two seconds; and what is more.
+// Reads until `expected` datagrams came, or nothing comes for half a minute; and what is more.
 inline std::vector<Arrival> arrivals(int fd, size_t expected) {
   static ReceiveBatch batch;
   std::vector<Arrival> out;
   for (;;) {
     pollfd entry = {fd, POLLIN, 0};
-    if (poll(&entry, 1, out.size() < expected ? 2000 : 0) <= 0) return out;
+    if (poll(&entry, 1, out.size() < expected ? 30'000 : 0) <= 0) return out;
     if (batch.receive(fd) == 0) return out;
     for (size_t i = 0; i < batch.size(); i++) {
       const ReceivedPacket packet = batch.packet(i);

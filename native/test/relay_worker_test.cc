@@ -329,16 +329,17 @@ TEST(worker_tables_swapped_under_load_lose_and_repeat_nothing) {
   });
   std::vector<Bytes> got1, got2;
   for (size_t begin = 0; begin < slot.packets.size(); begin += 128) {
+    const int before = swaps;
     for (size_t i = begin; i < begin + 128; i++) {
       relayed.tier1_source.send(relayed.in(), slot.packets[i]);
       relayed.tier2_source.send(relayed.in(), slot.packets[i]);
     }
     relayed.tier1.receive(begin + 128);
     relayed.tier2.receive(begin + 128);
+    while (swaps == before) std::this_thread::yield();  // never a burst without a swap
   }
   stop = true;
   swapper.join();
-  CHECK(swaps > 10);
   CHECK(sorted(relayed.tier1.receive(slot.packets.size())) == sorted(slot.packets));
   CHECK(sorted(relayed.tier2.receive(slot.packets.size())) == sorted(slot.packets));
 }
@@ -357,9 +358,10 @@ TEST(worker_one_dead_destination_among_many_harms_nobody) {
   for (const Bytes& packet : slot.packets) relayed.tier1_source.send(relayed.in(), packet);
   for (uint32_t i = 0; i < 20; i++)
     if (i != 7) CHECK(sorted(peers[i]->receive(256)) == sorted(slot.packets));
+  relayed.counts(256);  // all is counted that was sent
   const SnapshotLayout layout = relayed.relay->layout(2, 20);
   std::vector<uint64_t> words(layout.words);
-  for (int tries = 0; tries < 100; tries++) {  // errors are read in the worker's house-keeping
+  for (int tries = 0; tries < 3000; tries++) {  // errors are read in the worker's house-keeping
     relayed.relay->snapshot(layout, words.data());
     if (words[layout.destinations_begin + 7 * layout.kDestinationWords + 1 + kSendFailureCount])
       break;

@@ -44,8 +44,11 @@ export interface DestinationStore {
     destination: AccountDestination,
     perAccountMax: number,
   ): Promise<"added" | "address_taken" | "too_many">;
-  /** State, proof and pause of one that is there; false: it is gone. */
-  update(destination: AccountDestination): Promise<boolean>;
+  /**
+   * State, proof and pause of one that is there as `before`; false: it is gone, or somebody else changed
+   * it meanwhile.
+   */
+  update(destination: AccountDestination, before: AccountDestination): Promise<boolean>;
   /** False: it is gone already. */
   remove(id: string): Promise<boolean>;
   /** Told after another process (or connection) changed the store. */
@@ -54,10 +57,14 @@ export interface DestinationStore {
 
 /** Destinations as the gateway sees them; destinations.ts is the real one. */
 export interface Destinations {
+  /** Oldest first. */
   ofAccount(accountId: string): readonly AccountDestination[];
+  /** Why nothing is sent there whatever its state is, such as a range that is denied by now; or null. */
+  refusalOf(id: string): string | null;
   /**
    * Unproved; the first challenge is on its way. Throws ShredwayError "address_invalid" (no ip:port, a
-   * range that is refused), "destination_refused" (taken, too many, unknown region).
+   * range that is refused), "destination_refused" (taken, too many, unknown region), "rate_limited" (of
+   * challenges).
    */
   add(
     account: { readonly id: string; readonly name: string },
@@ -66,7 +73,10 @@ export interface Destinations {
   ): Promise<AccountDestination>;
   /** Throws ShredwayError "destination_unknown", also for another account's. */
   remove(accountId: string, id: string): Promise<void>;
-  /** At most three more challenges, when none is under way. Throws "destination_unknown". */
+  /**
+   * At most three more challenges, when none is under way. Throws "destination_unknown",
+   * "destination_refused" (nothing is sent there), "rate_limited".
+   */
   challenge(accountId: string, id: string): Promise<AccountDestination>;
   /** The token of a challenge, 32 hex digits. Throws "destination_unknown", "proof_refused". */
   prove(accountId: string, id: string, token: string): Promise<AccountDestination>;

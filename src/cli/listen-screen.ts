@@ -26,6 +26,8 @@ export interface ListenView {
   readonly addresses: readonly string[];
   /** Whether signatures are checked against a leader schedule. */
   readonly verifies: boolean;
+  /** Whether ownership challenges are answered. */
+  readonly proves: boolean;
   readonly now: RelaySnapshot;
   readonly report: RelayReport;
   readonly totals: SlotTotals;
@@ -43,6 +45,10 @@ function verification(view: ListenView): string {
     : "NOT VERIFIED (no leader schedule: --leaders FILE)";
 }
 
+function challengesAnswered({ now, proves }: ListenView): string[] {
+  return proves ? [`ownership challenges answered ${formatCount(now.verdicts.challenge)}`] : [];
+}
+
 export function listenLines(view: ListenView, paint: Paint): string[] {
   const { now, report } = view;
   const refused = refusalText(now.verdicts);
@@ -52,6 +58,7 @@ export function listenLines(view: ListenView, paint: Paint): string[] {
     `${paint.bold("total")}  received ${formatCount(now.received)}   distinct ${formatCount(distinct(now.verdicts))}   duplicates ${formatCount(duplicates(now))}   dropped by the kernel ${formatCount(now.receiveDrops)}`,
     `       ${view.verifies ? paint.good(verified) : paint.note(verified)}`,
     ...(refused ? [`       ${paint.bad("refused")} ${refused}`] : []),
+    ...challengesAnswered(view).map((text) => `       ${text}`),
     "",
     ...slotTable(now, paint),
     "",
@@ -102,6 +109,7 @@ export function listenLine(view: ListenView): string {
       ? `slot ${newest.slot} ${share === null || share === undefined ? `${newest.data} data ${newest.code} code` : formatShare(share)}`
       : "no slot yet",
     view.verifies ? "verified" : "not verified",
+    ...challengesAnswered(view),
   ].join("  ");
 }
 
@@ -117,6 +125,7 @@ export function listenSummary(view: ListenView): string[] {
     `kernel      ${formatCount(now.receiveDrops)} dropped, receive buffer full`,
     `slots       ${totals.slots}, of them ${totals.complete} complete, ${totals.dataComplete} with all data shreds, ${totals.endUnknown} without their last shred`,
     `signatures  ${verification(view)}`,
+    ...challengesAnswered(view),
   ];
 }
 
@@ -134,6 +143,7 @@ export function listenJson(view: ListenView, final: boolean): Record<string, unk
     duplicates: duplicates(now),
     refused: Object.fromEntries(refusals(now.verdicts).map(({ name, count }) => [name, count])),
     kernelDrops: now.receiveDrops,
+    challengesAnswered: view.proves ? now.verdicts.challenge : null,
     slotTotals: view.totals,
     slots: now.slots.slice(-slotsShown).map((slot) => coverageOf(slot)),
   };

@@ -31,12 +31,15 @@ export const listen: Command = {
   summary: "receive a feed: rate, duplicates, coverage of each slot, signatures",
   usage: [
     "listen --port PORT [--bind ADDRESS] [--leaders FILE] [--shred-version N]",
-    "[--seconds S] [--json]",
+    "[--prove] [--seconds S] [--json]",
   ],
   description: `
 Receives shreds from anybody on a UDP port. With --leaders every shred is verified as the relay
 does it; without, whatever is formally a shred counts, and every line says so. Numbers come once a
 second, a summary at the end (Ctrl-C, or after --seconds).
+
+With --prove it answers the ownership challenges of a service that is to send shreds here: each goes
+back unchanged to where it came from, at most 16 a second.
 
 A slot is complete when all its shreds came; how many there are is known once its last data shred
 came, until then a "?" stands there.`,
@@ -45,12 +48,14 @@ came, until then a "?" stands there.`,
     bind: { value: "ADDRESS", help: "own address (default: all, IPv4 and IPv6)" },
     leaders: { value: "FILE", help: "leader schedule (leaders.json): verify signatures" },
     "shred-version": { value: "N", help: "refuse other shred versions (default: take any)" },
+    prove: { help: "answer ownership challenges: proves to a service that this address is yours" },
     seconds: { value: "S", help: "end after so many seconds (default: until Ctrl-C)" },
     json: { help: "one JSON object a second, and one with final: true at the end" },
   },
   examples: [
     "shredway listen --port 20001",
     "shredway listen --port 20001 --leaders leaders.json --shred-version 50093",
+    "shredway listen --port 20001 --prove",
     "shredway listen --port 20001 --seconds 60 --json",
   ],
   run,
@@ -65,11 +70,13 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   const leadersFile = args.text("leaders");
   const schedule = leadersFile === undefined ? undefined : loadLeaderSchedule(leadersFile);
 
-  const relay = openListener({ addresses, shredVersion, schedule });
+  const proves = args.flag("prove");
+  const relay = openListener({ addresses, shredVersion, schedule, proves });
   try {
     await watch({
       relay,
       verifies: schedule !== undefined,
+      proves,
       seconds,
       json: args.flag("json"),
       terminal,
@@ -102,6 +109,7 @@ function openListener(options: {
   addresses: readonly string[];
   shredVersion: number;
   schedule: LeaderSchedule | undefined;
+  proves: boolean;
 }): Relay {
   const relay = Relay.open({
     listen: options.addresses,
@@ -109,6 +117,7 @@ function openListener(options: {
     tiers: [tier],
     authentication: options.schedule ? "leader-schedule" : "off",
     shredVersion: options.shredVersion,
+    answerChallenges: options.proves,
     prefault: false,
   });
   const ports = new Set(relay.addresses.map((address) => parseEndpoint(address).port));
@@ -145,11 +154,12 @@ function endOf(stopped: AbortSignal, seconds: number | undefined): AbortSignal {
 async function watch(parts: {
   relay: Relay;
   verifies: boolean;
+  proves: boolean;
   seconds: number | undefined;
   json: boolean;
   terminal: Terminal;
 }): Promise<void> {
-  const { relay, verifies, seconds, json, terminal } = parts;
+  const { relay, verifies, proves, seconds, json, terminal } = parts;
   const ledger = new SlotLedger();
   const startedNs = systemClock.monotonicNs();
   let before = sinceReady(relay.snapshot());
@@ -162,6 +172,7 @@ async function watch(parts: {
       seconds: Number(systemClock.monotonicNs() - startedNs) / 1e9,
       addresses: relay.addresses,
       verifies,
+      proves,
       now,
       report: reportBetween(since, now),
       totals: ledger.totals(),
@@ -178,6 +189,7 @@ async function watch(parts: {
         "NOT VERIFIED: no leader schedule; forged shreds count as well (--leaders FILE)",
       ),
     );
+  if (proves) print("answering ownership challenges");
 
   const ended = endOf(terminal.stopped, seconds);
   await every(refreshMs, ended, () => {

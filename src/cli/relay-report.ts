@@ -17,7 +17,8 @@ const knownAlready: readonly VerdictName[] = ["duplicate", "equivocation_excess"
 
 /** Verdicts of packets that are no shred of a leader, or not for us. */
 export const refusedVerdicts: readonly VerdictName[] = verdictNames.filter(
-  (name) => !passedOnVerdicts.includes(name) && !knownAlready.includes(name),
+  (name) =>
+    !passedOnVerdicts.includes(name) && !knownAlready.includes(name) && name !== "challenge",
 );
 
 export interface NamedCount {
@@ -51,8 +52,8 @@ export function distinct(verdicts: VerdictCounts): bigint {
 
 /**
  * Counts since the start, for the log. Every packet is in exactly one of `first`, `duplicate`,
- * `widened`, `equivocation`, `equivocationExcess` and the reasons in `refused`; `received` is their
- * sum. (The workers' own counter runs ahead of the verdicts by what is being worked on.)
+ * `widened`, `equivocation`, `equivocationExcess`, `challengesAnswered` and the reasons in `refused`;
+ * `received` is their sum. (The workers' own counter runs ahead of the verdicts by what is being worked on.)
  */
 export function totalsOf(now: RelaySnapshot): Record<string, unknown> {
   const { verdicts } = now;
@@ -64,6 +65,7 @@ export function totalsOf(now: RelaySnapshot): Record<string, unknown> {
     widened: verdicts.widened,
     equivocation: verdicts.equivocation,
     equivocationExcess: verdicts.equivocation_excess,
+    challengesAnswered: verdicts.challenge,
     sent: now.destinations.reduce((total, each) => total + each.sent, 0n),
     recoveredSent: now.destinations.reduce((total, each) => total + each.recoveredSent, 0n),
     failed: now.destinations.reduce((total, each) => total + failedTotal(each), 0n),

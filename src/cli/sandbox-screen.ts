@@ -132,6 +132,7 @@ export function sandboxLines(
         chainLine(view, paint),
         relayLine(view, paint),
         latencyLine(view, paint),
+        ...shredsLines(view, paint),
       ],
       rank: always,
     },
@@ -181,6 +182,19 @@ function chainLine({ chain, slotNs, transactionsPerSecond }: SandboxView, paint:
     `transactions ${formatRate(transactionsPerSecond)}`,
     `leader ${chain.leader}, ${altPartnerText(chain)}`,
   ].join("   ");
+}
+
+/** What tips are and what they bought; docs/shreds.md leads there. */
+function shredsLines({ gateway: { shreds, landedTips } }: SandboxView, paint: Paint): string[] {
+  if (!shreds) return [];
+  const { active, covered, pending } = shreds;
+  return [
+    [
+      `${paint.bold("tips")}    landed in 15 minutes ${formatCount(landedTips)}`,
+      `registered and pending ${formatCount(pending)}`,
+      `destinations of accounts ${formatCount(active)} proved, ${formatCount(covered)} with a tier`,
+    ].join("   "),
+  ];
 }
 
 /** Routes that submissions take, and what their other sides answered. */

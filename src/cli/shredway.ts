@@ -13,6 +13,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   replay: async () => (await import("./replay.ts")).replay,
   listen: async () => (await import("./listen.ts")).listen,
   keys: async () => (await import("./keys.ts")).keys,
+  destinations: async () => (await import("./destinations.ts")).destinations,
   doctor: async () => (await import("./doctor.ts")).doctor,
 };
 

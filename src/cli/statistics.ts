@@ -43,7 +43,7 @@ function slotFacts(service: RelayService): Record<string, unknown> {
 /** What the gateway did since the start, and how its routes are; nothing without a gateway. */
 export function gatewayStatistics({ gateway }: Pick<Service, "gateway">): Record<string, unknown> {
   if (!gateway) return {};
-  const { connections, submissions, routes } = gateway.snapshot();
+  const { connections, submissions, routes, shreds, landedTips } = gateway.snapshot();
   const { accepted, open, held, ends, resends, store } = submissions;
   return plain({
     gateway: {
@@ -54,6 +54,8 @@ export function gatewayStatistics({ gateway }: Pick<Service, "gateway">): Record
       resends,
       ...ends,
       storeFailures: store.failures,
+      landedTips,
+      ...(shreds && { shreds }),
       routes: routes.map(
         ({ name, health, queued, sent, acknowledged, refused, failed, dropped }) => ({
           name,

@@ -60,8 +60,11 @@ export class WallClock {
   }
 
   nowNs(): bigint {
+    // In this order: a thread that is held up between the two makes their difference too small, as
+    // cutting does. The other way round it would tell a time that is still to come.
+    const wallMs = this.#wallMs();
     const monotonicNs = this.#monotonicNs();
-    const differenceNs = BigInt(this.#wallMs()) * msNs - monotonicNs;
+    const differenceNs = BigInt(wallMs) * msNs - monotonicNs;
     const known = this.#differenceNs;
     // More than what is cut, and some for the time between the two readings.
     const wasSetBack = known !== undefined && known - differenceNs > 2n * msNs;

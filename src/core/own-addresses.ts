@@ -28,22 +28,51 @@ export function listenerReachedBy(
   listeners: readonly Endpoint[],
   ownAddresses: readonly string[],
 ): Endpoint | undefined {
-  const text = formatAddress(destination.bytes);
-  return listeners.find(({ bytes, port, family }) => {
-    if (port !== destination.port || family !== destination.family) return false;
-    if (formatAddress(bytes) === text) return true;
-    if (classifyAddress(bytes) !== "unspecified") return false;
-    return (
-      classifyAddress(destination.bytes) === "loopback" ||
-      ownAddresses.some((own) => sameAddress(own, text))
-    );
-  });
+  return listenersReached(listeners, () => ownAddresses)(destination);
 }
 
-function sameAddress(own: string, text: string): boolean {
+/**
+ * The same for many destinations, by own addresses that are read once, and only when a destination has
+ * the port of a listener. An endpoint that is asked again (the same object) is answered from memory.
+ */
+export function listenersReached(
+  listeners: readonly Endpoint[],
+  readOwn: () => readonly string[],
+): (destination: Endpoint) => Endpoint | undefined {
+  const prepared = listeners.map((listener) => ({
+    listener,
+    text: formatAddress(listener.bytes),
+    isEverywhere: classifyAddress(listener.bytes) === "unspecified",
+  }));
+  const ports = new Set(listeners.map(({ port }) => port));
+  const answers = new WeakMap<Endpoint, { listener: Endpoint | undefined }>();
+  let own: ReadonlySet<string> | undefined;
+  const find = (destination: Endpoint): Endpoint | undefined => {
+    own ??= new Set(readOwn().flatMap(canonical));
+    const text = formatAddress(destination.bytes);
+    const isHere = own.has(text) || classifyAddress(destination.bytes) === "loopback";
+    return prepared.find(
+      ({ listener, text: listening, isEverywhere }) =>
+        listener.port === destination.port &&
+        listener.family === destination.family &&
+        (listening === text || (isEverywhere && isHere)),
+    )?.listener;
+  };
+  return (destination) => {
+    if (!ports.has(destination.port)) return undefined;
+    let answer = answers.get(destination);
+    if (!answer) {
+      answer = { listener: find(destination) };
+      answers.set(destination, answer);
+    }
+    return answer.listener;
+  };
+}
+
+function canonical(own: string): string[] {
   try {
-    return formatAddress(parseAddress(own)) === text;
+    return [formatAddress(parseAddress(own))];
   } catch {
-    return false; // with a zone, as some systems write link-local ones
+    return []; // with a zone, as some systems write link-local ones
   }
 }

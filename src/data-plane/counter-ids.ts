@@ -4,6 +4,8 @@
 // given out again as late as possible, and whoever gets it starts from zero (the counts that it had
 // are the baseline).
 
+const noNumber = -1;
+
 export class CounterIds {
   readonly #max: number;
   #idByName: ReadonlyMap<string, number> = new Map();
@@ -20,27 +22,23 @@ export class CounterIds {
   }
 
   /**
-   * Numbers for exactly these names (distinct), in their order. `reused` are those that belonged to
-   * somebody else before. Nothing has changed until `commit` is called: a table that is refused takes
-   * nobody's counters. Undefined when there are more names than numbers.
+   * Numbers for exactly these names, in their order (one for all of the same name). `reused` are those
+   * that belonged to somebody else before. Nothing has changed until `commit` is called: a table that is
+   * refused takes nobody's counters. Undefined when there are more names than numbers.
    */
   assign(
     names: readonly string[],
   ): { ids: number[]; reused: number[]; commit: () => void } | undefined {
     if (names.length > this.#max) return undefined;
-    const wanted = new Set(names);
-    const given = new Map(this.#idByName);
+    const given = new Map<string, number>();
+    for (const name of names) given.set(name, this.#idByName.get(name) ?? noNumber);
     const free = [...this.#free];
     let next = this.#next;
-    for (const [name, id] of this.#idByName) {
-      if (wanted.has(name)) continue;
-      given.delete(name);
-      free.push(id);
-    }
+    for (const [name, id] of this.#idByName) if (!given.has(name)) free.push(id);
     const reused: number[] = [];
     const ids = names.map((name) => {
-      const known = given.get(name);
-      if (known !== undefined) return known;
+      const known = given.get(name) ?? noNumber;
+      if (known !== noNumber) return known;
       const fresh = next < this.#max;
       const id = fresh ? next++ : (free.shift() ?? 0);
       if (!fresh) reused.push(id);

@@ -14,6 +14,7 @@ export const verdictNames = [
   "duplicate",
   "equivocation_excess",
   "unknown_source",
+  "challenge",
   ...shredRefusalReasons,
   "wrong_version",
   "slot_behind",

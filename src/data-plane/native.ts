@@ -63,6 +63,7 @@ export interface NativeRelayOptions {
   gso?: boolean;
   prefault?: boolean;
   deshred?: boolean;
+  answerChallenges?: boolean;
   receiveBufferBytes?: number;
   sendBufferBytes?: number;
   sendFrom?: Uint8Array;

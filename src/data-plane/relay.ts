@@ -4,6 +4,7 @@
 // numbers of their counters, and turns errors into ShredwayError. The packets never come here.
 
 import { type Clock, systemClock } from "../core/clock.ts";
+import { EndpointCache } from "../core/endpoint-cache.ts";
 import { ShredwayError } from "../core/errors.ts";
 import { slotOf } from "../core/primitives.ts";
 import type { LeaderSchedule } from "../leaders/schedule.ts";
@@ -66,6 +67,11 @@ export interface RelayOptions {
   readonly prefault?: boolean;
   /** Read entries and transactions from the shreds, on a thread of its own (default true). */
   readonly deshred?: boolean;
+  /**
+   * Answer ownership challenges (native/net/challenge_echo.h) of known sources, for a receiver of
+   * shreds; a service must not answer its customers' (default false).
+   */
+  readonly answerChallenges?: boolean;
 }
 
 export interface SlotBounds {
@@ -108,6 +114,7 @@ function nativeOptions(options: RelayOptions): NativeRelayOptions {
     }),
     ...(options.prefault !== undefined && { prefault: options.prefault }),
     ...(options.deshred !== undefined && { deshred: options.deshred }),
+    ...(options.answerChallenges !== undefined && { answerChallenges: options.answerChallenges }),
   };
   return {
     ...given,
@@ -130,8 +137,11 @@ export class Relay {
   readonly #clock: Clock;
   readonly #sourceIds: CounterIds;
   readonly #destinationIds: CounterIds;
+  readonly #endpoints: EndpointCache;
   #sourceRows: readonly SourceRow[] = [];
   #destinationRows: readonly DestinationRow[] = [];
+  /** Made of the rows when an event needs it. */
+  #addressById: ReadonlyMap<number, string> | undefined;
   /** Counts that reused rows had before; subtracted from every snapshot. Same layout of rows. */
   readonly #sourceBaseline = new Map<number, BigUint64Array>();
   readonly #destinationBaseline = new Map<number, BigUint64Array>();
@@ -145,6 +155,7 @@ export class Relay {
     this.tiers = [...options.tiers];
     this.#sourceIds = new CounterIds(limits.sources);
     this.#destinationIds = new CounterIds(limits.destinations);
+    this.#endpoints = new EndpointCache(2 * limits.destinations);
     this.addresses = this.#native.addresses();
     this.grantedReceiveBufferBytes = this.#native.grantedReceiveBuffer();
   }
@@ -177,23 +188,20 @@ export class Relay {
     }));
   }
 
-  /** Replaces the destinations while traffic runs. Throws ShredwayError; the old table then stays. */
+  /**
+   * Replaces the destinations while traffic runs, every address once. Throws ShredwayError; the old
+   * table then stays.
+   */
   publishDestinations(destinations: readonly Destination[]): void {
     this.#checkOpen();
-    encodeDestinations(destinations, [], this.tiers);
     const addresses = destinations.map((destination) => destination.address);
-    if (new Set(addresses).size !== addresses.length) {
-      const repeated = addresses.find((address, i) => addresses.indexOf(address) !== i);
-      throw new ShredwayError(
-        "table_refused",
-        `destinations: expected every address once, got ${repeated} twice`,
-      );
-    }
     const assigned = this.#assign(this.#destinationIds, addresses, "destinations");
-    const table = encodeDestinations(destinations, assigned.ids, this.tiers);
+    const parse = (address: string) => this.#endpoints.get(address);
+    const table = encodeDestinations(destinations, assigned.ids, this.tiers, parse);
     guarded("table_refused", () => this.#native.publishFanout(table));
     assigned.commit();
     this.#noteReused(assigned.reused, this.#destinationBaseline, "destination");
+    this.#addressById = undefined;
     this.#destinationRows = destinations.map((destination, i) => ({
       id: assigned.ids[i] ?? 0,
       name: destination.name ?? destination.address,
@@ -354,7 +362,7 @@ export class Relay {
     const subject = view.getUint32(at + 20, true);
     const nameOf = {
       equivocation: () => this.#sourceRows.find(({ id }) => id === subject)?.name,
-      icmp_error: () => this.#destinationRows.find(({ id }) => id === subject)?.address,
+      icmp_error: () => this.#destinationAddress(subject),
       window_anchored: () => `worker ${subject}`,
     };
     return {
@@ -365,6 +373,11 @@ export class Relay {
       fecSetIndex: view.getUint32(at + 24, true),
       detail: view.getUint32(at + 28, true),
     };
+  }
+
+  #destinationAddress(id: number): string | undefined {
+    this.#addressById ??= new Map(this.#destinationRows.map((row) => [row.id, row.address]));
+    return this.#addressById.get(id);
   }
 }
 

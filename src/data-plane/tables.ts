@@ -1,7 +1,7 @@
 // Tables as bytes: what the control plane publishes, in the layouts of native/relay/*_table.h and
 // native/shred/leader_table.h. The native side checks every byte again.
 
-import { parseAddressRange, parseEndpoint } from "../core/addresses.ts";
+import { type Endpoint, parseAddressRange, parseEndpoint } from "../core/addresses.ts";
 import { ShredwayError } from "../core/errors.ts";
 import type { LeaderSchedule } from "../leaders/schedule.ts";
 
@@ -28,12 +28,12 @@ export interface Destination {
 const entryBytes = 24;
 const headerBytes = 8;
 
-function tierNumber(tier: string, tiers: readonly string[], owner: string): number {
+function tierNumber(tier: string, tiers: readonly string[], kind: string, owner: string): number {
   const number = tiers.indexOf(tier);
   if (number < 0) {
     throw new ShredwayError(
       "unknown_tier",
-      `${owner}: expected a tier of ${tiers.join(", ")}, got ${tier}`,
+      `${kind} ${owner}: expected a tier of ${tiers.join(", ")}, got ${tier}`,
     );
   }
   return number;
@@ -64,7 +64,7 @@ export function encodeSources(
       );
     }
     view.setUint16(at, ids[i] ?? 0, true);
-    view.setUint8(at + 2, tierNumber(source.tier, tiers, `source ${source.name}`));
+    view.setUint8(at + 2, tierNumber(source.tier, tiers, "source", source.name));
     view.setUint8(at + 3, range?.prefixBits ?? 0);
     view.setUint16(at + 4, source.port ?? 0, true);
     if (range) bytes.set(range.bytes, at + 8);
@@ -77,16 +77,14 @@ export function encodeDestinations(
   destinations: readonly Destination[],
   ids: readonly number[],
   tiers: readonly string[],
+  parse: (address: string) => Endpoint = parseEndpoint,
 ): Uint8Array {
   const { bytes, view } = startTable("SWF1", destinations.length);
   destinations.forEach((destination, i) => {
     const at = headerBytes + i * entryBytes;
-    const endpoint = parseEndpoint(destination.address);
+    const endpoint = parse(destination.address);
     view.setUint32(at, ids[i] ?? 0, true);
-    view.setUint8(
-      at + 4,
-      tierNumber(destination.tier, tiers, `destination ${destination.address}`),
-    );
+    view.setUint8(at + 4, tierNumber(destination.tier, tiers, "destination", destination.address));
     view.setUint8(at + 5, destination.recovered === true ? 1 : 0);
     bytes.set(endpoint.bytes, at + 6);
     view.setUint16(at + 22, endpoint.port, true);

@@ -45,6 +45,13 @@ export function statusOf(reason: Reason | null): number {
   return errorTable[reason].httpStatus ?? 200;
 }
 
+/** How a refusal looks: as JSON-RPC, but for paths that are none. */
+export type RefusalShape = (
+  reason: Reason,
+  message: string,
+  more?: { readonly headers?: Headers; readonly details?: ErrorDetails },
+) => HttpResponse;
+
 /** A refusal before any call was read, so without an id. */
 export function refusalAnswer(
   reason: Reason,

@@ -10,7 +10,7 @@ import { type AddressRange, isInRange, parseAddress, parseEndpoint } from "../co
 import type { Clock } from "../core/clock.ts";
 import { ShredwayError } from "../core/errors.ts";
 import type { HttpHead, HttpResponse } from "../http/types.ts";
-import { answerOf, refusalAnswer } from "./answers.ts";
+import { answerOf, type RefusalShape, refusalAnswer } from "./answers.ts";
 import { Attempts } from "./attempts.ts";
 import type { Keys } from "./parts.ts";
 import { Query } from "./query.ts";
@@ -100,16 +100,21 @@ export class Callers {
   }
 
   /** The key, none, or the answer to somebody with a wrong one. */
-  find(head: HttpHead, query: Query, isBlockEngine: boolean): Found {
+  find(
+    head: HttpHead,
+    query: Query,
+    isBlockEngine: boolean,
+    refuse: RefusalShape = refusalAnswer,
+  ): Found {
     const shown = shownKeys(head, query, isBlockEngine);
     const [text] = shown;
     if (text === undefined) return { key: null };
     if (shown.some((other) => other !== text)) {
-      return { refusal: this.#refuse(head, "several that differ") };
+      return { refusal: this.#refuse(head, "several that differ", refuse) };
     }
     const key = text.length > keyCharactersMax ? null : this.#keys.find(text, this.#clock.nowNs());
     if (!key || !this.#mayUse(key, head)) {
-      return { refusal: this.#refuse(head, "one that is not valid here") };
+      return { refusal: this.#refuse(head, "one that is not valid here", refuse) };
     }
     return { key };
   }
@@ -136,12 +141,12 @@ export class Callers {
     return true;
   }
 
-  #refuse(head: HttpHead, got: string): HttpResponse {
+  #refuse(head: HttpHead, got: string, refuse: RefusalShape): HttpResponse {
     const group = callerOf(this.addressOf(head));
     const nowNs = this.#clock.monotonicNs();
     const seconds = this.#attempts.blockedSeconds(group, nowNs);
     if (seconds > 0) {
-      return refusalAnswer(
+      return refuse(
         "rate_limited",
         `too many wrong API keys from this address, expected none for ${seconds} s`,
         {
@@ -152,6 +157,6 @@ export class Callers {
     }
     this.#attempts.failed(group, nowNs);
     const { message } = unauthorized(got);
-    return refusalAnswer("unauthorized", message, { headers: { "www-authenticate": "Bearer" } });
+    return refuse("unauthorized", message, { headers: { "www-authenticate": "Bearer" } });
   }
 }

@@ -130,6 +130,9 @@ export class Exchange implements JsonRpcOptions {
         if (!key) return;
         for (let i = 0; i < count; i++) this.#take(key);
       },
+      tellRetryAfter: (seconds) => {
+        this.#retryAfterSeconds = seconds;
+      },
       tellBundleId: (id) => {
         this.#bundleId = id;
       },

@@ -22,6 +22,7 @@ import {
   answerOf,
   prefixOf,
   preflightAnswer,
+  type RefusalShape,
   refusalAnswer,
   serverRefusal,
   textAnswer,
@@ -35,8 +36,10 @@ import type { GatewayParts, GatewaySettings } from "./parts.ts";
 import { Query } from "./query.ts";
 import { readRawMethod, runRaw } from "./raw.ts";
 import { Room } from "./room.ts";
+import { answerShredPay, requestsUnderWayMax, shredPayPath, shredPayRefusal } from "./shred-pay.ts";
 import { StatusFeed } from "./status-feed.ts";
 import { subscriptionRoute } from "./subscriptions.ts";
+import { TipFloorFace } from "./tip-floor.ts";
 
 export type { GatewayParts, GatewaySettings } from "./parts.ts";
 
@@ -66,6 +69,8 @@ export class Gateway {
   readonly #desk: Desk;
   readonly #callers: Callers;
   readonly #statusFeed: StatusFeed;
+  readonly #tipFloor: TipFloorFace | null;
+  readonly #registrations = new Room(requestsUnderWayMax);
   readonly #paths: ReadonlyMap<string, Path>;
   #turns = 0;
   #reports = 0;
@@ -86,6 +91,9 @@ export class Gateway {
       authorise: (head) => this.#callers.authorise(head, ["submit", "batch"]),
       checkSignature: (what, signature) => checkedSignature({ parts }, what, signature),
     });
+    const { tipFloor } = parts;
+    const addressOf = (head: HttpHead): Uint8Array => this.#callers.addressOf(head);
+    this.#tipFloor = tipFloor && new TipFloorFace({ clock, tipFloor, addressOf });
     this.#paths = this.#makePaths();
   }
 
@@ -101,7 +109,12 @@ export class Gateway {
 
   get webSockets(): Readonly<Record<string, WebSocketRoute>> {
     const subscriptions = this.#subscriptions();
-    return { "/status": this.#statusFeed, "/": subscriptions, "/relay": subscriptions };
+    return {
+      "/status": this.#statusFeed,
+      "/": subscriptions,
+      "/relay": subscriptions,
+      ...(this.#tipFloor && { "/tip_stream": this.#tipFloor }),
+    };
   }
 
   /** Never throws and never rejects for anything that a caller sends. */
@@ -122,14 +135,17 @@ export class Gateway {
   #makePaths(): ReadonlyMap<string, Path> {
     const post = (handle: Handler): Path => ({ methods: ["POST"], handle });
     const json = post((request) => this.#answerJson(request));
+    const tipFloor = this.#tipFloor;
     return new Map<string, Path>([
       ["/relay", json],
       ["/", json],
       ["/relayb", post((request) => this.#answerRaw(request, false))],
       ["/relay2", post((request) => this.#answerRaw(request, true))],
+      [shredPayPath, post((request) => this.#answerShredPay(request))],
       ["/gethealth", { methods: ["GET", "HEAD"], handle: () => textAnswer("ok") }],
       ...blockEnginePaths.map((path): [string, Path] => [path, json]),
       ["/status", { methods: ["GET"], handle: () => upgradeAnswer() }],
+      ...(tipFloor ? tipPaths(tipFloor) : []),
     ]);
   }
 
@@ -145,9 +161,9 @@ export class Gateway {
     return headBytesMax(Boolean(key));
   }
 
-  #exchange(request: HttpRequest, query: Query): Exchange | HttpResponse {
+  #exchange(request: HttpRequest, query: Query, refuse?: RefusalShape): Exchange | HttpResponse {
     const isBlockEngine = blockEnginePath.test(request.path);
-    const { key, refusal } = this.#callers.find(request, query, isBlockEngine);
+    const { key, refusal } = this.#callers.find(request, query, isBlockEngine, refuse);
     if (refusal) return refusal;
     return new Exchange(this.#desk, {
       key,
@@ -197,6 +213,19 @@ export class Gateway {
     return exchange.response(answer);
   }
 
+  #answerShredPay(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
+    const query = new Query(request.query);
+    const exchange = this.#exchange(request, query, shredPayRefusal);
+    if (!(exchange instanceof Exchange)) return exchange;
+    return answerShredPay({
+      exchange,
+      query,
+      body: request.body,
+      room: this.#registrations,
+      textOf,
+    });
+  }
+
   /** Calls over a WebSocket are those of HTTP: the same methods, the same limits. */
   #subscriptions(): WebSocketRoute {
     const { clock, sockets } = this.#parts;
@@ -226,6 +255,13 @@ export class Gateway {
     this.#parts.log?.error({ reference, error }, "a method of the gateway failed");
     return reference;
   }
+}
+
+function tipPaths(face: TipFloorFace): [string, Path][] {
+  return [
+    ["/tip_floor", { methods: ["GET", "HEAD"], handle: (request) => face.answer(request) }],
+    ["/tip_stream", { methods: ["GET"], handle: () => upgradeAnswer() }],
+  ];
 }
 
 const noRoomAnswer = refusalAnswer(

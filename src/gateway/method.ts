@@ -35,6 +35,8 @@ export interface Call extends Omit<Desk, "room"> {
   readonly receivedNs: bigint;
   /** Counts so many further calls of the key: each transaction is one. Throws "rate_limited". */
   takeMore(count: number): void;
+  /** Goes into the header retry-after: for a method with limits of its own. */
+  tellRetryAfter(seconds: number): void;
   /** Goes into the header x-bundle-id. */
   tellBundleId(id: string): void;
 }

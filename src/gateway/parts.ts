@@ -12,7 +12,7 @@ import type { HttpHead, HttpResponse } from "../http/types.ts";
 import type { Json } from "../json-rpc/json-text.ts";
 import type { NodeSockets } from "../json-rpc/node.ts";
 import type { Submissions } from "../submission/types.ts";
-import type { Tiers } from "../tiers/types.ts";
+import type { TierRules, Tiers } from "../tiers/types.ts";
 import type { Registrar } from "../tips/registration-types.ts";
 import type { TipFloor } from "../tips/tip-types.ts";
 import type { TransactionFacts } from "../transactions/facts.ts";
@@ -99,6 +99,8 @@ export interface GatewaySettings {
 export interface ShredSales {
   readonly registrar: Registrar;
   readonly tiers: Tiers;
+  /** Those in force. */
+  readonly tierRules: () => TierRules;
   readonly destinations: Destinations;
 }
 

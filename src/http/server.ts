@@ -6,7 +6,9 @@
 // What uWebSockets.js decides itself: HTTP/1.0 is refused with 505, a head above 4 kB a line or
 // 20 kB with 431, contradicting lengths with 400, a request without Host by closing; a connection
 // that is silent for 10 s is closed. Requests that are pipelined behind one that is not answered
-// yet close the connection: answers that take time cannot be queued.
+// yet close the connection: answers that take time cannot be queued. A PROXY protocol header
+// (version 2) is skipped, whoever sends it and before whichever request: any caller behind a proxy
+// could send one more, and the library tells the last one only, so no address is taken from it.
 
 import type {
   TemplatedApp,

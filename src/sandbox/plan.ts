@@ -50,6 +50,9 @@ export const sandboxPace = {
   tipAddresses: 4,
   shredTipAddresses: 2,
   resendMs: 1000,
+  // A machine that is too slow for a while gets slower slots. Making up for all of them at once would
+  // take longer than they did, then longer still, and meanwhile nobody would be answered.
+  catchUpSlotsMax: 2,
 } as const;
 
 /** Shreds of a batch leave their leader so far apart. */

@@ -14,13 +14,19 @@ import type { RouteTable } from "../routes/route-table.ts";
 import type { Store } from "../store/store.ts";
 import type { Pipeline, PipelineSnapshot } from "../submission/pipeline.ts";
 import type { RouteSnapshot, Submissions } from "../submission/types.ts";
+import type { TipStatistics } from "../tips/tip-statistics.ts";
 import { gatewayRestartKeys } from "./gateway-tables.ts";
 import type { LandingWatch } from "./landing-watch.ts";
+import type { ShredSalesService, ShredSalesSnapshot } from "./shred-sales.ts";
 
 export interface GatewaySnapshot {
   readonly connections: number;
   readonly submissions: PipelineSnapshot;
   readonly routes: readonly RouteSnapshot[];
+  /** null: no tips for shreds are registered here. */
+  readonly shreds: ShredSalesSnapshot | null;
+  /** Landed in the last 15 minutes. */
+  readonly landedTips: number;
 }
 
 /** What a reload changes without a restart. */
@@ -43,6 +49,9 @@ export interface GatewayServiceParts {
   readonly pipeline: Pipeline;
   /** Null: the relay does not read the chain from its shreds. */
   readonly landings: LandingWatch | null;
+  readonly tips: TipStatistics;
+  /** null: no tips for shreds are registered here. */
+  readonly shreds: ShredSalesService | null;
   readonly live: LiveSettings;
   readonly openServer: () => Promise<HttpServer>;
   /** Closed last, in this order: nothing needs them any more then. */
@@ -66,8 +75,9 @@ export class GatewayService {
 
   /** Takes up what an earlier process left open, then answers. Throws ShredwayError. */
   async start(): Promise<void> {
-    const { pipeline, log, keyRing, store } = this.#parts;
+    const { pipeline, log, keyRing, store, shreds } = this.#parts;
     keyRing.replace(await store.keys.keys());
+    await shreds?.start();
     const restored = await pipeline.restore();
     if (restored > 0) log.info({ transactions: restored }, "open submissions taken up again");
     this.#server = await this.#parts.openServer();
@@ -80,6 +90,14 @@ export class GatewayService {
 
   get submissions(): Submissions {
     return this.#parts.pipeline;
+  }
+
+  get shreds(): ShredSalesService | null {
+    return this.#parts.shreds;
+  }
+
+  get tipFloor(): TipStatistics {
+    return this.#parts.tips;
   }
 
   get landings(): LandingWatch | null {
@@ -97,7 +115,7 @@ export class GatewayService {
   }
 
   warnings(): string[] {
-    const { store, keyRing } = this.#parts;
+    const { store, keyRing, shreds } = this.#parts;
     const { routes, solana } = this.#config;
     const warnings = [...store.warnings];
     if (keyRing.size === 0) {
@@ -113,6 +131,11 @@ export class GatewayService {
         "solana.rpc is not given: read methods are refused, and what became of a transaction is known " +
           "from the relay's shreds alone",
       );
+      if (shreds) {
+        warnings.push(
+          "solana.rpc is not given: registered tips count at once, whether they land or not",
+        );
+      }
     }
     return warnings;
   }
@@ -130,7 +153,8 @@ export class GatewayService {
   }
 
   #apply(wanted: Config): readonly string[] {
-    const { routes, log } = this.#parts;
+    const { routes, log, shreds } = this.#parts;
+    shreds?.apply(wanted);
     routes
       .replace(wanted.routes)
       .catch((error: unknown) => log.error(`a route could not be closed: ${messageOf(error)}`));
@@ -141,11 +165,13 @@ export class GatewayService {
   }
 
   snapshot(): GatewaySnapshot {
-    const { pipeline, routes } = this.#parts;
+    const { pipeline, routes, shreds, tips } = this.#parts;
     return {
       connections: this.#server?.connections ?? 0,
       submissions: pipeline.snapshot(),
       routes: routes.snapshots(),
+      shreds: shreds?.snapshot() ?? null,
+      landedTips: tips.size,
     };
   }
 
@@ -165,12 +191,14 @@ export class GatewayService {
   }
 
   async #close(): Promise<void> {
-    const { pipeline, routes, store, others } = this.#parts;
+    const { pipeline, routes, store, others, shreds, tips } = this.#parts;
     this.#endKeyWatch();
     this.#server?.close();
     pipeline.stop();
     await routes.close();
     pipeline.close();
+    await shreds?.close();
+    await tips.close();
     await store.close();
     for (const part of others) await part.close();
   }

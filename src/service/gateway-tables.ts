@@ -38,11 +38,12 @@ export function settingsOf(config: Config): GatewaySettings {
   };
 }
 
-function bytesOf(addresses: readonly string[]): Uint8Array[] {
+/** 32 bytes each, each once. */
+export function bytesOf(addresses: Iterable<string>): Uint8Array[] {
   return [...new Set(addresses)].map((text) => pubkeyBytes(parsePubkey(text)));
 }
 
-/** 32 bytes each, each once: a tip to any region's address counts in every region. */
+/** A tip to any region's address counts in every region. */
 export function tipAddressesOf(config: Config): Uint8Array[] {
   const all = regionsOf(config).flatMap(({ tipAddresses }) => tipAddresses);
   return bytesOf([...all, ...config.tips.addresses]);
@@ -81,6 +82,14 @@ export function gatewayRestartKeys(running: Config, wanted: Config): string[] {
     if (differs(running.gateway[key], wanted.gateway[key])) found.push(`gateway.${key}`);
   }
   if (differs(running.data, wanted.data)) found.push("data");
+  if (differs(running.tiers, wanted.tiers)) found.push("tiers");
+  for (const key of ["listen", "listenIpv6"] as const) {
+    if (running.delivery.proof[key] !== wanted.delivery.proof[key]) {
+      found.push(`delivery.proof.${key}`);
+    }
+  }
+  const registers = (config: Config) => shredTipAddressesOf(config).size > 0;
+  if (registers(running) !== registers(wanted)) found.push("tips.shredAddresses");
   if (running.solana?.websocket !== wanted.solana?.websocket) found.push("solana.websocket");
   return found;
 }

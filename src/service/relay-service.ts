@@ -3,16 +3,20 @@
 // Built by main, run by service.ts. Opens nothing itself: the relay is handed in, and files are read
 // through the functions of its parts. A configuration that is refused leaves everything as it was.
 
-import { parseEndpoint } from "../core/addresses.ts";
+import { type Endpoint, parseEndpoint } from "../core/addresses.ts";
 import type { Clock, Timer } from "../core/clock.ts";
 import type { Config, RelayConfig, SolanaConfig } from "../core/config.ts";
 import { ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import { listenerReachedBy } from "../core/own-addresses.ts";
-import type { Relay, RelayEvent } from "../data-plane/relay.ts";
+import { listenersReached } from "../core/own-addresses.ts";
+import { describeNative } from "../data-plane/native.ts";
+import type { Relay } from "../data-plane/relay.ts";
 import type { RelaySnapshot } from "../data-plane/snapshot.ts";
+import type { Destination } from "../data-plane/tables.ts";
 import { type LeaderContext, leaderContextOf } from "../leaders/leader-context.ts";
 import { coverageText, type LeaderSchedule } from "../leaders/schedule.ts";
+import { DestinationTable } from "./destination-table.ts";
+import { RelayEvents, type UnreachableListener } from "./relay-events.ts";
 import { restartKeys, withTablesOf } from "./relay-tables.ts";
 import { type LeaderNode, RpcLeaders } from "./rpc-leaders.ts";
 import { ScheduleWatch } from "./schedule-watch.ts";
@@ -46,7 +50,15 @@ export class RelayService {
   readonly slots: SlotWatch;
   #watch: ScheduleWatch | undefined;
   #schedule: LeaderSchedule | undefined;
+  readonly #events: RelayEvents;
+  readonly #destinations: DestinationTable;
+  #ofAccounts: readonly Destination[] = [];
+  /** By the own addresses of a few seconds ago: not read for each tip. */
+  #listenerReached: (destination: Endpoint) => Endpoint | undefined;
+  /** Addresses of accounts that are sent to. */
+  #served: ReadonlySet<string> = new Set();
   #inForce: RelayConfig;
+  #closed = false;
 
   /** Publishes the tables. Throws ShredwayError when a file or a table is refused. */
   constructor(parts: RelayServiceParts) {
@@ -59,9 +71,17 @@ export class RelayService {
     this.#node = parts.node;
     this.#solana = parts.config.solana;
     this.#leaders = parts.node && this.#makeLeaders(parts.node);
+    this.#destinations = new DestinationTable({
+      tiers: this.relay.tiers,
+      max: describeNative().limits.destinations,
+      log: this.#log,
+    });
+    this.#events = new RelayEvents(this.relay, this.#clock);
+    this.#listenerReached = this.#readListeners();
     this.#publish(this.#inForce);
     this.slots = new SlotWatch(parts);
-    this.#looking = this.#clock.every(lookMs, () => this.#lookAtSchedule());
+    this.#events.start();
+    this.#looking = this.#clock.every(lookMs, () => this.#look());
   }
 
   /** Settles when the leader schedule is in force, or when the node could not tell it as yet. */
@@ -86,7 +106,8 @@ export class RelayService {
     }
     if (sources.length === 0)
       warnings.push("relay.sources is empty: packets from everybody are dropped");
-    if (destinations.length === 0) warnings.push("relay.destinations is empty: nobody is sent to");
+    if (destinations.length === 0 && this.#ofAccounts.length === 0)
+      warnings.push("relay.destinations is empty: nobody is sent to");
     const granted = this.relay.grantedReceiveBufferBytes / 2; // the kernel tells twice the size
     if (granted < receive.bufferBytes) {
       warnings.push(
@@ -118,6 +139,27 @@ export class RelayService {
     return restart;
   }
 
+  /**
+   * Sends to these from now on, besides those of the configuration: all that accounts have, each time.
+   * At once, over reloads, and whatever the list holds: what cannot be served (an address that the
+   * configuration names or the relay itself has, an unknown tier, the narrowest tiers beyond the
+   * relay's limit) is left out and logged.
+   */
+  setAccountDestinations(list: readonly Destination[]): void {
+    this.#ofAccounts = [...list];
+    if (!this.#closed) this.#publishDestinations(this.#inForce.destinations);
+  }
+
+  /**
+   * Hears of each ICMP error that came back from a destination of an account, within a quarter of a
+   * second: its address as the account wrote it, and the wall clock in nanoseconds.
+   */
+  onUnreachable(listener: UnreachableListener): void {
+    this.#events.onUnreachable((address, atNs) => {
+      if (this.#served.has(address)) listener(address, atNs);
+    });
+  }
+
   /** Who leads now and next, by the slot clock and the schedule in force. */
   leaders(): LeaderContext {
     const slot = this.slots.slotClock.slotAt(this.#clock.nowNs());
@@ -130,16 +172,13 @@ export class RelayService {
 
   /** How often each thing happened since the last call, e.g. { "icmp_error 192.0.2.1:9001": 3 }. */
   countEvents(): Record<string, number> {
-    const counts: Record<string, number> = {};
-    for (const event of this.relay.drainEvents()) {
-      const name = nameOf(event);
-      counts[name] = (counts[name] ?? 0) + 1;
-    }
-    return counts;
+    return this.#events.count();
   }
 
   close(): void {
+    this.#closed = true;
     this.#looking.cancel();
+    this.#events.close();
     this.#leaders?.stop();
     this.slots.close();
     this.relay.close();
@@ -151,7 +190,7 @@ export class RelayService {
       this.#publish(wanted);
     } catch (error) {
       this.relay.publishSources(before.sources); // the leaders are published last
-      this.relay.publishDestinations(before.destinations);
+      this.#publishDestinations(before.destinations);
       throw error;
     }
     this.#inForce = wanted;
@@ -184,26 +223,39 @@ export class RelayService {
     const uses = config.authentication === "leader-schedule" && config.leaders;
     const schedule = uses ? this.#readLeaders(uses.file) : undefined;
     this.relay.publishSources(config.sources);
-    this.relay.publishDestinations(config.destinations);
+    this.#publishDestinations(config.destinations);
     if (schedule) {
       this.relay.publishLeaders(schedule);
       this.#watchSchedule(schedule);
     }
   }
 
+  #publishDestinations(fixed: readonly Destination[]): void {
+    this.#events.take(); // while the numbers of the table before are known
+    const isOwn = (endpoint: Endpoint) => this.#listenerReached(endpoint) !== undefined;
+    const joined = this.#destinations.join(fixed, this.#ofAccounts, isOwn);
+    this.relay.publishDestinations(joined.table);
+    this.#served = joined.served;
+    this.#destinations.say(joined);
+  }
+
   // The file was checked against its own relay.listen; the ports in force may be others: chosen by
   // the kernel, or those of the file at the start.
   #refuseItself({ destinations }: RelayConfig): void {
-    const listeners = this.relay.addresses.map((text) => parseEndpoint(text));
-    const own = this.#readOwnAddresses();
+    this.#listenerReached = this.#readListeners();
     for (const { address } of destinations) {
-      if (!listenerReachedBy(parseEndpoint(address), listeners, own)) continue;
+      if (!this.#listenerReached(parseEndpoint(address))) continue;
       throw new ShredwayError(
         "config_invalid",
         `relay.destinations: expected another address than those that the relay itself listens on ` +
           `(${this.relay.addresses.join(", ")}), got ${address}`,
       );
     }
+  }
+
+  #readListeners(): (destination: Endpoint) => Endpoint | undefined {
+    const listeners = this.relay.addresses.map((text) => parseEndpoint(text));
+    return listenersReached(listeners, this.#readOwnAddresses);
   }
 
   #watchSchedule(schedule: LeaderSchedule): void {
@@ -214,12 +266,13 @@ export class RelayService {
     else this.#watch = new ScheduleWatch(schedule, node);
   }
 
+  #look(): void {
+    this.#listenerReached = this.#readListeners();
+    this.#lookAtSchedule();
+  }
+
   #lookAtSchedule(): void {
     const found = this.#watch?.look(this.relay.snapshot(), this.#clock.monotonicNs()) ?? [];
     for (const text of found) this.#log.warn(text);
   }
-}
-
-function nameOf(event: RelayEvent): string {
-  return `${event.kind} ${event.subject}`;
 }

@@ -1,8 +1,8 @@
 // A Solana node as the control plane asks it: JSON-RPC over HTTP, a few methods, checked answers.
 //
 // Called by the service for what the shreds themselves cannot tell: the leader schedule, the present
-// epoch, a second opinion on the slot; and by the submission pipeline for outcomes. Nothing of it is on a packet's path. Answers are a stranger's
-// bytes: their size is bounded, and whatever has another shape than documented is an error. URLs may
+// epoch, a second opinion on the slot; by the submission pipeline for outcomes; and for what landed
+// transactions paid. Nothing of it is on a packet's path. Answers are a stranger's bytes: their size is bounded, and whatever has another shape than documented is an error. URLs may
 // hold keys, so errors name the host only.
 
 import { messageOf, quote, ShredwayError } from "../core/errors.ts";
@@ -11,6 +11,7 @@ import { basicAuthorization, maskerOf } from "../core/url-secrets.ts";
 import { isObject } from "../core/values.ts";
 import { leaderKeysMax } from "../leaders/schedule.ts";
 import type { Outcomes, SignatureOutcome } from "../submission/types.ts";
+import type { LandedTransaction, LandedTransactions } from "../tips/registration-types.ts";
 
 /** Parsing an answer stops everything else for a while, about 10 ms per MB. */
 const answerBytesMax = 64 * 1024;
@@ -21,6 +22,10 @@ const defaultTimeoutMs = 10_000;
 const statusesMax = 256;
 /** Errors of custom programs are small, but their names are theirs to choose. */
 const statusesBytesMax = 1024 * 1024;
+/** Inner instructions may carry as much data as the virtual machine moves about, in base58. */
+const transactionBytesMax = 2 * 1024 * 1024;
+/** The newest version that callers can register; nodes answer older ones, too. */
+const transactionVersionMax = 1;
 const commitments = ["processed", "confirmed", "finalized"] as const;
 
 // Account data of a durable nonce: u32 version, u32 state, 32 authority, 32 value, u64 fee.
@@ -45,7 +50,7 @@ function valueIn(result: unknown): unknown {
   return isObject(result) ? result["value"] : undefined;
 }
 
-export class RpcClient implements Outcomes {
+export class RpcClient implements Outcomes, LandedTransactions {
   /** Host and port, for messages; never the whole URL. */
   readonly host: string;
   readonly #url: string;
@@ -215,6 +220,53 @@ export class RpcClient implements Outcomes {
       bytes.readUInt32LE(0) === nonceVersion &&
       bytes.readUInt32LE(4) === nonceInitialised;
     return isNonce ? pubkeyOf(bytes.subarray(nonceValueAt, nonceValueAt + 32)) : null;
+  }
+
+  /**
+   * At "confirmed", as far back as the node's history goes. Of accounts that came by a lookup table
+   * nothing is counted.
+   */
+  async landedTransaction(
+    signature: string,
+    addresses: ReadonlySet<string>,
+  ): Promise<LandedTransaction | null> {
+    const method = "getTransaction";
+    const options = {
+      encoding: "json",
+      commitment: "confirmed",
+      maxSupportedTransactionVersion: transactionVersionMax,
+    };
+    const result = await this.call(method, [signature, options], transactionBytesMax);
+    if (result === null) return null;
+    const { slot, meta, transaction } = isObject(result) ? result : {};
+    const { signatures, message } = isObject(transaction) ? transaction : {};
+    if (!isObject(meta) || !Object.hasOwn(meta, "err") || !isObject(message)) {
+      throw this.#failure(method, `expected a transaction with its meta, got ${quote(result)}`);
+    }
+    if (!Array.isArray(signatures) || signatures[0] !== signature) {
+      throw this.#failure(method, `expected signature ${signature}, got ${quote(signatures)}`);
+    }
+    const gainLamports = this.#gain(method, { ...meta, keys: message["accountKeys"] }, addresses);
+    return { slot: this.#u53(method, slot), err: meta["err"], gainLamports };
+  }
+
+  #gain(
+    method: string,
+    { keys, preBalances, postBalances }: Readonly<Record<string, unknown>>,
+    addresses: ReadonlySet<string>,
+  ): bigint {
+    if (!Array.isArray(keys) || !Array.isArray(preBalances) || !Array.isArray(postBalances)) {
+      throw this.#failure(method, "expected keys and balances, got a transaction without them");
+    }
+    let gain = 0n;
+    for (const [i, key] of keys.entries()) {
+      if (typeof key !== "string") {
+        throw this.#failure(method, `expected keys in base58, got ${quote(key)}`);
+      }
+      if (!addresses.has(key)) continue;
+      gain += this.#u53(method, postBalances[i]) - this.#u53(method, preBalances[i]);
+    }
+    return gain;
   }
 
   #outcome(method: string, status: unknown): SignatureOutcome {

@@ -74,7 +74,7 @@ export const migrations: readonly Migration[] = [
     "CREATE INDEX registrations_account ON registrations (account_id, registered_ms)",
     `CREATE INDEX registrations_pending ON registrations (registered_ms)
       WHERE state = 'pending'`,
-    // Both hold all that the tier engine reads: it never goes to the table.
+    // Holds all that the tier engine reads of tips that leave: it never goes to the table for them.
     `CREATE INDEX registrations_leaving ON registrations
       (registered_ms, counted_order, account_id, counted_lamports, settled_ms)
       WHERE state = 'counted'`,

@@ -3,16 +3,26 @@
 // Opened by main and by the commands that change keys; several processes may have the same folder
 // open. Puts together the folder, the database's driver, the schema and what is kept in it.
 
+import type { DestinationStore } from "../accounts/destination-types.ts";
 import type { KeyStore } from "../accounts/types.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
+import { decodeBase58, encodeBase58 } from "../data-plane/base58.ts";
 import type { SubmissionStore } from "../submission/types.ts";
+import type { TierStore } from "../tiers/types.ts";
+import type { RegistrationStore } from "../tips/registration-types.ts";
+import type { LandedTipStore } from "../tips/tip-types.ts";
 import { prepareDataFolder } from "./data-folder.ts";
+import { SqlDestinationStore } from "./destination-store.ts";
 import type { SqlDriver } from "./driver.ts";
 import { SqlKeyStore } from "./key-store.ts";
+import { SqlLandedTipStore } from "./landed-tip-store.ts";
 import { migrate } from "./migrations.ts";
+import { SqlRegistrationStore } from "./registration-store.ts";
+import type { SignatureCodec } from "./signature-codec.ts";
 import { SqliteDriver } from "./sqlite-driver.ts";
 import { SqlSubmissionStore } from "./submission-store.ts";
+import { SqlTierStore } from "./tier-store.ts";
 
 export interface StoreOptions {
   /** Made when it is missing. */
@@ -25,9 +35,16 @@ export interface StoreOptions {
   readonly isService?: boolean;
 }
 
+const codec: SignatureCodec = { decode: decodeBase58, encode: encodeBase58 };
+
 export class Store {
   readonly keys: KeyStore;
   readonly submissions: SubmissionStore;
+  readonly destinations: DestinationStore;
+  readonly registrations: RegistrationStore;
+  readonly tiers: TierStore;
+  readonly landedTips: LandedTipStore;
+
   /** What an operator should mend. */
   readonly warnings: readonly string[];
   readonly #driver: SqlDriver;
@@ -56,6 +73,11 @@ export class Store {
     this.#driver = driver;
     this.keys = new SqlKeyStore(driver);
     this.submissions = new SqlSubmissionStore(driver);
+    this.destinations = new SqlDestinationStore(driver);
+    this.registrations = new SqlRegistrationStore(driver, codec);
+    this.tiers = new SqlTierStore(driver);
+    this.landedTips = new SqlLandedTipStore(driver, codec);
+
     this.warnings = warnings;
   }
 

@@ -7,9 +7,9 @@
 
 import type { Clock } from "../core/clock.ts";
 import { ShredwayError } from "../core/errors.ts";
+import { TimerWheel } from "../core/timer-wheel.ts";
 import { Leg } from "./leg.ts";
 import { couldTake, holdReasonOf, type Plan, type PlanPolicy, plan } from "./plan.ts";
-import { TimerWheel } from "./timer-wheel.ts";
 import { isUnsent, nsPerMs, type Submission } from "./tracked.ts";
 import type { LeaderContext, Route, TimelineEvent } from "./types.ts";
 

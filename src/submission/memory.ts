@@ -3,7 +3,7 @@
 // Asked before the store for every status, and by every new call: is this transaction known? Open
 // ones are bounded by the pipeline's limit, ended ones here; the store keeps them longer.
 
-import { lifetimeKeyOf } from "./lifetimes.ts";
+import { lifetimeKeyOf } from "../transactions/lifetimes.ts";
 import type { Tracked, View } from "./tracked.ts";
 
 const landedNoncesMax = 16_384;

@@ -6,8 +6,8 @@
 // superseded) needs a lifetime that is gone (lifetimes.ts) and two looks that found nothing, the
 // first asked after the first finding, the second after the second. Answers that fail change nothing.
 
-import { type Lifetime, type LifetimeLimits, Lifetimes } from "./lifetimes.ts";
-import { TimerWheel } from "./timer-wheel.ts";
+import { TimerWheel } from "../core/timer-wheel.ts";
+import { type Lifetime, type LifetimeLimits, Lifetimes } from "../transactions/lifetimes.ts";
 import type { Tracked } from "./tracked.ts";
 import type { EndState, Outcomes, Sights, SignatureOutcome } from "./types.ts";
 
@@ -66,7 +66,7 @@ const lifetimeSlots = 150;
 export class OutcomeWatch {
   readonly #parts: WatchParts;
   readonly #limits: WatchLimits;
-  readonly #lifetimes: Lifetimes | null;
+  readonly #lifetimes: Lifetimes<Tracked> | null;
   readonly #looks: TimerWheel<Tracked>;
   readonly #bounds: TimerWheel<Tracked>;
   readonly #urgent = new Set<Tracked>();
@@ -88,7 +88,7 @@ export class OutcomeWatch {
     const { outcomes } = parts;
     this.#lifetimes =
       outcomes &&
-      new Lifetimes(
+      new Lifetimes<Tracked>(
         {
           outcomes,
           nowMs: () => parts.nowMs(),
@@ -106,7 +106,7 @@ export class OutcomeWatch {
     const { lookMs, ageMaxMs, unobservedMs } = this.#limits;
     const nowMs = this.#parts.nowMs();
     if (this.#lifetimes) {
-      this.#lifetimes.join(tracked, facts);
+      this.#lifetimes.join(tracked, facts, bornMs);
       this.#looks.set(tracked, nowMs + lookMs);
       this.#bounds.set(tracked, bornMs + ageMaxMs);
     } else {
@@ -203,7 +203,7 @@ export class OutcomeWatch {
     if (isUrgent) this.#ordinary.delete(tracked);
   }
 
-  #lookAtAll(lifetime: Lifetime): void {
+  #lookAtAll(lifetime: Lifetime<Tracked>): void {
     for (const tracked of lifetime.members) {
       if (tracked.isAsked) continue;
       this.#looks.delete(tracked);

@@ -29,6 +29,7 @@ import { nsPerMs, Submission, type Tracked, takeOver, type View } from "./tracke
 import { hasLanded, Tracking, type TrackingCounts } from "./tracking.ts";
 import type {
   BundleStatus,
+  LandedTips,
   LeaderContext,
   Outcomes,
   Route,
@@ -57,6 +58,8 @@ export interface PipelineParts {
   slotNs(): bigint | null;
   /** Reads kept bytes again after a restart. */
   readonly inspect: Inspect;
+  /** Told of each landed transaction's tip, whoever submitted it. */
+  readonly tips?: LandedTips;
 }
 
 export interface PipelineSnapshot extends DispatchCounts, TrackingCounts {
@@ -123,8 +126,9 @@ export class Pipeline implements Submissions {
         nowNs: () => clock.nowNs(),
         slotNs: () => parts.slotNs(),
         seen: (tracked, slot, atNs) => this.#tracking.seen(tracked, slot, atNs),
-        lost: ({ views }) => {
-          for (const { submission } of views.values()) this.#dispatch.hurry(submission);
+        lost: (tracked) => {
+          this.#tracking.lost(tracked);
+          for (const { submission } of tracked.views.values()) this.#dispatch.hurry(submission);
         },
         end: (tracked, ending) => this.#tracking.end(tracked, ending),
         failed: (error) => this.#warn("the watch of outcomes", error),
@@ -136,6 +140,7 @@ export class Pipeline implements Submissions {
       memory: this.#memory,
       keeper: this.#keeper,
       listeners: this.#listeners,
+      tips: parts.tips ?? null,
       stop: (submission) => this.#dispatch.stop(submission),
       watch: (tracked) => this.#watch.add(tracked),
       unwatch: (tracked) => this.#watch.remove(tracked),

@@ -41,6 +41,10 @@ export class Tracked {
   unwatch: (() => void) | null = null;
   isAsked = false;
 
+  // Of tracking.ts.
+  /** Its tip was told as seen, in this life of the process or an earlier one. */
+  isTipSeen = false;
+
   constructor(facts: TransactionFacts, bornMs: number) {
     this.signature = facts.signature;
     this.facts = facts;

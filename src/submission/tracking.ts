@@ -13,6 +13,7 @@ import type { Ending } from "./outcome-watch.ts";
 import { bundleIdOf, nsPerMs, type Submission, Tracked, View } from "./tracked.ts";
 import type {
   EndState,
+  LandedTips,
   SubmissionRecord,
   SubmitMethod,
   SubmitRequest,
@@ -24,6 +25,7 @@ export interface TrackingParts {
   readonly memory: Memory;
   readonly keeper: Keeper;
   readonly listeners: Listeners;
+  readonly tips: LandedTips | null;
   /** Nothing of it is sent any more. */
   stop(submission: Submission): void;
   watch(tracked: Tracked): void;
@@ -77,6 +79,8 @@ export class Tracking {
       tracked.views.set(view.accountId, view);
       this.#parts.memory.countOpenView(view.accountId, 1);
     }
+    // It was in a block before the restart: should it fail, its tip is taken back.
+    if (record && record.slot !== null && facts.tipLamports > 0n) tracked.isTipSeen = true;
     submission.views.push(view);
     view.bundleId = record?.bundleId ?? null;
     view.bundleIndex = record?.bundleIndex ?? submission.views.length - 1;
@@ -144,8 +148,19 @@ export class Tracking {
     listeners.tell(view.accountId, view.tracked.signature, event);
   }
 
-  seen({ views }: Tracked, slot: bigint, atNs: bigint): void {
-    for (const view of views.values()) this.record(view, { kind: "seen", atNs, slot });
+  seen(tracked: Tracked, slot: bigint, atNs: bigint): void {
+    for (const view of tracked.views.values()) this.record(view, { kind: "seen", atNs, slot });
+    const lamports = tracked.facts?.tipLamports ?? 0n;
+    if (lamports === 0n) return;
+    tracked.isTipSeen = true;
+    this.#parts.tips?.seen(tracked.signature, lamports, atNs);
+  }
+
+  /** The block that held it is gone. */
+  lost(tracked: Tracked): void {
+    if (!tracked.isTipSeen) return;
+    tracked.isTipSeen = false;
+    this.#parts.tips?.gone(tracked.signature);
   }
 
   /** Every way of the submission is closed. Another account's may be open. */
@@ -162,6 +177,10 @@ export class Tracking {
     if (tracked.end) return;
     const end = this.#endEvent(tracked, ending);
     this.#ends[end.kind]++;
+    const lamports = tracked.facts?.tipLamports ?? 0n;
+    if (end.kind === "landed" && lamports > 0n) {
+      this.#parts.tips?.landed(tracked.signature, lamports, end.atNs);
+    }
     this.#close(tracked, end);
     for (const view of tracked.views.values()) {
       const { submission } = view;
@@ -205,6 +224,7 @@ export class Tracking {
     if (tracked.end || tracked.views.get(view.accountId) !== view) return;
     this.#leave(tracked, view.accountId);
     if (tracked.views.size > 0) return;
+    this.lost(tracked); // nobody will know how it ends
     this.#parts.unwatch(tracked);
     this.#parts.memory.forget(tracked);
     tracked.facts = null;
@@ -229,6 +249,7 @@ export class Tracking {
     for (const accountId of tracked.views.keys()) {
       this.#parts.memory.countOpenView(accountId, -1);
     }
+    if (end.kind !== "landed") this.lost(tracked);
     this.#parts.unwatch(tracked);
     if (hasLanded(end) && tracked.facts?.nonce) this.#parts.hurry(tracked);
     this.#parts.memory.moveToEnded(tracked);

@@ -74,9 +74,15 @@ export interface RegistrationStore {
   settle(signature: string, settlement: Settlement): Promise<boolean>;
   /** Of these signatures those that are registered, with their owners: for a dry run. */
   owners(signatures: readonly string[]): Promise<ReadonlyMap<string, string>>;
-  /** All pending ones, oldest first. */
-  pending(): Promise<Registration[]>;
-  /** The account's newest ones registered before `beforeMs` (null: the newest), newest first. */
+  /** Pending ones behind the given one (null: from the first), ascending by time, signature bytes. */
+  pending(
+    behind: Pick<Registration, "registeredMs" | "signature"> | null,
+    limit: number,
+  ): Promise<Registration[]>;
+  /**
+   * The account's newest ones registered before `beforeMs` (null: the newest), newest first. At most
+   * `limit`, and all of the same millisecond as the last.
+   */
   ofAccount(accountId: string, beforeMs: number | null, limit: number): Promise<Registration[]>;
   /** The largest countedOrder there is; 0n: none. */
   lastOrder(): Promise<bigint>;

@@ -28,7 +28,10 @@ describe("shredway", () => {
   });
 
   it.each([
-    [["strat"], 'expected a command (start, replay, listen, keys, doctor), got "strat"'],
+    [
+      ["strat"],
+      'expected a command (start, replay, listen, keys, destinations, doctor), got "strat"',
+    ],
     [["toString"], "expected a command"],
     [
       ["doctor", "--bogus"],

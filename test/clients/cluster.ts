@@ -28,14 +28,15 @@ export class Cluster implements Site {
     this.#timer = systemClock.every(5, () => chain.advanceTo(systemClock.monotonicNs()));
   }
 
-  /** Slots of 40 ms, rooted a few slots later; votes and traffic off unless `options` say so. */
+  /** Slots of 100 ms, rooted a few slots later; votes and traffic off unless `options` say so. */
   static async open(
     options: ChainOptions = {},
     rpc: Partial<RpcEndpointOptions> = {},
   ): Promise<Cluster> {
     const chain = await SandboxChain.open({
-      slotMs: 40,
+      slotMs: 100,
       intervalsPerSlot: 4,
+      catchUpSlotsMax: 2, // a machine that is too slow for a while gets slower slots
       rootedDepth: 3,
       background: false,
       votes: false,

@@ -42,6 +42,8 @@ async function signed(message: Transaction) {
 beforeAll(async () => {
   gateway = await GatewayCluster.open();
   connection = new Connection(gateway.url, "confirmed");
+  // It keeps a blockhash for half a minute, which is longer than one of this quick chain holds.
+  Reflect.set(connection, "_disableBlockhashCaching", true);
   payer = await fundedPayer(gateway);
 });
 

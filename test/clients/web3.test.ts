@@ -39,6 +39,8 @@ function transfer(to: PublicKey, lamports: number): Transaction {
 beforeAll(async () => {
   cluster = await Cluster.open();
   connection = new Connection(cluster.url, "confirmed");
+  // It keeps a blockhash for half a minute, which is longer than one of this quick chain holds.
+  Reflect.set(connection, "_disableBlockhashCaching", true);
   payer = Keypair.generate();
   await airdrop(payer.publicKey, 1000);
 });

@@ -86,6 +86,12 @@ describe("Relay", () => {
           { address: "127.0.0.1:9", tier: "tier-1" },
           { address: "127.0.0.1:9", tier: "tier-2" },
         ]),
+      () =>
+        relay.publishDestinations([
+          { address: "127.0.0.1:9", tier: "tier-1" },
+          { address: "[::ffff:127.0.0.1]:9", tier: "tier-2" },
+        ]),
+      () => relay.publishDestinations([{ address: "127.0.0.1:9", tier: "gold" }]),
     ];
     for (const call of refused)
       expect(reasonOf(call)).toMatch(/^(table_refused|unknown_tier|address_invalid)/);
@@ -173,6 +179,25 @@ describe("Relay", () => {
     });
     expect(events.some(({ kind }) => kind === "window_anchored")).toBe(true);
     expect(relay.drainEvents()).toEqual([]);
+  });
+
+  it("answers ownership challenges only when it was told to", async () => {
+    const service = createSocket("udp4").bind(0, "127.0.0.1");
+    closing({ close: () => void service.close() });
+    await once(service, "listening");
+    const answers: string[] = [];
+    service.on("message", (packet, { port }) => answers.push(`${packet.toString()} ${port}`));
+    const challenge = `SWPROOF1${"t".repeat(16)} and more`;
+    const [answering, silent] = [{ ...options, answerChallenges: true }, options].map((each) => {
+      const relay = closing(Relay.open(each));
+      relay.publishSources([{ name: "a", address: "127.0.0.1", tier: "tier-1" }]);
+      service.send(challenge, Number(relay.addresses[0]?.split(":")[1]));
+      return relay;
+    });
+    await until(() => silent?.snapshot().verdicts.too_short === 1n, "the one that is not answered");
+    await until(() => answers.length > 0, "an answer");
+    expect(answers).toEqual([`${challenge} ${answering?.addresses[0]?.split(":")[1]}`]);
+    expect(answering?.snapshot().verdicts).toMatchObject({ challenge: 1n, too_short: 0n });
   });
 
   it("serves IPv6 sources and destinations", async ({ skip }) => {

@@ -4,6 +4,7 @@ import { ShredwayError } from "../../src/core/errors.ts";
 import { HttpServer } from "../../src/http/server.ts";
 import type { HttpRequest, HttpResponse } from "../../src/http/types.ts";
 import { closing } from "../support/closing.ts";
+import { freePort } from "../support/free-ports.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { deferred, logged, RawClient, serve, until, urlOf } from "./clients.ts";
 
@@ -351,9 +352,7 @@ describe("listening", () => {
   });
 
   it("takes its port again at once, also when it left open connections behind", async () => {
-    const passing = await serve({ handle: () => ok });
-    const listen = [...passing.addresses];
-    passing.close();
+    const listen = [`127.0.0.1:${await freePort()}`];
     const first = await HttpServer.open({ listen, handle: () => ok, bodyBytesMax: () => 1000 });
     const client = await RawClient.open(first);
     await client.write(get("/"));
@@ -367,14 +366,9 @@ describe("listening", () => {
   it("shares no port with another server, and leaves nothing open when it cannot listen", async () => {
     const handle = () => ok;
     const bodyBytesMax = () => 0;
-    const freePort = async (): Promise<string> => {
-      const server = await HttpServer.open({ listen: ["127.0.0.1:0"], handle, bodyBytesMax });
-      server.close();
-      return server.addresses[0] ?? "";
-    };
-    const free = await freePort();
+    const free = `127.0.0.1:${await freePort()}`;
     // By its number: the library shares a port by default, but not one that the kernel chose.
-    const taken = await freePort();
+    const taken = `127.0.0.1:${await freePort()}`;
     const first = await serve({ listen: [taken], handle });
     const refusal = await refusalOf(
       HttpServer.open({ listen: [free, taken], handle, bodyBytesMax }),

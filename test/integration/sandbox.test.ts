@@ -3,11 +3,12 @@
 // skipped slots and forks.
 
 import { base58 } from "@scure/base";
-import { Connection, Keypair, LAMPORTS_PER_SOL, SystemProgram, Transaction } from "@solana/web3.js";
+import { Keypair, LAMPORTS_PER_SOL, SystemProgram, Transaction } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
 import type { ChainEvent } from "../../src/sandbox/chain/types.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
 import { runningSandbox } from "../support/sandbox.ts";
+import { stockConnection } from "../support/stock-connection.ts";
 import { until } from "../support/udp-receiver.ts";
 
 function record(sandbox: Sandbox): ChainEvent[] {
@@ -19,7 +20,10 @@ function record(sandbox: Sandbox): ChainEvent[] {
 describe("the sandbox", () => {
   it("brings every shred to every destination, and sees what a stock client lands", async () => {
     const sandbox = await runningSandbox();
-    const connection = new Connection(`http://${sandbox.endpoint.address}`, "processed");
+    const begin = { slot: sandbox.chain.currentSlot, ms: performance.now() };
+    const paceNs = () =>
+      ((performance.now() - begin.ms) * 1e6) / Number(sandbox.chain.currentSlot - begin.slot);
+    const connection = stockConnection(`http://${sandbox.endpoint.address}`, "processed");
     const payer = Keypair.generate();
     const airdrop = await connection.requestAirdrop(payer.publicKey, LAMPORTS_PER_SOL);
     await connection.confirmTransaction(
@@ -47,11 +51,13 @@ describe("the sandbox", () => {
     expect(status).toMatchObject({ err: null, slot: Number(seen[0]) });
 
     await until(() => sandbox.snapshot().chain.blockHeight > 8n, "eight blocks");
-    await until(() => sandbox.snapshot().slotNs !== null, "the slot clock");
-    expect(Math.abs(Number(sandbox.snapshot().slotNs) - 400e6)).toBeLessThan(40e6);
+    // 400 ms on a machine that keeps up; what a busy one delays passes.
+    const measured = () => Number(sandbox.snapshot().slotNs ?? 0n);
+    await until(() => Math.abs(measured() / paceNs() - 1) < 0.1, "the slot clock at this pace");
+    const ownLanded = () => sandbox.snapshot().landings.some(({ landed }) => landed !== null);
+    await until(ownLanded, "the landing of an own transaction");
     sandbox.stopTraffic();
-    const { relay, receivers, landings } = sandbox.snapshot();
-    expect(landings.some(({ landed }) => landed !== null)).toBe(true);
+    const { relay, receivers } = sandbox.snapshot();
     expect(relay.verdicts).toMatchObject({ unknown_leader: 0n, slot_behind: 0n, equivocation: 0n });
     for (const { seen: received } of receivers) {
       expect(received.verdicts).toMatchObject({ duplicate: 0n, root_mismatch: 0n });
@@ -78,7 +84,7 @@ describe("the sandbox", () => {
     await until(() => sandbox.snapshot().chain.blockHeight > 6n, "six blocks");
     expect(executed().length).toBeGreaterThan(60);
     const some = [...watched].slice(0, 60);
-    await until(() => some.every((signature) => landed.has(signature)), "their landings", 15_000);
+    await until(() => some.every((signature) => landed.has(signature)), "their landings");
     const { deshred, verdicts } = sandbox.snapshot().relay;
     expect(Number(deshred.sets_recovered)).toBeGreaterThan(0);
     expect(Number(verdicts.root_mismatch)).toBeGreaterThan(0);

@@ -6,6 +6,7 @@ import { createLogger } from "../../src/core/log.ts";
 import { openRoute } from "../../src/routes/open-route.ts";
 import type { Route } from "../../src/submission/types.ts";
 import { madeUpFacts } from "../support/facts.ts";
+import { freePort } from "../support/free-ports.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { accepts, type Behaviour, Partner, routeConfig, TestParcel } from "../support/partner.ts";
 
@@ -60,8 +61,8 @@ const unavailable: Behaviour = (_request, response) => {
 
 describe("a refused connection", () => {
   it("makes the route down; it comes up by itself when the partner is there", async () => {
-    const { port } = partner;
     await partner.close();
+    const port = await freePort();
     const route = open({ url: `http://127.0.0.1:${port}/key-in-the-path` });
     expect(await send(route)).toBe("connection_refused");
     expect(route.isUp).toBe(false);
@@ -102,8 +103,8 @@ describe("a refused connection", () => {
   });
 
   it("drops what waits, so that it can go elsewhere", async () => {
-    const { port } = partner;
     await partner.close();
+    const port = await freePort();
     const route = open({ url: `http://127.0.0.1:${port}`, connections: 1 });
     const parcels = [1, 2, 3].map(() => new TestParcel([madeUpFacts(++number)]));
     for (const parcel of parcels) expect(route.offer(parcel)).toBe(true);

@@ -240,3 +240,91 @@ describe("RpcClient, for outcomes", () => {
     });
   });
 });
+
+describe("RpcClient, for landed transactions", () => {
+  const signature = "5".repeat(88);
+  const [tip, other, payer] = ["tip", "other", "payer"];
+  const landed = {
+    slot: 7,
+    blockTime: null,
+    version: 0,
+    transaction: { signatures: [signature, "x"], message: { accountKeys: [payer, tip, other] } },
+    // The last one came by a lookup table.
+    meta: { err: null, preBalances: [90, 5, 1, 3], postBalances: [60, 25, 0, 13] },
+  };
+  const ask = (node: RpcClient, ...addresses: string[]) =>
+    node.landedTransaction(signature, new Set(addresses));
+
+  it("reads what the addresses gained, at confirmed, of every version", async () => {
+    const asked: unknown[] = [];
+    const node = await openNode((id, response, method, params) => {
+      asked.push(method, params);
+      response.end(JSON.stringify({ id, result: landed }));
+    });
+    expect(await ask(node, tip, "elsewhere")).toEqual({ slot: 7n, err: null, gainLamports: 20n });
+    const options = {
+      encoding: "json",
+      commitment: "confirmed",
+      maxSupportedTransactionVersion: 1,
+    };
+    expect(asked).toEqual(["getTransaction", [signature, options]]);
+    expect(await ask(node, tip, other)).toMatchObject({ gainLamports: 19n });
+    expect(await ask(node, other)).toMatchObject({ gainLamports: -1n });
+    expect(await ask(node)).toMatchObject({ gainLamports: 0n });
+    expect(await ask(await openNode(result(null)), tip)).toBeNull();
+    const err = { InstructionError: [0, { Custom: 1 }] };
+    const failed = { ...landed, meta: { ...landed.meta, err } };
+    expect(await ask(await openNode(result(failed)), tip)).toMatchObject({ err });
+  });
+
+  const withMeta = (meta: unknown) => ({ ...landed, meta });
+  const withKeys = (accountKeys: unknown) => ({
+    ...landed,
+    transaction: { ...landed.transaction, message: { accountKeys } },
+  });
+  it.each<[string, unknown, RegExp]>([
+    ["a text", "landed", /expected a transaction with its meta, got "landed"/],
+    ["an array", [landed], /expected a transaction/],
+    ["no meta", withMeta(null), /expected a transaction with its meta/],
+    ["no err", withMeta({ preBalances: [], postBalances: [] }), /with its meta/],
+    ["no message", { ...landed, transaction: { signatures: [signature] } }, /with its meta/],
+    ["no slot", { ...landed, slot: "7" }, /expected an integer 0 to 2\^53 - 1, got "7"/],
+    [
+      "another transaction",
+      { ...landed, transaction: { ...landed.transaction, signatures: ["y"] } },
+      /expected signature 5+, got \["y"\]/,
+    ],
+    ["no signature", { ...landed, transaction: { message: {} } }, /expected signature/],
+    ["no keys", withKeys(undefined), /expected keys and balances/],
+    ["keys of another kind", withKeys([{ pubkey: tip }]), /expected keys in base58/],
+    ["no balances", withMeta({ err: null, preBalances: [1, 2, 3] }), /keys and balances/],
+    [
+      "too few",
+      withMeta({ err: null, preBalances: [1, 2], postBalances: [1] }),
+      /expected an integer/,
+    ],
+    [
+      "balances as texts",
+      withMeta({ err: null, preBalances: [1, "2", 3], postBalances: [1, 2, 3] }),
+      /got "2"/,
+    ],
+    [
+      "negative ones",
+      withMeta({ err: null, preBalances: [1, -2, 3], postBalances: [1, 2, 3] }),
+      /got -2/,
+    ],
+  ])("refuses %s", async (_, value, message) => {
+    const failure = ask(await openNode(result(value)), tip);
+    await expect(failure).rejects.toThrow(message);
+    await expect(failure).rejects.toMatchObject({ reason: "rpc_failed" });
+  });
+
+  it("does not read without end", async () => {
+    const large = { ...landed, more: "x".repeat(1_900_000) };
+    expect(await ask(await openNode(result(large)), tip)).toMatchObject({ gainLamports: 20n });
+    const endless = { ...landed, more: "x".repeat(2_200_000) };
+    await expect(ask(await openNode(result(endless)), tip)).rejects.toThrow(
+      "at most 2097152 bytes",
+    );
+  });
+});

@@ -32,7 +32,7 @@ async function acknowledged(directory: string, round: number, delayMs: number): 
 }
 
 describe("kill -9", () => {
-  it(`loses nothing that was acknowledged, in ${rounds} rounds`, { timeout: 180_000 }, async () => {
+  it(`loses nothing that was acknowledged, in ${rounds} rounds`, { timeout: 300_000 }, async () => {
     const directory = files.folder();
     const all: string[] = [];
     for (let round = 0; round < rounds; round++) {

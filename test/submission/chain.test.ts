@@ -14,6 +14,8 @@ import type {
   Sights,
   TransactionStatus,
 } from "../../src/submission/types.ts";
+import { TipStatistics } from "../../src/tips/tip-statistics.ts";
+import type { LandedTipStore } from "../../src/tips/tip-types.ts";
 import type { TransactionFacts } from "../../src/transactions/facts.ts";
 import { addressOf, alice, bob, ChainRun, carol, transferOf, wallet } from "../support/chain.ts";
 import { ManualClock } from "../support/manual-clock.ts";
@@ -21,6 +23,15 @@ import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-parts.ts";
 
 const nonceAccount = wallet(50);
 const accountId = "ann";
+
+/** Nothing is there again after a restart. */
+const noTipStore: LandedTipStore = {
+  write: async () => {},
+  since: async () => [],
+  forgetBefore: async () => {},
+  keepSnapshot: async () => {},
+  lastSnapshot: async () => null,
+};
 
 function factsOf(wire: Uint8Array, nonce: TransactionFacts["nonce"] = null): TransactionFacts {
   const { message, signatures } = VersionedTransaction.deserialize(wire);
@@ -83,13 +94,16 @@ class ChainRoute implements Route {
 }
 
 class Stage {
-  readonly clock = new ManualClock();
+  readonly clock: ManualClock;
   readonly run: ChainRun;
   readonly route: ChainRoute;
   readonly pipeline: Pipeline;
+  readonly tips: TipStatistics;
 
-  constructor(run: ChainRun) {
+  constructor(run: ChainRun, clock: ManualClock, tips: TipStatistics) {
     this.run = run;
+    this.clock = clock;
+    this.tips = tips;
     this.route = new ChainRoute(
       capabilitiesOf({ kind: "block-builder", modes: ["transaction", "bundle"] }),
       run,
@@ -109,11 +123,15 @@ class Stage {
       leaders: () => ({ slot: run.chain.currentSlot, current: null, next: null }),
       slotNs: () => run.slotNs,
       inspect: (wire) => factsOf(wire),
+      tips,
     });
   }
 
-  static async open(): Promise<Stage> {
-    return new Stage(await ChainRun.open({ intervalsPerSlot: 4, confirmedDepth: 6 }));
+  static async open(clock = new ManualClock()): Promise<Stage> {
+    const log = { warn: () => {} };
+    const tips = await TipStatistics.open({ clock, log, store: noTipStore });
+    const run = await ChainRun.open({ intervalsPerSlot: 4, confirmedDepth: 6 });
+    return new Stage(run, clock, tips);
   }
 
   async submit(...transactions: TransactionFacts[]): Promise<string[]> {
@@ -286,5 +304,48 @@ describe("on the sandbox chain", () => {
     expect(other).toMatchObject({ state: "superseded", reason: "sibling_landed" });
     expect(other?.events.at(-1)).toMatchObject({ sibling: landed?.signature });
     expect(stage.pipeline.snapshot().open).toBe(0);
+  });
+});
+
+describe("tips on the sandbox chain", () => {
+  /** Seen in a block; the node has not said yet how it ended. */
+  async function seen({ clock, run }: Stage, { signature }: TransactionFacts): Promise<void> {
+    while (!run.chain.status(signature)) await clock.advance(50);
+  }
+
+  it("those that landed are in the snapshot, failed ones and those of a fork are not", async () => {
+    const quarterNs = 1_767_226_500_000_000_000n;
+    const stage = await Stage.open(new ManualClock(quarterNs - 40_000_000_000n));
+    const { clock, run, tips } = stage;
+    await clock.advance(1_000);
+    const tipping = (wire: Uint8Array, tipLamports: bigint) => ({ ...factsOf(wire), tipLamports });
+    const landed = [
+      tipping(run.transfer(alice, bob, 5n), 11_000n),
+      tipping(run.transfer(alice, bob, 6n), 22_000n),
+    ];
+    const failed = tipping(run.transfer(carol, bob, 10n ** 15n), 33_000n);
+    for (const facts of [...landed, failed]) await stage.submit(facts);
+    await seen(stage, failed);
+    expect(tips.size).toBe(3);
+    await clock.advance(6_000);
+    expect((await stage.status(failed.signature))?.state).toBe("landed_failed");
+    expect(tips.size).toBe(2);
+
+    const forked = tipping(run.transfer(alice, bob, 7n), 44_000n);
+    await stage.submit(forked);
+    await seen(stage, forked);
+    expect(tips.size).toBe(3);
+    run.chain.faults.forkNext(3);
+    run.chain.faults.refuses = (signature) => signature === forked.signature;
+    await clock.advance(10_000);
+    expect(tips.size).toBe(2);
+
+    expect(tips.snapshot.count).toBe(0);
+    await clock.advance(Number(quarterNs - clock.nowNs()) / 1e6);
+    expect(tips.snapshot).toMatchObject({
+      count: 2,
+      percentiles: { p25: 11_000n, p50: 11_000n, p75: 22_000n, p99: 22_000n },
+      isStale: false,
+    });
   });
 });

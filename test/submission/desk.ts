@@ -5,6 +5,7 @@ import { SeededRandom } from "../../src/core/seeded-random.ts";
 import type { PipelineLimits } from "../../src/submission/limits.ts";
 import { Pipeline } from "../../src/submission/pipeline.ts";
 import type {
+  LandedTips,
   LeaderContext,
   Outcomes,
   Parcel,
@@ -46,7 +47,10 @@ export class Desk implements Sights, Outcomes {
   readonly readable: TransactionFacts[] = [];
   readonly pipeline: Pipeline;
 
-  constructor(limits: Partial<PipelineLimits> = {}, has: { node?: boolean; route?: Route } = {}) {
+  constructor(
+    limits: Partial<PipelineLimits> = {},
+    has: { node?: boolean; route?: Route; tips?: LandedTips } = {},
+  ) {
     this.store = new ModelStore(this.clock, this.random);
     this.store.failShare = 0;
     const capabilities = capabilitiesOf({ mevSafe: true });
@@ -71,6 +75,7 @@ export class Desk implements Sights, Outcomes {
         outcomes: has.node === false ? null : this,
         leaders: () => this.leaders,
         slotNs: () => null,
+        ...(has.tips && { tips: has.tips }),
         inspect: (wire) => {
           const found = this.readable.find((facts) => Buffer.compare(facts.wire, wire) === 0);
           if (!found) throw new Error("no transaction any more");

@@ -3,9 +3,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { SeededRandom } from "../../src/core/seeded-random.ts";
+import { TimerWheel } from "../../src/core/timer-wheel.ts";
 import { Keeper } from "../../src/submission/keeper.ts";
 import { eventsMax, Lifecycle } from "../../src/submission/lifecycle.ts";
-import { TimerWheel } from "../../src/submission/timer-wheel.ts";
 import { Submission, Tracked, View } from "../../src/submission/tracked.ts";
 import type { SubmissionRecord, TimelineEvent } from "../../src/submission/types.ts";
 import { makeFacts } from "./model.ts";

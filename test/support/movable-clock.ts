@@ -53,7 +53,7 @@ export class MovableClock implements Clock {
 
   move(ms: number): void {
     this.#aheadNs += BigInt(ms) * 1_000_000n;
-    const byTime = [...this.#waiting].sort((a, b) => (a.dueNs < b.dueNs ? -1 : 1));
+    const byTime = [...this.#waiting].toSorted((a, b) => (a.dueNs < b.dueNs ? -1 : 1));
     for (const waiting of byTime) this.#arm(waiting);
   }
 

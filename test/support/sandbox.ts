@@ -2,13 +2,16 @@
 
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
-import { openSandbox } from "../../src/main-sandbox.ts";
+import { openSandbox, type SandboxChoice } from "../../src/main-sandbox.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
 import { closing } from "./closing.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
 /** Started. `http`: where a client needs the port above, too. */
-export async function runningSandbox(http = "127.0.0.1:0"): Promise<Sandbox> {
+export async function runningSandbox(
+  http = "127.0.0.1:0",
+  choices: Pick<SandboxChoice, "tierClock"> = {},
+): Promise<Sandbox> {
   const data = temporaryFolder(); // before what uses it
   const sandbox = closing(
     await openSandbox({
@@ -18,6 +21,7 @@ export async function runningSandbox(http = "127.0.0.1:0"): Promise<Sandbox> {
       data,
       log: createLogger({ level: "silent" }),
       clock: systemClock,
+      ...choices,
     }),
   );
   await sandbox.start();

@@ -32,23 +32,15 @@ export class UdpReceiver {
   }
 }
 
-/** Ends when the condition holds; throws after `timeoutMs`. */
+/** Ends when the condition holds; throws after `timeoutMs`, which only a failure ever takes. */
 export async function until(
   condition: () => boolean,
   what: string,
-  timeoutMs = 10_000,
+  timeoutMs = 60_000,
 ): Promise<void> {
   const end = performance.now() + timeoutMs;
   while (!condition()) {
     if (performance.now() > end) throw new Error(`waited ${timeoutMs} ms in vain for: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
-}
-
-let nextPort = 0;
-/** A UDP port on loopback that was free a moment ago, for those that cannot take port 0. */
-export function freeUdpPort(): number {
-  // Below the ephemeral range, apart for each process; whoever finds it taken fails loudly.
-  if (nextPort === 0) nextPort = 10_000 + (process.pid % 1000) * 20;
-  return nextPort++;
 }

@@ -4,11 +4,14 @@
 
 import { ShredwayError } from "../../core/errors.ts";
 import type { Method, MethodTable } from "../method.ts";
+import { destinationMethods } from "./destinations.ts";
 import { regionMethods } from "./regions.ts";
+import { registrationMethods } from "./registrations.ts";
 import { sendBatch } from "./send-batch.ts";
 import { sendBundle } from "./send-bundle.ts";
 import { sendTransaction } from "./send-transaction.ts";
 import { statusMethods } from "./statuses.ts";
+import { tierMethods } from "./tiers.ts";
 
 export const methods: MethodTable = {
   sendTransaction,
@@ -17,6 +20,9 @@ export const methods: MethodTable = {
   getHealth: { scopes: [], run: () => "ok" },
   ...statusMethods,
   ...regionMethods,
+  ...tierMethods,
+  ...destinationMethods,
+  ...registrationMethods,
 };
 
 /** Of the service's protocol, but not of this version. */

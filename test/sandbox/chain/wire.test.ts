@@ -47,6 +47,7 @@ describe("parseTransaction", () => {
           });
           const message = isLegacy ? draft.compileToLegacyMessage() : draft.compileToV0Message();
           const wire = new VersionedTransaction(message).serialize();
+          fc.pre(wire.length <= 1232); // a few of the largest are longer than a packet
           const parsed = parseTransaction(wire);
           expect(parsed.version).toBe(isLegacy ? "legacy" : 0);
           expect(parsed.keys.map(encodeBase58)).toEqual(

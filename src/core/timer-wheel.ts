@@ -1,8 +1,8 @@
 // Timer wheel: which of very many things are due now?
 //
-// Resends, looks and deadlines of all open submissions lie in wheels that the pipeline turns with one
-// timer. Adding, moving and removing cost the same however many there are; a turn costs what is due,
-// and one visit per round for what is due later than a round.
+// Resends, looks and deadlines of all open submissions, and of all pending registrations, lie in wheels
+// that their owners turn with one timer each. Adding, moving and removing cost the same however many
+// there are; a turn costs what is due, and one visit per round for what is due later than a round.
 
 const buckets = 512;
 

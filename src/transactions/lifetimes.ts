@@ -1,66 +1,84 @@
 // Lifetimes: can a transaction with this blockhash, or this nonce value, still land?
 //
-// Called by outcome-watch.ts; one question for all transactions with the same lifetime, rarely while
-// it is young. Nodes lag, and several may answer behind one address: a blockhash can be unknown to
+// Called by the watches of submissions and of registrations; one question for all transactions with
+// the same lifetime, rarely while it is young. Nodes lag, and several may answer behind one address: a blockhash can be unknown to
 // one that is behind, a nonce value old. So a lifetime is gone only when two answers that lie apart
 // say so, and any answer to the contrary takes it back.
 
 import { pubkeyOf } from "../core/primitives.ts";
-import type { TransactionFacts } from "../transactions/facts.ts";
-import { TimerWheel } from "./timer-wheel.ts";
-import type { Tracked } from "./tracked.ts";
-import type { Outcomes } from "./types.ts";
+import { TimerWheel } from "../core/timer-wheel.ts";
 
 export interface LifetimeLimits {
   /** Blockhashes are not asked about before they are so old. */
   readonly firstAskMs: number;
   readonly askMs: number;
+  /** Old ones are asked about more rarely: after this share of their age; default 0. */
+  readonly askAgeShare?: number;
   /** Between two answers that count as two; longer than a node may be behind. */
   readonly settleMs: number;
   /** Questions under way at once. */
   readonly asksMax: number;
 }
 
-export class Lifetime {
+/** Of the facts of a transaction. */
+export interface LifetimeFacts {
+  readonly lifetime: Uint8Array;
+  readonly nonce: { readonly account: Uint8Array } | null;
+}
+
+/** A node's answers; see Outcomes of submission/types.ts. */
+export interface LifetimeAnswers {
+  isBlockhashValid(blockhash: string): Promise<boolean>;
+  nonceValue(account: string): Promise<string | null>;
+}
+
+/** `T`: who lives and dies with it. */
+export class Lifetime<T extends object> {
   readonly key: string;
-  readonly facts: TransactionFacts;
-  readonly members = new Set<Tracked>();
+  readonly facts: LifetimeFacts;
+  readonly bornMs: number;
+  readonly members = new Set<T>();
   /** When it was first found gone, and found so again; null: not, or taken back. */
   goneMs: number | null = null;
   goneAgainMs: number | null = null;
   /** There is no such nonce account. */
   isUnknownAccount = false;
 
-  constructor(key: string, facts: TransactionFacts) {
+  constructor(key: string, { lifetime, nonce }: LifetimeFacts, bornMs: number) {
     this.key = key;
-    this.facts = facts;
+    // Copies: the facts may be views of a whole request.
+    this.facts = {
+      lifetime: Uint8Array.from(lifetime),
+      nonce: nonce && { account: Uint8Array.from(nonce.account) },
+    };
+    this.bornMs = bornMs;
   }
 }
 
 /** The same for all transactions that live and die together. */
-export function lifetimeKeyOf({ lifetime, nonce }: TransactionFacts): string {
+export function lifetimeKeyOf({ lifetime, nonce }: LifetimeFacts): string {
   const value = Buffer.from(lifetime).toString("latin1");
   return nonce ? `${Buffer.from(nonce.account).toString("latin1")}${value}` : value;
 }
 
-export interface LifetimesParts {
-  readonly outcomes: Pick<Outcomes, "isBlockhashValid" | "nonceValue">;
+export interface LifetimesParts<T extends object> {
+  readonly outcomes: LifetimeAnswers;
   nowMs(): number;
   /** Found gone, for the first time or again: its members should be looked at. */
-  gone(lifetime: Lifetime): void;
+  gone(lifetime: Lifetime<T>): void;
   failed(error: unknown): void;
 }
 
-export class Lifetimes {
-  readonly #parts: LifetimesParts;
+export class Lifetimes<T extends object> {
+  readonly #parts: LifetimesParts<T>;
   readonly #limits: LifetimeLimits;
-  readonly #byKey = new Map<string, Lifetime>();
-  readonly #wheel: TimerWheel<Lifetime>;
+  readonly #byKey = new Map<string, Lifetime<T>>();
+  readonly #wheel: TimerWheel<Lifetime<T>>;
   /** Due, in order. */
-  readonly #waiting = new Set<Lifetime>();
+  readonly #waiting = new Set<Lifetime<T>>();
   #asked = 0;
 
-  constructor(parts: LifetimesParts, limits: LifetimeLimits) {
+  constructor(parts: LifetimesParts<T>, limits: LifetimeLimits) {
     this.#parts = parts;
     this.#limits = limits;
     this.#wheel = new TimerWheel(100, parts.nowMs());
@@ -71,32 +89,33 @@ export class Lifetimes {
   }
 
   /** `bornMs`: since when it is known to exist. */
-  join(tracked: Tracked, facts: TransactionFacts): void {
+  join(member: T, facts: LifetimeFacts, bornMs: number): Lifetime<T> {
     const key = lifetimeKeyOf(facts);
     let lifetime = this.#byKey.get(key);
     if (!lifetime) {
-      lifetime = new Lifetime(key, facts);
+      lifetime = new Lifetime(key, facts, bornMs);
       this.#byKey.set(key, lifetime);
       const { firstAskMs, askMs } = this.#limits;
-      this.#wheel.set(lifetime, tracked.bornMs + (facts.nonce ? askMs : firstAskMs));
+      this.#wheel.set(lifetime, bornMs + (facts.nonce ? askMs : firstAskMs));
     }
-    lifetime.members.add(tracked);
+    lifetime.members.add(member);
+    return lifetime;
   }
 
-  leave(tracked: Tracked, facts: TransactionFacts): void {
+  leave(member: T, facts: LifetimeFacts): void {
     const lifetime = this.of(facts);
-    if (!lifetime?.members.delete(tracked) || lifetime.members.size > 0) return;
+    if (!lifetime?.members.delete(member) || lifetime.members.size > 0) return;
     this.#byKey.delete(lifetime.key);
     this.#wheel.delete(lifetime);
     this.#waiting.delete(lifetime);
   }
 
-  of(facts: TransactionFacts): Lifetime | undefined {
+  of(facts: LifetimeFacts): Lifetime<T> | undefined {
     return this.#byKey.get(lifetimeKeyOf(facts));
   }
 
   /** There is reason to think that it is gone. */
-  hurry(facts: TransactionFacts): void {
+  hurry(facts: LifetimeFacts): void {
     const lifetime = this.of(facts);
     if (lifetime?.goneMs === null && this.#wheel.has(lifetime)) {
       this.#wheel.set(lifetime, this.#parts.nowMs());
@@ -112,7 +131,7 @@ export class Lifetimes {
     }
   }
 
-  async #ask(lifetime: Lifetime, askedMs: number): Promise<void> {
+  async #ask(lifetime: Lifetime<T>, askedMs: number): Promise<void> {
     this.#asked++;
     try {
       const isGone = await this.#isGone(lifetime);
@@ -123,12 +142,14 @@ export class Lifetimes {
       this.#asked--;
     }
     if (this.#byKey.get(lifetime.key) !== lifetime) return;
-    const { askMs, settleMs } = this.#limits;
+    const { askMs, askAgeShare = 0, settleMs } = this.#limits;
+    const nowMs = this.#parts.nowMs();
     const isHalfKnown = lifetime.goneMs !== null && lifetime.goneAgainMs === null;
-    this.#wheel.set(lifetime, this.#parts.nowMs() + (isHalfKnown ? settleMs : askMs));
+    const waitMs = Math.max(askMs, (nowMs - lifetime.bornMs) * askAgeShare);
+    this.#wheel.set(lifetime, nowMs + (isHalfKnown ? settleMs : waitMs));
   }
 
-  async #isGone(lifetime: Lifetime): Promise<boolean> {
+  async #isGone(lifetime: Lifetime<T>): Promise<boolean> {
     const { lifetime: value, nonce } = lifetime.facts;
     const { outcomes } = this.#parts;
     const text: string = pubkeyOf(value);
@@ -141,7 +162,7 @@ export class Lifetimes {
     return !(await outcomes.isBlockhashValid(text));
   }
 
-  #answered(lifetime: Lifetime, isGone: boolean, askedMs: number): void {
+  #answered(lifetime: Lifetime<T>, isGone: boolean, askedMs: number): void {
     if (!isGone) {
       lifetime.goneMs = null;
       lifetime.goneAgainMs = null;

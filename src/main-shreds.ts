@@ -1,0 +1,141 @@
+// Composition of what registered tips buy: registrar, tiers, destinations, proof.
+//
+// Called by main-gateway.ts when shred-tip addresses are configured. Whatever fails closes what was
+// opened before it; the store is the caller's.
+
+import { randomBytes } from "node:crypto";
+import { destinationSettingsOf } from "./accounts/destination-rules.ts";
+import { AccountDestinations } from "./accounts/destinations.ts";
+import { parseEndpoint } from "./core/addresses.ts";
+import type { Clock } from "./core/clock.ts";
+import type { Config } from "./core/config.ts";
+import { thresholdsOf } from "./core/config-schema-delivery.ts";
+import type { Logger } from "./core/log.ts";
+import { listenersReached, readOwnAddresses } from "./core/own-addresses.ts";
+import { decodeBase58 } from "./data-plane/base58.ts";
+import type { TransactionInspector } from "./data-plane/transactions.ts";
+import type { SignatureVerifier } from "./gateway/parts.ts";
+import { ChallengeSocket } from "./net/challenge-socket.ts";
+import type { LandingWatch } from "./service/landing-watch.ts";
+import type { RelayService } from "./service/relay-service.ts";
+import { ShredSalesService } from "./service/shred-sales.ts";
+import { RpcClient } from "./solana/rpc-client.ts";
+import type { Store } from "./store/store.ts";
+import { TierBook } from "./tiers/tier-book.ts";
+import type { TierRules } from "./tiers/types.ts";
+import { Registrar } from "./tips/registrar.ts";
+import { RegistrationWatch } from "./tips/registration-watch.ts";
+
+export interface ShredSalesOptions {
+  readonly config: Config;
+  readonly relay: RelayService | undefined;
+  readonly store: Store;
+  readonly verifier: SignatureVerifier;
+  readonly landings: LandingWatch | null;
+  /** With the shred-tip addresses in force. */
+  readonly inspector: () => TransactionInspector;
+  /** Those addresses, in base58. */
+  readonly addresses: () => ReadonlySet<string>;
+  readonly clock: Clock;
+  readonly tierClock: Clock;
+  readonly log: Logger;
+}
+
+const dayMs = 24 * 3_600_000;
+
+function tierRulesOf({ relay, tiers }: Config): TierRules {
+  const thresholds = thresholdsOf(relay.tiers, tiers.thresholdLamports);
+  return {
+    tiers: thresholds.map(([name, lamports]) => ({ name, thresholdLamports: BigInt(lamports) })),
+    windowMs: dayMs,
+    graceMs: dayMs,
+  };
+}
+
+async function openDestinations(
+  { config, store, relay, clock, log }: ShredSalesOptions,
+  opened: { close(): void | Promise<void> }[],
+): Promise<{ challenges: ChallengeSocket; destinations: AccountDestinations }> {
+  const { listen, listenIpv6 } = config.delivery.proof;
+  let answer = (_from: string, _datagram: Uint8Array): void => {};
+  const challenges = await ChallengeSocket.open({
+    listen,
+    listenIpv6,
+    clock,
+    log,
+    onMessage: (from, datagram) => answer(from, datagram),
+  });
+  opened.push(challenges);
+  const own = [...(relay?.relay.addresses ?? []), ...challenges.addresses];
+  const listeners = own.map((text) => parseEndpoint(text));
+  const destinations = await AccountDestinations.open(
+    {
+      clock,
+      store: store.destinations,
+      log,
+      random: (count) => randomBytes(count),
+      sendChallenge: (address, datagram) => challenges.send(address, datagram),
+      isOwnListener: (endpoint) =>
+        listenersReached(listeners, readOwnAddresses)(endpoint) !== undefined,
+    },
+    destinationSettingsOf(config),
+  );
+  opened.push(destinations);
+  answer = (from, datagram) => destinations.answer(from, datagram);
+  return { challenges, destinations };
+}
+
+/** Throws ShredwayError; nothing stays open then. */
+export async function openShredSales(options: ShredSalesOptions): Promise<ShredSalesService> {
+  const { config, relay, store, clock, tierClock, log, verifier, addresses } = options;
+  const opened: { close(): void | Promise<void> }[] = [];
+  try {
+    const { challenges, destinations } = await openDestinations(options, opened);
+    const rules = tierRulesOf(config);
+    const tiers = new TierBook({ rules, store: store.tiers, clock: tierClock, log });
+    const node = config.solana && new RpcClient(config.solana.rpc);
+    const watch =
+      node &&
+      new RegistrationWatch({
+        clock,
+        log,
+        store: store.registrations,
+        tiers,
+        landed: node,
+        outcomes: node,
+        sights: options.landings,
+        decode: (signature) => decodeBase58(signature),
+        addresses,
+      });
+    const registrar = new Registrar({
+      log,
+      reader: {
+        inspect: (wire) => options.inspector().inspect(wire),
+        decode: (text) => decodeBase58(text),
+      },
+      verifier,
+      store: store.registrations,
+      tiers,
+      watch: watch ?? null,
+      present: () => ({
+        slot: relay?.leaders().slot ?? null,
+        slotNs: relay?.slots.slotClock.now(clock.nowNs())?.slotNs ?? null,
+      }),
+      addresses,
+    });
+    return new ShredSalesService({
+      config,
+      relay: relay ?? null,
+      tiers,
+      rules,
+      registrar,
+      watch: watch ?? null,
+      destinations,
+      challenges,
+      log,
+    });
+  } catch (error) {
+    for (const part of opened.toReversed()) await part.close();
+    throw error;
+  }
+}

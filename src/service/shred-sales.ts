@@ -1,0 +1,131 @@
+// Shred sales: registered tips become tiers, tiers and proved destinations become the relay's table.
+//
+// Built by main-shreds.ts, run by gateway-service.ts, asked by the gateway (ShredSales). Whatever changes
+// a tier or a destination reaches the relay in the same turn: before the answer that tells of it leaves.
+
+import { destinationSettingsOf } from "../accounts/destination-rules.ts";
+import type { AccountDestinations } from "../accounts/destinations.ts";
+import type { Config } from "../core/config.ts";
+import type { Logger } from "../core/log.ts";
+import type { ShredSales } from "../gateway/parts.ts";
+import type { ChallengeSocket } from "../net/challenge-socket.ts";
+import { coverageOf } from "../tiers/coverage.ts";
+import type { TierBook } from "../tiers/tier-book.ts";
+import type { TierRules } from "../tiers/types.ts";
+import type { Registrar } from "../tips/registrar.ts";
+import type { RegistrationWatch } from "../tips/registration-watch.ts";
+import type { RelayService } from "./relay-service.ts";
+
+export interface ShredSalesParts {
+  readonly config: Config;
+  readonly relay: Pick<RelayService, "setAccountDestinations" | "onUnreachable"> | null;
+  readonly tiers: TierBook;
+  readonly rules: TierRules;
+  readonly registrar: Registrar;
+  /** null: no node is asked; registered tips count at once. */
+  readonly watch: RegistrationWatch | null;
+  readonly destinations: AccountDestinations;
+  readonly challenges: ChallengeSocket;
+  readonly log: Logger;
+}
+
+export interface ShredSalesSnapshot {
+  /** Registrations whose landing is awaited. */
+  readonly pending: number;
+  /** Destinations of this region that are proved and not paused. */
+  readonly active: number;
+  /** Those of them that get shreds. */
+  readonly covered: number;
+}
+
+export class ShredSalesService implements ShredSales {
+  readonly #parts: ShredSalesParts;
+  readonly #ends: (() => void)[] = [];
+  #region: string;
+  #isPlanned = false;
+  #isClosed = false;
+  #covered = 0;
+
+  constructor(parts: ShredSalesParts) {
+    this.#parts = parts;
+    this.#region = destinationSettingsOf(parts.config).region;
+  }
+
+  /** Takes up where an earlier process ended; nobody is sent to before. Throws ShredwayError. */
+  async start(): Promise<void> {
+    const { tiers, watch, destinations, relay, log } = this.#parts;
+    await tiers.start();
+    const pending = (await watch?.start()) ?? 0;
+    if (pending > 0) log.info({ registrations: pending }, "pending tips taken up again");
+    this.#ends.push(
+      tiers.onChange((accountId) => {
+        if (destinations.ofAccount(accountId).length > 0) this.#plan();
+      }),
+      destinations.onChange(() => this.#plan()),
+    );
+    relay?.onUnreachable((address, atNs) => {
+      destinations.unreachable(address, Number(atNs / 1_000_000n));
+    });
+    this.#publish();
+  }
+
+  get registrar(): Registrar {
+    return this.#parts.registrar;
+  }
+
+  get tiers(): TierBook {
+    return this.#parts.tiers;
+  }
+
+  get destinations(): AccountDestinations {
+    return this.#parts.destinations;
+  }
+
+  readonly tierRules = (): TierRules => this.#parts.rules;
+
+  /** Takes over what can change live. */
+  apply(config: Config): void {
+    const settings = destinationSettingsOf(config);
+    this.#region = settings.region;
+    this.#parts.destinations.apply(settings);
+    this.#plan();
+  }
+
+  snapshot(): ShredSalesSnapshot {
+    const { destinations, watch } = this.#parts;
+    return {
+      pending: watch?.counts.pending ?? 0,
+      active: destinations.active(this.#region).length,
+      covered: this.#covered,
+    };
+  }
+
+  /** Settles when what was acknowledged is kept. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const end of this.#ends.splice(0)) end();
+    const { watch, destinations, challenges, tiers } = this.#parts;
+    await watch?.close();
+    destinations.close();
+    await challenges.close();
+    await tiers.close();
+  }
+
+  /** Many changes of one turn are one table. */
+  #plan(): void {
+    if (this.#isPlanned) return;
+    this.#isPlanned = true;
+    queueMicrotask(() => {
+      this.#isPlanned = false;
+      if (!this.#isClosed) this.#publish();
+    });
+  }
+
+  #publish(): void {
+    const { destinations, tiers, relay } = this.#parts;
+    const active = destinations.active(this.#region);
+    const covered = coverageOf(active, (accountId) => tiers.tierOf(accountId));
+    this.#covered = covered.length;
+    relay?.setAccountDestinations(covered);
+  }
+}

@@ -1,0 +1,368 @@
+// Registration watch: what became of tips that were registered and had not landed yet?
+//
+// Told of each pending registration by registrar.ts, and by the store of those of an earlier process.
+// Asks the node about each soon, then in growing steps; a sight in the relay's own shreds hurries the
+// question and is no answer. Counted: landed at "confirmed" without error, and the addresses gained.
+// Dropped: it failed, they gained nothing, or it is absent although its lifetime is gone (found so
+// twice, and absent after each). Answers that fail change nothing. Memory and questions are bounded,
+// and accounts take turns.
+
+import type { Clock, Timer } from "../core/clock.ts";
+import { messageOf } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import { TimerWheel } from "../core/timer-wheel.ts";
+import {
+  type Lifetime,
+  type LifetimeAnswers,
+  type LifetimeLimits,
+  Lifetimes,
+} from "../transactions/lifetimes.ts";
+import { FairQueue } from "./fair-queue.ts";
+import type { LandedTransactions, Registration, RegistrationStore } from "./registration-types.ts";
+import { type Ending, type SettledTip, Settlements } from "./settlements.ts";
+import type { TipBook } from "./tip-book.ts";
+
+/** First sights in the relay's own shreds; see Sights of submission/types.ts. */
+export interface TipSights {
+  /** Throws when the list is full. */
+  watch(signature: Uint8Array, listener: (sight: { readonly slot: bigint }) => void): () => void;
+}
+
+export interface RegistrationWatchLimits extends LifetimeLimits {
+  /** From the registration to the first question; each next one after twice the time. */
+  readonly firstLookMs: number;
+  readonly lookMaxMs: number;
+  /** From a sight to the next question: blocks are confirmed a moment after their shreds. */
+  readonly sightLookMs: number;
+  /** Questions under way at once. */
+  readonly looksMax: number;
+  /** Signatures looked for in shreds: the list is shared with submissions. */
+  readonly sightsMax: number;
+  /** Older ones count for nothing any more; those of durable nonces would be watched for ever. */
+  readonly ageMaxMs: number;
+  readonly pendingMax: number;
+  readonly pendingPerAccountMax: number;
+}
+
+export const defaultWatchLimits: RegistrationWatchLimits = {
+  firstLookMs: 1_000,
+  lookMaxMs: 120_000,
+  sightLookMs: 700,
+  looksMax: 16,
+  sightsMax: 10_000,
+  ageMaxMs: 24 * 3_600_000,
+  pendingMax: 1_000_000,
+  // At 500 a second, so long as a blockhash lives.
+  pendingPerAccountMax: 50_000,
+  firstAskMs: 20_000,
+  askMs: 10_000,
+  askAgeShare: 0.25,
+  settleMs: 5_000,
+  asksMax: 8,
+};
+
+export interface RegistrationWatchParts {
+  readonly clock: Clock;
+  readonly log: Pick<Logger, "warn">;
+  readonly store: Pick<RegistrationStore, "pending" | "settle">;
+  readonly tiers: TipBook;
+  readonly landed: LandedTransactions;
+  readonly outcomes: LifetimeAnswers;
+  readonly sights: TipSights | null;
+  /** Base58; nothing when it is none. */
+  decode(signature: string): Uint8Array | null | undefined;
+  /** Shred-tip addresses of now, base58. */
+  addresses(): ReadonlySet<string>;
+}
+
+export interface RegistrationWatchCounts {
+  readonly pending: number;
+  readonly lifetimes: number;
+  readonly sighted: number;
+  readonly looks: bigint;
+  readonly failures: bigint;
+}
+
+/** One pending registration; there may be a million of them. */
+class Pending implements SettledTip {
+  readonly signature: string;
+  readonly accountId: string;
+  readonly lamports: bigint;
+  readonly registeredMs: number;
+  /** Monotonic. */
+  readonly bornMs: number;
+  lifetime: Lifetime<Pending> | null = null;
+  /** To the question after the next one. */
+  waitMs: number;
+  /** When the first question was asked that found it absent after its lifetime was gone. */
+  absentMs: number | null = null;
+  unwatch: (() => void) | null = null;
+
+  constructor(
+    { signature, accountId, lamports, registeredMs }: Registration,
+    bornMs: number,
+    waitMs: number,
+  ) {
+    this.signature = signature;
+    this.accountId = accountId;
+    this.lamports = lamports;
+    this.registeredMs = registeredMs;
+    this.bornMs = bornMs;
+    this.waitMs = waitMs;
+  }
+}
+
+const turnMs = 100;
+const restoredAtOnce = 2_000;
+const warnEveryMs = 60_000;
+
+export class RegistrationWatch {
+  readonly #parts: RegistrationWatchParts;
+  readonly #limits: RegistrationWatchLimits;
+  readonly #settlements: Settlements<Pending>;
+  readonly #lifetimes: Lifetimes<Pending>;
+  readonly #looks: TimerWheel<Pending>;
+  /** Due. */
+  readonly #queue = new FairQueue<Pending>();
+  readonly #pending = new Map<string, Pending>();
+  /** Pending ones and reserved places, by account. */
+  readonly #places = new Map<string, number>();
+  /** Every shred-tip address so far: a reload takes none from tips that were paid before. */
+  readonly #addresses = new Set<string>();
+  #addressesOfNow: ReadonlySet<string> | null = null;
+  #placesTaken = 0;
+  #looksUnderWay = 0;
+  #sighted = 0;
+  #lookCount = 0n;
+  #failures = 0n;
+  #nextWarnMs = 0;
+  #timer: Timer | null = null;
+
+  constructor(parts: RegistrationWatchParts, limits: Partial<RegistrationWatchLimits> = {}) {
+    this.#parts = parts;
+    this.#limits = { ...defaultWatchLimits, ...limits };
+    const nowMs = (): number => this.#nowMs();
+    const failed = (error: unknown): void => this.#failed(error);
+    const { store, tiers, outcomes } = parts;
+    this.#looks = new TimerWheel(turnMs, nowMs());
+    const ended = (tip: Pending): void => this.#forget(tip);
+    this.#settlements = new Settlements({ store, tiers, nowMs, ended, failed });
+    const gone = (lifetime: Lifetime<Pending>): void => this.#lookAtAll(lifetime);
+    this.#lifetimes = new Lifetimes({ outcomes, nowMs, gone, failed }, this.#limits);
+  }
+
+  /** Takes up what an earlier process left pending. Returns how many; rejects with "store_failed". */
+  async start(): Promise<number> {
+    const { clock, store } = this.#parts;
+    let restored = 0;
+    let behind: Registration | null = null;
+    for (;;) {
+      const page: Registration[] = await store.pending(behind, restoredAtOnce);
+      for (const registration of page) if (this.#restore(registration)) restored++;
+      behind = page.at(-1) ?? null;
+      if (!behind) break;
+    }
+    this.#timer ??= clock.every(turnMs, () => this.#turn());
+    return restored;
+  }
+
+  /** Settles when what is being kept is kept. Whatever is pending is taken up by the next start. */
+  async close(): Promise<void> {
+    this.#timer?.cancel();
+    for (const { unwatch } of this.#pending.values()) unwatch?.();
+    await this.#settlements.stop();
+  }
+
+  /** A place for one more of the account, to be followed by `add` or `release`. False: none is left. */
+  reserve(accountId: string): boolean {
+    const { pendingMax, pendingPerAccountMax } = this.#limits;
+    const own = this.#places.get(accountId) ?? 0;
+    if (this.#placesTaken >= pendingMax || own >= pendingPerAccountMax) return false;
+    this.#take(accountId);
+    return true;
+  }
+
+  release(accountId: string): void {
+    this.#placesTaken--;
+    const left = (this.#places.get(accountId) ?? 1) - 1;
+    if (left > 0) this.#places.set(accountId, left);
+    else this.#places.delete(accountId);
+  }
+
+  /** A pending registration that is kept, for which there is a place. */
+  add(registration: Registration): void {
+    if (this.#pending.has(registration.signature)) this.release(registration.accountId);
+    else this.#watch(registration, this.#nowMs() + this.#limits.firstLookMs);
+  }
+
+  get counts(): RegistrationWatchCounts {
+    return {
+      pending: this.#pending.size,
+      lifetimes: this.#lifetimes.size,
+      sighted: this.#sighted,
+      looks: this.#lookCount,
+      failures: this.#failures,
+    };
+  }
+
+  /** More than there is room for are taken up all the same: they were acknowledged. */
+  #restore(registration: Registration): boolean {
+    if (this.#pending.has(registration.signature)) return false;
+    this.#take(registration.accountId);
+    this.#watch(registration, this.#nowMs());
+    return true;
+  }
+
+  #take(accountId: string): void {
+    this.#placesTaken++;
+    this.#places.set(accountId, (this.#places.get(accountId) ?? 0) + 1);
+  }
+
+  #watch(registration: Registration, lookMs: number): void {
+    const { tiers } = this.#parts;
+    const { signature, lifetime, nonceAccount, registeredMs } = registration;
+    const bornMs = this.#nowMs() - Math.max(0, tiers.nowMs() - registeredMs);
+    const pending = new Pending(registration, bornMs, this.#limits.firstLookMs);
+    this.#pending.set(signature, pending);
+    const nonce = nonceAccount && { account: nonceAccount };
+    pending.lifetime = this.#lifetimes.join(pending, { lifetime, nonce }, bornMs);
+    this.#looks.set(pending, lookMs);
+    this.#watchShreds(pending);
+  }
+
+  #watchShreds(pending: Pending): void {
+    const { sights } = this.#parts;
+    if (!sights || this.#sighted >= this.#limits.sightsMax) return;
+    const signature = this.#parts.decode(pending.signature);
+    if (!signature) return;
+    let isSeen = false;
+    try {
+      const unwatch = sights.watch(signature, () => {
+        isSeen = true;
+        this.#seen(pending);
+      });
+      this.#sighted++;
+      pending.unwatch = () => {
+        pending.unwatch = null;
+        this.#sighted--;
+        unwatch();
+      };
+      if (isSeen) pending.unwatch(); // told before there was a way to end it
+    } catch {
+      // The list is full: the node will tell, later.
+    }
+  }
+
+  #seen(pending: Pending): void {
+    pending.unwatch?.();
+    pending.waitMs = this.#limits.firstLookMs;
+    if (this.#looks.has(pending)) {
+      this.#looks.set(pending, this.#nowMs() + this.#limits.sightLookMs);
+    }
+  }
+
+  #lookAtAll({ members }: Lifetime<Pending>): void {
+    const nowMs = this.#nowMs();
+    for (const pending of members) if (this.#looks.has(pending)) this.#looks.set(pending, nowMs);
+  }
+
+  #turn(): void {
+    const nowMs = this.#nowMs();
+    this.#settlements.turn(nowMs);
+    this.#lifetimes.turn(nowMs);
+    for (const pending of this.#looks.turn(nowMs)) this.#queue.add(pending);
+    this.#ask();
+  }
+
+  #ask(): void {
+    while (this.#timer && this.#looksUnderWay < this.#limits.looksMax) {
+      const pending = this.#queue.take();
+      if (!pending) return;
+      void this.#look(pending);
+    }
+  }
+
+  async #look(pending: Pending): Promise<void> {
+    this.#looksUnderWay++;
+    this.#lookCount++;
+    const askedMs = this.#nowMs();
+    let ending: Ending | null = null;
+    try {
+      const { signature } = pending;
+      const answer = await this.#parts.landed.landedTransaction(signature, this.#allAddresses());
+      if (answer === null) ending = this.#absent(pending, askedMs);
+      else if (answer.err !== null) ending = { state: "dropped", reason: "landed_failed" };
+      else if (answer.gainLamports <= 0n) ending = { state: "dropped", reason: "refunded" };
+      else ending = { state: "counted", lamports: least(pending.lamports, answer.gainLamports) };
+    } catch (error) {
+      this.#failed(error);
+    }
+    this.#looksUnderWay--;
+    if (ending) this.#end(pending, ending);
+    else this.#lookAgain(pending);
+    this.#ask();
+  }
+
+  #absent(pending: Pending, askedMs: number): Ending | null {
+    const { ageMaxMs, settleMs } = this.#limits;
+    const expired: Ending = { state: "dropped", reason: "expired" };
+    if (askedMs - pending.bornMs >= ageMaxMs) return expired;
+    const { goneMs = null, goneAgainMs = null } = pending.lifetime ?? {};
+    if (goneMs === null || askedMs < goneMs) return null;
+    if (pending.absentMs === null || pending.absentMs < goneMs) {
+      pending.absentMs = askedMs;
+      return null;
+    }
+    const isSettled = askedMs - pending.absentMs >= settleMs;
+    return goneAgainMs !== null && askedMs >= goneAgainMs && isSettled ? expired : null;
+  }
+
+  #lookAgain(pending: Pending): void {
+    const { lookMaxMs, firstLookMs, settleMs } = this.#limits;
+    let { waitMs } = pending;
+    if (typeof pending.lifetime?.goneMs === "number") {
+      waitMs = pending.absentMs === null ? firstLookMs : settleMs;
+    } else if (waitMs >= lookMaxMs) {
+      pending.unwatch?.(); // others land sooner
+    }
+    pending.waitMs = Math.min(2 * pending.waitMs, lookMaxMs);
+    this.#looks.set(pending, this.#nowMs() + waitMs);
+  }
+
+  #end(pending: Pending, ending: Ending): void {
+    pending.unwatch?.();
+    if (pending.lifetime) this.#lifetimes.leave(pending, pending.lifetime.facts);
+    this.#settlements.end(pending, ending);
+  }
+
+  #forget(pending: Pending): void {
+    this.#pending.delete(pending.signature);
+    this.release(pending.accountId);
+  }
+
+  #allAddresses(): ReadonlySet<string> {
+    const ofNow = this.#parts.addresses();
+    if (ofNow !== this.#addressesOfNow) {
+      this.#addressesOfNow = ofNow;
+      for (const address of ofNow) this.#addresses.add(address);
+    }
+    return this.#addresses;
+  }
+
+  #failed(error: unknown): void {
+    this.#failures++;
+    const nowMs = this.#nowMs();
+    if (nowMs < this.#nextWarnMs) return;
+    this.#nextWarnMs = nowMs + warnEveryMs;
+    const { log } = this.#parts;
+    log.warn(`registrations: ${messageOf(error)}; tried again, ${this.#pending.size} are pending`);
+  }
+
+  #nowMs(): number {
+    return Number(this.#parts.clock.monotonicNs() / 1_000_000n);
+  }
+}
+
+function least(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
+}

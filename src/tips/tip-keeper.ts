@@ -1,0 +1,145 @@
+// Tip keeper: what tip statistics must still know after a restart, on its way to the store.
+//
+// Called by tip-statistics.ts. Collects what changed and writes it once a second, one write at a time;
+// what could not be written is written again. A store that fails is logged and delays nobody: the
+// statistics go on in memory, and the oldest of what waits stays while there is room.
+
+import type { Clock, Timer } from "../core/clock.ts";
+import { messageOf } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { LandedTip, LandedTipStore, TipSnapshot } from "./tip-types.ts";
+
+export interface TipKeeperParts {
+  readonly clock: Clock;
+  readonly log: Pick<Logger, "warn">;
+  readonly store: LandedTipStore;
+}
+
+/** What a kill of the process may take. */
+const writeMs = 1000;
+const tipsPerWrite = 4096;
+/** A minute of a thousand a second. Those beyond are not there after a restart. */
+export const tipsWaitingMax = 65_536;
+const warnNs = 10_000_000_000n;
+
+export class TipKeeper {
+  readonly #parts: TipKeeperParts;
+  /** Applied after the removals: a tip that was gone may have been seen again. */
+  readonly #added = new Map<string, LandedTip>();
+  readonly #removed = new Set<string>();
+  #snapshot: TipSnapshot | null = null;
+  #forgetBeforeMs: number | null = null;
+  #timer: Timer | null = null;
+  #writing: Promise<void> | null = null;
+  #warnedNs: bigint | null = null;
+  #isClosed = false;
+
+  constructor(parts: TipKeeperParts) {
+    this.#parts = parts;
+  }
+
+  add(tip: LandedTip): void {
+    if (this.#added.size < tipsWaitingMax) this.#added.set(tip.signature, tip);
+    this.#wake();
+  }
+
+  remove(signature: string): void {
+    this.#added.delete(signature);
+    if (this.#removed.size < tipsWaitingMax) this.#removed.add(signature);
+    this.#wake();
+  }
+
+  /** Tips before `beforeMs` are not wanted any more. */
+  refreshed(snapshot: TipSnapshot | null, beforeMs: number): void {
+    if (snapshot) this.#snapshot = snapshot;
+    this.#forgetBeforeMs = beforeMs;
+    this.#wake();
+  }
+
+  /** At most one line in ten seconds. */
+  warn(what: string, error: unknown): void {
+    const nowNs = this.#parts.clock.monotonicNs();
+    if (this.#warnedNs !== null && nowNs - this.#warnedNs < warnNs) return;
+    this.#warnedNs = nowNs;
+    this.#parts.log.warn(`tip statistics: ${what} failed: ${messageOf(error)}`);
+  }
+
+  /** Settles when everything that waits is kept, or the store failed. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#timer?.cancel();
+    this.#timer = null;
+    await this.#writing;
+    let isKept = true;
+    while (isKept && this.#isWaiting) isKept = await this.#write();
+  }
+
+  get #isWaiting(): boolean {
+    const count = this.#added.size + this.#removed.size;
+    return count > 0 || this.#snapshot !== null || this.#forgetBeforeMs !== null;
+  }
+
+  #wake(): void {
+    if (this.#timer || this.#writing || this.#isClosed) return;
+    this.#timer = this.#parts.clock.after(writeMs, () => {
+      this.#timer = null;
+      this.#writing = this.#writeAll();
+    });
+  }
+
+  async #writeAll(): Promise<void> {
+    const waiting = this.#added.size + this.#removed.size;
+    let isKept = true;
+    for (let written = 0; isKept && written <= waiting; written += tipsPerWrite) {
+      isKept = await this.#write();
+    }
+    this.#writing = null;
+    if (this.#isWaiting) this.#wake();
+  }
+
+  /** One slice of what waits. False: the store failed, and all of it waits again. */
+  async #write(): Promise<boolean> {
+    const { store } = this.#parts;
+    const added = firstOf(this.#added.values(), tipsPerWrite);
+    const removed = firstOf(this.#removed, tipsPerWrite);
+    const snapshot = this.#snapshot;
+    const forgetBeforeMs = this.#forgetBeforeMs;
+    for (const { signature } of added) this.#added.delete(signature);
+    for (const signature of removed) this.#removed.delete(signature);
+    this.#snapshot = null;
+    this.#forgetBeforeMs = null;
+    let areTipsKept = false;
+    try {
+      if (added.length + removed.length > 0) await store.write(added, removed);
+      areTipsKept = true;
+      if (snapshot) await store.keepSnapshot(snapshot);
+      if (forgetBeforeMs !== null) await store.forgetBefore(forgetBeforeMs);
+      return true;
+    } catch (error) {
+      if (!areTipsKept) this.#takeBack(added, removed);
+      this.#snapshot ??= snapshot;
+      this.#forgetBeforeMs ??= forgetBeforeMs;
+      this.warn("the database", error);
+      return false;
+    }
+  }
+
+  #takeBack(added: readonly LandedTip[], removed: readonly string[]): void {
+    for (const tip of added) {
+      const { signature } = tip;
+      // Removed meanwhile: that was the last word. Added again: that is the first sight now.
+      if (this.#removed.has(signature) || this.#added.has(signature)) continue;
+      this.#added.set(signature, tip);
+    }
+    for (const signature of removed) this.#removed.add(signature);
+  }
+}
+
+function firstOf<T>(values: Iterable<T>, max: number): T[] {
+  const first: T[] = [];
+  for (const value of values) {
+    if (first.length === max) break;
+    first.push(value);
+  }
+  return first;
+}

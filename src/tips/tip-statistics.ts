@@ -1,0 +1,223 @@
+// Tip statistics: what did transactions that landed through this service pay in the last 15 minutes?
+//
+// Made by main; told by the submission pipeline (its LandedTips), asked by the gateway (its TipFloor).
+// A tip counts from its first sight on, and not any more when its block is gone or it failed. The
+// window runs on monotonic time, so it is right on a clock that is set; refreshes follow wall time:
+// 00, 15, 30 and 45 of every hour. Nothing here fails for the store's sake.
+
+import type { Clock, Timer } from "../core/clock.ts";
+import type { Logger } from "../core/log.ts";
+import { TipKeeper } from "./tip-keeper.ts";
+import type { LandedTip, LandedTipStore, TipFloor, TipSnapshot } from "./tip-types.ts";
+import { TipWindow, tipLamportsMax, type WindowPercentiles } from "./tip-window.ts";
+
+export interface TipStatisticsParts {
+  readonly clock: Clock;
+  readonly log: Pick<Logger, "warn">;
+  readonly store: LandedTipStore;
+}
+
+export const windowMs = 15 * 60_000;
+const refreshMs = windowMs;
+/** So soon it is noticed that the clock was set. */
+const wakeMs = 10_000;
+/** A clock that steps back and forth over a quarter of an hour causes one refresh. */
+const refreshMinMs = 60_000;
+/** A refresh holds the event loop so long at once. */
+const stepNs = 4_000_000n;
+/**
+ * Each median moves the average by a fifth of their difference: the last nine make up 87 of a hundred,
+ * as in a simple average of nine. Block engines tell such an average and not its factor.
+ */
+const emaDivisor = 5n;
+const tipsPerRead = 2000;
+
+function noTips(timeMs: number): TipSnapshot {
+  return {
+    timeMs,
+    percentiles: { p25: 0n, p50: 0n, p75: 0n, p95: 0n, p99: 0n },
+    emaP50: 0n,
+    count: 0,
+    windowStartMs: timeMs - windowMs,
+    isStale: true,
+  };
+}
+
+/** Rounded to the nearest lamport. */
+function averageOf(before: bigint, median: bigint): bigint {
+  return (before * (emaDivisor - 1n) + median + emaDivisor / 2n) / emaDivisor;
+}
+
+export class TipStatistics implements TipFloor {
+  readonly #clock: Clock;
+  readonly #keeper: TipKeeper;
+  readonly #window = new TipWindow({ windowMs });
+  readonly #listeners = new Set<(snapshot: TipSnapshot) => void>();
+  #snapshot: TipSnapshot;
+  /** Number of the present quarter of an hour, of wall time. */
+  #quarter: number;
+  /** Monotonic milliseconds. */
+  #refreshedMs = Number.NEGATIVE_INFINITY;
+  #timer: Timer | null = null;
+  #stepTimer: Timer | null = null;
+  #isRefreshing = false;
+  #isClosed = false;
+
+  private constructor(parts: TipStatisticsParts) {
+    this.#clock = parts.clock;
+    this.#keeper = new TipKeeper(parts);
+    this.#snapshot = noTips(this.#wallMs);
+    this.#quarter = this.#quarterNow;
+  }
+
+  /** With what the store has. Never rejects: without an answer of the store it begins empty. */
+  static async open(parts: TipStatisticsParts): Promise<TipStatistics> {
+    const statistics = new TipStatistics(parts);
+    await statistics.#restore(parts.store);
+    statistics.#turn();
+    return statistics;
+  }
+
+  get snapshot(): TipSnapshot {
+    return this.#snapshot;
+  }
+
+  /** Tips in the window now. */
+  get size(): number {
+    this.#window.expire(this.#nowMs);
+    return this.#window.size;
+  }
+
+  onRefresh(listener: (snapshot: TipSnapshot) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  // ---- of the pipeline's LandedTips ----
+
+  seen(signature: string, lamports: bigint, atNs: bigint): void {
+    if (lamports <= 0n) return;
+    const nowNs = this.#clock.nowNs();
+    const seenNs = atNs < nowNs ? atNs : nowNs;
+    const nowMs = this.#nowMs;
+    const ageMs = Number(nowNs - seenNs) / 1e6;
+    if (!this.#window.add(signature, lamports, nowMs - ageMs, nowMs)) return;
+    this.#keeper.add({
+      signature,
+      lamports: lamports > tipLamportsMax ? tipLamportsMax : lamports,
+      landedMs: Number(seenNs / 1_000_000n),
+    });
+  }
+
+  landed(signature: string, lamports: bigint, atNs: bigint): void {
+    this.seen(signature, lamports, atNs);
+    this.#window.settle(signature);
+  }
+
+  gone(signature: string): void {
+    if (this.#window.remove(signature)) this.#keeper.remove(signature);
+  }
+
+  /** Settles when everything is kept, or the store failed. */
+  close(): Promise<void> {
+    this.#isClosed = true;
+    this.#timer?.cancel();
+    this.#stepTimer?.cancel();
+    this.#listeners.clear();
+    return this.#keeper.close();
+  }
+
+  get #nowMs(): number {
+    return Number(this.#clock.monotonicNs()) / 1e6;
+  }
+
+  get #wallMs(): number {
+    return Number(this.#clock.nowNs() / 1_000_000n);
+  }
+
+  get #quarterNow(): number {
+    return Math.floor(this.#wallMs / refreshMs);
+  }
+
+  async #restore(store: LandedTipStore): Promise<void> {
+    try {
+      const last = await store.lastSnapshot();
+      if (last) {
+        this.#snapshot = last;
+        this.#quarter = Math.floor(last.timeMs / refreshMs);
+      }
+      const sinceMs = this.#wallMs - windowMs;
+      let behind: LandedTip | null = null;
+      for (;;) {
+        const tips: LandedTip[] = await store.since(sinceMs, behind, tipsPerRead);
+        for (const tip of tips) this.#restoreTip(tip);
+        behind = tips.at(-1) ?? null;
+        if (tips.length < tipsPerRead) return;
+      }
+    } catch (error) {
+      this.#keeper.warn("the database", error);
+    }
+  }
+
+  #restoreTip({ signature, lamports, landedMs }: LandedTip): void {
+    const ageMs = this.#wallMs - landedMs;
+    // The clock was set back since: how old it is nobody knows, or that it is older than a window.
+    if (ageMs < -windowMs) return;
+    const nowMs = this.#nowMs;
+    this.#window.add(signature, lamports, nowMs - Math.max(0, ageMs), nowMs);
+  }
+
+  /** Refreshes once a new quarter of an hour has begun, however many passed; never for one gone by. */
+  #turn(): void {
+    const quarter = this.#quarterNow;
+    const isLater = quarter > this.#quarter;
+    this.#quarter = quarter;
+    if (isLater && this.#nowMs - this.#refreshedMs >= refreshMinMs) this.#refresh();
+    const leftMs = (quarter + 1) * refreshMs - this.#wallMs;
+    this.#timer = this.#clock.after(Math.min(Math.max(1, leftMs), wakeMs), () => this.#turn());
+  }
+
+  #refresh(): void {
+    if (this.#isRefreshing) return;
+    this.#isRefreshing = true;
+    this.#refreshedMs = this.#nowMs;
+    this.#step(this.#window.percentiles(this.#nowMs), this.#wallMs);
+  }
+
+  /** A million tips take 50 ms and more: others have their turn in between. */
+  #step(steps: Generator<void, WindowPercentiles | null>, timeMs: number): void {
+    const endNs = this.#clock.monotonicNs() + stepNs;
+    do {
+      const { done, value } = steps.next();
+      if (done) {
+        this.#isRefreshing = false;
+        this.#publish(value, timeMs);
+        return;
+      }
+    } while (this.#clock.monotonicNs() < endNs);
+    if (this.#isClosed) return;
+    this.#stepTimer = this.#clock.after(0, () => this.#step(steps, timeMs));
+  }
+
+  #publish(found: WindowPercentiles | null, timeMs: number): void {
+    const last = this.#snapshot;
+    if (found) {
+      const { count, percentiles } = found;
+      const { p50 } = percentiles;
+      const emaP50 = last.count === 0 ? p50 : averageOf(last.emaP50, p50);
+      const windowStartMs = timeMs - windowMs;
+      this.#snapshot = { timeMs, percentiles, emaP50, count, windowStartMs, isStale: false };
+    } else {
+      this.#snapshot = last.count === 0 ? noTips(timeMs) : { ...last, isStale: true };
+    }
+    const kept = this.#snapshot.count > 0 ? this.#snapshot : null;
+    this.#keeper.refreshed(kept, timeMs - windowMs);
+    for (const listener of this.#listeners) {
+      try {
+        listener(this.#snapshot);
+      } catch (error) {
+        this.#keeper.warn("a listener", error);
+      }
+    }
+  }
+}

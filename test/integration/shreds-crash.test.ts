@@ -1,0 +1,166 @@
+// kill -9 in the middle of tips: after the restart everybody has the shreds that his acknowledged tips
+// buy, and nobody else has any.
+
+import { createSocket, type Socket } from "node:dgram";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Keypair, SystemProgram, Transaction } from "@solana/web3.js";
+import { expect, it } from "vitest";
+import { stringify } from "yaml";
+import { systemClock } from "../../src/core/clock.ts";
+import { PacedSender } from "../../src/data-plane/paced-sender.ts";
+import { Shredder } from "../../src/data-plane/shredder.ts";
+import { RpcClient } from "../../src/solana/rpc-client.ts";
+import { closing } from "../support/closing.ts";
+import { freePort, freeUdpPort } from "../support/free-ports.ts";
+import { Shredway, shredway } from "../support/shredway.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { until } from "../support/udp-receiver.ts";
+
+const rounds = 3;
+const customersMade = 4;
+const tipLamports = 50_000_000;
+const tipsForTier1 = 4;
+const challengeBytesMax = 64;
+const shredTips = Keypair.generate().publicKey;
+const blockhash = Keypair.generate().publicKey.toBase58();
+
+/** Of one account: its receiver proves its address by itself. */
+interface Customer {
+  readonly gateway: RpcClient;
+  readonly url: string;
+  readonly payer: Keypair;
+  readonly socket: Socket;
+  isProved: boolean;
+  shreds: number;
+  acknowledged: number;
+}
+
+function registration(payer: Keypair, number: number): string {
+  const tip = new Transaction({ feePayer: payer.publicKey, blockhash, lastValidBlockHeight: 0 });
+  const lamports = tipLamports + number; // makes them differ
+  tip.add(SystemProgram.transfer({ fromPubkey: payer.publicKey, toPubkey: shredTips, lamports }));
+  tip.sign(payer);
+  return JSON.stringify([{ transaction: tip.serialize().toString("base64"), slot: 1 }]);
+}
+
+async function openCustomer(file: string, port: number, i: number): Promise<Customer> {
+  const name = `customer-${i}`;
+  const made = await shredway("keys", "create", "--account", name, "--config", file, "--json");
+  const { key }: { key: string } = JSON.parse(made.stdout);
+  const socket = createSocket({ type: "udp4", recvBufferSize: 4 << 20 });
+  socket.bind(0, "127.0.0.1");
+  await once(socket, "listening");
+  closing({ close: () => void socket.close() });
+  const base = `http://127.0.0.1:${port}`;
+  const customer: Customer = {
+    gateway: new RpcClient(`${base}/relay?api-key=${key}`, 60_000),
+    url: `${base}/shred-pay?api-key=${key}`,
+    payer: Keypair.generate(),
+    socket,
+    isProved: false,
+    shreds: 0,
+    acknowledged: 0,
+  };
+  socket.on("message", (packet, from) => {
+    if (packet.length > challengeBytesMax) customer.shreds++;
+    else socket.send(packet, from.port, from.address);
+  });
+  return customer;
+}
+
+async function start(file: string): Promise<Shredway> {
+  const program = new Shredway("start", "--config", file);
+  closing({ close: () => program.kill() });
+  await program.printed(/^ready /m);
+  return program;
+}
+
+/** Tips one after the other until the service is gone. */
+async function pay(customer: Customer, first: number): Promise<void> {
+  for (let number = first; ; number++) {
+    try {
+      const body = registration(customer.payer, number);
+      const answer = await fetch(customer.url, { method: "POST", body });
+      const { accepted }: { accepted: string[] } = JSON.parse(await answer.text());
+      customer.acknowledged += accepted.length;
+    } catch {
+      return;
+    }
+  }
+}
+
+function slotOf(number: number): Uint8Array[] {
+  const shredder = new Shredder(new Uint8Array(32).fill(3));
+  const position = {
+    slot: BigInt(1000 + number),
+    parentOffset: 1,
+    version: 1,
+    chainedRoot: new Uint8Array(32),
+    nextFecSetIndex: 0,
+  };
+  const options = { position, referenceTick: 1, lastInSlot: true };
+  return shredder.shred(Buffer.alloc(20_000), options).packets;
+}
+
+it("leaves everybody with what his tips buy", { timeout: 300_000 }, async () => {
+  const folder = temporaryFolder();
+  const file = join(folder, "shredway.yaml");
+  const port = await freePort();
+  const listen = `127.0.0.1:${await freeUdpPort()}`;
+  const config = {
+    http: { listen: `127.0.0.1:${port}`, webSocketListen: [] },
+    data: { directory: "data" },
+    tips: { addresses: [shredTips.toBase58()], shredAddresses: [shredTips.toBase58()] },
+    gateway: { requestsPerSecond: 100_000, burst: 100_000 },
+    relay: {
+      listen,
+      shredVersion: 1,
+      authentication: "off",
+      allowPrivateDestinations: true,
+      deshred: false,
+      sources: [{ name: "a", address: "127.0.0.2", tier: "tier-1" }],
+    },
+  };
+  writeFileSync(file, stringify(config));
+  const customers: Customer[] = [];
+  for (let i = 0; i < customersMade; i++) customers.push(await openCustomer(file, port, i));
+  const feed = closing(PacedSender.open({ to: listen, from: "127.0.0.2:0" }));
+  let slots = 0;
+
+  for (let round = 0; round < rounds; round++) {
+    const program = await start(file);
+    for (const customer of customers) {
+      if (customer.isProved) continue;
+      const address = `127.0.0.1:${customer.socket.address().port}`;
+      await customer.gateway.call("addDestination", [{ region: "frankfurt", address }]);
+      const list = () => customer.gateway.call("getDestinations");
+      while (!JSON.stringify(await list()).includes('"active"')) await systemClock.sleep(20);
+      customer.isProved = true;
+    }
+    // The last two never pay; each round another one of the others is in the middle of it.
+    const paying = customers.slice(0, 2).map((customer) => pay(customer, round * 1_000_000));
+    const enough = (round + 1) * (tipsForTier1 + 2 * round);
+    await until(
+      () => customers.slice(0, 2).every(({ acknowledged }) => acknowledged >= enough),
+      "acknowledged tips",
+    );
+    await program.kill();
+    await Promise.all(paying);
+
+    const again = await start(file);
+    for (const customer of customers) customer.shreds = 0;
+    const packets = slotOf(slots++);
+    feed.enqueue(
+      packets,
+      BigUint64Array.from(packets, (_, i) => BigInt(i) * 100_000n),
+    );
+    await until(
+      () => customers.slice(0, 2).every(({ shreds }) => shreds === packets.length),
+      "every shred for those who paid",
+    );
+    expect(customers.map(({ shreds }) => shreds)).toEqual([packets.length, packets.length, 0, 0]);
+    await again.kill();
+  }
+});

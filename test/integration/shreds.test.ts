@@ -1,0 +1,188 @@
+// From a tip to the shreds it buys, in the whole sandbox: stock client, real chain, real UDP, and days
+// that pass at once.
+
+import { createSocket, type Socket } from "node:dgram";
+import { once } from "node:events";
+import {
+  Connection,
+  Keypair,
+  LAMPORTS_PER_SOL,
+  PublicKey,
+  SystemProgram,
+  Transaction,
+} from "@solana/web3.js";
+import { beforeEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { isObject } from "../../src/core/values.ts";
+import { sandboxSources } from "../../src/sandbox/plan.ts";
+import type { Sandbox } from "../../src/sandbox/sandbox.ts";
+import { RpcClient } from "../../src/solana/rpc-client.ts";
+import { closing } from "../support/closing.ts";
+import { MovableClock } from "../support/movable-clock.ts";
+import { runningSandbox } from "../support/sandbox.ts";
+import { until } from "../support/udp-receiver.ts";
+
+const dayMs = 24 * 3_600_000;
+const challengeBytesMax = 64;
+
+/** A customer's receiver that proves its address by itself. */
+class Receiver {
+  readonly #socket: Socket;
+  readonly address: string;
+  shreds = 0;
+  challenges = 0;
+
+  private constructor(socket: Socket) {
+    this.#socket = socket;
+    this.address = `127.0.0.1:${socket.address().port}`;
+    socket.on("message", (packet, from) => {
+      if (packet.length > challengeBytesMax) {
+        this.shreds++;
+        return;
+      }
+      this.challenges++;
+      socket.send(packet, from.port, from.address);
+    });
+  }
+
+  static async open(): Promise<Receiver> {
+    const socket = createSocket({ type: "udp4", recvBufferSize: 16 << 20 });
+    socket.bind(0, "127.0.0.1");
+    await once(socket, "listening");
+    return closing(new Receiver(socket));
+  }
+
+  close(): void {
+    this.#socket.close();
+  }
+}
+
+let sandbox: Sandbox;
+let gateway: RpcClient;
+let chain: Connection;
+let payer: Keypair;
+let clock: MovableClock;
+
+beforeEach(async () => {
+  clock = new MovableClock();
+  sandbox = await runningSandbox("127.0.0.1:0", { tierClock: clock });
+  gateway = new RpcClient(sandbox.gatewayUrl);
+  chain = new Connection(`http://${sandbox.endpoint.address}`, "processed");
+  payer = Keypair.generate();
+  await chain.requestAirdrop(payer.publicKey, 2 * LAMPORTS_PER_SOL);
+  await until(() => sandbox.chain.account(payer.publicKey.toBase58()) !== null, "the airdrop");
+});
+
+async function shredTipAccount(): Promise<PublicKey> {
+  const list = await gateway.call("getShredTipAccounts");
+  return new PublicKey(Array.isArray(list) ? String(list[0]) : "");
+}
+
+/** A tip that landed through another provider: the chain's own node. */
+async function landedTip(lamports: number): Promise<Buffer> {
+  const { blockhash, lastValidBlockHeight } = await chain.getLatestBlockhash();
+  const tip = new Transaction({ feePayer: payer.publicKey, blockhash, lastValidBlockHeight }).add(
+    SystemProgram.transfer({
+      fromPubkey: payer.publicKey,
+      toPubkey: await shredTipAccount(),
+      lamports,
+    }),
+  );
+  tip.sign(payer);
+  const wire = tip.serialize();
+  await chain.sendRawTransaction(wire, { skipPreflight: true });
+  return wire;
+}
+
+async function register(wire: Buffer): Promise<unknown> {
+  const url = new URL(sandbox.gatewayUrl);
+  url.pathname = "/shred-pay";
+  const slot = await chain.getSlot();
+  const answer = await fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify([{ transaction: wire.toString("base64"), slot }]),
+  });
+  expect(answer.status).toBe(200);
+  return answer.json();
+}
+
+async function tier(): Promise<unknown> {
+  const view = await gateway.call("getTier");
+  return isObject(view) ? view["tier"] : view;
+}
+
+async function tierBecomes(wanted: string | null): Promise<void> {
+  const endMs = performance.now() + 25_000;
+  for (let now = await tier(); now !== wanted; now = await tier()) {
+    if (performance.now() > endMs) throw new Error(`expected ${wanted}, got ${String(now)}`);
+    await systemClock.sleep(50);
+  }
+}
+
+/** What the relay sends to an address, as its table says. */
+function tableEntry(address: string): { tier: string; sent: bigint } | undefined {
+  return sandbox.service.relay.snapshot().destinations.find((one) => one.address === address);
+}
+
+async function nothingMoreComesTo(receiver: Receiver): Promise<void> {
+  await systemClock.sleep(500); // what is on its way
+  const before = receiver.shreds;
+  const { received } = sandbox.service.relay.snapshot();
+  await until(
+    () => sandbox.service.relay.snapshot().received > received + 1000n,
+    "a thousand packets at the relay",
+  );
+  expect(receiver.shreds).toBe(before);
+}
+
+describe("tips for shreds", () => {
+  it("buy tiers at once, and the feed narrows a tier a day, to nothing", async () => {
+    const receiver = await Receiver.open();
+    const added = await gateway.call("addDestination", [
+      { region: "frankfurt", address: receiver.address },
+    ]);
+    expect(added).toMatchObject({ address: receiver.address, region: "frankfurt" });
+    await until(() => receiver.challenges > 0, "a challenge");
+    await nothingMoreComesTo(receiver);
+    expect(receiver.shreds).toBe(0);
+
+    const first = await landedTip(200_000_000);
+    expect(await register(first)).toEqual({ accepted: [expect.any(String)] });
+    await tierBecomes("tier-1");
+    await until(() => receiver.shreds > 100, "shreds of tier-1");
+    expect(tableEntry(receiver.address)?.tier).toBe("tier-1");
+    expect(await register(first)).toEqual({ accepted: [] });
+
+    expect(await register(await landedTip(300_000_000))).toMatchObject({
+      accepted: [expect.any(String)],
+    });
+    await tierBecomes("tier-2");
+    await until(() => tableEntry(receiver.address)?.tier === "tier-2", "the wider table");
+    expect(sandboxSources.map(({ tier: of }) => of)).toContain("tier-2");
+
+    clock.move(dayMs);
+    await until(() => tableEntry(receiver.address)?.tier === "tier-2", "grace");
+    expect(await gateway.call("getTier")).toMatchObject({
+      tier: "tier-2",
+      grace: { ends: expect.any(String) },
+    });
+    clock.move(dayMs);
+    await tierBecomes("tier-1");
+    expect(tableEntry(receiver.address)?.tier).toBe("tier-1");
+    clock.move(dayMs);
+    await tierBecomes(null);
+    expect(tableEntry(receiver.address)).toBeUndefined();
+    await nothingMoreComesTo(receiver);
+
+    const history = await gateway.call("getTierHistory");
+    expect(Array.isArray(history) && history.map((event: unknown) => Object(event).kind)).toEqual([
+      "downgraded",
+      "grace_started",
+      "downgraded",
+      "grace_started",
+      "upgraded",
+      "upgraded",
+    ]);
+  });
+});

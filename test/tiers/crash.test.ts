@@ -1,0 +1,140 @@
+// Killed at any moment of heavy registration and changing tiers: what was acknowledged counts once, and
+// every tier is what the tips say.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import type { CountedTip, TierView } from "../../src/tiers/types.ts";
+import { Files } from "../store/files.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { accountIds, crashRules, lamportsOf, openBook } from "./crash-child.ts";
+
+const files = new Files();
+afterEach(() => files.clean());
+
+const child = fileURLToPath(new URL("./crash-child.ts", import.meta.url));
+/** SHREDWAY_CRASH_ROUNDS=300 for a long run. */
+const rounds = Number(process.env["SHREDWAY_CRASH_ROUNDS"] ?? 25);
+
+interface Acknowledged {
+  readonly accountId: string;
+  readonly signature: string;
+  readonly lamports: bigint;
+}
+
+/** What a process acknowledged before it was killed, `delayMs` after the first. */
+async function acknowledged(directory: string, round: number, delayMs: number) {
+  const args = ["--import", "tsx", child, directory, String(round)];
+  const running = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  const ended = once(running, "close");
+  let printed = "";
+  running.stdout.on("data", (chunk: Buffer) => {
+    printed += chunk.toString();
+  });
+  await Promise.race([once(running.stdout, "data"), ended]);
+  await systemClock.sleep(delayMs);
+  running.kill("SIGKILL");
+  expect((await ended)[1]).toBe("SIGKILL");
+  const lines = printed.split("\n").slice(0, -1); // the last line may be cut
+  expect(lines.filter((line) => line.startsWith("refused"))).toEqual([]);
+  return lines.map((line): Acknowledged => {
+    const [accountId = "", number = "", signature = ""] = line.split(" ");
+    return { accountId, signature, lamports: lamportsOf(Number(number)) };
+  });
+}
+
+/** The rules once more, on one account's whole list of tips. */
+function modelOf(tips: readonly CountedTip[], nowMs: number): TierView {
+  const { tiers, windowMs, graceMs } = crashRules;
+  const moves = tips
+    .flatMap(({ lamports, registeredMs, countedMs }) => [
+      { atMs: registeredMs + windowMs, amount: -lamports, rank: 0 },
+      { atMs: countedMs, amount: lamports, rank: 1 },
+    ])
+    .filter(({ atMs }) => atMs <= nowMs)
+    .toSorted((a, b) => a.atMs - b.atMs || a.rank - b.rank);
+  let [sum, tier, since]: [bigint, number, number | null] = [0n, 0, null];
+  const holds = (number: number): boolean =>
+    number === 0 || sum >= (tiers[number - 1]?.thresholdLamports ?? 0n);
+  const fall = (isOver: (endMs: number) => boolean): void => {
+    while (since !== null && isOver(since + graceMs)) {
+      const endMs: number = since + graceMs;
+      tier--;
+      since = holds(tier) ? null : endMs;
+    }
+  };
+  for (const { atMs, amount, rank } of moves) {
+    fall((endMs) => endMs < atMs || (endMs === atMs && rank === 1));
+    sum += amount;
+    for (let number = tiers.length; number > tier; number--) if (holds(number)) tier = number;
+    if (holds(tier)) since = null;
+    else since ??= atMs;
+  }
+  fall((endMs) => endMs <= nowMs);
+  return {
+    tier: tiers[tier - 1]?.name ?? null,
+    sumLamports: sum,
+    graceSinceMs: since,
+    graceEndsMs: since === null ? null : since + graceMs,
+  };
+}
+
+/** Everything that counted, as the store has it. */
+async function countedTips(store: Awaited<ReturnType<typeof openBook>>["store"]) {
+  const all: CountedTip[] = [];
+  for (;;) {
+    const page = await store.tiers.countedAfter(all.at(-1)?.order ?? 0n, 5000);
+    if (page.length === 0) return all;
+    all.push(...page);
+  }
+}
+
+describe("kill -9", () => {
+  it(`loses no registration and no tier, in ${rounds} rounds`, { timeout: 900_000 }, async () => {
+    const directory = files.folder();
+    const known = new Map<string, Acknowledged>();
+    let upgrades = 0;
+    for (let round = 1; round <= rounds; round++) {
+      for (const one of await acknowledged(directory, round, Math.random() * 400)) {
+        expect(known.has(one.signature)).toBe(false);
+        known.set(one.signature, one);
+      }
+      // Time stands still, so that all is compared at one moment.
+      const { store, book } = await openBook(directory, new ManualClock(systemClock.nowNs()));
+      await book.start();
+      const tips = await countedTips(store);
+      const nowMs = book.nowMs();
+      const views = accountIds.map((accountId) => book.view(accountId));
+      expect(views).toEqual(
+        accountIds.map((accountId) =>
+          modelOf(
+            tips.filter((tip) => tip.accountId === accountId),
+            nowMs,
+          ),
+        ),
+      );
+      upgrades += views.filter(({ tier }) => tier !== null).length;
+      await book.close();
+      await store.close();
+    }
+    expect(upgrades).toBeGreaterThan(0);
+
+    const { store } = await openBook(directory);
+    const owners = await store.registrations.owners([...known.keys()]);
+    for (const { signature, accountId } of known.values()) {
+      expect(owners.get(signature)).toBe(accountId);
+    }
+    const total = (lamports: readonly bigint[]): bigint =>
+      lamports.reduce((sum, one) => sum + one, 0n);
+    const tips = await countedTips(store);
+    const least = total([...known.values()].map(({ lamports }) => lamports));
+    expect(total(tips.map(({ lamports }) => lamports)) >= least).toBe(true);
+    expect(new Set(tips.map(({ order }) => order)).size).toBe(tips.length);
+    await store.close();
+    const driver = await files.driver({ path: join(directory, "shredway.db") });
+    expect(await driver.query("PRAGMA integrity_check", [])).toEqual([["ok"]]);
+  });
+});

@@ -1,0 +1,175 @@
+// What the tests of registration share: a tier book's face, signed tips, a registrar of real parts.
+
+import {
+  AddressLookupTableAccount,
+  type Keypair,
+  PublicKey,
+  Transaction,
+  type TransactionInstruction,
+  TransactionMessage,
+  VersionedTransaction,
+} from "@solana/web3.js";
+import { createLogger, type Logger } from "../../src/core/log.ts";
+import { decodeBase58, encodeBase58 } from "../../src/data-plane/base58.ts";
+import { SignatureVerifier, TransactionInspector } from "../../src/data-plane/transactions.ts";
+import { migrate } from "../../src/store/migrations.ts";
+import { SqlRegistrationStore } from "../../src/store/registration-store.ts";
+import { Registrar, type RegistrarParts } from "../../src/tips/registrar.ts";
+import type { Registration, RegistrationEntry } from "../../src/tips/registration-types.ts";
+import type { BookedTip, TipBook } from "../../src/tips/tip-book.ts";
+import type { Files } from "../store/files.ts";
+import { addressOf, alice, bob, transferOf, wallet } from "../support/chain.ts";
+import { closing } from "../support/closing.ts";
+
+export const silent: Logger = createLogger({ level: "silent" });
+export const shredWallet = wallet(110);
+export const otherShredWallet = wallet(111);
+export const shredAddresses: ReadonlySet<string> = new Set([
+  addressOf(shredWallet),
+  addressOf(otherShredWallet),
+]);
+export const codec = { decode: decodeBase58, encode: encodeBase58 };
+export const presentSlot = 1_000_000n;
+
+/** Takes down what a tier book is told. */
+export class Book implements TipBook {
+  ms = 1_767_225_600_000;
+  readonly taken: bigint[] = [];
+  readonly settled = new Map<bigint, BookedTip | null>();
+  #next = 1n;
+
+  nowMs(): number {
+    return this.ms;
+  }
+
+  takeOrder(): bigint {
+    const order = this.#next++;
+    this.taken.push(order);
+    return order;
+  }
+
+  settleOrder(order: bigint, booked: BookedTip | null): void {
+    if (!this.taken.includes(order)) throw new Error(`order ${order} was never taken`);
+    if (this.settled.has(order)) throw new Error(`order ${order} was settled before`);
+    this.settled.set(order, booked);
+  }
+
+  get tips(): BookedTip[] {
+    return [...this.settled.values()].filter((booked) => booked !== null);
+  }
+
+  /** Orders that later tips would wait for. */
+  get open(): bigint[] {
+    return this.taken.filter((order) => !this.settled.has(order));
+  }
+}
+
+export function shredInspector(): TransactionInspector {
+  const tipAddresses = [shredWallet, otherShredWallet].map((pair) => pair.publicKey.toBytes());
+  return new TransactionInspector({ tipAddresses, frontKeyPrefixes: [] });
+}
+
+export async function openStore(files: Files): Promise<SqlRegistrationStore> {
+  const driver = await files.driver();
+  await migrate(driver, "blob");
+  return new SqlRegistrationStore(driver, codec);
+}
+
+export interface Desk {
+  readonly registrar: Registrar;
+  readonly store: SqlRegistrationStore;
+  readonly book: Book;
+}
+
+/** Native checks, a real database, no node. */
+export async function openDesk(
+  files: Files,
+  changes: (parts: RegistrarParts) => Partial<RegistrarParts> = () => ({}),
+): Promise<Desk> {
+  const store = await openStore(files);
+  const book = new Book();
+  const inspector = shredInspector();
+  const parts: RegistrarParts = {
+    log: silent,
+    reader: { inspect: (wire) => inspector.inspect(wire), decode: decodeBase58 },
+    verifier: closing(SignatureVerifier.open({ threads: 1, queueMax: 1000 })),
+    store,
+    tiers: book,
+    watch: null,
+    present: () => ({ slot: presentSlot, slotNs: 400_000_000n }),
+    addresses: () => shredAddresses,
+  };
+  return { registrar: new Registrar({ ...parts, ...changes(parts) }), store, book };
+}
+
+/** A watch that only keeps count. */
+export class Places {
+  free = 1000;
+  readonly added: Registration[] = [];
+
+  reserve(): boolean {
+    if (this.free === 0) return false;
+    this.free--;
+    return true;
+  }
+
+  release(): void {
+    this.free++;
+  }
+
+  add(registration: Registration): void {
+    this.added.push(registration);
+  }
+}
+
+export const blockhash = new PublicKey(new Uint8Array(32).fill(7)).toBase58();
+
+export function signed(
+  instructions: readonly TransactionInstruction[],
+  signers: readonly Keypair[] = [alice],
+  lifetime = blockhash,
+): Uint8Array {
+  const [payer = alice] = signers;
+  const transaction = new Transaction({
+    feePayer: payer.publicKey,
+    blockhash: lifetime,
+    lastValidBlockHeight: 0, // only for clients that wait
+  });
+  transaction.add(...instructions);
+  transaction.sign(...signers);
+  return Uint8Array.from(transaction.serialize());
+}
+
+/** `amount` makes transactions differ. */
+export function tip(lamports = 10_000n, amount = 1n, from: Keypair = alice): Uint8Array {
+  const paid = transferOf(from, shredWallet, lamports);
+  return signed([transferOf(from, bob, amount), paid], [from]);
+}
+
+export function tipV0(lamports = 10_000n, lookedUp: readonly Keypair[] = []): Uint8Array {
+  const table = new AddressLookupTableAccount({
+    key: wallet(120).publicKey,
+    state: {
+      deactivationSlot: 2n ** 64n - 1n,
+      lastExtendedSlot: 0,
+      lastExtendedSlotStartIndex: 0,
+      addresses: lookedUp.map(({ publicKey }) => publicKey),
+    },
+  });
+  const message = new TransactionMessage({
+    payerKey: alice.publicKey,
+    recentBlockhash: blockhash,
+    instructions: [transferOf(alice, shredWallet, lamports)],
+  }).compileToV0Message(lookedUp.length > 0 ? [table] : []);
+  const transaction = new VersionedTransaction(message);
+  transaction.sign([alice]);
+  return transaction.serialize();
+}
+
+export function entry(wire: Uint8Array, slot = presentSlot): RegistrationEntry {
+  return { transaction: Buffer.from(wire).toString("base64"), slot };
+}
+
+export function signatureOf(wire: Uint8Array): string {
+  return shredInspector().inspect(wire).signature;
+}

@@ -1,0 +1,455 @@
+// Snapshots on a clock that is moved, set, and taken over by the next process.
+
+import { describe, expect, it } from "vitest";
+import type { Timer } from "../../src/core/clock.ts";
+import type { LandedTips } from "../../src/submission/types.ts";
+import { TipStatistics } from "../../src/tips/tip-statistics.ts";
+import type { LandedTip, LandedTipStore, TipSnapshot } from "../../src/tips/tip-types.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+
+const minuteMs = 60_000;
+/** 2026-01-01T00:00:00Z, a quarter of an hour of the clock. */
+const startMs = 1_767_225_600_000;
+
+/** Its wall time can be set; timers and monotonic time do not notice. */
+class SettableClock extends ManualClock {
+  aheadMs = 0;
+  /** Monotonic nanoseconds that each look at the clock takes. */
+  lookNs = 0n;
+  /** Waits of no time: others had their turn. */
+  turns = 0;
+  #looksNs = 0n;
+
+  override nowNs(): bigint {
+    return super.nowNs() + BigInt(this.aheadMs) * 1_000_000n;
+  }
+
+  override after(delayMs: number, action: () => void): Timer {
+    if (delayMs === 0) this.turns++;
+    return super.after(delayMs, action);
+  }
+
+  override monotonicNs(): bigint {
+    this.#looksNs += this.lookNs;
+    return super.monotonicNs() + this.#looksNs;
+  }
+}
+
+class MemoryStore implements LandedTipStore {
+  readonly tips = new Map<string, LandedTip>();
+  last: TipSnapshot | null = null;
+  isFailing = false;
+  writes = 0;
+  /** Writes wait for it. */
+  held: Promise<void> | null = null;
+
+  async write(added: readonly LandedTip[], removed: readonly string[]): Promise<void> {
+    await this.held;
+    this.#check();
+    this.writes++;
+    for (const signature of removed) this.tips.delete(signature);
+    for (const tip of added) {
+      if (!this.tips.has(tip.signature)) this.tips.set(tip.signature, tip);
+    }
+  }
+
+  async since(sinceMs: number, behind: LandedTip | null, limit: number): Promise<LandedTip[]> {
+    this.#check();
+    const key = ({ landedMs, signature }: LandedTip) => `${landedMs} ${signature}`;
+    return [...this.tips.values()]
+      .filter((tip) => tip.landedMs >= sinceMs && (!behind || key(tip) > key(behind)))
+      .toSorted((a, b) => (key(a) < key(b) ? -1 : 1))
+      .slice(0, limit);
+  }
+
+  async forgetBefore(ms: number): Promise<void> {
+    this.#check();
+    for (const { signature, landedMs } of this.tips.values()) {
+      if (landedMs < ms) this.tips.delete(signature);
+    }
+  }
+
+  async keepSnapshot(snapshot: TipSnapshot): Promise<void> {
+    this.#check();
+    this.last = snapshot;
+  }
+
+  async lastSnapshot(): Promise<TipSnapshot | null> {
+    this.#check();
+    return this.last;
+  }
+
+  #check(): void {
+    if (this.isFailing) throw new Error("the disk is gone");
+  }
+}
+
+class Run {
+  readonly clock = new SettableClock();
+  readonly store = new MemoryStore();
+  readonly warnings: string[] = [];
+  readonly told: TipSnapshot[] = [];
+  #statistics: TipStatistics | undefined;
+
+  static async open(afterMs = 0): Promise<Run> {
+    const run = new Run();
+    await run.clock.advance(afterMs);
+    await run.restart();
+    return run;
+  }
+
+  /** The process before is killed: nothing of it is written any more. */
+  async restart(): Promise<void> {
+    const log = { warn: (text: unknown) => void this.warnings.push(String(text)) };
+    const { clock, store } = this;
+    this.#statistics = await TipStatistics.open({ clock, log, store });
+    this.#statistics.onRefresh((snapshot) => this.told.push(snapshot));
+  }
+
+  get statistics(): TipStatistics {
+    if (!this.#statistics) throw new Error("expected open statistics");
+    return this.#statistics;
+  }
+
+  get snapshot(): TipSnapshot {
+    return this.statistics.snapshot;
+  }
+
+  seen(signature: string, lamports: bigint, agoMs = 0): void {
+    this.statistics.seen(signature, lamports, this.clock.nowNs() - BigInt(agoMs) * 1_000_000n);
+  }
+
+  landed(signature: string, lamports: bigint): void {
+    this.statistics.landed(signature, lamports, this.clock.nowNs());
+  }
+}
+
+function of(value: bigint) {
+  return { p25: value, p50: value, p75: value, p95: value, p99: value };
+}
+
+describe("refreshes", () => {
+  it("come at 00, 15, 30 and 45 of wall time, wherever it began", async () => {
+    const run = await Run.open(7 * minuteMs + 123);
+    await run.clock.advance(45 * minuteMs);
+    const minutes = run.told.map(({ timeMs }) => (timeMs - startMs) / minuteMs);
+    expect(minutes).toEqual([15, 30, 45]);
+  });
+
+  it("tell of the 15 minutes before, exactly", async () => {
+    const run = await Run.open(1);
+    run.seen("first", 1n);
+    await run.clock.advance(15 * minuteMs - 1);
+    expect(run.snapshot).toEqual({
+      timeMs: startMs + 15 * minuteMs,
+      percentiles: of(1n),
+      emaP50: 1n,
+      count: 1,
+      windowStartMs: startMs,
+      isStale: false,
+    });
+    run.seen("at the refresh", 3n);
+    await run.clock.advance(15 * minuteMs);
+    // It landed at 15:00.000 and leaves at 30:00.000.
+    expect(run.snapshot).toMatchObject({ percentiles: of(1n), count: 1, isStale: true });
+  });
+
+  it("are by nearest rank", async () => {
+    const run = await Run.open();
+    for (let i = 1; i <= 101; i++) run.landed(`s${i}`, BigInt(i * 1000));
+    await run.clock.advance(15 * minuteMs - 1);
+    run.landed("one more", 1n);
+    await run.clock.advance(1);
+    expect(run.snapshot).toMatchObject({ count: 1 });
+    for (let i = 1; i <= 101; i++) run.landed(`t${i}`, BigInt(i * 1000));
+    await run.clock.advance(14 * minuteMs);
+    for (let i = 1; i <= 101; i++) run.landed(`u${i}`, BigInt(i * 1000));
+    await run.clock.advance(minuteMs);
+    expect(run.snapshot.percentiles).toEqual({
+      p25: 26_000n,
+      p50: 51_000n,
+      p75: 76_000n,
+      p95: 96_000n,
+      p99: 100_000n,
+    });
+  });
+
+  it("hold the event loop for some milliseconds at once", async () => {
+    const run = await Run.open();
+    await run.clock.advance(14 * minuteMs);
+    for (let i = 0; i < 40_000; i++) run.seen(`s${i}`, BigInt(i + 1));
+    run.clock.lookNs = 3_000_000n;
+    await run.clock.advance(minuteMs);
+    expect(run.clock.turns).toBeGreaterThan(3);
+    expect(run.told).toHaveLength(1);
+    expect(run.snapshot).toMatchObject({ count: 40_000, percentiles: { p50: 20_000n } });
+  });
+
+  it("stay while nothing lands, and say so", async () => {
+    const run = await Run.open();
+    expect(run.snapshot).toMatchObject({ percentiles: of(0n), count: 0, emaP50: 0n });
+    await run.clock.advance(15 * minuteMs);
+    expect(run.snapshot).toMatchObject({ percentiles: of(0n), count: 0, isStale: true });
+    run.landed("a", 10_000n);
+    await run.clock.advance(15 * minuteMs - 1);
+    run.landed("b", 20_000n);
+    await run.clock.advance(1);
+    const good = run.snapshot;
+    expect(good).toMatchObject({ count: 1, percentiles: of(20_000n), isStale: false });
+    await run.clock.advance(45 * minuteMs);
+    expect(run.snapshot).toEqual({ ...good, isStale: true });
+    expect(run.told).toHaveLength(5);
+    run.landed("c", 30_000n);
+    await run.clock.advance(14 * minuteMs);
+    expect(run.snapshot.isStale).toBe(true);
+    await run.clock.advance(minuteMs - 1);
+    run.landed("d", 30_000n);
+    await run.clock.advance(1);
+    expect(run.snapshot).toMatchObject({ percentiles: of(30_000n), isStale: false });
+  });
+
+  it("move the average of the medians by a fifth, and not while there is none", async () => {
+    const run = await Run.open();
+    const quarter = async (name: string, lamports: bigint | null) => {
+      await run.clock.advance(minuteMs);
+      if (lamports !== null) run.landed(name, lamports);
+      await run.clock.advance(14 * minuteMs);
+      return run.snapshot.emaP50;
+    };
+    expect(await quarter("a", 1000n)).toBe(1000n);
+    expect(await quarter("b", 2000n)).toBe(1200n);
+    expect(await quarter("none", null)).toBe(1200n);
+    expect(await quarter("c", 1203n)).toBe(1201n); // 1200.6
+    expect(await quarter("d", 1n)).toBe(961n);
+  });
+
+  it("are told to everybody who listens, whatever one of them does", async () => {
+    const run = await Run.open();
+    const told: number[] = [];
+    run.statistics.onRefresh(() => {
+      throw new Error("no ear");
+    });
+    const stop = run.statistics.onRefresh(({ count }) => told.push(count));
+    await run.clock.advance(15 * minuteMs);
+    stop();
+    await run.clock.advance(15 * minuteMs);
+    expect(told).toEqual([0]);
+    expect(run.warnings.join()).toContain("no ear");
+  });
+});
+
+describe("what counts", () => {
+  it("is a signature at its first sight, until it is gone", async () => {
+    const run = await Run.open();
+    const tips: LandedTips = run.statistics;
+    const atNs = run.clock.nowNs() + 1n;
+    tips.seen("a", 5n, atNs);
+    tips.seen("a", 6n, atNs);
+    tips.landed("a", 7n, atNs);
+    tips.gone("a"); // landed for good
+    tips.seen("b", 100n, atNs);
+    tips.gone("b");
+    tips.gone("unknown");
+    tips.seen("zero", 0n, atNs);
+    await run.clock.advance(10 * minuteMs);
+    run.seen("b", 9n);
+    run.seen("c", 11n, 10_000);
+    expect(run.statistics.size).toBe(3);
+    await run.clock.advance(5 * minuteMs);
+    // What came at the window's very beginning is over.
+    expect(run.snapshot).toMatchObject({ count: 2, percentiles: { p25: 9n, p99: 11n } });
+  });
+
+  it("is the time of the sight and not of the telling", async () => {
+    const run = await Run.open(minuteMs);
+    run.seen("late", 5n, 30_000);
+    await run.clock.advance(14 * minuteMs);
+    expect(run.snapshot.count).toBe(1);
+    await run.clock.advance(30_000 - 1);
+    expect(run.statistics.size).toBe(1);
+    await run.clock.advance(1);
+    expect(run.statistics.size).toBe(0);
+    run.seen("much too late", 5n, 15 * minuteMs);
+    expect(run.statistics.size).toBe(0);
+  });
+});
+
+describe("a clock that is set", () => {
+  it("forward: one refresh, soon, of the same tips", async () => {
+    const run = await Run.open(2 * minuteMs);
+    run.landed("a", 5n);
+    run.clock.aheadMs = 3 * 60 * minuteMs;
+    await run.clock.advance(10_000);
+    expect(run.told).toHaveLength(1);
+    expect(run.snapshot).toMatchObject({ count: 1, isStale: false });
+    await run.clock.advance(13 * minuteMs);
+    expect(run.told).toHaveLength(2);
+    expect(run.snapshot).toMatchObject({ count: 1, timeMs: startMs + 195 * minuteMs });
+  });
+
+  it("back: none for a time gone by, the next at the next quarter", async () => {
+    const run = await Run.open(2 * minuteMs);
+    run.landed("a", 5n);
+    run.clock.aheadMs = -3 * 60 * minuteMs;
+    await run.clock.advance(12 * minuteMs);
+    expect(run.told).toHaveLength(0);
+    await run.clock.advance(minuteMs);
+    expect(run.snapshot).toMatchObject({ count: 1, timeMs: startMs - 165 * minuteMs });
+    await run.clock.advance(15 * minuteMs);
+    expect(run.told).toHaveLength(2);
+    expect(run.snapshot).toMatchObject({ count: 1, isStale: true });
+  });
+
+  it("back over a quarter that was just refreshed: not again", async () => {
+    const run = await Run.open();
+    await run.clock.advance(15 * minuteMs);
+    // Noticed ten seconds later, five before the same quarter comes again.
+    run.clock.aheadMs = -15_000;
+    await run.clock.advance(minuteMs);
+    expect(run.told).toHaveLength(1);
+    await run.clock.advance(14 * minuteMs + 15_000);
+    expect(run.told).toHaveLength(2);
+  });
+});
+
+describe("the next process", () => {
+  it("has the window and the last snapshot", async () => {
+    const run = await Run.open();
+    await run.clock.advance(10 * minuteMs);
+    run.landed("a", 5n);
+    run.seen("b", 7n);
+    run.seen("c", 9n);
+    run.statistics.gone("c");
+    await run.clock.advance(5 * minuteMs + 1000);
+    const before = run.snapshot;
+    expect(before.count).toBe(2);
+    await run.restart();
+    expect(run.snapshot).toEqual(before);
+    expect(run.statistics.size).toBe(2);
+    run.seen("a", 6n);
+    run.statistics.gone("b"); // it failed: its outcome was not known before
+    expect(run.statistics.size).toBe(1);
+    await run.clock.advance(10 * minuteMs);
+    expect(run.statistics.size).toBe(0);
+    expect([...run.store.tips.keys()]).toEqual(["a"]);
+  });
+
+  it("makes up for a refresh that was missed, and forgets what is over", async () => {
+    const run = await Run.open();
+    run.landed("old", 1n);
+    await run.clock.advance(14 * minuteMs);
+    run.landed("a", 5n);
+    await run.clock.advance(minuteMs + 1000);
+    await run.statistics.close();
+    await run.clock.advance(16 * minuteMs);
+    run.told.length = 0;
+    await run.restart();
+    expect(run.snapshot).toMatchObject({ count: 1, isStale: true });
+    await run.clock.advance(2000);
+    expect(run.store.tips.size).toBe(0);
+  });
+
+  it("loses a second at most, and nothing when it is closed", async () => {
+    const run = await Run.open();
+    run.landed("a", 5n);
+    await run.clock.advance(1000);
+    run.landed("b", 6n);
+    expect([...run.store.tips.keys()]).toEqual(["a"]);
+    await run.statistics.close();
+    expect([...run.store.tips.keys()]).toEqual(["a", "b"]);
+    expect(run.clock.pending).toBe(0);
+  });
+
+  it("reads any number of tips", async () => {
+    const run = await Run.open();
+    for (let i = 0; i < 4500; i++) run.landed(`s${i}`, BigInt(i + 1));
+    await run.clock.advance(1000);
+    await run.restart();
+    expect(run.statistics.size).toBe(4500);
+    expect(run.store.writes).toBeLessThan(5);
+  });
+
+  it("does not count what has its time from a clock that was far ahead", async () => {
+    const run = await Run.open();
+    run.clock.aheadMs = 24 * 60 * minuteMs;
+    run.landed("a", 5n);
+    await run.clock.advance(1000);
+    run.clock.aheadMs = 0;
+    run.landed("b", 5n);
+    await run.clock.advance(1000);
+    await run.restart();
+    expect(run.statistics.size).toBe(1);
+  });
+});
+
+describe("a store that fails", () => {
+  it("is logged, and nothing else comes of it", async () => {
+    const run = await Run.open();
+    run.store.isFailing = true;
+    run.landed("a", 5n);
+    run.seen("b", 7n);
+    await run.clock.advance(5 * minuteMs);
+    run.statistics.gone("b");
+    run.landed("c", 9n);
+    await run.clock.advance(10 * minuteMs);
+    expect(run.snapshot).toMatchObject({ count: 1, percentiles: of(9n) });
+    expect(run.warnings.length).toBeGreaterThan(10);
+    expect(run.warnings.length).toBeLessThanOrEqual(91); // one in ten seconds
+    run.store.isFailing = false;
+    await run.clock.advance(1000);
+    expect(run.store.tips.has("b")).toBe(false);
+    expect(run.store.tips.has("c")).toBe(true);
+    expect(run.store.last).toMatchObject({ count: 1 });
+  });
+
+  it("does not stop the beginning", async () => {
+    const run = new Run();
+    run.store.isFailing = true;
+    await run.restart();
+    expect(run.snapshot).toMatchObject({ count: 0 });
+    expect(run.warnings).toHaveLength(1);
+    run.landed("a", 5n);
+    await run.clock.advance(14 * minuteMs);
+    run.landed("b", 5n);
+    await run.clock.advance(minuteMs);
+    expect(run.snapshot).toMatchObject({ count: 1 });
+    expect(run.statistics.size).toBe(1);
+  });
+
+  it("keeps the last word on a tip that went while its write was failing", async () => {
+    const run = await Run.open();
+    let release = (): void => undefined;
+    run.store.held = new Promise((resolve) => {
+      release = resolve;
+    });
+    run.seen("a", 5n);
+    await run.clock.advance(1000);
+    run.statistics.gone("a");
+    run.store.isFailing = true;
+    release();
+    await run.clock.advance(0);
+    run.store.isFailing = false;
+    await run.clock.advance(1000);
+    expect(run.store.writes).toBe(1);
+    expect(run.store.tips.size).toBe(0);
+  });
+
+  it("keeps the last word on a tip that came and went meanwhile", async () => {
+    const run = await Run.open();
+    run.seen("a", 5n);
+    await run.clock.advance(1000);
+    run.store.isFailing = true;
+    run.statistics.gone("a");
+    await run.clock.advance(5000);
+    run.seen("a", 6n);
+    await run.clock.advance(1000);
+    run.seen("b", 7n);
+    await run.clock.advance(1000);
+    run.statistics.gone("b");
+    run.store.isFailing = false;
+    await run.clock.advance(1000);
+    expect([...run.store.tips.values()]).toEqual([
+      { signature: "a", lamports: 6n, landedMs: startMs + 6000 },
+    ]);
+  });
+});
