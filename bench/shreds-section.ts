@@ -101,8 +101,8 @@ function acceptedIn(answer: string): number {
 }
 
 /** Registrations acknowledged per second, asked for on several connections as answers come. */
-async function rate(server: Server, payer: Payer, count: number): Promise<number> {
-  const bodies = Array.from({ length: Math.ceil(count / entriesPerRequest) }, () =>
+async function rate(server: Server, payer: Payer, wanted: number): Promise<number> {
+  const bodies = Array.from({ length: Math.ceil(wanted / entriesPerRequest) }, () =>
     registrationBody(Array.from({ length: entriesPerRequest }, () => payer.tip(tipBytes, 1000n))),
   );
   const [key = ""] = server.keys;
@@ -111,7 +111,8 @@ async function rate(server: Server, payer: Payer, count: number): Promise<number
   const begin = performance.now();
   const caller = async (): Promise<void> => {
     for (let body = bodies[next++]; body !== undefined; body = bodies[next++]) {
-      accepted += acceptedIn(await server.post("/shred-pay", key, body));
+      const count = acceptedIn(await server.post("/shred-pay", key, body));
+      accepted += count;
     }
   };
   await Promise.all(Array.from({ length: connections }, caller));
@@ -154,9 +155,10 @@ interface Seat {
   firstMs: number | null;
 }
 
-async function openSeat(server: Server, key: string): Promise<Seat> {
+async function openSeat(server: Server, key: string, host: string): Promise<Seat> {
   const socket = createSocket("udp4");
-  socket.bind(0, "127.0.0.1");
+  socket.unref(); // whatever fails, it keeps nothing alive
+  socket.bind(0, host);
   await once(socket, "listening");
   const seat: Seat = { key, socket, firstMs: null };
   const proved = new Promise<void>((resolve) => {
@@ -169,7 +171,7 @@ async function openSeat(server: Server, key: string): Promise<Seat> {
       resolve();
     });
   });
-  const address = `127.0.0.1:${socket.address().port}`;
+  const address = `${host}:${socket.address().port}`;
   await server.call("addDestination", key, [{ region: "frankfurt", address }]);
   await proved;
   return seat;
@@ -198,7 +200,10 @@ async function upgrade(server: Server, seat: Seat, payer: Payer): Promise<Delay>
 
 async function delays(server: Server, payer: Payer): Promise<Delay[]> {
   const seats: Seat[] = [];
-  for (const key of server.keys.slice(1)) seats.push(await openSeat(server, key));
+  // An address each: challenges to one are limited.
+  for (const [i, key] of server.keys.slice(1).entries()) {
+    seats.push(await openSeat(server, key, `127.0.1.${i + 1}`));
+  }
   await new Promise((resolve) => setTimeout(resolve, 200)); // the last proofs
   const sender = feedFor(5 + seats.length / 50, server.relay);
   try {

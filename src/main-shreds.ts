@@ -6,12 +6,12 @@
 import { randomBytes } from "node:crypto";
 import { destinationSettingsOf } from "./accounts/destination-rules.ts";
 import { AccountDestinations } from "./accounts/destinations.ts";
-import { parseEndpoint } from "./core/addresses.ts";
+import { type Endpoint, formatAddress, parseEndpoint } from "./core/addresses.ts";
 import type { Clock } from "./core/clock.ts";
 import type { Config } from "./core/config.ts";
 import { thresholdsOf } from "./core/config-schema-delivery.ts";
 import type { Logger } from "./core/log.ts";
-import { listenersReached, readOwnAddresses } from "./core/own-addresses.ts";
+import { canonicalAddresses, listenersReached, readOwnAddresses } from "./core/own-addresses.ts";
 import { decodeBase58 } from "./data-plane/base58.ts";
 import type { TransactionInspector } from "./data-plane/transactions.ts";
 import type { SignatureVerifier } from "./gateway/parts.ts";
@@ -41,6 +41,8 @@ export interface ShredSalesOptions {
   readonly log: Logger;
 }
 
+/** Own addresses hold for so long. */
+const ownAddressesNs = 5_000_000_000n;
 const dayMs = 24 * 3_600_000;
 
 function tierRulesOf({ relay, tiers }: Config): TierRules {
@@ -52,18 +54,46 @@ function tierRulesOf({ relay, tiers }: Config): TierRules {
   };
 }
 
+/**
+ * Whether an endpoint is this service's own, or (unless such destinations are allowed) this machine's. A
+ * reload asks for all destinations in one turn: own addresses are read once for them.
+ */
+function ownTest(
+  { relay }: Config,
+  listeners: readonly Endpoint[],
+  clock: Clock,
+): (endpoint: Endpoint) => boolean {
+  const read = () => {
+    const texts = readOwnAddresses();
+    const isReached = listenersReached(listeners, () => texts);
+    const own = relay.allowPrivateDestinations ? new Set() : new Set(canonicalAddresses(texts));
+    return (endpoint: Endpoint): boolean =>
+      isReached(endpoint) !== undefined || own.has(formatAddress(endpoint.bytes));
+  };
+  let test = read();
+  let readNs = clock.monotonicNs();
+  return (endpoint) => {
+    if (clock.monotonicNs() - readNs > ownAddressesNs) {
+      test = read();
+      readNs = clock.monotonicNs();
+    }
+    return test(endpoint);
+  };
+}
+
 async function openDestinations(
   { config, store, relay, clock, log }: ShredSalesOptions,
   opened: { close(): void | Promise<void> }[],
 ): Promise<{ challenges: ChallengeSocket; destinations: AccountDestinations }> {
   const { listen, listenIpv6 } = config.delivery.proof;
-  let answer = (_from: string, _datagram: Uint8Array): void => {};
+  const known: { destinations?: AccountDestinations } = {};
   const challenges = await ChallengeSocket.open({
     listen,
     listenIpv6,
     clock,
     log,
-    onMessage: (from, datagram) => answer(from, datagram),
+    isAwaited: (from) => known.destinations?.isAwaited(from) ?? false,
+    onMessage: (from, datagram) => known.destinations?.answer(from, datagram),
   });
   opened.push(challenges);
   const own = [...(relay?.relay.addresses ?? []), ...challenges.addresses];
@@ -75,13 +105,12 @@ async function openDestinations(
       log,
       random: (count) => randomBytes(count),
       sendChallenge: (address, datagram) => challenges.send(address, datagram),
-      isOwnListener: (endpoint) =>
-        listenersReached(listeners, readOwnAddresses)(endpoint) !== undefined,
+      isOwnListener: ownTest(config, listeners, clock),
     },
     destinationSettingsOf(config),
   );
   opened.push(destinations);
-  answer = (from, datagram) => destinations.answer(from, datagram);
+  known.destinations = destinations;
   return { challenges, destinations };
 }
 

@@ -114,7 +114,7 @@ export function remindersOf(destination: AccountDestination): readonly number[] 
   if (state === "active" && provedMs !== null && proofEndsMs !== null) {
     return renewalShares.map((share) => provedMs + Math.floor((proofEndsMs - provedMs) * share));
   }
-  if (state === "paused" && pauseReason === "icmp_unreachable" && pausedMs !== null) {
+  if (state === "paused" && pauseReason !== "operator" && pausedMs !== null) {
     return comebackMs.map((delay) => pausedMs + delay);
   }
   return [];

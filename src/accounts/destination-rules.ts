@@ -44,7 +44,7 @@ export function destinationSettingsOf({
   };
 }
 
-/** Whether a packet to it would come back to a listener of this machine. */
+/** Whether a packet to it would come back to this machine. */
 export type IsOwnListener = (endpoint: Endpoint) => boolean;
 
 /** Below are the ports of system services; one of them, echo (7), would prove whatever it is sent. */
@@ -69,7 +69,7 @@ export function refusalOf(
     return "routers turn it into an IPv4 address: name that one";
   }
   if (denied.some((range) => isInRange(bytes, range))) return "the operator denies its range";
-  if (isOwnListener(endpoint)) return "this machine itself listens there";
+  if (isOwnListener(endpoint)) return "it is this machine itself";
   return fixed.has(formatEndpoint(endpoint)) ? "the operator has it as a fixed destination" : null;
 }
 

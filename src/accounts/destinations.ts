@@ -61,6 +61,8 @@ export type ActiveDestination = Pick<
 /** The wall clock may be set: no timer trusts it for longer. */
 const timerMaxMs = 60_000;
 const retryMs = 5_000;
+/** As long as a challenge is open. */
+const abandonedMs = 600_000;
 
 export class AccountDestinations implements Destinations {
   readonly #parts: DestinationParts;
@@ -134,6 +136,12 @@ export class AccountDestinations implements Destinations {
     this.#visit(entry);
   }
 
+  /** Whether an answer of that address is waited for. */
+  isAwaited(from: string): boolean {
+    const entry = this.#table.at(from);
+    return entry !== undefined && this.#openRound(entry) !== null;
+  }
+
   /** A datagram that came back; `from` as formatEndpoint writes it. Never throws. */
   answer(from: string, datagram: Uint8Array): void {
     const token = tokenIn(datagram);
@@ -176,13 +184,15 @@ export class AccountDestinations implements Destinations {
     const chance = { random: random(6), nowMs: this.#nowMs() };
     const destination = newDestination(account, { region, endpoint }, chance);
     // Looked at first only to spare the rounds: what decides is the database.
-    if (this.#table.at(destination.address)) {
+    const other = this.#table.at(destination.address);
+    if (other && !this.#isAbandoned(other, account.id)) {
       checkAdded("address_taken", destination, perAccountMax);
     }
     if (this.#table.ofAccount(account.id).length >= perAccountMax) {
       checkAdded("too_many", destination, perAccountMax);
     }
     this.#takeRound(destination);
+    if (other) await this.#kept.remove(other.destination.id);
     const entry = await this.#kept.add(destination, perAccountMax);
     return entry.destination;
   }
@@ -197,6 +207,11 @@ export class AccountDestinations implements Destinations {
     if (entry.refusal !== null) {
       const { address } = entry.destination;
       const message = `expected an address to send to, got ${address}: ${entry.refusal}`;
+      throw new ShredwayError("destination_refused", message);
+    }
+    if (entry.destination.pauseReason === "operator") {
+      const message =
+        "expected a destination that the operator has not paused, got one that he has";
       throw new ShredwayError("destination_refused", message);
     }
     const leavesMs = this.#openRound(entry)?.nextSendMs ?? null;
@@ -245,6 +260,18 @@ export class AccountDestinations implements Destinations {
   }
 
   // Proofs and challenges.
+
+  /** Somebody else's who had time to prove it and never did: whoever can may have it. */
+  #isAbandoned(entry: Entry, accountId: string): boolean {
+    const { destination } = entry;
+    return (
+      destination.accountId !== accountId &&
+      destination.state === "unproved" &&
+      destination.provedMs === null &&
+      this.#openRound(entry) === null &&
+      this.#nowMs() - destination.createdMs > abandonedMs
+    );
+  }
 
   #openRound({ round }: Entry): Round | null {
     return round?.isOpen(this.#nowMs()) ? round : null;
@@ -309,7 +336,9 @@ export class AccountDestinations implements Destinations {
       void this.#keepStop(entry, entry.stop.reason);
     }
     if (this.#isOurs(entry)) this.#remind(entry, nowMs);
-    if (!this.#openRound(entry)) entry.round = null;
+    // The operator's pause is silent.
+    const isSilent = entry.destination.pauseReason === "operator";
+    if (isSilent || !this.#openRound(entry)) entry.round = null;
     const datagram = entry.round?.takeDue(nowMs);
     this.#schedule(entry);
     if (datagram) this.#parts.sendChallenge(entry.destination.address, datagram);

@@ -4,7 +4,7 @@
 // memory once it is durable. What another process wrote is read again; a change that was made here
 // meanwhile is never overwritten by an older reading.
 
-import type { Clock } from "../core/clock.ts";
+import type { Clock, Timer } from "../core/clock.ts";
 import { messageOf, ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { checkAdded, isSame, unknownDestination } from "./destination-rules.ts";
@@ -39,6 +39,7 @@ export class KeptDestinations {
   /** Removed here while a reload was under way, which may still have seen them. */
   readonly #removed = new Set<string>();
   #reloading: Promise<void> | null = null;
+  #retry: Timer | null = null;
   #isStale = false;
   #isClosed = false;
   readonly #stopListening: () => void;
@@ -59,6 +60,7 @@ export class KeptDestinations {
 
   close(): void {
     this.#isClosed = true;
+    this.#retry?.cancel();
     this.#stopListening();
   }
 
@@ -136,8 +138,9 @@ export class KeptDestinations {
     } catch (error) {
       if (this.#isClosed) return;
       this.#parts.log.warn(`destinations could not be read again: ${messageOf(error)}`);
-      this.#parts.clock.after(retryMs, () => {
-        if (!this.#isClosed) void this.#reloadUntilItSucceeds();
+      this.#retry ??= this.#parts.clock.after(retryMs, () => {
+        this.#retry = null;
+        void this.#reloadUntilItSucceeds();
       });
     }
   }

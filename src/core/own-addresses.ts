@@ -48,7 +48,7 @@ export function listenersReached(
   const answers = new WeakMap<Endpoint, { listener: Endpoint | undefined }>();
   let own: ReadonlySet<string> | undefined;
   const find = (destination: Endpoint): Endpoint | undefined => {
-    own ??= new Set(readOwn().flatMap(canonical));
+    own ??= new Set(canonicalAddresses(readOwn()));
     const text = formatAddress(destination.bytes);
     const isHere = own.has(text) || classifyAddress(destination.bytes) === "loopback";
     return prepared.find(
@@ -69,10 +69,13 @@ export function listenersReached(
   };
 }
 
-function canonical(own: string): string[] {
-  try {
-    return [formatAddress(parseAddress(own))];
-  } catch {
-    return []; // with a zone, as some systems write link-local ones
-  }
+/** As formatAddress writes them. */
+export function canonicalAddresses(texts: readonly string[]): string[] {
+  return texts.flatMap((text) => {
+    try {
+      return [formatAddress(parseAddress(text))];
+    } catch {
+      return []; // with a zone, as some systems write link-local ones
+    }
+  });
 }

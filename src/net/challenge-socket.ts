@@ -23,6 +23,8 @@ export interface ChallengeSocketOptions {
   readonly listenIpv6: string;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Whether that address, as formatEndpoint writes it, was sent a challenge that is open. */
+  readonly isAwaited: (from: string) => boolean;
   /** `from` as formatEndpoint writes it. Must not throw. */
   readonly onMessage: (from: string, datagram: Uint8Array) => void;
 }
@@ -156,7 +158,7 @@ export class ChallengeSocket {
   }
 
   #hear(datagram: Uint8Array, { address, port }: RemoteInfo): void {
-    if (!isProofShaped(datagram) || !this.#hasRoom()) {
+    if (!isProofShaped(datagram)) {
       this.#dropped++;
       return;
     }
@@ -165,6 +167,11 @@ export class ChallengeSocket {
       from = formatEndpoint({ bytes: parseAddress(address), port });
     } catch {
       this.#dropped++; // a link-local address with its zone: no destination has one
+      return;
+    }
+    // Strangers, whatever they flood, take no room from those who were asked.
+    if (!this.#options.isAwaited(from) || !this.#hasRoom()) {
+      this.#dropped++;
       return;
     }
     this.#options.onMessage(from, datagram);

@@ -6,6 +6,7 @@
 import { destinationSettingsOf } from "../accounts/destination-rules.ts";
 import type { AccountDestinations } from "../accounts/destinations.ts";
 import type { Config } from "../core/config.ts";
+import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { ShredSales } from "../gateway/parts.ts";
 import type { ChallengeSocket } from "../net/challenge-socket.ts";
@@ -117,7 +118,12 @@ export class ShredSalesService implements ShredSales {
     this.#isPlanned = true;
     queueMicrotask(() => {
       this.#isPlanned = false;
-      if (!this.#isClosed) this.#publish();
+      if (this.#isClosed) return;
+      try {
+        this.#publish();
+      } catch (error) {
+        this.#parts.log.error(`the relay's destinations were not published: ${messageOf(error)}`);
+      }
     });
   }
 

@@ -55,8 +55,8 @@ export const migrations: readonly Migration[] = [
       WHERE bundle_id IS NOT NULL`,
   ],
   [
-    // Keys that were made before there was this scope have what their accounts' tips buy.
-    "UPDATE api_keys SET scopes = scopes || ',shreds'",
+    // Keys that may submit and were made before there was this scope have what their tips buy.
+    "UPDATE api_keys SET scopes = scopes || ',shreds' WHERE scopes LIKE '%submit%'",
     `CREATE TABLE registrations (
       signature {blob} PRIMARY KEY,
       account_id text NOT NULL,

@@ -97,6 +97,13 @@ function countedOf(row: Row): CountedTip {
   };
 }
 
+/** Larger sums exist only where no node is asked, and buy no more than this one. */
+const sumMax = 2n ** 63n - 1n;
+
+function kept(sumLamports: bigint): bigint {
+  return sumLamports > sumMax ? sumMax : sumLamports;
+}
+
 function puttingOf({
   accountId,
   tier,
@@ -105,7 +112,7 @@ function puttingOf({
   eventCount,
 }: TierState): Statement {
   const sinceMs = graceSinceMs === null ? null : BigInt(graceSinceMs);
-  return { sql: putState, params: [accountId, tier, sinceMs, sumLamports, eventCount] };
+  return { sql: putState, params: [accountId, tier, sinceMs, kept(sumLamports), eventCount] };
 }
 
 function additionOf({
@@ -117,7 +124,10 @@ function additionOf({
   to,
   sumLamports,
 }: TierEvent): Statement {
-  return { sql: addEvent, params: [accountId, number, BigInt(atMs), kind, from, to, sumLamports] };
+  return {
+    sql: addEvent,
+    params: [accountId, number, BigInt(atMs), kind, from, to, kept(sumLamports)],
+  };
 }
 
 export class SqlTierStore implements TierStore {

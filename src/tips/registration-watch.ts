@@ -89,6 +89,7 @@ class Pending implements SettledTip {
   readonly accountId: string;
   readonly lamports: bigint;
   readonly registeredMs: number;
+  readonly slot: bigint;
   /** Monotonic. */
   readonly bornMs: number;
   lifetime: Lifetime<Pending> | null = null;
@@ -99,7 +100,7 @@ class Pending implements SettledTip {
   unwatch: (() => void) | null = null;
 
   constructor(
-    { signature, accountId, lamports, registeredMs }: Registration,
+    { signature, accountId, lamports, registeredMs, slot }: Registration,
     bornMs: number,
     waitMs: number,
   ) {
@@ -107,11 +108,14 @@ class Pending implements SettledTip {
     this.accountId = accountId;
     this.lamports = lamports;
     this.registeredMs = registeredMs;
+    this.slot = slot;
     this.bornMs = bornMs;
     this.waitMs = waitMs;
   }
 }
 
+/** No 24 hours hold more. */
+const slotsOfWindow = 288_000n;
 const turnMs = 100;
 const restoredAtOnce = 2_000;
 const warnEveryMs = 60_000;
@@ -137,6 +141,7 @@ export class RegistrationWatch {
   #failures = 0n;
   #nextWarnMs = 0;
   #timer: Timer | null = null;
+  #isClosed = false;
 
   constructor(parts: RegistrationWatchParts, limits: Partial<RegistrationWatchLimits> = {}) {
     this.#parts = parts;
@@ -168,7 +173,9 @@ export class RegistrationWatch {
 
   /** Settles when what is being kept is kept. Whatever is pending is taken up by the next start. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     this.#timer?.cancel();
+    this.#timer = null;
     for (const { unwatch } of this.#pending.values()) unwatch?.();
     await this.#settlements.stop();
   }
@@ -293,11 +300,17 @@ export class RegistrationWatch {
       if (answer === null) ending = this.#absent(pending, askedMs);
       else if (answer.err !== null) ending = { state: "dropped", reason: "landed_failed" };
       else if (answer.gainLamports <= 0n) ending = { state: "dropped", reason: "refunded" };
-      else ending = { state: "counted", lamports: least(pending.lamports, answer.gainLamports) };
+      else if (answer.slot + slotsOfWindow < pending.slot) {
+        ending = { state: "dropped", reason: "slot_too_old" };
+      } else ending = { state: "counted", lamports: least(pending.lamports, answer.gainLamports) };
     } catch (error) {
       this.#failed(error);
+      // It could not count any more; twice the time spares what a node could not tell for a while.
+      const isOver = askedMs - pending.bornMs >= 2 * this.#limits.ageMaxMs;
+      if (isOver) ending = { state: "dropped", reason: "expired" };
     }
     this.#looksUnderWay--;
+    if (this.#isClosed) return; // pending again at the next start
     if (ending) this.#end(pending, ending);
     else this.#lookAgain(pending);
     this.#ask();

@@ -96,7 +96,9 @@ export class Settlements<T extends SettledTip> {
   }
 
   #try(attempt: Attempt<T>): void {
-    const work = this.#settle(attempt).finally(() => this.#underWay.delete(work));
+    const work = this.#settle(attempt)
+      .catch((error: unknown) => this.#parts.failed(error))
+      .finally(() => this.#underWay.delete(work));
     this.#underWay.add(work);
   }
 

@@ -58,6 +58,7 @@ export class TipStatistics implements TipFloor {
   #quarter: number;
   /** Monotonic milliseconds. */
   #refreshedMs = Number.NEGATIVE_INFINITY;
+  #refreshedQuarter = Number.NEGATIVE_INFINITY;
   #timer: Timer | null = null;
   #stepTimer: Timer | null = null;
   #isRefreshing = false;
@@ -172,7 +173,9 @@ export class TipStatistics implements TipFloor {
     const quarter = this.#quarterNow;
     const isLater = quarter > this.#quarter;
     this.#quarter = quarter;
-    if (isLater && this.#nowMs - this.#refreshedMs >= refreshMinMs) this.#refresh();
+    const isAnother = quarter !== this.#refreshedQuarter;
+    const isLong = this.#nowMs - this.#refreshedMs >= refreshMinMs;
+    if (isLater && (isAnother || isLong)) this.#refresh();
     const leftMs = (quarter + 1) * refreshMs - this.#wallMs;
     this.#timer = this.#clock.after(Math.min(Math.max(1, leftMs), wakeMs), () => this.#turn());
   }
@@ -181,6 +184,7 @@ export class TipStatistics implements TipFloor {
     if (this.#isRefreshing) return;
     this.#isRefreshing = true;
     this.#refreshedMs = this.#nowMs;
+    this.#refreshedQuarter = this.#quarterNow;
     this.#step(this.#window.percentiles(this.#nowMs), this.#wallMs);
   }
 

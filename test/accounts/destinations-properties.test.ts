@@ -115,6 +115,7 @@ async function take(desk: Desk, { action, account, place, which, waitMs }: Step)
       return;
     case "restart":
       store.isDown = false;
+      await desk.settle(); // what the process before asked of the store is there, or never will be
       return desk.start();
     case "wait":
       return desk.clock.advance(waitMs);

@@ -25,8 +25,9 @@ describe("renewal", () => {
       pauseReason: "proof_expired",
       pausedMs: start + 24 * hour,
     });
+    // Whoever comes back is asked again, three times.
     await desk.clock.advance(48 * hour);
-    expect(desk.sent.length).toBe(3);
+    expect(desk.sent.length).toBe(6);
     await desk.destinations.challenge("a_1", id);
     desk.destinations.answer(place, desk.lastDatagram);
     await desk.settle();
@@ -43,6 +44,21 @@ describe("renewal", () => {
     expect(desk.state(id)?.proofEndsMs).toBe(answeredMs + 24 * hour);
     expect(desk.active()).toEqual([place]);
     expect(desk.told).toBe(1); // it was active all the time
+  });
+
+  it("that ended while nobody renewed it is asked for again, and resumes by itself", async () => {
+    const desk = await Desk.open();
+    const { id } = await desk.proved();
+    desk.destinations.close();
+    await desk.clock.advance(25 * hour);
+    await desk.start();
+    await desk.settle();
+    expect(desk.state(id)?.pauseReason).toBe("proof_expired");
+    await desk.clock.advance(10_000);
+    expect(desk.destinations.isAwaited(place)).toBe(true);
+    desk.destinations.answer(place, desk.lastDatagram);
+    await desk.settle();
+    expect(desk.active()).toEqual([place]);
   });
 
   it("is the business of the destination's own region", async () => {
@@ -175,11 +191,11 @@ describe("the operator", () => {
   it("pauses, and no proof ends that", async () => {
     const desk = await Desk.open();
     const { id } = await desk.proved();
+    await desk.destinations.challenge("a_1", id);
     await desk.destinations.pause(id);
     expect(desk.active()).toEqual([]);
-    await desk.destinations.challenge("a_1", id);
-    await desk.destinations.prove("a_1", id, desk.lastToken);
-    await desk.destinations.challenge("a_1", id);
+    const late = desk.destinations.prove("a_1", id, desk.lastToken);
+    await expect(late).rejects.toThrow("none is open");
     desk.destinations.answer(place, desk.lastDatagram);
     await desk.settle();
     expect(desk.state(id)).toMatchObject({ state: "paused", pauseReason: "operator" });

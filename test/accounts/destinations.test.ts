@@ -60,7 +60,7 @@ describe("adding", () => {
     ["6.6.6.6:9001", /the operator denies its range/],
     ["[::ffff:6.6.6.6]:9001", /the operator denies its range/],
     ["[2606:bad::1]:9001", /the operator denies its range/],
-    ["9.9.9.9:20000", /this machine itself listens there/],
+    ["9.9.9.9:20000", /it is this machine itself/],
   ])("refuses %s", async (address, message) => {
     const desk = await Desk.open({
       denied: ["6.6.0.0/16", "2606:bad::/32"].map(parseAddressRange),
@@ -124,6 +124,36 @@ describe("adding", () => {
     await expect(adding).rejects.toMatchObject({ reason: "store_failed" });
     expect(desk.destinations.ofAccount("a_1")).toEqual([]);
     expect(desk.sent).toEqual([]);
+  });
+});
+
+describe("an address that nobody proved", () => {
+  it("may be had by somebody else after ten minutes, a proved one never", async () => {
+    const desk = await Desk.open();
+    const { id } = await desk.destinations.add(other, "here", place);
+    const wanted = () => desk.destinations.add(one, "here", place);
+    await desk.clock.advance(10 * minute);
+    await expect(wanted()).rejects.toThrow("which has one");
+    await desk.clock.advance(1);
+    expect((await wanted()).accountId).toBe("a_1");
+    expect(desk.store.rows.has(id)).toBe(false);
+    await desk.destinations.prove(
+      "a_1",
+      desk.destinations.ofAccount("a_1")[0]?.id ?? "",
+      desk.lastToken,
+    );
+    await desk.clock.advance(48 * hour);
+    await expect(desk.destinations.add(other, "here", place)).rejects.toThrow("which has one");
+  });
+
+  it("is sent no challenge while the operator pauses it", async () => {
+    const desk = await Desk.open();
+    const { id } = await desk.destinations.add(one, "here", place);
+    await desk.destinations.pause(id);
+    const sent = desk.sent.length;
+    await expect(desk.destinations.challenge("a_1", id)).rejects.toThrow("has not paused");
+    await desk.clock.advance(hour);
+    expect(desk.sent.length).toBe(sent);
   });
 });
 

@@ -45,6 +45,7 @@ class Opened {
       listenIpv6: hasIpv6 ? "[::1]:0" : "[::]:0",
       clock: systemClock,
       log: silent,
+      isAwaited: () => true,
       onMessage: (from, datagram) => opened.heard.push({ from, bytes: Buffer.from(datagram) }),
       ...changes,
     });
@@ -161,6 +162,22 @@ describe("ChallengeSocket", () => {
     expect(heard.length).toBe(inboundPerSecond + 50);
   });
 
+  it("spends none of it on strangers", async () => {
+    const [stranger, customer] = [await Customer.at(), await Customer.at()];
+    const { socket, heard } = await Opened.at({
+      clock: new ManualClock(),
+      isAwaited: (from) => from === customer.address,
+    });
+    const own = socket?.addresses[0] ?? "";
+    for (let i = 0; i < inboundPerSecond + 100; i++) {
+      await stranger.send(challenge.subarray(0, 24), own);
+      if (i % 50 === 49) await until(() => (socket?.counts.dropped ?? 0) >= i + 1);
+    }
+    await customer.send(challenge.subarray(0, 24), own);
+    await until(() => heard.length === 1);
+    expect(heard[0]?.from).toBe(customer.address);
+  });
+
   it("never throws for what cannot be sent, and counts it", async () => {
     const { socket } = await Opened.at();
     const hopeless = ["garbage", "127.0.0.1:0", "255.255.255.255:9001"];
@@ -210,6 +227,7 @@ async function service(): Promise<{ destinations: AccountDestinations; own: stri
     listenIpv6: "[::]:0",
     clock: systemClock,
     log: silent,
+    isAwaited: (from) => wires.destinations?.isAwaited(from) ?? false,
     onMessage: (from, datagram) => wires.destinations?.answer(from, datagram),
   });
   open.push(socket);
@@ -273,6 +291,6 @@ describe("a proof over the network", () => {
   it("is not to be had for the socket that challenges", async () => {
     const { destinations, own } = await service();
     const adding = destinations.add({ id: accountId, name: "one" }, "here", own);
-    await expect(adding).rejects.toThrow(/this machine itself listens there/);
+    await expect(adding).rejects.toThrow(/it is this machine itself/);
   });
 });

@@ -128,7 +128,7 @@ describe("checkpoints of tiers", () => {
   it("are all or nothing", async () => {
     const { store } = await open();
     await store.checkpoint(emptyCheckpoint);
-    const tooLarge = eventOf(1n, { sumLamports: 2n ** 64n });
+    const tooLarge = eventOf(2n ** 64n);
     const one = {
       accountId: "a_1",
       tier: null,
@@ -139,6 +139,19 @@ describe("checkpoints of tiers", () => {
     const wrong = { evaluatedMs: 2000, countedOrder: 6n, states: [one], events: [tooLarge] };
     await expect(store.checkpoint(wrong)).rejects.toMatchObject({ reason: "store_failed" });
     expect(await store.load()).toEqual({ evaluatedMs: 1000, countedOrder: 5n, states: [] });
+  });
+
+  it("keep a sum that is too large as the largest one", async () => {
+    const { store } = await open();
+    const huge = {
+      accountId: "a_1",
+      tier: null,
+      graceSinceMs: null,
+      sumLamports: 2n ** 70n,
+      eventCount: 0n,
+    };
+    await store.checkpoint({ ...emptyCheckpoint, states: [huge] });
+    expect((await store.load())?.states).toMatchObject([{ sumLamports: 2n ** 63n - 1n }]);
   });
 
   it("hold more states than one read brings, in any number", async () => {

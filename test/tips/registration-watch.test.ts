@@ -85,6 +85,21 @@ describe("a pending registration", () => {
     expect(stage.book.taken).toEqual([]);
   });
 
+  it("is dropped when it landed days before the slot that it was registered with", async () => {
+    const stage = await Stage.open();
+    const wire = stage.tip();
+    const registration = registrationOf(wire, { slot: 10_000_000_000n });
+    await stage.rows.add(registration);
+    stage.watch.reserve("a_1");
+    stage.watch.add(registration);
+    stage.run.chain.send(wire);
+    await stage.seconds(6);
+    expect(stage.row(registration.signature)).toMatchObject({
+      state: "dropped",
+      reason: "slot_too_old",
+    });
+  });
+
   it("is dropped when it landed and failed", async () => {
     const stage = await Stage.open();
     const tooMuch = transferOf(alice, bob, 10n ** 15n);
@@ -239,6 +254,21 @@ describe("questions", () => {
     expect(stage.asked.length).toBe(before);
     expect(stage.unwatched.length).toBe(1);
     expect(stage.clock.pending).toBe(1); // the chain's own
+  });
+});
+
+describe("the end of the watch", () => {
+  it("asks nothing more of what waits, and keeps nothing of what was under way", async () => {
+    const stage = await Stage.open({ looksMax: 2 });
+    stage.answerMs = 200;
+    for (let i = 0n; i < 20n; i++) await stage.register(stage.tip(5n, i));
+    await stage.seconds(1.1);
+    expect(stage.underWay).toBe(2);
+    await stage.watch.close();
+    const asked = stage.asked.length;
+    await stage.seconds(10);
+    expect(stage.asked.length).toBe(asked);
+    expect(stage.rows.settles).toBe(0);
   });
 });
 

@@ -349,6 +349,18 @@ describe("the next process", () => {
     expect(run.store.tips.size).toBe(0);
   });
 
+  it("that starts just before a quarter of an hour refreshes then, too", async () => {
+    const run = await Run.open();
+    run.landed("a", 5n);
+    await run.clock.advance(15 * minuteMs + 1000);
+    await run.statistics.close();
+    await run.clock.advance(29 * minuteMs + 30_000);
+    run.told.length = 0;
+    await run.restart();
+    await run.clock.advance(minuteMs);
+    expect(run.told.map(({ timeMs }) => timeMs).at(-1)).toBe(startMs + 45 * minuteMs);
+  });
+
   it("loses a second at most, and nothing when it is closed", async () => {
     const run = await Run.open();
     run.landed("a", 5n);

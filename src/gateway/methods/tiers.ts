@@ -3,7 +3,6 @@
 // Called through table.ts. Only of the caller's own account. Times are ISO 8601 in UTC, amounts integer
 // lamports.
 
-import { u64Max } from "../../core/primitives.ts";
 import type { Json } from "../../json-rpc/json-text.ts";
 import type { TierEvent } from "../../tiers/types.ts";
 import type { Call, MethodTable } from "../method.ts";
@@ -58,12 +57,15 @@ function eventJson(event: TierEvent): object {
 async function history(call: Call, [given]: readonly Json[]): Promise<object[]> {
   const { tiers } = salesOf(call);
   const config = new Config("params[0]", given);
-  const before = config.integer("before", u64Max);
+  const before = config.integer("before", numberMax);
   const limit = config.count("limit", tierEventsMax) ?? tierEventsMax;
   if (limit === 0) throw invalid("params[0].limit", `an integer from 1 to ${tierEventsMax}`, 0);
   const events = await tiers.history(call.key.accountId, before, limit);
   return events.map(eventJson);
 }
+
+/** Of databases. */
+const numberMax = 2n ** 63n - 1n;
 
 const scopes = ["shreds"] as const;
 
