@@ -29,7 +29,7 @@ export interface TipSights {
 }
 
 export interface RegistrationWatchLimits extends LifetimeLimits {
-  /** From the registration to the first question; each next one after twice the time. */
+  /** From the first question, at once, to the second; each next one after twice the time. */
   readonly firstLookMs: number;
   readonly lookMaxMs: number;
   /** From a sight to the next question: blocks are confirmed a moment after their shreds. */
@@ -198,8 +198,13 @@ export class RegistrationWatch {
 
   /** A pending registration that is kept, for which there is a place. */
   add(registration: Registration): void {
-    if (this.#pending.has(registration.signature)) this.release(registration.accountId);
-    else this.#watch(registration, this.#nowMs() + this.#limits.firstLookMs);
+    if (this.#pending.has(registration.signature)) {
+      this.release(registration.accountId);
+      return;
+    }
+    // Asked at once: most tips landed before they are registered, and their shreds are waited for.
+    this.#queue.add(this.#watch(registration));
+    this.#ask();
   }
 
   get counts(): RegistrationWatchCounts {
@@ -216,7 +221,7 @@ export class RegistrationWatch {
   #restore(registration: Registration): boolean {
     if (this.#pending.has(registration.signature)) return false;
     this.#take(registration.accountId);
-    this.#watch(registration, this.#nowMs());
+    this.#looks.set(this.#watch(registration), this.#nowMs());
     return true;
   }
 
@@ -225,7 +230,7 @@ export class RegistrationWatch {
     this.#places.set(accountId, (this.#places.get(accountId) ?? 0) + 1);
   }
 
-  #watch(registration: Registration, lookMs: number): void {
+  #watch(registration: Registration): Pending {
     const { tiers } = this.#parts;
     const { signature, lifetime, nonceAccount, registeredMs } = registration;
     const bornMs = this.#nowMs() - Math.max(0, tiers.nowMs() - registeredMs);
@@ -233,8 +238,8 @@ export class RegistrationWatch {
     this.#pending.set(signature, pending);
     const nonce = nonceAccount && { account: nonceAccount };
     pending.lifetime = this.#lifetimes.join(pending, { lifetime, nonce }, bornMs);
-    this.#looks.set(pending, lookMs);
     this.#watchShreds(pending);
+    return pending;
   }
 
   #watchShreds(pending: Pending): void {

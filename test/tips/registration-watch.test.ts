@@ -199,8 +199,8 @@ describe("questions", () => {
     const signature = await stage.register(wire);
     await stage.seconds(20);
     const seconds = stage.asked.map(({ atMs }) => Math.round((atMs - startMs) / 1000));
-    expect(seconds).toEqual([1, 2, 4, 8, 16]);
-    stage.run.chain.send(wire); // the next question would come at 32 s
+    expect(seconds).toEqual([0, 1, 3, 7, 15]);
+    stage.run.chain.send(wire); // the next question would come at 31 s
     await stage.seconds(4);
     expect(stage.row(signature)?.state).toBe("counted");
     expect(stage.unwatched).toEqual([signature]);
