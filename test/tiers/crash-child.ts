@@ -13,8 +13,8 @@ import { madeUpFacts } from "../support/facts.ts";
 
 export const crashRules: TierRules = {
   tiers: [
-    { name: "tier-1", thresholdLamports: 20_000n },
-    { name: "tier-2", thresholdLamports: 60_000n },
+    { name: "tier-1", thresholdLamports: 3_000n },
+    { name: "tier-2", thresholdLamports: 12_000n },
   ],
   windowMs: 700,
   graceMs: 300,
