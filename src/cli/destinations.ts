@@ -23,14 +23,13 @@ import { parseEndpoint } from "../core/addresses.ts";
 import { systemClock } from "../core/clock.ts";
 import { type Config, completeConfig, loadConfig } from "../core/config.ts";
 import { quote, ShredwayError } from "../core/errors.ts";
-import { createLogger } from "../core/log.ts";
 import { listenerReachedBy, readOwnAddresses } from "../core/own-addresses.ts";
-import { Store } from "../store/store.ts";
-import { type Arguments, type Command, exitCodes, usageError } from "./command.ts";
+import type { Store } from "../store/store.ts";
+import type { Arguments, Command } from "./command.ts";
 import { table, toJson } from "./output.ts";
+import { defaultDirectory, readAction, withStore } from "./store-command.ts";
 import type { Terminal } from "./terminal.ts";
 
-const defaultDirectory = "./data";
 const exampleId = "d_4f1a09c2d3e5";
 /** Of a change that a running service keeps coming before. */
 const attemptsMax = 5;
@@ -86,45 +85,33 @@ forgets it. A running service follows within a moment.`,
 };
 
 function run(args: Arguments, terminal: Terminal): Promise<number> {
-  const [given, ...rest] = args.positionals;
-  const action = actions.find((known) => known === given);
-  if (!action) {
-    const got = given === undefined ? "none" : quote(given);
-    throw usageError(`expected one of ${actions.join(", ")}, got ${got}`);
-  }
-  for (const [name, owners] of Object.entries(ownOptions)) {
-    if (args.given(name) && !owners.includes(action)) {
-      const expected = owners.map((owner) => `destinations ${owner}`).join(" or ");
-      throw usageError(`--${name}: expected with ${expected} only, got it with ${action}`);
-    }
-  }
-  const takesId = action !== "list" && action !== "add";
-  const [id, extra] = takesId ? rest : [undefined, rest[0]];
-  if (takesId && id === undefined) {
-    throw usageError(
-      `expected the id of a destination, for example destinations ${action} ${exampleId}; got none`,
-    );
-  }
-  if (extra !== undefined) throw usageError(`destinations ${action}: got ${quote(extra)} too much`);
+  const { action, id } = readAction(args, {
+    name: "destinations",
+    actions,
+    withId: ["approve", "pause", "resume", "remove"],
+    what: "a destination",
+    exampleId,
+    ownOptions,
+  });
   switch (action) {
     case "list":
       return list(args, terminal);
     case "add":
       return add(args, terminal);
     case "approve":
-      return change(args, terminal, { id: id ?? "", step: approved });
+      return change(args, terminal, { id, step: approved });
     case "pause":
-      return change(args, terminal, { id: id ?? "", step: pausedByOperator });
+      return change(args, terminal, { id, step: pausedByOperator });
     case "resume":
-      return change(args, terminal, { id: id ?? "", step: resumed });
+      return change(args, terminal, { id, step: resumed });
     case "remove":
-      return remove(args, terminal, id ?? "");
+      return remove(args, terminal, id);
   }
 }
 
 function list(args: Arguments, terminal: Terminal): Promise<number> {
   const name = args.text("account");
-  return withStore(args, terminal, async (store) => {
+  return withStore(args, terminal, true, async (store) => {
     const account = name === undefined ? null : await accountOf(store, name);
     const all = (await store.destinations.all()).filter(
       ({ accountId }) => account === null || accountId === account.id,
@@ -145,7 +132,7 @@ function add(args: Arguments, terminal: Terminal): Promise<number> {
   const address = args.endpoint("address") ?? "";
   const { settings, isOwnListener } = settingsOf(args);
   const endpoint = checkDestination(region, address, settings, isOwnListener);
-  return withStore(args, terminal, async (store) => {
+  return withStore(args, terminal, true, async (store) => {
     const account = await accountOf(store, name);
     const chance = { random: randomBytes(6), nowMs: nowMs() };
     const destination = newDestination(account, { region, endpoint }, chance);
@@ -166,7 +153,7 @@ function change(
     readonly step: (current: AccountDestination, nowMs: number) => AccountDestination;
   },
 ): Promise<number> {
-  return withStore(args, terminal, async (store) => {
+  return withStore(args, terminal, true, async (store) => {
     for (let attempt = 0; attempt < attemptsMax; attempt++) {
       const before = (await store.destinations.all()).find((each) => each.id === id);
       if (!before) throw unknown(id);
@@ -182,7 +169,7 @@ function change(
 }
 
 function remove(args: Arguments, terminal: Terminal, id: string): Promise<number> {
-  return withStore(args, terminal, async (store) => {
+  return withStore(args, terminal, true, async (store) => {
     if (!(await store.destinations.remove(id))) throw unknown(id);
     if (args.flag("json")) terminal.line(toJson({ id, state: "removed" }));
     else terminal.line(`removed ${id}`);
@@ -292,28 +279,4 @@ function listLines(all: readonly AccountDestination[]): string[] {
       proofText(each),
     ]),
   );
-}
-
-function directoryOf(args: Arguments): string {
-  const file = args.text("config");
-  if (file === undefined) return args.text("data") ?? defaultDirectory;
-  return loadConfig(file, readOwnAddresses()).data.directory;
-}
-
-async function withStore(
-  args: Arguments,
-  terminal: Terminal,
-  work: (store: Store) => Promise<void>,
-): Promise<number> {
-  args.exclusive("config", "data");
-  const log = createLogger({ level: "warn" });
-  const options = { directory: directoryOf(args), clock: systemClock, log, mustExist: true };
-  const store = await Store.open(options);
-  try {
-    for (const warning of store.warnings) terminal.note(`warning: ${warning}`);
-    await work(store);
-    return exitCodes.ok;
-  } finally {
-    await store.close();
-  }
 }

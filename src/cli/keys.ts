@@ -18,16 +18,12 @@ import {
 import { createKey } from "../accounts/create-key.ts";
 import type { ApiKey } from "../accounts/types.ts";
 import { systemClock } from "../core/clock.ts";
-import { loadConfig } from "../core/config.ts";
 import { messageOf, quote, ShredwayError } from "../core/errors.ts";
-import { createLogger } from "../core/log.ts";
-import { readOwnAddresses } from "../core/own-addresses.ts";
-import { Store } from "../store/store.ts";
-import { type Arguments, type Command, exitCodes, usageError } from "./command.ts";
+import { type Arguments, type Command, usageError } from "./command.ts";
 import { table, toJson } from "./output.ts";
+import { defaultDirectory, readAction, withStore } from "./store-command.ts";
 import type { Terminal } from "./terminal.ts";
 
-const defaultDirectory = "./data";
 const defaultOverlap = "24h";
 const overlapDaysMax = 365;
 const secondNs = 1_000_000_000n;
@@ -36,14 +32,14 @@ const actions = ["create", "list", "rotate", "revoke"] as const;
 type Action = (typeof actions)[number];
 
 /** Options of one action alone. */
-const ownOptions: Readonly<Record<string, Action>> = {
-  account: "create",
-  label: "create",
-  scopes: "create",
-  rate: "create",
-  burst: "create",
-  allow: "create",
-  overlap: "rotate",
+const ownOptions: Readonly<Record<string, readonly Action[]>> = {
+  account: ["create"],
+  label: ["create"],
+  scopes: ["create"],
+  rate: ["create"],
+  burst: ["create"],
+  allow: ["create"],
+  overlap: ["rotate"],
 };
 
 export const keys: Command = {
@@ -89,34 +85,23 @@ once, when it is made: only its SHA-256 is kept. A running service follows withi
 };
 
 function run(args: Arguments, terminal: Terminal): Promise<number> {
-  const [given, ...rest] = args.positionals;
-  const action = actions.find((known) => known === given);
-  if (!action) {
-    const got = given === undefined ? "none" : quote(given);
-    throw usageError(`expected one of ${actions.join(", ")}, got ${got}`);
-  }
-  for (const [name, owner] of Object.entries(ownOptions)) {
-    if (args.given(name) && owner !== action) {
-      throw usageError(`--${name}: expected with keys ${owner} only, got it with ${action}`);
-    }
-  }
-  const takesId = action === "rotate" || action === "revoke";
-  const [id, extra] = takesId ? rest : [undefined, rest[0]];
-  if (takesId && id === undefined) {
-    throw usageError(
-      `expected the id of a key, for example keys ${action} k_4f1a09c2d3e5; got none`,
-    );
-  }
-  if (extra !== undefined) throw usageError(`keys ${action}: got ${quote(extra)} too much`);
+  const { action, id } = readAction(args, {
+    name: "keys",
+    actions,
+    withId: ["rotate", "revoke"],
+    what: "a key",
+    exampleId: "k_4f1a09c2d3e5",
+    ownOptions,
+  });
   switch (action) {
     case "create":
       return create(args, terminal);
     case "list":
       return list(args, terminal);
     case "rotate":
-      return rotate(args, terminal, id ?? "");
+      return rotate(args, terminal, id);
     case "revoke":
-      return revoke(args, terminal, id ?? "");
+      return revoke(args, terminal, id);
   }
 }
 
@@ -270,29 +255,4 @@ function parseOverlap(text: string): bigint {
     );
   }
   return overlap * secondNs;
-}
-
-function directoryOf(args: Arguments): string {
-  args.exclusive("config", "data");
-  const file = args.text("config");
-  if (file === undefined) return args.text("data") ?? defaultDirectory;
-  return loadConfig(file, readOwnAddresses()).data.directory;
-}
-
-async function withStore(
-  args: Arguments,
-  terminal: Terminal,
-  mustExist: boolean,
-  work: (store: Store) => Promise<void>,
-): Promise<number> {
-  const directory = directoryOf(args);
-  const log = createLogger({ level: "warn" });
-  const store = await Store.open({ directory, clock: systemClock, log, mustExist });
-  try {
-    for (const warning of store.warnings) terminal.note(`warning: ${warning}`);
-    await work(store);
-    return exitCodes.ok;
-  } finally {
-    await store.close();
-  }
 }

@@ -14,12 +14,13 @@ import {
 import { quote, ShredwayError } from "../core/errors.ts";
 import {
   integerAt,
-  integerOrNullAt,
+  numberOrNullAt,
   type Row,
   type SqlDriver,
   type SqlValue,
   textAt,
-  textOrNullAt,
+  wordAt,
+  wordOrNullAt,
 } from "./driver.ts";
 
 const columns = `id, account_id, region, address, created_ms, state, proved_ms, proved_by,
@@ -46,29 +47,6 @@ const update = `UPDATE destinations SET state = $2, proved_ms = $3, proved_by = 
     AND paused_ms IS NOT DISTINCT FROM $12 AND pause_reason IS NOT DISTINCT FROM $13`;
 const remove = "DELETE FROM destinations WHERE id = $1";
 
-function wordAt<const T extends string>(row: Row, column: number, words: readonly T[]): T {
-  const text = textAt(row, column);
-  const word = words.find((known) => known === text);
-  if (word !== undefined) return word;
-  throw new ShredwayError(
-    "store_failed",
-    `the store: expected one of ${words.join(", ")} in column ${column}, got ${quote(text)}`,
-  );
-}
-
-function wordOrNullAt<const T extends string>(
-  row: Row,
-  column: number,
-  words: readonly T[],
-): T | null {
-  return textOrNullAt(row, column) === null ? null : wordAt(row, column, words);
-}
-
-function numberOrNullAt(row: Row, column: number): number | null {
-  const value = integerOrNullAt(row, column);
-  return value === null ? null : Number(value);
-}
-
 function destinationOf(row: Row): AccountDestination {
   return {
     id: textAt(row, 0),
@@ -76,12 +54,12 @@ function destinationOf(row: Row): AccountDestination {
     region: textAt(row, 2),
     address: textAt(row, 3),
     createdMs: Number(integerAt(row, 4)),
-    state: wordAt(row, 5, destinationStates),
+    state: wordAt(row, 5, destinationStates, "states"),
     provedMs: numberOrNullAt(row, 6),
-    provedBy: wordOrNullAt(row, 7, proofKinds),
+    provedBy: wordOrNullAt(row, 7, proofKinds, "proofs"),
     proofEndsMs: numberOrNullAt(row, 8),
     pausedMs: numberOrNullAt(row, 9),
-    pauseReason: wordOrNullAt(row, 10, pauseReasons),
+    pauseReason: wordOrNullAt(row, 10, pauseReasons, "reasons"),
     accountName: textAt(row, 11),
   };
 }

@@ -85,3 +85,37 @@ export function bytesAt(row: Row, column: number): Uint8Array {
 export function bytesOrNullAt(row: Row, column: number): Uint8Array | null {
   return row[column] === null ? null : bytesAt(row, column);
 }
+
+/** For what is small enough: times in milliseconds, limits. */
+export function numberOrNullAt(row: Row, column: number): number | null {
+  const value = integerOrNullAt(row, column);
+  return value === null ? null : Number(value);
+}
+
+/** One of `words`; `what` they are, for the message: "scopes". */
+export function wordOf<const T extends string>(text: string, words: readonly T[], what: string): T {
+  const word = words.find((known) => known === text);
+  if (word !== undefined) return word;
+  throw new ShredwayError(
+    "store_failed",
+    `the store: expected one of the ${what} ${words.join(", ")}, got ${quote(text)}`,
+  );
+}
+
+export function wordAt<const T extends string>(
+  row: Row,
+  column: number,
+  words: readonly T[],
+  what: string,
+): T {
+  return wordOf(textAt(row, column), words, what);
+}
+
+export function wordOrNullAt<const T extends string>(
+  row: Row,
+  column: number,
+  words: readonly T[],
+  what: string,
+): T | null {
+  return textOrNullAt(row, column) === null ? null : wordAt(row, column, words, what);
+}

@@ -4,16 +4,18 @@
 // What is read back is checked: an operator may have been at the file with a tool.
 
 import { randomBytes } from "node:crypto";
-import { type Account, type ApiKey, type KeyStore, type Scope, scopes } from "../accounts/types.ts";
+import { type Account, type ApiKey, type KeyStore, scopes } from "../accounts/types.ts";
 import { quote, ShredwayError } from "../core/errors.ts";
 import {
   bytesAt,
   integerAt,
   integerOrNullAt,
+  numberOrNullAt,
   type Row,
   type SqlDriver,
   type Statement,
   textAt,
+  wordOf,
 } from "./driver.ts";
 
 const keyColumns = `id, account_id, hash, hint, label, scopes, requests_per_second, burst,
@@ -42,19 +44,6 @@ function listOf(text: string): string[] {
   return text === "" ? [] : text.split(",");
 }
 
-function scopeOf(text: string): Scope {
-  const scope = scopes.find((known) => known === text);
-  if (scope) return scope;
-  throw new ShredwayError(
-    "store_failed",
-    `the store: expected one of the scopes ${scopes.join(", ")}, got ${quote(text)}`,
-  );
-}
-
-function numberOrNull(value: bigint | null): number | null {
-  return value === null ? null : Number(value);
-}
-
 function keyOf(row: Row): ApiKey {
   return {
     id: textAt(row, 0),
@@ -62,9 +51,9 @@ function keyOf(row: Row): ApiKey {
     hash: bytesAt(row, 2),
     hint: textAt(row, 3),
     label: textAt(row, 4),
-    scopes: listOf(textAt(row, 5)).map(scopeOf),
-    requestsPerSecond: numberOrNull(integerOrNullAt(row, 6)),
-    burst: numberOrNull(integerOrNullAt(row, 7)),
+    scopes: listOf(textAt(row, 5)).map((text) => wordOf(text, scopes, "scopes")),
+    requestsPerSecond: numberOrNullAt(row, 6),
+    burst: numberOrNullAt(row, 7),
     allowedRanges: listOf(textAt(row, 8)),
     createdNs: integerAt(row, 9),
     expiresNs: integerOrNullAt(row, 10),

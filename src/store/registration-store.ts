@@ -8,8 +8,6 @@
 import { quote, ShredwayError } from "../core/errors.ts";
 import {
   type Registration,
-  type RegistrationReason,
-  type RegistrationState,
   type RegistrationStore,
   registrationReasons,
   registrationStates,
@@ -20,11 +18,13 @@ import {
   bytesOrNullAt,
   integerAt,
   integerOrNullAt,
+  numberOrNullAt,
   type Row,
   type SqlDriver,
   type SqlValue,
   textAt,
-  textOrNullAt,
+  wordAt,
+  wordOrNullAt,
 } from "./driver.ts";
 import type { SignatureCodec } from "./signature-codec.ts";
 
@@ -61,25 +61,6 @@ const selectOwners = new Map(
     return [size, `SELECT signature, account_id FROM registrations WHERE signature IN (${places})`];
   }),
 );
-
-function stateOf(text: string): RegistrationState {
-  const state = registrationStates.find((known) => known === text);
-  if (state) return state;
-  throw new ShredwayError(
-    "store_failed",
-    `the store: expected one of the states ${registrationStates.join(", ")}, got ${quote(text)}`,
-  );
-}
-
-function reasonOf(text: string | null): RegistrationReason | null {
-  if (text === null) return null;
-  const reason = registrationReasons.find((known) => known === text);
-  if (reason) return reason;
-  throw new ShredwayError(
-    "store_failed",
-    `the store: expected a reason of a registration, got ${quote(text)}`,
-  );
-}
 
 function integerOf(value: number | null): bigint | null {
   return value === null ? null : BigInt(value);
@@ -188,7 +169,6 @@ export class SqlRegistrationStore implements RegistrationStore {
   }
 
   #registrationOf(row: Row): Registration {
-    const settledMs = integerOrNullAt(row, 8);
     return {
       signature: this.#codec.encode(bytesAt(row, 0)),
       accountId: textAt(row, 1),
@@ -197,11 +177,11 @@ export class SqlRegistrationStore implements RegistrationStore {
       registeredMs: Number(integerAt(row, 4)),
       lifetime: bytesAt(row, 5),
       nonceAccount: bytesOrNullAt(row, 6),
-      state: stateOf(textAt(row, 7)),
-      settledMs: settledMs === null ? null : Number(settledMs),
+      state: wordAt(row, 7, registrationStates, "states"),
+      settledMs: numberOrNullAt(row, 8),
       countedLamports: integerOrNullAt(row, 9),
       countedOrder: integerOrNullAt(row, 10),
-      reason: reasonOf(textOrNullAt(row, 11)),
+      reason: wordOrNullAt(row, 11, registrationReasons, "reasons"),
     };
   }
 }

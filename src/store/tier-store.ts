@@ -3,24 +3,23 @@
 // The TierStore of tiers/types.ts, over any SqlDriver. Tips that count are registrations, which
 // registration-store.ts writes. A checkpoint is one transaction, durable when it settles.
 
-import { quote, ShredwayError } from "../core/errors.ts";
 import {
   type CountedTip,
   type TierCheckpoint,
   type TierEvent,
-  type TierEventKind,
   type TierState,
   type TierStore,
   tierEventKinds,
 } from "../tiers/types.ts";
 import {
   integerAt,
-  integerOrNullAt,
+  numberOrNullAt,
   type Row,
   type SqlDriver,
   type Statement,
   textAt,
   textOrNullAt,
+  wordAt,
 } from "./driver.ts";
 
 const selectClock = "SELECT evaluated_ms, counted_order FROM tier_clock WHERE id = 1";
@@ -51,20 +50,6 @@ export const selectLeaving = `SELECT ${countedColumns} FROM registrations
   ORDER BY registered_ms, counted_order LIMIT $4`;
 const integerMax = 2n ** 63n - 1n;
 
-function numberOrNullAt(row: Row, column: number): number | null {
-  const value = integerOrNullAt(row, column);
-  return value === null ? null : Number(value);
-}
-
-function kindOf(text: string): TierEventKind {
-  const kind = tierEventKinds.find((known) => known === text);
-  if (kind) return kind;
-  throw new ShredwayError(
-    "store_failed",
-    `the store: expected one of the events ${tierEventKinds.join(", ")}, got ${quote(text)}`,
-  );
-}
-
 function stateOf(row: Row): TierState {
   return {
     accountId: textAt(row, 0),
@@ -80,7 +65,7 @@ function eventOf(row: Row): TierEvent {
     accountId: textAt(row, 0),
     number: integerAt(row, 1),
     atMs: Number(integerAt(row, 2)),
-    kind: kindOf(textAt(row, 3)),
+    kind: wordAt(row, 3, tierEventKinds, "events"),
     from: textOrNullAt(row, 4),
     to: textOrNullAt(row, 5),
     sumLamports: integerAt(row, 6),

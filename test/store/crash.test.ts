@@ -1,11 +1,9 @@
 // Killed at any moment: what was acknowledged is there, whole, and the file opens without repair.
 
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
+import { linesUntilKilled } from "../support/killed-child.ts";
 import { bundleOf, keyOf } from "./crash-child.ts";
 import { Files } from "./files.ts";
 
@@ -15,28 +13,12 @@ afterEach(() => files.clean());
 const child = fileURLToPath(new URL("./crash-child.ts", import.meta.url));
 const rounds = 20;
 
-/** Names that a process acknowledged before it was killed, `delayMs` after the first. */
-async function acknowledged(directory: string, round: number, delayMs: number): Promise<string[]> {
-  const args = ["--import", "tsx", child, directory, String(round)];
-  const running = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
-  const ended = once(running, "close");
-  let printed = "";
-  running.stdout.on("data", (chunk: Buffer) => {
-    printed += chunk.toString();
-  });
-  await Promise.race([once(running.stdout, "data"), ended]);
-  await systemClock.sleep(delayMs);
-  running.kill("SIGKILL");
-  expect((await ended)[1]).toBe("SIGKILL");
-  return printed.split("\n").slice(0, -1); // the last line may be cut
-}
-
 describe("kill -9", () => {
   it(`loses nothing that was acknowledged, in ${rounds} rounds`, { timeout: 300_000 }, async () => {
     const directory = files.folder();
     const all: string[] = [];
     for (let round = 0; round < rounds; round++) {
-      const names = await acknowledged(directory, round, Math.random() * 120);
+      const names = await linesUntilKilled(child, [directory, String(round)], Math.random() * 120);
       expect(names.length).toBeGreaterThan(0);
       all.push(...names);
       const store = await files.store(directory);

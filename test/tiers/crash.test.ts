@@ -1,8 +1,6 @@
 // Killed at any moment of heavy registration and changing tiers: what was acknowledged counts once, and
 // every tier is what the tips say.
 
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
@@ -10,6 +8,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { TierBook } from "../../src/tiers/tier-book.ts";
 import type { CountedTip, TierView } from "../../src/tiers/types.ts";
 import { Files, silent } from "../store/files.ts";
+import { linesUntilKilled } from "../support/killed-child.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { accountIds, crashRules, lamportsOf, openBook } from "./crash-child.ts";
 
@@ -28,18 +27,7 @@ interface Acknowledged {
 
 /** What a process acknowledged before it was killed, `delayMs` after the first. */
 async function acknowledged(directory: string, round: number, delayMs: number) {
-  const args = ["--import", "tsx", child, directory, String(round)];
-  const running = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
-  const ended = once(running, "close");
-  let printed = "";
-  running.stdout.on("data", (chunk: Buffer) => {
-    printed += chunk.toString();
-  });
-  await Promise.race([once(running.stdout, "data"), ended]);
-  await systemClock.sleep(delayMs);
-  running.kill("SIGKILL");
-  expect((await ended)[1]).toBe("SIGKILL");
-  const lines = printed.split("\n").slice(0, -1); // the last line may be cut
+  const lines = await linesUntilKilled(child, [directory, String(round)], delayMs);
   expect(lines.filter((line) => line.startsWith("refused"))).toEqual([]);
   return lines.map((line): Acknowledged => {
     const [accountId = "", number = "", signature = ""] = line.split(" ");

@@ -1,0 +1,81 @@
+// What commands on the data folder share: their actions, the folder, the store opened and closed.
+//
+// Used by keys.ts and destinations.ts. A service may run on the same folder; it sees their changes.
+
+import { systemClock } from "../core/clock.ts";
+import { loadConfig } from "../core/config.ts";
+import { quote } from "../core/errors.ts";
+import { createLogger } from "../core/log.ts";
+import { readOwnAddresses } from "../core/own-addresses.ts";
+import { Store } from "../store/store.ts";
+import { type Arguments, exitCodes, usageError } from "./command.ts";
+import type { Terminal } from "./terminal.ts";
+
+export const defaultDirectory = "./data";
+
+export interface Actions<T extends string> {
+  /** Of the command. */
+  readonly name: string;
+  readonly actions: readonly T[];
+  /** Those that take an id. */
+  readonly withId: readonly T[];
+  /** "a key", and an id of one, for messages. */
+  readonly what: string;
+  readonly exampleId: string;
+  /** Options of some actions alone. */
+  readonly ownOptions: Readonly<Record<string, readonly T[]>>;
+}
+
+/** The action and, where it takes one, the id; otherwise "". Throws a usage error. */
+export function readAction<T extends string>(
+  args: Arguments,
+  { name, actions, withId, what, exampleId, ownOptions }: Actions<T>,
+): { readonly action: T; readonly id: string } {
+  const [given, ...rest] = args.positionals;
+  const action = actions.find((known) => known === given);
+  if (!action) {
+    const got = given === undefined ? "none" : quote(given);
+    throw usageError(`expected one of ${actions.join(", ")}, got ${got}`);
+  }
+  for (const [option, owners] of Object.entries(ownOptions)) {
+    if (args.given(option) && !owners.includes(action)) {
+      const expected = owners.map((owner) => `${name} ${owner}`).join(" or ");
+      throw usageError(`--${option}: expected with ${expected} only, got it with ${action}`);
+    }
+  }
+  const takesId = withId.includes(action);
+  const [id, extra] = takesId ? rest : [undefined, rest[0]];
+  if (takesId && id === undefined) {
+    throw usageError(
+      `expected the id of ${what}, for example ${name} ${action} ${exampleId}; got none`,
+    );
+  }
+  if (extra !== undefined) throw usageError(`${name} ${action}: got ${quote(extra)} too much`);
+  return { action, id: id ?? "" };
+}
+
+function directoryOf(args: Arguments): string {
+  args.exclusive("config", "data");
+  const file = args.text("config");
+  if (file === undefined) return args.text("data") ?? defaultDirectory;
+  return loadConfig(file, readOwnAddresses()).data.directory;
+}
+
+/** `mustExist`: a folder without a database is refused. Settles with the exit code. */
+export async function withStore(
+  args: Arguments,
+  terminal: Terminal,
+  mustExist: boolean,
+  work: (store: Store) => Promise<void>,
+): Promise<number> {
+  const directory = directoryOf(args);
+  const log = createLogger({ level: "warn" });
+  const store = await Store.open({ directory, clock: systemClock, log, mustExist });
+  try {
+    for (const warning of store.warnings) terminal.note(`warning: ${warning}`);
+    await work(store);
+    return exitCodes.ok;
+  } finally {
+    await store.close();
+  }
+}
