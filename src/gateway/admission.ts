@@ -8,20 +8,8 @@ import { ShredwayError } from "../core/errors.ts";
 import { JsonRpcRefusal } from "../json-rpc/refusal.ts";
 import { describeFailure } from "../transactions/describe-failure.ts";
 import type { TransactionFacts } from "../transactions/facts.ts";
+import { type Encoding, readTransactionText } from "../transactions/transaction-text.ts";
 import type { GatewayParts, GatewaySettings, SimulationOptions } from "./parts.ts";
-
-export const encodings = ["base64", "base58"] as const;
-export type Encoding = (typeof encodings)[number];
-
-/** Of 4,096 bytes, the largest transaction. */
-const base64CharactersMax = 5464;
-/** Of 1,232 bytes, as nodes bound it: base58 costs the square of the length. */
-const base58CharactersMax = 1683;
-const base58Only = /^[1-9A-HJ-NP-Za-km-z]+$/;
-
-function undecodable(what: string, expected: string, got: string): ShredwayError {
-  return new ShredwayError("value_invalid", `${what}: expected ${expected}, got ${got}`);
-}
 
 /** The first signature that comes twice, or undefined. */
 export function duplicateOf(transactions: readonly TransactionFacts[]): string | undefined {
@@ -49,20 +37,10 @@ export class Admission {
 
   /** Throws "value_invalid", "transaction_invalid" or "transaction_version". */
   read(what: string, text: string, encoding: Encoding | null): TransactionFacts {
-    if (encoding === "base64") return this.inspect(what, this.#base64(what, text));
-    if (encoding === "base58") return this.inspect(what, this.#base58(what, text));
-    if (!base58Only.test(text)) return this.inspect(what, this.#base64(what, text));
-    try {
-      return this.inspect(what, this.#base58(what, text));
-    } catch (thrown) {
-      // Base64 can look like base58; what is neither is answered as base58, the nodes' default.
-      if (text.length % 4 !== 0 || text.length > base64CharactersMax) throw thrown;
-      try {
-        return this.inspect(what, this.#base64(what, text));
-      } catch {
-        throw thrown;
-      }
-    }
+    return readTransactionText(what, text, encoding, {
+      inspect: (wire) => this.inspect(what, wire),
+      decode: (base58) => this.#parts.base58.decode(base58),
+    });
   }
 
   /** Throws "transaction_invalid" or "transaction_version", with `what` before the message. */
@@ -137,25 +115,5 @@ export class Admission {
       `Transaction simulation failed: ${describeFailure(simulation.err)}`,
       simulation,
     );
-  }
-
-  #base64(what: string, text: string): Uint8Array {
-    if (text.length > base64CharactersMax) {
-      const expected = `at most ${base64CharactersMax} characters of base64`;
-      throw undecodable(what, expected, String(text.length));
-    }
-    const bytes = Buffer.from(text, "base64");
-    if (text !== "" && bytes.toString("base64") === text) return bytes;
-    throw undecodable(what, "a transaction in base64", `${text.length} other characters`);
-  }
-
-  #base58(what: string, text: string): Uint8Array {
-    if (text.length > base58CharactersMax) {
-      const expected = `at most ${base58CharactersMax} characters of base58 (larger ones: base64)`;
-      throw undecodable(what, expected, String(text.length));
-    }
-    const bytes = text === "" ? null : this.#parts.base58.decode(text);
-    if (bytes) return bytes;
-    throw undecodable(what, "a transaction in base58", `${text.length} other characters`);
   }
 }

@@ -8,10 +8,10 @@
 import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { TransactionFacts } from "../transactions/facts.ts";
+import type { TransactionReader } from "../transactions/transaction-text.ts";
 import {
   checkSlot,
   checkTip,
-  type EntryReader,
   noEntry,
   type PresentSlot,
   type Refused,
@@ -37,7 +37,7 @@ export interface PendingPlaces {
 export interface RegistrarParts {
   readonly log: Pick<Logger, "warn">;
   /** `tipLamports` of the facts: to shred-tip addresses, and no others. */
-  readonly reader: EntryReader;
+  readonly reader: TransactionReader;
   /** Whether every signature holds; null: no room. */
   readonly verifier: { verify(wire: Uint8Array): Promise<boolean> | null };
   readonly store: Pick<RegistrationStore, "add" | "owners" | "ofAccount">;

@@ -5,6 +5,7 @@
 
 import { ShredwayError } from "../core/errors.ts";
 import type { TransactionFacts } from "../transactions/facts.ts";
+import { readTransactionText, type TransactionReader } from "../transactions/transaction-text.ts";
 import type {
   RegistrationEntry,
   RegistrationReason,
@@ -13,23 +14,11 @@ import type {
 
 export type Refused = Extract<RegistrationResult, { readonly accepted: false }>;
 
-export interface EntryReader {
-  /** Throws ShredwayError "transaction_invalid" or "transaction_version". */
-  inspect(wire: Uint8Array): TransactionFacts;
-  /** Base58; nothing when it is none. */
-  decode(text: string): Uint8Array | null | undefined;
-}
-
 /** Clocks and nodes differ by so much. */
 const slotsAhead = 32n;
 export const tipWindowMs = 24 * 3_600_000;
 /** So long a slot is while nobody has measured it. */
 const usualSlotNs = 400_000_000n;
-/** Of 4,096 bytes, the largest transaction. */
-const base64CharactersMax = 5464;
-/** Of 1,232 bytes, as nodes bound it: base58 costs the square of the length. */
-const base58CharactersMax = 1683;
-const base58Only = /^[1-9A-HJ-NP-Za-km-z]+$/;
 /** More was never issued; sums of what is larger would not fit where sums are kept. */
 const lamportsMax = 2n ** 53n - 1n;
 
@@ -41,51 +30,22 @@ export function refusal(
   return { accepted: false, reason, message, signature };
 }
 
-function fromBase64(text: string): Uint8Array | string {
-  if (text.length > base64CharactersMax) {
-    return `expected at most ${base64CharactersMax} characters of base64, got ${text.length}`;
-  }
-  const bytes = Buffer.from(text, "base64");
-  if (text !== "" && bytes.toString("base64") === text) return bytes;
-  return `expected a transaction in base64, got ${text.length} other characters`;
-}
-
-function fromBase58(text: string, reader: EntryReader): Uint8Array | string {
-  if (text.length > base58CharactersMax) {
-    return `expected at most ${base58CharactersMax} characters of base58 (larger ones: base64), got ${text.length}`;
-  }
-  return (
-    reader.decode(text) ?? `expected a transaction in base58, got ${text.length} other characters`
-  );
-}
-
-function inspected(bytes: Uint8Array | string, reader: EntryReader): TransactionFacts | Refused {
-  if (typeof bytes === "string") return refusal("transaction_invalid", `transaction: ${bytes}`);
-  try {
-    return reader.inspect(bytes);
-  } catch (thrown) {
-    if (!(thrown instanceof ShredwayError)) throw thrown;
-    const isVersion = thrown.reason === "transaction_version";
-    return refusal(isVersion ? "transaction_version" : "transaction_invalid", thrown.message);
-  }
-}
-
 export const noEntry = refusal(
   "entry_invalid",
   "entry: expected an object with the text `transaction` and the integer `slot` from 0 to 2^64 - 1, got something else",
 );
 
-/** What is of base58's letters alone may be base64 all the same: then whichever is a transaction. */
 export function readEntry(
-  { transaction: text }: RegistrationEntry,
-  reader: EntryReader,
+  { transaction }: RegistrationEntry,
+  reader: TransactionReader,
 ): TransactionFacts | Refused {
-  const inBase64 = (): TransactionFacts | Refused => inspected(fromBase64(text), reader);
-  if (!base58Only.test(text)) return inBase64();
-  const inBase58 = inspected(fromBase58(text, reader), reader);
-  if (!("accepted" in inBase58)) return inBase58;
-  const other = text.length % 4 === 0 ? inBase64() : inBase58;
-  return "accepted" in other ? inBase58 : other;
+  try {
+    return readTransactionText("transaction", transaction, null, reader);
+  } catch (thrown) {
+    if (!(thrown instanceof ShredwayError)) throw thrown;
+    const isVersion = thrown.reason === "transaction_version";
+    return refusal(isVersion ? "transaction_version" : "transaction_invalid", thrown.message);
+  }
 }
 
 export function checkTip(

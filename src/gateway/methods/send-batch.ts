@@ -7,7 +7,8 @@ import { messageOf, ShredwayError } from "../../core/errors.ts";
 import { isJsonArray, type Json } from "../../json-rpc/json-text.ts";
 import { JsonRpcRefusal } from "../../json-rpc/refusal.ts";
 import type { TransactionFacts } from "../../transactions/facts.ts";
-import { duplicateOf, encodings } from "../admission.ts";
+import { encodings } from "../../transactions/transaction-text.ts";
+import { duplicateOf } from "../admission.ts";
 import type { Call, Method } from "../method.ts";
 import { Config, invalid, texts } from "../params.ts";
 

@@ -6,7 +6,8 @@ import { ShredwayError } from "../../core/errors.ts";
 import type { Json } from "../../json-rpc/json-text.ts";
 import { bundleIdOf } from "../../submission/tracked.ts";
 import type { TransactionFacts } from "../../transactions/facts.ts";
-import { duplicateOf, encodings } from "../admission.ts";
+import { encodings } from "../../transactions/transaction-text.ts";
+import { duplicateOf } from "../admission.ts";
 import type { Call, Method } from "../method.ts";
 import { Config, texts } from "../params.ts";
 

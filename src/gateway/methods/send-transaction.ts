@@ -8,7 +8,7 @@ import type { Json } from "../../json-rpc/json-text.ts";
 import { bundleIdOf } from "../../submission/tracked.ts";
 import type { SubmitOptions } from "../../submission/types.ts";
 import type { TransactionFacts } from "../../transactions/facts.ts";
-import { encodings } from "../admission.ts";
+import { encodings } from "../../transactions/transaction-text.ts";
 import type { Call, Method } from "../method.ts";
 import { Config, text } from "../params.ts";
 
