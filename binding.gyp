@@ -21,6 +21,7 @@
       "native/net/udp_batch.cc",
       "native/net/udp_socket.cc",
       "native/net/waiter.cc",
+      "native/transaction/co_signing.cc",
       "native/transaction/facts.cc",
       "native/transaction/inspector.cc",
       "native/transaction/instructions.cc",

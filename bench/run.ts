@@ -20,6 +20,7 @@ import { shredsSection } from "./shreds-section.ts";
 import { type NoiseIndex, noiseIndex } from "./statistics.ts";
 import { stepsSection, workerSection } from "./steps-section.ts";
 import { percent, renderMarkdown, renderText } from "./table.ts";
+import { tpuSection } from "./tpu-section.ts";
 
 interface Scenario {
   readonly name: string;
@@ -53,6 +54,11 @@ const scenarios: readonly Scenario[] = [
     name: "shreds",
     timeoutMs: 900_000,
     section: (_, small, { rounds }) => shredsSection({ rounds, small }),
+  },
+  {
+    name: "tpu",
+    timeoutMs: 300_000,
+    section: (_, small, { rounds }) => tpuSection({ rounds, small }),
   },
   { name: "micro", native: "sample", timeoutMs: 10_000, section: microSection },
 ];

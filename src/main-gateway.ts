@@ -16,9 +16,11 @@ import type { GatewaySettings } from "./gateway/parts.ts";
 import { preflightOf } from "./gateway/preflight.ts";
 import { readMethodsOf } from "./gateway/read-methods.ts";
 import { HttpServer } from "./http/server.ts";
+import { openNonces, TrackerPart } from "./main-partners.ts";
+import { openRoutes } from "./main-routes.ts";
 import { openShredSales } from "./main-shreds.ts";
-import { openRoute } from "./routes/open-route.ts";
-import { RouteTable } from "./routes/route-table.ts";
+import type { NonceBook } from "./nonces/nonce-book.ts";
+import type { RouteTable } from "./routes/route-table.ts";
 import { GatewayService } from "./service/gateway-service.ts";
 import {
   bytesOf,
@@ -36,6 +38,7 @@ import { Store } from "./store/store.ts";
 import { Pipeline } from "./submission/pipeline.ts";
 import type { PlanPolicy } from "./submission/plan.ts";
 import { TipStatistics } from "./tips/tip-statistics.ts";
+import type { Tracker } from "./tracker/types.ts";
 
 export interface GatewayOptions {
   readonly config: Config;
@@ -74,10 +77,13 @@ class Tables {
   shredInspector: TransactionInspector;
   policy: PlanPolicy;
 
+  readonly #partners: TrackerPart;
+
   /** Throws ShredwayError. */
-  constructor(config: Config) {
+  constructor(config: Config, partners: TrackerPart) {
     this.config = config;
-    this.policy = policyOf(config);
+    this.#partners = partners;
+    this.policy = policyOf(config, partners.tracker);
     this.settings = settingsOf(config);
     this.inspector = new TransactionInspector({
       tipAddresses: tipAddressesOf(config),
@@ -92,8 +98,9 @@ class Tables {
 
   /** Throws ShredwayError; what is returned puts the new ones in force. */
   prepare(config: Config): () => void {
-    const { settings, ...tables } = new Tables(config);
+    const { settings, ...tables } = new Tables(config, this.#partners);
     return () => {
+      this.#partners.apply(config);
       Object.assign(this, tables);
       Object.assign(this.settings, settings);
     };
@@ -112,9 +119,13 @@ interface Parts {
   readonly tips: TipStatistics;
   /** null: no shred-tip address is configured. */
   readonly shreds: ShredSalesService | null;
+  readonly tracker: Tracker;
+  /** null: no node is configured. */
+  readonly nonces: NonceBook | null;
 }
 
-function makePipeline({ options, tables, store, routes, landings, tips }: Parts): Pipeline {
+function makePipeline(parts: Parts): Pipeline {
+  const { options, tables, store, routes, landings, tips, nonces } = parts;
   const { config, relay, clock, log } = options;
   const { resendMs, openMax, openPerAccountMax } = config.gateway;
   return new Pipeline(
@@ -130,6 +141,7 @@ function makePipeline({ options, tables, store, routes, landings, tips }: Parts)
       slotNs: () => relay?.slots.slotClock.now(clock.nowNs())?.slotNs ?? null,
       inspect: (wire) => tables.inspector.inspect(wire),
       tips,
+      ...(nonces && { nonces }),
     },
     { resendMs, openMax, openPerAccountMax, historyMs: config.data.historyHours * msPerHour },
   );
@@ -137,7 +149,7 @@ function makePipeline({ options, tables, store, routes, landings, tips }: Parts)
 
 function makeFace(parts: Parts, pipeline: Pipeline): Gateway {
   const rates = new RateLimits(callersMax);
-  const { options, tables, keyRing, verifier, upstream, shreds, tips } = parts;
+  const { options, tables, keyRing, verifier, upstream, shreds, tips, nonces, tracker } = parts;
   const { clock, log, relay } = options;
   const take: FaceParts["limits"]["take"] = (key, nowNs) => {
     const { requestsPerSecond, burst } = tables.config.gateway;
@@ -162,6 +174,8 @@ function makeFace(parts: Parts, pipeline: Pipeline): Gateway {
       sockets: upstream,
       shreds,
       tipFloor: tips,
+      nonces,
+      tracker,
       slot: () => relay?.leaders().slot ?? null,
     },
     tables.settings,
@@ -192,34 +206,36 @@ async function openShreds({
   });
 }
 
+function openVerifier({ gateway }: Config): SignatureVerifier {
+  const { checkThreads, checkQueueMax } = gateway;
+  return SignatureVerifier.open({ threads: checkThreads, queueMax: checkQueueMax });
+}
+
 /** Throws ShredwayError; nothing stays open then. */
 export async function openGateway(options: GatewayOptions): Promise<GatewayService> {
   const { config, relay, clock, log } = options;
-  const tables = new Tables(config);
-  const store = await Store.open({
-    directory: config.data.directory,
-    isService: true,
-    clock,
-    log,
-  });
-  const opened: { close(): void | Promise<void> }[] = [store];
+  const partners = new TrackerPart({ config, relay, clock, log });
+  const opened: { close(): void | Promise<void> }[] = [partners];
   try {
-    const { checkThreads, checkQueueMax } = config.gateway;
-    const verifier =
-      options.verifier ??
-      SignatureVerifier.open({ threads: checkThreads, queueMax: checkQueueMax });
+    const tables = new Tables(config, partners);
+    const { directory } = config.data;
+    const store = await Store.open({ directory, isService: true, clock, log });
+    opened.push(store);
+    const verifier = options.verifier ?? openVerifier(config);
     opened.push(verifier);
     const upstream = config.solana ? Upstream.open({ ...config.solana, log, clock }) : null;
     if (upstream) opened.push(upstream);
-    const routes = new RouteTable((route) => openRoute(route, { clock, log }));
-    opened.push(routes);
-    await routes.replace(config.routes);
+    const { tracker } = partners;
+    const { table: routes, addresses } = await openRoutes({ config, relay, tracker, clock, log });
+    opened.push(addresses, routes);
     const keyRing = new KeyRing();
     const landings = relay?.config.deshred ? new LandingWatch(relay.relay, log) : null;
     const tips = await TipStatistics.open({ clock, log, store: store.landedTips });
     opened.push(tips);
     const shreds = await openShreds({ options, tables, store, verifier, landings });
     if (shreds) opened.push(shreds);
+    const nonces = await openNonces({ config, store, clock, log });
+    if (nonces) opened.push(nonces);
     const parts = {
       options,
       tables,
@@ -231,6 +247,8 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       upstream,
       tips,
       shreds,
+      tracker,
+      nonces,
     };
     const pipeline = makePipeline(parts);
     const face = makeFace(parts, pipeline);
@@ -243,6 +261,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       landings,
       tips,
       shreds,
+      nonces,
       live: tables,
       openServer: () =>
         HttpServer.open(
@@ -253,7 +272,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
           },
           log,
         ),
-      others: [verifier, ...(upstream ? [upstream] : [])],
+      others: [addresses, partners, verifier, ...(upstream ? [upstream] : [])],
       log,
       clock,
     });

@@ -15,6 +15,7 @@ import { openService } from "./main.ts";
 import { SandboxChain } from "./sandbox/chain/chain.ts";
 import { KeyPair } from "./sandbox/chain/keys.ts";
 import { Delivery } from "./sandbox/delivery.ts";
+import { ensureKeyFile, type SandboxKeyFile } from "./sandbox/key-files.ts";
 import { SandboxPartners } from "./sandbox/partners/partners.ts";
 import { sandboxPace, sandboxReceivers, sandboxSources, sandboxTiers } from "./sandbox/plan.ts";
 import { LandingProbe } from "./sandbox/probe.ts";
@@ -22,11 +23,13 @@ import { RpcEndpoint } from "./sandbox/rpc/endpoint.ts";
 import { paced, Sandbox, type SandboxReceiver } from "./sandbox/sandbox.ts";
 import { ensureSandboxKey } from "./sandbox/sandbox-key.ts";
 import { SourceFeed } from "./sandbox/source-feed.ts";
+import { SandboxTpu } from "./sandbox/tpu/tpu-leaders.ts";
 import type { GatewayService } from "./service/gateway-service.ts";
 import type { LandingWatch } from "./service/landing-watch.ts";
 import { RpcLeaders } from "./service/rpc-leaders.ts";
 import type { Service } from "./service/service.ts";
 import { RpcClient } from "./solana/rpc-client.ts";
+import { loadQuiche } from "./tpu/quiche.ts";
 
 interface Closable {
   close(): void | Promise<void>;
@@ -63,18 +66,22 @@ export interface SandboxChoice {
   readonly tierClock?: Clock;
 }
 
+/** As much as a middling validator has. */
+const gatewayStakeLamports = 100_000_000_000_000n;
 const sandboxBufferBytes = 4 << 20; // half a second of traffic; more would need privileges
 
 interface SandboxSurroundings {
   readonly rpcUrl: string;
   readonly receivers: readonly SandboxReceiver[];
   readonly partners: SandboxPartners;
+  /** null: the optional package is missing. */
+  readonly tpu: SandboxTpu | null;
   readonly wallets: SandboxWallets;
 }
 
 function sandboxConfig(
   choice: SandboxChoice,
-  { rpcUrl, receivers, partners, wallets }: SandboxSurroundings,
+  { rpcUrl, receivers, partners, tpu, wallets }: SandboxSurroundings,
 ) {
   const httpPort = parseEndpoint(choice.http, { allowPortZero: true }).port;
   const { port } = parseEndpoint(choice.udp, { allowPortZero: true });
@@ -90,7 +97,8 @@ function sandboxConfig(
     },
     regions: [{ name: "sandbox" }],
     gateway: { resendMs: sandboxPace.resendMs },
-    routes: partners.routeConfigs(),
+    nonces: { fundingKeyFile: wallets.funding.path, pollMs: sandboxPace.noncePollMs },
+    routes: [...partners.routeConfigs(), ...(tpu ? [tpu.routeConfig(wallets.identity.path)] : [])],
     relay: {
       listen: choice.udp,
       workers: port === 0 ? 1 : Math.min(2, availableParallelism()),
@@ -129,9 +137,13 @@ interface SandboxWallets {
   readonly customer: KeyPair;
   readonly tipAddresses: readonly string[];
   readonly shredTipAddresses: readonly string[];
+  /** Pays for the nonce accounts. */
+  readonly funding: SandboxKeyFile;
+  /** That leaders see over QUIC. */
+  readonly identity: SandboxKeyFile;
 }
 
-function makeWallets(): SandboxWallets {
+function makeWallets({ data }: SandboxChoice): SandboxWallets {
   const { seed, tipAddresses, shredTipAddresses } = sandboxPace;
   const addresses = (count: number, name: string): string[] =>
     Array.from({ length: count }, (_, i) => KeyPair.named(seed, `${name} ${i}`).address);
@@ -139,12 +151,14 @@ function makeWallets(): SandboxWallets {
     customer: KeyPair.named(seed, "customer"),
     tipAddresses: addresses(tipAddresses, "tip account"),
     shredTipAddresses: addresses(shredTipAddresses, "shred tip account"),
+    funding: ensureKeyFile(data, "funding"),
+    identity: ensureKeyFile(data, "identity"),
   };
 }
 
 function openChain(
   { clock }: SandboxChoice,
-  { customer, tipAddresses, shredTipAddresses }: SandboxWallets,
+  { customer, funding, tipAddresses, shredTipAddresses }: SandboxWallets,
   feeds: readonly SourceFeed[],
 ): Promise<SandboxChain> {
   return SandboxChain.open({
@@ -153,6 +167,7 @@ function openChain(
     background: { tipAddresses },
     funded: new Map([
       [customer.address, 1_000_000_000_000n],
+      [funding.address, 1_000_000_000_000n],
       ...[...tipAddresses, ...shredTipAddresses].map((address): [string, bigint] => [
         address,
         1_000_000_000n,
@@ -165,6 +180,17 @@ function openChain(
       for (const feed of feeds) feed.add(paced(packets), nowNs);
     },
   });
+}
+
+/** null: the optional package is missing. */
+async function openTpu(
+  chain: SandboxChain,
+  clock: Clock,
+  { identity }: SandboxWallets,
+): Promise<SandboxTpu | null> {
+  const quiche = loadQuiche();
+  const stakes = new Map([[identity.address, gatewayStakeLamports]]);
+  return quiche && SandboxTpu.open(chain, { quiche, clock }, { stakes });
 }
 
 interface GatewayPart {
@@ -187,14 +213,16 @@ function gatewayOf({ gateway }: Service): GatewayPart {
 export function openSandbox(choice: SandboxChoice): Promise<Sandbox> {
   return closingOnFailure(async (opened) => {
     const { clock, log } = choice;
-    const wallets = makeWallets();
+    const wallets = makeWallets(choice);
     const { tipAddresses } = wallets;
     const feeds: SourceFeed[] = [];
     const chain = await openChain(choice, wallets, feeds);
     const { shredVersion, seed } = sandboxPace;
-    const endpoint = opened(
-      await RpcEndpoint.open(chain, clock, { listen: choice.rpc, shredVersion, log }),
-    );
+    const tpu = await openTpu(chain, clock, wallets);
+    if (tpu) opened(tpu);
+    const tpuQuicAddress = (identity: string) => tpu?.addressOf(identity) ?? null;
+    const node = { listen: choice.rpc, shredVersion, log, tpuQuicAddress };
+    const endpoint = opened(await RpcEndpoint.open(chain, clock, node));
     const receivers = sandboxReceivers.map((one) => {
       const receiver = openReceiver(one);
       opened(receiver.relay);
@@ -202,7 +230,7 @@ export function openSandbox(choice: SandboxChoice): Promise<Sandbox> {
     });
     const rpcUrl = `http://${endpoint.address}`;
     const partners = opened(await SandboxPartners.open(chain, clock, { tipAddresses, log }));
-    const surroundings = { rpcUrl, receivers, partners, wallets };
+    const surroundings = { rpcUrl, receivers, partners, tpu, wallets };
     const { config, openSeat } = sandboxConfig(choice, surroundings);
     const readConfig = () => config;
     const { tierClock } = choice;
@@ -228,12 +256,13 @@ export function openSandbox(choice: SandboxChoice): Promise<Sandbox> {
     const publish = (schedule: LeaderSchedule): void => {
       for (const { relay } of receivers) relay.publishLeaders(schedule);
     };
-    const node = new RpcClient(rpcUrl);
-    const receiverLeaders = new RpcLeaders({ node, clock, log, publish });
+    const chainNode = new RpcClient(rpcUrl);
+    const receiverLeaders = new RpcLeaders({ node: chainNode, clock, log, publish });
     return new Sandbox({
       chain,
       endpoint,
       partners,
+      tpu,
       feeds,
       service,
       gateway,

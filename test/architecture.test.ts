@@ -19,6 +19,7 @@ const folderLayers: Readonly<Record<string, Layer>> = {
   transactions: "rule",
   submission: "rule",
   nonces: "rule",
+  tracker: "rule",
   tips: "rule",
   tiers: "rule",
   accounts: "rule",
@@ -31,6 +32,7 @@ const folderLayers: Readonly<Record<string, Layer>> = {
   routes: "adapter",
   solana: "adapter",
   store: "adapter",
+  tpu: "adapter",
   portal: "adapter",
   metrics: "adapter",
   // Put together from adapters that are handed in.
@@ -40,6 +42,8 @@ const folderLayers: Readonly<Record<string, Layer>> = {
   cli: "entry",
   "main.ts": "entry",
   "main-gateway.ts": "entry",
+  "main-partners.ts": "entry",
+  "main-routes.ts": "entry",
   "main-shreds.ts": "entry",
   "main-sandbox.ts": "entry",
   "index.ts": "entry",
@@ -48,14 +52,17 @@ const folderLayers: Readonly<Record<string, Layer>> = {
 /** Imports inside a layer, folder by folder; everything else inside a layer is refused. */
 const besides: Readonly<Record<string, readonly string[]>> = {
   submission: ["nonces", "leaders", "transactions"],
+  nonces: ["transactions"],
+  tracker: ["leaders"],
   tips: ["accounts", "transactions"],
   tiers: ["accounts", "tips"],
   gateway: ["http"],
+  routes: ["tpu"],
   store: ["data-plane"],
   sandbox: ["service"],
   cli: ["main.ts", "main-sandbox.ts"],
   "main.ts": ["main-gateway.ts"],
-  "main-gateway.ts": ["main-shreds.ts"],
+  "main-gateway.ts": ["main-partners.ts", "main-routes.ts", "main-shreds.ts"],
   "main-sandbox.ts": ["main.ts"],
 };
 
@@ -70,6 +77,8 @@ const onlyIn: Readonly<Record<string, readonly string[]>> = {
   "better-sqlite3": ["src/store/"],
   pg: ["src/store/"],
   undici: ["src/routes/", "src/solana/"],
+  "@matrixai/quic": ["src/tpu/quiche.ts"],
+  "@matrixai/quic/dist/native/quiche.js": ["src/tpu/quiche.ts"],
   "prom-client": ["src/metrics/"],
   pino: ["src/core/log.ts"],
   yaml: ["src/core/config"],

@@ -72,6 +72,13 @@ Napi::Value describe(const Napi::CallbackInfo& info) {
   object.Set("transactionRefusals", refusals(transaction_refusal_name));
   object.Set("transactionExpected", refusals(transaction_refusal_expected));
   object.Set("transactionGot", refusals(transaction_refusal_got));
+  const auto co_signing = [&](const char* (*text)(CoSigningRefusal)) {
+    return names(env, kCoSigningRefusalCount,
+                 [&](size_t i) { return text(static_cast<CoSigningRefusal>(i)); });
+  };
+  object.Set("coSigningRefusals", co_signing(co_signing_refusal_name));
+  object.Set("coSigningExpected", co_signing(co_signing_refusal_expected));
+  object.Set("coSigningGot", co_signing(co_signing_refusal_got));
   object.Set("limits", limits(env));
   object.Set("ed25519", Napi::String::New(env, ed25519_library_name()));
   object.Set("sha256Accelerated", Napi::Boolean::New(env, sha256_is_accelerated()));
@@ -87,6 +94,7 @@ Napi::Object register_addon(Napi::Env env, Napi::Object exports) {
   exports.Set("Shredder", ShredderHandle::define(env));
   exports.Set("TransactionInspector", TransactionInspectorHandle::define(env));
   exports.Set("SignatureVerifier", SignatureVerifierHandle::define(env));
+  exports.Set("findCoSigningPlace", Napi::Function::New<find_co_signing_place>(env));
   exports.Set("encodeBase58", Napi::Function::New<encode_base58>(env));
   exports.Set("decodeBase58", Napi::Function::New<decode_base58>(env));
   return exports;

@@ -24,6 +24,33 @@ bool read_elements(const Napi::Value& value, const char* name, size_t max,
   return true;
 }
 
+// A copy of our own: shared memory could change between check and use. What is longer than a
+// transaction can be is refused before anybody looks at its bytes.
+using WireCopy = std::array<uint8_t, kTransactionV1BytesMax>;
+
+void copy_wire(const Bytes& wire, WireCopy& copy) {
+  if (wire.length <= copy.size() && wire.length > 0)
+    std::memcpy(copy.data(), wire.data, wire.length);
+}
+
+// Bytes to be filled with a record.
+bool read_room(const Napi::Value& value, size_t record_bytes, Bytes& out) {
+  if (!read_bytes(value, "into", out)) return false;
+  return out.length >= record_bytes ||
+         fail(value.Env(), "into: expected " + std::to_string(record_bytes) + " bytes, got " +
+                               std::to_string(out.length));
+}
+
+bool read_key(const Napi::Value& value, const char* name, PublicKey& out) {
+  Bytes bytes{};
+  if (!read_bytes(value, name, bytes)) return false;
+  if (bytes.length != out.size())
+    return fail(value.Env(),
+                std::string(name) + ": expected 32 bytes, got " + std::to_string(bytes.length));
+  std::memcpy(out.data(), bytes.data, out.size());
+  return true;
+}
+
 uint16_t key_offset(const Transaction& transaction, size_t place) {
   return static_cast<uint16_t>(transaction.keys_begin + place * kPublicKeyBytes);
 }
@@ -32,6 +59,7 @@ void write_record(const uint8_t* wire, const Transaction& transaction,
                   const TransactionFacts& facts, InspectionRecord& out) {
   out.tip_lamports = facts.tip_lamports;
   out.priority_fee_lamports = facts.priority_fee_lamports;
+  out.compute_unit_price = facts.compute_unit_price;
   out.compute_unit_limit = facts.compute_unit_limit;
   out.signature_begin = transaction.signatures_begin;
   out.fee_payer_begin = transaction.keys_begin;
@@ -72,18 +100,10 @@ Napi::Value TransactionInspectorHandle::inspect(const Napi::CallbackInfo& info) 
   const Napi::Env env = info.Env();
   Bytes wire{};
   Bytes into{};
-  if (!read_bytes(info[0], "wire", wire) || !read_bytes(info[1], "into", into))
+  if (!read_bytes(info[0], "wire", wire) || !read_room(info[1], sizeof(InspectionRecord), into))
     return env.Undefined();
-  if (into.length < sizeof(InspectionRecord)) {
-    fail(env, "into: expected " + std::to_string(sizeof(InspectionRecord)) + " bytes, got " +
-                  std::to_string(into.length));
-    return env.Undefined();
-  }
-  // A copy of our own: shared memory could change between check and use. What is longer than a
-  // transaction can be is refused before anybody looks at its bytes.
-  std::array<uint8_t, kTransactionV1BytesMax> copy;
-  if (wire.length <= copy.size() && wire.length > 0)
-    std::memcpy(copy.data(), wire.data, wire.length);
+  WireCopy copy;
+  copy_wire(wire, copy);
   Transaction transaction;
   TransactionFacts facts;
   TransactionFault fault;
@@ -93,6 +113,38 @@ Napi::Value TransactionInspectorHandle::inspect(const Napi::CallbackInfo& info) 
   } else {
     record.got = fault.got;
     record.fault_offset = fault.offset;
+  }
+  std::memcpy(const_cast<uint8_t*>(into.data), &record, sizeof record);
+  return Napi::Number::New(env, static_cast<uint32_t>(fault.refusal));
+}
+
+// ---- co-signing -----------------------------------------------------------------------------
+
+Napi::Value find_co_signing_place(const Napi::CallbackInfo& info) {
+  static const CoSigningCheck check;
+  const Napi::Env env = info.Env();
+  Bytes wire{};
+  Bytes into{};
+  PublicKey nonce_account;
+  PublicKey authority;
+  if (!read_bytes(info[0], "wire", wire) || !read_key(info[1], "nonceAccount", nonce_account) ||
+      !read_key(info[2], "authority", authority) ||
+      !read_room(info[3], sizeof(CoSigningRecord), into))
+    return env.Undefined();
+  WireCopy copy;
+  copy_wire(wire, copy);
+  CoSigningPlace place{};
+  CoSigningFault fault;
+  CoSigningRecord record{};
+  if (check.place(copy.data(), wire.length, nonce_account, authority, place, fault)) {
+    record.signature_at = place.signature_at;
+    record.message_begin = place.message_begin;
+    record.message_end = place.message_end;
+    std::memcpy(record.lifetime, copy.data() + place.lifetime_begin, sizeof record.lifetime);
+  } else {
+    record.got = fault.got;
+    record.fault_offset = fault.offset;
+    record.transaction_refusal = static_cast<uint8_t>(fault.transaction.refusal);
   }
   std::memcpy(const_cast<uint8_t*>(into.data), &record, sizeof record);
   return Napi::Number::New(env, static_cast<uint32_t>(fault.refusal));

@@ -1,4 +1,5 @@
-// Transaction handles: the inspector, the signature verifier and base58 as JavaScript sees them.
+// Transaction handles: the inspector, the signature verifier, the co-signing check and base58 as
+// JavaScript sees them.
 //
 // For the gateway. Every call is made on the environment's own thread.
 #pragma once
@@ -9,6 +10,7 @@
 
 #include "addon/bell.h"
 #include "crypto/base58.h"
+#include "transaction/co_signing.h"
 #include "transaction/inspector.h"
 #include "verify/signature_verifier.h"
 
@@ -32,8 +34,9 @@ struct InspectionRecord {
   uint8_t signature_text_length;   // 42
   uint8_t unused[5];               // 43
   char signature_text[88];         // 48  base58 of the first signature
+  uint64_t compute_unit_price;     // 136 micro-lamports; 0 in version 1
 };
-static_assert(sizeof(InspectionRecord) == 136);
+static_assert(sizeof(InspectionRecord) == 144);
 
 class TransactionInspectorHandle : public Napi::ObjectWrap<TransactionInspectorHandle> {
  public:
@@ -69,6 +72,24 @@ class SignatureVerifierHandle : public Napi::ObjectWrap<SignatureVerifierHandle>
   std::unique_ptr<BellHandle> bell_;  // rung by the verifier's threads, so it goes after them
   napi_env env_;
 };
+
+// What find_co_signing_place() writes. 56 bytes (data-plane/co-signing.ts). Offsets are from the
+// transaction's first byte.
+struct CoSigningRecord {
+  uint64_t got;                 // 0   of a refusal
+  uint16_t signature_at;        // 8
+  uint16_t message_begin;       // 10
+  uint16_t message_end;         // 12
+  uint16_t fault_offset;        // 14  of a refusal
+  uint8_t transaction_refusal;  // 16  why validators refuse it; 0: they do not
+  uint8_t unused[7];            // 17
+  uint8_t lifetime[32];         // 24
+};
+static_assert(sizeof(CoSigningRecord) == 56);
+
+// (wire, nonce account: 32 bytes, authority: 32 bytes, into: a CoSigningRecord) -> number of the
+// refusal, 0 when there is a place
+Napi::Value find_co_signing_place(const Napi::CallbackInfo& info);
 
 // (Uint8Array) -> text
 Napi::Value encode_base58(const Napi::CallbackInfo& info);

@@ -210,6 +210,7 @@ class FactsReader {
     }
     out_.compute_unit_limit =
         std::min(asked_[kBudgetUnits] ? units_ : default_units_, kComputeUnitsMax);
+    out_.compute_unit_price = price_;
     out_.priority_fee_lamports = fee_of(price_, out_.compute_unit_limit);
   }
 

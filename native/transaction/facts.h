@@ -27,6 +27,8 @@ struct TransactionFacts {
   uint64_t tip_lamports = 0;
   // Legacy and v0: price x limit, rounded up, at most 2^64 - 1; v1: as its configuration says.
   uint64_t priority_fee_lamports = 0;
+  // Micro-lamports, as asked for; version 1 has no price, but a fee.
+  uint64_t compute_unit_price = 0;
   // Asked for, or the default of the instructions (legacy, v0) or 0 (v1); at most kComputeUnitsMax.
   uint32_t compute_unit_limit = 0;
   // The first instruction advances a durable nonce.

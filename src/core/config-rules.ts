@@ -10,7 +10,7 @@ import {
   parseAddressRange,
   parseEndpoint,
 } from "./addresses.ts";
-import type { Config, RelayConfig, RouteConfig } from "./config-schema.ts";
+import type { Config, RelayConfig } from "./config-schema.ts";
 import { thresholdsOf } from "./config-schema-delivery.ts";
 import { quote } from "./errors.ts";
 import { listenerReachedBy } from "./own-addresses.ts";
@@ -210,7 +210,7 @@ function checkGateway(config: Config, report: Report): void {
   if (http && tipless) {
     report(["tips", "addresses"], "expected at least one address, because http is given, got none");
   }
-  for (const [place, route] of routes.entries()) checkRoute(route, place, report);
+  for (const place of routes.keys()) checkRoute(config, place, report);
 }
 
 function checkThresholds({ relay, tiers }: Config, report: Report): void {
@@ -248,15 +248,37 @@ function checkDelivery({ delivery }: Config, report: Report): void {
   }
 }
 
-function checkRoute(route: RouteConfig, place: number, report: Report): void {
-  const { kind, url, leaders, bundles, transactions } = route;
-  if (leaders && kind !== "alt-partner") {
-    report(["routes", place, "leaders"], `expected kind alt-partner with it, got ${kind}`);
+const keysOfHttp = ["url", "leaders"] as const;
+const keysOfQuic = ["identityFile", "quicAddresses"] as const;
+
+function checkRoute({ solana, routes }: Config, place: number, report: Report): void {
+  const route = routes[place];
+  if (!route) return;
+  const { kind, url, leaders, bundles, transactions, quicPorts } = route;
+  const isPartner = kind === "alt-partner";
+  const isOverQuic = kind === "tpu" || (isPartner && quicPorts !== undefined);
+  for (const key of ["leaders", "quicPorts"] as const) {
+    if (isPartner || route[key] === undefined) continue;
+    report(["routes", place, key], `expected kind alt-partner with it, got ${kind}`);
   }
-  if ((url === undefined) === (leaders === undefined)) {
+  for (const key of isOverQuic ? keysOfHttp : keysOfQuic) {
+    if (route[key] === undefined) continue;
+    const [expected, got] = isOverQuic ? ["HTTP", "QUIC"] : ["QUIC", "HTTP"];
+    report(
+      ["routes", place, key],
+      `expected a route over ${expected} with it, got one over ${got}`,
+    );
+  }
+  if (!isOverQuic && (url === undefined) === (leaders === undefined)) {
     const got = url === undefined ? "neither" : "both";
-    const expected = kind === "alt-partner" ? "either url or leaders" : "url";
+    const expected = isPartner ? "either url or leaders or quicPorts" : "url";
     report(["routes", place], `expected ${expected}, got ${got}`);
+  }
+  if (isOverQuic && Object.keys(route.headers).length > 0) {
+    report(["routes", place, "headers"], "expected a route over HTTP with it, got one over QUIC");
+  }
+  if (isOverQuic && !solana && !route.quicAddresses) {
+    report(["routes", place], "expected solana.rpc or quicAddresses with it, got neither");
   }
   const headers = routeHeadersProblem(route.headers);
   if (headers !== null) report(["routes", place, "headers"], headers);

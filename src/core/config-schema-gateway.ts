@@ -136,6 +136,11 @@ export const gateway = z.strictObject({
     unit: "ms",
     meaning: "Between two sendings of a transaction that has not landed.",
   }),
+  partnerUnitLamports: key(integer(0, 1_000_000).default(10), {
+    expects: "an integer 0 to 1000000",
+    unit: "lamports per compute unit",
+    meaning: "Least priority fee of what goes to alternative partners.",
+  }),
   denyLeaders: key(pubkeys(4096), {
     expects: pubkeysExpects(4096),
     meaning:
@@ -160,12 +165,13 @@ export const route = z.strictObject({
     expects: nameExpects("route name"),
     meaning: "Name of the route in timelines, counters and logs. Each once.",
   }),
-  kind: key(z.enum(["swqos", "block-builder", "scheduler", "alt-partner"]), {
-    expects: "swqos, block-builder, scheduler or alt-partner",
+  kind: key(z.enum(["swqos", "block-builder", "scheduler", "alt-partner", "tpu"]), {
+    expects: "swqos, block-builder, scheduler, alt-partner or tpu",
     meaning:
       "`swqos`: sendTransaction of a staked partner. `block-builder`: sendBundle and sendTransaction of a " +
       "block engine (`/api/v1/…`). `scheduler`: any HTTP service that takes transactions. `alt-partner`: " +
-      "the transaction ports of the leaders in `leaders`, each in its own slots.",
+      "the transaction ports of the leaders in `leaders`, each in its own slots. `tpu`: the leaders " +
+      "themselves over QUIC, with the stake of the identity in `identityFile`.",
   }),
   url: key(parsed(parseHttpUrl).exactOptional(), {
     expects: "a URL of http or https",
@@ -229,6 +235,45 @@ export const route = z.strictObject({
     unit: "transactions",
     meaning: "What may wait for a connection; when it is full, the route takes no more.",
   }),
+  identityFile: key(z.string().min(1).max(4096).exactOptional(), {
+    expects: "a path, relative to the configuration file",
+    meaning:
+      "Of a tpu, and of an alt-partner with `quicPorts`: key pair whose stake the leaders weigh, a JSON array " +
+      "of 64 numbers, readable by its owner only. A changed file is taken over without a restart.",
+    absent: "a key pair of the moment, without stake",
+  }),
+  connectAheadSlots: key(integer(0, 128).default(16), {
+    expects: "an integer 0 to 128",
+    unit: "slots",
+    meaning: "Of a tpu: leaders so near are connected to before they lead.",
+  }),
+  fanout: key(integer(1, 8).default(2), {
+    expects: "an integer 1 to 8",
+    unit: "leaders",
+    meaning:
+      "Of a tpu: how many leaders get each transaction: the present one, and those after it when its window ends.",
+  }),
+  quicAddresses: key(z.record(parsed(parsePubkey), parsed(parseEndpoint)).exactOptional(), {
+    expects: "a mapping from identities in base58 to addresses and ports",
+    meaning: "Of a tpu: where leaders take transactions, instead of what the cluster tells.",
+    absent: "as the node's getClusterNodes tells (tpuQuic)",
+  }),
+  quicPorts: key(
+    z
+      .strictObject({
+        plain: key(integer(1, 65_535), { expects: "a port", meaning: "For all transactions." }),
+        protected: key(integer(1, 65_535), {
+          expects: "a port",
+          meaning: "For those that must not land as failed.",
+        }),
+      })
+      .exactOptional(),
+    {
+      expects: "a mapping with the keys plain and protected",
+      meaning: "Of an alt-partner: its leaders' ports over QUIC, at the addresses of their TPU.",
+      absent: "the partner speaks HTTP: `url` or `leaders`",
+    },
+  ),
   timeoutMs: key(integer(10, 60_000).default(2000), {
     expects: "an integer 10 to 60000",
     unit: "ms",

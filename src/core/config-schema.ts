@@ -8,6 +8,7 @@ import { z } from "zod";
 import { key, keyDocuments, name, parsed, parseHttpUrl, parseWebSocketUrl } from "./config-keys.ts";
 import { delivery, tiers } from "./config-schema-delivery.ts";
 import { data, gateway, http, region, route, tips } from "./config-schema-gateway.ts";
+import { nonces, tracker } from "./config-schema-partners.ts";
 import { relay } from "./config-schema-relay.ts";
 
 export { keyDocuments } from "./config-keys.ts";
@@ -71,6 +72,14 @@ export const configSchema = z.strictObject({
     expects: "a mapping",
     meaning: "How submissions are taken, followed and limited.",
   }),
+  nonces: key(nonces.prefault({}), {
+    expects: "a mapping",
+    meaning: "Durable nonces that the service keeps for its API keys.",
+  }),
+  tracker: key(tracker.prefault({}), {
+    expects: "a mapping",
+    meaning: "Who the alternative partner's leaders are.",
+  }),
   routes: key(z.array(route).max(64).default([]), {
     expects: "a list of at most 64 routes",
     meaning: "Where submissions go. Changed by a reload: an unchanged route keeps its queue.",
@@ -78,7 +87,7 @@ export const configSchema = z.strictObject({
 });
 keyDocuments.add(configSchema, {
   expects:
-    "a mapping with the section relay and, optional, solana, http, data, tips, tiers, delivery, region, regions, gateway, routes",
+    "a mapping with the section relay and, optional, solana, http, data, tips, tiers, delivery, region, regions, gateway, nonces, tracker, routes",
   meaning: "The configuration file.",
 });
 

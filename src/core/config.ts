@@ -208,11 +208,21 @@ export function parseConfig(
   const config = result.data;
   const problems = checkConfig(config, ownAddresses);
   if (problems.length > 0) throw refusal(path, locate(problems, document, lines));
-  if (config.relay.leaders) {
-    config.relay.leaders.file = resolve(dirname(path), config.relay.leaders.file);
-  }
-  config.data.directory = resolve(dirname(path), config.data.directory);
+  makePathsAbsolute(config, dirname(path));
   return config;
+}
+
+/** Relative paths start at the folder of the configuration file. */
+function makePathsAbsolute({ relay, data, nonces, routes }: Config, folder: string): void {
+  if (relay.leaders) relay.leaders.file = resolve(folder, relay.leaders.file);
+  data.directory = resolve(folder, data.directory);
+  for (const key of ["fundingKeyFile", "authorityKeyFile"] as const) {
+    const file = nonces[key];
+    if (file !== undefined) nonces[key] = resolve(folder, file);
+  }
+  for (const route of routes) {
+    if (route.identityFile !== undefined) route.identityFile = resolve(folder, route.identityFile);
+  }
 }
 
 /** A configuration that the program itself wrote, with its defaults. Throws as a file's would. */
@@ -228,7 +238,7 @@ export function loadConfig(path: string, ownAddresses: readonly string[] = []): 
 
 /** The effective configuration as YAML that parseConfig reads again, secrets masked. */
 export function formatConfig(config: Config): string {
-  const { solana, relay, routes, ...open } = config;
+  const { solana, relay, routes, tracker, ...open } = config;
   const masked = {
     ...(solana && {
       solana: {
@@ -238,6 +248,7 @@ export function formatConfig(config: Config): string {
     }),
     relay,
     ...open,
+    tracker: { ...tracker, ...(tracker.url !== undefined && { url: maskUrl(tracker.url) }) },
     routes: routes.map(maskRoute),
   };
   return stringify(masked, { lineWidth: 100 });

@@ -1,9 +1,9 @@
 // Names of what the data plane counts or refuses, in the order of its counters.
 //
 // The native lists (native/shred/verdict.h, native/net/udp_batch.h, native/relay/counters.h,
-// native/relay/event_ring.h, native/relay/deshred_thread.h, native/transaction/refusal.h) are the
-// source; TypeScript needs the names as types, so they stand here again, and loading the addon fails
-// when the two differ (native.ts).
+// native/relay/event_ring.h, native/relay/deshred_thread.h, native/transaction/refusal.h,
+// native/transaction/co_signing.h) are the source; TypeScript needs the names as types, so they stand
+// here again, and loading the addon fails when the two differ (native.ts).
 
 import { shredRefusalReasons } from "../shred/parse-shred.ts";
 
@@ -110,3 +110,26 @@ export const transactionRefusalNames = [
   "tips_overflow",
 ] as const;
 export type TransactionRefusalName = (typeof transactionRefusalNames)[number];
+
+/** Ways in which a transaction can be none that a nonce's authority signs; the first is none. */
+export const coSigningRefusalNames = [
+  "accepted",
+  "transaction_refused",
+  "version_1",
+  "not_an_advance",
+  "advance_data",
+  "advance_accounts",
+  "nonce_account_loaded",
+  "other_nonce_account",
+  "nonce_account_readonly",
+  "authority_loaded",
+  "other_authority",
+  "authority_not_signer",
+  "authority_pays_fees",
+  "authority_writable",
+  "authority_used_elsewhere",
+  "authority_as_table",
+  "nothing_missing",
+  "other_signature_missing",
+] as const;
+export type CoSigningRefusalName = (typeof coSigningRefusalNames)[number];

@@ -6,6 +6,7 @@ import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 import { messageOf, type Reason, ShredwayError } from "../core/errors.ts";
 import {
+  coSigningRefusalNames,
   deshredCounterNames,
   eventNames,
   sendFailureNames,
@@ -25,6 +26,9 @@ export interface NativeDescription {
   /** By refusal: what was expected, and what came ("#" stands for a number). */
   readonly transactionExpected: readonly string[];
   readonly transactionGot: readonly string[];
+  readonly coSigningRefusals: readonly string[];
+  readonly coSigningExpected: readonly string[];
+  readonly coSigningGot: readonly string[];
   readonly limits: {
     readonly sources: number;
     readonly sourceEntries: number;
@@ -136,6 +140,13 @@ export interface NativeAddon {
     frontKeyRanges: Uint8Array,
   ) => NativeTransactionInspector;
   SignatureVerifier: new (threads: number, queueMax: number) => NativeSignatureVerifier;
+  /** Fills a record (co-signing.ts); 0, or the number of the refusal. Both keys: 32 bytes. */
+  findCoSigningPlace(
+    wire: Uint8Array,
+    nonceAccount: Uint8Array,
+    authority: Uint8Array,
+    into: Uint8Array,
+  ): number;
   encodeBase58(bytes: Uint8Array): string;
   /** Number of bytes written; -1: the text is none. */
   decodeBase58(text: string, into: Uint8Array): number;
@@ -165,6 +176,7 @@ function load(): { addon: NativeAddon; description: NativeDescription } {
     ["events", eventNames, description.events],
     ["deshred counters", deshredCounterNames, description.deshredCounters],
     ["transaction refusals", transactionRefusalNames, description.transactionRefusals],
+    ["co-signing refusals", coSigningRefusalNames, description.coSigningRefusals],
   ];
   for (const [what, expected, actual] of lists) {
     if (expected.join() !== actual.join()) {

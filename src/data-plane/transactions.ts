@@ -19,7 +19,7 @@ import {
 // ---- inspection -----------------------------------------------------------------------------
 
 // The layout of native/addon/transaction_handles.h (struct InspectionRecord).
-const recordBytes = 136;
+const recordBytes = 144;
 const at = {
   tipLamports: 0,
   priorityFeeLamports: 8,
@@ -35,6 +35,7 @@ const at = {
   hasFrontKey: 41,
   signatureTextLength: 42,
   signatureText: 48,
+  computeUnitPrice: 136,
 } as const;
 const versions: readonly TransactionVersion[] = ["legacy", 0, 1];
 const signatureBytes = 64;
@@ -75,8 +76,11 @@ export class TransactionInspector {
    */
   inspect(wire: Uint8Array): TransactionFacts {
     const refusal = this.#native.inspect(wire, this.#record);
-    if (refusal !== 0) throw this.#refusal(refusal);
     const view = this.#view;
+    if (refusal !== 0) {
+      const offset = view.getUint16(at.faultOffset, true);
+      throw transactionRefusal(refusal, offset, view.getBigUint64(at.got, true));
+    }
     const textEnd = at.signatureText + view.getUint8(at.signatureTextLength);
     const nonceAccount = view.getUint16(at.nonceAccount, true);
     return {
@@ -95,23 +99,23 @@ export class TransactionInspector {
             },
       tipLamports: view.getBigUint64(at.tipLamports, true),
       computeUnitLimit: view.getUint32(at.computeUnitLimit, true),
+      computeUnitPrice: view.getBigUint64(at.computeUnitPrice, true),
       priorityFeeLamports: view.getBigUint64(at.priorityFeeLamports, true),
       hasFrontKey: view.getUint8(at.hasFrontKey) === 1,
     };
   }
+}
 
-  #refusal(number: number): ShredwayError {
-    const { transactionExpected, transactionGot } = describeNative();
-    const refusal = transactionRefusalNames[number] ?? "malformed";
-    const offset = this.#view.getUint16(at.faultOffset, true);
-    const count = String(this.#view.getBigUint64(at.got, true));
-    const got = (transactionGot[number] ?? "").replace("#", count);
-    return new ShredwayError(
-      refusal === "version_unknown" ? "transaction_version" : "transaction_invalid",
-      `transaction: expected ${transactionExpected[number]}, got ${got} (offset ${offset})`,
-      { details: { refusal, offset } },
-    );
-  }
+/** What a transaction is refused with, by the refusal's number (names.ts). */
+export function transactionRefusal(number: number, offset: number, got: bigint): ShredwayError {
+  const { transactionExpected, transactionGot } = describeNative();
+  const refusal = transactionRefusalNames[number] ?? "malformed";
+  const came = (transactionGot[number] ?? "").replace("#", String(got));
+  return new ShredwayError(
+    refusal === "version_unknown" ? "transaction_version" : "transaction_invalid",
+    `transaction: expected ${transactionExpected[number]}, got ${came} (offset ${offset})`,
+    { details: { refusal, offset } },
+  );
 }
 
 /** A view, no copy; never a Buffer, which would cost more to make. */

@@ -71,6 +71,13 @@ export function refusalAnswer(
   };
 }
 
+/** Of paths where nobody calls a method: {"error": {"reason", "message"}}. */
+export const plainRefusal: RefusalShape = (reason, message, { headers } = {}) => ({
+  status: errorTable[reason].httpStatus ?? 500,
+  headers: { ...browserHeaders, ...headers },
+  body: writeJson({ error: { reason, message } }),
+});
+
 /** What the HTTP server itself refuses: bodies that are too large, calls while it closes. */
 export function serverRefusal(_status: number, reason: Reason, message: string): HttpResponse {
   return refusalAnswer(reason, message, {

@@ -12,7 +12,7 @@ import { browserHeaders, jsonHeaders, prefixOf, statusOf } from "./answers.ts";
 import { bodyBytesMax } from "./body-limits.ts";
 import { scopeMissing, unauthorized } from "./caller.ts";
 import type { Call, Desk, Method, UriOptions } from "./method.ts";
-import { findMethod, laterMethod, laterMethods } from "./methods/table.ts";
+import { findMethod } from "./methods/table.ts";
 import type { LimitVerdict } from "./parts.ts";
 import type { Query } from "./query.ts";
 
@@ -90,7 +90,6 @@ export class Exchange implements JsonRpcOptions {
   dispatch(name: string, params: readonly Json[]): unknown {
     const method = findMethod(name);
     if (method) return this.run(name, method, params);
-    if (laterMethods.has(name)) throw laterMethod(name);
     const { reads } = this.#desk.parts;
     if (!reads.has(name)) {
       throw new ShredwayError("method_unknown", `Method not found: ${quote(name)}`);

@@ -20,6 +20,7 @@ import { errorObjectOf, reasonOf } from "../json-rpc/refusal.ts";
 import { Admission } from "./admission.ts";
 import {
   answerOf,
+  plainRefusal,
   prefixOf,
   preflightAnswer,
   type RefusalShape,
@@ -36,10 +37,11 @@ import type { GatewayParts, GatewaySettings } from "./parts.ts";
 import { Query } from "./query.ts";
 import { readRawMethod, runRaw } from "./raw.ts";
 import { Room } from "./room.ts";
-import { answerShredPay, requestsUnderWayMax, shredPayPath, shredPayRefusal } from "./shred-pay.ts";
+import { answerShredPay, requestsUnderWayMax, shredPayPath } from "./shred-pay.ts";
 import { StatusFeed } from "./status-feed.ts";
 import { subscriptionRoute } from "./subscriptions.ts";
 import { TipFloorFace } from "./tip-floor.ts";
+import { isSlotPath, nextPath, slotPath, TrackerFace, validatorsPath } from "./tracker-face.ts";
 
 export type { GatewayParts, GatewaySettings } from "./parts.ts";
 
@@ -119,7 +121,7 @@ export class Gateway {
 
   /** Never throws and never rejects for anything that a caller sends. */
   handle(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
-    const path = this.#paths.get(request.path);
+    const path = this.#paths.get(isSlotPath(request.path) ? slotPath : request.path);
     if (!path) {
       const known = [...this.#paths.keys()].join(", ");
       return refusalAnswer("path_unknown", `expected one of ${known}`);
@@ -135,17 +137,22 @@ export class Gateway {
   #makePaths(): ReadonlyMap<string, Path> {
     const post = (handle: Handler): Path => ({ methods: ["POST"], handle });
     const json = post((request) => this.#answerJson(request));
+    const get = (handle: Handler): Path => ({ methods: ["GET", "HEAD"], handle });
     const tipFloor = this.#tipFloor;
+    const tracker = new TrackerFace(this.#parts.tracker);
     return new Map<string, Path>([
       ["/relay", json],
       ["/", json],
       ["/relayb", post((request) => this.#answerRaw(request, false))],
       ["/relay2", post((request) => this.#answerRaw(request, true))],
       [shredPayPath, post((request) => this.#answerShredPay(request))],
-      ["/gethealth", { methods: ["GET", "HEAD"], handle: () => textAnswer("ok") }],
+      ["/gethealth", get(() => textAnswer("ok"))],
       ...blockEnginePaths.map((path): [string, Path] => [path, json]),
       ["/status", { methods: ["GET"], handle: () => upgradeAnswer() }],
       ...(tipFloor ? tipPaths(tipFloor) : []),
+      [validatorsPath, get((request) => tracker.answerValidators(request))],
+      [nextPath, get((request) => tracker.answerNext(request))],
+      [slotPath, get((request) => tracker.answerAt(request))],
     ]);
   }
 
@@ -215,7 +222,7 @@ export class Gateway {
 
   #answerShredPay(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
     const query = new Query(request.query);
-    const exchange = this.#exchange(request, query, shredPayRefusal);
+    const exchange = this.#exchange(request, query, plainRefusal);
     if (!(exchange instanceof Exchange)) return exchange;
     return answerShredPay({
       exchange,

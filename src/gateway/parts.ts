@@ -11,10 +11,12 @@ import type { Logger } from "../core/log.ts";
 import type { HttpHead, HttpResponse } from "../http/types.ts";
 import type { Json } from "../json-rpc/json-text.ts";
 import type { NodeSockets } from "../json-rpc/node.ts";
+import type { Nonces } from "../nonces/types.ts";
 import type { Submissions } from "../submission/types.ts";
 import type { TierRules, Tiers } from "../tiers/types.ts";
 import type { Registrar } from "../tips/registration-types.ts";
 import type { TipFloor } from "../tips/tip-types.ts";
+import type { Tracker } from "../tracker/types.ts";
 import type { TransactionFacts } from "../transactions/facts.ts";
 
 export interface Keys {
@@ -92,6 +94,8 @@ export interface GatewaySettings {
   /** At least one; the first is this machine's. */
   readonly regions: readonly [Region, ...Region[]];
   readonly minimumTipLamports: bigint;
+  /** Lamports per compute unit: least priority fee of what goes to alternative partners. */
+  readonly partnerUnitLamports: bigint;
   readonly trustedProxies: readonly AddressRange[];
 }
 
@@ -122,6 +126,9 @@ export interface GatewayParts {
   readonly shreds: ShredSales | null;
   /** null: this service tells none. */
   readonly tipFloor: TipFloor | null;
+  /** null: no node is configured, nobody can tell a nonce's value. */
+  readonly nonces: Nonces | null;
+  readonly tracker: Tracker;
   /** The present slot; null: unknown. */
   slot(): bigint | null;
 }

@@ -16,7 +16,6 @@ import {
 } from "../json-rpc/json-text.ts";
 import { reasonOf } from "../json-rpc/refusal.ts";
 import type { RegistrationEntry, RegistrationResult } from "../tips/registration-types.ts";
-import { browserHeaders, type RefusalShape } from "./answers.ts";
 import { batchBytesMax } from "./body-limits.ts";
 import { depthMax, type Exchange } from "./exchange.ts";
 import { registrarOf } from "./methods/registrations.ts";
@@ -27,13 +26,6 @@ export const shredPayPath = "/shred-pay";
 export const entriesMax = 25;
 /** Their entries together fill no more than half of the verifier's room, which submissions share. */
 export const requestsUnderWayMax = 40;
-
-/** A refusal before there is an exchange: of a key. */
-export const shredPayRefusal: RefusalShape = (reason, message, { headers } = {}) => ({
-  status: errorTable[reason].httpStatus ?? 500,
-  headers: { ...browserHeaders, ...headers },
-  body: writeJson({ error: { reason, message } }),
-});
 
 /** As an integer or its decimal digits: libraries write u64 as either. */
 function slotOf(json: Json | undefined): bigint | null {

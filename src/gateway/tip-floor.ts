@@ -7,11 +7,11 @@
 
 import { callerOf, RateLimits } from "../accounts/rate-limits.ts";
 import type { Clock } from "../core/clock.ts";
-import { errorTable, quote, type Reason } from "../core/errors.ts";
+import { quote } from "../core/errors.ts";
 import type { HttpHead, HttpResponse, WebSocketPeer, WebSocketRoute } from "../http/types.ts";
 import { writeJson } from "../json-rpc/json-text.ts";
 import type { TipFloor, TipSnapshot } from "../tips/tip-types.ts";
-import { browserHeaders, jsonHeaders } from "./answers.ts";
+import { browserHeaders, jsonHeaders, plainRefusal } from "./answers.ts";
 import type { LimitVerdict } from "./parts.ts";
 import { Query } from "./query.ts";
 
@@ -88,21 +88,8 @@ function formatOf(head: HttpHead): Format | HttpResponse {
   const expected = formats.join(" or ");
   return (
     format ??
-    refusal("value_invalid", `URI parameter format: expected ${expected}, got ${quote(text)}`)
+    plainRefusal("value_invalid", `URI parameter format: expected ${expected}, got ${quote(text)}`)
   );
-}
-
-/** Not JSON-RPC: nobody calls a method here. */
-function refusal(
-  reason: Reason,
-  message: string,
-  headers: Readonly<Record<string, string>> = {},
-): HttpResponse {
-  return {
-    status: errorTable[reason].httpStatus ?? 500,
-    headers: { ...browserHeaders, ...headers },
-    body: writeJson({ error: { reason, message } }),
-  };
 }
 
 function limitHeaders({ limit, remaining, resetSeconds }: LimitVerdict): Record<string, string> {
@@ -164,7 +151,7 @@ export class TipFloorFace implements WebSocketRoute {
     if (!verdict.allowed) return this.#tooMany("handshakes in a second", verdict);
     if ((this.#perCaller.get(caller) ?? 0) >= streamsMax) {
       const message = `expected at most ${streamsMax} streams at once from an address, got one more`;
-      return refusal("rate_limited", message, { "retry-after": "1" });
+      return plainRefusal("rate_limited", message, { headers: { "retry-after": "1" } });
     }
     const format = formatOf(head);
     return typeof format === "string" ? undefined : format;
@@ -208,6 +195,7 @@ export class TipFloorFace implements WebSocketRoute {
   #tooMany(what: string, verdict: LimitVerdict): HttpResponse {
     const seconds = String(verdict.retryAfterSeconds);
     const message = `expected at most ${verdict.limit} ${what} from an address, got one more`;
-    return refusal("rate_limited", message, { "retry-after": seconds, ...limitHeaders(verdict) });
+    const headers = { "retry-after": seconds, ...limitHeaders(verdict) };
+    return plainRefusal("rate_limited", message, { headers });
   }
 }

@@ -30,6 +30,11 @@ function textOf(key: Uint8Array | null): string | null {
   return text;
 }
 
+/** Who leads the slot, in base58; null: not known. */
+export function leaderNameAt(schedule: LeaderSchedule | undefined, slot: bigint): string | null {
+  return schedule ? textOf(leaderOf(schedule, slot)) : null;
+}
+
 export function leaderContextOf(
   schedule: LeaderSchedule | undefined,
   slot: bigint | null,
@@ -38,7 +43,7 @@ export function leaderContextOf(
   const nextWindow = (slot / windowSlots + 1n) * windowSlots;
   return {
     slot,
-    current: textOf(leaderOf(schedule, slot)),
-    next: textOf(leaderOf(schedule, nextWindow)),
+    current: leaderNameAt(schedule, slot),
+    next: leaderNameAt(schedule, nextWindow),
   };
 }

@@ -24,6 +24,8 @@ export interface LeaderSchedule {
   readonly leaderBySlot: Uint32Array;
   /** 32 bytes each, each once. */
   readonly keys: readonly Uint8Array[];
+  /** First slots of the epochs that it was made of, ascending; the first is `firstSlot`. */
+  readonly epochFirstSlots: readonly bigint[];
 }
 
 function invalid(message: string, cause?: unknown): ShredwayError {
@@ -60,10 +62,15 @@ function checkSlots(leaders: readonly LeaderSlots[]): number {
 }
 
 /**
- * A schedule from leaders and their slots. Throws ShredwayError "leaders_invalid" when a slot has
- * two leaders, occurs twice, is out of range, a key occurs twice, or no slot has a leader.
+ * A schedule from leaders and their slots, of one epoch unless `epochFirstSlots` (ascending, the first is
+ * `firstSlot`) names more. Throws ShredwayError "leaders_invalid" when a slot has two leaders, occurs
+ * twice, is out of range, a key occurs twice, or no slot has a leader.
  */
-export function buildSchedule(firstSlot: bigint, leaders: readonly LeaderSlots[]): LeaderSchedule {
+export function buildSchedule(
+  firstSlot: bigint,
+  leaders: readonly LeaderSlots[],
+  epochFirstSlots: readonly bigint[] = [firstSlot],
+): LeaderSchedule {
   if (leaders.length > leaderKeysMax) {
     throw invalid(`expected at most ${leaderKeysMax} leaders, got ${leaders.length}`);
   }
@@ -86,7 +93,8 @@ export function buildSchedule(firstSlot: bigint, leaders: readonly LeaderSlots[]
       leaderBySlot[slot] = number;
     }
   }
-  return { firstSlot, leaderBySlot, keys: leaders.map(({ key }) => key.slice()) };
+  const keys = leaders.map(({ key }) => key.slice());
+  return { firstSlot, leaderBySlot, keys, epochFirstSlots: [...epochFirstSlots] };
 }
 
 /** The slots that a schedule covers, both included. */

@@ -8,6 +8,7 @@ import { ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { routeHeadersProblem } from "../core/route-headers.ts";
 import type { ParcelMode, Route, RouteCapabilities } from "../submission/types.ts";
+import { quicheHint } from "../tpu/quiche.ts";
 import { altPartnerDialect } from "./alt-partner.ts";
 import { blockEngineDialect } from "./block-engine.ts";
 import type { Dialect } from "./dialect.ts";
@@ -22,9 +23,12 @@ const v1TransactionBytesMax = 4096;
 export interface RouteParts {
   readonly clock: Clock;
   readonly log?: Logger | undefined;
+  /** Of routes over QUIC (tpu-route.ts); null: there are none here. Throws as openRoute. */
+  readonly openTpu?: ((config: RouteConfig) => Route) | null | undefined;
 }
 
-function dialectOf(config: RouteConfig, url: URL): Dialect {
+/** Null: it does not speak HTTP. */
+function dialectOf(config: RouteConfig, url: URL): Dialect | null {
   switch (config.kind) {
     case "swqos":
       return swqosDialect(url, config.callsPerRequest);
@@ -34,6 +38,8 @@ function dialectOf(config: RouteConfig, url: URL): Dialect {
       return schedulerDialect(url, config);
     case "alt-partner":
       return altPartnerDialect(url, config.callsPerRequest);
+    case "tpu":
+      return null;
   }
 }
 
@@ -56,23 +62,35 @@ function capabilitiesOf(config: RouteConfig): RouteCapabilities {
   };
 }
 
-/** Connects when there is something to send. Throws ShredwayError "config_invalid". */
-export function openRoute(config: RouteConfig, { clock, log }: RouteParts): Route {
+function refused({ name }: RouteConfig, message: string): ShredwayError {
+  return new ShredwayError("config_invalid", `route ${name}: ${message}`);
+}
+
+function isOverQuic({ kind, quicPorts }: RouteConfig): boolean {
+  return kind === "tpu" || (kind === "alt-partner" && quicPorts !== undefined);
+}
+
+/**
+ * Connects when there is something to send; over QUIC, when a leader is near. Throws ShredwayError
+ * "config_invalid".
+ */
+export function openRoute(config: RouteConfig, { clock, log, openTpu }: RouteParts): Route {
+  if (isOverQuic(config)) {
+    if (openTpu) return openTpu(config);
+    throw refused(config, `expected QUIC for it, got a service without; ${quicheHint}`);
+  }
   const problem = routeHeadersProblem(config.headers);
-  if (problem !== null)
-    throw new ShredwayError("config_invalid", `route ${config.name}: ${problem}`);
+  if (problem !== null) throw refused(config, problem);
   const { name, headers, connections, queueMax, timeoutMs } = config;
   const portTo = (text: string): HttpPortOptions => {
     const url = new URL(text);
     const dialect = dialectOf(config, url);
+    if (!dialect) throw refused(config, `expected a kind that speaks HTTP, got ${config.kind}`);
     return { name, url, headers, dialect, connections, queueMax, timeoutMs };
   };
   const { url, leaders } = config;
   if (url === undefined && !leaders) {
-    throw new ShredwayError(
-      "config_invalid",
-      `route ${name}: expected url or leaders, got neither`,
-    );
+    throw refused(config, "expected url or leaders, got neither");
   }
   const plan: PortPlan =
     url === undefined

@@ -56,14 +56,15 @@ export class Tally {
     this.#inFlight++;
   }
 
-  /** `offeredNs`: monotonic. */
-  send(parcel: Parcel, offeredNs: bigint): void {
+  /** Both monotonic; `sentNs` where it is known better than by being told of it. */
+  send(parcel: Parcel, offeredNs: bigint, sentNs?: bigint): void {
     this.#sent++;
     const nowNs = this.#clock.monotonicNs();
-    this.#sendTimes.add(nowNs - offeredNs, nowNs);
+    this.#sendTimes.add((sentNs ?? nowNs) - offeredNs, nowNs);
     let bytes = 0;
     for (const { wire } of parcel.transactions) bytes += wire.length;
-    this.#tell(parcel, { kind: "sent", atNs: this.#clock.nowNs(), bytes });
+    const sinceNs = sentNs === undefined || sentNs > nowNs ? 0n : nowNs - sentNs;
+    this.#tell(parcel, { kind: "sent", atNs: this.#clock.nowNs() - sinceNs, bytes });
   }
 
   end(parcel: Parcel, verdict: Verdict): void {

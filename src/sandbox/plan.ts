@@ -50,6 +50,7 @@ export const sandboxPace = {
   tipAddresses: 4,
   shredTipAddresses: 2,
   resendMs: 1000,
+  noncePollMs: 200,
   // A machine that is too slow for a while gets slower slots. Making up for all of them at once would
   // take longer than they did, then longer still, and meanwhile nobody would be answered.
   catchUpSlotsMax: 2,

@@ -18,6 +18,7 @@ import { shredGapNs, tickMs } from "./plan.ts";
 import type { LandingProbe, ProbeRecord } from "./probe.ts";
 import type { RpcEndpoint } from "./rpc/endpoint.ts";
 import type { SourceFeed } from "./source-feed.ts";
+import type { SandboxTpu } from "./tpu/tpu-leaders.ts";
 
 export interface SandboxReceiver {
   readonly name: string;
@@ -51,6 +52,8 @@ export interface SandboxParts {
   readonly chain: SandboxChain;
   readonly endpoint: RpcEndpoint;
   readonly partners: SandboxPartners;
+  /** null: the optional package is missing. */
+  readonly tpu: SandboxTpu | null;
   readonly feeds: readonly SourceFeed[];
   readonly service: Service;
   readonly gateway: GatewayService;
@@ -72,6 +75,7 @@ export class Sandbox {
   readonly chain: SandboxChain;
   readonly endpoint: RpcEndpoint;
   readonly partners: SandboxPartners;
+  readonly tpu: SandboxTpu | null;
   readonly service: Service;
   readonly gateway: GatewayService;
   readonly landings: LandingWatch;
@@ -86,6 +90,7 @@ export class Sandbox {
     this.chain = parts.chain;
     this.endpoint = parts.endpoint;
     this.partners = parts.partners;
+    this.tpu = parts.tpu;
     this.service = parts.service;
     this.gateway = parts.gateway;
     this.landings = parts.landings;
@@ -131,12 +136,13 @@ export class Sandbox {
   }
 
   async close(): Promise<void> {
-    const { service, receivers, receiverLeaders, endpoint, partners, probe } = this.#parts;
+    const { service, receivers, receiverLeaders, endpoint, partners, tpu, probe } = this.#parts;
     this.stopTraffic();
     probe.close();
     receiverLeaders.stop();
     await service.close();
     partners.close();
+    await tpu?.close();
     endpoint.close();
     for (const { relay } of receivers) relay.close();
   }

@@ -10,6 +10,7 @@ import type { Config } from "../core/config.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { HttpServer } from "../http/server.ts";
+import type { NonceBook, NonceBookSnapshot } from "../nonces/nonce-book.ts";
 import type { RouteTable } from "../routes/route-table.ts";
 import type { Store } from "../store/store.ts";
 import type { Pipeline, PipelineSnapshot } from "../submission/pipeline.ts";
@@ -27,6 +28,8 @@ export interface GatewaySnapshot {
   readonly shreds: ShredSalesSnapshot | null;
   /** Landed in the last 15 minutes. */
   readonly landedTips: number;
+  /** null: no node is configured. */
+  readonly nonces: NonceBookSnapshot | null;
 }
 
 /** What a reload changes without a restart. */
@@ -52,6 +55,8 @@ export interface GatewayServiceParts {
   readonly tips: TipStatistics;
   /** null: no tips for shreds are registered here. */
   readonly shreds: ShredSalesService | null;
+  /** null: no node is configured. */
+  readonly nonces: NonceBook | null;
   readonly live: LiveSettings;
   readonly openServer: () => Promise<HttpServer>;
   /** Closed last, in this order: nothing needs them any more then. */
@@ -165,13 +170,14 @@ export class GatewayService {
   }
 
   snapshot(): GatewaySnapshot {
-    const { pipeline, routes, shreds, tips } = this.#parts;
+    const { pipeline, routes, shreds, tips, nonces } = this.#parts;
     return {
       connections: this.#server?.connections ?? 0,
       submissions: pipeline.snapshot(),
       routes: routes.snapshots(),
       shreds: shreds?.snapshot() ?? null,
       landedTips: tips.size,
+      nonces: nonces?.snapshot() ?? null,
     };
   }
 
@@ -191,7 +197,7 @@ export class GatewayService {
   }
 
   async #close(): Promise<void> {
-    const { pipeline, routes, store, others, shreds, tips } = this.#parts;
+    const { pipeline, routes, store, others, shreds, tips, nonces } = this.#parts;
     this.#endKeyWatch();
     this.#server?.close();
     pipeline.stop();
@@ -199,6 +205,7 @@ export class GatewayService {
     pipeline.close();
     await shreds?.close();
     await tips.close();
+    await nonces?.close();
     await store.close();
     for (const part of others) await part.close();
   }

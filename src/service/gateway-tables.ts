@@ -8,6 +8,7 @@ import type { Config } from "../core/config.ts";
 import { parsePubkey, pubkeyBytes } from "../core/primitives.ts";
 import type { GatewaySettings, Region } from "../gateway/parts.ts";
 import type { PlanPolicy } from "../submission/plan.ts";
+import type { Tracker } from "../tracker/types.ts";
 
 function regionOf(config: Config, one: Config["regions"][number]): Region {
   const own = (addresses: readonly string[], shared: readonly string[]) =>
@@ -34,6 +35,7 @@ export function settingsOf(config: Config): GatewaySettings {
   return {
     regions: regionsOf(config),
     minimumTipLamports: BigInt(config.tips.minimumLamports),
+    partnerUnitLamports: BigInt(config.gateway.partnerUnitLamports),
     trustedProxies: (config.http?.trustedProxies ?? []).map(parseAddressRange),
   };
 }
@@ -55,10 +57,16 @@ export function shredTipAddressesOf(config: Config): ReadonlySet<string> {
   return new Set([...all, ...config.tips.shredAddresses]);
 }
 
-export function policyOf(config: Config): PlanPolicy {
+/** Members of the tracker come and go: they are asked for when they are needed. */
+export function policyOf(config: Config, tracker: Tracker): PlanPolicy {
   return {
     denyLeaders: new Set(config.gateway.denyLeaders),
     minimumTipLamports: BigInt(config.tips.minimumLamports),
+    partnerUnitLamports: BigInt(config.gateway.partnerUnitLamports),
+    get partners() {
+      return tracker.memberSet();
+    },
+    nextPartnerSlot: (slot) => tracker.next(slot)?.leaderSlot ?? null,
   };
 }
 
@@ -83,6 +91,7 @@ export function gatewayRestartKeys(running: Config, wanted: Config): string[] {
   }
   if (differs(running.data, wanted.data)) found.push("data");
   if (differs(running.tiers, wanted.tiers)) found.push("tiers");
+  if (differs(running.nonces, wanted.nonces)) found.push("nonces");
   for (const key of ["listen", "listenIpv6"] as const) {
     if (running.delivery.proof[key] !== wanted.delivery.proof[key]) {
       found.push(`delivery.proof.${key}`);

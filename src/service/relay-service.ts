@@ -50,6 +50,7 @@ export class RelayService {
   readonly slots: SlotWatch;
   #watch: ScheduleWatch | undefined;
   #schedule: LeaderSchedule | undefined;
+  readonly #scheduleListeners = new Set<(schedule: LeaderSchedule) => void>();
   readonly #events: RelayEvents;
   readonly #destinations: DestinationTable;
   #ofAccounts: readonly Destination[] = [];
@@ -166,6 +167,18 @@ export class RelayService {
     return leaderContextOf(this.#schedule, slot);
   }
 
+  /** Of the last one that came into force; undefined: none as yet. */
+  get schedule(): LeaderSchedule | undefined {
+    return this.#schedule;
+  }
+
+  /** Hears of each schedule that comes into force from now on; what is returned ends that. */
+  onSchedule(listener: (schedule: LeaderSchedule) => void): () => void {
+    const own = (schedule: LeaderSchedule): void => listener(schedule);
+    this.#scheduleListeners.add(own);
+    return () => void this.#scheduleListeners.delete(own);
+  }
+
   snapshot(): RelaySnapshot {
     return this.relay.snapshot();
   }
@@ -260,6 +273,7 @@ export class RelayService {
 
   #watchSchedule(schedule: LeaderSchedule): void {
     this.#schedule = schedule;
+    for (const listener of this.#scheduleListeners) listener(schedule);
     this.#log.info(coverageText(schedule));
     const node = this.#asksForLeaders(this.#inForce) ? this.#node?.host : undefined;
     if (this.#watch && this.#watch.node === node) this.#watch.replace(schedule);

@@ -5,7 +5,7 @@
 // and the next try comes soon.
 
 import type { Clock, Timer } from "../core/clock.ts";
-import { messageOf } from "../core/errors.ts";
+import { messageOf, ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { parsePubkey, pubkeyBytes } from "../core/primitives.ts";
 import { buildSchedule, type LeaderSchedule, type LeaderSlots } from "../leaders/schedule.ts";
@@ -34,12 +34,25 @@ interface Span {
   readonly leaders: EpochLeaders;
 }
 
-/** Two epochs as one schedule. Throws ShredwayError when they overlap or a key is none. */
+/** What a schedule was made of. */
+interface Coverage {
+  /** First slots of its epochs, ascending. */
+  readonly firsts: readonly bigint[];
+  /** First slot behind the last of them. */
+  readonly end: bigint;
+  /** False: the node did not know all that was asked for, and is to be asked again. */
+  readonly isComplete: boolean;
+}
+
+/**
+ * Epochs as one schedule, which knows where each begins. Throws ShredwayError when they overlap or a
+ * key is none.
+ */
 export function joinEpochs(spans: readonly Span[]): LeaderSchedule {
-  const firstSlot = spans.reduce(
-    (low, span) => (span.firstSlot < low ? span.firstSlot : low),
-    spans[0]?.firstSlot ?? 0n,
-  );
+  const firsts = spans
+    .map(({ firstSlot }) => firstSlot)
+    .toSorted((a, b) => (a < b ? -1 : Number(a > b)));
+  const [firstSlot = 0n] = firsts;
   const byIdentity = new Map<string, number[]>();
   for (const span of spans) {
     const shift = Number(span.firstSlot - firstSlot);
@@ -53,7 +66,7 @@ export function joinEpochs(spans: readonly Span[]): LeaderSchedule {
     key: pubkeyBytes(parsePubkey(identity)),
     slots,
   }));
-  return buildSchedule(firstSlot, leaders);
+  return buildSchedule(firstSlot, leaders, firsts);
 }
 
 export class RpcLeaders {
@@ -61,8 +74,7 @@ export class RpcLeaders {
   #timer: Timer | undefined;
   /** Of the present run; what an earlier run still waits for comes to nothing. */
   #run: object | undefined;
-  /** What the schedule in force was made of, e.g. "417960000+2". */
-  #inForce = "";
+  #inForce: Coverage | undefined;
   #failures = 0;
   #lastFailure = "";
   /** Several looks in an epoch, for a node may know one epoch ahead only. */
@@ -75,13 +87,13 @@ export class RpcLeaders {
   /** Settles after the first try, whether it worked or not; goes on until `stop`. */
   async start(): Promise<void> {
     this.stop();
-    this.#inForce = "";
+    this.#inForce = undefined;
     this.#run = {};
     await this.#look(this.#run);
   }
 
   get hasSchedule(): boolean {
-    return this.#inForce !== "";
+    return this.#inForce !== undefined;
   }
 
   /** Publishes nothing more. May be started again. */
@@ -117,27 +129,63 @@ export class RpcLeaders {
     const info = await node.epochInfo();
     const byEpoch = Number(info.slotsInEpoch) * lookMs.perSlotOfEpoch;
     this.#lookMs = Math.min(lookMs.most, Math.max(lookMs.least, byEpoch));
-    const firsts = wantedEpochs(info);
-    const key = firsts.join(" ");
-    if (this.#inForce === key) return;
-    const spans: Span[] = [];
-    for (const firstSlot of firsts) {
-      const leaders = await node.leaderSchedule(firstSlot);
-      if (leaders) spans.push({ firstSlot, leaders });
-    }
+    if (this.#inForce && isEnough(this.#inForce, info)) return;
+    const { spans, ...coverage } = await this.#ask(info);
     if (this.#run !== run) return; // stopped while the node was thinking
     publish(joinEpochs(spans));
-    // With the next epoch unknown as yet, the next look asks again.
-    this.#inForce = spans.length === firsts.length ? key : `part of ${key}`;
+    this.#inForce = coverage;
+  }
+
+  /** The present epoch and as many beside it as the schedule is to cover: two in all at least. */
+  async #ask({
+    absoluteSlot,
+    slotIndex,
+    slotsInEpoch,
+  }: EpochInfo): Promise<Coverage & { readonly spans: readonly Span[] }> {
+    const { node } = this.#parts;
+    const present = absoluteSlot - slotIndex;
+    const spans: Span[] = [];
+    let isComplete = true;
+    let first = present;
+    while (first + slotsBehind > absoluteSlot && first > 0n) {
+      const leaders = await node.leaderSchedule(first - 1n);
+      isComplete &&= leaders !== null;
+      if (!leaders) break;
+      first -= lengthOf(leaders);
+      spans.unshift({ firstSlot: first, leaders });
+    }
+    let next = present;
+    while (spans.length < 2 || next < absoluteSlot + slotsAhead) {
+      const leaders = await node.leaderSchedule(next);
+      isComplete &&= leaders !== null;
+      if (!leaders) break;
+      spans.push({ firstSlot: next, leaders });
+      next += next === present ? slotsInEpoch : lengthOf(leaders);
+    }
+    return { spans, isComplete, end: next, firsts: spans.map(({ firstSlot }) => firstSlot) };
   }
 }
 
-/** First slots of the epochs that the schedule is to cover: at least two, of equal length. */
-function wantedEpochs({ absoluteSlot, slotIndex, slotsInEpoch }: EpochInfo): bigint[] {
-  let first = absoluteSlot - slotIndex;
-  while (first + slotsBehind > absoluteSlot && first >= slotsInEpoch) first -= slotsInEpoch;
-  const firsts = [first, first + slotsInEpoch];
-  for (let next = first + 2n * slotsInEpoch; next < absoluteSlot + slotsAhead; next += slotsInEpoch)
-    firsts.push(next);
-  return firsts;
+/** Whether what is in force does for the present slot, too. */
+function isEnough({ firsts, end, isComplete }: Coverage, info: EpochInfo): boolean {
+  const { absoluteSlot, slotIndex } = info;
+  const present = absoluteSlot - slotIndex;
+  const hasEpochs = firsts.includes(present) && end >= absoluteSlot + slotsAhead;
+  // As soon as the shreds of the epoch before have come, the next one takes its place.
+  const isNextDue = firsts.at(-1) === present && present + slotsBehind <= absoluteSlot;
+  return isComplete && hasEpochs && !isNextDue;
+}
+
+/**
+ * Slots of an epoch by its leaders: every slot has one, and epochs change their length. Throws
+ * ShredwayError when there are none.
+ */
+function lengthOf(leaders: EpochLeaders): bigint {
+  let last = -1;
+  for (const slots of leaders.values()) for (const slot of slots) last = Math.max(last, slot);
+  if (last >= 0) return BigInt(last) + 1n;
+  throw new ShredwayError(
+    "leaders_invalid",
+    "leader schedule: expected leaders of an epoch, got none",
+  );
 }

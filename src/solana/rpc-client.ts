@@ -2,14 +2,17 @@
 //
 // Called by the service for what the shreds themselves cannot tell: the leader schedule, the present
 // epoch, a second opinion on the slot; by the submission pipeline for outcomes; and for what landed
-// transactions paid. Nothing of it is on a packet's path. Answers are a stranger's bytes: their size is bounded, and whatever has another shape than documented is an error. URLs may
-// hold keys, so errors name the host only.
+// transactions paid; and for nonce accounts. Nothing of it is on a packet's path. Answers are a
+// stranger's bytes: their size is bounded, and whatever has another shape than documented is an error.
+// URLs may hold keys, so errors name the host only.
 
 import { messageOf, quote, ShredwayError } from "../core/errors.ts";
-import { pubkeyOf } from "../core/primitives.ts";
+import { parsePubkey } from "../core/primitives.ts";
 import { basicAuthorization, maskerOf } from "../core/url-secrets.ts";
 import { isObject } from "../core/values.ts";
 import { leaderKeysMax } from "../leaders/schedule.ts";
+import { findNonceAccount, nonceAccountBytes } from "../nonces/nonce-account.ts";
+import type { NonceAccountView, NonceNode } from "../nonces/types.ts";
 import type { Outcomes, SignatureOutcome } from "../submission/types.ts";
 import type { LandedTransaction, LandedTransactions } from "../tips/registration-types.ts";
 
@@ -27,13 +30,9 @@ const transactionBytesMax = 2 * 1024 * 1024;
 /** The newest version that callers can register; nodes answer older ones, too. */
 const transactionVersionMax = 1;
 const commitments = ["processed", "confirmed", "finalized"] as const;
-
-// Account data of a durable nonce: u32 version, u32 state, 32 authority, 32 value, u64 fee.
-const systemProgram = "11111111111111111111111111111111";
-const nonceBytes = 80;
-const nonceVersion = 1;
-const nonceInitialised = 1;
-const nonceValueAt = 40;
+/** Of one getMultipleAccounts call; each has some 500 bytes, for its data is cut. */
+const accountsMax = 100;
+const accountsBytesMax = 256 * 1024;
 
 export interface EpochInfo {
   readonly epoch: bigint;
@@ -45,12 +44,20 @@ export interface EpochInfo {
 /** Identity in base58 -> slots relative to the epoch's first. */
 export type EpochLeaders = ReadonlyMap<string, readonly number[]>;
 
+/** A node of the cluster; what it says of itself. */
+export interface ClusterNode {
+  /** Base58. */
+  readonly identity: string;
+  /** Where it takes transactions over QUIC, as "192.0.2.1:8009"; not checked. Null: it says nothing. */
+  readonly tpuQuic: string | null;
+}
+
 /** The field `value` of an answer with a context. */
 function valueIn(result: unknown): unknown {
   return isObject(result) ? result["value"] : undefined;
 }
 
-export class RpcClient implements Outcomes, LandedTransactions {
+export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
   /** Host and port, for messages; never the whole URL. */
   readonly host: string;
   readonly #url: string;
@@ -153,12 +160,32 @@ export class RpcClient implements Outcomes, LandedTransactions {
     return leaders;
   }
 
+  /** Of some thousand nodes, about 0.5 kB each. */
+  async clusterNodes(): Promise<ClusterNode[]> {
+    const method = "getClusterNodes";
+    const result = await this.call(method, [], scheduleBytesMax);
+    if (!Array.isArray(result)) {
+      throw this.#failure(method, `expected a list, got ${quote(result)}`);
+    }
+    return result.map((node: unknown) => {
+      const { pubkey, tpuQuic = null } = isObject(node) ? node : {};
+      if (typeof pubkey === "string" && (tpuQuic === null || typeof tpuQuic === "string")) {
+        return { identity: pubkey, tpuQuic };
+      }
+      throw this.#failure(method, `expected pubkey and tpuQuic, got ${quote(node)}`);
+    });
+  }
+
+  /** At commitment "confirmed". */
   async latestBlockhash(): Promise<string> {
-    const result = await this.call("getLatestBlockhash", [{ commitment: "processed" }]);
-    const value = isObject(result) ? result["value"] : undefined;
+    const method = "getLatestBlockhash";
+    const value = valueIn(await this.call(method, [{ commitment: "confirmed" }]));
     const blockhash = isObject(value) ? value["blockhash"] : undefined;
-    if (typeof blockhash === "string") return blockhash;
-    throw this.#failure("getLatestBlockhash", `expected a blockhash, got ${quote(result)}`);
+    try {
+      return parsePubkey(typeof blockhash === "string" ? blockhash : "");
+    } catch {
+      throw this.#failure(method, `expected a blockhash, got ${quote(blockhash)}`);
+    }
   }
 
   /** Without preflight. Returns the signature in base58, as the node says it. */
@@ -208,18 +235,33 @@ export class RpcClient implements Outcomes, LandedTransactions {
     const options = { encoding: "base64", commitment: "confirmed" };
     const value = valueIn(await this.call(method, [account, options]));
     if (value === null) return null;
-    const { data, owner } = isObject(value) ? value : {};
-    const [text, encoding]: readonly unknown[] = Array.isArray(data) ? data : [];
-    if (typeof text !== "string" || encoding !== "base64" || typeof owner !== "string") {
-      throw this.#failure(method, `expected an account in base64, got ${quote(value)}`);
+    return findNonceAccount(this.#account(method, value))?.value ?? null;
+  }
+
+  /** Of their data the first 81 bytes: enough to tell a nonce account. At "confirmed". */
+  async accounts(addresses: readonly string[]): Promise<(NonceAccountView | null)[]> {
+    const method = "getMultipleAccounts";
+    if (addresses.length === 0) return [];
+    if (addresses.length > accountsMax) {
+      throw new ShredwayError(
+        "value_invalid",
+        `${method}: expected at most ${accountsMax} addresses, got ${addresses.length}`,
+      );
     }
-    const bytes = Buffer.from(text, "base64");
-    const isNonce =
-      owner === systemProgram &&
-      bytes.length === nonceBytes &&
-      bytes.readUInt32LE(0) === nonceVersion &&
-      bytes.readUInt32LE(4) === nonceInitialised;
-    return isNonce ? pubkeyOf(bytes.subarray(nonceValueAt, nonceValueAt + 32)) : null;
+    const dataSlice = { offset: 0, length: nonceAccountBytes + 1 };
+    const options = { encoding: "base64", commitment: "confirmed", dataSlice };
+    const value = valueIn(await this.call(method, [addresses, options], accountsBytesMax));
+    if (!Array.isArray(value) || value.length !== addresses.length) {
+      const came = Array.isArray(value) ? `${value.length}` : quote(value);
+      throw this.#failure(method, `expected ${addresses.length} accounts, got ${came}`);
+    }
+    return value.map((one: unknown) => (one === null ? null : this.#account(method, one)));
+  }
+
+  /** Rent-exempt, in lamports, of an account with so many bytes of data. */
+  async minimumBalance(bytes: number): Promise<bigint> {
+    const method = "getMinimumBalanceForRentExemption";
+    return this.#u53(method, await this.call(method, [bytes, { commitment: "confirmed" }]));
   }
 
   /**
@@ -267,6 +309,18 @@ export class RpcClient implements Outcomes, LandedTransactions {
       gain += this.#u53(method, postBalances[i]) - this.#u53(method, preBalances[i]);
     }
     return gain;
+  }
+
+  #account(method: string, value: unknown): NonceAccountView {
+    const { data, owner, lamports } = isObject(value) ? value : {};
+    const [text, encoding]: readonly unknown[] = Array.isArray(data) ? data : [];
+    // Some hold more than 2^53 lamports: those are as exact as a number is.
+    const isAmount = typeof lamports === "number" && Number.isInteger(lamports) && lamports >= 0;
+    const isData = typeof text === "string" && encoding === "base64";
+    if (isData && typeof owner === "string" && isAmount) {
+      return { owner, lamports: BigInt(lamports), data: Buffer.from(text, "base64") };
+    }
+    throw this.#failure(method, `expected an account in base64, got ${quote(value)}`);
   }
 
   #outcome(method: string, status: unknown): SignatureOutcome {

@@ -126,6 +126,16 @@ export const migrations: readonly Migration[] = [
     // The last snapshot as JSON. One row.
     "CREATE TABLE tip_snapshots (id bigint PRIMARY KEY, snapshot text NOT NULL)",
   ],
+  [
+    `CREATE TABLE managed_nonces (
+      number bigint PRIMARY KEY,
+      key_id text NOT NULL UNIQUE,
+      account_id text NOT NULL,
+      address text NOT NULL UNIQUE,
+      state text NOT NULL,
+      created_ms bigint NOT NULL
+    )`,
+  ],
 ];
 
 const versionTable = "CREATE TABLE IF NOT EXISTS schema_version (version bigint NOT NULL)";

@@ -8,6 +8,7 @@ import type { KeyStore } from "../accounts/types.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
 import { decodeBase58, encodeBase58 } from "../data-plane/base58.ts";
+import type { ManagedNonceStore } from "../nonces/types.ts";
 import type { SubmissionStore } from "../submission/types.ts";
 import type { TierStore } from "../tiers/types.ts";
 import type { RegistrationStore } from "../tips/registration-types.ts";
@@ -18,6 +19,7 @@ import type { SqlDriver } from "./driver.ts";
 import { SqlKeyStore } from "./key-store.ts";
 import { SqlLandedTipStore } from "./landed-tip-store.ts";
 import { migrate } from "./migrations.ts";
+import { SqlManagedNonceStore } from "./nonce-store.ts";
 import { SqlRegistrationStore } from "./registration-store.ts";
 import type { SignatureCodec } from "./signature-codec.ts";
 import { SqliteDriver } from "./sqlite-driver.ts";
@@ -44,6 +46,7 @@ export class Store {
   readonly registrations: RegistrationStore;
   readonly tiers: TierStore;
   readonly landedTips: LandedTipStore;
+  readonly nonces: ManagedNonceStore;
 
   /** What an operator should mend. */
   readonly warnings: readonly string[];
@@ -77,7 +80,7 @@ export class Store {
     this.registrations = new SqlRegistrationStore(driver, codec);
     this.tiers = new SqlTierStore(driver);
     this.landedTips = new SqlLandedTipStore(driver, codec);
-
+    this.nonces = new SqlManagedNonceStore(driver);
     this.warnings = warnings;
   }
 

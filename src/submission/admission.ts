@@ -7,6 +7,7 @@ import { ShredwayError } from "../core/errors.ts";
 import type { PipelineLimits } from "./limits.ts";
 import type { Memory } from "./memory.ts";
 import type { Submission, Tracked } from "./tracked.ts";
+import { hasLanded } from "./tracking.ts";
 import type { SubmitRequest } from "./types.ts";
 
 /**
@@ -14,16 +15,20 @@ import type { SubmitRequest } from "./types.ts";
  * Throws ShredwayError "no_route" when one of them ended in a way that leaves no hope for the others.
  */
 export function landedBefore(memory: Memory, request: SubmitRequest): readonly Tracked[] | null {
-  const ended = request.transactions.flatMap(({ signature }) => {
-    const tracked = memory.ended(signature);
-    // That routes refused it then says nothing about those of now.
-    return tracked && tracked.end?.kind !== "rejected" ? [tracked] : [];
-  });
+  const ended = endedOf(memory, request);
   if (ended.length === 0) return null;
-  const dead = ended.find(({ end }) => end?.kind !== "landed" && end?.kind !== "landed_failed");
+  const dead = ended.find(({ end }) => !hasLanded(end));
   const told = dead ?? (ended.length < request.transactions.length ? ended[0] : undefined);
   if (told === undefined) return ended;
   throw deadError(told.signature, told.end?.kind, told.end?.reason);
+}
+
+/** Those of the request that ended; that routes refused one then says nothing about those of now. */
+export function endedOf(memory: Memory, { transactions }: SubmitRequest): Tracked[] {
+  return transactions.flatMap(({ signature }) => {
+    const tracked = memory.ended(signature);
+    return tracked && tracked.end?.kind !== "rejected" ? [tracked] : [];
+  });
 }
 
 /** A transaction can land no more, or not as part of this bundle. */
@@ -59,7 +64,7 @@ export function repeated(memory: Memory, request: SubmitRequest): Submission | n
 /** Throws ShredwayError "bundle_invalid" for a transaction that occurs twice, else "overloaded". */
 export function checkRoom(
   memory: Memory,
-  request: SubmitRequest,
+  request: Pick<SubmitRequest, "accountId" | "transactions">,
   { openMax, openPerAccountMax }: Pick<PipelineLimits, "openMax" | "openPerAccountMax">,
 ): void {
   const { transactions, accountId } = request;

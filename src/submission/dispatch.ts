@@ -10,7 +10,7 @@ import { ShredwayError } from "../core/errors.ts";
 import { TimerWheel } from "../core/timer-wheel.ts";
 import { Leg } from "./leg.ts";
 import { couldTake, holdReasonOf, type Plan, type PlanPolicy, plan } from "./plan.ts";
-import { isUnsent, nsPerMs, type Submission } from "./tracked.ts";
+import { isUndone, isUnsent, nsPerMs, type Submission } from "./tracked.ts";
 import type { LeaderContext, Route, TimelineEvent } from "./types.ts";
 
 export interface DispatchLimits {
@@ -32,6 +32,8 @@ export interface DispatchParts {
   record(submission: Submission, event: TimelineEvent): void;
   /** True while a transaction of it was seen in a block that may stay. */
   isInBlock(submission: Submission): boolean;
+  /** The other one of its pair was seen in a block that may stay, or landed. */
+  isSpent(submission: Submission): boolean;
   /** Every way is closed; nothing is under way. */
   rejected(submission: Submission): void;
   /** Its timeline is to be kept now: an attempt that may not be repeated after a kill. */
@@ -79,29 +81,40 @@ export class Dispatch {
   }
 
   /**
-   * The first attempt. Returns what must be called once the submission's views exist: then the
+   * The first attempt of one submission, or of a pair: all are planned before one is offered, and one
+   * that is taken is enough. Returns what must be called once the submissions' views exist: then the
    * timelines learn of it. Throws "no_route", "tip_too_low", "overloaded".
    */
-  first(submission: Submission): () => void {
-    const planned = this.#plan(submission);
-    if (planned.kind === "refuse") throw new ShredwayError(planned.reason, planned.message);
-    if (planned.kind === "hold") {
-      if (this.#held.size >= this.#limits.heldMax) {
-        throw new ShredwayError(
-          "overloaded",
-          `held back for protection: expected at most ${this.#limits.heldMax}, got as many`,
-        );
-      }
-      return () => this.#hold(submission, planned.reason);
+  first(submissions: readonly Submission[]): () => void {
+    const planned = submissions.map((submission) => {
+      const made = this.#plan(submission);
+      if (made.kind !== "refuse") return { submission, made };
+      const [transaction] = submission.transactions;
+      const which = submissions.length > 1 ? `transaction ${transaction?.signature}: ` : "";
+      throw new ShredwayError(made.reason, `${which}${made.message}`);
+    });
+    const held = planned.filter(({ made }) => made.kind === "hold").length;
+    if (held > 0 && this.#held.size + held > this.#limits.heldMax) {
+      throw new ShredwayError(
+        "overloaded",
+        `held back for protection: expected at most ${this.#limits.heldMax}, got as many`,
+      );
     }
-    const taken = this.#offer(submission, planned);
-    if (taken.length === 0) {
-      const names = planned.legs.map(({ route }) => route.capabilities.name).join(", ");
-      throw new ShredwayError("no_route", `queues: expected room in one of ${names}, got none`);
+    const offered = planned.map(({ submission, made }) => ({
+      submission,
+      made,
+      taken: made.kind === "send" ? this.#offer(submission, made) : [],
+    }));
+    if (held === 0 && offered.every(({ taken }) => taken.length === 0)) {
+      const legs = planned.flatMap(({ made }) => (made.kind === "send" ? made.legs : []));
+      const names = new Set(legs.map(({ route }) => route.capabilities.name));
+      throw new ShredwayError(
+        "no_route",
+        `queues: expected room in one of ${[...names].join(", ")}, got none`,
+      );
     }
     return () => {
-      this.#opened(submission, taken);
-      this.#schedule(submission);
+      for (const { submission, made, taken } of offered) this.#begun(submission, made, taken);
     };
   }
 
@@ -109,17 +122,25 @@ export class Dispatch {
   repeat(submission: Submission): void {
     const isTooSoon = this.#nowMs - submission.lastAttemptMs < repeatMs;
     if (submission.isStopped || submission.isHeld || isTooSoon) return;
+    if (this.#parts.isSpent(submission)) return;
     if (submission.repeats >= repeatsMax) return;
     submission.repeats++;
     this.#repeats++;
     const planned = this.#plan(submission);
-    if (planned.kind === "send") this.#opened(submission, this.#offer(submission, planned));
+    if (planned.kind !== "send") return;
+    const wasUndone = isUndone(submission);
+    const legs = this.#offer(submission, planned);
+    if (legs.length > 0 && wasUndone) {
+      this.#wheel.delete(submission); // what it waited for is done now
+      this.#schedule(submission);
+    }
+    this.#opened(submission, legs);
   }
 
   /** After a restart: `attempts` of it are known from its timeline. */
   resume(submission: Submission): void {
     if (submission.isStopped) return;
-    if (submission.attempts === 0 || isUnsent(submission) || this.#maySend(submission)) {
+    if (isUndone(submission) || this.#maySend(submission)) {
       this.#wheel.set(submission, this.#nowMs);
     }
   }
@@ -203,6 +224,7 @@ export class Dispatch {
     }
     if (taken.length === 0) return taken;
     submission.attempts++;
+    submission.isLeftOver = false;
     submission.lastAttemptMs = this.#nowMs;
     submission.legs += taken.length;
     submission.lastLegs = taken.length;
@@ -232,6 +254,18 @@ export class Dispatch {
     return slotNs * slotsLeft + slotNs / 4n;
   }
 
+  #begun(submission: Submission, made: Plan<Route>, taken: readonly Leg[]): void {
+    if (made.kind === "hold") {
+      this.#hold(submission, made.reason);
+    } else if (taken.length > 0) {
+      this.#schedule(submission);
+      this.#opened(submission, taken); // what is reported by now may change when it is due
+    } else {
+      submission.isLeftOver = true;
+      this.#wheel.set(submission, this.#nowMs + retryMs);
+    }
+  }
+
   #opened(submission: Submission, legs: readonly Leg[]): void {
     if (legs.length === 0) return;
     const parts = this.#parts;
@@ -257,6 +291,7 @@ export class Dispatch {
       submission.lastUnsent++;
       if (isUnsent(submission)) this.#sendInstead(submission);
     }
+    if (this.#isFallbackDue(submission, leg)) this.hurry(submission);
     this.#checkRejected(submission);
   }
 
@@ -265,6 +300,15 @@ export class Dispatch {
     if (submission.isStopped || submission.isHeld) return;
     const delayMs = submission.unsentAttempts++ === 0 ? 0 : retryMs;
     this.#wheel.set(submission, this.#nowMs + delayMs);
+  }
+
+  /** The partners that the first attempt was for took it not: now it is the other routes' turn. */
+  #isFallbackDue({ method, options, attempts, legs, legsGone }: Submission, leg: Leg): boolean {
+    if (method !== "sendAlt" || !options.enableFallback || attempts > 1) return false;
+    const isOfPartner = this.#parts
+      .routes()
+      .some(({ capabilities: { name, kind } }) => name === leg.route && kind === "alt-partner");
+    return isOfPartner && legsGone === legs;
   }
 
   #checkRejected(submission: Submission): void {
@@ -295,8 +339,10 @@ export class Dispatch {
   }
 
   #again(submission: Submission): void {
-    if (this.#parts.isInBlock(submission)) {
-      this.#schedule(submission);
+    const isResend = !isUndone(submission);
+    if (this.#parts.isInBlock(submission) || this.#parts.isSpent(submission)) {
+      if (isResend) this.#schedule(submission);
+      else this.#wheel.set(submission, this.#nowMs + this.#limits.resendMs);
       return;
     }
     const planned = this.#plan(submission);
@@ -304,7 +350,6 @@ export class Dispatch {
       this.#hold(submission, planned.reason);
       return;
     }
-    const isResend = submission.attempts > 0 && !isUnsent(submission);
     const legs = planned.kind === "send" ? this.#offer(submission, planned) : [];
     if (legs.length === 0) {
       this.#wheel.set(submission, this.#nowMs + (isResend ? this.#limits.resendMs : retryMs));
@@ -314,9 +359,9 @@ export class Dispatch {
       submission.resends++;
       this.#resends++;
     }
+    this.#schedule(submission);
     this.#opened(submission, legs);
     if (!this.#maySend(submission)) this.#parts.keepNow(submission);
-    this.#schedule(submission);
   }
 
   #hold(submission: Submission, reason: string): void {

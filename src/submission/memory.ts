@@ -3,6 +3,7 @@
 // Asked before the store for every status, and by every new call: is this transaction known? Open
 // ones are bounded by the pipeline's limit, ended ones here; the store keeps them longer.
 
+import type { TransactionFacts } from "../transactions/facts.ts";
 import { lifetimeKeyOf } from "../transactions/lifetimes.ts";
 import type { Tracked, View } from "./tracked.ts";
 
@@ -10,6 +11,12 @@ const landedNoncesMax = 16_384;
 
 function bundleKey(accountId: string, bundleId: string): string {
   return `${accountId} ${bundleId}`;
+}
+
+/** Whoever signs as a nonce's authority without being it takes nothing from those who are. */
+function pairKeyOf(facts: TransactionFacts | null): string | null {
+  if (!facts?.nonce) return null;
+  return `${lifetimeKeyOf(facts)}${Buffer.from(facts.nonce.authority).toString("latin1")}`;
 }
 
 export class Memory {
@@ -22,6 +29,8 @@ export class Memory {
   readonly #openByAccount = new Map<string, number>();
   /** Lifetime with a nonce -> who landed with it; oldest first. */
   readonly #landedByNonce = new Map<string, string>();
+  /** Nonce value and authority -> open ones that were submitted as one of a pair. */
+  readonly #pairs = new Map<string, Set<Tracked>>();
 
   constructor(endedMax: number) {
     this.#endedMax = endedMax;
@@ -68,6 +77,20 @@ export class Memory {
     this.#open.set(tracked.signature, tracked);
   }
 
+  /** It was submitted as one of a pair; until its end. */
+  joinPair(tracked: Tracked): void {
+    const key = pairKeyOf(tracked.facts);
+    if (key === null) return;
+    const pair = this.#pairs.get(key) ?? new Set();
+    this.#pairs.set(key, pair.add(tracked));
+  }
+
+  /** Open ones with this nonce value and authority that were submitted as one of a pair. */
+  pairOf(facts: TransactionFacts | null): readonly Tracked[] {
+    const key = pairKeyOf(facts);
+    return key === null ? [] : [...(this.#pairs.get(key) ?? [])];
+  }
+
   addBundle(views: readonly View[]): void {
     const [first] = views;
     if (first?.bundleId) this.#bundles.set(bundleKey(first.accountId, first.bundleId), views);
@@ -77,14 +100,17 @@ export class Memory {
     if (bundleId !== null) this.#bundles.delete(bundleKey(accountId, bundleId));
   }
 
+  /** Before its facts are dropped. */
   forget(tracked: Tracked): void {
     this.#open.delete(tracked.signature);
+    this.#leavePair(tracked);
   }
 
   /** Before its facts are dropped. */
   moveToEnded(tracked: Tracked): void {
     this.#open.delete(tracked.signature);
     this.#ended.set(tracked.signature, tracked);
+    this.#leavePair(tracked);
     const hasLanded = tracked.end?.kind === "landed" || tracked.end?.kind === "landed_failed";
     if (hasLanded && tracked.facts?.nonce) {
       this.#landedByNonce.set(lifetimeKeyOf(tracked.facts), tracked.signature);
@@ -94,8 +120,7 @@ export class Memory {
   }
 
   /** Who landed with the same nonce value. */
-  landedSibling(tracked: Tracked): string | undefined {
-    const { facts } = tracked;
+  landedSibling({ facts }: Pick<Tracked, "facts">): string | undefined {
     return facts?.nonce ? this.#landedByNonce.get(lifetimeKeyOf(facts)) : undefined;
   }
 
@@ -105,6 +130,13 @@ export class Memory {
       this.#ended.delete(signature);
       this.#forgetBundles(tracked);
     }
+  }
+
+  #leavePair(tracked: Tracked): void {
+    const key = pairKeyOf(tracked.facts);
+    if (key === null) return;
+    const pair = this.#pairs.get(key);
+    if (pair?.delete(tracked) && pair.size === 0) this.#pairs.delete(key);
   }
 
   #trim<T>(map: Map<string, T>, max: number, forget: (value: T) => void): void {

@@ -4,9 +4,12 @@
 // in the relay's own shreds comes first and is no end while a node can be asked, since its block may
 // be abandoned. The node's word counts from commitment "confirmed" on. An end by absence (expired,
 // superseded) needs a lifetime that is gone (lifetimes.ts) and two looks that found nothing, the
-// first asked after the first finding, the second after the second. Answers that fail change nothing.
+// first asked after the first finding, the second after the second. Of a nonce value with which
+// something landed one finding and one look are enough: they only make sure that it is no blockhash.
+// Answers that fail change nothing.
 
 import { TimerWheel } from "../core/timer-wheel.ts";
+import type { TransactionFacts } from "../transactions/facts.ts";
 import { type Lifetime, type LifetimeLimits, Lifetimes } from "../transactions/lifetimes.ts";
 import type { Tracked } from "./tracked.ts";
 import type { EndState, Outcomes, Sights, SignatureOutcome } from "./types.ts";
@@ -29,6 +32,8 @@ export interface Ending {
   readonly reason: string;
   readonly slot: bigint | null;
   readonly err: unknown;
+  /** Superseded by this transaction, where an earlier process knew it. */
+  readonly sibling?: string;
 }
 
 export interface WatchParts {
@@ -71,6 +76,8 @@ export class OutcomeWatch {
   readonly #bounds: TimerWheel<Tracked>;
   readonly #urgent = new Set<Tracked>();
   readonly #ordinary = new Set<Tracked>();
+  /** When something landed with this nonce value. */
+  readonly #spentMs = new WeakMap<Lifetime<Tracked>, number>();
   #nextLookMs = 0;
   #looksUnderWay = 0;
   #lookCount = 0n;
@@ -128,9 +135,13 @@ export class OutcomeWatch {
     tracked.unwatch = null;
   }
 
-  /** A sibling with the same nonce value landed, or something else speaks against it. */
-  hurry(tracked: Tracked): void {
-    if (tracked.facts) this.#lifetimes?.hurry(tracked.facts);
+  /** Something landed with this nonce value: what else has it is asked about at once. */
+  spent(facts: TransactionFacts): void {
+    const lifetime = this.#lifetimes?.of(facts);
+    if (!lifetime) return;
+    this.#spentMs.set(lifetime, this.#parts.nowMs());
+    this.#lifetimes?.hurry(facts);
+    this.#lookAtAll(lifetime);
   }
 
   /** Seen so lately that it need not be sent again; a node that fails cannot say otherwise. */
@@ -265,8 +276,18 @@ export class OutcomeWatch {
       this.#parts.lost(tracked);
     }
     const lifetime = facts && this.#lifetimes?.of(facts);
-    if (!lifetime || lifetime.goneMs === null || askedMs < lifetime.goneMs) return;
+    if (!lifetime) return;
     const { goneMs, goneAgainMs } = lifetime;
+    if (goneMs === null) {
+      // The node that was asked was behind the one that said what landed.
+      if (this.#isSpent(lifetime, this.#parts.nowMs())) this.#lifetimes?.hurry(facts);
+      return;
+    }
+    if (askedMs < goneMs) return;
+    if (this.#isSpent(lifetime, goneMs)) {
+      this.#end(tracked, "superseded", "nonce_advanced");
+      return;
+    }
     if (tracked.absentMs === null || tracked.absentMs < goneMs) {
       tracked.absentMs = askedMs;
       return;
@@ -278,6 +299,15 @@ export class OutcomeWatch {
     else this.#end(tracked, "superseded", "nonce_advanced");
   }
 
+  /**
+   * Whether `atMs` is so soon after something landed with this nonce value that it is no blockhash: one
+   * of those would still be valid. Later it may have expired, as any other.
+   */
+  #isSpent(lifetime: Lifetime<Tracked>, atMs: number): boolean {
+    const spentMs = this.#spentMs.get(lifetime);
+    return spentMs !== undefined && atMs - spentMs <= this.#limits.settleMs;
+  }
+
   #lookAgain(tracked: Tracked): void {
     const nowMs = this.#parts.nowMs();
     const { lookMs, settleMs } = this.#limits;
@@ -285,7 +315,8 @@ export class OutcomeWatch {
     const ageMs = nowMs - tracked.bornMs;
     const isGone = typeof lifetime?.goneMs === "number";
     let waitMs = ageMs < middleMs ? middleLookMs : oldLookMs;
-    if (tracked.seenMs !== null || ageMs < youngMs) waitMs = lookMs;
+    const isSpent = lifetime && this.#isSpent(lifetime, nowMs);
+    if (tracked.seenMs !== null || ageMs < youngMs || isSpent) waitMs = lookMs;
     else if (isGone) waitMs = tracked.absentMs === null ? lookMs : settleMs;
     this.#looks.set(tracked, nowMs + waitMs);
   }

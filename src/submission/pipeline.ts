@@ -7,6 +7,7 @@
 import type { Clock, Timer } from "../core/clock.ts";
 import { messageOf, ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import type { TransactionFacts } from "../transactions/facts.ts";
 import {
   attemptsBefore,
   checkRoom,
@@ -23,14 +24,16 @@ import { defaultLimits, type PipelineLimits } from "./limits.ts";
 import { Listeners } from "./listeners.ts";
 import { Memory } from "./memory.ts";
 import { OutcomeWatch, type WatchCounts } from "./outcome-watch.ts";
+import { checkNonceFree, checkPair, fulfilledBefore, isFulfilled, isSpent } from "./pairs.ts";
 import type { PlanPolicy } from "./plan.ts";
 import { type Inspect, restoreFrom } from "./restore.ts";
 import { nsPerMs, Submission, type Tracked, takeOver, type View } from "./tracked.ts";
-import { hasLanded, Tracking, type TrackingCounts } from "./tracking.ts";
+import { hasLanded, isOfPair, Tracking, type TrackingCounts } from "./tracking.ts";
 import type {
   BundleStatus,
   LandedTips,
   LeaderContext,
+  NonceListener,
   Outcomes,
   Route,
   Sights,
@@ -60,6 +63,8 @@ export interface PipelineParts {
   readonly inspect: Inspect;
   /** Told of each landed transaction's tip, whoever submitted it. */
   readonly tips?: LandedTips;
+  /** Told of each nonce that a transaction advanced, whoever submitted it. */
+  readonly nonces?: NonceListener;
 }
 
 export interface PipelineSnapshot extends DispatchCounts, TrackingCounts {
@@ -111,6 +116,8 @@ export class Pipeline implements Submissions {
         slotNs: () => parts.slotNs(),
         record: (submission, event) => this.#tracking.recordAll(submission, event),
         isInBlock: ({ views }) => views.some(({ tracked }) => this.#watch.isInBlock(tracked)),
+        isSpent: (submission) =>
+          isSpent(this.#memory, submission, (tracked) => this.#watch.isInBlock(tracked)),
         keepNow: (submission) => {
           for (const view of submission.views) this.#keeper.ended(view);
         },
@@ -126,10 +133,7 @@ export class Pipeline implements Submissions {
         nowNs: () => clock.nowNs(),
         slotNs: () => parts.slotNs(),
         seen: (tracked, slot, atNs) => this.#tracking.seen(tracked, slot, atNs),
-        lost: (tracked) => {
-          this.#tracking.lost(tracked);
-          for (const { submission } of tracked.views.values()) this.#dispatch.hurry(submission);
-        },
+        lost: (tracked) => this.#lost(tracked),
         end: (tracked, ending) => this.#tracking.end(tracked, ending),
         failed: (error) => this.#warn("the watch of outcomes", error),
       },
@@ -141,34 +145,28 @@ export class Pipeline implements Submissions {
       keeper: this.#keeper,
       listeners: this.#listeners,
       tips: parts.tips ?? null,
+      nonces: parts.nonces ?? null,
       stop: (submission) => this.#dispatch.stop(submission),
       watch: (tracked) => this.#watch.add(tracked),
       unwatch: (tracked) => this.#watch.remove(tracked),
-      hurry: (tracked) => this.#watch.hurry(tracked),
+      spent: (facts) => this.#spent(facts),
     });
     this.#forgetTimer = clock.every(forgetMs, () => this.#forget());
   }
 
   async submit(request: SubmitRequest): Promise<void> {
     const landed = landedBefore(this.#memory, request);
-    if (landed) return this.#acceptLanded(request, landed);
-    const known = repeated(this.#memory, request);
-    if (known) {
-      this.#dispatch.repeat(known);
-      return this.#kept(known, () => this.#keeper.keepOnce(known.views));
-    }
-    this.#checkRoom(request);
-    const submission = new Submission(request);
-    const unknown = unknownOf(this.#memory, request);
-    const attempts = attemptsBefore(this.#memory, request);
-    if (attempts > 0) takeOver(submission, attempts);
-    const opened = this.#dispatch.first(submission);
-    const views = request.transactions.map((facts) => this.#tracking.enter(submission, facts));
-    this.#tracking.joinBundle(views, request);
-    this.#accepted++;
-    opened();
-    this.#wake();
-    return this.#kept(submission, () => this.#keepFirst(submission, views, unknown));
+    return landed ? this.#acceptEnded([request], landed) : this.#take([request]);
+  }
+
+  async submitPair(first: SubmitRequest, second: SubmitRequest): Promise<void> {
+    const pair = [first, second] as const;
+    checkPair(pair);
+    const ended = fulfilledBefore(this.#memory, pair);
+    if (ended) return this.#acceptEnded(pair, ended);
+    const sentForNs = BigInt(this.#limits.resendForMs) * nsPerMs;
+    checkNonceFree(this.#memory, pair, this.#parts.clock.nowNs() - sentForNs);
+    return this.#take(pair);
   }
 
   statuses(
@@ -243,9 +241,41 @@ export class Pipeline implements Submissions {
     return Number(this.#parts.clock.monotonicNs() / nsPerMs);
   }
 
-  #checkRoom(request: SubmitRequest): void {
+  /** One request, or a pair: each becomes a submission of its own, all of them or none. */
+  #take(requests: readonly SubmitRequest[]): Promise<void> {
+    const known = requests.flatMap((request) => repeated(this.#memory, request) ?? []);
+    if (known.length === requests.length) {
+      for (const submission of known) this.#dispatch.repeat(submission);
+      const views = known.flatMap((submission) => submission.views);
+      return this.#kept(known, () => this.#keeper.keepOnce(views));
+    }
+    this.#checkRoom(requests);
+    const unknown = requests.flatMap((request) => unknownOf(this.#memory, request));
+    const submissions = requests.map((request) => {
+      const submission = new Submission(request);
+      const attempts = attemptsBefore(this.#memory, request);
+      if (attempts > 0) takeOver(submission, attempts);
+      return submission;
+    });
+    const opened = this.#dispatch.first(submissions);
+    const views = submissions.flatMap((submission) => this.#enter(submission));
+    this.#accepted += BigInt(requests.length);
+    opened();
+    this.#wake();
+    return this.#kept(submissions, () => this.#keepFirst(views, unknown));
+  }
+
+  #enter(submission: Submission): View[] {
+    const views = submission.transactions.map((facts) => this.#tracking.enter(submission, facts));
+    this.#tracking.joinBundle(views, submission);
+    return views;
+  }
+
+  #checkRoom(requests: readonly SubmitRequest[]): void {
     const { openMax } = this.#limits;
-    checkRoom(this.#memory, request, this.#limits);
+    const accountId = requests[0]?.accountId ?? "";
+    const transactions = requests.flatMap((request) => request.transactions);
+    checkRoom(this.#memory, { accountId, transactions }, this.#limits);
     const { dirty } = this.#keeper.counts;
     const nowMs = this.#nowMs;
     // One is tried each second: what cannot be kept must not be sent.
@@ -259,17 +289,47 @@ export class Pipeline implements Submissions {
   }
 
   /** Nothing is sent: what an earlier process knew of it is asked for first. */
-  async #acceptLanded(request: SubmitRequest, landed: readonly Tracked[]): Promise<void> {
-    const submission = new Submission(request);
-    await this.#kept(submission, async () => {
-      const { accountId } = request;
-      const missing = landed.filter(({ views }) => !views.has(accountId));
+  async #acceptEnded(requests: readonly SubmitRequest[], ended: readonly Tracked[]): Promise<void> {
+    const submissions = requests.map((request) => new Submission(request));
+    await this.#kept(submissions, async () => {
+      const accountId = requests[0]?.accountId ?? "";
+      const missing = ended.filter(({ views }) => !views.has(accountId));
       const signatures = missing.map(({ signature }) => signature);
       const found = missing.length > 0 ? await this.#parts.store.find(accountId, signatures) : [];
-      const views = this.#tracking.enterLanded(submission, landed, found);
-      if (submission.views.length > 0) this.#tracking.joinBundle(views, request);
-      await this.#keeper.keepOnce(views);
+      const kept = submissions.flatMap((submission) => {
+        const own = ended.filter(({ signature }) =>
+          submission.transactions.some((facts) => facts.signature === signature),
+        );
+        const views = this.#tracking.enterEnded(submission, own, found);
+        if (submission.views.length > 0) this.#tracking.joinBundle(views, submission);
+        return views;
+      });
+      // Of a pair the other one may not have ended yet.
+      const open = requests.flatMap(({ transactions }) =>
+        transactions.flatMap((facts) => {
+          return this.#memory.open(facts.signature)?.views.get(accountId) ?? [];
+        }),
+      );
+      await this.#keeper.keepOnce([...kept, ...open]);
     });
+  }
+
+  /** The block that held it is gone: what waited because of it need not wait any more. */
+  #lost(tracked: Tracked): void {
+    this.#tracking.lost(tracked);
+    for (const one of [tracked, ...this.#memory.pairOf(tracked.facts)]) {
+      for (const { submission } of one.views.values()) this.#dispatch.hurry(submission);
+    }
+  }
+
+  /** Something landed with this nonce value. Without a node nothing more will be known of the rest. */
+  #spent(facts: TransactionFacts): void {
+    this.#watch.spent(facts);
+    if (this.#parts.outcomes) return;
+    for (const sibling of this.#memory.pairOf(facts)) {
+      const [state, reason] = ["superseded", "nonce_advanced"] as const;
+      this.#tracking.end(sibling, { state, reason, slot: null, err: null });
+    }
   }
 
   /** Watches what is new, and lets time pass while anything is open. */
@@ -296,14 +356,11 @@ export class Pipeline implements Submissions {
    * The first write. Memory does not know what ended before the process began, or long ago; the
    * store does, and an end that is kept there must not be replaced by a new beginning.
    */
-  async #keepFirst(
-    { accountId }: Submission,
-    views: readonly View[],
-    unknown: readonly string[],
-  ): Promise<void> {
+  async #keepFirst(views: readonly View[], unknown: readonly string[]): Promise<void> {
     // Almost always all of them are new: then the first write is the question, too.
     const isAllNew = unknown.length === views.length && (await this.#keeper.add(views));
     if (isAllNew) return;
+    const accountId = views[0]?.accountId ?? "";
     const found =
       unknown.length > 0
         ? await this.#keeper.after(views, this.#parts.store.find(accountId, unknown))
@@ -316,6 +373,8 @@ export class Pipeline implements Submissions {
     }
     const dead = ended.find(({ state }) => !hasLanded({ kind: state }));
     if (!dead && ended.length === views.length) return;
+    const isKnown = found.length === unknown.length;
+    if (views.every(isOfPair) && isFulfilled(ended, isKnown)) return this.#keeper.keepOnce(views);
     for (const view of views) if (!view.isKept) this.#tracking.forget(view);
     const { signature, state, reason } = dead ?? ended[0] ?? {};
     throw deadError(signature, state, reason);
@@ -332,22 +391,26 @@ export class Pipeline implements Submissions {
   }
 
   /** Waits for the store. What could not be kept is not sent again: its caller was told so. */
-  async #kept(submission: Submission, keep: () => Promise<void>): Promise<void> {
-    submission.waiters++;
+  async #kept(submissions: readonly Submission[], keep: () => Promise<void>): Promise<void> {
+    for (const submission of submissions) submission.waiters++;
     try {
       await keep();
-      submission.waiters--;
+      for (const submission of submissions) submission.waiters--;
     } catch (cause) {
-      submission.waiters--;
+      for (const submission of submissions) submission.waiters--;
       // Somebody who asked for the same may still be told that it is kept, or was.
-      const isWanted = submission.waiters > 0 || submission.views.some(({ isKept }) => isKept);
-      if (!isWanted) this.#dispatch.stop(submission);
+      const unwanted = submissions.filter(
+        ({ waiters, views }) => waiters === 0 && !views.some(({ isKept }) => isKept),
+      );
+      for (const submission of unwanted) this.#dispatch.stop(submission);
       if (cause instanceof ShredwayError && cause.reason === "no_route") throw cause;
       this.#warn("the database", cause);
       this.#triedMs = this.#nowMs;
-      const isOut = submission.attempts > 0;
       // What was not sent now must not be sent by the next process either.
-      if (!isOut && !isWanted) for (const view of submission.views) this.#tracking.forget(view);
+      for (const { attempts, views } of unwanted) {
+        if (attempts === 0) for (const view of views) this.#tracking.forget(view);
+      }
+      const isOut = submissions.some(({ attempts }) => attempts > 0);
       throw new ShredwayError(
         "store_failed",
         `database: expected to keep the submission, it could not; it ${isOut ? "may have been" : "was not"} sent`,

@@ -79,6 +79,8 @@ export class Submission {
   lastRefused = 0;
   /** Of the last attempt: legs that were dropped before they left. */
   lastUnsent = 0;
+  /** No route took it when its call came: only the other one of its pair was taken. */
+  isLeftOver = false;
   /** Attempts in a row of which nothing left: they do not count as resends. */
   unsentAttempts = 0;
   /** Calls that wait for the store. */
@@ -114,6 +116,11 @@ export class Submission {
 /** Nothing of the last attempt left its routes: to send it once more is no resend. */
 export function isUnsent({ lastUnsent, lastLegs }: Submission): boolean {
   return lastLegs > 0 && lastUnsent === lastLegs;
+}
+
+/** What the account's call asked for has not been done yet: the next attempt is no resend. */
+export function isUndone(submission: Submission): boolean {
+  return submission.attempts === 0 || submission.isLeftOver || isUnsent(submission);
 }
 
 /** Goes on where an earlier submission of the same account, or of an earlier process, stopped. */

@@ -14,9 +14,9 @@ import { bundleIdOf, nsPerMs, type Submission, Tracked, View } from "./tracked.t
 import type {
   EndState,
   LandedTips,
+  NonceListener,
   SubmissionRecord,
   SubmitMethod,
-  SubmitRequest,
   TimelineEvent,
 } from "./types.ts";
 
@@ -26,12 +26,13 @@ export interface TrackingParts {
   readonly keeper: Keeper;
   readonly listeners: Listeners;
   readonly tips: LandedTips | null;
+  readonly nonces: NonceListener | null;
   /** Nothing of it is sent any more. */
   stop(submission: Submission): void;
   watch(tracked: Tracked): void;
   unwatch(tracked: Tracked): void;
-  /** Something with the same nonce value landed. */
-  hurry(tracked: Tracked): void;
+  /** It has landed, and with it nothing else that has this nonce value can. */
+  spent(facts: TransactionFacts): void;
 }
 
 export interface TrackingCounts {
@@ -82,6 +83,7 @@ export class Tracking {
     // It was in a block before the restart: should it fail, its tip is taken back.
     if (record && record.slot !== null && facts.tipLamports > 0n) tracked.isTipSeen = true;
     submission.views.push(view);
+    if (isOfPair(view)) this.#parts.memory.joinPair(tracked);
     view.bundleId = record?.bundleId ?? null;
     view.bundleIndex = record?.bundleIndex ?? submission.views.length - 1;
     view.isKept ||= record !== undefined;
@@ -89,14 +91,14 @@ export class Tracking {
     return view;
   }
 
-  /** The account's view of what has landed already; what it, or the store, knows stays as it is. */
-  enterLanded(
+  /** The account's view of what has ended already; what it, or the store, knows stays as it is. */
+  enterEnded(
     submission: Submission,
-    landed: readonly Tracked[],
+    ended: readonly Tracked[],
     found: readonly SubmissionRecord[],
   ): View[] {
     submission.isStopped = true;
-    return landed.map((tracked) => {
+    return ended.map((tracked) => {
       const known = tracked.views.get(submission.accountId);
       if (known) return known;
       const record = found.find(({ signature }) => signature === tracked.signature);
@@ -115,7 +117,7 @@ export class Tracking {
     });
   }
 
-  joinBundle(views: readonly View[], { isBundle }: SubmitRequest): void {
+  joinBundle(views: readonly View[], { isBundle }: { readonly isBundle: boolean }): void {
     if (!isBundle) return;
     const bundleId = bundleIdOf(views.map(({ tracked }) => tracked.signature));
     for (const [i, view] of views.entries()) {
@@ -150,6 +152,7 @@ export class Tracking {
 
   seen(tracked: Tracked, slot: bigint, atNs: bigint): void {
     for (const view of tracked.views.values()) this.record(view, { kind: "seen", atNs, slot });
+    this.#tellNonce(tracked.facts);
     const lamports = tracked.facts?.tipLamports ?? 0n;
     if (lamports === 0n) return;
     tracked.isTipSeen = true;
@@ -175,9 +178,10 @@ export class Tracking {
 
   end(tracked: Tracked, ending: Ending): void {
     if (tracked.end) return;
+    const { facts } = tracked;
     const end = this.#endEvent(tracked, ending);
     this.#ends[end.kind]++;
-    const lamports = tracked.facts?.tipLamports ?? 0n;
+    const lamports = facts?.tipLamports ?? 0n;
     if (end.kind === "landed" && lamports > 0n) {
       this.#parts.tips?.landed(tracked.signature, lamports, end.atNs);
     }
@@ -189,6 +193,9 @@ export class Tracking {
       if (submission.views.every((one) => one.tracked.end)) submission.transactions = [];
       this.record(view, end);
     }
+    if (!hasLanded(end)) return;
+    this.#tellNonce(facts);
+    if (facts?.nonce) this.#parts.spent(facts);
   }
 
   /**
@@ -209,10 +216,13 @@ export class Tracking {
     const { end } = lifecycle;
     if (tracked.end || end === null) return;
     const isAlone = tracked.views.size === 1;
-    if (isAlone) this.#close(tracked, end);
-    else if (end.kind === "rejected")
+    const { facts } = tracked;
+    if (isAlone) {
+      this.#close(tracked, end);
+      if (hasLanded(end) && facts?.nonce) this.#parts.spent(facts);
+    } else if (end.kind === "rejected") {
       this.#leave(tracked, kept.accountId); // others may land it
-    else this.end(tracked, { ...end, state: end.kind });
+    } else this.end(tracked, { ...end, state: end.kind });
   }
 
   /** The account's call was refused after all; what only it asked for is forgotten. */
@@ -221,7 +231,11 @@ export class Tracking {
     this.#parts.keeper.forget(view);
     this.#parts.stop(view.submission);
     this.#parts.memory.forgetBundle(view.accountId, view.bundleId);
-    if (tracked.end || tracked.views.get(view.accountId) !== view) return;
+    if (tracked.views.get(view.accountId) !== view) return;
+    if (tracked.end) {
+      tracked.views.delete(view.accountId); // it was not counted as open any more
+      return;
+    }
     this.#leave(tracked, view.accountId);
     if (tracked.views.size > 0) return;
     this.lost(tracked); // nobody will know how it ends
@@ -251,17 +265,26 @@ export class Tracking {
     }
     if (end.kind !== "landed") this.lost(tracked);
     this.#parts.unwatch(tracked);
-    if (hasLanded(end) && tracked.facts?.nonce) this.#parts.hurry(tracked);
     this.#parts.memory.moveToEnded(tracked);
     tracked.facts = null;
   }
 
-  #endEvent(tracked: Tracked, { state, reason, slot, err }: Ending): EndEvent {
+  #tellNonce(facts: TransactionFacts | null): void {
+    if (facts?.nonce) this.#parts.nonces?.advanced(facts.nonce.account);
+  }
+
+  #endEvent(tracked: Tracked, { state, reason, slot, err, ...known }: Ending): EndEvent {
     const atNs = this.#parts.clock.nowNs();
-    const sibling = state === "superseded" ? this.#parts.memory.landedSibling(tracked) : undefined;
+    const landed = state === "superseded" ? this.#parts.memory.landedSibling(tracked) : undefined;
+    const sibling = landed ?? known.sibling;
     if (sibling === undefined) return { kind: state, atNs, reason, slot, err };
     return { kind: state, atNs, reason: "sibling_landed", slot, err, sibling };
   }
+}
+
+/** Whether the account submitted it, by its last word, as one of a pair. */
+export function isOfPair({ submission }: View): boolean {
+  return submission.method === "sendIdeal";
 }
 
 interface Received {

@@ -204,6 +204,13 @@ export interface Submissions {
    * of every route that could take it, "store_failed" when it could not be kept.
    */
   submit(request: SubmitRequest): Promise<void>;
+  /**
+   * Two requests of one account, one transaction each, with the same durable nonce and value: of the two
+   * only one can land. Settles when at least one of them is in a queue and both are kept; the other is
+   * tried again like a resend. All or nothing otherwise. Throws as `submit`, and "nonce_in_use" while
+   * another pair of that nonce and value is open, whoever's it is.
+   */
+  submitPair(first: SubmitRequest, second: SubmitRequest): Promise<void>;
   /** Of the account's own submissions; null: none of its own in the time that is kept. */
   statuses(accountId: string, signatures: readonly string[]): Promise<(TransactionStatus | null)[]>;
   bundles(accountId: string, bundleIds: readonly string[]): Promise<(BundleStatus | null)[]>;
@@ -291,4 +298,12 @@ export interface LandedTips {
   landed(signature: string, lamports: bigint, atNs: bigint): void;
   /** The block that held it is gone, or it ended otherwise after it was seen. */
   gone(signature: string): void;
+}
+
+// ---- who is told of spent nonces ----
+
+/** nonces/nonce-book.ts is the real one. */
+export interface NonceListener {
+  /** A transaction that advances this nonce account (32 bytes) was seen in a block, or landed. */
+  advanced(account: Uint8Array): void;
 }

@@ -29,6 +29,8 @@ export interface TransactionFacts {
   readonly tipLamports: bigint;
   /** Units that the transaction may use: asked for, or the default of its instructions. */
   readonly computeUnitLimit: number;
+  /** Micro-lamports per compute unit, as asked for; 0 in v1, which has no price. */
+  readonly computeUnitPrice: bigint;
   /** Legacy and v0: price x limit, rounded up; v1: the total of its configuration. */
   readonly priorityFeeLamports: bigint;
   /** Holds an account whose base58 text begins with one of the configured prefixes. */

@@ -18,7 +18,7 @@ import { decodeBase58 } from "../../src/sandbox/rpc/bytes.ts";
 import { Upstream } from "../../src/solana/upstream.ts";
 import { bundleIdOf } from "../../src/submission/tracked.ts";
 import type { Submissions, SubmitRequest, TransactionStatus } from "../../src/submission/types.ts";
-import { inspectorFor } from "../support/gateway.ts";
+import { inspectorFor, noPartners } from "../support/gateway.ts";
 import { Cluster, type Site } from "./cluster.ts";
 
 export const tipAddress = encodeBase58(randomBytes(32));
@@ -47,6 +47,11 @@ class ChainSubmissions implements Submissions {
     const wires = request.transactions.map(({ wire }) => wire);
     if (request.isBundle) this.#chain.sendBundle(wires);
     else for (const wire of wires) this.#chain.send(wire);
+  }
+
+  async submitPair(first: SubmitRequest, second: SubmitRequest): Promise<void> {
+    await this.submit(first);
+    await this.submit(second);
   }
 
   async statuses(_accountId: string, signatures: readonly string[]) {
@@ -138,12 +143,15 @@ export class GatewayCluster implements Site {
       sockets: node,
       shreds: null,
       tipFloor: null,
+      nonces: null,
+      tracker: noPartners,
       slot: () => chain.slot("processed"),
     };
     const region = { name: "local", url: null, tipAddresses: [tipAddress], shredTipAddresses: [] };
     const gateway = new Gateway(parts, {
       regions: [region],
       minimumTipLamports,
+      partnerUnitLamports: 10n,
       trustedProxies: [],
     });
     const servers = await listen(gateway);

@@ -63,9 +63,12 @@ describe("good configurations", () => {
         checkThreads: 2,
         checkQueueMax: 2048,
         resendMs: 2000,
+        partnerUnitLamports: 10,
         denyLeaders: [],
         frontKeyPrefixes: ["jitodontfront", "dontbund1e"],
       },
+      nonces: { pollMs: 400 },
+      tracker: { refreshMinutes: 60, denied: [] },
       routes: [],
     });
   });
@@ -79,6 +82,21 @@ describe("good configurations", () => {
       address: "10.0.0.0/24",
       tier: "tier-1",
     });
+  });
+
+  it("begins relative paths at the folder of the file", () => {
+    const { nonces, routes, data } = parseConfig(
+      `${least}solana: { rpc: "http://127.0.0.1:8899" }
+data: { directory: here }
+nonces: { fundingKeyFile: ../keys/funding.json, authorityKeyFile: /keys/authority.json }
+routes: [{ name: direct, kind: tpu, identityFile: identity.json }]
+`,
+      path,
+    );
+    expect(data.directory).toBe("/etc/shredway/here");
+    expect(nonces.fundingKeyFile).toBe("/etc/keys/funding.json");
+    expect(nonces.authorityKeyFile).toBe("/keys/authority.json");
+    expect(routes[0]?.identityFile).toBe("/etc/shredway/identity.json");
   });
 
   it("accepts what an operator may want", () => {
@@ -157,6 +175,36 @@ describe("bad configurations", () => {
       "leaders of another kind",
       `${least}routes: [{ name: a, kind: swqos, leaders: {} }]\n`,
       /routes\[0\].leaders: expected kind alt-partner with it, got swqos/,
+    ],
+    [
+      "a direct route with an address of HTTP",
+      `${least}routes: [{ name: a, kind: tpu, url: "http://x", quicAddresses: {} }]\n`,
+      /routes\[0\].url: expected a route over HTTP with it, got one over QUIC/,
+    ],
+    [
+      "a direct route that knows no addresses",
+      `${least}routes: [{ name: a, kind: tpu }]\n`,
+      /routes\[0\]: expected solana.rpc or quicAddresses with it, got neither/,
+    ],
+    [
+      "ports for QUIC of another kind",
+      `${least}routes: [{ name: a, kind: tpu, quicAddresses: {}, quicPorts: { plain: 1, protected: 2 } }]\n`,
+      /routes\[0\].quicPorts: expected kind alt-partner with it, got tpu/,
+    ],
+    [
+      "two ways to an alternative partner",
+      `${least}routes: [{ name: a, kind: alt-partner, leaders: {}, quicAddresses: {}, quicPorts: { plain: 1, protected: 2 } }]\n`,
+      /routes\[0\].leaders: expected a route over HTTP with it, got one over QUIC/,
+    ],
+    [
+      "an identity where nobody looks at it",
+      `${least}routes: [{ name: a, kind: swqos, url: "http://x", identityFile: k }]\n`,
+      /routes\[0\].identityFile: expected a route over QUIC with it, got one over HTTP/,
+    ],
+    [
+      "headers where there are none",
+      `${least}routes: [{ name: a, kind: tpu, quicAddresses: {}, headers: { k: v } }]\n`,
+      /routes\[0\].headers: expected a route over HTTP with it, got one over QUIC/,
     ],
     [
       "a route's header that frames",

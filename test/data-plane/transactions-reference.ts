@@ -127,6 +127,7 @@ export interface ReferenceFacts
     | "signature"
     | "tipLamports"
     | "computeUnitLimit"
+    | "computeUnitPrice"
     | "priorityFeeLamports"
     | "hasFrontKey"
   > {
@@ -188,10 +189,10 @@ function nonceOf(decoded: Decoded): readonly [string, string] | null {
 }
 
 /** "invalid" when a validator would refuse it. */
-function budgetOf(decoded: Decoded): { units: number; fee: bigint } | "invalid" {
+function budgetOf(decoded: Decoded): { units: number; price: bigint; fee: bigint } | "invalid" {
   if (decoded.version === 1) {
     const units = Math.min(decoded.computeUnitLimit, 1_400_000);
-    return { units, fee: decoded.priorityFeeLamports };
+    return { units, price: 0n, fee: decoded.priorityFeeLamports };
   }
   const asked = new Map<number, bigint>();
   let defaultUnits = 0;
@@ -211,8 +212,9 @@ function budgetOf(decoded: Decoded): { units: number; fee: bigint } | "invalid" 
     return "invalid";
   const limit = asked.get(2) ?? BigInt(defaultUnits);
   const units = limit > 1_400_000n ? 1_400_000n : limit;
-  const fee = ((asked.get(3) ?? 0n) * units + 999_999n) / 1_000_000n;
-  return { units: Number(units), fee: fee > u64Max ? u64Max : fee };
+  const price = asked.get(3) ?? 0n;
+  const fee = (price * units + 999_999n) / 1_000_000n;
+  return { units: Number(units), price, fee: fee > u64Max ? u64Max : fee };
 }
 
 export interface Known {
@@ -237,6 +239,7 @@ export function referenceFacts(decoded: Decoded, known: Known): ReferenceFacts |
     nonce: nonceOf(decoded),
     tipLamports,
     computeUnitLimit: budget.units,
+    computeUnitPrice: budget.price,
     priorityFeeLamports: budget.fee,
     hasFrontKey: decoded.keys.some((key) => known.prefixes.some((one) => key.startsWith(one))),
   };

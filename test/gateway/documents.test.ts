@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { errorTable, type Reason, reasons } from "../../src/core/errors.ts";
-import { laterMethods, methods } from "../../src/gateway/methods/table.ts";
+import { methods } from "../../src/gateway/methods/table.ts";
 import { readMethodNames } from "../../src/gateway/read-methods.ts";
 
 function pathOf(relative: string): string {
@@ -37,7 +37,6 @@ describe("docs/gateway.md", () => {
 
   it("lists every method", () => {
     expect(listed("Methods")).toEqual(Object.keys(methods).toSorted());
-    expect(listed("Not in this version")).toEqual([...laterMethods].toSorted());
     for (const name of Object.keys(methods)) expect(text).toContain(`\n| ${name} | `);
   });
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { laterMethods, methods } from "../../src/gateway/methods/table.ts";
+import { methods } from "../../src/gateway/methods/table.ts";
 import { readFrames } from "../../src/gateway/raw.ts";
 import { knownCodes } from "../../src/json-rpc/codes.ts";
 import { deferred, RawClient, until } from "../http/clients.ts";
@@ -110,16 +110,6 @@ describe("paths", () => {
       expect(await run.call(name)).toMatchObject({
         status: 200,
         body: { error: { code: -32601, message: expect.stringMatching(/^method_unknown: /) } },
-      });
-    }
-    for (const name of laterMethods) {
-      expect(await run.call(name)).toMatchObject({
-        body: {
-          error: {
-            code: -32601,
-            message: `method_unknown: ${name} is not available in this version`,
-          },
-        },
       });
     }
   });
@@ -339,7 +329,7 @@ describe("hostile callers", () => {
       fc.record({ encoding: fc.constantFrom("base64", "base58", 5), skipPreflight: fc.boolean() }),
       fc.array(fc.constantFrom(transaction, "", 1), { maxLength: 30 }),
     );
-    const names = [...Object.keys(methods), ...laterMethods, "getSlot", "__proto__", "valueOf"];
+    const names = [...Object.keys(methods), "getSlot", "__proto__", "valueOf"];
     const call = fc.record(
       {
         jsonrpc: fc.constantFrom<unknown>("2.0", "2.0", "2.0", "1.0", null),

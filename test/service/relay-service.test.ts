@@ -97,6 +97,22 @@ describe("RelayService", () => {
     service.close();
   });
 
+  it("gives the schedule in force, and tells of each new one", () => {
+    const { service, whole } = openService();
+    expect(service.schedule).toMatchObject({ firstSlot: 50n, epochFirstSlots: [50n] });
+    const before = service.schedule;
+    const told: unknown[] = [];
+    const end = service.onSchedule((schedule) => void told.push(schedule));
+    expect(whole.reload()).toBe(true);
+    expect(told).toEqual([service.schedule]);
+    expect(told[0]).toBe(service.schedule);
+    expect(service.schedule).not.toBe(before);
+    end();
+    whole.reload();
+    expect(told).toHaveLength(1);
+    service.close();
+  });
+
   it("does not take over a destination that is its own listener", () => {
     const { service, whole, relay, lines, next } = openService();
     next.text = text(`{ address: "${relay.addresses[0]}", tier: tier-1 }`);

@@ -105,6 +105,101 @@ describe("RpcLeaders", () => {
     },
   );
 
+  it("knows where each epoch begins", async () => {
+    const { node, published, leaders } = openLeaders(32n);
+    node.slot = 5000n;
+    await leaders.start();
+    const firsts = published[0]?.epochFirstSlots ?? [];
+    expect(firsts).toEqual(firsts.map((_, i) => (firsts[0] ?? 0n) + 32n * BigInt(i)));
+    expect(firsts.length).toBeGreaterThan(10);
+    expect(firsts[0]).toBe(published[0]?.firstSlot);
+    leaders.stop();
+    const [b = "", a = ""] = identities;
+    const spans = [a, b].map((identity, i) => ({
+      firstSlot: 96n - 32n * BigInt(i),
+      leaders: new Map([[identity, [0, 1]]]),
+    }));
+    expect(joinEpochs(spans).epochFirstSlots).toEqual([64n, 96n]);
+  });
+
+  it("takes the next epoch in as soon as the shreds of the one before have come", async () => {
+    const { clock, node, published, leaders } = openLeaders(10_000n);
+    node.slot = 20_100n;
+    await leaders.start();
+    node.slot = 20_511n;
+    await clock.advance(20_000);
+    expect(published.map((one) => one.epochFirstSlots)).toEqual([[10_000n, 20_000n]]);
+    node.slot = 20_512n;
+    await clock.advance(20_000);
+    expect(published.at(-1)?.epochFirstSlots).toEqual([20_000n, 30_000n]);
+    leaders.stop();
+  });
+
+  describe("while epochs change their length", () => {
+    // As clusters begin: 32 slots, then twice as many each time; then shorter ones again.
+    const lengths = [32, 64, 128, 256, 512, 1024, 2048, 600, 300, 600, 2000, 32, 32, 2000, 2000];
+    const firsts = lengths.map((_, i) => BigInt(lengths.slice(0, i).reduce((a, b) => a + b, 0)));
+    const end = (firsts.at(-1) ?? 0n) - 2000n;
+    const at = (slot: bigint) => {
+      const number = firsts.findLastIndex((first) => first <= slot);
+      return { first: firsts[number] ?? 0n, length: lengths[number] ?? 0 };
+    };
+    /** Another order in each epoch. */
+    const numberAt = (place: bigint, first: bigint) => Number((place + first) % 3n);
+
+    function open() {
+      const opened = openLeaders();
+      const { node } = opened;
+      node.epochInfo = async () => {
+        const { first, length } = at(node.slot);
+        const [absoluteSlot, slotIndex] = [node.slot, node.slot - first];
+        return { epoch: 0n, absoluteSlot, slotIndex, slotsInEpoch: BigInt(length) };
+      };
+      node.leaderSchedule = async (slot) => {
+        const { first, length } = at(slot);
+        const leaders = new Map(identities.map((identity) => [identity, [] as number[]]));
+        for (let i = 0; i < length; i++) {
+          leaders.get(identities[numberAt(BigInt(i), first)] ?? "")?.push(i);
+        }
+        return leaders;
+      };
+      return opened;
+    }
+
+    function check(schedule: LeaderSchedule | undefined, present: bigint): void {
+      for (const back of [511n, 100n, 1n, 0n, -1n, -100n]) {
+        const slot = present - back;
+        if (slot < 0n) continue;
+        const { first } = at(slot);
+        const leader = schedule && leaderOf(schedule, slot);
+        const wanted = keys[numberAt(slot - first, first)];
+        if (!leader || !wanted || Buffer.compare(leader, wanted) !== 0)
+          throw new Error(`in slot ${present} another leader of ${slot}`);
+      }
+      expect(firsts).toEqual(expect.arrayContaining([...(schedule?.epochFirstSlots ?? [0])]));
+    }
+
+    it("has a leader for every slot", async () => {
+      const { clock, node, published, leaders } = open();
+      node.slot = 10n;
+      await leaders.start();
+      for (; node.slot < end; node.slot += 5n) {
+        await clock.advance(2000);
+        check(published.at(-1), node.slot);
+      }
+      leaders.stop();
+    });
+
+    it("has one from the start, whenever that is", async () => {
+      const { node, published, leaders } = open();
+      for (node.slot = 0n; node.slot < end; node.slot += 90n) {
+        await leaders.start();
+        check(published.at(-1), node.slot);
+      }
+      leaders.stop();
+    });
+  });
+
   it("asks again when the next epoch is not known yet", async () => {
     const { clock, node, published, leaders } = openLeaders();
     node.knowsNextEpoch = false;

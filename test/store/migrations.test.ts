@@ -26,6 +26,7 @@ describe("migrations", () => {
       "api_keys",
       "destinations",
       "landed_tips",
+      "managed_nonces",
       "registrations",
       "schema_version",
       "submissions",

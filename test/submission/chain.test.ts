@@ -1,17 +1,14 @@
 // The pipeline on the sandbox chain: every end that the real virtual machine can give.
 
-import { type Keypair, SystemProgram, VersionedTransaction } from "@solana/web3.js";
+import { type Keypair, SystemProgram } from "@solana/web3.js";
 import { beforeAll, describe, expect, it } from "vitest";
-import { parsePubkey, pubkeyBytes, pubkeyOf } from "../../src/core/primitives.ts";
 import { SeededRandom } from "../../src/core/seeded-random.ts";
 import { encodeBase58 } from "../../src/sandbox/chain/base58.ts";
 import { Pipeline } from "../../src/submission/pipeline.ts";
 import type {
-  Outcomes,
   Parcel,
   Route,
   RouteCapabilities,
-  Sights,
   TransactionStatus,
 } from "../../src/submission/types.ts";
 import { TipStatistics } from "../../src/tips/tip-statistics.ts";
@@ -19,6 +16,7 @@ import type { LandedTipStore } from "../../src/tips/tip-types.ts";
 import type { TransactionFacts } from "../../src/transactions/facts.ts";
 import { addressOf, alice, bob, ChainRun, carol, transferOf, wallet } from "../support/chain.ts";
 import { ManualClock } from "../support/manual-clock.ts";
+import { factsOf, outcomesOf, sightsOf } from "./chain-parts.ts";
 import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-parts.ts";
 
 const nonceAccount = wallet(50);
@@ -32,24 +30,6 @@ const noTipStore: LandedTipStore = {
   keepSnapshot: async () => {},
   lastSnapshot: async () => null,
 };
-
-function factsOf(wire: Uint8Array, nonce: TransactionFacts["nonce"] = null): TransactionFacts {
-  const { message, signatures } = VersionedTransaction.deserialize(wire);
-  const signatureBytes = signatures[0] ?? new Uint8Array(64);
-  return {
-    wire,
-    version: "legacy",
-    signatureBytes,
-    signature: encodeBase58(signatureBytes),
-    feePayer: message.staticAccountKeys[0]?.toBytes() ?? new Uint8Array(32),
-    lifetime: pubkeyBytes(parsePubkey(message.recentBlockhash)),
-    nonce,
-    tipLamports: 10_000n,
-    computeUnitLimit: 200_000,
-    priorityFeeLamports: 0n,
-    hasFrontKey: false,
-  };
-}
 
 /** Gives what it takes to the leader's queue, unless it is told to lose it. */
 class ChainRoute implements Route {
@@ -116,10 +96,15 @@ class Stage {
       clock: this.clock,
       log: { warn: () => {} },
       routes: () => [this.route],
-      policy: () => ({ denyLeaders: new Set(), minimumTipLamports: 0n }),
+      policy: () => ({
+        denyLeaders: new Set(),
+        minimumTipLamports: 0n,
+        partners: new Set<string>(),
+        partnerUnitLamports: 10n,
+      }),
       store: store.of(() => true),
-      sights: this.#sights(),
-      outcomes: this.#outcomes(),
+      sights: sightsOf(run, this.clock),
+      outcomes: outcomesOf(run),
       leaders: () => ({ slot: run.chain.currentSlot, current: null, next: null }),
       slotNs: () => run.slotNs,
       inspect: (wire) => factsOf(wire),
@@ -155,36 +140,6 @@ class Stage {
 
   kinds(status: TransactionStatus | null): string[] {
     return [...new Set(status?.events.map(({ kind }) => kind))];
-  }
-
-  #sights(): Sights {
-    return {
-      watch: (bytes, listener) => {
-        const signature = encodeBase58(bytes);
-        return this.run.chain.subscribe((event) => {
-          if (event.kind !== "executed" || event.transaction.signature !== signature) return;
-          listener({ slot: event.slot, seenNs: this.clock.nowNs() });
-        });
-      },
-    };
-  }
-
-  #outcomes(): Outcomes {
-    const { chain } = this.run;
-    return {
-      signatureStatuses: async (signatures) =>
-        signatures.map((signature) => {
-          const status = chain.status(signature);
-          return (
-            status && { slot: status.slot, err: status.err, commitment: status.confirmationStatus }
-          );
-        }),
-      isBlockhashValid: async (blockhash) => chain.isBlockhashValid(blockhash),
-      nonceValue: async (account) => {
-        const data = chain.account(account, "confirmed")?.data;
-        return data?.length === 80 ? pubkeyOf(data.slice(40, 72)) : null;
-      },
-    };
   }
 
   async createNonce(): Promise<void> {

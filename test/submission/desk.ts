@@ -1,15 +1,18 @@
-// A pipeline with one route, a store and a node, all at hand: every answer is what a test says.
+// A pipeline with its routes, a store and a node, all at hand: every answer is what a test says.
 
 import { ShredwayError } from "../../src/core/errors.ts";
+import { pubkeyOf } from "../../src/core/primitives.ts";
 import { SeededRandom } from "../../src/core/seeded-random.ts";
 import type { PipelineLimits } from "../../src/submission/limits.ts";
 import { Pipeline } from "../../src/submission/pipeline.ts";
 import type {
   LandedTips,
   LeaderContext,
+  NonceListener,
   Outcomes,
   Parcel,
   Route,
+  RouteCapabilities,
   Sights,
   SignatureOutcome,
   SubmitOptions,
@@ -31,7 +34,7 @@ type Sight = Parameters<Sights["watch"]>[1];
 
 export class Desk implements Sights, Outcomes {
   readonly clock = new ManualClock();
-  readonly random = new SeededRandom(3);
+  readonly random: SeededRandom;
   readonly store: ModelStore;
   readonly parcels: Parcel[] = [];
   readonly warnings: string[] = [];
@@ -40,8 +43,16 @@ export class Desk implements Sights, Outcomes {
   readonly asked: string[][] = [];
   leaders: LeaderContext = { slot: 4n, current: "A", next: "B" };
   isBlockhashGone = false;
+  /** When the node first said so. */
+  goneToldNs: bigint | null = null;
   nonce: string | null = null;
   takes = true;
+  /** Signatures for which no queue has room. */
+  readonly crowded = new Set<string>();
+  /** What a route says while it is being offered something. */
+  answer: (parcel: Parcel) => void = () => {};
+  /** Names of the routes that took something, in order. */
+  readonly ways: string[] = [];
   isWatchFull = false;
   isNodeFailing = false;
   readonly readable: TransactionFacts[] = [];
@@ -49,33 +60,38 @@ export class Desk implements Sights, Outcomes {
 
   constructor(
     limits: Partial<PipelineLimits> = {},
-    has: { node?: boolean; route?: Route; tips?: LandedTips } = {},
+    has: {
+      node?: boolean;
+      routes?: readonly Partial<RouteCapabilities>[];
+      tips?: LandedTips;
+      nonces?: NonceListener;
+      seed?: number;
+    } = {},
   ) {
+    this.random = new SeededRandom(has.seed ?? 3);
     this.store = new ModelStore(this.clock, this.random);
     this.store.failShare = 0;
-    const capabilities = capabilitiesOf({ mevSafe: true });
-    const route: Route = {
-      capabilities,
-      isUp: true,
-      offer: (parcel) => {
-        if (this.takes) this.parcels.push(parcel);
-        return this.takes;
-      },
-      snapshot: () => emptySnapshot(capabilities),
-      close: async () => {},
-    };
+    const routes = (has.routes ?? [{ mevSafe: true }]).map((some) => {
+      return this.#route(capabilitiesOf(some));
+    });
     this.pipeline = new Pipeline(
       {
         clock: this.clock,
         log: { warn: (text: unknown) => void this.warnings.push(String(text)) },
-        routes: () => [route],
-        policy: () => ({ denyLeaders: new Set(["bad"]), minimumTipLamports: 0n }),
+        routes: () => routes,
+        policy: () => ({
+          denyLeaders: new Set(["bad"]),
+          minimumTipLamports: 0n,
+          partners: new Set(["A"]),
+          partnerUnitLamports: 0n,
+        }),
         store: this.store.of(() => true),
         sights: this,
         outcomes: has.node === false ? null : this,
         leaders: () => this.leaders,
         slotNs: () => null,
         ...(has.tips && { tips: has.tips }),
+        ...(has.nonces && { nonces: has.nonces }),
         inspect: (wire) => {
           const found = this.readable.find((facts) => Buffer.compare(facts.wire, wire) === 0);
           if (!found) throw new Error("no transaction any more");
@@ -84,6 +100,23 @@ export class Desk implements Sights, Outcomes {
       },
       limits,
     );
+  }
+
+  #route(capabilities: RouteCapabilities): Route {
+    return {
+      capabilities,
+      isUp: true,
+      offer: (parcel) => {
+        const [first] = parcel.transactions;
+        if (!this.takes || this.crowded.has(first?.signature ?? "")) return false;
+        this.parcels.push(parcel);
+        this.ways.push(capabilities.name);
+        this.answer(parcel);
+        return true;
+      },
+      snapshot: () => emptySnapshot(capabilities),
+      close: async () => {},
+    };
   }
 
   watch(signature: Uint8Array, listener: Sight): () => void {
@@ -105,6 +138,7 @@ export class Desk implements Sights, Outcomes {
   }
 
   async isBlockhashValid(): Promise<boolean> {
+    if (this.isBlockhashGone) this.goneToldNs ??= this.clock.nowNs();
     return !this.isBlockhashGone;
   }
 
@@ -135,15 +169,56 @@ export class Desk implements Sights, Outcomes {
     };
   }
 
+  /** Two of one nonce value; the node says that it is the present one. */
+  pair(like: TransactionFacts | null = null): readonly [TransactionFacts, TransactionFacts] {
+    const first = this.facts(true);
+    const made = {
+      lifetime: (like ?? first).lifetime,
+      nonceAccount: (like ?? first).nonce?.account ?? new Uint8Array(32),
+    };
+    this.nonce = pubkeyOf(made.lifetime);
+    this.isBlockhashGone = true;
+    return [makeFacts(this.random, made), makeFacts(this.random, made)];
+  }
+
   /** Submits, lets 100 ms pass, and tells how it went. */
-  async submit(...request: Parameters<Desk["request"]>): Promise<string> {
-    const submitted = this.pipeline.submit(this.request(...request)).then(
+  submit(...request: Parameters<Desk["request"]>): Promise<string> {
+    return this.#told(this.pipeline.submit(this.request(...request)));
+  }
+
+  submitPair(
+    pair: readonly TransactionFacts[],
+    options: Partial<SubmitOptions> = {},
+    accountId = "ann",
+  ): Promise<string> {
+    const [first, second] = pair.map((facts) => ({
+      ...this.request(facts, options, accountId),
+      method: "sendIdeal" as const,
+    }));
+    if (!first || !second) throw new Error("expected two transactions");
+    return this.#told(this.pipeline.submitPair(first, second));
+  }
+
+  async #told(submitted: Promise<void>): Promise<string> {
+    const told = submitted.then(
       () => "accepted",
       (error: unknown) =>
         error instanceof ShredwayError ? `${error.reason}: ${error.message}` : String(error),
     );
     await this.clock.advance(100);
-    return submitted;
+    return told;
+  }
+
+  /** The next process on the same disk. */
+  async next(...facts: TransactionFacts[]): Promise<Desk> {
+    this.pipeline.stop();
+    const desk = new Desk({}, { seed: 4 });
+    desk.readable.push(...facts);
+    for (const [key, record] of this.store.records) desk.store.records.set(key, record);
+    desk.nonce = this.nonce;
+    desk.isBlockhashGone = this.isBlockhashGone;
+    await desk.pipeline.restore();
+    return desk;
   }
 
   async state(facts: TransactionFacts, accountId = "ann"): Promise<string> {

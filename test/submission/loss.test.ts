@@ -29,7 +29,12 @@ it("by another route, or the same in its new form, when a route closes over its 
     clock: systemClock,
     log: { warn: () => {} },
     routes: () => table.routes(),
-    policy: () => ({ denyLeaders: new Set(), minimumTipLamports: 0n }),
+    policy: () => ({
+      denyLeaders: new Set(),
+      minimumTipLamports: 0n,
+      partners: new Set<string>(),
+      partnerUnitLamports: 10n,
+    }),
     store: desk.store.of(() => true),
     sights: null,
     outcomes: null,
@@ -127,6 +132,19 @@ it("never as rejected because its routes closed", async () => {
   const [record] = desk.store.records.values();
   expect(record?.state).toBe("open");
   expect(record?.events.map(({ kind }) => kind)).toEqual(["received", "queued", "dropped"]);
+});
+
+it("is not acknowledged before it is kept, also when it has landed and comes once more", async () => {
+  const desk = new Desk();
+  const facts = desk.facts();
+  await desk.submit(facts);
+  desk.answers.set(facts.signature, { slot: 5n, err: null, commitment: "confirmed" });
+  await desk.clock.advance(1000);
+  desk.store.failShare = 1;
+  for (const _ of [1, 2]) expect(await desk.submit(facts, {}, "ben")).toMatch(/^store_failed/);
+  desk.store.failShare = 0;
+  expect(await desk.submit(facts, {}, "ben")).toBe("accepted");
+  expect(desk.store.records.get(`ben ${facts.signature}`)?.state).toBe("landed");
 });
 
 it("is not sent at all while nothing can be kept, and is again when it can", async () => {

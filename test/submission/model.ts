@@ -237,6 +237,7 @@ export function makeFacts(random: SeededRandom, made: MadeTransaction): Transact
     nonce: nonceAccount ? { account: nonceAccount, authority } : null,
     tipLamports: made.tipLamports ?? 20_000n,
     computeUnitLimit: 200_000,
+    computeUnitPrice: 0n,
     priorityFeeLamports: 1_000n,
     hasFrontKey: false,
   };

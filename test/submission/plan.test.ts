@@ -4,87 +4,33 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   type PlanFacts,
-  type PlanPolicy,
   type PlanRoute,
+  type PlanTransaction,
   plan,
 } from "../../src/submission/plan.ts";
+import { routeKinds } from "../../src/submission/types.ts";
 import {
-  type LeaderContext,
-  type RouteCapabilities,
-  routeKinds,
-  type SubmitOptions,
-} from "../../src/submission/types.ts";
-import { capabilitiesOf } from "./model-parts.ts";
-
-const noOptions: SubmitOptions = {
-  swqosOnly: false,
-  mevProtect: false,
-  revertProtection: false,
-  resendsMax: null,
-};
-
-function factsOf(
-  some: Partial<Omit<PlanFacts, "options">> & {
-    options?: Partial<SubmitOptions>;
-    tip?: bigint;
-    bytes?: number;
-    count?: number;
-  } = {},
-): PlanFacts {
-  const { options, tip = 10_000n, bytes = 300, count = 1, ...rest } = some;
-  return {
-    method: "sendTransaction",
-    isBundle: false,
-    attempts: 0,
-    ...rest,
-    options: { ...noOptions, ...options },
-    transactions: Array.from({ length: count }, (_, i) => ({
-      wire: new Uint8Array(bytes),
-      tipLamports: i === 0 ? tip : 0n,
-    })),
-  };
-}
-
-function routeOf(some: Partial<RouteCapabilities>, isUp = true): PlanRoute {
-  return { capabilities: capabilitiesOf(some), isUp };
-}
-
-const swqos = routeOf({ name: "swqos", kind: "swqos" });
-const scheduler = routeOf({ name: "scheduler", kind: "scheduler", mevSafe: true });
-const tpu = routeOf({ name: "tpu", kind: "tpu" });
-const builder = routeOf({
-  name: "builder",
-  kind: "block-builder",
-  modes: ["transaction", "bundle"],
-  mevSafe: true,
-});
-const alt = routeOf({
-  name: "alt",
-  kind: "alt-partner",
-  minimumTipLamports: 100_000n,
-  leaders: new Set(["partner"]),
-});
-const all = [swqos, scheduler, tpu, builder, alt];
-const leaders: LeaderContext = { slot: 5n, current: "one", next: "two" };
-const partnerNext: LeaderContext = { slot: 5n, current: "one", next: "partner" };
-const policy: PlanPolicy = { denyLeaders: new Set(), minimumTipLamports: 10_000n };
-const denying: PlanPolicy = { ...policy, denyLeaders: new Set(["bad"]) };
-const rich = 100_000n;
-
-/** "name mode" of every leg, "hold reason" or "refuse reason". */
-function planned(
-  facts: PlanFacts,
-  some: { routes?: readonly PlanRoute[]; leaders?: LeaderContext; policy?: PlanPolicy } = {},
-): string {
-  const made = plan(facts, some.routes ?? all, some.leaders ?? leaders, some.policy ?? policy);
-  if (made.kind !== "send") return `${made.kind} ${made.reason}`;
-  return made.legs
-    .map(({ route, mode }) => `${route.capabilities.name}${mode === "bundle" ? "*" : ""}`)
-    .join(" ");
-}
+  all,
+  alt,
+  builder,
+  denying,
+  factsOf,
+  leaders,
+  nobody,
+  paid,
+  paidV1,
+  partnerNext,
+  planned,
+  policy,
+  rich,
+  routeOf,
+  swqos,
+  tpu,
+  underpaid,
+  withoutPartners,
+} from "./plan-parts.ts";
 
 const bundle = { method: "sendBundle", isBundle: true } as const;
-const nobody: LeaderContext = { slot: null, current: null, next: null };
 
 describe("plan", () => {
   it.each<[string, Parameters<typeof factsOf>[0], Parameters<typeof planned>[1], string]>([
@@ -205,33 +151,6 @@ describe("plan", () => {
       "swqos builder* alt",
     ],
     ["sendBatch", { method: "sendBatch" }, {}, "swqos scheduler tpu builder"],
-    ["sendAlt", { method: "sendAlt", tip: rich }, { leaders: partnerNext }, "alt"],
-    ["sendAlt, not its turn", { method: "sendAlt", tip: rich }, {}, "refuse no_route"],
-    ["sendAlt, tip too low", { method: "sendAlt" }, { leaders: partnerNext }, "refuse tip_too_low"],
-    [
-      "sendAlt with fallback",
-      { method: "sendAlt", tip: rich, options: { enableFallback: true } },
-      { leaders: partnerNext },
-      "alt",
-    ],
-    [
-      "sendAlt with fallback, again",
-      { method: "sendAlt", tip: rich, attempts: 1, options: { enableFallback: true } },
-      { leaders: partnerNext },
-      "swqos scheduler tpu builder alt",
-    ],
-    [
-      "sendAlt with fallback, not its turn",
-      { method: "sendAlt", tip: rich, options: { enableFallback: true } },
-      {},
-      "swqos scheduler tpu builder",
-    ],
-    [
-      "sendAlt, fallback, revertProtection",
-      { method: "sendAlt", tip: rich, options: { enableFallback: true, revertProtection: true } },
-      {},
-      "builder*",
-    ],
     ["too large", { bytes: 1233 }, {}, "refuse no_route"],
     ["as large as can be", { bytes: 1232 }, {}, "swqos scheduler tpu builder"],
     [
@@ -276,6 +195,13 @@ describe("plan", () => {
     expect(message(factsOf({ ...bundle, count: 2 }), [swqos])).toBe(
       "routes: expected one that takes a bundle (transactions: 2), got swqos (takes no bundle)",
     );
+    const cheap = factsOf({ tip: rich, fee: underpaid });
+    expect(message(cheap, [alt])).toBe(
+      "priority fee: expected at least 10 lamports per compute unit (a price of 10000000 micro-lamports), got a price of 9999999 micro-lamports",
+    );
+    expect(message(cheap, [routeOf({}, false), alt])).toBe(
+      "routes: expected one that takes the transaction, got swqos-1 (down); alt (priority fee too low)",
+    );
     expect(message(factsOf(), [])).toBe(
       "routes: expected one that takes the transaction, got no route",
     );
@@ -283,6 +209,10 @@ describe("plan", () => {
     expect(message(factsOf(), many)).toMatch(/r7 \(down\); and 12 more$/);
   });
 });
+
+const unitsOf = ({ computeUnitLimit }: PlanTransaction) => BigInt(computeUnitLimit);
+const lamportsOf = (one: PlanTransaction) =>
+  one.version === 1 ? one.priorityFeeLamports : (one.computeUnitPrice * unitsOf(one)) / 1_000_000n;
 
 const identity = fc.constantFrom("one", "two", "bad", "partner");
 const anyRoute = fc.record({
@@ -301,6 +231,7 @@ const anyFacts = fc
   .record({
     method: fc.constantFrom("sendTransaction", "sendBundle", "sendBatch", "sendIdeal", "sendAlt"),
     tip: fc.constantFrom(0n, 9_999n, 10_000n, 100_000n),
+    fee: fc.constantFrom(paid, underpaid, paidV1, { ...paidV1, priorityFeeLamports: 1n }),
     bytes: fc.constantFrom(200, 1232, 1233, 4096, 4097),
     count: fc.integer({ min: 1, max: 4 }),
     attempts: fc.integer({ min: 0, max: 2 }),
@@ -321,11 +252,11 @@ const anyFacts = fc
     }),
   );
 const anyLeaders = fc.record({
-  slot: fc.constant(1n),
+  slot: fc.option(fc.bigInt(0n, 8n)),
   current: fc.option(identity),
   next: fc.option(identity),
 });
-const anyPolicy = fc.constantFrom(policy, denying);
+const anyPolicy = fc.constantFrom(policy, denying, withoutPartners);
 
 describe("every plan", () => {
   it("breaks no option, and names a reason when it refuses", () => {
@@ -338,7 +269,16 @@ describe("every plan", () => {
         (routes, facts, context, rules) => {
           const made = plan(facts, routes, context, rules);
           if (made.kind === "refuse") {
-            expect(made.message).toMatch(/^(tip|routes): expected .+, got .+/);
+            const isDropped = made.reason === "non_partner_slot";
+            expect(made.message).toMatch(
+              isDropped
+                ? /^slot .+: received in a non-partner slot without fallback and is dropped$/
+                : /^(tip|routes|priority fee): expected .+, got .+/,
+            );
+            if (isDropped) {
+              expect([facts.method, facts.options.enableFallback]).toEqual(["sendAlt", false]);
+              expect(rules.partners.has(context.current ?? "")).toBe(false);
+            }
             return;
           }
           const denied = (one: string | null) => one === null || rules.denyLeaders.has(one);
@@ -363,7 +303,15 @@ describe("every plan", () => {
             if (options.revertProtection)
               expect(mode === "bundle" || kind === "alt-partner").toBe(true);
             if (transactions.length > 1) expect([kind, mode]).toEqual(["block-builder", "bundle"]);
-            if (method === "sendAlt" && !options.enableFallback) expect(kind).toBe("alt-partner");
+            if (method === "sendAlt" && !options.enableFallback) {
+              expect([kind, leader]).toEqual(["alt-partner", context.current]);
+            }
+            if (kind === "alt-partner") {
+              expect(leader !== null && rules.partners.has(leader)).toBe(true);
+              if (leader !== context.current) expect((context.slot ?? 0n) % 4n).toBe(3n);
+              for (const one of transactions)
+                expect(lamportsOf(one) >= 10n * unitsOf(one)).toBe(true);
+            }
             for (const { wire } of transactions) {
               expect(wire.length).toBeLessThanOrEqual(transactionBytesMax);
             }

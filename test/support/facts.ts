@@ -8,6 +8,7 @@ const nothingKnown = {
   nonce: null,
   tipLamports: 0n,
   computeUnitLimit: 200_000,
+  computeUnitPrice: 0n,
   priorityFeeLamports: 0n,
   hasFrontKey: false,
 } as const;

@@ -21,6 +21,7 @@ import type {
   TimelineEvent,
   TransactionStatus,
 } from "../../src/submission/types.ts";
+import type { Tracker } from "../../src/tracker/types.ts";
 import type { TransactionFacts } from "../../src/transactions/facts.ts";
 import { addressOf, wallet } from "./chain.ts";
 import { closing } from "./closing.ts";
@@ -59,6 +60,7 @@ export function inspectorFor(
         nonce: null,
         tipLamports,
         computeUnitLimit: 200_000,
+        computeUnitPrice: 0n,
         priorityFeeLamports: 0n,
         hasFrontKey: addresses.some((each) => each.startsWith(prefix)),
       };
@@ -103,6 +105,13 @@ const plenty: LimitVerdict = {
   remaining: 99,
   retryAfterSeconds: 0,
   resetSeconds: 1,
+};
+
+/** Nobody is an alternative partner. */
+export const noPartners: Tracker = {
+  members: () => [],
+  memberSet: () => new Set(),
+  next: () => null,
 };
 
 /** What the gateway handed on, and what it is told in return. */
@@ -183,6 +192,10 @@ export class GatewayRun {
           this.submitted.push(request);
           return this.submit(request);
         },
+        submitPair: async (first, second) => {
+          this.submitted.push(first, second);
+          await this.submit(first);
+        },
         statuses: (accountId, signatures) =>
           Promise.resolve(
             signatures.map((each) => this.statuses.get(`${accountId} ${each}`) ?? null),
@@ -207,6 +220,8 @@ export class GatewayRun {
       sockets: null,
       shreds: null,
       tipFloor: null,
+      nonces: null,
+      tracker: noPartners,
       slot: () => this.slot,
     };
   }
@@ -260,6 +275,7 @@ function settingsOf(): GatewaySettings {
       },
     ],
     minimumTipLamports: 10_000n,
+    partnerUnitLamports: 10n,
     trustedProxies: [],
   };
 }

@@ -106,6 +106,8 @@ export function routeConfig(config: Partial<RouteConfig> & Pick<RouteConfig, "ki
     mevSafe: false,
     minimumTipLamports: 0,
     callsPerRequest: 1,
+    connectAheadSlots: 16,
+    fanout: 2,
     connections: 8,
     queueMax: 1024,
     timeoutMs: 2000,

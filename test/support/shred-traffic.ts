@@ -82,6 +82,7 @@ export class ShredTraffic {
         this.#leaderOf(firstSlot + BigInt(i)),
       ),
       keys: this.leaderKeys,
+      epochFirstSlots: [firstSlot],
     };
   }
 

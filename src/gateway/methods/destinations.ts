@@ -41,8 +41,8 @@ function destinationJson(destinations: Destinations, destination: AccountDestina
   };
 }
 
-/** Challenges have a limit of their own. */
-async function withRetryAfter<T>(call: Call, work: Promise<T>): Promise<T> {
+/** Of what says itself when to ask again: challenges have a limit of their own, nonces take their time. */
+export async function withRetryAfter<T>(call: Call, work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {

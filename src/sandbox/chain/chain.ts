@@ -254,14 +254,14 @@ export class SandboxChain implements ChainApi {
   }
 
   /** Throws "transaction_invalid", "transaction_version", "signature_invalid", "queue_full". */
-  send(wire: Uint8Array): string {
+  send(wire: Uint8Array, tipLamports = 0n): string {
     const candidate = candidateOf(wire);
     verifySignatures(candidate.transaction);
-    return this.#enqueue([candidate], false)[0] ?? "";
+    return this.#enqueue([candidate], false, tipLamports)[0] ?? "";
   }
 
   /** Throws as `send`, and "value_invalid" unless there are 1 to 5 different transactions. */
-  sendBundle(wires: readonly Uint8Array[]): readonly string[] {
+  sendBundle(wires: readonly Uint8Array[], tipLamports = 0n): readonly string[] {
     if (wires.length === 0 || wires.length > bundleTransactionsMax) {
       throw new ShredwayError(
         "value_invalid",
@@ -273,7 +273,7 @@ export class SandboxChain implements ChainApi {
       throw new ShredwayError("value_invalid", "bundle: expected every transaction once");
     }
     for (const { transaction } of candidates) verifySignatures(transaction);
-    return this.#enqueue(candidates, true);
+    return this.#enqueue(candidates, true, tipLamports);
   }
 
   airdrop(address: string, lamports: bigint): string {
@@ -298,7 +298,7 @@ export class SandboxChain implements ChainApi {
       ],
       this.#ledger.tipEnd.blockhash,
     );
-    return this.#enqueue([candidateOf(wire)], false)[0] ?? "";
+    return this.#enqueue([candidateOf(wire)], false, 0n)[0] ?? "";
   }
 
   /** Listeners are called inside `advanceTo`; they may read and submit. */
@@ -308,7 +308,11 @@ export class SandboxChain implements ChainApi {
     return () => void this.#listeners.delete(own);
   }
 
-  #enqueue(candidates: readonly Candidate[], isBundle: boolean): readonly string[] {
+  #enqueue(
+    candidates: readonly Candidate[],
+    isBundle: boolean,
+    tipLamports: bigint,
+  ): readonly string[] {
     const signatures = candidates.map(({ signature }) => signature);
     // Sent again while it waits: as good as sent once. (A bundle with one that waits is refused.)
     const waiting = signatures.filter((signature) => this.#queue.has(signature));
@@ -320,7 +324,8 @@ export class SandboxChain implements ChainApi {
       );
     }
     const delayNs = BigInt(Math.round(this.faults.delayMs * 1e6));
-    this.#queue.add({ candidates, isBundle, notBeforeNs: this.#producer.timeNs + delayNs });
+    const notBeforeNs = this.#producer.timeNs + delayNs;
+    this.#queue.add({ candidates, isBundle, notBeforeNs, tipLamports });
     return signatures;
   }
 

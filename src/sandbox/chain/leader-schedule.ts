@@ -68,7 +68,7 @@ export class SandboxLeaders {
         ...(next.get(identity) ?? []).map((place) => place + length),
       ],
     }));
-    return buildSchedule(firstSlot, leaders);
+    return buildSchedule(firstSlot, leaders, [firstSlot, firstSlot + this.slotsPerEpoch]);
   }
 
   #turnsOf(epoch: bigint): Uint8Array {

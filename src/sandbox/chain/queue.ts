@@ -2,7 +2,8 @@
 //
 // Called by chain.ts (put in) and the producer (take out). Bounded in transactions: a full queue
 // refuses, so that nobody gets a signature for something that was thrown away. A bundle stays
-// together. One queue for the cluster: a transaction that waits reaches whoever leads next.
+// together. Between equal fees the tip decides that a partner's port vouches for, then who came first.
+// One queue for the cluster: a transaction that waits reaches whoever leads next.
 
 import { ShredwayError } from "../../core/errors.ts";
 import type { Candidate } from "./executor.ts";
@@ -13,6 +14,8 @@ export interface QueueItem {
   readonly isBundle: boolean;
   /** Not to be executed before this moment of the chain's clock. */
   readonly notBeforeNs: bigint;
+  /** Of what came by an alternative partner's port; everything else is without. */
+  readonly tipLamports?: bigint;
 }
 
 interface Waiting extends QueueItem {
@@ -29,6 +32,14 @@ function priceOf(candidates: readonly Candidate[]): bigint {
     paid += fee.computeUnitLimit * fee.price;
   }
   return units === 0n ? 0n : paid / units;
+}
+
+/** A total order: fee per compute unit, tip, order of arrival. */
+function compare(a: Waiting, b: Waiting): number {
+  if (a.price !== b.price) return a.price > b.price ? -1 : 1;
+  const [tipA, tipB] = [a.tipLamports ?? 0n, b.tipLamports ?? 0n];
+  if (tipA !== tipB) return tipA > tipB ? -1 : 1;
+  return a.order - b.order;
 }
 
 export class LeaderQueue {
@@ -69,9 +80,7 @@ export class LeaderQueue {
   /** Takes out what may run at `timeNs`, best paid first, as long as `countMax` are not passed. */
   take(timeNs: bigint, countMax: number): readonly QueueItem[] {
     if (this.#waiting.length === 0) return [];
-    this.#waiting.sort((a, b) =>
-      a.price === b.price ? a.order - b.order : a.price > b.price ? -1 : 1,
-    );
+    this.#waiting.sort(compare);
     const taken: Waiting[] = [];
     let count = 0;
     this.#waiting = this.#waiting.filter((item) => {

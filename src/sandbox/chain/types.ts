@@ -159,11 +159,12 @@ export interface ChainApi {
   simulate(wire: Uint8Array, options: SimulateOptions): Simulation;
   /**
    * Puts a transaction into the leader's queue and returns its signature. Signatures are checked
-   * now; what else is wrong with it shows when a leader takes it (or in `simulate`).
+   * now; what else is wrong with it shows when a leader takes it (or in `simulate`). `tipLamports`, of
+   * what comes by an alternative partner's port: orders those that pay the same fee per compute unit.
    */
-  send(wire: Uint8Array): string;
+  send(wire: Uint8Array, tipLamports?: bigint): string;
   /** All or nothing, in order, next to each other in one block. Returns the signatures. */
-  sendBundle(wires: readonly Uint8Array[]): readonly string[];
+  sendBundle(wires: readonly Uint8Array[], tipLamports?: bigint): readonly string[];
   /** A real transfer from the faucet. */
   airdrop(address: string, lamports: bigint): string;
   /** Calls `listener` from now on; the returned function ends that. */

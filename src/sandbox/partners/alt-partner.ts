@@ -1,15 +1,34 @@
 // Ports of the alternative partner's validators: each takes transactions while it leads.
 //
-// A slot before and a slot after its own are good, too: callers see the slots a little later. The
-// second lane, `?revert-protection=true`, takes only what succeeds at present.
+// A slot before and a slot after its own are good, too: callers see the slots a little later. What pays
+// less than the partner's minimum per compute unit is refused for good; the rest is an auction: the
+// highest fee per compute unit first, between equals the highest tip. The second lane,
+// `?revert-protection=true`, makes a bundle of one: what fails is dropped, at once when it would fail
+// now, else by the leader that executes it.
 
+import { ShredwayError } from "../../core/errors.ts";
 import { JsonRpcRefusal } from "../../json-rpc/refusal.ts";
 import { describeFailure } from "../../transactions/describe-failure.ts";
+import { encodeBase58 } from "../chain/base58.ts";
+import { feeOf } from "../chain/fees.ts";
 import type { ChainApi } from "../chain/types.ts";
+import { parseTransaction, type WireTransaction } from "../chain/wire.ts";
+import { sendBundleTo, tipOf } from "./bundle.ts";
 import { type PartnerHandler, textAnswer } from "./partner-endpoint.ts";
 import { readTransaction } from "./swqos.ts";
 
 const toleranceSlots = 1n;
+const unitLamportsMin = 10n;
+const microPerLamport = 1_000_000n;
+
+export interface AltPartnerOptions {
+  /** Base58. */
+  readonly identity: string;
+  /** Base58; tips to these count in the auction. */
+  readonly tipAddresses: readonly string[];
+  /** The one whose time it is. */
+  readonly slot: () => bigint;
+}
 
 function checkLeader(chain: ChainApi, identity: string, slot: bigint): void {
   for (let near = slot - toleranceSlots; near <= slot + toleranceSlots; near++) {
@@ -19,6 +38,18 @@ function checkLeader(chain: ChainApi, identity: string, slot: bigint): void {
     "node_behind",
     `expected a transaction while ${identity} leads, got one in slot ${slot}`,
     { slot },
+  );
+}
+
+function checkFee(transaction: WireTransaction): void {
+  const { price, computeUnitLimit } = feeOf(transaction);
+  // A v1 transaction without units has no price.
+  const hasPrice = transaction.version !== 1 || computeUnitLimit > 0n;
+  if (hasPrice && price >= unitLamportsMin * microPerLamport) return;
+  throw new ShredwayError(
+    "priority_fee_too_low",
+    `expected at least ${unitLamportsMin} lamports per compute unit, got ${price} micro-lamports for ` +
+      `each of ${computeUnitLimit} units`,
   );
 }
 
@@ -32,18 +63,28 @@ function checkSuccess(chain: ChainApi, wire: Uint8Array): void {
   );
 }
 
-/** `slot`: the one whose time it is. */
-export function altPartner(chain: ChainApi, identity: string, slot: () => bigint): PartnerHandler {
+export function altPartner(
+  chain: ChainApi,
+  { identity, tipAddresses, slot }: AltPartnerOptions,
+): PartnerHandler {
+  const addresses = new Set(tipAddresses);
+  const sendProtected = (wire: Uint8Array, tipLamports: bigint): void => {
+    checkSuccess(chain, wire);
+    sendBundleTo(chain, [wire], tipLamports);
+  };
   return (request, endpoint) => {
     if (request.method !== "POST") return textAnswer(405, "expected POST");
     const isProtected = new URLSearchParams(request.query).get("revert-protection") === "true";
     return endpoint.answerJsonRpc(request, (method, params) => {
       const wire = readTransaction(method, params);
+      const transaction = parseTransaction(wire);
+      checkFee(transaction);
       checkLeader(chain, identity, slot());
-      if (isProtected) checkSuccess(chain, wire);
-      const signature = chain.send(wire);
+      const tipLamports = tipOf(transaction, addresses);
+      if (isProtected) sendProtected(wire, tipLamports);
+      else chain.send(wire, tipLamports);
       endpoint.counts.transactions++;
-      return signature;
+      return encodeBase58(transaction.signatures[0] ?? new Uint8Array(64));
     });
   };
 }

@@ -4,13 +4,12 @@
 // sendTransaction, with `bundleOnly=true` as a bundle of one. A bundle that is sent again while it is
 // known is answered as before.
 
-import { ShredwayError } from "../../core/errors.ts";
 import type { HttpRequest } from "../../http/types.ts";
 import type { ChainApi } from "../chain/types.ts";
 import { unknownMethod } from "../rpc/dispatch.ts";
 import type { Params, Value } from "../rpc/params.ts";
 import { readWire } from "../rpc/wire-params.ts";
-import { type Bundle, checkBundle } from "./bundle.ts";
+import { type Bundle, checkBundle, sendBundleTo } from "./bundle.ts";
 import { type PartnerEndpoint, type PartnerHandler, textAnswer } from "./partner-endpoint.ts";
 import { readTransaction } from "./swqos.ts";
 
@@ -89,23 +88,13 @@ export class BlockEngine {
     const { id } = bundle;
     const known = this.#bundles.get(id);
     if (known && this.#stateOf(known) !== "Failed") return id;
-    this.#toChain(wires);
+    sendBundleTo(this.#chain, wires);
     endpoint.counts.bundles++;
     this.#bundles.delete(id);
     this.#bundles.set(id, { ...bundle, sentSlot: this.#chain.slot("processed") });
     const [oldest] = this.#bundles.keys();
     if (this.#bundles.size > bundlesKept && oldest !== undefined) this.#bundles.delete(oldest);
     return id;
-  }
-
-  #toChain(wires: readonly Uint8Array[]): void {
-    try {
-      this.#chain.sendBundle(wires);
-    } catch (thrown) {
-      const isWaiting = thrown instanceof ShredwayError && thrown.message.includes("waits already");
-      // Sent by another way, too: not the bundle's fault, and over with the next block.
-      throw isWaiting ? new ShredwayError("queue_full", thrown.message) : thrown;
-    }
   }
 
   #sendTransaction(

@@ -1,8 +1,9 @@
-// What a block engine looks at in a bundle: its tip, and keys that belong to its front.
+// What partners look at in a bundle: its tip, and keys that belong to its front.
 
 import { createHash } from "node:crypto";
 import { ShredwayError } from "../../core/errors.ts";
 import { encodeBase58 } from "../chain/base58.ts";
+import type { ChainApi } from "../chain/types.ts";
 import { parseTransaction, type WireTransaction } from "../chain/wire.ts";
 
 const frontKeyPrefixes = ["jitodontfront", "dontbund1e"];
@@ -19,7 +20,8 @@ function keyText({ keys }: WireTransaction, place: number | undefined): string {
   return key ? encodeBase58(key) : "";
 }
 
-function tipOf(transaction: WireTransaction, tipAddresses: ReadonlySet<string>): bigint {
+/** Lamports to `tipAddresses` (base58), by transfers between static keys. */
+export function tipOf(transaction: WireTransaction, tipAddresses: ReadonlySet<string>): bigint {
   let lamports = 0n;
   for (const { program, accounts, data } of transaction.instructions) {
     if (keyText(transaction, program) !== systemProgram || data.length < 12) continue;
@@ -69,4 +71,19 @@ export function checkBundle(
     encodeBase58(one.signatures[0] ?? new Uint8Array(64)),
   );
   return { id: createHash("sha256").update(signatures.join(",")).digest("hex"), signatures };
+}
+
+/** To the leader's queue. Throws ShredwayError as `sendBundle`, but "queue_full" for what waits already. */
+export function sendBundleTo(
+  chain: ChainApi,
+  wires: readonly Uint8Array[],
+  tipLamports = 0n,
+): void {
+  try {
+    chain.sendBundle(wires, tipLamports);
+  } catch (thrown) {
+    const isWaiting = thrown instanceof ShredwayError && thrown.message.includes("waits already");
+    // Sent by another way, too: not the bundle's fault, and over with the next block.
+    throw isWaiting ? new ShredwayError("queue_full", thrown.message) : thrown;
+  }
 }

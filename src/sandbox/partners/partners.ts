@@ -73,7 +73,8 @@ export class SandboxPartners implements PartnerEndpoints {
       const altPartners = new Map<string, PartnerEndpoint>();
       for (const { identity, isAltPartner } of chain.validators()) {
         if (!isAltPartner) continue;
-        altPartners.set(identity, await open(altPartner(chain, identity, () => slot)));
+        const port = altPartner(chain, { identity, tipAddresses, slot: () => slot });
+        altPartners.set(identity, await open(port));
       }
       const endpoints = {
         swqos: await open(swqosPartner(chain)),

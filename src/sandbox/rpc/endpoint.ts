@@ -56,6 +56,8 @@ export interface RpcEndpointOptions {
   readonly version?: string;
   /** Default 0. */
   readonly shredVersion?: number;
+  /** Where a validator takes transactions over QUIC. Default: nowhere. */
+  readonly tpuQuicAddress?: (identity: string) => string | null;
   readonly faults?: Partial<RpcFaults>;
   readonly log?: Logger;
 }
@@ -123,6 +125,7 @@ export class RpcEndpoint {
         featureSet: 0,
         shredVersion: options.shredVersion ?? 0,
         rpcAddress: () => this.#servers[0]?.addresses[0] ?? null,
+        ...(options.tpuQuicAddress && { tpuQuicAddress: options.tpuQuicAddress }),
       },
     };
     this.#hub = new SubscriptionHub(this.#context, (thrown) => this.#report(thrown));

@@ -18,6 +18,8 @@ export interface NodeIdentity {
   readonly shredVersion: number;
   /** "ip:port" of HTTP, once it listens. */
   readonly rpcAddress: () => string | null;
+  /** "ip:port" where a validator (base58) takes transactions over QUIC; null or absent: nowhere. */
+  readonly tpuQuicAddress?: (identity: string) => string | null;
 }
 
 export interface MethodContext {

@@ -53,6 +53,25 @@ describe("LeaderQueue", () => {
     );
   });
 
+  it("lets tips decide between equal fees, and else who came first", () => {
+    const queue = new LeaderQueue(10);
+    const tipped = (lamports: number, price: bigint, tipLamports: bigint) => ({
+      ...item([candidate(lamports, price)]),
+      tipLamports,
+    });
+    const first = item([candidate(1, 10n)]);
+    const second = item([candidate(2, 10n)]);
+    const small = tipped(3, 10n, 5n);
+    const large = tipped(4, 10n, 6n);
+    const alike = tipped(5, 10n, 6n);
+    const dear = item([candidate(6, 11n)]);
+    const cheap = tipped(7, 9n, 1000n);
+    for (const one of [cheap, first, small, large, second, alike, dear]) queue.add(one);
+    expect(signaturesOf(queue.take(0n, 10))).toEqual(
+      signaturesOf([dear, large, alike, small, first, second, cheap]),
+    );
+  });
+
   it("holds back what must wait, and throws out what has expired, bundles as a whole", () => {
     const queue = new LeaderQueue(3);
     const [a, b, c] = [1, 2, 3].map((lamports) => candidate(lamports));

@@ -285,52 +285,6 @@ describe("bundles", () => {
   });
 });
 
-describe("ports of the alternative partner", () => {
-  /** Lets slots pass until a partner leads (or nobody near does). */
-  function untilLeader(isWanted: (leaders: (string | null)[]) => boolean): void {
-    for (let count = 0; count < 200; count++) {
-      const now = run.eventsOf("slot").at(-1)?.slot ?? 0n;
-      if (isWanted([now - 1n, now, now + 1n].map((slot) => run.chain.leaderOf(slot)))) return;
-      run.slots();
-    }
-    throw new Error("expected such a leader within 200 slots");
-  }
-
-  it("take transactions while their validator leads", async () => {
-    const route = open("alt-partner");
-    const [identity = ""] = partners.altPartners.keys();
-    const endpoint = partners.altPartners.get(identity);
-    untilLeader((leaders) => leaders.every((leader) => leader !== identity));
-    expect(await send(route, [tipped(alice, bob)], { leader: identity })).toMatchObject({
-      kind: "refused",
-      reason: "node_behind",
-      isFinal: false,
-    });
-    untilLeader(([, leader]) => leader === identity);
-    const wire = tipped(alice, bob);
-    expect((await send(route, [wire], { leader: identity })).kind).toBe("acknowledged");
-    expect(endpoint?.counts).toMatchObject({ requests: 2, transactions: 1 });
-    run.slots(2);
-    expect(landed(wire)).toBe(true);
-  });
-
-  it("have a lane that drops what fails", async () => {
-    const route = open("alt-partner");
-    const [identity = ""] = partners.altPartners.keys();
-    untilLeader(([, leader]) => leader === identity);
-    const failing = overdrawn();
-    const protectedLane = { leader: identity, revertProtection: true };
-    expect(await send(route, [failing], protectedLane)).toMatchObject({
-      kind: "refused",
-      reason: "preflight_failed",
-    });
-    expect((await send(route, [tipped(bob, carol)], protectedLane)).kind).toBe("acknowledged");
-    expect((await send(route, [failing], { leader: identity })).kind).toBe("acknowledged");
-    run.slots(2);
-    expect(run.chain.status(factsOf(failing).signature)?.err).not.toBeNull();
-  });
-});
-
 describe("faults", () => {
   it("come and go while routes are open, and execute nothing", async () => {
     const route = open("swqos");

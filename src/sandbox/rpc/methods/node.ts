@@ -1,6 +1,7 @@
 // Methods about the node and the cluster: health, version, identity, nodes, vote accounts.
 //
-// Called through table.ts. The validators of the sandbox have no sockets: their rows say so.
+// Called through table.ts. The validators of the sandbox have no sockets, but for those that take
+// transactions over QUIC: their rows say so.
 
 import { commitmentAt, type MethodContext, type MethodTable } from "../method.ts";
 import type { Params } from "../params.ts";
@@ -10,11 +11,11 @@ const commissionPercent = 0;
 function clusterNodes({ chain, node }: MethodContext): object[] {
   return chain.validators().map(({ identity }) => ({
     pubkey: identity,
-    // Validators of the sandbox have no sockets; the node itself answers here.
+    // No other sockets; the node itself answers here.
     gossip: null,
     tvu: null,
     tpu: null,
-    tpuQuic: null,
+    tpuQuic: node.tpuQuicAddress?.(identity) ?? null,
     tpuForwards: null,
     tpuForwardsQuic: null,
     tpuVote: null,

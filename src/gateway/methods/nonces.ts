@@ -1,0 +1,54 @@
+// getNonce: a durable nonce's present value, of the key's managed account or of any account.
+//
+// Called through table.ts. The parameter may be a key: it is compared with the caller's own, and it
+// appears in no answer. Another caller's key and a text that is none get the same answer.
+
+import { ShredwayError } from "../../core/errors.ts";
+import type { Json } from "../../json-rpc/json-text.ts";
+import type { NonceInfo, Nonces } from "../../nonces/types.ts";
+import type { Call, MethodTable } from "../method.ts";
+import { withRetryAfter } from "./destinations.ts";
+
+/** 32 bytes in base58. */
+const addressLengthMax = 44;
+
+/** `method` asks. Throws "upstream_missing". */
+export function noncesOf({ parts }: Pick<Call, "parts">, method: string): Nonces {
+  if (parts.nonces) return parts.nonces;
+  throw new ShredwayError(
+    "upstream_missing",
+    `${method}: expected a node that can be asked for a nonce's value, but solana.rpc is not configured`,
+  );
+}
+
+function isAddress({ parts }: Pick<Call, "parts">, text: string): boolean {
+  const isShort = text.length > 0 && text.length <= addressLengthMax;
+  return isShort && parts.base58.decode(text)?.length === 32;
+}
+
+function find(call: Call, [given]: readonly Json[]): Promise<NonceInfo> {
+  const nonces = noncesOf(call, "getNonce");
+  const { parts, key } = call;
+  if (typeof given === "string") {
+    if (parts.keys.find(given, parts.clock.nowNs())?.id === key.id) {
+      return nonces.managed({ accountId: key.accountId, keyId: key.id });
+    }
+    if (isAddress(call, given)) return nonces.of(given);
+  }
+  throw new ShredwayError(
+    "value_invalid",
+    "params[0]: expected the API key of this call or the public key of a nonce account (32 bytes in " +
+      "base58), got something else",
+  );
+}
+
+async function nonce(call: Call, params: readonly Json[]): Promise<NonceInfo> {
+  const info = await withRetryAfter(call, find(call, params));
+  return {
+    nonce: info.nonce,
+    nonceAccount: info.nonceAccount,
+    nonceAuthority: info.nonceAuthority,
+  };
+}
+
+export const nonceMethods: MethodTable = { getNonce: { scopes: ["submit"], run: nonce } };

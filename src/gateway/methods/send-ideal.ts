@@ -1,0 +1,161 @@
+// sendIdeal: two transactions of one durable nonce, of which only one can land.
+//
+// Called through table.ts. Whoever's the nonce is, both must advance it first and live by its value:
+// two that could land both are refused here. Of a nonce that the service keeps for the caller's
+// account the authority's missing signatures are put in; nobody else's nonce is touched. Never gives
+// out what was co-signed: it leaves by routes alone.
+
+import { ShredwayError } from "../../core/errors.ts";
+import { isJsonArray, type Json } from "../../json-rpc/json-text.ts";
+import type { NonceInfo, Nonces } from "../../nonces/types.ts";
+import type { SubmitRequest } from "../../submission/types.ts";
+import type { TransactionFacts } from "../../transactions/facts.ts";
+import { encodings } from "../../transactions/transaction-text.ts";
+import { duplicateOf } from "../admission.ts";
+import type { Call, Method } from "../method.ts";
+import { Config, invalid, texts } from "../params.ts";
+import { noncesOf } from "./nonces.ts";
+
+const pairSize = 2;
+
+type Pair = readonly [TransactionFacts, TransactionFacts];
+
+/** The nonce of a transaction as it says itself, in base58. */
+interface NonceWords {
+  readonly account: string;
+  readonly authority: string;
+  readonly value: string;
+}
+
+function nameOf(index: number): string {
+  return `params[0][${index}]`;
+}
+
+function refused(index: number, expected: string, got: string): ShredwayError {
+  return new ShredwayError("pair_invalid", `${nameOf(index)}: expected ${expected}, got ${got}`, {
+    details: { index },
+  });
+}
+
+/** With `index` before the message and among the details. */
+function named(index: number, cause: ShredwayError): ShredwayError {
+  return new ShredwayError(cause.reason, `${nameOf(index)}: ${cause.message}`, {
+    cause,
+    details: { ...cause.details, index },
+  });
+}
+
+// ---- what the two say -----------------------------------------------------------------------
+
+function nonceWordsOf({ parts }: Call, transaction: TransactionFacts, index: number): NonceWords {
+  const { nonce, version, computeUnitPrice, priorityFeeLamports, lifetime } = transaction;
+  if (!nonce) {
+    const expected = "the advance of a durable nonce as the first instruction";
+    throw refused(index, expected, "another one, or none");
+  }
+  if ((version === 1 ? priorityFeeLamports : computeUnitPrice) === 0n) {
+    throw refused(index, "a compute-unit price (in version 1: a priority fee) above 0", "0");
+  }
+  const encode = (bytes: Uint8Array) => parts.base58.encode(bytes);
+  return {
+    account: encode(nonce.account),
+    authority: encode(nonce.authority),
+    value: encode(lifetime),
+  };
+}
+
+/** The nonce of both. Throws "pair_invalid", "tip_missing" or "tip_too_low". */
+function checkPair(call: Call, pair: Pair): NonceWords {
+  const first = nonceWordsOf(call, pair[0], 0);
+  const second = nonceWordsOf(call, pair[1], 1);
+  for (const word of ["account", "authority", "value"] as const) {
+    if (first[word] === second[word]) continue;
+    throw refused(1, `the nonce ${word} of ${nameOf(0)}, ${first[word]}`, second[word]);
+  }
+  const twice = duplicateOf(pair);
+  if (twice !== undefined) throw refused(1, `another signature than ${nameOf(0)} has`, twice);
+  for (const [index, each] of pair.entries()) call.admission.checkTip(nameOf(index), [each]);
+  return first;
+}
+
+// ---- what the chain says --------------------------------------------------------------------
+
+/** Throws "nonce_stale" or "pair_invalid". */
+function checkPresent({ value, authority }: NonceWords, present: NonceInfo): void {
+  if (authority !== present.nonceAuthority) {
+    throw refused(0, `the nonce's authority ${present.nonceAuthority}`, authority);
+  }
+  if (value === present.nonce) return;
+  throw new ShredwayError(
+    "nonce_stale",
+    `params[0]: expected the present nonce value ${present.nonce}, got ${value}`,
+    { details: { expected: present.nonce, got: value } },
+  );
+}
+
+// ---- a nonce that the service keeps ---------------------------------------------------------
+
+/** The final bytes. What has all signatures already stays as it is. */
+async function coSigned(nonces: Nonces, account: string, wire: Uint8Array, index: number) {
+  try {
+    return await nonces.coSign(account, wire);
+  } catch (thrown) {
+    if (!(thrown instanceof ShredwayError)) throw thrown;
+    const isComplete = thrown.details["refusal"] === "nothing_missing";
+    if (thrown.reason === "co_signing_refused" && isComplete) return wire;
+    throw named(index, thrown);
+  }
+}
+
+async function completed(call: Call, pair: Pair, nonce: NonceWords): Promise<Pair> {
+  const nonces = noncesOf(call, "sendIdeal");
+  const { account } = nonce;
+  const owner = nonces.ownerOf(account);
+  if (owner !== null && owner.accountId !== call.key.accountId) {
+    throw refused(0, "a nonce account of your own, or the one kept for you", account);
+  }
+  // Also of the caller's own: a pair that lives by a recent blockhash instead could land twice.
+  checkPresent(nonce, await nonces.of(account));
+  if (owner === null) return pair;
+  const complete = async ({ wire }: TransactionFacts, index: number) =>
+    call.admission.inspect(nameOf(index), await coSigned(nonces, account, wire, index));
+  return [await complete(pair[0], 0), await complete(pair[1], 1)];
+}
+
+// ---- the method -----------------------------------------------------------------------------
+
+function readPair(call: Call, given: Json | undefined, config: Config): Pair {
+  if (!isJsonArray(given)) throw invalid("params[0]", `an array of ${pairSize} strings`, given);
+  if (given.length !== pairSize) throw invalid("params[0]", `${pairSize} elements`, given.length);
+  const encoding = config.oneOf("encoding", encodings);
+  const [first = "", second = ""] = texts("params[0]", given, pairSize);
+  const read = (text: string, index: number) => call.admission.read(nameOf(index), text, encoding);
+  return [read(first, 0), read(second, 1)];
+}
+
+async function run(call: Call, params: readonly Json[]): Promise<readonly string[]> {
+  const config = new Config("params[1]", params[1]);
+  const options = {
+    mevProtect: config.flag("mevProtect") || call.uri.mevProtect,
+    swqosOnly: call.uri.swqosOnly,
+    revertProtection: false,
+    resendsMax: null,
+  };
+  const given = readPair(call, params[0], config);
+  const nonce = checkPair(call, given);
+  call.takeMore(pairSize - 1);
+  const pair = await completed(call, given, nonce);
+  await call.admission.verify(pair, nameOf);
+  const requestOf = (transaction: TransactionFacts): SubmitRequest => ({
+    accountId: call.key.accountId,
+    method: "sendIdeal",
+    transactions: [transaction],
+    isBundle: false,
+    options,
+    receivedNs: call.receivedNs,
+  });
+  await call.parts.submissions.submitPair(requestOf(pair[0]), requestOf(pair[1]));
+  return pair.map(({ signature }) => signature);
+}
+
+export const sendIdeal: Method = { scopes: ["submit"], run };

@@ -1,0 +1,221 @@
+// One connection of a peer to a leader: handshake, identity, streams, end.
+//
+// Made by tpu-server.ts for every first packet whose address is shown; fed with packets, and driven by
+// one timer for everything that comes due. Who may stay is the server's decision (`admit`).
+
+import type { Clock, Timer } from "../../core/clock.ts";
+import type { Quiche, QuicheAddress, QuicheConnection } from "../../tpu/quiche.ts";
+import {
+  badCertificateCode,
+  type CloseReason,
+  closeCodes,
+  type PeerRank,
+  type TpuCounts,
+  type TpuLimits,
+  windowMs,
+} from "./limits.ts";
+import { identityOf } from "./peer-identity.ts";
+import { StreamReader } from "./stream-reader.ts";
+
+/** TLS alert 116, certificate_required: how BoringSSL refuses those without one. */
+const noCertificateCode = 0x100 + 116;
+const packetBufferBytes = 1500;
+const windowNs = BigInt(windowMs) * 1_000_000n;
+
+export interface TpuPeer {
+  /** Base58. */
+  readonly identity: string;
+  readonly isStaked: boolean;
+}
+
+/** What a connection needs of its server. */
+export interface ConnectionHost {
+  readonly quiche: Quiche;
+  readonly clock: Clock;
+  readonly limits: TpuLimits;
+  readonly counts: TpuCounts;
+  send(packet: Buffer, to: QuicheAddress): void;
+  /** A reason: the connection is closed with it. Undefined: its certificate is refused. */
+  admit(identity: string): PeerRank | CloseReason | undefined;
+  transaction(wire: Uint8Array, peer: TpuPeer): void;
+  /** The last word of this connection. */
+  gone(connection: PeerConnection): void;
+}
+
+export class PeerConnection {
+  readonly #host: ConnectionHost;
+  readonly #quic: QuicheConnection;
+  readonly #streams: StreamReader;
+  readonly #handshakeEndNs: bigint;
+  #phase: "handshake" | "open" | "ending" | "gone" = "handshake";
+  #peer: TpuPeer | undefined;
+  #rank: PeerRank = { isStaked: false, streamsPerWindow: 0 };
+  #windowEndNs = 0n;
+  #left = 0;
+  #isParked = false;
+  #lastUsedNs: bigint;
+  #timer: Timer | undefined;
+
+  constructor(host: ConnectionHost, quic: QuicheConnection) {
+    this.#host = host;
+    this.#quic = quic;
+    this.#lastUsedNs = host.clock.monotonicNs();
+    this.#handshakeEndNs = this.#lastUsedNs + BigInt(host.limits.handshakeMs) * 1_000_000n;
+    this.#streams = new StreamReader(host.quiche, {
+      transaction: (wire) => {
+        host.counts.transactions++;
+        if (this.#peer) host.transaction(wire, this.#peer);
+      },
+      dropped: () => void host.counts.streamsDropped++,
+    });
+  }
+
+  /** Once the handshake ended well, until the end of the connection. */
+  get peer(): TpuPeer | undefined {
+    return this.#phase === "open" ? this.#peer : undefined;
+  }
+
+  /** When it last brought a stream, or came. */
+  get lastUsedNs(): bigint {
+    return this.#lastUsedNs;
+  }
+
+  /** Takes a packet; `work` must follow. Overwrites it: decryption happens in place. */
+  receive(packet: Buffer, from: QuicheAddress, to: QuicheAddress): void {
+    try {
+      this.#quic.recv(packet, { from, to });
+    } catch {
+      // Not of this connection, or refused: then quiche has an end to tell.
+    }
+  }
+
+  /** Does what packets or time made due, and sends. */
+  work(): void {
+    if (this.#phase === "gone") return;
+    const nowNs = this.#host.clock.monotonicNs();
+    if (this.#phase === "handshake") this.#shakeHands(nowNs);
+    if (this.#phase === "open") this.#read(nowNs);
+    this.#sendAll();
+    if (this.#quic.isClosed()) this.forget();
+    else this.#arm(nowNs);
+  }
+
+  /** Tells the peer why. Nothing is read afterwards. */
+  close(reason: CloseReason): void {
+    if (this.#phase === "ending" || this.#phase === "gone") return;
+    this.#host.counts.closed[reason]++;
+    this.#end(true, closeCodes[reason], reason);
+  }
+
+  /** Without a word to the peer. Idempotent. */
+  forget(): void {
+    if (this.#phase === "gone") return;
+    if (this.#phase === "handshake") this.#countFailure();
+    this.#phase = "gone";
+    this.#timer?.cancel();
+    this.#host.gone(this);
+  }
+
+  /** A farewell, when the leader closes. */
+  leave(): void {
+    this.#end(true, 0, "");
+    this.#sendAll();
+    this.forget();
+  }
+
+  #end(isApplication: boolean, code: number, reason: string): void {
+    this.#phase = "ending";
+    try {
+      this.#quic.close(isApplication, code, Buffer.from(reason));
+    } catch {
+      // Closed already.
+    }
+  }
+
+  #shakeHands(nowNs: bigint): void {
+    const { counts } = this.#host;
+    if (!this.#quic.isEstablished()) {
+      if (this.#quic.localError() || this.#quic.isDraining()) {
+        this.#countFailure();
+        this.#phase = "ending";
+      } else if (nowNs >= this.#handshakeEndNs) {
+        counts.handshakesFailed++;
+        this.#end(false, 0, "");
+      }
+      return;
+    }
+    const identity = identityOf(this.#quic.peerCertChain());
+    const admitted = identity === null ? undefined : this.#host.admit(identity);
+    if (identity === null || admitted === undefined) {
+      counts.certificatesRefused++;
+      this.#end(false, badCertificateCode, "");
+      return;
+    }
+    counts.connections++;
+    if (typeof admitted === "string") {
+      this.close(admitted);
+      return;
+    }
+    this.#rank = admitted;
+    this.#peer = { identity, isStaked: admitted.isStaked };
+    this.#phase = "open";
+    this.#lastUsedNs = nowNs;
+  }
+
+  #countFailure(): void {
+    const { counts } = this.#host;
+    if (this.#quic.localError()?.errorCode === noCertificateCode) counts.certificatesRefused++;
+    else counts.handshakesFailed++;
+  }
+
+  #read(nowNs: bigint): void {
+    if (nowNs >= this.#windowEndNs) {
+      this.#windowEndNs = nowNs + windowNs;
+      this.#left = this.#rank.streamsPerWindow;
+    }
+    const { begun, isLong, hasMore } = this.#streams.read(this.#quic, this.#left, nowNs);
+    this.#left -= begun;
+    if (begun > 0) this.#lastUsedNs = nowNs;
+    this.#isParked = hasMore;
+    if (isLong) {
+      this.close("invalid_stream");
+      return;
+    }
+    this.#streams.dropBefore(this.#quic, nowNs - BigInt(this.#host.limits.streamMs) * 1_000_000n);
+  }
+
+  #sendAll(): void {
+    const buffer = Buffer.allocUnsafe(packetBufferBytes);
+    for (;;) {
+      let sent: ReturnType<QuicheConnection["send"]>;
+      try {
+        sent = this.#quic.send(buffer);
+      } catch {
+        return; // quiche has closed it; its timer says when it is gone
+      }
+      if (!sent) return;
+      const [length, { to }] = sent;
+      this.#host.send(Buffer.from(buffer.subarray(0, length)), to);
+    }
+  }
+
+  /** One timer: for quiche, the window, the handshake and streams that never end. */
+  #arm(nowNs: bigint): void {
+    this.#timer?.cancel();
+    const quicMs = this.#quic.timeout();
+    const due = quicMs === null ? [] : [quicMs];
+    const until = (ns: bigint): void => void due.push(Number(ns - nowNs) / 1e6);
+    if (this.#phase === "handshake") until(this.#handshakeEndNs);
+    if (this.#isParked && this.#phase === "open") until(this.#windowEndNs);
+    const oldestNs = this.#streams.oldestNs;
+    if (oldestNs !== undefined && this.#phase === "open") {
+      until(oldestNs + BigInt(this.#host.limits.streamMs) * 1_000_000n);
+    }
+    if (due.length === 0) return;
+    const delayMs = Math.max(1, Math.ceil(Math.min(...due)));
+    this.#timer = this.#host.clock.after(delayMs, () => {
+      this.#quic.onTimeout();
+      this.work();
+    });
+  }
+}

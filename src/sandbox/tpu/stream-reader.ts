@@ -1,0 +1,114 @@
+// Puts the streams of one connection together: each carries one transaction, and ends with it.
+//
+// Called by peer-connection.ts whenever packets came. Reads at most as many new streams as it is told
+// to: what is not read costs the peer its credit.
+
+import type { Quiche, QuicheConnection } from "../../tpu/quiche.ts";
+import { transactionBytesMax } from "./limits.ts";
+
+interface OpenStream {
+  readonly bytes: Buffer;
+  length: number;
+  readonly sinceNs: bigint;
+}
+
+export interface StreamSink {
+  /** 1 to 4,096 bytes, good for keeps. */
+  transaction(wire: Uint8Array): void;
+  /** A stream that ends without a transaction. */
+  dropped(): void;
+}
+
+export class StreamReader {
+  readonly #quiche: Pick<Quiche, "Shutdown">;
+  readonly #sink: StreamSink;
+  readonly #open = new Map<number, OpenStream>();
+  /** One byte more than allowed: a stream that fills it is too long. */
+  readonly #scratch = Buffer.alloc(transactionBytesMax + 1);
+
+  constructor(quiche: Pick<Quiche, "Shutdown">, sink: StreamSink) {
+    this.#quiche = quiche;
+    this.#sink = sink;
+  }
+
+  /** When the oldest stream that is not complete began. */
+  get oldestNs(): bigint | undefined {
+    const [oldest] = this.#open.values();
+    return oldest?.sinceNs;
+  }
+
+  /**
+   * Begins at most `newMax` streams and goes on with all others. `begun`: how many; `isLong`: one has
+   * more than 4,096 bytes, nothing more was read.
+   */
+  read(
+    quic: QuicheConnection,
+    newMax: number,
+    nowNs: bigint,
+  ): { readonly begun: number; readonly isLong: boolean; readonly hasMore: boolean } {
+    let begun = 0;
+    let hasMore = false;
+    for (const id of quic.readable()) {
+      if (!this.#open.has(id)) {
+        if (begun === newMax) {
+          hasMore = true;
+          continue;
+        }
+        begun++;
+      }
+      if (!this.#readStream(quic, id, nowNs)) return { begun, isLong: true, hasMore };
+    }
+    return { begun, isLong: false, hasMore };
+  }
+
+  /** Ends what began before `beforeNs`: the peer is asked to stop sending. */
+  dropBefore(quic: QuicheConnection, beforeNs: bigint): void {
+    for (const [id, { sinceNs }] of this.#open) {
+      if (sinceNs > beforeNs) return; // they are in the order of their beginning
+      this.#open.delete(id);
+      try {
+        quic.streamShutdown(id, this.#quiche.Shutdown.Read, 0);
+      } catch {
+        // The peer has ended it in the meantime.
+      }
+      this.#sink.dropped();
+    }
+  }
+
+  /** False: too long. */
+  #readStream(quic: QuicheConnection, id: number, nowNs: bigint): boolean {
+    for (;;) {
+      let read: [number, boolean] | null;
+      try {
+        read = quic.streamRecv(id, this.#scratch);
+      } catch {
+        this.#open.delete(id); // reset by the peer
+        this.#sink.dropped();
+        return true;
+      }
+      if (!read) return true;
+      const [count, isEnd] = read;
+      const known = this.#open.get(id);
+      const length = (known?.length ?? 0) + count;
+      if (length > transactionBytesMax) return false;
+      if (isEnd) {
+        this.#end(id, known, count);
+        return true;
+      }
+      const stream = known ?? { bytes: Buffer.alloc(transactionBytesMax), length, sinceNs: nowNs };
+      stream.bytes.set(this.#scratch.subarray(0, count), length - count);
+      stream.length = length;
+      this.#open.set(id, stream);
+    }
+  }
+
+  #end(id: number, known: OpenStream | undefined, count: number): void {
+    this.#open.delete(id);
+    const last = this.#scratch.subarray(0, count);
+    const wire = known
+      ? Buffer.concat([known.bytes.subarray(0, known.length), last])
+      : Uint8Array.from(last);
+    if (wire.length === 0) this.#sink.dropped();
+    else this.#sink.transaction(wire);
+  }
+}

@@ -1,0 +1,226 @@
+// The direct route over the leaders of a sandbox, end to end: threads, sockets, QUIC, chain.
+
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import { RpcEndpoint } from "../../src/sandbox/rpc/endpoint.ts";
+import type { CloseReason } from "../../src/sandbox/tpu/limits.ts";
+import { RpcClient } from "../../src/solana/rpc-client.ts";
+import { credentialsOf } from "../../src/tpu/certificate.ts";
+import { NodeAddresses } from "../../src/tpu/node-addresses.ts";
+import { closing } from "../support/closing.ts";
+import { LossyLink } from "../support/lossy-link.ts";
+import { MovableClock } from "../support/movable-clock.ts";
+import { QuicClient, quiche } from "../support/quic-client.ts";
+import { gateway, TpuRun } from "../support/tpu-run.ts";
+import { until } from "../support/udp-receiver.ts";
+
+const triesMax = 1000;
+const good = "sent acknowledged";
+
+/** Offers one after the other until one comes through: whoever sends again does the same. */
+async function landsAgain(run: TpuRun): Promise<void> {
+  for (let tries = 0; tries < triesMax; tries++) {
+    if (run.offer(5000)) {
+      await run.ended();
+      if (run.parcels.at(-1)?.kinds === good) return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  throw new Error(`expected a transaction that comes through, got ${triesMax} that did not`);
+}
+
+describe.skipIf(!quiche)("transactions to the leaders of a sandbox over QUIC", () => {
+  it("lands, in the slots of the leader that it was sent to", async () => {
+    const run = await TpuRun.open();
+    run.toWindow();
+    expect(await run.send()).toBe(good);
+    const { slot } = run;
+    await until(() => run.tpu.counts.taken === 1, "the leader's taking it");
+    run.chain.slots(1);
+    expect(run.landed).toBe(1);
+    expect(run.chain.chain.block(slot)?.transactions.length).toBe(1);
+  });
+
+  it("follows the leaders, and gives the next one what may be late for the present one", async () => {
+    const run = await TpuRun.open();
+    run.toWindow();
+    const first = run.slot;
+    let copies = 0;
+    for (let i = 0; i < 24; i++) {
+      const { slot } = run;
+      expect(await run.send()).toBe(good);
+      const isShared = slot % 4n >= 2n && run.leader() !== run.leader((slot / 4n + 1n) * 4n);
+      copies += isShared ? 2 : 1;
+      const { counts, leaders } = run.tpu;
+      const arrived = (): number =>
+        [...leaders.values()].reduce((sum, leader) => sum + leader.counts.transactions, 0);
+      await until(() => arrived() === copies, `${copies} copies`);
+      expect(counts).toMatchObject({ late: 0, forwarded: 0 });
+      run.chain.slots(1);
+    }
+    expect(run.landed).toBe(24);
+    expect(copies).toBeGreaterThan(24);
+    for (let i = 0n; i < 24n; i++) {
+      expect(run.chain.chain.block(first + i)?.transactions.length).toBe(1);
+    }
+  });
+
+  it("lands thousands over tens of leaders; nothing is stuck, nothing is lost", async () => {
+    const run = await TpuRun.open({
+      isStaked: true,
+      chain: { validators: 40, slotMs: 60 },
+      route: { queueMax: 4000 },
+    });
+    const total = 3000;
+    const perSlot = 25;
+    run.drive();
+    let slot = run.slot;
+    while (run.parcels.length < total) {
+      await until(() => run.slot > slot, "another slot");
+      slot = run.slot;
+      for (let i = 0; i < perSlot; i++) run.offer();
+    }
+    await run.ended();
+    await run.executed(total);
+    expect(run.landed).toBe(total);
+    expect(run.count(good)).toBe(total);
+    const { counts, leaders } = run.tpu;
+    expect(counts).toMatchObject({ late: 0, overflowed: 0, refused: 0 });
+    const used = [...leaders.values()].filter((leader) => leader.counts.transactions > 0);
+    expect(used.length).toBeGreaterThan(9);
+    expect(run.route.snapshot()).toMatchObject({ queued: 0, inFlight: 0 });
+  });
+
+  it("gets everything through to a leader that grants little to the unstaked", async () => {
+    const run = await TpuRun.open({ tpu: { limits: { streamsMax: 16 } } });
+    run.toWindow();
+    for (let i = 0; i < 300; i++) expect(run.offer()).toBe(true);
+    await run.ended();
+    expect(run.count(good)).toBe(300);
+    await until(() => run.leader().counts.transactions === 300, "300 transactions");
+    run.chain.slots(1);
+    expect(run.landed).toBe(300);
+  });
+
+  it("comes through a link that loses a fifth of all packets", async () => {
+    const links = new Map<string, LossyLink>();
+    const run = await TpuRun.open({
+      isStaked: true,
+      route: { timeoutMs: 30_000 },
+      addresses: () => ({
+        addressOf: (identity) => {
+          const link = links.get(identity);
+          return link ? { host: "127.0.0.1", port: Number(link.address.split(":")[1]) } : null;
+        },
+      }),
+    });
+    for (const [identity, { address }] of run.tpu.leaders) {
+      links.set(
+        identity,
+        closing(await LossyLink.open(address, { loss: 0.2, delayMs: 2 }, links.size)),
+      );
+    }
+    run.toWindow();
+    for (let i = 0; i < 300; i++) expect(run.offer()).toBe(true);
+    await run.ended();
+    expect(run.count(good)).toBe(300);
+    await until(() => run.leader().counts.transactions === 300, "300 transactions");
+    run.chain.slots(1);
+    expect(run.landed).toBe(300);
+    expect([...links.values()].reduce((sum, { lost }) => sum + lost, 0)).toBeGreaterThan(10);
+  });
+});
+
+describe.skipIf(!quiche)("leaders that fail the direct route", () => {
+  it.each<CloseReason | "certificate">([
+    "dropped",
+    "disallowed",
+    "exceed_max_stream_count",
+    "too_many",
+    "certificate",
+  ])("outlives a refusal: %s", async (reason) => {
+    const run = await TpuRun.open();
+    run.toWindow();
+    const leader = run.leader();
+    leader.faults.refuse = reason;
+    run.offer(1000);
+    await run.ended();
+    const [parcel] = run.parcels;
+    expect(parcel?.kinds).toMatch(/^(dropped|sent failed)$/);
+    const name = reason === "certificate" ? "tls_decode_error" : reason;
+    const closes = (): number =>
+      run.route.leaders().find(({ address }) => address === leader.address)?.closes[name] ?? 0;
+    await until(() => closes() > 0, `an end named ${name}`);
+    leader.faults.refuse = null;
+    await landsAgain(run);
+  });
+
+  it("waits for a place when others have the leader's connections", async () => {
+    const limits = { connectionsPerPeer: 1 };
+    const run = await TpuRun.open({ isStaked: true, tpu: { limits } });
+    run.toWindow();
+    const leader = run.leader();
+    const squatter = await QuicClient.open(leader.address, {
+      credentials: credentialsOf(gateway.seed),
+    });
+    await until(() => leader.connections === 1, "the squatter");
+    expect(run.offer()).toBe(true);
+    await until(() => leader.counts.closed.too_many > 0, "a refusal");
+    expect(leader.counts.transactions).toBe(0);
+    await squatter.close();
+    await landsAgain(run);
+  });
+
+  it("goes on after a restart of the leader", async () => {
+    const run = await TpuRun.open({ route: { timeoutMs: 1000 } });
+    run.toWindow();
+    const leader = run.leader();
+    expect(await run.send()).toBe(good);
+    await leader.restart();
+    // What was under way is told as failed; the connection after that is a new one.
+    await landsAgain(run);
+  });
+
+  it("finds a leader that moved, by asking the node again", async () => {
+    const clock = new MovableClock();
+    const run = await TpuRun.open({
+      clock,
+      route: { timeoutMs: 1000 },
+      addresses: ({ chain, tpu }) => {
+        const opening = RpcEndpoint.open(chain.chain, systemClock, {
+          listen: "127.0.0.1:0",
+          tpuQuicAddress: (identity) => tpu.addressOf(identity),
+        });
+        const nodes = {
+          clusterNodes: async () => {
+            const { address } = await opening;
+            return new RpcClient(`http://${address}`).clusterNodes();
+          },
+        };
+        closing({ close: async () => (await opening).close() });
+        return closing(new NodeAddresses({ nodes, clock, allowPrivate: true }));
+      },
+    });
+    run.toWindow();
+    await until(() => run.route.isUp, "addresses");
+    expect(await run.send()).toBe(good);
+    const leader = run.leader();
+    const { address } = leader;
+    await leader.move();
+    expect(leader.address).not.toBe(address);
+    clock.move(600_000); // the next question is due
+    await landsAgain(run);
+    expect(leader.counts.transactions).toBeGreaterThan(1);
+  });
+
+  it("says what it could not do when a leader is silent, and takes the next one", async () => {
+    const run = await TpuRun.open({ route: { timeoutMs: 300 } });
+    run.toWindow();
+    run.leader().faults.silent = true;
+    run.offer(500);
+    await run.ended();
+    expect(run.parcels[0]?.kinds).toBe("dropped");
+    run.chain.slots(4);
+    expect(await run.send()).toBe(good);
+  });
+});

@@ -1,0 +1,112 @@
+// Whatever happens to processes, nodes and databases: no two keys share an account, and no key has two.
+
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { Disk, keysOf, ownerOf, type Process, Stage, Steps } from "./stage.ts";
+
+type Deed =
+  | { readonly kind: "call"; readonly process: number; readonly key: number }
+  | { readonly kind: "pass"; readonly steps: number }
+  | { readonly kind: "kill"; readonly process: number }
+  | { readonly kind: "lose"; readonly process: number }
+  | { readonly kind: "fail"; readonly process: number; readonly name: string }
+  | { readonly kind: "disk"; readonly process: number };
+
+const eitherProcess = fc.nat(1);
+const anyDeed: fc.Arbitrary<Deed> = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({ kind: fc.constant("call"), process: eitherProcess, key: fc.nat(3) }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({ kind: fc.constant("pass"), steps: fc.integer({ min: 1, max: 12 }) }),
+  },
+  fc.record({ kind: fc.constant("kill"), process: eitherProcess }),
+  fc.record({ kind: fc.constant("lose"), process: eitherProcess }),
+  fc.record({
+    kind: fc.constant("fail"),
+    process: eitherProcess,
+    name: fc.constantFrom("accounts", "sendTransaction", "signatureStatuses", "latestBlockhash"),
+  }),
+  fc.record({ kind: fc.constant("disk"), process: eitherProcess }),
+);
+
+/** Two processes on one disk; what they were told. */
+class World {
+  readonly told = new Map<number, Set<string>>();
+  readonly disk = new Disk();
+  readonly #stage: Stage;
+  readonly #name: string;
+  readonly #processes: Process[] = [];
+
+  constructor(stage: Stage, name: string) {
+    this.#stage = stage;
+    this.#name = name;
+  }
+
+  async start(at: number): Promise<void> {
+    this.#processes[at] = await this.#stage.start(this.disk, keysOf(this.#name), new Steps());
+  }
+
+  async do(deed: Deed): Promise<void> {
+    if (deed.kind === "pass") return this.#stage.pass(deed.steps * 100);
+    const process = this.#processes[deed.process];
+    if (!process) throw new Error("expected a process");
+    const { node, store, steps } = process;
+    if (deed.kind === "call") this.#call(process, deed.key);
+    else if (deed.kind === "lose") node.losesAll = !node.losesAll;
+    else if (deed.kind === "disk") store.isDown = !store.isDown;
+    else if (deed.kind === "fail") toggle(node.down, deed.name);
+    else {
+      steps.isDead = true;
+      await this.start(deed.process);
+    }
+  }
+
+  #call({ book }: Process, key: number): void {
+    const heard = ({ nonceAccount }: { nonceAccount: string }): void => {
+      this.told.set(key, (this.told.get(key) ?? new Set()).add(nonceAccount));
+    };
+    book.managed(ownerOf(`p${key}`)).then(heard, () => undefined);
+  }
+}
+
+function toggle(set: Set<string>, name: string): void {
+  if (!set.delete(name)) set.add(name);
+}
+
+describe("managed nonces, whatever happens", () => {
+  it("belong to one key each, for ever", async () => {
+    const stage = await Stage.open();
+    let runs = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyDeed, { minLength: 4, maxLength: 40 }), async (deeds) => {
+        const name = `property ${runs++}`;
+        const world = new World(stage, name);
+        await world.start(0);
+        await world.start(1);
+        for (const each of deeds) await world.do(each);
+        // Healed, everybody asks once more.
+        await world.do({ kind: "kill", process: 0 });
+        await world.do({ kind: "kill", process: 1 });
+        const { book } = await stage.start(world.disk, keysOf(name));
+        const finals: string[] = [];
+        for (const key of [0, 1, 2, 3]) {
+          const owner = ownerOf(`p${key}`);
+          const info = await stage.managed(book, owner);
+          finals.push(info.nonceAccount);
+          expect(book.ownerOf(info.nonceAccount)).toEqual(owner);
+          expect(info.nonce).toBe(stage.nonce(info.nonceAccount)?.value);
+          expect([...(world.told.get(key) ?? [info.nonceAccount])]).toEqual([info.nonceAccount]);
+        }
+        expect(new Set(finals).size).toBe(4);
+        // Indexes without a gap: nothing was made for nobody.
+        const made = Array.from({ length: 8 }, (_, i) => keysOf(name).account(i).address);
+        expect(made.map((each) => stage.nonce(each) !== null)).toEqual(made.map((_, i) => i < 4));
+        for (const each of finals) expect(stage.lamports(each)).toBe(stage.rent);
+      }),
+      { numRuns: 25 },
+    );
+  });
+});

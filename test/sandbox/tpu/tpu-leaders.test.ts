@@ -1,0 +1,165 @@
+// The leaders of a sandbox over QUIC: who takes what arrives when, and what the cluster tells of them.
+
+import { randomBytes } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
+import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
+import { RpcEndpoint } from "../../../src/sandbox/rpc/endpoint.ts";
+import { SandboxTpu, type SandboxTpuOptions } from "../../../src/sandbox/tpu/tpu-leaders.ts";
+import { RpcClient } from "../../../src/solana/rpc-client.ts";
+import { credentialsOf } from "../../../src/tpu/certificate.ts";
+import { alice, bob, ChainRun } from "../../support/chain.ts";
+import { closing } from "../../support/closing.ts";
+import { needQuiche, QuicClient, quiche } from "../../support/quic-client.ts";
+import { until } from "../../support/udp-receiver.ts";
+
+const gateway = KeyPair.named(1, "gateway");
+const staked = { stakes: new Map([[gateway.address, 10n ** 15n]]) };
+
+class Cluster {
+  readonly run: ChainRun;
+  readonly tpu: SandboxTpu;
+
+  static async open(options: SandboxTpuOptions = {}): Promise<Cluster> {
+    const run = await ChainRun.open({ validators: 30 });
+    run.slots(2);
+    const tpu = await SandboxTpu.open(
+      run.chain,
+      { quiche: needQuiche(), clock: systemClock },
+      options,
+    );
+    return new Cluster(run, closing(tpu));
+  }
+
+  private constructor(run: ChainRun, tpu: SandboxTpu) {
+    this.run = run;
+    this.tpu = tpu;
+  }
+
+  leaderAt(slot: bigint): string {
+    return this.run.chain.leaderOf(slot) ?? "";
+  }
+
+  /** Leads `from` slots from now at the earliest, and not before. */
+  nextLeader(from: bigint): { readonly identity: string; readonly slot: bigint } {
+    const now = this.run.chain.currentSlot;
+    const before = new Set<string>();
+    for (let slot = now; slot < now + 1000n; slot++) {
+      const identity = this.leaderAt(slot);
+      if (slot >= now + from && !before.has(identity)) return { identity, slot };
+      before.add(identity);
+    }
+    throw new Error(`expected a leader that leads only in ${from} slots or later`);
+  }
+
+  connect(identity: string): Promise<QuicClient> {
+    const credentials = credentialsOf(gateway.seed);
+    return QuicClient.open(this.tpu.addressOf(identity) ?? "", { credentials });
+  }
+
+  async send(identity: string, wire: Uint8Array): Promise<void> {
+    const { counts } = this.tpu.leaders.get(identity) ?? {};
+    const before = counts?.transactions ?? 0;
+    (await this.connect(identity)).send(wire);
+    await until(() => (counts?.transactions ?? 0) > before, "a transaction");
+  }
+}
+
+describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
+  it("has a port of its own for each validator", async () => {
+    const { tpu, run } = await Cluster.open();
+    const addresses = run.chain.validators().map(({ identity }) => tpu.addressOf(identity));
+    expect(new Set(addresses).size).toBe(30);
+    expect(tpu.addressOf(gateway.address)).toBe(null);
+  });
+
+  it("executes what arrives in the leader's own slots", async () => {
+    const cluster = await Cluster.open();
+    const { run, tpu } = cluster;
+    const before = run.balance(bob);
+    await cluster.send(cluster.leaderAt(run.chain.currentSlot), run.transfer(alice, bob, 5n));
+    expect(tpu.counts).toMatchObject({ taken: 1, held: 0 });
+    run.slots(1);
+    expect(run.balance(bob)).toBe(before + 5n);
+  });
+
+  it("holds what is early until its leader's slots", async () => {
+    const cluster = await Cluster.open();
+    const { run, tpu } = cluster;
+    const { identity, slot } = cluster.nextLeader(4n);
+    const before = run.balance(bob);
+    await cluster.send(identity, run.transfer(alice, bob, 5n));
+    expect(tpu.counts).toMatchObject({ taken: 0, held: 1 });
+    run.slots(Number(slot - run.chain.currentSlot) - 1);
+    expect(tpu.counts.taken).toBe(0);
+    run.slots(2);
+    expect(tpu.counts).toMatchObject({ taken: 1, late: 0 });
+    expect(run.balance(bob)).toBe(before + 5n);
+    expect(run.chain.block(slot)?.transactions.length).toBe(1);
+  });
+
+  it("holds it also when the first of these slots is skipped", async () => {
+    const cluster = await Cluster.open();
+    const { run, tpu } = cluster;
+    const { identity, slot } = cluster.nextLeader(4n);
+    await cluster.send(identity, run.transfer(alice, bob, 5n));
+    run.slots(Number(slot - run.chain.currentSlot) - 1);
+    run.chain.faults.skipNext(1);
+    run.slots(3);
+    expect(tpu.counts.taken).toBe(1);
+    expect(run.chain.block(slot)).toBe(null);
+    expect(run.chain.block(slot + 1n)?.transactions.length).toBe(1);
+  });
+
+  it("drops what its leader cannot execute soon, and passes it on for the staked", async () => {
+    const cluster = await Cluster.open();
+    const { identity } = cluster.nextLeader(60n);
+    await cluster.send(identity, cluster.run.transfer(alice, bob, 5n));
+    expect(cluster.tpu.counts).toMatchObject({ late: 1, forwarded: 0 });
+    const other = await Cluster.open(staked);
+    const before = other.run.balance(bob);
+    await other.send(identity, other.run.transfer(alice, bob, 5n));
+    expect(other.tpu.counts).toMatchObject({ late: 0, forwarded: 1 });
+    other.run.slots(1);
+    expect(other.run.balance(bob)).toBe(before + 5n);
+  });
+
+  it("counts what the chain refuses, and goes on", async () => {
+    const cluster = await Cluster.open(staked);
+    const { run, tpu } = cluster;
+    const leader = cluster.leaderAt(run.chain.currentSlot);
+    const forged = run.transfer(alice, bob, 5n);
+    forged[10] = (forged[10] ?? 0) ^ 1;
+    await cluster.send(leader, forged);
+    await cluster.send(leader, randomBytes(300));
+    expect(tpu.counts.refused).toBe(2);
+    const before = run.balance(bob);
+    await cluster.send(leader, run.transfer(alice, bob, 5n));
+    run.slots(1);
+    expect(run.balance(bob)).toBe(before + 5n);
+  });
+
+  it("is told by getClusterNodes, where it is now", async () => {
+    const { run, tpu } = await Cluster.open();
+    const endpoint = closing(
+      await RpcEndpoint.open(run.chain, systemClock, {
+        listen: "127.0.0.1:0",
+        tpuQuicAddress: (identity) => tpu.addressOf(identity),
+      }),
+    );
+    const client = new RpcClient(`http://${endpoint.address}`);
+    const told = async (): Promise<unknown[]> => {
+      const nodes: unknown = await client.call("getClusterNodes", []);
+      if (!Array.isArray(nodes)) throw new Error("expected a list");
+      return nodes.map((node: { tpuQuic: unknown }) => node.tpuQuic);
+    };
+    const addresses = () => run.chain.validators().map(({ identity }) => tpu.addressOf(identity));
+    expect(await told()).toEqual(addresses());
+    const [first] = tpu.leaders.values();
+    await first?.move();
+    expect(await told()).toEqual(addresses());
+    const bare = closing(await RpcEndpoint.open(run.chain, systemClock, { listen: "127.0.0.1:0" }));
+    const nodes = await new RpcClient(`http://${bare.address}`).call("getClusterNodes", []);
+    expect(nodes).toMatchObject(addresses().map(() => ({ tpuQuic: null })));
+  });
+});

@@ -1,0 +1,429 @@
+// A leader's port, asked by a bare QUIC client that may break every rule.
+
+import { randomBytes } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
+import { SeededRandom } from "../../../src/core/seeded-random.ts";
+import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
+import {
+  badCertificateCode,
+  type CloseReason,
+  closeCodes,
+  closeReasons,
+  type TpuLimits,
+} from "../../../src/sandbox/tpu/limits.ts";
+import type { TpuPeer } from "../../../src/sandbox/tpu/peer-connection.ts";
+import { TpuServer, type TpuServerOptions } from "../../../src/sandbox/tpu/tpu-server.ts";
+import { credentialsOf } from "../../../src/tpu/certificate.ts";
+import { closing } from "../../support/closing.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { MovableClock } from "../../support/movable-clock.ts";
+import { needQuiche, QuicClient, quiche } from "../../support/quic-client.ts";
+import { selfSignedCertificate, selfSignedKey } from "../../support/self-signed.ts";
+import { until } from "../../support/udp-receiver.ts";
+
+const gateway = KeyPair.named(1, "gateway");
+const whale = KeyPair.named(1, "whale");
+const stakes = {
+  total: 1_000_000n,
+  of: (identity: string) => (identity === whale.address ? 500_000n : 0n),
+};
+
+interface Arrived {
+  readonly wire: Buffer;
+  readonly peer: TpuPeer;
+}
+
+class Leader {
+  readonly arrived: Arrived[] = [];
+  readonly server: TpuServer;
+
+  static async open(
+    limits: Partial<TpuLimits> = {},
+    options: Partial<TpuServerOptions> = {},
+  ): Promise<Leader> {
+    const arrived: Arrived[] = [];
+    const server = await TpuServer.open({
+      quiche: needQuiche(),
+      clock: systemClock,
+      stakes,
+      limits: { connectionsPerAddressPerMinute: 1000, ...limits },
+      onTransaction: (wire, peer) => arrived.push({ wire: Buffer.from(wire), peer }),
+      ...options,
+    });
+    closing(server);
+    return new Leader(server, arrived);
+  }
+
+  private constructor(server: TpuServer, arrived: Arrived[]) {
+    this.server = server;
+    this.arrived = arrived;
+  }
+
+  connect(pair: KeyPair = gateway): Promise<QuicClient> {
+    return QuicClient.open(this.server.address, { credentials: credentialsOf(pair.seed) });
+  }
+
+  async connected(pair: KeyPair = gateway): Promise<QuicClient> {
+    const before = this.server.counts.connections;
+    const client = await this.connect(pair);
+    await until(() => this.server.counts.connections > before, "a connection");
+    return client;
+  }
+
+  has(count: number): Promise<void> {
+    return until(() => this.arrived.length >= count, `${count} transactions`);
+  }
+}
+
+describe.skipIf(!quiche)("a leader's port over QUIC", () => {
+  it("takes a transaction and knows whose it is", async () => {
+    const leader = await Leader.open();
+    const client = await leader.connected();
+    const wire = randomBytes(200);
+    client.send(wire);
+    await leader.has(1);
+    expect(leader.arrived).toEqual([
+      { wire, peer: { identity: gateway.address, isStaked: false } },
+    ]);
+    const staked = await leader.connected(whale);
+    staked.send(wire);
+    await leader.has(2);
+    expect(leader.arrived[1]?.peer).toEqual({ identity: whale.address, isStaked: true });
+    expect(leader.server.connections).toBe(2);
+  });
+
+  it("puts transactions of every size together, and refuses longer ones", async () => {
+    const leader = await Leader.open();
+    const client = await leader.connected();
+    const wires = [1, 1199, 1232, 1233, 4095, 4096].map((size) => randomBytes(size));
+    for (const wire of wires) client.send(wire);
+    await leader.has(wires.length);
+    const bySize = leader.arrived.map(({ wire }) => wire).toSorted((a, b) => a.length - b.length);
+    expect(bySize).toEqual(wires);
+    client.send(randomBytes(4097));
+    expect(await client.ended).toEqual({
+      by: "peer",
+      isApp: true,
+      code: closeCodes.invalid_stream,
+      reason: "invalid_stream",
+    });
+    expect(leader.arrived.length).toBe(wires.length);
+    expect(leader.server.counts.closed.invalid_stream).toBe(1);
+  });
+
+  it("puts together what comes in parts, and counts all of them", async () => {
+    const leader = await Leader.open();
+    const client = await leader.connected();
+    const wire = randomBytes(4096);
+    const id = client.begin(wire.subarray(0, 1000));
+    const other = randomBytes(100);
+    client.send(other);
+    await leader.has(1);
+    client.finish(id, wire.subarray(1000));
+    await leader.has(2);
+    expect(leader.arrived.map((one) => one.wire)).toEqual([other, wire]);
+    const long = client.begin(randomBytes(1000));
+    client.send(other);
+    await leader.has(3);
+    client.finish(long, randomBytes(3097));
+    expect(await client.ended).toMatchObject({ by: "peer", code: closeCodes.invalid_stream });
+  });
+
+  it("knows a first packet that comes twice", async () => {
+    const limits = { connectionsPerAddressPerMinute: 1 };
+    const leader = await Leader.open(limits, { retries: false });
+    const sent: Buffer[] = [];
+    const client = await QuicClient.open(leader.server.address, {
+      onTransmit: (packet) => sent.push(packet),
+    });
+    const [first] = sent;
+    if (!first) throw new Error("expected a first packet");
+    client.transmit(first);
+    client.send(randomBytes(100));
+    await leader.has(1);
+    expect(leader.server.counts.connectionsIgnored).toBe(0);
+  });
+
+  it("shows the sender's address to be its own before it remembers anything", async () => {
+    const leader = await Leader.open();
+    const client = await leader.connected();
+    expect(leader.server.counts.retries).toBe(1);
+    const [retry] = client.packets;
+    expect(((retry?.[0] ?? 0) >> 4) & 3).toBe(3); // long header, type Retry
+    const open = await Leader.open({}, { retries: false });
+    const direct = await open.connected();
+    expect(open.server.counts.retries).toBe(0);
+    direct.send(randomBytes(100));
+    await open.has(1);
+  });
+
+  it("refuses those without a certificate, and those with a key of another kind", async () => {
+    const leader = await Leader.open();
+    const { address } = leader.server;
+    const none = await QuicClient.open(address, { credentials: null });
+    expect(await none.ended).toMatchObject({ by: "peer", isApp: false, code: 0x100 + 116 });
+    const credentials = { keyPem: selfSignedKey, certificatePem: selfSignedCertificate };
+    const other = await QuicClient.open(address, { credentials });
+    other.send(randomBytes(100));
+    expect(await other.ended).toMatchObject({ by: "peer", isApp: false, code: badCertificateCode });
+    await until(() => leader.server.counts.certificatesRefused === 2, "two refusals");
+    expect(leader.arrived).toEqual([]);
+    expect(leader.server.connections).toBe(0);
+  });
+
+  it("refuses another protocol", async () => {
+    const leader = await Leader.open();
+    const client = await QuicClient.open(leader.server.address, { protocol: "h3" });
+    expect(await client.ended).toMatchObject({ by: "peer", isApp: false, code: 0x100 + 120 });
+    await until(() => leader.server.counts.handshakesFailed === 1, "a failure");
+  });
+
+  it("offers a version it knows to those who ask for another", async () => {
+    const leader = await Leader.open();
+    const client = await QuicClient.open(leader.server.address);
+    const initial = Buffer.alloc(1200);
+    initial.set([0xc0, 0x1a, 0x2a, 0x3a, 0x4a, 8, ...randomBytes(8), 8, ...randomBytes(8)]);
+    client.transmit(initial);
+    const isNegotiation = (packet: Buffer): boolean => packet.readUInt32BE(1) === 0;
+    await until(() => client.packets.some(isNegotiation), "a version negotiation");
+  });
+
+  it("answers nothing to what is no QUIC", async () => {
+    const leader = await Leader.open();
+    const client = await leader.connected();
+    const before = leader.server.counts.packetsUnknown;
+    const strange = [
+      Buffer.of(),
+      Buffer.of(0x80),
+      Buffer.of(0xc0, 0, 0, 0, 1, 21),
+      Buffer.alloc(1200),
+      Buffer.alloc(1200, 0xff),
+      Buffer.concat([Buffer.of(0x40), randomBytes(60)]),
+    ];
+    for (const packet of strange) client.transmit(packet);
+    await until(
+      () => leader.server.counts.packetsUnknown >= before + strange.length - 1,
+      "strange packets",
+    );
+    client.send(randomBytes(100));
+    await leader.has(1);
+  });
+});
+
+describe.skipIf(!quiche)("a leader's port under hostile packets", () => {
+  it("stands, and goes on with those who are well-behaved", async () => {
+    const leader = await Leader.open();
+    const client = await leader.connected();
+    const real: Buffer[] = [];
+    const recorded = await QuicClient.open(leader.server.address, {
+      onTransmit: (packet) => real.push(packet),
+    });
+    await recorded.established;
+    for (let i = 0; i < 5; i++) recorded.send(randomBytes(1500));
+    await leader.has(5);
+    const random = new SeededRandom(7);
+    const below = (max: number): number => Math.floor(random.share() * max);
+    let sent = 0;
+    const before = leader.server.counts.packets;
+    for (let round = 0; round < 2000; round++) {
+      const packet = Buffer.from(real[below(real.length)] ?? []);
+      for (let flips = below(4); flips >= 0; flips--) packet[below(60)] = below(256);
+      client.transmit(round % 5 === 0 ? packet.subarray(0, below(packet.length)) : packet);
+      sent++;
+      // Not more than the socket holds.
+      if (sent % 50 === 0) {
+        await until(() => leader.server.counts.packets >= before + sent - 50, "their arrival");
+      }
+    }
+    client.send(Buffer.from("well-behaved"));
+    await until(
+      () => leader.arrived.some(({ wire }) => wire.toString() === "well-behaved"),
+      "a transaction among them",
+    );
+  });
+});
+
+describe.skipIf(!quiche)("limits of a leader", () => {
+  const closedAs = (reason: CloseReason) => ({
+    by: "peer",
+    isApp: true,
+    code: closeCodes[reason],
+    reason,
+  });
+
+  it("closes a connection too many of a peer, and lets others in", async () => {
+    const leader = await Leader.open({ connectionsPerPeer: 2 });
+    const first = await leader.connected();
+    await leader.connected();
+    const third = await leader.connect();
+    expect(await third.ended).toEqual(closedAs("too_many"));
+    await leader.connected(whale);
+    expect(leader.server.connections).toBe(3);
+    await first.close();
+    await until(() => leader.server.connections === 2, "room");
+    await leader.connected();
+    expect(leader.server.counts.closed.too_many).toBe(1);
+  });
+
+  it("drops the one that was not used for longest when all places are taken", async () => {
+    const leader = await Leader.open({ unstakedConnectionsMax: 2 });
+    const first = await leader.connected(KeyPair.named(1, "a"));
+    const second = await leader.connected(KeyPair.named(1, "b"));
+    first.send(randomBytes(100));
+    await leader.has(1);
+    await leader.connected(KeyPair.named(1, "c"));
+    expect(await second.ended).toEqual(closedAs("dropped"));
+    expect(leader.server.connections).toBe(2);
+    // The staked have places of their own.
+    await leader.connected(whale);
+    expect(leader.server.connections).toBe(3);
+  });
+
+  it("disallows the unstaked when there are no places for them", async () => {
+    const leader = await Leader.open({ unstakedConnectionsMax: 0 });
+    const client = await leader.connect();
+    expect(await client.ended).toEqual(closedAs("disallowed"));
+    await leader.connected(whale);
+  });
+
+  it("does not answer an address that comes too often, until a minute is over", async () => {
+    const clock = new MovableClock();
+    const leader = await Leader.open({ connectionsPerAddressPerMinute: 2 }, { clock });
+    for (let i = 0; i < 2; i++) await (await leader.connected()).close();
+    const ignored = await leader.connect();
+    await until(() => leader.server.counts.connectionsIgnored > 0, "one that is ignored");
+    expect(ignored.quic.isEstablished()).toBe(false);
+    await ignored.close();
+    clock.move(60_000);
+    await leader.connected();
+  });
+
+  it("knows tokens of its own, for their address, for a while", async () => {
+    const clock = new MovableClock();
+    const leader = await Leader.open({}, { clock });
+    leader.server.faults.handshakeDelayMs = 60_000;
+    const client = await leader.connect(); // its first packet waits
+    await until(() => leader.server.counts.packets > 0, "a packet");
+    leader.server.faults.handshakeDelayMs = 0;
+    clock.move(60_000); // now it gets its retry, and answers it
+    await client.established;
+    await until(() => leader.server.counts.connections === 1, "a connection");
+    leader.server.faults.handshakeDelayMs = 20_000; // more than a token lives
+    await leader.connect();
+    const isRefused = (): boolean => leader.server.counts.tokensRefused > 0;
+    await until(() => {
+      clock.move(20_000);
+      return isRefused();
+    }, "a token that is too old");
+    expect(leader.server.counts.connections).toBe(1);
+  });
+
+  it("gives the unstaked their streams back slowly, and the staked at once", async () => {
+    const clock = new ManualClock();
+    const limits = { streamsMax: 10, streamsPerWindow: 1000, unstakedStreamsPerWindow: 3 };
+    const leader = await Leader.open(limits, { clock });
+    const staked = await leader.connected(whale);
+    for (let i = 0; i < 400; i++) staked.send(randomBytes(50));
+    await leader.has(400); // 80 % of all, by half of the stake
+    const client = await leader.connected();
+    expect(client.credit).toBe(10);
+    for (let i = 0; i < 100; i++) client.send(randomBytes(50));
+    for (let window = 1; window <= 3; window++) {
+      // What it may have open at once, and what was read.
+      await until(() => client.streams === 10 + 3 * window, "its credit");
+      expect(leader.arrived.length).toBe(400 + 3 * window);
+      await clock.advance(100);
+    }
+    staked.send(randomBytes(50));
+    await leader.has(413);
+  });
+
+  it("ends streams that never end, and keeps their connection", async () => {
+    const leader = await Leader.open({ streamMs: 50, streamsMax: 3 });
+    const client = await leader.connected();
+    client.begin(randomBytes(10));
+    client.begin(randomBytes(10));
+    await until(() => leader.server.counts.streamsDropped === 2, "the end of both");
+    client.send(randomBytes(100));
+    await leader.has(1);
+    expect(leader.server.connections).toBe(1);
+  });
+
+  it("ends a handshake that takes too long", async () => {
+    const leader = await Leader.open({ handshakeMs: 50 }, { retries: false });
+    const client = await QuicClient.open(leader.server.address);
+    // Its first packet alone: what follows is not sent.
+    client.quic.send = () => null;
+    await until(() => leader.server.counts.handshakesFailed === 1, "the end of its handshake");
+    expect(leader.server.connections).toBe(0);
+  });
+
+  it("forgets who is silent for too long", async () => {
+    const leader = await Leader.open({ idleMs: 200 });
+    const client = await leader.connected();
+    await until(() => leader.server.connections === 0, "the end of silence");
+    expect((await client.ended).by).toBe("time");
+  });
+});
+
+describe.skipIf(!quiche)("a leader that fails", () => {
+  it("closes everybody with any code", async () => {
+    const leader = await Leader.open();
+    for (const reason of closeReasons) {
+      const client = await leader.connected();
+      leader.server.disconnect(reason);
+      expect(await client.ended).toMatchObject({ isApp: true, code: closeCodes[reason], reason });
+      leader.server.faults.refuse = reason;
+      const refused = await leader.connect();
+      expect(await refused.ended).toMatchObject({ isApp: true, code: closeCodes[reason], reason });
+      leader.server.faults.refuse = null;
+    }
+    leader.server.faults.refuse = "certificate";
+    const refused = await leader.connect();
+    expect(await refused.ended).toMatchObject({ isApp: false, code: badCertificateCode });
+  });
+
+  it("is silent, and then there again", async () => {
+    const leader = await Leader.open();
+    const client = await leader.connected();
+    leader.server.faults.silent = true;
+    const { packets } = leader.server.counts;
+    client.send(randomBytes(100));
+    const newcomer = await leader.connect();
+    await until(() => leader.server.counts.packets >= packets + 2, "packets of both");
+    expect(leader.arrived).toEqual([]);
+    expect(newcomer.packets).toEqual([]);
+    leader.server.faults.silent = false;
+    await leader.has(1); // sent again
+    await newcomer.established;
+  });
+
+  it("restarts at its port without its memory, and moves to another", async () => {
+    const leader = await Leader.open();
+    const { address } = leader.server;
+    const client = await leader.connected();
+    await leader.server.restart();
+    expect(leader.server.address).toBe(address);
+    const unknown = leader.server.counts.packetsUnknown;
+    client.send(randomBytes(100));
+    await until(() => leader.server.counts.packetsUnknown > unknown, "an unknown connection");
+    expect(leader.arrived).toEqual([]);
+    (await leader.connected()).send(randomBytes(100));
+    await leader.has(1);
+    await leader.server.move();
+    expect(leader.server.address).not.toBe(address);
+    (await leader.connected()).send(randomBytes(100));
+    await leader.has(2);
+  });
+
+  it("says farewell when it closes", async () => {
+    const leader = await Leader.open();
+    const client = await leader.connected();
+    await leader.server.close();
+    expect(await client.ended).toMatchObject({ by: "peer", isApp: true, code: 0 });
+    await leader.server.close();
+    await leader.server.start();
+    expect(leader.server.connections).toBe(0);
+  });
+});

@@ -1,0 +1,180 @@
+// The direct route over the leaders of a sandbox chain, put together as the product does it.
+//
+// Slots pass by hand, or in real time with `drive`. What the route is offered is kept, with its end.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { formatAddress, parseEndpoint } from "../../src/core/addresses.ts";
+import { type Clock, systemClock } from "../../src/core/clock.ts";
+import type { RouteConfig } from "../../src/core/config.ts";
+import { parsePubkey, pubkeyBytes } from "../../src/core/primitives.ts";
+import { TpuRoute, type TpuRouteParts } from "../../src/routes/tpu-route.ts";
+import { buildTransaction, transferInstruction } from "../../src/sandbox/chain/build.ts";
+import { KeyPair } from "../../src/sandbox/chain/keys.ts";
+import type { ChainOptions } from "../../src/sandbox/chain/options.ts";
+import { SandboxTpu, type SandboxTpuOptions } from "../../src/sandbox/tpu/tpu-leaders.ts";
+import type { TpuServer } from "../../src/sandbox/tpu/tpu-server.ts";
+import { bob, ChainRun } from "./chain.ts";
+import { closing } from "./closing.ts";
+import { factsOf } from "./facts.ts";
+import { routeConfig, TestParcel } from "./partner.ts";
+import { needQuiche } from "./quic-client.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
+import { until } from "./udp-receiver.ts";
+
+/** Alice of chain.ts, who has SOL. */
+const payer = new KeyPair(new Uint8Array(32).fill(1));
+/** Whose stake the leaders know. */
+export const gateway = KeyPair.named(1, "gateway");
+const gatewayStake = 10n ** 15n;
+const driveMs = 5;
+/** A machine that is too slow gets slower slots. */
+const catchUpSlotsMax = 2n;
+
+export interface TpuRunOptions {
+  readonly chain?: ChainOptions;
+  readonly tpu?: SandboxTpuOptions;
+  readonly route?: Partial<RouteConfig>;
+  readonly clock?: Clock;
+  /** The route shows the identity with a stake. Default false: one of the moment, without. */
+  readonly isStaked?: boolean;
+  /** Default: where the leaders are now. */
+  readonly addresses?: (run: { chain: ChainRun; tpu: SandboxTpu }) => TpuRouteParts["addresses"];
+}
+
+export class TpuRun {
+  readonly chain: ChainRun;
+  readonly tpu: SandboxTpu;
+  readonly route: TpuRoute;
+  readonly parcels: TestParcel[] = [];
+  readonly #open = new Set<TestParcel>();
+  #lamports = 0n;
+
+  static async open(options: TpuRunOptions = {}): Promise<TpuRun> {
+    const { clock = systemClock, isStaked = false } = options;
+    const chain = await ChainRun.open({ validators: 20, ...options.chain });
+    const tpu = closing(
+      await SandboxTpu.open(
+        chain.chain,
+        { quiche: needQuiche(), clock },
+        {
+          stakes: new Map([[gateway.address, gatewayStake]]),
+          ...options.tpu,
+          limits: { connectionsPerAddressPerMinute: 1000, ...options.tpu?.limits },
+        },
+      ),
+    );
+    const identityFile = join(temporaryFolder(), "identity.json");
+    writeFileSync(identityFile, "the seed is handed in");
+    const config = routeConfig({
+      kind: "tpu",
+      connections: 64,
+      ...(isStaked && { identityFile }),
+      ...options.route,
+    });
+    const addressOf = (identity: string) => {
+      const address = tpu.addressOf(identity);
+      if (address === null) return null;
+      const { bytes, port } = parseEndpoint(address);
+      return { host: formatAddress(bytes), port };
+    };
+    const route = new TpuRoute(config, {
+      clock,
+      leaders: {
+        slot: () => chain.chain.currentSlot,
+        leaderAt: (slot) => chain.chain.leaderOf(slot),
+      },
+      addresses: options.addresses?.({ chain, tpu }) ?? { addressOf },
+      partners: () => new Set(),
+      readSeed: () => Uint8Array.from(gateway.seed),
+    });
+    return new TpuRun(chain, tpu, closing(route));
+  }
+
+  private constructor(chain: ChainRun, tpu: SandboxTpu, route: TpuRoute) {
+    this.chain = chain;
+    this.tpu = tpu;
+    this.route = route;
+  }
+
+  get slot(): bigint {
+    return this.chain.chain.currentSlot;
+  }
+
+  /** Of the present slot, or of another. */
+  leader(slot = this.slot): TpuServer {
+    const server = this.tpu.leaders.get(this.chain.chain.leaderOf(slot) ?? "");
+    if (!server) throw new Error(`expected a leader of slot ${slot}`);
+    return server;
+  }
+
+  /** Passes slots until the first of a leader's window; the next window is another leader's. */
+  toWindow(): void {
+    do this.chain.slots(1);
+    while (this.slot % 4n !== 0n || this.leader() === this.leader(this.slot + 4n));
+  }
+
+  /** Offers a transfer that is like no other; false: the route took nothing. */
+  offer(restMs = 600_000): boolean {
+    const wire = this.#transfer(++this.#lamports);
+    const deadlineNs = systemClock.nowNs() + BigInt(restMs) * 1_000_000n;
+    const parcel = new TestParcel([factsOf(wire)], { deadlineNs });
+    parcel.onReport = () => {
+      if (parcel.events.at(-1)?.kind !== "sent") this.#open.delete(parcel);
+    };
+    if (!this.route.offer(parcel)) return false;
+    this.parcels.push(parcel);
+    this.#open.add(parcel);
+    return true;
+  }
+
+  /** Offers and waits for the end: the kinds of what the route reported. */
+  async send(): Promise<string> {
+    if (!this.offer()) throw new Error("expected a route that takes a transaction");
+    const parcel = this.parcels.at(-1);
+    await parcel?.ended;
+    return parcel?.kinds ?? "";
+  }
+
+  /** Executed, be it in a block that is open still. */
+  get landed(): number {
+    const { chain } = this.chain;
+    return this.parcels.filter(
+      ({ transactions }) => chain.status(transactions[0]?.signature ?? "") !== null,
+    ).length;
+  }
+
+  /** Every parcel has ended: none is stuck. */
+  ended(): Promise<void> {
+    return until(() => this.#open.size === 0, `the end of ${this.parcels.length} parcels`);
+  }
+
+  /** As many of them are in blocks. */
+  async executed(count: number): Promise<void> {
+    await until(() => this.chain.chain.transactionCount() >= BigInt(count), `${count} executed`);
+  }
+
+  /** How many parcels reported this and nothing else. */
+  count(kinds: string): number {
+    return this.parcels.filter((parcel) => parcel.kinds === kinds).length;
+  }
+
+  /** From now on slots pass in real time. */
+  drive(): void {
+    let lastNs = systemClock.monotonicNs();
+    const timer = systemClock.every(driveMs, () => {
+      const nowNs = systemClock.monotonicNs();
+      const most = catchUpSlotsMax * this.chain.slotNs;
+      this.chain.pass(nowNs - lastNs > most ? most : nowNs - lastNs);
+      lastNs = nowNs;
+    });
+    closing({ close: () => timer.cancel() });
+  }
+
+  /** Signed by node:crypto: web3.js takes some milliseconds for each. */
+  #transfer(lamports: bigint): Uint8Array {
+    const blockhash = pubkeyBytes(parsePubkey(this.chain.blockhash));
+    const instruction = transferInstruction(payer.publicKey, bob.publicKey.toBytes(), lamports);
+    return buildTransaction([payer], [instruction], blockhash);
+  }
+}
