@@ -213,6 +213,16 @@ function checkGateway(config: Config, report: Report): void {
   for (const place of routes.keys()) checkRoute(config, place, report);
 }
 
+function checkNonces({ solana, nonces }: Config, report: Report): void {
+  const { fundingKeyFile, authorityKeyFile } = nonces;
+  if (fundingKeyFile !== undefined && !solana) {
+    report(["nonces", "fundingKeyFile"], "expected solana.rpc with it, got none");
+  }
+  if (authorityKeyFile !== undefined && fundingKeyFile === undefined) {
+    report(["nonces", "authorityKeyFile"], "expected fundingKeyFile with it, got none");
+  }
+}
+
 function checkThresholds({ relay, tiers }: Config, report: Report): void {
   const given = tiers.thresholdLamports;
   const pathOf = (tier: string) => ["tiers", "thresholdLamports", tier];
@@ -297,6 +307,7 @@ export function checkConfig(config: Config, ownAddresses: readonly string[] = []
   const reportAnywhere: Report = (path, message) => problems.push({ path, message });
   checkGateway(config, reportAnywhere);
   checkThresholds(config, reportAnywhere);
+  checkNonces(config, reportAnywhere);
   checkDelivery(config, reportAnywhere);
   checkListeners(config.relay, report);
   checkWorkers(config.relay, report);

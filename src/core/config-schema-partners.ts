@@ -24,7 +24,8 @@ export const nonces = z.strictObject({
     expects: "a path, relative to the configuration file",
     meaning:
       "Key pair that the nonce accounts and their authorities are derived from. Without this file the " +
-      "accounts cannot be used any more: keep a copy. The same form as `fundingKeyFile`.",
+      "accounts cannot be used any more: keep a copy, and use it with one database only. The same form as " +
+      "`fundingKeyFile`.",
     absent: "`fundingKeyFile`",
   }),
   pollMs: key(integer(50, 60_000).default(400), {

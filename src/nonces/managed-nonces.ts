@@ -37,6 +37,8 @@ export interface ManagedNonceParts {
   readonly seen: (address: string, view: NonceAccountView | null, askedMs: number) => void;
 }
 
+/** So long a failure stands: whoever asks again and again costs nothing. */
+const failureRestMs = 2_000;
 /** Others may be as quick a few times, not for ever. */
 const reserveTriesMax = 64;
 
@@ -51,6 +53,9 @@ export class ManagedNonces {
   readonly #makings = new Map<number, Making>();
   readonly #closing = new AbortController();
   readonly #endWatch: () => void;
+  /** By key: told again without asking, for a moment. */
+  readonly #failures = new Map<string, { readonly error: Error; readonly untilMs: number }>();
+  #hasWarned = false;
   #running = 0;
   readonly #waiting: (() => void)[] = [];
 
@@ -126,10 +131,23 @@ export class ManagedNonces {
     await Promise.allSettled(this.#jobs.values());
   }
 
+  #nowMs(): number {
+    return Number(this.#parts.clock.monotonicNs() / 1_000_000n);
+  }
+
   async #load(): Promise<void> {
+    const others: string[] = [];
     for (const nonce of await this.#parts.store.all()) {
       if (nonce.state === "ready") this.#remember(nonce);
+      if (this.#parts.keys.account(nonce.index).address !== nonce.address)
+        others.push(nonce.address);
     }
+    if (others.length === 0 || this.#hasWarned) return;
+    this.#hasWarned = true;
+    this.#parts.log.warn(
+      `nonces.authorityKeyFile: expected the file that the accounts were made with, got another: ` +
+        `${others.length} nonce accounts cannot be used, ${others[0]} first`,
+    );
   }
 
   #remember(nonce: ManagedNonce): void {
@@ -139,12 +157,17 @@ export class ManagedNonces {
 
   #job(owner: NonceOwner): Promise<ManagedNonce> {
     const { keyId } = owner;
+    const failure = this.#failures.get(keyId);
+    if (failure && this.#nowMs() < failure.untilMs) return Promise.reject(failure.error);
     let job = this.#jobs.get(keyId);
     if (!job) {
       job = this.#make(owner).finally(() => this.#jobs.delete(keyId));
       this.#jobs.set(keyId, job);
       // Callers may be gone by then.
       job.catch((error: unknown) => {
+        if (error instanceof ShredwayError && error.reason === "nonce_failed") {
+          this.#failures.set(keyId, { error, untilMs: this.#nowMs() + failureRestMs });
+        }
         if (!this.#closing.signal.aborted) {
           this.#parts.log.warn({ keyId }, `nonce account not made: ${messageOf(error)}`);
         }

@@ -133,8 +133,8 @@ export class NonceBook implements Nonces {
   }
 
   /** NonceListener of submission/types.ts: a transaction that advances it was seen, or landed. */
-  advanced(account: Uint8Array): void {
-    this.#values.advanced(pubkeyOf(account));
+  advanced(account: Uint8Array, value: Uint8Array): void {
+    this.#values.advanced(pubkeyOf(account), pubkeyOf(value));
   }
 
   snapshot(): NonceBookSnapshot {
@@ -197,9 +197,9 @@ export class NonceBook implements Nonces {
   }
 
   async #checkValue(account: string, authority: string, lifetime: string): Promise<void> {
-    let known = await this.#values.get(account);
+    let known = this.#values.lately(account);
     // The caller may know a newer one than memory.
-    if (known.value !== lifetime) known = await this.#values.getNow(account);
+    if (known?.value !== lifetime) known = await this.#values.getNow(account);
     if (known.authority !== authority) {
       throw new ShredwayError(
         "nonce_invalid",

@@ -7,7 +7,7 @@
 // questions are bounded.
 
 import type { Clock, Timer } from "../core/clock.ts";
-import { messageOf } from "../core/errors.ts";
+import { messageOf, ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { findNonceAccount, type NonceAccount, readNonceAccount } from "./nonce-account.ts";
 import type { NonceAccountView, NonceNode } from "./types.ts";
@@ -24,8 +24,10 @@ export interface NonceValueLimits {
   readonly usedMs: number;
   /** So long an account or value that was there before is taken for a word of a node that is behind. */
   readonly lagMs: number;
-  /** Word of an advance, so soon after a change, is most likely of that very change. */
-  readonly sameMs: number;
+  /** So old may be what a transaction that is to be signed is compared with: a spent value harms nobody. */
+  readonly latelyMs: number;
+  /** Of callers, under way at once: a node that hangs must not hold everybody. */
+  readonly questionsMax: number;
   /** Of those in use; the one that was unused longest makes room. */
   readonly accountsMax: number;
 }
@@ -38,7 +40,8 @@ export function valueLimitsFor(pollMs: number): NonceValueLimits {
     freshMs: Math.min(2 * pollMs, 2_000),
     usedMs: 60_000,
     lagMs: 30_000,
-    sameMs: 3_000,
+    latelyMs: 10_000,
+    questionsMax: 64,
     accountsMax: 1_000,
   };
 }
@@ -71,6 +74,14 @@ interface Entry {
   spentMs: number | null;
 }
 
+function crowded(): ShredwayError {
+  return new ShredwayError(
+    "overloaded",
+    "too many questions about nonces wait for the node; try again",
+    { details: { retryAfterSeconds: 1 } },
+  );
+}
+
 /** As getMultipleAccounts bounds it. */
 const accountsPerQuestion = 100;
 
@@ -96,13 +107,20 @@ export class NonceValues {
     return this.#entries.size;
   }
 
-  /** Throws ShredwayError "nonce_invalid" or "rpc_failed". */
+  /** Throws ShredwayError "nonce_invalid", "rpc_failed", or "overloaded" when too many wait for the node. */
   async get(address: string): Promise<NonceAccount> {
     const entry = this.#entries.get(address);
     const isFresh = entry && this.#nowMs() - entry.asked.ms <= this.#limits.freshMs;
     if (!isFresh || entry.spentMs !== null) return this.#ask(address);
     this.#use(entry);
     return entry.account;
+  }
+
+  /** What memory has of the last seconds; undefined: nothing. */
+  lately(address: string): NonceAccount | undefined {
+    const entry = this.#entries.get(address);
+    const isLate = entry && this.#nowMs() - entry.asked.ms <= this.#limits.latelyMs;
+    return isLate && entry.spentMs === null ? entry.account : undefined;
   }
 
   /** What the node says to a question that is asked now. Throws as `get`. */
@@ -119,12 +137,12 @@ export class NonceValues {
     this.#learn(address, view, { ms: askedMs, order });
   }
 
-  /** Its value was spent, most likely. Nothing happens unless it is in use. */
-  advanced(address: string): void {
+  /** This value of it was spent, most likely. Nothing happens unless it is in use, and not known already. */
+  advanced(address: string, value: string): void {
     const entry = this.#entries.get(address);
-    if (!entry || this.#isClosed) return;
+    if (!entry || entry.account.value !== value || this.#isClosed) return;
     const nowMs = this.#nowMs();
-    if (nowMs - entry.changedMs > this.#limits.sameMs) entry.spentMs ??= nowMs;
+    entry.spentMs ??= nowMs;
     entry.dueMs = nowMs;
     this.#schedule(nowMs);
   }
@@ -148,6 +166,7 @@ export class NonceValues {
   #ask(address: string): Promise<NonceAccount> {
     let question = this.#questions.get(address);
     if (!question) {
+      if (this.#questions.size >= this.#limits.questionsMax) return Promise.reject(crowded());
       question = this.getNow(address).finally(() => this.#questions.delete(address));
       this.#questions.set(address, question);
     }

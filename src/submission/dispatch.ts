@@ -118,7 +118,10 @@ export class Dispatch {
     };
   }
 
-  /** The account sent the same again. Does nothing when that was just done. */
+  /**
+   * The account sent the same again. Does nothing when that was just done. Throws "non_partner_slot" for
+   * what goes to alternative partners alone.
+   */
   repeat(submission: Submission): void {
     const isTooSoon = this.#nowMs - submission.lastAttemptMs < repeatMs;
     if (submission.isStopped || submission.isHeld || isTooSoon) return;
@@ -127,6 +130,9 @@ export class Dispatch {
     submission.repeats++;
     this.#repeats++;
     const planned = this.#plan(submission);
+    if (planned.kind === "refuse" && planned.reason === "non_partner_slot") {
+      throw new ShredwayError(planned.reason, planned.message);
+    }
     if (planned.kind !== "send") return;
     const wasUndone = isUndone(submission);
     const legs = this.#offer(submission, planned);
@@ -333,12 +339,18 @@ export class Dispatch {
 
   #schedule(submission: Submission): void {
     if (submission.isStopped || !this.#maySend(submission)) return;
-    const ageNs = this.#parts.clock.nowNs() - submission.receivedNs;
-    if (ageNs > BigInt(this.#limits.resendForMs) * nsPerMs) return;
+    if (this.#isPastSending(submission)) return;
     this.#wheel.set(submission, this.#nowMs + this.#limits.resendMs);
   }
 
+  /** From now on it is watched to its end, whatever it waited for. */
+  #isPastSending({ receivedNs }: Submission): boolean {
+    const ageNs = this.#parts.clock.nowNs() - receivedNs;
+    return ageNs > BigInt(this.#limits.resendForMs) * nsPerMs;
+  }
+
   #again(submission: Submission): void {
+    if (this.#isPastSending(submission)) return;
     const isResend = !isUndone(submission);
     if (this.#parts.isInBlock(submission) || this.#parts.isSpent(submission)) {
       if (isResend) this.#schedule(submission);

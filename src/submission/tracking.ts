@@ -270,7 +270,7 @@ export class Tracking {
   }
 
   #tellNonce(facts: TransactionFacts | null): void {
-    if (facts?.nonce) this.#parts.nonces?.advanced(facts.nonce.account);
+    if (facts?.nonce) this.#parts.nonces?.advanced(facts.nonce.account, facts.lifetime);
   }
 
   #endEvent(tracked: Tracked, { state, reason, slot, err, ...known }: Ending): EndEvent {

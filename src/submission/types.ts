@@ -304,6 +304,6 @@ export interface LandedTips {
 
 /** nonces/nonce-book.ts is the real one. */
 export interface NonceListener {
-  /** A transaction that advances this nonce account (32 bytes) was seen in a block, or landed. */
-  advanced(account: Uint8Array): void;
+  /** A transaction of this nonce account and value (32 bytes each) was seen in a block, or landed. */
+  advanced(account: Uint8Array, value: Uint8Array): void;
 }

@@ -182,6 +182,16 @@ describe("bad configurations", () => {
       /routes\[0\].url: expected a route over HTTP with it, got one over QUIC/,
     ],
     [
+      "nonce accounts without a node",
+      `${least}nonces: { fundingKeyFile: a.json }\n`,
+      /nonces.fundingKeyFile: expected solana.rpc with it, got none/,
+    ],
+    [
+      "authorities without a funding key",
+      `${least}solana: { rpc: "http://x" }\nnonces: { authorityKeyFile: a.json }\n`,
+      /nonces.authorityKeyFile: expected fundingKeyFile with it, got none/,
+    ],
+    [
       "a direct route that knows no addresses",
       `${least}routes: [{ name: a, kind: tpu }]\n`,
       /routes\[0\]: expected solana.rpc or quicAddresses with it, got neither/,

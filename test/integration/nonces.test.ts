@@ -128,7 +128,7 @@ describe("a key's own nonce", () => {
       expect(new Set(signatures).size).toBe(2);
       await expect(
         sendPair(pairOf({ ...nonce, nonceAccount: tipAccount.toBase58() })),
-      ).rejects.toThrow("nonce_invalid");
+      ).rejects.toThrow("signature_invalid");
       const statuses = await ends(signatures);
       expect(new Set(statuses.map(({ state }) => state))).toEqual(
         new Set(["landed", "superseded"]),
@@ -143,8 +143,11 @@ describe("a key's own nonce", () => {
         [0, 1].map((place) => place === landed),
       );
       for (const status of statuses) {
-        expect(routesOf(status)).toEqual(expect.arrayContaining(["swqos", "block-builder"]));
-        expect(routesOf(status)).not.toContain("scheduler");
+        const routes = routesOf(status).filter((name) => name !== undefined);
+        expect(routes.length).toBeGreaterThan(0);
+        const others = new Set(routes);
+        for (const name of ["swqos", "block-builder"]) others.delete(name);
+        expect(others).toEqual(new Set());
       }
       await until(() => {
         const data = sandbox.chain.account(nonce.nonceAccount, "confirmed")?.data ?? [];
@@ -225,8 +228,8 @@ async function signedForPartner(): Promise<string> {
 describe("alternative partners", () => {
   const options = { revertProtection: true, enableFallback: false };
 
-  /** Sends until a partner leads; the texts of those refusals that came before. */
-  async function sentToPartner(refusals: string[]): Promise<string> {
+  /** Sends until a partner leads. */
+  async function sentToPartner(): Promise<string> {
     const endMs = performance.now() + patienceMs;
     for (;;) {
       try {
@@ -235,7 +238,6 @@ describe("alternative partners", () => {
         );
         return String(signature);
       } catch (error) {
-        refusals.push(String(error));
         if (performance.now() > endMs) throw error;
         await systemClock.sleep(50);
       }
@@ -253,12 +255,30 @@ describe("alternative partners", () => {
     }
   }
 
+  it("get nothing in another slot, and the caller hears of the next one", async () => {
+    const { relay } = sandbox.service;
+    await until(() => relay.leaders().current !== null, "a measured slot and its leader");
+    const endMs = performance.now() + patienceMs;
+    for (;;) {
+      const text = await signedForPartner();
+      const said = await gateway.call("sendAlt", [text, options]).then(() => "sent", String);
+      // In a partner's slot it is sent, or his port may be busy: another slot comes.
+      if (said.includes("non_partner_slot")) {
+        expect(said).toMatch(/error -32602: "non_partner_slot: slot \d+ \(leader /);
+        return;
+      }
+      if (performance.now() > endMs) throw new Error(`expected another slot, got ${said}`);
+      await systemClock.sleep(50);
+    }
+  });
+
   it("are listed by the tracker, and land what comes in their slots", async () => {
     const { chain } = sandbox;
     const partners = chain.validators().filter(({ isAltPartner }) => isAltPartner);
     const identities = partners.map(({ identity }) => identity).toSorted();
     expect(await asked("/api/alt_validators")).toEqual({ status: 200, body: identities });
-    await until(() => sandbox.service.relay.leaders().slot !== null, "a measured slot");
+    const { relay } = sandbox.service;
+    await until(() => relay.leaders().current !== null, "a measured slot and its leader");
     const { status, body } = await asked("/api/next_alt_validator");
     expect(status).toBe(200);
     const { pubkey, leader_slot: slot, context_slot: context } = Object(body);
@@ -269,18 +289,14 @@ describe("alternative partners", () => {
       body: { pubkey, leader_slot: slot },
     });
 
-    const refusals: string[] = [];
     const endMs = performance.now() + 2 * patienceMs;
     for (;;) {
-      const end = await settledByPartner(await sentToPartner(refusals));
+      const end = await settledByPartner(await sentToPartner());
       const routes = routesOf(end).filter((name) => name !== undefined);
       expect(new Set(routes)).toEqual(new Set(["alt-partner"]));
       if (end["state"] === "landed") break;
       // Its window ended on the way: the next one's may not.
       if (performance.now() > endMs) throw new Error(`not landed: ${JSON.stringify(end)}`);
-    }
-    for (const text of refusals) {
-      expect(text).toMatch(/non_partner_slot|received in a non-partner slot/);
     }
   });
 });

@@ -105,10 +105,15 @@ describe("what the node or the funding key lacks", () => {
     await expect(stage.until(book.managed(one))).rejects.toMatchObject(refusal(0n));
     stage.run.chain.airdrop(poor.address, needed - 1n);
     await stage.pass(1000);
+    // Told again for two seconds, without a question.
+    node.down.add("accounts");
+    await expect(book.managed(one)).rejects.toMatchObject(refusal(0n));
+    node.down.clear();
+    await stage.pass(1500);
     await expect(stage.until(book.managed(one))).rejects.toMatchObject(refusal(needed - 1n));
     expect(node.sent.size).toBe(0);
     stage.run.chain.airdrop(poor.address, 1n);
-    await stage.pass(1000);
+    await stage.pass(2500);
     await stage.managed(book, one);
     expect(stage.lamports(poor.address)).toBe(left);
   });
@@ -188,6 +193,7 @@ describe("a node that lies", () => {
         reason: "nonce_failed",
         message: expect.stringContaining(got),
       });
+      await stage.pass(2500); // so long it is told again
     }
     expect(node.sent.size).toBe(0);
     node.accountsSaid = (said) => said;

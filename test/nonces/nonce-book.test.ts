@@ -98,6 +98,17 @@ async function open(name: string): Promise<Desk> {
 }
 
 describe("co-signing", () => {
+  it("asks the node for nothing that was just told", async () => {
+    const { book, info, node } = await open("lately");
+    await book.of(info.nonceAccount);
+    node.down.add("accounts");
+    for (let i = 0; i < 2; i++) await book.coSign(info.nonceAccount, unsigned(info));
+    const stale = { ...info, nonce: info.nonceAuthority };
+    await expect(book.coSign(info.nonceAccount, unsigned(stale))).rejects.toMatchObject({
+      reason: "rpc_failed",
+    });
+  });
+
   it("puts the authority's signature in its place, and the transaction lands", async () => {
     const { stage, book, info, signed, looks } = await open("lands");
     const wire = unsigned(info);
@@ -214,7 +225,7 @@ describe("the book", () => {
     const wire = await book.coSign(info.nonceAccount, unsigned(info));
     const signature = stage.run.chain.send(wire);
     while (stage.run.chain.status(signature) === null) await stage.pass(100);
-    book.advanced(bytesOf(info.nonceAccount));
+    book.advanced(bytesOf(info.nonceAccount), bytesOf(info.nonce));
     while (stage.run.chain.status(signature)?.confirmationStatus === "processed") {
       await stage.pass(100);
     }

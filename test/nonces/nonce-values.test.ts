@@ -167,12 +167,26 @@ describe("values of nonces", () => {
   });
 });
 
+describe("questions", () => {
+  it("of many accounts are so many at once, and no more", async () => {
+    const run = new Run({ questionsMax: 2 });
+    for (const account of [1, 2, 3]) run.words.set(key(account), nonce(account));
+    run.holds = true;
+    const asked = [1, 2, 2].map((account) => run.values.get(key(account)));
+    await expect(run.values.get(key(3))).rejects.toMatchObject({ reason: "overloaded" });
+    run.holds = false;
+    for (const answer of run.held) answer();
+    expect((await Promise.all(asked)).map(({ value }) => value)).toEqual([1, 2, 2].map(textOf));
+    expect((await run.values.get(key(3))).value).toBe(textOf(3));
+  });
+});
+
 describe("values that are spent", () => {
   it("are asked for at once, in short steps, until they changed", async () => {
     const run = new Run({ pollMs: 5_000, hurryMs: 150 });
     run.words.set(key(1), nonce(1));
     await run.value();
-    run.values.advanced(key(1));
+    run.values.advanced(key(1), textOf(1));
     await run.clock.advance(0);
     expect(run.asked.length).toBe(2);
     await run.clock.advance(450);
@@ -190,7 +204,7 @@ describe("values that are spent", () => {
     run.words.set(key(1), nonce(1));
     await run.value();
     run.holds = true;
-    run.values.advanced(key(1));
+    run.values.advanced(key(1), textOf(1));
     await run.clock.advance(0); // the question of the round is under way
     run.holds = false;
     run.words.set(key(1), nonce(2));
@@ -204,7 +218,7 @@ describe("values that are spent", () => {
     const run = new Run({ pollMs: 5_000, hurryMs: 100, spentMs: 1_000 });
     run.words.set(key(1), nonce(1));
     await run.value();
-    run.values.advanced(key(1));
+    run.values.advanced(key(1), textOf(1));
     await run.clock.advance(1_200);
     const asked = run.asked.length;
     expect(asked).toBeLessThan(15);
@@ -216,19 +230,30 @@ describe("values that are spent", () => {
     const run = new Run({ pollMs: 5_000, hurryMs: 100 });
     run.words.set(key(1), nonce(1));
     await run.value();
-    run.values.advanced(key(1));
+    run.values.advanced(key(1), textOf(1));
     run.words.set(key(1), nonce(2));
     await run.clock.advance(100);
-    run.values.advanced(key(1));
-    run.values.advanced(key(1));
+    run.values.advanced(key(1), textOf(1));
+    run.values.advanced(key(1), textOf(1));
     const asked = run.asked.length;
     await run.clock.advance(2_000);
     expect(run.asked.length - asked).toBeLessThanOrEqual(2);
   });
 
+  it("are asked for again as soon as the next one is spent, too", async () => {
+    const run = new Run({ pollMs: 5_000, hurryMs: 100 });
+    run.words.set(key(1), nonce(1));
+    await run.value();
+    for (const value of [1, 2, 3]) {
+      run.words.set(key(1), nonce(value + 1));
+      run.values.advanced(key(1), textOf(value));
+      expect(await run.value()).toBe(textOf(value + 1));
+    }
+  });
+
   it("of accounts that nobody uses are nobody's business", async () => {
     const run = new Run();
-    run.values.advanced(key(1));
+    run.values.advanced(key(1), textOf(1));
     await run.clock.advance(1_000);
     expect(run.asked).toEqual([]);
   });

@@ -158,12 +158,15 @@ describe("getNonce over HTTP", () => {
     expect(await after.getNonce(theirs.text, info.nonceAccount)).toEqual(info); // nothing is secret
     const wire = await after.book.coSign(info.nonceAccount, unsignedTransfer(info));
     const signature = await site.connection.sendRawTransaction(wire, { skipPreflight: true });
-    const { value } = await site.connection.confirmTransaction({
-      signature,
-      minContextSlot: await site.connection.getSlot(),
-      nonceAccountPubkey: new PublicKey(info.nonceAccount),
-      nonceValue: info.nonce,
-    });
+    const { value } = await site.connection.confirmTransaction(
+      {
+        signature,
+        minContextSlot: await site.connection.getSlot(),
+        nonceAccountPubkey: new PublicKey(info.nonceAccount),
+        nonceValue: info.nonce,
+      },
+      "confirmed", // else a nonce that has another value already must be finalized
+    );
     expect(value.err).toBeNull();
     let next = info;
     while (next.nonce === info.nonce) next = await after.getNonce(mine.text);

@@ -59,3 +59,23 @@ it("nobody else at once, without fallback or without leave to send again", async
   await desk.clock.advance(1_500);
   expect(desk.ways).toEqual(["alt", "alt-2", "alt", "alt-2"]);
 });
+
+it("nobody when it is sent once more in another slot, and the caller is told so", async () => {
+  const desk = new Desk({}, { routes });
+  const request = {
+    ...desk.request(desk.facts(), { enableFallback: false }),
+    method: "sendAlt",
+  } as const;
+  const first = desk.pipeline.submit(request);
+  await desk.clock.advance(100);
+  await first;
+  const { length } = desk.ways;
+  desk.leaders = { slot: 8n, current: "B", next: "A" };
+  await expect(desk.pipeline.submit(request)).rejects.toMatchObject({ reason: "non_partner_slot" });
+  expect(desk.ways.length).toBe(length);
+  desk.leaders = { slot: 12n, current: "A", next: "B" };
+  const again = desk.pipeline.submit(request);
+  await desk.clock.advance(100);
+  await again;
+  expect(desk.ways.slice(length)).toEqual(["alt", "alt-2"]);
+});

@@ -212,6 +212,29 @@ describe("a nonce value", () => {
     for (const facts of pair) expect(await desk.state(facts)).toBe("superseded sibling_landed");
   });
 
+  it.each(["left over by full queues", "held for protection"])(
+    "is not sent any more after that, though it was %s",
+    async (how) => {
+      const desk = new Desk();
+      const pair = desk.pair();
+      const isHeld = how.startsWith("held");
+      if (isHeld) desk.leaders = { slot: 8n, current: "bad", next: "bad" };
+      else desk.crowded.add(pair[1].signature);
+      expect(await desk.submitPair(pair, { mevProtect: isHeld })).toBe("accepted");
+      expect(sentOf(desk, pair)).toBe(isHeld ? "" : "A");
+      await desk.clock.advance(121_000);
+      const before = desk.parcels.length;
+      desk.leaders = { slot: 9n, current: "good", next: "good" };
+      desk.crowded.clear();
+      expect(await desk.submitPair(desk.pair(pair[0]))).toBe("accepted");
+      await desk.clock.advance(5_000);
+      const names = pair.map(({ signature }) => signature);
+      const late = desk.parcels.slice(before).flatMap(({ transactions }) => transactions);
+      expect(late.length).toBeGreaterThan(0);
+      expect(late.filter(({ signature }) => names.includes(signature))).toEqual([]);
+    },
+  );
+
   it("of another nonce, with another authority or after the pair was taken apart is free", async () => {
     const desk = new Desk();
     const pair = desk.pair();

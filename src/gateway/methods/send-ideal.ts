@@ -107,19 +107,27 @@ async function coSigned(nonces: Nonces, account: string, wire: Uint8Array, index
   }
 }
 
+/** The final bytes, all signatures verified, and the nonce's value the present one. */
 async function completed(call: Call, pair: Pair, nonce: NonceWords): Promise<Pair> {
   const nonces = noncesOf(call, "sendIdeal");
   const { account } = nonce;
   const owner = nonces.ownerOf(account);
-  if (owner !== null && owner.accountId !== call.key.accountId) {
+  if (owner === null) {
+    // First what costs the node nothing.
+    await call.admission.verify(pair, nameOf);
+    // By a recent blockhash instead of the value both could land.
+    checkPresent(nonce, await nonces.of(account));
+    return pair;
+  }
+  if (owner.accountId !== call.key.accountId) {
     throw refused(0, "a nonce account of your own, or the one kept for you", account);
   }
-  // Also of the caller's own: a pair that lives by a recent blockhash instead could land twice.
   checkPresent(nonce, await nonces.of(account));
-  if (owner === null) return pair;
   const complete = async ({ wire }: TransactionFacts, index: number) =>
     call.admission.inspect(nameOf(index), await coSigned(nonces, account, wire, index));
-  return [await complete(pair[0], 0), await complete(pair[1], 1)];
+  const signed: Pair = [await complete(pair[0], 0), await complete(pair[1], 1)];
+  await call.admission.verify(signed, nameOf);
+  return signed;
 }
 
 // ---- the method -----------------------------------------------------------------------------
@@ -145,7 +153,6 @@ async function run(call: Call, params: readonly Json[]): Promise<readonly string
   const nonce = checkPair(call, given);
   call.takeMore(pairSize - 1);
   const pair = await completed(call, given, nonce);
-  await call.admission.verify(pair, nameOf);
   const requestOf = (transaction: TransactionFacts): SubmitRequest => ({
     accountId: call.key.accountId,
     method: "sendIdeal",
