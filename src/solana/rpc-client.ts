@@ -160,20 +160,23 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
     return leaders;
   }
 
-  /** Of some thousand nodes, about 0.5 kB each. */
+  /** Of some thousand nodes, about 0.5 kB each; one that cannot be read is left out. */
   async clusterNodes(): Promise<ClusterNode[]> {
     const method = "getClusterNodes";
     const result = await this.call(method, [], scheduleBytesMax);
     if (!Array.isArray(result)) {
       throw this.#failure(method, `expected a list, got ${quote(result)}`);
     }
-    return result.map((node: unknown) => {
+    const nodes = result.flatMap((node: unknown) => {
       const { pubkey, tpuQuic = null } = isObject(node) ? node : {};
-      if (typeof pubkey === "string" && (tpuQuic === null || typeof tpuQuic === "string")) {
-        return { identity: pubkey, tpuQuic };
-      }
-      throw this.#failure(method, `expected pubkey and tpuQuic, got ${quote(node)}`);
+      const isReadable =
+        typeof pubkey === "string" && (tpuQuic === null || typeof tpuQuic === "string");
+      return isReadable ? [{ identity: pubkey, tpuQuic }] : [];
     });
+    if (nodes.length === 0 && result.length > 0) {
+      throw this.#failure(method, `expected pubkey and tpuQuic, got ${quote(result[0])}`);
+    }
+    return nodes;
   }
 
   /** At commitment "confirmed". */

@@ -26,9 +26,14 @@ export class BackOff {
     return this.#failures;
   }
 
-  /** A connection ended so, after it stood for `stoodMs` (null: it never did). Returns the pause. */
-  pauseMsAfter(name: string, stoodMs: number | null): number {
+  /** A connection ended in whatever way, after it stood for `stoodMs` (null: it never did). */
+  noteEnd(stoodMs: number | null): void {
     if (stoodMs !== null && stoodMs >= soundMs) this.#failures = 0;
+  }
+
+  /** A connection failed so. Returns the pause. */
+  pauseMsAfter(name: string, stoodMs: number | null): number {
+    this.noteEnd(stoodMs);
     const isSoundEnd = stoodMs !== null && !isRefusal(name) && this.#failures === 0;
     const firstMs = isRefusal(name) ? refusalMs : isSoundEnd ? failureMs / 2 : failureMs;
     const pauseMs = Math.min(pauseMsMax, firstMs * 2 ** Math.min(this.#failures, 16));

@@ -71,13 +71,18 @@ const wholeBytesMax = 1232;
 /** Among streams of one urgency that are not incremental, quiche finishes the oldest first. */
 const urgency = 127;
 const sweepMs = 50;
+/**
+ * Timers run before sockets are read: after a standstill of this process the answers lie there unread. Long
+ * enough for other timers to be through, so that what came is read before anybody is given up.
+ */
+const secondLookMs = 20;
 export const keepAliveMs = 1000;
 /**
  * So many in a row that nothing came back for: a leader that started anew knows nothing of the connection,
  * and the idle time-out is too long to wait for. Counted, not measured: a standstill of this process is
  * no silence of the other side.
  */
-const unansweredMax = 3;
+const unansweredMax = 5;
 export const idleTimeoutMs = 10_000;
 const nsPerMs = 1_000_000n;
 
@@ -90,6 +95,8 @@ export class TpuConnection {
   /** Given to quiche in part, or not yet in packets; the first is the oldest. */
   #unfinished: Stream[] = [];
   #nextStreamId = firstStreamId;
+  /** Quiche has it open, so that the leader's permission for it is used up; nothing was sent on it. */
+  #preparedStreamId: number | null = null;
   #timer: Timer | undefined;
   #timerDueNs = 0n;
   #handshakeTimer: Timer | undefined;
@@ -107,8 +114,7 @@ export class TpuConnection {
     this.#startedNs = clock.monotonicNs();
     this.#quiche = quiche.Connection.connect(null, scid, local, remote, config);
     this.#handshakeTimer = clock.after(timeoutMs, () => {
-      this.#handshakeTimer = undefined;
-      this.#end("handshake_timeout");
+      this.#handshakeTimer = clock.after(secondLookMs, () => this.#end("handshake_timeout"));
     });
   }
 
@@ -133,20 +139,28 @@ export class TpuConnection {
   /** False: no stream or no room for it now; `usable` tells when there may be. */
   send(parcel: Outgoing): boolean {
     if (!this.isEstablished || this.#unfinished.length > 0) return false;
-    if (this.#quiche.peerStreamsLeftUni() < 1) return false;
     const streamId = this.#nextStreamId;
+    if (!this.#prepare(streamId)) return false;
     const stream: Stream = { parcel, streamId, accepted: 0, emitted: 0, sentNs: null };
-    try {
-      this.#quiche.streamPriority(streamId, urgency, false);
-    } catch {
-      return false; // the connection is lost; the next packet or timer shows it
-    }
     if (!this.#write(stream)) return false;
     this.#nextStreamId += streamIdStep;
     this.#streams.set(streamId, stream);
     this.#unfinished.push(stream);
     this.#flush();
-    this.#sweepTimer ??= this.#options.clock.after(sweepMs, () => this.#sweep());
+    this.#sweepTimer ??= this.#options.clock.after(sweepMs, () => this.#sweep(null));
+    return true;
+  }
+
+  /** Setting its order opens a stream: asked for once, also when nothing could be sent on it as yet. */
+  #prepare(streamId: number): boolean {
+    if (this.#preparedStreamId === streamId) return true;
+    if (this.#quiche.peerStreamsLeftUni() < 1) return false;
+    try {
+      this.#quiche.streamPriority(streamId, urgency, false);
+    } catch {
+      return false; // the connection is lost; the next packet or timer shows it
+    }
+    this.#preparedStreamId = streamId;
     return true;
   }
 
@@ -189,8 +203,7 @@ export class TpuConnection {
         this.#end("silent");
         return;
       }
-      this.#quiche.sendAckEliciting();
-      this.#afterwards();
+      this.#guarded(() => this.#quiche.sendAckEliciting());
     });
     listener.established();
   }
@@ -291,24 +304,34 @@ export class TpuConnection {
     }
   }
 
-  /** Looks at everything under way, and gives up what waited too long for an acknowledgement. */
-  #sweep(): void {
+  /**
+   * Looks at everything under way, and gives up what had waited too long for an acknowledgement when it
+   * was looked at before, at `asOfNs`.
+   */
+  #sweep(asOfNs: bigint | null): void {
     this.#sweepTimer = undefined;
     if (this.#isClosed) return;
     this.#readAcknowledged(Number.POSITIVE_INFINITY);
-    const nowNs = this.#options.clock.monotonicNs();
-    const timeoutNs = BigInt(this.#options.timeoutMs) * nsPerMs;
-    for (const stream of this.#streams.values()) {
-      const { parcel, sentNs } = stream;
-      if (sentNs === null && parcel.deadlineNs > nowNs) continue;
-      if (sentNs !== null && sentNs + timeoutNs > nowNs) continue;
+    const { clock, listener } = this.#options;
+    const nowNs = clock.monotonicNs();
+    const late = [...this.#streams.values()].filter((one) => this.#isLate(one, asOfNs ?? nowNs));
+    if (late.length > 0 && asOfNs === null) {
+      this.#sweepTimer = clock.after(secondLookMs, () => this.#sweep(nowNs));
+      return;
+    }
+    for (const stream of late) {
       this.#giveUp(stream);
-      if (sentNs === null) this.#options.listener.unsent(parcel);
-      else this.#options.listener.failed(parcel, "not_acknowledged");
+      if (stream.sentNs === null) listener.unsent(stream.parcel);
+      else listener.failed(stream.parcel, "not_acknowledged");
     }
     this.#afterwards();
     if (this.#isClosed || this.#streams.size === 0 || this.#sweepTimer) return;
-    this.#sweepTimer = this.#options.clock.after(sweepMs, () => this.#sweep());
+    this.#sweepTimer = clock.after(sweepMs, () => this.#sweep(null));
+  }
+
+  #isLate({ parcel, sentNs }: Stream, nowNs: bigint): boolean {
+    if (sentNs === null) return parcel.deadlineNs <= nowNs;
+    return sentNs + BigInt(this.#options.timeoutMs) * nsPerMs <= nowNs;
   }
 
   /** The other side need not wait for the rest of it, nor this one repeat it. */
@@ -336,9 +359,21 @@ export class TpuConnection {
     this.#timerDueNs = dueNs;
     this.#timer = clock.after(Math.max(1, restMs), () => {
       this.#timer = undefined;
-      if (this.#quiche.timeout() === 0) this.#quiche.onTimeout();
-      this.#afterwards();
+      this.#guarded(() => {
+        if (this.#quiche.timeout() === 0) this.#quiche.onTimeout();
+      });
     });
+  }
+
+  /** Of timers: nobody above them would catch anything. */
+  #guarded(action: () => void): void {
+    try {
+      action();
+    } catch {
+      this.#end("lost");
+      return;
+    }
+    this.#afterwards();
   }
 
   #closeName(): string {

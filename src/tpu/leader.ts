@@ -52,6 +52,7 @@ export class Leader {
   #roundTripMs: number | null = null;
   #connections = 0;
   #lastClose = "";
+  #isClosed = false;
   readonly #closes = new Map<string, number>();
   readonly #counts = { sent: 0, acknowledged: 0, reset: 0, dropped: 0 };
 
@@ -130,8 +131,8 @@ export class Leader {
   }
 
   send(parcel: Outgoing): void {
-    const { clock, queueMax } = this.#parts;
-    this.#usedNs = clock.monotonicNs();
+    const { queueMax } = this.#parts;
+    this.#usedNs = this.#nowNs();
     if (this.#queue.length === 0 && this.#connection?.send(parcel)) return;
     if (this.#pause && this.#pauseEndsNs >= parcel.deadlineNs) {
       this.#drop(parcel, `backing_off: ${this.#lastClose}`);
@@ -142,7 +143,7 @@ export class Leader {
       return;
     }
     this.#queue.push(parcel);
-    this.#sweep ??= clock.after(sweepMs, () => this.#sweepQueue());
+    this.#sweepSoon();
     this.#connect();
   }
 
@@ -153,6 +154,7 @@ export class Leader {
       this.#resume();
       return;
     }
+    this.#backOff.noteEnd(this.#stoodMs);
     this.#connection = null;
     this.#draining.add(connection);
     if (connection.inFlight === 0) connection.close("renewed");
@@ -161,6 +163,7 @@ export class Leader {
 
   /** Says good-bye; what waits is dropped, what is under way failed. */
   close(reason: string): void {
+    this.#isClosed = true;
     this.#rank = null;
     this.#pause?.cancel();
     this.#pause = undefined;
@@ -179,7 +182,7 @@ export class Leader {
   }
 
   #connect(): void {
-    if (this.#connection || this.#pause) return;
+    if (this.#connection || this.#pause || this.#isClosed) return;
     if (this.#rank === null && this.#queue.length === 0) return;
     if (!this.#parts.makeRoom(this)) {
       for (const parcel of this.#queue.splice(0)) this.#drop(parcel, "no_connection_left");
@@ -227,6 +230,12 @@ export class Leader {
     return this.#parts.clock.monotonicNs();
   }
 
+  /** How long the present connection stands; null: it does not. */
+  get #stoodMs(): number | null {
+    const connectedNs = this.#connectedNs;
+    return connectedNs === null ? null : Number((this.#nowNs() - connectedNs) / nsPerMs);
+  }
+
   #established(connection: TpuConnection): void {
     this.#handshakeMs = connection.handshakeMs;
     this.#connectedNs = this.#nowNs();
@@ -258,18 +267,23 @@ export class Leader {
   #takeBack(parcel: Outgoing): void {
     if (parcel.deadlineNs <= this.#nowNs()) this.#drop(parcel, "deadline_passed");
     else if (this.#queue.length >= this.#parts.queueMax) this.#drop(parcel, "queue_full");
-    else this.#queue.unshift(parcel);
+    else {
+      this.#queue.unshift(parcel);
+      this.#sweepSoon();
+    }
   }
 
   #closed(connection: TpuConnection, name: string): void {
     if (this.#draining.delete(connection)) {
       this.#count(name);
       this.#parts.changed(this);
+      // What it gave back is the present connection's.
+      this.#connect();
+      this.#pump();
       return;
     }
+    const stoodMs = this.#stoodMs;
     this.#connection = null;
-    const stoodMs =
-      this.#connectedNs === null ? null : Number((this.#nowNs() - this.#connectedNs) / nsPerMs);
     this.#ended(name, stoodMs);
   }
 
@@ -277,7 +291,8 @@ export class Leader {
     this.#count(name);
     this.#lastClose = name;
     const isOurs = name === "not_needed" || name === "route_closed";
-    if (!isOurs) {
+    if (isOurs) this.#backOff.noteEnd(stoodMs);
+    else {
       const pauseMs = this.#backOff.pauseMsAfter(name, stoodMs);
       this.#pauseEndsNs = this.#nowNs() + BigInt(Math.ceil(pauseMs * 1e6));
       this.#pause = this.#parts.clock.after(pauseMs, () => this.#resume());
@@ -310,8 +325,12 @@ export class Leader {
       if (parcel.deadlineNs > nowNs) this.#queue.push(parcel);
       else this.#drop(parcel, "deadline_passed");
     }
-    if (this.#queue.length === 0) return;
-    this.#sweep = this.#parts.clock.after(sweepMs, () => this.#sweepQueue());
+    if (this.#queue.length > 0) this.#sweepSoon();
+  }
+
+  #sweepSoon(): void {
+    if (this.#isClosed) return;
+    this.#sweep ??= this.#parts.clock.after(sweepMs, () => this.#sweepQueue());
   }
 
   #drop({ id }: Outgoing, reason: string): void {

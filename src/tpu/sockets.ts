@@ -46,6 +46,10 @@ export class TpuSockets {
   #ipv6: Socket | null = null;
   #failed = 0;
   #lastFailure = "";
+  /** One for all packets. Without it the kernel's refusals would be heard by nobody. */
+  readonly #sent = (error: Error | null): void => {
+    if (error) this.#fail(error);
+  };
 
   /** A machine without one of the families goes on without it; rejects when it has neither. */
   static async open(
@@ -81,7 +85,7 @@ export class TpuSockets {
       local: { host: address, port },
       send: (packet, to) => {
         try {
-          socket.send(packet, to.port, to.host);
+          socket.send(packet, to.port, to.host, this.#sent);
         } catch (error) {
           this.#fail(error);
         }

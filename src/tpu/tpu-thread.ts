@@ -2,7 +2,9 @@
 //
 // Owned by routes/tpu-route.ts. What the same turn offers goes over in one message. Whatever ends the
 // thread ends only the transactions that it had: they are told as failed or dropped, and after a pause
-// that grows with each failure another one is started. Never throws after the constructor.
+// that grows with each failure another one is started. A thread that does not answer any more counts as
+// ended: what is stuck in native code nobody can stop, and nobody waits for it. Never throws after the
+// constructor.
 
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
@@ -36,6 +38,12 @@ export interface TpuThreadOptions {
 
 const restartMsMin = 100;
 const restartMsMax = 10_000;
+/** A thread that stood so long did not fail because it was started. */
+const soundNs = 30_000_000_000n;
+const pingMs = 1000;
+/** Counted, not measured: a standstill of this thread is no silence of the other one. */
+const unansweredMax = 5;
+/** To end by itself, and again as long to be ended. */
 const closeMsMax = 1000;
 
 export function startTpuWorker(options: ThreadOptions): Worker {
@@ -49,6 +57,12 @@ export function startTpuWorker(options: ThreadOptions): Worker {
   return new Worker(`require(${loader}); require(${file});`, { ...settings, eval: true });
 }
 
+/** Ends it without waiting: where it is stuck in native code that never happens. */
+function leave(worker: Worker): void {
+  void worker.terminate();
+  worker.unref();
+}
+
 export class TpuThread {
   readonly #options: TpuThreadOptions;
   #credentials: QuicheCredentials;
@@ -60,7 +74,13 @@ export class TpuThread {
   #leaders: readonly LeaderState[] = [];
   #failures = 0;
   #restart: Timer | undefined;
+  /** Since its sockets are there; monotonic. */
+  #openedNs: bigint | null = null;
+  #pings: Timer | undefined;
+  /** Pings since its last answer. */
+  #unanswered = 0;
   #lastFailure = "";
+  #isClosed = false;
   #closing: Promise<void> | undefined;
   #whenEnded: (() => void) | undefined;
 
@@ -76,7 +96,7 @@ export class TpuThread {
 
   /** False while the thread is down for a moment. */
   get isUp(): boolean {
-    return !this.#closing && !this.#restart;
+    return !this.#isClosed && !this.#restart;
   }
 
   get lastFailure(): string {
@@ -85,18 +105,18 @@ export class TpuThread {
 
   /** Whom to be connected with, the nearest first. Starts the thread if need be. */
   aim(addresses: readonly TpuAddress[]): void {
-    if (this.#closing) return;
+    if (this.#isClosed) return;
     this.#aim = addresses;
     if (this.#worker) this.#post({ kind: "aim", addresses });
     else if (addresses.length > 0) this.#start();
   }
 
   send(parcel: TpuParcel): void {
-    if (this.#closing) {
+    this.#known.set(parcel.id, { isSent: false });
+    if (this.#isClosed) {
       this.#tellEnd("dropped", parcel.id, "route_closed");
       return;
     }
-    this.#known.set(parcel.id, { isSent: false });
     this.#waiting.push(parcel);
     if (this.#waiting.length === 1) queueMicrotask(() => this.#flush());
   }
@@ -106,8 +126,9 @@ export class TpuThread {
     if (this.#worker) this.#post({ kind: "identify", credentials });
   }
 
-  /** What waits is dropped, what is under way failed. Settles when the thread has ended. */
+  /** What waits is dropped, what is under way failed. Settles when the thread has ended, or does not. */
   close(): Promise<void> {
+    this.#isClosed = true;
     this.#closing ??= this.#close();
     return this.#closing;
   }
@@ -115,17 +136,23 @@ export class TpuThread {
   async #close(): Promise<void> {
     this.#restart?.cancel();
     this.#restart = undefined;
-    this.#flush();
     const worker = this.#worker;
     if (worker) {
+      this.#flush();
       const ended = new Promise<void>((resolve) => {
         this.#whenEnded = resolve;
       });
       this.#post({ kind: "close" });
-      // A thread that does not answer any more is ended all the same.
-      const timer = this.#options.clock.after(closeMsMax, () => void worker.terminate());
+      // A thread that does not answer any more is ended all the same, or left behind.
+      const { clock } = this.#options;
+      const timers = [
+        clock.after(closeMsMax, () => leave(worker)),
+        clock.after(2 * closeMsMax, () => this.#whenEnded?.()),
+      ];
       await ended;
-      timer.cancel();
+      for (const timer of timers) timer.cancel();
+      this.#stopWatching();
+      this.#worker = null;
     }
     this.#endAll("route_closed");
   }
@@ -157,7 +184,7 @@ export class TpuThread {
   }
 
   #start(): void {
-    if (this.#worker || this.#restart || this.#closing) return;
+    if (this.#worker || this.#restart || this.#isClosed) return;
     const { settings, start = startTpuWorker } = this.#options;
     let worker: Worker;
     try {
@@ -169,6 +196,7 @@ export class TpuThread {
     this.#worker = worker;
     let cause = "";
     worker.on("message", (answer: ThreadAnswer) => {
+      if (this.#worker !== worker) return;
       if (answer.kind === "refused") cause = answer.message;
       this.#hear(answer);
     });
@@ -185,7 +213,30 @@ export class TpuThread {
     if (answer.kind === "events") for (const event of answer.events) this.#tell(event);
     else if (answer.kind === "leaders") this.#leaders = answer.leaders;
     else if (answer.kind === "trouble") this.#note(answer.message);
-    else if (answer.kind === "opened") this.#failures = 0;
+    else if (answer.kind === "pong") this.#unanswered = 0;
+    else if (answer.kind === "opened") this.#watch();
+  }
+
+  #watch(): void {
+    const { clock } = this.#options;
+    this.#stopWatching();
+    this.#openedNs = clock.monotonicNs();
+    this.#pings = clock.every(pingMs, () => {
+      const worker = this.#worker;
+      if (this.#unanswered++ < unansweredMax || !worker) {
+        this.#post({ kind: "ping" });
+        return;
+      }
+      leave(worker);
+      this.#ended("stuck");
+    });
+  }
+
+  #stopWatching(): void {
+    this.#pings?.cancel();
+    this.#pings = undefined;
+    this.#unanswered = 0;
+    this.#openedNs = null;
   }
 
   #tell(event: TpuEvent): void {
@@ -197,11 +248,12 @@ export class TpuThread {
   }
 
   #tellEnd(kind: "dropped" | "failed", id: number, reason: string): void {
-    this.#known.delete(id);
+    if (!this.#known.delete(id)) return;
     this.#options.tell({ kind, id, reason, atNs: this.#options.clock.monotonicNs() });
   }
 
   #endAll(reason: string): void {
+    this.#waiting = [];
     for (const [id, { isSent }] of this.#known) {
       this.#tellEnd(isSent ? "failed" : "dropped", id, reason);
     }
@@ -215,12 +267,16 @@ export class TpuThread {
   #ended(cause: string): void {
     this.#worker = null;
     this.#leaders = [];
+    const { clock } = this.#options;
+    const isSound = this.#openedNs !== null && clock.monotonicNs() - this.#openedNs >= soundNs;
+    this.#stopWatching();
     this.#whenEnded?.();
-    if (this.#closing) return;
+    if (this.#isClosed) return;
+    if (isSound) this.#failures = 0;
     this.#note(`expected the thread of the connections to run, got its end: ${cause}`);
     const pauseMs = Math.min(restartMsMax, restartMsMin * 2 ** Math.min(this.#failures, 10));
     this.#failures++;
-    this.#restart = this.#options.clock.after(pauseMs, () => {
+    this.#restart = clock.after(pauseMs, () => {
       this.#restart = undefined;
       if (this.#aim.length > 0) this.#start();
     });

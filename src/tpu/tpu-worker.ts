@@ -62,6 +62,7 @@ class Service {
       this.#tellLeadersSoon();
     } else if (request.kind === "aim") endpoint.aim(request.addresses);
     else if (request.kind === "identify") endpoint.identify(request.credentials);
+    else if (request.kind === "ping") this.#answer({ kind: "pong" });
     else {
       endpoint.close();
       this.#tellEvents();

@@ -82,6 +82,8 @@ export type ThreadRequest =
   /** Whom to be connected with, the nearest first. */
   | { readonly kind: "aim"; readonly addresses: readonly TpuAddress[] }
   | { readonly kind: "identify"; readonly credentials: QuicheCredentials }
+  /** Answered at once, by "pong". */
+  | { readonly kind: "ping" }
   | { readonly kind: "close" };
 
 /** A parcel whose bytes lie in the request's, one after the other. */
@@ -94,6 +96,7 @@ export interface ThreadParcel {
 
 export type ThreadAnswer =
   | { readonly kind: "opened" }
+  | { readonly kind: "pong" }
   | { readonly kind: "refused"; readonly message: string }
   | { readonly kind: "events"; readonly events: readonly TpuEvent[] }
   | { readonly kind: "leaders"; readonly leaders: readonly LeaderState[] }

@@ -58,6 +58,7 @@ function open(
     addresses: cluster,
     partners: () => cluster.partners,
     readSeed,
+    copyMsMax: 60_000,
     ...parts,
   });
   const route = make(routeConfig({ kind: "tpu", timeoutMs: 30_000, ...config }));
@@ -225,6 +226,22 @@ describeQuic("a route to leaders", () => {
     booksAddUp(route);
     expect(route.offer(new TestParcel([facts]))).toBe(false);
     expect(route.isUp).toBe(false);
+  });
+
+  it("keeps nothing long for a leader that is dead, lest the others find no room", async () => {
+    const cluster = new Cluster();
+    const [a, b] = [await cluster.lead("a"), await cluster.lead("b")];
+    a.isSilent = true;
+    const route = open(cluster, { queueMax: 2 }, { copyMsMax: 50 });
+    const dead = [new TestParcel([facts]), new TestParcel([facts])];
+    for (const parcel of dead) expect(route.offer(parcel)).toBe(true);
+    cluster.now = 4n;
+    expect(route.offer(new TestParcel([facts]))).toBe(false);
+    await Promise.all(dead.map(({ ended }) => ended));
+    expect(dead.map(({ kinds }) => kinds)).toEqual(["dropped", "dropped"]);
+    await until(() => expect(b.connections).toBe(1));
+    expect(route.offer(new TestParcel([facts]))).toBe(true);
+    booksAddUp(route);
   });
 });
 

@@ -2,38 +2,8 @@
 
 import { describe, expect, it } from "vitest";
 import { pubkeyOf } from "../../src/core/primitives.ts";
-import type { SignatureOutcome } from "../../src/submission/types.ts";
-import type { TransactionFacts } from "../../src/transactions/facts.ts";
 import { Desk } from "./desk.ts";
-import { makeFacts } from "./model.ts";
-
-/** Whom the parcels were for, by name. */
-function sentOf(desk: Desk, pair: readonly TransactionFacts[]): string {
-  const names = pair.map(({ signature }) => signature);
-  const places = desk.parcels.map(({ transactions: [one] }) => names.indexOf(one?.signature ?? ""));
-  return places.map((place) => "AB"[place] ?? "?").join("");
-}
-
-async function kindsOf(desk: Desk, { signature }: TransactionFacts): Promise<string[]> {
-  const [status] = await desk.pipeline.statuses("ann", [signature]);
-  return status?.events.map(({ kind }) => kind) ?? [];
-}
-
-/** It is in the chain, and the nonce has another value. */
-function land(desk: Desk, { signature }: TransactionFacts, some: Partial<SignatureOutcome> = {}) {
-  desk.answers.set(signature, { slot: 8n, err: null, commitment: "confirmed", ...some });
-  desk.nonce = "another value";
-}
-
-/** Both of them, once the first is known to have landed. */
-async function landed(desk: Desk, pair: readonly [TransactionFacts, TransactionFacts]) {
-  land(desk, pair[0]);
-  await desk.clock.advance(3_000);
-  expect(await Promise.all(pair.map((facts) => desk.state(facts)))).toEqual([
-    "landed confirmed",
-    "superseded sibling_landed",
-  ]);
-}
+import { kindsOf, land, landed, sentOf } from "./pair-steps.ts";
 
 describe("a pair", () => {
   it("is in the queues before the call returns, and kept by one write", async () => {
@@ -164,93 +134,6 @@ describe("a pair", () => {
     }
     expect(await desk.submitPair([second, second])).toMatch(/^pair_invalid/);
     expect(desk.parcels.length).toBe(0);
-  });
-});
-
-describe("a nonce value", () => {
-  it("is one pair's until its end, also after a restart; only its own account hears whose", async () => {
-    let desk = new Desk();
-    const pair = desk.pair();
-    await desk.submitPair(pair);
-    const [a, b] = pair.map(({ signature }) => signature);
-    const other = desk.pair(pair[0]);
-    for (const restarts of [0, 1]) {
-      if (restarts > 0) desk = await desk.next(...pair);
-      const sent = desk.parcels.length;
-      const told = await desk.submitPair(other);
-      expect(told).toMatch(/^nonce_in_use: durable nonce \w+: expected no other pair/);
-      expect([told.includes(`${a} and ${b}`), told.includes("another account")]).toEqual([
-        true,
-        false,
-      ]);
-      const half = await desk.submitPair([pair[0], other[0]]);
-      expect([half.includes(a ?? ""), half.includes(b ?? "")]).toEqual([false, true]);
-      const strange = await desk.submitPair(other, {}, "ben");
-      expect([a, b].some((name) => strange.includes(name ?? ""))).toBe(false);
-      expect(strange).toMatch(/^nonce_in_use: .*got one of another account$/);
-      // Until its end: what was sent again meanwhile is the pair's own.
-      expect(sentOf(desk, pair).slice(sent)).not.toContain("?");
-    }
-    await landed(desk, pair);
-    desk.nonce = pubkeyOf(other[0].lifetime);
-    expect(await desk.submitPair(desk.pair())).toBe("accepted");
-    expect(await desk.submitPair(other)).toMatch(/^no_route: durable nonce .*not used yet/);
-  });
-
-  it("may have another pair when the first is not sent any more; both are superseded", async () => {
-    const desk = new Desk();
-    const pair = desk.pair();
-    await desk.submitPair(pair);
-    const better = desk.pair(pair[0]);
-    await desk.clock.advance(119_000);
-    expect(await desk.submitPair(better)).toMatch(/^nonce_in_use/);
-    await desk.clock.advance(2_000);
-    expect(await desk.submitPair(better)).toBe("accepted");
-    const another = desk.pair(pair[0]);
-    expect(await desk.submitPair(another)).toMatch(/^nonce_in_use/);
-    await landed(desk, better);
-    for (const facts of pair) expect(await desk.state(facts)).toBe("superseded sibling_landed");
-  });
-
-  it.each(["left over by full queues", "held for protection"])(
-    "is not sent any more after that, though it was %s",
-    async (how) => {
-      const desk = new Desk();
-      const pair = desk.pair();
-      const isHeld = how.startsWith("held");
-      if (isHeld) desk.leaders = { slot: 8n, current: "bad", next: "bad" };
-      else desk.crowded.add(pair[1].signature);
-      expect(await desk.submitPair(pair, { mevProtect: isHeld })).toBe("accepted");
-      expect(sentOf(desk, pair)).toBe(isHeld ? "" : "A");
-      await desk.clock.advance(121_000);
-      const before = desk.parcels.length;
-      desk.leaders = { slot: 9n, current: "good", next: "good" };
-      desk.crowded.clear();
-      expect(await desk.submitPair(desk.pair(pair[0]))).toBe("accepted");
-      await desk.clock.advance(5_000);
-      const names = pair.map(({ signature }) => signature);
-      const late = desk.parcels.slice(before).flatMap(({ transactions }) => transactions);
-      expect(late.length).toBeGreaterThan(0);
-      expect(late.filter(({ signature }) => names.includes(signature))).toEqual([]);
-    },
-  );
-
-  it("of another nonce, with another authority or after the pair was taken apart is free", async () => {
-    const desk = new Desk();
-    const pair = desk.pair();
-    await desk.submitPair(pair);
-    const { account } = pair[0].nonce ?? { account: new Uint8Array(32) };
-    const forged = desk.pair(pair[0]).map((facts) => ({
-      ...facts,
-      nonce: { account, authority: new Uint8Array(32).fill(1) },
-    }));
-    expect(await desk.submitPair(forged, {}, "eve")).toBe("accepted");
-    expect(await desk.submitPair(desk.pair())).toBe("accepted");
-    const lifetime = new Uint8Array(32).fill(3);
-    const later = [0, 1].map(() => makeFacts(desk.random, { lifetime, nonceAccount: account }));
-    expect(await desk.submitPair(later)).toBe("accepted");
-    for (const facts of pair) expect(await desk.submit(facts)).toBe("accepted");
-    expect(await desk.submitPair(desk.pair(pair[0]))).toBe("accepted");
   });
 });
 

@@ -1,33 +1,43 @@
 // A network namespace with one cable to this machine's own network, which can be made a bad one.
 //
 // Needs root and Debian's iproute2; `hasNamespaces` tells: describe.skipIf(!hasNamespaces). Addresses
-// are private ones of the cable's two ends; nothing leaves the machine.
+// of the cable's two ends are of the network for measurements (198.18.0.0/15); nothing leaves the machine.
 
 import { execFileSync } from "node:child_process";
+import { randomBytes, randomInt } from "node:crypto";
 import { closing } from "./closing.ts";
 
 function ip(...words: string[]): void {
   execFileSync("ip", words, { stdio: "pipe" });
 }
 
-function canMake(): boolean {
-  const name = `shredway-probe-${process.pid}`;
+/** What was made may be gone already, or never was. */
+function ipIfPossible(...words: string[]): void {
   try {
-    ip("netns", "add", name);
-    ip("netns", "delete", name);
-    return true;
+    ip(...words);
   } catch {
-    return false;
+    // Nothing to do about it.
   }
 }
 
-export const hasNamespaces = canMake();
+const subnets = 32_768;
+const subnetsEach = 8;
+const congestion = ["tbf", "rate", "20mbit", "burst", "3kb", "limit", "8kb"];
+
+/** The first three and the last byte of a /30 that is like no other process's. */
+function freeSubnet(): { readonly net: string; readonly first: number } {
+  for (;;) {
+    const number = (process.pid * subnetsEach + randomInt(subnetsEach)) % subnets;
+    const net = `198.${18 + (number >> 14)}.${(number >> 6) & 255}`;
+    const first = (number & 63) * 4;
+    const show = ["-4", "-o", "address", "show", "to", `${net}.${first}/30`];
+    if (execFileSync("ip", show, { encoding: "utf8", stdio: "pipe" }) === "") return { net, first };
+  }
+}
 
 interface Queue {
   readonly drops?: number;
 }
-
-let opened = 0;
 
 export class NetworkNamespace {
   /** This side's address, and the other's. */
@@ -38,19 +48,44 @@ export class NetworkNamespace {
   readonly #far: string;
 
   static open(): NetworkNamespace {
-    return closing(new NetworkNamespace(opened++));
+    return closing(new NetworkNamespace());
   }
 
-  private constructor(number: number) {
+  /** Makes one with everything that tests need, and deletes it. */
+  static canOpen(): boolean {
+    try {
+      const probe = new NetworkNamespace();
+      try {
+        const [file = "", ...rest] = probe.command;
+        execFileSync(file, [...rest, "true"], { stdio: "pipe" });
+        probe.#setQueues(congestion);
+        return probe.drops === 0;
+      } finally {
+        probe.close();
+      }
+    } catch {
+      return false;
+    }
+  }
+
+  private constructor() {
     // Apart for each process and each namespace of it; names of cables have at most 15 characters.
-    const id = `${process.pid % 100_000}-${number % 100}`;
+    const id = `${(process.pid & 0xffff).toString(16)}${randomBytes(3).toString("hex")}`;
     this.#name = `shredway-${id}`;
     this.#near = `sw${id}n`;
     this.#far = `sw${id}f`;
-    const net = `10.${100 + (process.pid % 100)}.${(process.pid >> 8) % 256}`;
-    const first = (number % 60) * 4;
+    const { net, first } = freeSubnet();
     this.here = `${net}.${first + 1}`;
     this.there = `${net}.${first + 2}`;
+    try {
+      this.#make();
+    } catch (thrown) {
+      this.close();
+      throw thrown;
+    }
+  }
+
+  #make(): void {
     ip("netns", "add", this.#name);
     ip("link", "add", this.#near, "type", "veth", "peer", "name", this.#far);
     ip("link", "set", this.#far, "netns", this.#name);
@@ -71,7 +106,6 @@ export class NetworkNamespace {
    */
   impair(): "chance" | "congestion" {
     const chance = ["netem", "loss", "10%", "delay", "3ms"];
-    const congestion = ["tbf", "rate", "20mbit", "burst", "3kb", "limit", "8kb"];
     try {
       this.#setQueues(chance);
       return "chance";
@@ -96,7 +130,8 @@ export class NetworkNamespace {
   }
 
   close(): void {
-    ip("netns", "delete", this.#name); // and with it the cable
+    ipIfPossible("link", "delete", this.#near); // both ends
+    ipIfPossible("netns", "delete", this.#name);
   }
 
   #setQueues(queue: readonly string[]): void {
@@ -113,3 +148,5 @@ export class NetworkNamespace {
     ];
   }
 }
+
+export const hasNamespaces = NetworkNamespace.canOpen();

@@ -10,6 +10,9 @@ import { closing } from "./closing.ts";
 import { needQuiche } from "./quic-client.ts";
 import { until } from "./udp-receiver.ts";
 
+const roundsMax = 20;
+const endings: ReadonlySet<string> = new Set(["acknowledged", "failed", "dropped"]);
+
 export class EndpointRun {
   /** By id, in the order of telling. */
   readonly events = new Map<number, TpuEvent[]>();
@@ -66,6 +69,22 @@ export class EndpointRun {
     const isDone = (id: number): boolean => this.kindsOf(id) === "sent acknowledged";
     const all = (): boolean => Array.from({ length: this.#next }, (_, id) => id).every(isDone);
     return until(all, `${this.#next} acknowledgements`);
+  }
+
+  /**
+   * Each of `parcels` (by id) is acknowledged in the end: what was lost with its connection is sent
+   * again. Some of it may arrive twice.
+   */
+  async delivered(address: string, parcels: ReadonlyMap<number, Uint8Array>): Promise<void> {
+    let open = [...parcels];
+    for (let round = 0; round < roundsMax && open.length > 0; round++) {
+      const isEnded = ([id]: readonly [number, Uint8Array]): boolean =>
+        endings.has(this.events.get(id)?.at(-1)?.kind ?? "");
+      await until(() => open.every(isEnded), `the end of ${open.length} transactions`);
+      const lost = open.filter(([id]) => this.kindsOf(id) !== "sent acknowledged");
+      open = lost.map(([, bytes]) => [this.send(address, bytes), bytes]);
+    }
+    if (open.length > 0) throw new Error(`expected acknowledgements, ${open.length} are missing`);
   }
 
   leader(address: string): LeaderState | undefined {

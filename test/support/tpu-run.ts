@@ -28,6 +28,8 @@ const payer = new KeyPair(new Uint8Array(32).fill(1));
 export const gateway = KeyPair.named(1, "gateway");
 const gatewayStake = 10n ** 15n;
 const driveMs = 5;
+/** Only a failure ever takes so long. */
+const slowMs = 30_000;
 /** A machine that is too slow gets slower slots. */
 const catchUpSlotsMax = 2n;
 
@@ -42,12 +44,25 @@ export interface TpuRunOptions {
   readonly addresses?: (run: { chain: ChainRun; tpu: SandboxTpu }) => TpuRouteParts["addresses"];
 }
 
+/** Where the leaders are now. */
+export function addressesIn(tpu: SandboxTpu): TpuRouteParts["addresses"] {
+  return {
+    addressOf: (identity) => {
+      const address = tpu.addressOf(identity);
+      if (address === null) return null;
+      const { bytes, port } = parseEndpoint(address);
+      return { host: formatAddress(bytes), port };
+    },
+  };
+}
+
 export class TpuRun {
   readonly chain: ChainRun;
   readonly tpu: SandboxTpu;
   readonly route: TpuRoute;
   readonly parcels: TestParcel[] = [];
   readonly #open = new Set<TestParcel>();
+  readonly #clock: Clock;
   #lamports = 0n;
 
   static async open(options: TpuRunOptions = {}): Promise<TpuRun> {
@@ -60,7 +75,13 @@ export class TpuRun {
         {
           stakes: new Map([[gateway.address, gatewayStake]]),
           ...options.tpu,
-          limits: { connectionsPerAddressPerMinute: 1000, ...options.tpu?.limits },
+          limits: {
+            connectionsPerAddressPerMinute: 1000,
+            // Machines that are busy with something else are no failure.
+            handshakeMs: slowMs,
+            streamMs: slowMs,
+            ...options.tpu?.limits,
+          },
         },
       ),
     );
@@ -69,29 +90,30 @@ export class TpuRun {
     const config = routeConfig({
       kind: "tpu",
       connections: 64,
+      timeoutMs: slowMs,
       ...(isStaked && { identityFile }),
       ...options.route,
     });
-    const addressOf = (identity: string) => {
-      const address = tpu.addressOf(identity);
-      if (address === null) return null;
-      const { bytes, port } = parseEndpoint(address);
-      return { host: formatAddress(bytes), port };
-    };
     const route = new TpuRoute(config, {
       clock,
       leaders: {
         slot: () => chain.chain.currentSlot,
         leaderAt: (slot) => chain.chain.leaderOf(slot),
       },
-      addresses: options.addresses?.({ chain, tpu }) ?? { addressOf },
+      addresses: options.addresses?.({ chain, tpu }) ?? addressesIn(tpu),
       partners: () => new Set(),
       readSeed: () => Uint8Array.from(gateway.seed),
     });
-    return new TpuRun(chain, tpu, closing(route));
+    return new TpuRun({ chain, tpu, route: closing(route), clock });
   }
 
-  private constructor(chain: ChainRun, tpu: SandboxTpu, route: TpuRoute) {
+  private constructor({
+    chain,
+    tpu,
+    route,
+    clock,
+  }: Pick<TpuRun, "chain" | "tpu" | "route"> & { readonly clock: Clock }) {
+    this.#clock = clock;
     this.chain = chain;
     this.tpu = tpu;
     this.route = route;
@@ -117,7 +139,7 @@ export class TpuRun {
   /** Offers a transfer that is like no other; false: the route took nothing. */
   offer(restMs = 600_000): boolean {
     const wire = this.#transfer(++this.#lamports);
-    const deadlineNs = systemClock.nowNs() + BigInt(restMs) * 1_000_000n;
+    const deadlineNs = this.#clock.nowNs() + BigInt(restMs) * 1_000_000n;
     const parcel = new TestParcel([factsOf(wire)], { deadlineNs });
     parcel.onReport = () => {
       if (parcel.events.at(-1)?.kind !== "sent") this.#open.delete(parcel);

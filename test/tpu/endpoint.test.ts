@@ -2,12 +2,13 @@
 
 import { createSocket } from "node:dgram";
 import { afterEach, expect, it, vi } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
+import { type Clock, systemClock } from "../../src/core/clock.ts";
 import { credentialsOf, newCredentials } from "../../src/tpu/certificate.ts";
 import { TpuEndpoint } from "../../src/tpu/endpoint.ts";
 import { tpuProtocol } from "../../src/tpu/quiche.ts";
 import type { LeaderState, TpuAddress, TpuEvent, TpuSettings } from "../../src/tpu/types.ts";
 import { LossyPath } from "../support/lossy-path.ts";
+import { ManualClock } from "../support/manual-clock.ts";
 import {
   describeQuic,
   QuicServer,
@@ -38,11 +39,12 @@ class Sender {
   static async open(
     overrides: Partial<TpuSettings> = {},
     credentials = newCredentials(),
+    clock: Clock = systemClock,
   ): Promise<Sender> {
     const events: TpuEvent[] = [];
     const endpoint = await TpuEndpoint.open({
       quiche: quicheOfTests(),
-      clock: systemClock,
+      clock,
       settings: { ...settings, ...overrides },
       credentials,
       tell: (event) => events.push(event),
@@ -175,15 +177,18 @@ describeQuic("a path that loses a tenth of the packets both ways", () => {
     const leader = await server();
     const path = await LossyPath.open(leader.port, 0, 1);
     closing.push(path);
-    const sender = await Sender.open({ timeoutMs: 700 });
-    sender.send(1, path.address, transaction(1));
-    await until(() => expect(sender.of("acknowledged")).toEqual([1]));
+    // Less than the connection itself outlives: else its end is what is told.
+    const sender = await Sender.open({ timeoutMs: 2500 });
+    sender.endpoint.aim([path.address]);
+    await until(() => expect(leader.connections).toBe(1));
+    await until(() => expect(sender.leader(path.address).phase).toBe("connected"));
     path.loss = 1;
-    sender.send(2, path.address, transaction(2, 4096));
-    await until(() => expect(sender.of("failed")).toEqual([2]));
-    expect(sender.of("sent")).toEqual([1, 2]);
-    expect(sender.of("acknowledged")).toEqual([1]);
-    expect(sender.reasons()).toEqual(["not_acknowledged"]);
+    sender.send(1, path.address, transaction(1, 4096));
+    await until(() => expect(sender.of("failed")).toEqual([1]));
+    expect(sender.of("sent")).toEqual([1]);
+    expect(sender.of("acknowledged")).toEqual([]);
+    expect(sender.reasons()[0]).toMatch(/^(not_acknowledged|connection_lost: silent)$/);
+    expect(leader.transactions).toEqual([]);
   });
 });
 
@@ -204,7 +209,10 @@ describeQuic("a leader that limits streams", () => {
     const leader = await server({ streamsMax: 2 });
     leader.isStuck = true;
     const sender = await Sender.open();
-    for (let id = 0; id < 3; id++) sender.send(id, leader.address, transaction(id), longMs);
+    sender.endpoint.aim([leader.address]);
+    for (let id = 0; id < 2; id++) sender.send(id, leader.address, transaction(id));
+    await until(() => expect(sender.of("sent")).toEqual([0, 1]));
+    sender.send(2, leader.address, transaction(2));
     sender.send(3, leader.address, transaction(3), 200);
     await until(() => expect(sender.of("dropped")).toEqual([3]));
     expect(sender.reasons()).toEqual(["deadline_passed"]);
@@ -287,17 +295,21 @@ describeQuic("a leader that refuses", () => {
   it("is not asked again for everything that is offered meanwhile", async () => {
     const leader = await server();
     leader.refusal = { code: 2, isApp: true };
-    const sender = await Sender.open();
-    sender.send(0, leader.address, transaction(0), 900);
-    await until(() => expect(sender.leader(leader).closes["disallowed"]).toBe(1));
-    const { initials } = leader;
+    // The pause lasts until somebody moves this clock on.
+    const clock = new ManualClock();
+    const sender = await Sender.open({}, newCredentials(), clock);
+    sender.endpoint.aim([leader.address]);
+    while (sender.leader(leader).phase !== "backing_off") {
+      await clock.advance(5); // quiche's timers, should a packet be lost
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    const { connections } = sender.leader(leader);
     for (let id = 1; id <= 20; id++) sender.send(id, leader.address, transaction(id), 50);
     expect(sender.reasons().slice(-20)).toEqual(
       Array.from({ length: 20 }, () => "backing_off: disallowed"),
     );
     sender.send(21, leader.address, transaction(21));
-    expect(leader.initials).toBe(initials);
-    expect(sender.leader(leader)).toMatchObject({ phase: "backing_off", queued: 1 });
+    expect(sender.leader(leader)).toMatchObject({ phase: "backing_off", queued: 1, connections });
   });
 
   it("is tried again after the pause, and what could wait arrives", async () => {
@@ -305,7 +317,7 @@ describeQuic("a leader that refuses", () => {
     leader.refusal = { code: 4, isApp: true };
     const sender = await Sender.open();
     sender.endpoint.aim([leader.address]);
-    await until(() => expect(sender.leader(leader).closes["too_many"]).toBe(1));
+    await until(() => expect(sender.leader(leader).closes["too_many"]).toBeGreaterThan(0));
     leader.refusal = null;
     sender.send(1, leader.address, transaction(1));
     await until(() => expect(sender.of("acknowledged")).toEqual([1]));
@@ -325,11 +337,12 @@ describeQuic("a leader that is not there", () => {
   it("delays nobody else, and is told by name", async () => {
     const [silent, other] = [await server(), await server()];
     silent.isSilent = true;
-    const sender = await Sender.open({ timeoutMs: 400 });
+    const sender = await Sender.open({ timeoutMs: 5000 });
+    sender.endpoint.aim([silent.address]);
     for (let id = 0; id < 5; id++) sender.send(id, silent.address, transaction(id), 300);
     for (let id = 10; id < 15; id++) sender.send(id, other.address, transaction(id));
     await until(() => expect(sender.of("acknowledged")).toEqual([10, 11, 12, 13, 14]));
-    await until(() => expect(sender.leader(silent).closes["handshake_timeout"]).toBe(1));
+    await until(() => expect(sender.leader(silent).closes["handshake_timeout"]).toBeGreaterThan(0));
     await until(() =>
       expect(sender.of("dropped").toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4]),
     );
@@ -338,7 +351,7 @@ describeQuic("a leader that is not there", () => {
 
   it("any more is given up, and gets what comes when it is there again", async () => {
     const leader = await server();
-    const sender = await Sender.open({ timeoutMs: 1000 });
+    const sender = await Sender.open({ timeoutMs: 5000 });
     sender.send(1, leader.address, transaction(1));
     await until(() => expect(sender.of("acknowledged")).toEqual([1]));
     leader.isSilent = true;
@@ -353,7 +366,7 @@ describeQuic("a leader that is not there", () => {
   it("may come back", async () => {
     const leader = await server();
     leader.isSilent = true;
-    const sender = await Sender.open({ timeoutMs: 300 });
+    const sender = await Sender.open({ timeoutMs: 2000 });
     sender.endpoint.aim([leader.address]);
     await until(() => expect(sender.leader(leader).closes["handshake_timeout"]).toBeGreaterThan(0));
     leader.isSilent = false;
@@ -369,9 +382,8 @@ describeQuic("bounds", () => {
       sender.send(id, address, transaction(id));
       await until(() => expect(sender.of("acknowledged")).toContain(id));
     }
-    await until(() =>
-      expect(servers.reduce((sum, { connections }) => sum + connections, 0)).toBe(2),
-    );
+    sender.endpoint.aim(servers.slice(2).map(({ address }) => address));
+    await until(() => expect(servers.map(({ connections }) => connections)).toEqual([0, 0, 1, 1]));
     const open = sender.endpoint.leaders().filter(({ phase }) => phase === "connected");
     expect(open.length).toBe(2);
   });

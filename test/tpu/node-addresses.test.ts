@@ -51,11 +51,29 @@ describe("NodeAddresses", () => {
       await clock.advance(100);
     }
     expect(node.asked).toBe(2);
-    node.nodes = [a, { identity: "b", tpuQuic: "198.51.100.3:1" }];
+    node.nodes = [a, { identity: "b", tpuQuic: "198.51.100.3:8009" }];
     await clock.advance(5000);
     addresses.addressOf("b");
     await clock.advance(0);
-    expect(addresses.addressOf("b")).toEqual({ host: "198.51.100.3", port: 1 });
+    expect(addresses.addressOf("b")).toEqual({ host: "198.51.100.3", port: 8009 });
+  });
+
+  it("asks less and less often for somebody who is not named, and seldom for who has no address", async () => {
+    const { clock, node, addresses } = open();
+    node.nodes = [a, { identity: "c", tpuQuic: null }, { identity: "d", tpuQuic: "10.0.0.1:8009" }];
+    addresses.addressOf("c");
+    await clock.advance(0);
+    for (let i = 0; i < 170; i++) {
+      expect(addresses.addressOf("c") ?? addresses.addressOf("d")).toBeNull();
+      await clock.advance(1000);
+    }
+    expect(node.asked).toBe(1);
+    for (let i = 0; i < 160; i++) {
+      addresses.addressOf("b");
+      await clock.advance(1000);
+    }
+    // After 170 s, and 10, 20, 40 and 80 s later each.
+    expect(node.asked).toBe(6);
   });
 
   it("keeps the last answer while the node fails, and asks again after five seconds", async () => {
@@ -93,11 +111,19 @@ describe("tpuAddressOf", () => {
       host: "2606:4700::1",
       port: 8009,
     });
-    for (const text of ["127.0.0.1:1", "10.0.0.1:1", "[::1]:1", "169.254.169.254:80"]) {
+    for (const text of ["127.0.0.1:1024", "10.0.0.1:8009", "[::1]:8009", "169.254.169.254:8080"]) {
       expect(tpuAddressOf(text, false)).toBeNull();
       expect(tpuAddressOf(text, true)).not.toBeNull();
     }
-    for (const text of ["0.0.0.0:1", "8.8.8.8", "8.8.8.8:0", "name:1", "", "[::]:1"]) {
+    for (const text of [
+      "0.0.0.0:8009",
+      "8.8.8.8",
+      "8.8.8.8:0",
+      "8.8.8.8:1023",
+      "name:8009",
+      "",
+      "[::]:8009",
+    ]) {
       expect(tpuAddressOf(text, true)).toBeNull();
     }
   });

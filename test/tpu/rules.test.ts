@@ -73,6 +73,11 @@ describe("BackOff", () => {
     expect(backOff.pauseMsAfter("handshake_timeout", null)).toBeGreaterThan(10_000);
     expect(backOff.pauseMsAfter("idle_timeout", 60_000)).toBeLessThanOrEqual(250);
     expect(backOff.pauseMsAfter("dropped", 60_000)).toBeGreaterThanOrEqual(1000);
+    for (let i = 0; i < 8; i++) backOff.pauseMsAfter("lost", null);
+    backOff.noteEnd(4999);
+    expect(backOff.failures).toBeGreaterThan(8);
+    backOff.noteEnd(5000);
+    expect(backOff.failures).toBe(0);
   });
 
   it("differs between seeds", () => {

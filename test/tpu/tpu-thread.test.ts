@@ -129,7 +129,108 @@ describeQuic("a thread", () => {
   });
 });
 
+/** A thread that nobody can end, as one that is stuck in native code. */
+class Stubborn extends Worker {
+  asked = 0;
+
+  override terminate(): Promise<number> {
+    this.asked++;
+    closing.push(() => super.terminate());
+    return new Promise(() => undefined);
+  }
+}
+
+function stubborn(): Stubborn {
+  const code = `const { parentPort } = require("node:worker_threads");
+    parentPort.on("message", () => {});
+    parentPort.postMessage({ kind: "opened" });`;
+  return new Stubborn(code, { eval: true });
+}
+
+/** Its first word was heard. */
+async function heard(worker: Worker | undefined): Promise<void> {
+  await new Promise((resolve) => worker?.once("message", resolve));
+}
+
+describe("a thread that is stuck", () => {
+  it("counts as ended after five pings, and another one is started", async () => {
+    const clock = new ManualClock();
+    const workers: Stubborn[] = [];
+    const { thread: one, events } = thread(() => {
+      const worker = stubborn();
+      workers.push(worker);
+      return worker;
+    }, clock);
+    one.aim([nowhere]);
+    one.send(parcel(1));
+    await heard(workers[0]);
+    await clock.advance(5999);
+    expect(one.isUp && workers[0]?.asked === 0).toBe(true);
+    await clock.advance(1000);
+    expect(events).toMatchObject([{ id: 1, kind: "dropped", reason: "thread_lost" }]);
+    expect(one.lastFailure).toContain("stuck");
+    expect(workers.map(({ asked }) => asked)).toEqual([1, 0]);
+    expect(one.isUp).toBe(true);
+    const closed = one.close();
+    await clock.advance(2000);
+    await closed;
+  });
+
+  it("holds up nobody's end", async () => {
+    const clock = new ManualClock();
+    const { thread: one, events, workers } = thread(stubborn, clock);
+    one.aim([nowhere]);
+    one.send(parcel(1));
+    await heard(workers[0]);
+    const closed = one.close();
+    await clock.advance(2000);
+    await closed;
+    expect(events).toMatchObject([{ id: 1, kind: "dropped", reason: "route_closed" }]);
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe("a thread that was never needed", () => {
+  it("is not started by the end, and what waits is told once", async () => {
+    const { thread: one, events, workers } = thread();
+    one.send(parcel(1));
+    await one.close();
+    one.send(parcel(2));
+    await Promise.resolve();
+    expect(workers.length).toBe(0);
+    expect(events.map(({ id, kind }) => [id, kind])).toEqual([
+      [1, "dropped"],
+      [2, "dropped"],
+    ]);
+  });
+});
+
 describe("a thread that cannot be had", () => {
+  it("is told once for each transaction when it cannot even be started", async () => {
+    const { thread: one, events } = thread(() => {
+      throw new Error("planted");
+    }, new ManualClock());
+    one.send(parcel(1));
+    one.send(parcel(2));
+    await until(() => expect(events.length).toBe(2));
+    expect(events.map(({ id }) => id)).toEqual([1, 2]);
+  });
+
+  it("for long is tried less and less often, also when it opens its sockets each time", async () => {
+    const clock = new ManualClock();
+    const code = `require("node:worker_threads").parentPort.postMessage({ kind: "opened" });`;
+    const { thread: one, workers } = thread(() => new Worker(code, { eval: true }), clock);
+    one.aim([nowhere]);
+    for (const pauseMs of [100, 200, 400]) {
+      await until(() => expect(one.isUp).toBe(false));
+      const { length } = workers;
+      await clock.advance(pauseMs - 1);
+      expect(workers.length).toBe(length);
+      await clock.advance(1);
+      expect(workers.length).toBe(length + 1);
+    }
+  });
+
   it("costs what is offered, and is tried again less and less often", async () => {
     const clock = new ManualClock();
     const {

@@ -9,9 +9,10 @@ import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { credentialsOf } from "../../../src/tpu/certificate.ts";
 import {
   buildNgtcp2Leader,
-  hasNgtcp2,
+  buildTimeoutMs,
   Ngtcp2Leader,
   type Ngtcp2Options,
+  ngtcp2Problem,
 } from "../../support/interop/ngtcp2-leader.ts";
 import { QuicClient, quiche } from "../../support/quic-client.ts";
 import { selfSignedCertificate, selfSignedKey } from "../../support/self-signed.ts";
@@ -20,14 +21,16 @@ import { until } from "../../support/udp-receiver.ts";
 
 const identity = KeyPair.named(1, "gateway");
 
-describe.skipIf(!hasNgtcp2 || !quiche)("a leader by another hand (ngtcp2, GnuTLS)", () => {
+const name = `a leader by another hand (ngtcp2, GnuTLS) ${ngtcp2Problem ?? ""}`.trim();
+
+describe.skipIf(ngtcp2Problem !== null || !quiche)(name, () => {
   let folder = "";
   let program = "";
 
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), "shredway-"));
     program = buildNgtcp2Leader(folder);
-  });
+  }, buildTimeoutMs);
 
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
