@@ -2,25 +2,17 @@
 //
 // Legacy transactions with one transfer, written by hand: a library would take most of the bench.
 
-import { createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
+import { KeyPair } from "../src/core/key-pair.ts";
 
-const pkcs8Ed25519 = Buffer.from("302e020100300506032b657004220420", "hex");
 const transferInstruction = 2;
 
 export class Payer {
-  readonly #privateKey: KeyObject;
-  readonly #publicKey: Buffer;
+  readonly #keyPair: KeyPair;
   #made = 0;
 
   /** `seed`: 32 bytes. */
   constructor(seed: Uint8Array) {
-    this.#privateKey = createPrivateKey({
-      key: Buffer.concat([pkcs8Ed25519, seed]),
-      format: "der",
-      type: "pkcs8",
-    });
-    const spki = createPublicKey(this.#privateKey).export({ format: "der", type: "spki" });
-    this.#publicKey = spki.subarray(-32);
+    this.#keyPair = new KeyPair(seed);
   }
 
   /** In base64; every one is another transaction. */
@@ -33,14 +25,14 @@ export class Payer {
     const message = Buffer.concat([
       // One signer; one account that is only read, the System program.
       Buffer.from([1, 0, 1, 3]),
-      this.#publicKey,
+      this.#keyPair.publicKey,
       to,
       Buffer.alloc(32),
       lifetime,
       Buffer.from([1, 2, 2, 0, 1, data.length]),
       data,
     ]);
-    const signature = sign(null, message, this.#privateKey);
+    const signature = this.#keyPair.sign(message);
     return Buffer.concat([Buffer.from([1]), signature, message]).toString("base64");
   }
 }

@@ -13,13 +13,12 @@ import type { Dialect, HttpAnswer } from "./dialect.ts";
 import { Health } from "./health.ts";
 import { HttpLane, type LaneFailure } from "./http-lane.ts";
 import { ParcelQueue, type Waiting } from "./parcel-queue.ts";
-
 import type { Tally } from "./tally.ts";
 
-/** Between two looks for parcels in the queue that are of no use any more. */
 /** A timer that comes so late tells of this process, not of the other side. */
 const stallNs = 20_000_000n;
 const secondLookMs = 10;
+/** Between two looks for parcels in the queue that are of no use any more. */
 const sweepMs = 250;
 const retryAfterMsMax = 60_000;
 const failureLengthMax = 240;

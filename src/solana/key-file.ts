@@ -5,14 +5,7 @@
 // money: it must be for its owner only, and none of its bytes may reach an error, a log or anything
 // beside the object that signs.
 
-import {
-  createHmac,
-  createPrivateKey,
-  createPublicKey,
-  type KeyObject,
-  randomBytes,
-  sign,
-} from "node:crypto";
+import { createHmac, randomBytes } from "node:crypto";
 import {
   closeSync,
   constants,
@@ -27,7 +20,7 @@ import {
 import { dirname } from "node:path";
 import { messageOf, ShredwayError } from "../core/errors.ts";
 import { openRegularFile } from "../core/files.ts";
-import { pubkeyOf } from "../core/primitives.ts";
+import { KeyPair } from "../core/key-pair.ts";
 import type { NonceKeys, Signer } from "../nonces/types.ts";
 
 const seedBytes = 32;
@@ -36,31 +29,6 @@ const pairBytes = 64;
 const fileBytesMax = 4096;
 /** Everything but reading and writing by the owner. */
 const forbiddenMode = 0o177;
-
-// DER of an Ed25519 key up to its 32 bytes (RFC 8410).
-const privatePrefix = Buffer.from("302e020100300506032b657004220420", "hex");
-const publicPrefixBytes = 12;
-
-/** An Ed25519 key pair; the private key stays inside. */
-export class KeyPair implements Signer {
-  readonly publicKey: Uint8Array;
-  readonly address: string;
-  readonly #private: KeyObject;
-
-  /** `seed`: 32 bytes; not kept. */
-  constructor(seed: Uint8Array) {
-    const key = Buffer.concat([privatePrefix, seed]);
-    this.#private = createPrivateKey({ key, format: "der", type: "pkcs8" });
-    key.fill(0);
-    const spki = createPublicKey(this.#private).export({ format: "der", type: "spki" });
-    this.publicKey = Uint8Array.from(spki.subarray(publicPrefixBytes));
-    this.address = pubkeyOf(this.publicKey);
-  }
-
-  sign(message: Uint8Array): Uint8Array {
-    return Uint8Array.from(sign(null, message, this.#private));
-  }
-}
 
 function refused(path: string, expected: string, got: string): ShredwayError {
   return new ShredwayError("config_invalid", `key file ${path}: expected ${expected}, got ${got}`);

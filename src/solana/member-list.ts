@@ -8,6 +8,7 @@ import { messageOf, quote, ShredwayError } from "../core/errors.ts";
 import { parsePubkey } from "../core/primitives.ts";
 import { basicAuthorization, maskerOf } from "../core/url-secrets.ts";
 import { isObject } from "../core/values.ts";
+import { readBounded } from "./bounded-body.ts";
 
 /** Some lists have every slot of each member beside it. Parsing stops everything for about 10 ms per MB. */
 const answerBytesMax = 2 * 1024 * 1024;
@@ -41,20 +42,6 @@ function isPubkey(text: string): boolean {
   }
 }
 
-async function readBounded(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  // Left by an exception, the loop cancels the rest of the body.
-  for await (const chunk of response.body ?? []) {
-    const bytes: Uint8Array = chunk;
-    length += bytes.length;
-    if (length > answerBytesMax)
-      throw new Error(`expected at most ${answerBytesMax} bytes, got more`);
-    chunks.push(bytes);
-  }
-  return Buffer.concat(chunks).toString("utf8");
-}
-
 /**
  * The identities that `url` (http or https) lists, in base58. Rejects with ShredwayError "rpc_failed":
  * no answer in time, another status than 200, or anything that is no such list.
@@ -79,7 +66,7 @@ export async function fetchMembers(
       await response.body?.cancel();
       throw new Error(`expected HTTP status 200, got ${response.status}`);
     }
-    return parseMembers(await readBounded(response));
+    return parseMembers(await readBounded(response, answerBytesMax));
   } catch (thrown) {
     // The cause is left behind: its text and its stack may hold the whole address.
     const inner = thrown instanceof Error && thrown.cause !== undefined ? thrown.cause : thrown;

@@ -15,6 +15,7 @@ import { findNonceAccount, nonceAccountBytes } from "../nonces/nonce-account.ts"
 import type { NonceAccountView, NonceNode } from "../nonces/types.ts";
 import type { Outcomes, SignatureOutcome } from "../submission/types.ts";
 import type { LandedTransaction, LandedTransactions } from "../tips/registration-types.ts";
+import { readBounded } from "./bounded-body.ts";
 
 /** Parsing an answer stops everything else for a while, about 10 ms per MB. */
 const answerBytesMax = 64 * 1024;
@@ -352,7 +353,7 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
         body,
         signal: AbortSignal.timeout(this.#timeoutMs),
       });
-      const text = await this.#readBounded(method, response, bytesMax);
+      const text = await readBounded(response, bytesMax);
       if (response.status !== 200) {
         throw this.#failure(method, `expected HTTP status 200, got ${response.status}`);
       }
@@ -363,21 +364,6 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
       const inner = cause instanceof Error && cause.cause !== undefined ? cause.cause : cause;
       throw this.#failure(method, messageOf(inner));
     }
-  }
-
-  async #readBounded(method: string, response: Response, bytesMax: number): Promise<string> {
-    const chunks: Uint8Array[] = [];
-    let length = 0;
-    // Left by an exception, the loop cancels the rest of the body.
-    for await (const chunk of response.body ?? []) {
-      const bytes: Uint8Array = chunk;
-      length += bytes.length;
-      if (length > bytesMax) {
-        throw this.#failure(method, `expected at most ${bytesMax} bytes, got more`);
-      }
-      chunks.push(bytes);
-    }
-    return Buffer.concat(chunks).toString("utf8");
   }
 
   #failure(

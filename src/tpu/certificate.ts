@@ -5,7 +5,8 @@
 // RFC 8410), for node:crypto makes no certificates. Used by the routes to leaders and by the leaders
 // of a sandbox.
 
-import { createPrivateKey, generateKeyPairSync, type KeyObject, sign } from "node:crypto";
+import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
+import { privateKeyOf } from "../core/key-pair.ts";
 import type { QuicheCredentials } from "./quiche.ts";
 
 const tags = { integer: 0x02, bits: 0x03, octets: 0x04, utf8: 0x0c, sequence: 0x30, set: 0x31 };
@@ -16,10 +17,7 @@ const oids = {
   ed25519: Buffer.from("06032b6570", "hex"),
   commonName: Buffer.from("0603550403", "hex"),
 } as const;
-const seedBytes = 32;
 const publicKeyBytes = 32;
-/** PKCS #8 around the 32 bytes of an Ed25519 seed (RFC 8410, 7). */
-const pkcs8Head = Buffer.from("302e020100300506032b657004220420", "hex");
 const commonName = "Solana node";
 
 function der(tag: number, ...parts: readonly Uint8Array[]): Buffer {
@@ -44,15 +42,6 @@ export function pemOf(label: string, bytes: Uint8Array): string {
       .toString("base64")
       .match(/.{1,64}/g) ?? [];
   return [`-----BEGIN ${label}-----`, ...lines, `-----END ${label}-----`, ""].join("\n");
-}
-
-/** Throws a TypeError unless the seed has 32 bytes. */
-function privateKeyOf(seed: Uint8Array): KeyObject {
-  if (seed.length !== seedBytes) {
-    throw new TypeError(`Ed25519 seed: expected ${seedBytes} bytes, got ${seed.length}`);
-  }
-  const key = Buffer.concat([pkcs8Head, seed]);
-  return createPrivateKey({ key, format: "der", type: "pkcs8" });
 }
 
 function certificateOf(key: KeyObject): Buffer {

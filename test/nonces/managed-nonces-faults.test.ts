@@ -1,8 +1,8 @@
 // Managed accounts when processes are killed, nodes are away or lie, and money lacks.
 
 import { describe, expect, it } from "vitest";
+import { KeyPair } from "../../src/core/key-pair.ts";
 import type { NonceInfo } from "../../src/nonces/types.ts";
-import { KeyPair } from "../../src/solana/key-file.ts";
 import {
   Disk,
   funding,

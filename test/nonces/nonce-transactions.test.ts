@@ -3,9 +3,9 @@
 import { base58 } from "@scure/base";
 import { Keypair, PublicKey, SystemInstruction, SystemProgram, Transaction } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
+import { KeyPair } from "../../src/core/key-pair.ts";
 import { advanceNonce, createNonce } from "../../src/nonces/nonce-transactions.ts";
 import { parseTransaction } from "../../src/sandbox/chain/wire.ts";
-import { KeyPair } from "../../src/solana/key-file.ts";
 
 const payer = new KeyPair(new Uint8Array(32).fill(1));
 const account = new KeyPair(new Uint8Array(32).fill(2));

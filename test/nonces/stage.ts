@@ -9,6 +9,7 @@ import {
   type TransactionInstruction,
 } from "@solana/web3.js";
 import { ShredwayError } from "../../src/core/errors.ts";
+import { KeyPair } from "../../src/core/key-pair.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { parsePubkey, pubkeyBytes } from "../../src/core/primitives.ts";
 import type { CoSigningCheck } from "../../src/nonces/co-signing.ts";
@@ -25,7 +26,7 @@ import type {
 } from "../../src/nonces/types.ts";
 import { sha256 } from "../../src/sandbox/chain/keys.ts";
 import { parseTransaction } from "../../src/sandbox/chain/wire.ts";
-import { KeyPair, nonceKeysOf } from "../../src/solana/key-file.ts";
+import { nonceKeysOf } from "../../src/solana/key-file.ts";
 import { addressOf, bob, ChainRun, sol, transferOf, wallet } from "../support/chain.ts";
 import { closing } from "../support/closing.ts";
 import { ManualClock } from "../support/manual-clock.ts";

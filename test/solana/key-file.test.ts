@@ -16,11 +16,11 @@ import { inspect } from "node:util";
 import { Keypair } from "@solana/web3.js";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { KeyPair } from "../../src/core/key-pair.ts";
 import { advanceNonce } from "../../src/nonces/nonce-transactions.ts";
 import { verifySignatures } from "../../src/sandbox/chain/keys.ts";
 import { parseTransaction } from "../../src/sandbox/chain/wire.ts";
 import {
-  KeyPair,
   makeKeyFile,
   nonceKeysOf,
   openNonceKeys,

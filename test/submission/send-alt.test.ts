@@ -27,6 +27,7 @@ import {
 import { closing } from "../support/closing.ts";
 import { factsOf } from "../support/facts.ts";
 import { ManualClock } from "../support/manual-clock.ts";
+import { outcomesOf } from "./chain-parts.ts";
 
 const accountId = "ann";
 const tipAccount = wallet(77);
@@ -85,17 +86,7 @@ beforeEach(async () => {
     }),
     store,
     sights: null,
-    outcomes: {
-      signatureStatuses: async (signatures) =>
-        signatures.map((signature) => {
-          const status = chain.status(signature);
-          return (
-            status && { slot: status.slot, err: status.err, commitment: status.confirmationStatus }
-          );
-        }),
-      isBlockhashValid: async (blockhash) => chain.isBlockhashValid(blockhash),
-      nonceValue: async () => null,
-    },
+    outcomes: outcomesOf(run),
     leaders: () => leaderContextOf(schedule, chain.currentSlot),
     slotNs: () => run.slotNs,
     inspect: (wire) => factsOf(wire),

@@ -29,6 +29,7 @@ import {
 import type { SeededRandom } from "../../src/core/seeded-random.ts";
 import { encodeBase58 } from "../../src/sandbox/chain/base58.ts";
 import { KeyPair } from "../../src/sandbox/chain/keys.ts";
+import { u32, u64 } from "./little-endian.ts";
 
 function keys(seed: number): KeyPair {
   return new KeyPair(new Uint8Array(32).fill(seed));
@@ -62,18 +63,6 @@ export interface Words {
   readonly program: string;
   readonly accounts: readonly Account[];
   readonly data: Uint8Array;
-}
-
-function u32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32LE(value);
-  return bytes;
-}
-
-function u64(value: bigint): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64LE(value);
-  return bytes;
 }
 
 export function signing(pair: KeyPair): Account {

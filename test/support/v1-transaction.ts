@@ -1,24 +1,13 @@
 // A transaction of version 1, which web3.js 1.x cannot build: a transfer with its config.
 
 import type { KeyPair } from "../../src/sandbox/chain/keys.ts";
+import { u32, u64 } from "./little-endian.ts";
 
 export interface V1Choices {
   readonly blockhash: Uint8Array;
   readonly priorityFeeLamports?: bigint;
   readonly computeUnitLimit?: number;
   readonly loadedBytesLimit?: number;
-}
-
-function u32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32LE(value);
-  return bytes;
-}
-
-function u64(value: bigint): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64LE(value);
-  return bytes;
 }
 
 /** Message, then the signature: SIMD-0385. */

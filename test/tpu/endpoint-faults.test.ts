@@ -1,51 +1,14 @@
 // The endpoint when something goes wrong: connections lost at a bad moment, a kernel that refuses, a
 // process that stood still. Whatever happens, each transaction gets its end.
 
-import { afterEach, expect, it, vi } from "vitest";
-import { systemClock } from "../../src/core/clock.ts";
+import { expect, it } from "vitest";
 import { newCredentials } from "../../src/tpu/certificate.ts";
-import { TpuEndpoint } from "../../src/tpu/endpoint.ts";
-import { tpuProtocol } from "../../src/tpu/quiche.ts";
-import type { TpuEvent, TpuSettings } from "../../src/tpu/types.ts";
-import {
-  describeQuic,
-  QuicServer,
-  type QuicServerOptions,
-  quicheOfTests,
-} from "../support/quic-server.ts";
+import { describeQuic } from "../support/quic-server.ts";
+import { Sender, server, until } from "./endpoint-parts.ts";
 
-const settings: TpuSettings = {
-  applicationProtocol: tpuProtocol,
-  connectionsMax: 8,
-  queueMax: 1000,
-  timeoutMs: 30_000,
-  bind: { ipv4: "127.0.0.1", ipv6: "::1" },
-  seed: 7,
-};
-const closing: { close(): void }[] = [];
-
-afterEach(() => {
-  for (const one of closing.splice(0).toReversed()) one.close();
-});
-
-async function open(timeoutMs = settings.timeoutMs) {
-  const events: TpuEvent[] = [];
-  const endpoint = await TpuEndpoint.open({
-    quiche: quicheOfTests(),
-    clock: systemClock,
-    settings: { ...settings, timeoutMs },
-    credentials: newCredentials(),
-    tell: (event) => events.push(event),
-    changed: () => undefined,
-  });
-  closing.push(endpoint);
+async function open(timeoutMs = 30_000) {
+  const { endpoint, events } = await Sender.open({ timeoutMs });
   return { endpoint, events };
-}
-
-async function server(options: QuicServerOptions = {}): Promise<QuicServer> {
-  const opened = await QuicServer.open(options);
-  closing.push(opened);
-  return opened;
 }
 
 function standStill(ms: number): void {
@@ -53,7 +16,6 @@ function standStill(ms: number): void {
 }
 
 const bytesOf = (length: number) => Buffer.alloc(length, length % 251);
-const until = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 
 describeQuic("a connection that is lost", () => {
   it("after a new identity gives back what did not leave, and another one takes it", async () => {

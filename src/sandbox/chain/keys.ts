@@ -4,21 +4,11 @@
 // submission (checking). Ed25519 of node:crypto. Seeded keys are known to everybody who knows the
 // seed: never for anything of value.
 
-import {
-  createHash,
-  createPrivateKey,
-  createPublicKey,
-  type KeyObject,
-  sign,
-  verify,
-} from "node:crypto";
+import { createHash, type KeyObject, verify } from "node:crypto";
 import { ShredwayError } from "../../core/errors.ts";
+import { KeyPair as BaseKeyPair, publicKeyOf } from "../../core/key-pair.ts";
 import { encodeBase58 } from "./base58.ts";
 import type { WireTransaction } from "./wire.ts";
-
-// DER of an Ed25519 key up to its 32 bytes (RFC 8410).
-const privatePrefix = Buffer.from("302e020100300506032b657004220420", "hex");
-const publicPrefix = Buffer.from("302a300506032b6570032100", "hex");
 
 export function sha256(...parts: readonly (string | Uint8Array)[]): Uint8Array {
   const hash = createHash("sha256");
@@ -26,32 +16,18 @@ export function sha256(...parts: readonly (string | Uint8Array)[]): Uint8Array {
   return hash.digest();
 }
 
-export class KeyPair {
+export class KeyPair extends BaseKeyPair {
   /** 32 bytes: the private key as Ed25519 defines it. */
   readonly seed: Uint8Array;
-  readonly publicKey: Uint8Array;
-  readonly address: string;
-  readonly #private: KeyObject;
 
   constructor(seed: Uint8Array) {
+    super(seed);
     this.seed = seed;
-    this.#private = createPrivateKey({
-      key: Buffer.concat([privatePrefix, seed]),
-      format: "der",
-      type: "pkcs8",
-    });
-    const spki = createPublicKey(this.#private).export({ format: "der", type: "spki" });
-    this.publicKey = Uint8Array.from(spki.subarray(publicPrefix.length));
-    this.address = encodeBase58(this.publicKey);
   }
 
   /** The key pair that `seed` and `name` stand for. */
   static named(seed: number, name: string): KeyPair {
     return new KeyPair(sha256(`shredway sandbox ${seed} ${name}`));
-  }
-
-  sign(message: Uint8Array): Uint8Array {
-    return sign(null, message, this.#private);
   }
 }
 
@@ -63,11 +39,7 @@ function importKey(key: Uint8Array): KeyObject {
   const name = Buffer.from(key).toString("latin1");
   let imported = importedKeys.get(name);
   if (!imported) {
-    imported = createPublicKey({
-      key: Buffer.concat([publicPrefix, key]),
-      format: "der",
-      type: "spki",
-    });
+    imported = publicKeyOf(key);
     const [oldest] = importedKeys.keys();
     if (importedKeys.size >= importedKeysMax && oldest !== undefined) importedKeys.delete(oldest);
     importedKeys.set(name, imported);

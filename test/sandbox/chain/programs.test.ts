@@ -9,22 +9,13 @@ import {
 } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
 import { addressOf, alice, ChainRun, wallet } from "../../support/chain.ts";
+import { u32, u64 } from "../../support/little-endian.ts";
 
 const loader = new PublicKey("BPFLoaderUpgradeab1e11111111111111111111111");
 const memo = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr";
 const buffer = wallet(70);
 const program = wallet(71);
 const [programData] = PublicKey.findProgramAddressSync([program.publicKey.toBytes()], loader);
-
-function u32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32LE(value);
-  return bytes;
-}
-
-function u64(value: number): Buffer {
-  return Buffer.concat([u32(value), u32(0)]);
-}
 
 const writable = (pubkey: PublicKey, isSigner = false) => ({ pubkey, isSigner, isWritable: true });
 const readonly = (pubkey: PublicKey, isSigner = false) => ({ pubkey, isSigner, isWritable: false });
@@ -61,7 +52,7 @@ function deploy(run: ChainRun): void {
   for (let at = 0; at < code.length; at += 800) {
     const part = code.subarray(at, at + 800);
     const keys = [writable(buffer.publicKey), readonly(alice.publicKey, true)];
-    must(run, [loaderCall(keys, u32(1), u32(at), u64(part.length), part)], [alice]);
+    must(run, [loaderCall(keys, u32(1), u32(at), u64(BigInt(part.length)), part)], [alice]);
   }
   const keys = [
     writable(alice.publicKey, true),
@@ -73,7 +64,11 @@ function deploy(run: ChainRun): void {
     readonly(SystemProgram.programId),
     readonly(alice.publicKey, true),
   ];
-  must(run, [create(program, 36), loaderCall(keys, u32(2), u64(code.length))], [alice, program]);
+  must(
+    run,
+    [create(program, 36), loaderCall(keys, u32(2), u64(BigInt(code.length)))],
+    [alice, program],
+  );
 }
 
 function call(run: ChainRun, units: number): unknown {
