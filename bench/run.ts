@@ -15,12 +15,14 @@ import { type Line, numberOf, ofKind, textOf } from "./lines.ts";
 import { describeMachine, type Machine, machineText } from "./machine.ts";
 import { microSection } from "./micro.ts";
 import { buildNativeProgram, findProgram, runScenario } from "./native-program.ts";
+import { regionsSection } from "./regions-section.ts";
 import { findingText, type Section } from "./section.ts";
 import { shredsSection } from "./shreds-section.ts";
 import { type NoiseIndex, noiseIndex } from "./statistics.ts";
 import { stepsSection, workerSection } from "./steps-section.ts";
 import { percent, renderMarkdown, renderText } from "./table.ts";
 import { tpuSection } from "./tpu-section.ts";
+import { transmitSection } from "./transmit-section.ts";
 
 interface Scenario {
   readonly name: string;
@@ -40,6 +42,7 @@ const scenarios: readonly Scenario[] = [
   { name: "cost", native: "cost", timeoutMs: 600_000, section: costSection },
   { name: "latency", native: "latency", timeoutMs: 300_000, section: latencySection },
   { name: "rate", native: "rate", timeoutMs: 300_000, section: rateSection },
+  { name: "transmit", native: "transmit", timeoutMs: 900_000, section: transmitSection },
   { name: "recovery", native: "recovery", timeoutMs: 60_000, section: recoverySection },
   { name: "deshred", native: "deshred", timeoutMs: 120_000, section: deshredSection },
   { name: "hand-over", native: "hand_over", timeoutMs: 120_000, section: handOverSection },
@@ -59,6 +62,11 @@ const scenarios: readonly Scenario[] = [
     name: "tpu",
     timeoutMs: 300_000,
     section: (_, small, { rounds }) => tpuSection({ rounds, small }),
+  },
+  {
+    name: "regions",
+    timeoutMs: 300_000,
+    section: (_, small, { rounds }) => regionsSection({ rounds, small }),
   },
   { name: "micro", native: "sample", timeoutMs: 10_000, section: microSection },
 ];

@@ -3,6 +3,7 @@
 // Called by main.ts when the configuration has a section http, and by the bench. Whatever fails closes
 // what was opened before it.
 
+import { hostname } from "node:os";
 import { KeyRing } from "./accounts/key-ring.ts";
 import { RateLimits } from "./accounts/rate-limits.ts";
 import { formatEndpoint, parseEndpoint } from "./core/addresses.ts";
@@ -30,6 +31,8 @@ import {
   tipAddressesOf,
 } from "./service/gateway-tables.ts";
 import { LandingWatch } from "./service/landing-watch.ts";
+import { nodeNameOf } from "./service/node-name.ts";
+import { OrphanWatch } from "./service/orphan-watch.ts";
 import type { RelayService } from "./service/relay-service.ts";
 import type { ShredSalesService } from "./service/shred-sales.ts";
 import { RpcClient } from "./solana/rpc-client.ts";
@@ -182,6 +185,34 @@ function makeFace(parts: Parts, pipeline: Pipeline): Gateway {
   );
 }
 
+/** Other nodes may use the store, too. */
+function isShared({ data }: Config): boolean {
+  return data.postgres !== undefined;
+}
+
+function openTips({ config, clock, log }: GatewayOptions, store: Store): Promise<TipStatistics> {
+  return TipStatistics.open({ clock, log, store: store.landedTips, isShared: isShared(config) });
+}
+
+/** null: the store is this service's alone. */
+function orphanWatchOf({ options, store }: Parts, pipeline: Pipeline): OrphanWatch | null {
+  if (!isShared(options.config)) return null;
+  const { clock, log } = options;
+  return new OrphanWatch({
+    clock,
+    log,
+    store: store.submissions,
+    locks: store.locks,
+    takeUp: (records) => pipeline.takeUp(records),
+  });
+}
+
+function openStore({ config, clock, log }: GatewayOptions): Promise<Store> {
+  const { directory, postgres } = config.data;
+  const node = nodeNameOf(config.data.node, hostname());
+  return Store.open({ directory, postgres, node, isService: true, clock, log });
+}
+
 /** null: no shred-tip address is configured. */
 async function openShreds({
   options,
@@ -211,6 +242,18 @@ function openVerifier({ gateway }: Config): SignatureVerifier {
   return SignatureVerifier.open({ threads: checkThreads, queueMax: checkQueueMax });
 }
 
+function openServer(face: Gateway, config: Config, log: Logger): Promise<HttpServer> {
+  const { connectionsMax } = config.http ?? {};
+  return HttpServer.open(
+    {
+      ...face.serverOptions(),
+      listen: listenersOf(config),
+      ...(connectionsMax !== undefined && { connectionsMax }),
+    },
+    log,
+  );
+}
+
 /** Throws ShredwayError; nothing stays open then. */
 export async function openGateway(options: GatewayOptions): Promise<GatewayService> {
   const { config, relay, clock, log } = options;
@@ -218,8 +261,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
   const opened: { close(): void | Promise<void> }[] = [partners];
   try {
     const tables = new Tables(config, partners);
-    const { directory } = config.data;
-    const store = await Store.open({ directory, isService: true, clock, log });
+    const store = await openStore(options);
     opened.push(store);
     const verifier = options.verifier ?? openVerifier(config);
     opened.push(verifier);
@@ -230,7 +272,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
     opened.push(addresses, routes);
     const keyRing = new KeyRing();
     const landings = relay?.config.deshred ? new LandingWatch(relay.relay, log) : null;
-    const tips = await TipStatistics.open({ clock, log, store: store.landedTips });
+    const tips = await openTips(options, store);
     opened.push(tips);
     const shreds = await openShreds({ options, tables, store, verifier, landings });
     if (shreds) opened.push(shreds);
@@ -262,16 +304,9 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       tips,
       shreds,
       nonces,
+      orphans: orphanWatchOf(parts, pipeline),
       live: tables,
-      openServer: () =>
-        HttpServer.open(
-          {
-            ...face.serverOptions(),
-            listen: listenersOf(config),
-            ...(config.http && { connectionsMax: config.http.connectionsMax }),
-          },
-          log,
-        ),
+      openServer: () => openServer(face, config, log),
       others: [addresses, partners, verifier, ...(upstream ? [upstream] : [])],
       log,
       clock,

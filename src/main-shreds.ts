@@ -21,10 +21,13 @@ import type { RelayService } from "./service/relay-service.ts";
 import { ShredSalesService } from "./service/shred-sales.ts";
 import { RpcClient } from "./solana/rpc-client.ts";
 import type { Store } from "./store/store.ts";
-import { TierBook } from "./tiers/tier-book.ts";
+import { TierSeat } from "./tiers/tier-seat.ts";
 import type { TierRules } from "./tiers/types.ts";
 import { Registrar } from "./tips/registrar.ts";
-import { RegistrationWatch } from "./tips/registration-watch.ts";
+import { RegistrationCount } from "./tips/registration-count.ts";
+import { RegistrationPlaces } from "./tips/registration-places.ts";
+import { RegistrationSeat } from "./tips/registration-seat.ts";
+import { defaultWatchLimits, RegistrationWatch } from "./tips/registration-watch.ts";
 
 export interface ShredSalesOptions {
   readonly config: Config;
@@ -114,6 +117,23 @@ async function openDestinations(
   return { challenges, destinations };
 }
 
+/** Takes and counts registrations, in whichever node's term. */
+function seatOf({ config, store, landings, addresses, clock, log }: ShredSalesOptions) {
+  const node = config.solana && new RpcClient(config.solana.rpc);
+  const places = new RegistrationPlaces(defaultWatchLimits);
+  const shared = { clock, log, store: store.registrations, places };
+  return new RegistrationSeat({
+    ...shared,
+    countsAtOnce: !node,
+    open: (tiers) => {
+      if (!node) return new RegistrationCount({ ...shared, tiers });
+      const decode = decodeBase58;
+      const asked = { landed: node, outcomes: node, sights: landings, decode, addresses };
+      return new RegistrationWatch({ ...shared, ...asked, tiers });
+    },
+  });
+}
+
 /** Throws ShredwayError; nothing stays open then. */
 export async function openShredSales(options: ShredSalesOptions): Promise<ShredSalesService> {
   const { config, relay, store, clock, tierClock, log, verifier, addresses } = options;
@@ -121,21 +141,16 @@ export async function openShredSales(options: ShredSalesOptions): Promise<ShredS
   try {
     const { challenges, destinations } = await openDestinations(options, opened);
     const rules = tierRulesOf(config);
-    const tiers = new TierBook({ rules, store: store.tiers, clock: tierClock, log });
-    const node = config.solana && new RpcClient(config.solana.rpc);
-    const watch =
-      node &&
-      new RegistrationWatch({
-        clock,
-        log,
-        store: store.registrations,
-        tiers,
-        landed: node,
-        outcomes: node,
-        sights: options.landings,
-        decode: (signature) => decodeBase58(signature),
-        addresses,
-      });
+    const registrations = seatOf(options);
+    const tiers = new TierSeat({
+      rules,
+      store: store.tiers,
+      locks: store.locks,
+      counting: registrations,
+      clock: tierClock,
+      log,
+      random: Math.random,
+    });
     const registrar = new Registrar({
       log,
       reader: {
@@ -145,7 +160,7 @@ export async function openShredSales(options: ShredSalesOptions): Promise<ShredS
       verifier,
       store: store.registrations,
       tiers,
-      watch: watch ?? null,
+      places: registrations,
       present: () => ({
         slot: relay?.leaders().slot ?? null,
         slotNs: relay?.slots.slotClock.now(clock.nowNs())?.slotNs ?? null,
@@ -158,7 +173,7 @@ export async function openShredSales(options: ShredSalesOptions): Promise<ShredS
       tiers,
       rules,
       registrar,
-      watch: watch ?? null,
+      registrations,
       destinations,
       challenges,
       log,

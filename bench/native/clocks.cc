@@ -27,28 +27,19 @@ clockid_t cpu_clock(pid_t id, bool one_thread) {
                                 (one_thread ? kOneThread : 0));
 }
 
-}  // namespace
-
-uint64_t monotonic_ns() { return read_clock(CLOCK_MONOTONIC); }
-uint64_t realtime_ns() { return read_clock(CLOCK_REALTIME); }
-uint64_t own_cpu_ns() { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
-uint64_t thread_cpu_ns(pid_t thread) { return read_clock(cpu_clock(thread, true)); }
-uint64_t process_cpu_ns(pid_t process) { return read_clock(cpu_clock(process, false)); }
-
-std::vector<pid_t> threads() {
+// Entries of the folder that are numbers.
+std::vector<pid_t> numbers_in(const char* path) {
   std::vector<pid_t> found;
-  DIR* folder = opendir("/proc/self/task");
+  DIR* folder = opendir(path);
   if (!folder) return found;
   while (const dirent* entry = readdir(folder))
-    if (entry->d_name[0] != '.') found.push_back(std::atoi(entry->d_name));
+    if (const pid_t number = std::atoi(entry->d_name)) found.push_back(number);
   closedir(folder);
   return found;
 }
 
-pid_t own_thread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
-
-std::string thread_name(pid_t thread) {
-  const std::string path = "/proc/self/task/" + std::to_string(thread) + "/comm";
+// The first line of a file; empty when there is none.
+std::string read_name(const std::string& path) {
   FILE* file = std::fopen(path.c_str(), "re");
   if (!file) return "";
   char name[32] = "";
@@ -57,6 +48,28 @@ std::string thread_name(pid_t thread) {
   std::string text = name;
   if (!text.empty() && text.back() == '\n') text.pop_back();
   return text;
+}
+
+}  // namespace
+
+uint64_t monotonic_ns() { return read_clock(CLOCK_MONOTONIC); }
+uint64_t realtime_ns() { return read_clock(CLOCK_REALTIME); }
+uint64_t own_cpu_ns() { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
+uint64_t thread_cpu_ns(pid_t thread) { return read_clock(cpu_clock(thread, true)); }
+uint64_t process_cpu_ns(pid_t process) { return read_clock(cpu_clock(process, false)); }
+
+std::vector<pid_t> threads() { return numbers_in("/proc/self/task"); }
+
+pid_t own_thread() { return static_cast<pid_t>(syscall(SYS_gettid)); }
+
+std::string thread_name(pid_t thread) {
+  return read_name("/proc/self/task/" + std::to_string(thread) + "/comm");
+}
+
+pid_t process_named(const std::string& name) {
+  for (const pid_t process : numbers_in("/proc"))
+    if (read_name("/proc/" + std::to_string(process) + "/comm") == name) return process;
+  return 0;
 }
 
 void let_run_on(pid_t thread, const std::vector<int>& cpus) {

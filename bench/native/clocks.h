@@ -25,6 +25,8 @@ std::vector<pid_t> threads();
 pid_t own_thread();
 // Of a thread of this process; empty when it has ended.
 std::string thread_name(pid_t thread);
+// Of all processes, the kernel's threads included; 0 when there is none with this name.
+pid_t process_named(const std::string& name);
 // Pins a thread; 0 is the calling one. A CPU that may not be used changes nothing.
 void pin(pid_t thread, int cpu);
 void let_run_on(pid_t thread, const std::vector<int>& cpus);

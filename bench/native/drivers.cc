@@ -52,6 +52,7 @@ std::unique_ptr<OurRelay> OurRelay::open(const OurRelayOptions& options) {
   relay_options.worker.failed_checks_per_second = options.failed_checks_per_second;
   relay_options.cpus = {options.cpu};
   relay_options.deshred = options.deshred;
+  relay_options.transmit = options.transmit;
   const std::vector<pid_t> before = threads();
   const UsualSleep usual_sleep;
   std::string error;
@@ -97,6 +98,17 @@ uint64_t OurRelay::worker_count(WorkerCounter counter) {
 uint64_t OurRelay::deshred_count(DeshredCounter counter) {
   read_counters();
   return counters_[relay_->layout(sources_, 0).deshred_begin + static_cast<size_t>(counter)];
+}
+
+bool OurRelay::wait_until_cloned(uint32_t destinations) {
+  for (int i = 0; i < 200; i++) {
+    if (worker_count(WorkerCounter::cloned_destinations) >= destinations) return true;
+    sleep_ns(10'000'000);
+  }
+  std::fprintf(stderr, "expected %u destinations by clone, got %lu (%s)\n", destinations,
+               worker_count(WorkerCounter::cloned_destinations),
+               relay_->transmit_refusal().c_str());
+  return false;
 }
 
 uint64_t OurRelay::verdict_count(Verdict verdict) {

@@ -48,6 +48,7 @@ struct OurRelayOptions {
   // Where the deshred thread may run; empty: on the CPUs of the caller. The product's may run
   // anywhere.
   std::vector<int> deshred_cpus = {};
+  TransmitWay transmit = TransmitWay::socket;
 };
 
 class OurRelay final : public Driver {
@@ -63,6 +64,8 @@ class OurRelay final : public Driver {
   uint64_t verdict_count(Verdict verdict);
   uint64_t worker_count(WorkerCounter counter);
   uint64_t deshred_count(DeshredCounter counter);
+  // False when they do not all go by clone within two seconds.
+  bool wait_until_cloned(uint32_t destinations);
 
  private:
   OurRelay() = default;

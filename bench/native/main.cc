@@ -27,7 +27,7 @@ constexpr Scenario kScenarios[] = {
     {"rate", run_rate},         {"steps", run_steps},       {"worker", run_worker},
     {"recovery", run_recovery}, {"deshred", run_deshred},   {"hand_over", run_hand_over},
     {"beside", run_beside},     {"landings", run_landings}, {"checks", run_checks},
-    {"sample", run_sample},     {"http", run_http},
+    {"sample", run_sample},     {"http", run_http},         {"transmit", run_transmit},
 };
 
 bool read_options(int count, char** words, Options& options) {
@@ -90,10 +90,10 @@ int main(int count, char** words) {
   const bool understood = shredway::bench::read_options(count, words, options);
   const int result = understood ? shredway::bench::run(options) : -1;
   if (result >= 0) return result;
-  std::fprintf(
-      stderr,
-      "expected: shredway_bench noise|cost|latency|rate|steps|worker|recovery|deshred|"
-      "hand_over|beside|landings|checks|sample|http [--small] [--rounds 1..1000] [--loopback] "
-      "[--node PATH] [--dgram PATH] [--samplicator PATH]\n");
+  std::fprintf(stderr,
+               "expected: shredway_bench noise|cost|latency|rate|steps|worker|recovery|deshred|"
+               "hand_over|beside|landings|checks|sample|http|transmit [--small] [--rounds 1..1000] "
+               "[--loopback] "
+               "[--node PATH] [--dgram PATH] [--samplicator PATH]\n");
   return 2;
 }

@@ -4,6 +4,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <cstring>
+
 #include "clocks.h"
 #include "network.h"
 
@@ -19,7 +21,8 @@ int open_loopback_socket(const LoopbackSocketOptions& options) {
   const int on = 1;
   if (options.times) (void)setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
   // Nobody from outside, whatever the address.
-  (void)setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, "lo", 3);
+  (void)setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, options.device,
+                   static_cast<socklen_t>(std::strlen(options.device) + 1));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(options.any_address ? INADDR_ANY : INADDR_LOOPBACK);

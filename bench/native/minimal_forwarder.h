@@ -35,8 +35,9 @@ class MinimalForwarder {
 };
 
 struct LoopbackSocketOptions {
-  bool times = false;        // packets carry the kernel's receive time
-  bool any_address = false;  // all of 127.0.0.0/8, else 127.0.0.1 alone
+  bool times = false;         // packets carry the kernel's receive time
+  bool any_address = false;   // all of 127.0.0.0/8, else 127.0.0.1 alone
+  const char* device = "lo";  // the only one that it receives from
 };
 // Socket on a port of the kernel's choice with a large buffer, whose blocking receive looks up
 // every 100 ms.

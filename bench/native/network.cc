@@ -19,7 +19,6 @@ namespace shredway::bench {
 namespace {
 
 constexpr const char* kNullDevice = "null0";
-constexpr uint32_t kNullNetwork = 0x0a4d0000;      // 10.77.0.0/16
 constexpr uint32_t kLoopbackNetwork = 0x7f4d0000;  // 127.77.0.0/16
 
 class ControlSocket {
@@ -127,36 +126,26 @@ void open_unread_socket(Network& network) {
   network.unread_port = local_port(network.unread_socket);
 }
 
-Endpoint ipv4_endpoint(uint32_t address, uint16_t port) {
-  sockaddr_in value{};
-  value.sin_family = AF_INET;
-  value.sin_port = htons(port);
-  value.sin_addr.s_addr = htonl(address);
-  return endpoint_from_sockaddr(reinterpret_cast<const sockaddr*>(&value));
-}
-
-uint32_t spread(uint32_t number) { return (number / 250 + 1) * 256 + number % 250 + 1; }
-
-bool ethtool(const ControlSocket& control, void* command) {
-  ifreq request = request_for(kNullDevice);
+bool ethtool(const ControlSocket& control, const char* device, void* command) {
+  ifreq request = request_for(device);
   request.ifr_data = static_cast<char*>(command);
   return control.call(SIOCETHTOOL, &request);
 }
 
 // Number of the feature bit with this name, or -1.
-int feature_bit(const ControlSocket& control, const char* name) {
+int feature_bit(const ControlSocket& control, const char* device, const char* name) {
   alignas(8) std::array<uint8_t, sizeof(ethtool_sset_info) + sizeof(uint32_t)> info_bytes{};
   auto* info = reinterpret_cast<ethtool_sset_info*>(info_bytes.data());
   info->cmd = ETHTOOL_GSSET_INFO;
   info->sset_mask = 1ull << ETH_SS_FEATURES;
-  if (!ethtool(control, info) || !info->sset_mask) return -1;
+  if (!ethtool(control, device, info) || !info->sset_mask) return -1;
   const uint32_t features = info->data[0];
   std::vector<uint64_t> memory((sizeof(ethtool_gstrings) + features * ETH_GSTRING_LEN) / 8 + 1);
   auto* strings = reinterpret_cast<ethtool_gstrings*>(memory.data());
   strings->cmd = ETHTOOL_GSTRINGS;
   strings->string_set = ETH_SS_FEATURES;
   strings->len = features;
-  if (!ethtool(control, strings)) return -1;
+  if (!ethtool(control, device, strings)) return -1;
   for (uint32_t bit = 0; bit < strings->len; bit++) {
     const auto* text = reinterpret_cast<const char*>(strings->data) + bit * ETH_GSTRING_LEN;
     if (std::strncmp(text, name, ETH_GSTRING_LEN) == 0) return static_cast<int>(bit);
@@ -165,6 +154,16 @@ int feature_bit(const ControlSocket& control, const char* name) {
 }
 
 }  // namespace
+
+Endpoint ipv4_endpoint(uint32_t address, uint16_t port) {
+  sockaddr_in value{};
+  value.sin_family = AF_INET;
+  value.sin_port = htons(port);
+  value.sin_addr.s_addr = htonl(address);
+  return endpoint_from_sockaddr(reinterpret_cast<const sockaddr*>(&value));
+}
+
+uint32_t place_in_network(uint32_t number) { return (number / 250 + 1) * 256 + number % 250 + 1; }
 
 uint16_t local_port(int fd) {
   sockaddr_in address{};
@@ -193,18 +192,21 @@ Network prepare_network(bool isolate) {
 }
 
 Endpoint null_destination(const Network& network, uint32_t number) {
-  if (network.isolated) return ipv4_endpoint(kNullNetwork + spread(number), 9000);
-  return ipv4_endpoint(kLoopbackNetwork + spread(number), network.unread_port);
+  if (network.isolated) return ipv4_endpoint(kNullNetwork + place_in_network(number), 9000);
+  return ipv4_endpoint(kLoopbackNetwork + place_in_network(number), network.unread_port);
 }
 
 Endpoint loopback_destination(uint32_t number, uint16_t port) {
-  return ipv4_endpoint(kLoopbackNetwork + spread(number), port);
+  return ipv4_endpoint(kLoopbackNetwork + place_in_network(number), port);
 }
 
 bool set_device_segmentation(const Network& network, bool device_segments) {
-  if (!network.isolated) return false;
+  return network.isolated && set_segmentation_of(kNullDevice, device_segments);
+}
+
+bool set_segmentation_of(const char* device, bool device_segments) {
   const ControlSocket control;
-  const int bit = feature_bit(control, "tx-udp-segmentation");
+  const int bit = feature_bit(control, device, "tx-udp-segmentation");
   if (bit < 0) return false;
   const auto word = static_cast<uint32_t>(bit) / 32;
   const uint32_t mask = 1u << (static_cast<uint32_t>(bit) % 32);
@@ -218,28 +220,36 @@ bool set_device_segmentation(const Network& network, bool device_segments) {
     request->cmd = ETHTOOL_SFEATURES;
     request->size = blocks;
     request->features[word] = {mask, device_segments ? mask : 0};
-    if (ethtool(control, request)) return true;
+    if (ethtool(control, device, request)) return true;
   }
   return false;
 }
 
 DeviceCounts device_counts(const Network& network) {
-  DeviceCounts counts{};
-  if (!network.isolated) return counts;
+  if (!network.isolated) return {};
   FILE* file = std::fopen("/proc/thread-self/net/dev", "re");
-  if (!file) return counts;
-  char line[512];
-  while (std::fgets(line, sizeof line, file)) {
-    const char* at = std::strstr(line, kNullDevice);
-    if (!at) continue;
-    unsigned long long in_bytes = 0, in_packets = 0, out_bytes = 0, out_packets = 0;
-    std::sscanf(at + std::strlen(kNullDevice) + 1, "%llu %llu %*u %*u %*u %*u %*u %*u %llu %llu",
-                &in_bytes, &in_packets, &out_bytes, &out_packets);
-    counts = {in_packets + out_packets,
-              in_bytes + out_bytes};  // ifb counts what it gets as received
-  }
+  if (!file) return {};
+  const DeviceCounts counts = read_device_counts(fileno(file), kNullDevice);
   std::fclose(file);
   return counts;
+}
+
+DeviceCounts read_device_counts(int fd, const char* device) {
+  std::array<char, 16384> text;
+  size_t length = 0;
+  while (length + 1 < text.size()) {
+    const ssize_t got =
+        pread(fd, text.data() + length, text.size() - 1 - length, static_cast<off_t>(length));
+    if (got <= 0) break;
+    length += static_cast<size_t>(got);
+  }
+  text[length] = 0;
+  const char* at = std::strstr(text.data(), (std::string(device) + ':').c_str());
+  if (!at) return {};
+  unsigned long long in_bytes = 0, in_packets = 0, out_bytes = 0, out_packets = 0;
+  std::sscanf(at + std::strlen(device) + 1, "%llu %llu %*u %*u %*u %*u %*u %*u %llu %llu",
+              &in_bytes, &in_packets, &out_bytes, &out_packets);
+  return {in_packets + out_packets, in_bytes + out_bytes};  // ifb counts what it gets as received
 }
 
 }  // namespace shredway::bench

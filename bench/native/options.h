@@ -30,6 +30,7 @@ struct Bench {
 void run_cost(const Bench& bench);
 void run_latency(const Bench& bench);
 void run_rate(const Bench& bench);
+void run_transmit(const Bench& bench);
 void run_steps(const Bench& bench);
 void run_worker(const Bench& bench);
 void run_recovery(const Bench& bench);

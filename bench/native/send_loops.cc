@@ -3,6 +3,7 @@
 #include <netinet/udp.h>
 
 #include <cstring>
+#include <numeric>
 
 namespace shredway::bench {
 namespace {
@@ -43,6 +44,8 @@ void BareLoop::flush() {
   for (size_t sent = 0; sent < count_;) {
     const int result =
         sendmmsg(socket_.fd(), &messages_[sent], static_cast<unsigned>(count_ - sent), 0);
+    for (int i = 0; i < result; i++)
+      taken_ += messages_[sent + static_cast<size_t>(i)].msg_hdr.msg_iovlen;
     sent += result > 0 ? static_cast<size_t>(result) : 1;
   }
   count_ = 0;
@@ -87,5 +90,7 @@ void BatchLoop::send(const PacketList& packets, size_t begin, size_t end) {
     batch_.add(group, reinterpret_cast<const sockaddr*>(&destinations_[i]), sizeof(sockaddr_in), i);
   batch_.flush();
 }
+
+uint64_t BatchLoop::taken() { return std::accumulate(sent_.begin(), sent_.end(), uint64_t{0}); }
 
 }  // namespace shredway::bench

@@ -24,6 +24,8 @@ class SendLoop {
   virtual ~SendLoop() = default;
   // Packets [begin, end) are of one length when end - begin > 1.
   virtual void send(const PacketList& packets, size_t begin, size_t end) = 0;
+  // Datagrams that the kernel took so far, by the loop's own count.
+  virtual uint64_t taken() = 0;
 };
 
 std::vector<sockaddr_in> socket_addresses(const std::vector<Endpoint>& destinations);
@@ -32,6 +34,7 @@ class BareLoop final : public SendLoop {
  public:
   BareLoop(const std::vector<Endpoint>& destinations, bool gso);
   void send(const PacketList& packets, size_t begin, size_t end) override;
+  uint64_t taken() override { return taken_; }
 
  private:
   static constexpr size_t kAtOnce = 64;
@@ -41,6 +44,7 @@ class BareLoop final : public SendLoop {
   std::vector<sockaddr_in> destinations_;
   bool gso_;
   size_t count_ = 0;
+  uint64_t taken_ = 0;
   std::array<mmsghdr, kAtOnce> messages_{};
   std::array<iovec, kAtOnce> payloads_{};
   alignas(cmsghdr) std::array<uint8_t, CMSG_SPACE(sizeof(uint16_t))> segment_control_{};
@@ -50,6 +54,7 @@ class BatchLoop final : public SendLoop, private SendObserver {
  public:
   BatchLoop(const std::vector<Endpoint>& destinations, bool gso);
   void send(const PacketList& packets, size_t begin, size_t end) override;
+  uint64_t taken() override;
 
  private:
   void sent(uint32_t tag, uint32_t datagrams) override { sent_[tag] += datagrams; }

@@ -11,10 +11,10 @@
 namespace shredway::bench {
 
 Sink::Sink(const ShredStream& stream, int cpu)
-    : stream_(stream),
-      fd_(open_loopback_socket({.times = true, .any_address = true})),
-      port_(local_port(fd_)),
-      thread_([this, cpu] {
+    : Sink(stream, open_loopback_socket({.times = true, .any_address = true}), cpu) {}
+
+Sink::Sink(const ShredStream& stream, int fd, int cpu)
+    : stream_(stream), fd_(fd), port_(local_port(fd_)), thread_([this, cpu] {
         pin(0, cpu);
         let_batches_form(0);
         while (!stopping_) {

@@ -28,6 +28,8 @@ class Sink {
  public:
   // `stream` must outlive it.
   Sink(const ShredStream& stream, int cpu);
+  // Reads a socket that tells kernel times, and closes it in the end.
+  Sink(const ShredStream& stream, int fd, int cpu);
   ~Sink();
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;

@@ -11,6 +11,7 @@
 #include "addon/transaction_handles.h"
 #include "crypto/ed25519.h"
 #include "crypto/sha256.h"
+#include "net/privileges.h"
 
 namespace shredway::addon {
 namespace {
@@ -57,6 +58,9 @@ Napi::Value describe(const Napi::CallbackInfo& info) {
   object.Set("sendFailures", names(env, kSendFailureCount, [](size_t i) {
                return send_failure_name(static_cast<SendFailure>(i));
              }));
+  object.Set("nextHopStates", names(env, kNextHopStateCount, [](size_t i) {
+               return next_hop_state_name(static_cast<NextHopState>(i));
+             }));
   object.Set("workerCounters", names(env, kWorkerCounterCount, [](size_t i) {
                return worker_counter_name(static_cast<WorkerCounter>(i));
              }));
@@ -85,10 +89,16 @@ Napi::Value describe(const Napi::CallbackInfo& info) {
   return object;
 }
 
+// Of the thread that calls.
+void give_up_network_privileges(const Napi::CallbackInfo&) {
+  drop_network_privileges_of_this_thread();
+}
+
 }  // namespace
 
 Napi::Object register_addon(Napi::Env env, Napi::Object exports) {
   exports.Set("describe", Napi::Function::New<describe>(env));
+  exports.Set("giveUpNetworkPrivileges", Napi::Function::New<give_up_network_privileges>(env));
   exports.Set("Relay", RelayHandle::define(env));
   exports.Set("PacedSender", PacedSenderHandle::define(env));
   exports.Set("Shredder", ShredderHandle::define(env));

@@ -41,6 +41,9 @@ bool read_cpus(const Napi::Object& object, std::vector<int>& out) {
 bool read_options(const Napi::Object& object, RelayOptions& options) {
   uint32_t shred_version = 0;
   uint32_t wait = 0;
+  uint32_t transmit = 0;
+  uint32_t ttl = options.worker.ttl;
+  uint32_t dscp = 0;
   Napi::Value send_from;
   const bool read =
       read_listen(object, options.listen) && read_cpus(object, options.cpus) &&
@@ -53,6 +56,8 @@ bool read_options(const Napi::Object& object, RelayOptions& options) {
       read_optional_u32(object, "failedChecksPerSecond", ~0u,
                         options.worker.failed_checks_per_second) &&
       read_optional_bool(object, "gso", options.worker.gso) &&
+      read_optional_u32(object, "transmit", 1, transmit) &&
+      read_optional_u32(object, "ttl", 255, ttl) && read_optional_u32(object, "dscp", 63, dscp) &&
       read_optional_bool(object, "deshred", options.deshred) &&
       read_optional_bool(object, "prefault", options.worker.prefault) &&
       read_optional_bool(object, "answerChallenges", options.worker.answer_challenges) &&
@@ -63,6 +68,9 @@ bool read_options(const Napi::Object& object, RelayOptions& options) {
       (send_from.IsUndefined() || read_endpoint(send_from, "sendFrom", options.send_from));
   options.worker.shred_version = static_cast<uint16_t>(shred_version);
   options.worker.wait = static_cast<WaitMode>(wait);
+  options.transmit = static_cast<TransmitWay>(transmit);
+  options.worker.ttl = static_cast<uint8_t>(ttl);
+  options.worker.dscp = static_cast<uint8_t>(dscp);
   return read;
 }
 
@@ -95,6 +103,7 @@ Napi::Function RelayHandle::define(Napi::Env env) {
                       InstanceMethod<&RelayHandle::on_landings>("onLandings"),
                       InstanceMethod<&RelayHandle::addresses>("addresses"),
                       InstanceMethod<&RelayHandle::granted_receive_buffer>("grantedReceiveBuffer"),
+                      InstanceMethod<&RelayHandle::transmit>("transmit"),
                       InstanceMethod<&RelayHandle::close>("close")});
 }
 
@@ -204,6 +213,17 @@ Napi::Value RelayHandle::addresses(const Napi::CallbackInfo& info) {
 Napi::Value RelayHandle::granted_receive_buffer(const Napi::CallbackInfo& info) {
   if (!is_open(info.Env())) return info.Env().Undefined();
   return Napi::Number::New(info.Env(), relay_->granted_receive_buffer_bytes());
+}
+
+// -> [way in use (0 socket, 1 clone), the clone plane's interface, why the wished way is not in
+// use]
+Napi::Value RelayHandle::transmit(const Napi::CallbackInfo& info) {
+  if (!is_open(info.Env())) return info.Env().Undefined();
+  const auto array = Napi::Array::New(info.Env());
+  array.Set(0u, Napi::Number::New(info.Env(), static_cast<int>(relay_->transmit_in_use())));
+  array.Set(1u, Napi::String::New(info.Env(), relay_->transmit_interface()));
+  array.Set(2u, Napi::String::New(info.Env(), relay_->transmit_refusal()));
+  return array;
 }
 
 // (bigint, bigint, bigint): lowest and highest slot that can be now, and until when that holds.

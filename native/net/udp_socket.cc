@@ -95,6 +95,18 @@ bool refuse_datagrams(int fd) {
   return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0;
 }
 
+// How the heads of what it sends look. Returns the name of the option that was refused, or nullptr.
+const char* set_head(int fd, const SendSocketOptions& options) {
+  const bool ipv4 = options.source.is_ipv4();
+  const int level = ipv4 ? IPPROTO_IP : IPPROTO_IPV6;
+  if (options.ttl && !set_option(fd, level, ipv4 ? IP_TTL : IPV6_UNICAST_HOPS, options.ttl))
+    return ipv4 ? "IP_TTL for" : "IPV6_UNICAST_HOPS for";
+  const int traffic_class = options.dscp << 2;
+  if (traffic_class && !set_option(fd, level, ipv4 ? IP_TOS : IPV6_TCLASS, traffic_class))
+    return ipv4 ? "IP_TOS for" : "IPV6_TCLASS for";
+  return nullptr;
+}
+
 }  // namespace
 
 UdpSocket::UdpSocket(UdpSocket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
@@ -138,6 +150,7 @@ SocketResult open_send_socket(const SendSocketOptions& options) {
                            : set_option(fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
   if (!queued) return failed(ipv4 ? "IP_RECVERR for" : "IPV6_RECVERR for", options.source);
   if (!refuse_datagrams(fd)) return failed("SO_ATTACH_FILTER for", options.source);
+  if (const char* refused = set_head(fd, options)) return failed(refused, options.source);
   if (!bind_to(fd, options.source)) return failed("bind", options.source);
   return {std::move(socket), ""};
 }

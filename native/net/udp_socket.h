@@ -44,6 +44,8 @@ SocketResult open_receive_socket(const ReceiveSocketOptions& options);
 struct SendSocketOptions {
   Endpoint source;        // unspecified address and port 0: the kernel chooses
   uint32_t buffer_bytes;  // wish, 0: the system's default; see send_buffer_bytes()
+  uint8_t ttl = 0;        // or hop limit; 0: the system's default
+  uint8_t dscp = 0;       // 0 .. 63
 };
 // Non-blocking, with ICMP errors queued (IP_RECVERR / IPV6_RECVERR). Receives nothing: whatever
 // strangers send to its port is dropped, so that it cannot crowd out the queued errors.

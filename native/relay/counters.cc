@@ -120,7 +120,8 @@ SnapshotLayout::SnapshotLayout(size_t worker_count, size_t source_count, size_t 
   latency_begin = worker_begin + workers * kWorkerCounterCount;
   slots_begin = latency_begin + kHistogramWords;
   deshred_begin = slots_begin + kSlotRows * kSlotRowFields;
-  sources_begin = deshred_begin + kDeshredWords;
+  next_hops_begin = deshred_begin + kDeshredWords;
+  sources_begin = next_hops_begin + kNextHopStateCount;
   destinations_begin = sources_begin + (sources + 1) * kSourceWords;
   words = destinations_begin + destinations * kDestinationWords;
 }
@@ -133,6 +134,10 @@ void take_snapshot(const CounterBlocks& blocks, const SnapshotLayout& layout, ui
     for (size_t i = 0; i < kWorkerCounterCount; i++)
       out[layout.worker_begin + w * kWorkerCounterCount + i] = from.worker[i].get();
     add_histogram(from.latency, out + layout.latency_begin);
+    // Each worker has all destinations.
+    if (w == 0)
+      for (size_t i = 0; i < kNextHopStateCount; i++)
+        out[layout.next_hops_begin + i] = from.next_hops[i].get();
     for (size_t i = 0; i < layout.sources; i++)
       add_source(from.sources[i], out + layout.sources_begin + i * SnapshotLayout::kSourceWords);
     add_source(from.sources[kUnknownSourceRow],

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "net/next_hops.h"
 #include "net/udp_batch.h"
 #include "relay/deshred_thread.h"
 #include "relay/fanout_table.h"
@@ -21,18 +22,21 @@
 namespace shredway {
 
 // X(name): per worker, one number each.
-#define SHREDWAY_WORKER_COUNTERS(X)                                                \
-  X(received)         /* datagrams taken from the sockets */                       \
-  X(batches)          /* receive calls that brought something */                   \
-  X(send_calls)       /* sendmmsg calls */                                         \
-  X(gso_fallbacks)    /* GSO messages that had to go as single datagrams */        \
-  X(signature_checks) /* Ed25519 verifications */                                  \
-  X(cpu_ns)           /* processor time of the worker's thread */                  \
-  X(receive_drops)    /* datagrams that the kernel dropped, receive buffer full */ \
-  X(window_anchored)  /* times that the slot window settled anew */                \
-  X(highest_slot)     /* upper end of the known slots; not a sum */                \
-  X(events_lost)      /* events that found the ring full */                        \
-  X(deshred_lost)     /* new shreds for which the deshredder had no room */
+#define SHREDWAY_WORKER_COUNTERS(X)                                                   \
+  X(received)            /* datagrams taken from the sockets */                       \
+  X(batches)             /* receive calls that brought something */                   \
+  X(send_calls)          /* sendmmsg calls */                                         \
+  X(gso_fallbacks)       /* GSO messages that had to go as single datagrams */        \
+  X(signature_checks)    /* Ed25519 verifications */                                  \
+  X(cpu_ns)              /* processor time of the worker's thread */                  \
+  X(receive_drops)       /* datagrams that the kernel dropped, receive buffer full */ \
+  X(window_anchored)     /* times that the slot window settled anew */                \
+  X(highest_slot)        /* upper end of the known slots; not a sum */                \
+  X(events_lost)         /* events that found the ring full */                        \
+  X(deshred_lost)        /* new shreds for which the deshredder had no room */        \
+  X(clone_triggers)      /* sends that the kernel cloned for many destinations */     \
+  X(clone_fallbacks)     /* datagrams by socket, their trigger was not obeyed */      \
+  X(cloned_destinations) /* destinations that go by clone now; not a sum */
 
 enum class WorkerCounter : uint8_t {
 #define X(name) name,
@@ -76,6 +80,8 @@ inline constexpr size_t kUnknownSourceRow = kSourcesMax;
 struct alignas(64) WorkerCounters {
   std::array<Counter, kWorkerCounterCount> worker;
   Histogram latency;  // ns from the kernel's receive time to after the send
+  // Destinations by state of their next hop, now; all 0 while nobody looks at next hops.
+  std::array<Counter, kNextHopStateCount> next_hops;
   std::array<SlotCounters, kSlotRows> slots;
   std::array<SourceCounters, kSourcesMax + 1> sources;
   std::array<DestinationCounters, kDestinationsMax> destinations;
@@ -93,8 +99,8 @@ struct SnapshotLayout {
   static constexpr size_t kDestinationWords = 1 + kSendFailureCount + 2;
   static constexpr size_t kDeshredWords = kDeshredCounterCount + kHistogramWords;
   size_t workers, sources, destinations;
-  size_t worker_begin, latency_begin, slots_begin, deshred_begin, sources_begin, destinations_begin,
-      words;
+  size_t worker_begin, latency_begin, slots_begin, deshred_begin, next_hops_begin, sources_begin,
+      destinations_begin, words;
 };
 
 struct CounterBlocks {

@@ -2,6 +2,8 @@
 
 #include <random>
 
+#include "net/privileges.h"
+
 namespace shredway {
 namespace {
 
@@ -57,6 +59,7 @@ DeshredThread::~DeshredThread() {
 // ---- the thread -----------------------------------------------------------------------------
 
 void DeshredThread::run() {
+  drop_privileges_of_this_thread();
   yield_to_others();
   uint32_t empty_looks = 0;
   while (!stopping_.load(std::memory_order_relaxed)) {

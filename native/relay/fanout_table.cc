@@ -72,6 +72,16 @@ std::unique_ptr<const FanoutTable> FanoutTable::parse(const uint8_t* bytes, size
   return table;
 }
 
+std::vector<std::array<uint8_t, 16>> FanoutTable::addresses() const {
+  std::vector<std::array<uint8_t, 16>> out;
+  for (const auto& tier : tiers_)
+    for (const Destination& destination : tier)
+      out.push_back(endpoint_from_sockaddr(&destination.address).address);
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
 const Destination* FanoutTable::find(const Endpoint& endpoint) const {
   for (const auto& tier : tiers_)
     for (const Destination& destination : tier)

@@ -10,6 +10,7 @@
 
 #include <netinet/in.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -44,6 +45,8 @@ class FanoutTable {
                                                   uint32_t tier_count, std::string& error);
   std::span<const Destination> of_tier(uint32_t tier) const { return tiers_[tier]; }
   bool anybody_wants_recovered() const { return anybody_wants_recovered_; }
+  // Each once.
+  std::vector<std::array<uint8_t, 16>> addresses() const;
   // For errors that come back later: the destination with this address, or nullptr.
   const Destination* find(const Endpoint& endpoint) const;
 

@@ -15,7 +15,7 @@ TableSet empty_tables() {
   std::string error;
   return {SourceTable::parse(kSources, sizeof kSources, kTiersMax, error),
           FanoutTable::parse(kFanout, sizeof kFanout, kTiersMax, error),
-          LeaderTable::parse(kLeaders, sizeof kLeaders, error), 1};
+          LeaderTable::parse(kLeaders, sizeof kLeaders, error), nullptr, 1};
 }
 
 std::string check(const RelayOptions& options) {
@@ -29,6 +29,9 @@ std::string check(const RelayOptions& options) {
   if (!options.cpus.empty() && options.cpus.size() != options.workers)
     return "expected one CPU for each of " + std::to_string(options.workers) + " workers, got " +
            std::to_string(options.cpus.size());
+  if (options.worker.ttl == 0) return "expected a TTL from 1 to 255, got 0";
+  if (options.worker.dscp > 63)
+    return "expected a DSCP from 0 to 63, got " + std::to_string(options.worker.dscp);
   for (const int cpu : options.cpus)
     if (cpu < 0 || cpu >= CPU_SETSIZE) return "no CPU has the number " + std::to_string(cpu);
   if (options.worker.authenticate && ed25519_library() == Ed25519Library::none)
@@ -60,23 +63,44 @@ std::unique_ptr<Relay> Relay::open(const RelayOptions& options, std::string& err
   if (!error.empty()) return nullptr;
   if (options.deshred) relay->deshred_ = DeshredThread::start(options.workers, error);
   if (!error.empty()) return nullptr;
-  for (uint32_t i = 0; i < options.workers; i++) {
-    WorkerOptions worker_options = options.worker;
-    worker_options.number = i;
-    worker_options.slot_bounds = &relay->slot_bounds_;
-    if (relay->deshred_) {
-      worker_options.deshred = &relay->deshred_->ring_of(i);
-      worker_options.recovered = &relay->deshred_->recovered_of(i);
-    }
-    if (!options.cpus.empty()) worker_options.cpu = options.cpus[i];
-    auto worker = Worker::start(worker_options, std::move(sockets[i]), relay->tables_, error);
-    if (!worker) return nullptr;
-    relay->workers_.push_back(std::move(worker));
-  }
+  if (options.transmit == TransmitWay::clone)
+    relay->clone_plane_ = ClonePlane::open({options.workers}, relay->transmit_refusal_);
+  error = relay->start_workers(options, std::move(sockets));
+  if (!error.empty()) return nullptr;
+  if (relay->clone_plane_) relay->watch_next_hops(options);
   return relay;
 }
 
 Relay::~Relay() = default;
+
+std::string Relay::start_workers(const RelayOptions& options, std::vector<WorkerSockets> sockets) {
+  for (uint32_t i = 0; i < options.workers; i++) {
+    WorkerOptions worker_options = options.worker;
+    worker_options.number = i;
+    worker_options.slot_bounds = &slot_bounds_;
+    if (deshred_) {
+      worker_options.deshred = &deshred_->ring_of(i);
+      worker_options.recovered = &deshred_->recovered_of(i);
+    }
+    if (clone_plane_) worker_options.clone = clone_plane_->region(i);
+    if (!options.cpus.empty()) worker_options.cpu = options.cpus[i];
+    std::string error;
+    auto worker = Worker::start(worker_options, std::move(sockets[i]), tables_, error);
+    if (!worker) return error;
+    workers_.push_back(std::move(worker));
+  }
+  return "";
+}
+
+// Behind the workers: every reader must be known before a table is replaced.
+void Relay::watch_next_hops(const RelayOptions& options) {
+  NextHopWatchOptions watch_options;
+  watch_options.source = options.send_from;
+  watch_options.publish = [this](std::shared_ptr<const NextHops> next_hops) {
+    tables_.replace(&TableSet::next_hops, std::move(next_hops));
+  };
+  next_hop_watch_ = NextHopWatch::start(std::move(watch_options), transmit_refusal_);
+}
 
 std::string Relay::open_sockets(const RelayOptions& options, std::vector<WorkerSockets>& sockets) {
   for (const Endpoint& address : options.listen) {
@@ -86,13 +110,15 @@ std::string Relay::open_sockets(const RelayOptions& options, std::vector<WorkerS
   const bool ipv6 = ipv6_supported();
   const bool from_ipv4 = options.send_from.is_ipv4();
   for (WorkerSockets& own : sockets) {
-    SocketResult ipv4_result = open_send_socket(
-        {from_ipv4 ? options.send_from : any_address(true), options.send_buffer_bytes});
+    SocketResult ipv4_result =
+        open_send_socket({from_ipv4 ? options.send_from : any_address(true),
+                          options.send_buffer_bytes, options.worker.ttl, options.worker.dscp});
     if (!ipv4_result.error.empty()) return ipv4_result.error;
     own.send_ipv4 = std::move(ipv4_result.socket);
     if (!ipv6) continue;
-    SocketResult ipv6_result = open_send_socket(
-        {from_ipv4 ? any_address(false) : options.send_from, options.send_buffer_bytes});
+    SocketResult ipv6_result =
+        open_send_socket({from_ipv4 ? any_address(false) : options.send_from,
+                          options.send_buffer_bytes, options.worker.ttl, options.worker.dscp});
     if (!ipv6_result.error.empty()) return ipv6_result.error;
     own.send_ipv6 = std::move(ipv6_result.socket);
   }
@@ -133,7 +159,11 @@ std::string Relay::publish_fanout(const uint8_t* bytes, size_t length) {
   std::string error;
   std::shared_ptr<const FanoutTable> table = FanoutTable::parse(bytes, length, tier_count_, error);
   if (table && deshred_) deshred_->hand_back(table->anybody_wants_recovered());
-  if (table) tables_.replace(&TableSet::fanout, std::move(table));
+  if (!table) return error;
+  std::vector<AddressBytes> addresses = table->addresses();
+  tables_.replace(&TableSet::fanout, std::move(table));
+  // Until a table of next hops knows them, new destinations go by socket.
+  if (next_hop_watch_) next_hop_watch_->want(std::move(addresses));
   return error;
 }
 

@@ -11,27 +11,37 @@
 #include <string>
 #include <vector>
 
+#include "net/clone_plane.h"
+#include "net/next_hop_watch.h"
 #include "relay/worker.h"
 
 namespace shredway {
 
+// How datagrams leave the machine.
+enum class TransmitWay : uint8_t {
+  socket,  // one by one, through the network stack
+  clone,   // cloned inside the kernel where the next hop is known; by socket where it is not
+};
+
 struct RelayOptions {
   std::vector<Endpoint> listen;  // port 0 (the kernel chooses) only with one worker
   uint32_t workers = 1;          // 1..kWorkersMax
-  WorkerOptions worker;          // number and cpu are set per worker
+  WorkerOptions worker;          // number, cpu and clone are set per worker
   std::vector<int> cpus;         // empty, or one per worker
   Endpoint send_from;            // unspecified: the kernel chooses; used for its family
   uint32_t receive_buffer_bytes = 64u << 20;
   uint32_t send_buffer_bytes = 16u << 20;
   uint32_t busy_poll_us = 0;
-  bool deshred = true;  // a thread that reads the chain from the shreds
+  TransmitWay transmit = TransmitWay::socket;  // a wish: see transmit_refusal()
+  bool deshred = true;                         // a thread that reads the chain from the shreds
 };
 
 inline constexpr uint32_t kWorkersMax = 64;
 
 class Relay {
  public:
-  // Returns nullptr and fills `error` when an option is out of range or the system refuses a part.
+  // Returns nullptr and fills `error` when an option is out of range or the system refuses a part;
+  // but a machine that does not clone is served by socket.
   static std::unique_ptr<Relay> open(const RelayOptions& options, std::string& error);
   ~Relay();
 
@@ -62,20 +72,36 @@ class Relay {
   size_t worker_count() const { return workers_.size(); }
   // What the kernel granted to the first receive socket, in its own count.
   uint32_t granted_receive_buffer_bytes() const { return granted_receive_buffer_bytes_; }
+  TransmitWay transmit_in_use() const {
+    return next_hop_watch_ ? TransmitWay::clone : TransmitWay::socket;
+  }
+  // Why the wished way is not in use, and what would help; empty when it is.
+  const std::string& transmit_refusal() const { return transmit_refusal_; }
+  // How many times tables of any kind were replaced.
+  uint64_t tables_published() const { return tables_.generation(); }
+  // The clone plane's; empty when it is not in use.
+  std::string transmit_interface() const {
+    return next_hop_watch_ ? clone_plane_->interface() : std::string();
+  }
 
  private:
   Relay();
   std::string open_sockets(const RelayOptions& options, std::vector<WorkerSockets>& sockets);
   std::string open_listeners(const RelayOptions& options, const Endpoint& address,
                              std::vector<WorkerSockets>& sockets);
+  std::string start_workers(const RelayOptions& options, std::vector<WorkerSockets> sockets);
+  void watch_next_hops(const RelayOptions& options);
 
   Tables tables_;
   uint32_t tier_count_ = 1;
   std::vector<Endpoint> addresses_;
   uint32_t granted_receive_buffer_bytes_ = 0;
+  std::string transmit_refusal_;
   SlotBounds slot_bounds_;
-  std::unique_ptr<DeshredThread> deshred_;  // outlives the workers, which write to its rings
+  std::unique_ptr<ClonePlane> clone_plane_;  // outlives the workers, which send through it
+  std::unique_ptr<DeshredThread> deshred_;   // outlives the workers, which write to its rings
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::unique_ptr<NextHopWatch> next_hop_watch_;  // replaces tables: ends first
 };
 
 }  // namespace shredway

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <vector>
 
+#include "net/next_hops.h"
 #include "relay/fanout_table.h"
 #include "relay/source_table.h"
 #include "shred/leader_table.h"
@@ -22,6 +23,7 @@ struct TableSet {
   std::shared_ptr<const SourceTable> sources;
   std::shared_ptr<const FanoutTable> fanout;
   std::shared_ptr<const LeaderTable> leaders;
+  std::shared_ptr<const NextHops> next_hops;  // nullptr: everybody by socket
   uint64_t generation = 0;
 };
 
@@ -64,6 +66,11 @@ class Tables {
     current_.store(sets_.back().get(), std::memory_order_release);
     free_unused();
   }
+  // Of the set in force.
+  uint64_t generation() const {
+    const std::lock_guard lock(mutex_);
+    return sets_.back()->generation;
+  }
   // How many sets are still kept (tests).
   size_t kept() const { return sets_.size(); }
 
@@ -74,7 +81,7 @@ class Tables {
     while (sets_.size() > 1 && sets_.front()->generation < reached) sets_.pop_front();
   }
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::deque<std::unique_ptr<const TableSet>> sets_;  // oldest first, the last one is current
   std::vector<const TableReader*> readers_;
   std::atomic<const TableSet*> current_{nullptr};

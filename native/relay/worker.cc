@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "net/privileges.h"
+
 namespace shredway {
 namespace {
 
@@ -28,12 +30,20 @@ bool same_identity(const Shred& a, const Shred& b) {
   return a.slot == b.slot && a.fec_set_index == b.fec_set_index && a.leaf == b.leaf;
 }
 
+TransmitTarget target_of(const Destination& destination) {
+  TransmitTarget target{};
+  std::memcpy(&target.ipv6, &destination.ipv6, sizeof target.ipv6);
+  target.tag = destination.id;
+  target.kind = destination.wants_recovered ? 1 : 0;
+  return target;
+}
+
 }  // namespace
 
 // ---- the path of a packet -------------------------------------------------------------------
 
 void Worker::handle_batch(const WorkerSockets::Receive& from) {
-  tables_ = &table_reader_.acquire();
+  take_tables();
   for (size_t i = 0; i < received_.size(); i++)
     if (!examine(received_.packet(i), from)) postponed_[postponed_count_++] = received_.packet(i);
   settle_candidates();
@@ -237,8 +247,7 @@ void Worker::fan_out() {
 bool Worker::send_fresh() {
   bool anybody = false;
   for (uint32_t tier = options_.tier_count; tier-- > 0;) anybody |= send_tier(tier);
-  send_ipv4_.flush();
-  send_ipv6_.flush();
+  transmit_.flush();
   for (uint32_t tier = 0; tier < options_.tier_count; tier++)
     for (size_t type = 0; type < 2; type++)
       fresh_->plain[tier][type].count = fresh_->anticipating[tier][type].count = 0;
@@ -251,7 +260,7 @@ void Worker::pass_on_recovered() {
   RecoveredRing& ring = *options_.recovered;
   const size_t count = std::min(ring.waiting(), kReceiveBatchMax);
   if (count == 0) return;
-  tables_ = &table_reader_.acquire();
+  take_tables();
   for (size_t i = 0; i < count; i++) anticipate(ring.front(i).packet);
   sends_recovered_ = true;
   send_fresh();
@@ -296,31 +305,51 @@ void Worker::hand_over() {
 
 // False when nobody was to receive anything.
 bool Worker::send_tier(uint32_t tier) {
-  const auto& plain = fresh_->plain[tier];
-  const auto& anticipating = fresh_->anticipating[tier];
+  auto& plain = fresh_->plain[tier];
+  auto& anticipating = fresh_->anticipating[tier];
   const std::span<const Destination> destinations = tables_->fanout->of_tier(tier);
   if (destinations.empty() ||
       plain[0].count + plain[1].count + anticipating[0].count + anticipating[1].count == 0)
     return false;
-  const size_t start = rotation_[tier]++ % destinations.size();  // nobody is always last
-  for (size_t i = 0; i < destinations.size(); i++) {
-    const size_t place =
-        start + i < destinations.size() ? start + i : start + i - destinations.size();
-    add_messages(destinations[place], tier, ShredType::data);
-    add_messages(destinations[place], tier, ShredType::code);
-  }
+  const auto groups_of = [](auto& payloads) {
+    return std::array{PayloadGroup{payloads[0].iovecs, payloads[0].count, kDataShredBytes},
+                      PayloadGroup{payloads[1].iovecs, payloads[1].count, kCodeShredBytes}};
+  };
+  transmit_.add(tier, {groups_of(plain), groups_of(anticipating)}, sends_recovered_);
   return true;
 }
 
-void Worker::add_messages(const Destination& destination, uint32_t tier, ShredType type) {
-  SendBatch& batch = destination.address.sa_family == AF_INET ? send_ipv4_ : send_ipv6_;
-  const auto payload_bytes =
-      static_cast<uint16_t>(type == ShredType::data ? kDataShredBytes : kCodeShredBytes);
-  Audience& audience = destination.wants_recovered ? fresh_->anticipating : fresh_->plain;
-  Payloads& payloads = audience[tier][static_cast<size_t>(type)];
-  if (payloads.count == 0) return;
-  batch.add({payloads.iovecs, payloads.count, payload_bytes}, &destination.address,
-            destination.address_bytes(), destination.id);
+// ---- tables ---------------------------------------------------------------------------------
+
+// The tables of the batch. What the lists were made of lives until the next acquire(), so that a
+// newer table cannot lie at its address.
+void Worker::take_tables() {
+  tables_ = &table_reader_.acquire();
+  if (tables_->fanout.get() != listed_fanout_ || tables_->next_hops.get() != listed_next_hops_)
+    set_lists();
+}
+
+// A destination whose next hop is not known, or none to be cloned to, goes by socket.
+void Worker::set_lists() {
+  const NextHops* next_hops = tables_->next_hops.get();
+  std::array<uint64_t, kNextHopStateCount> states{};
+  std::vector<std::vector<TransmitTarget>> lists(options_.tier_count);
+  for (uint32_t tier = 0; tier < options_.tier_count; tier++) {
+    for (const Destination& destination : tables_->fanout->of_tier(tier)) {
+      TransmitTarget& target = lists[tier].emplace_back(target_of(destination));
+      if (!next_hops) continue;
+      const NextHops::Entry* entry =
+          next_hops->find(endpoint_from_sockaddr(&destination.address).address);
+      const NextHopState state = entry ? entry->state : NextHopState::neighbour_unknown;
+      if (state == NextHopState::resolved) target.hop = &entry->hop;
+      states[static_cast<size_t>(state)]++;
+    }
+  }
+  transmit_.set_lists(lists);
+  listed_fanout_ = tables_->fanout.get();
+  listed_next_hops_ = next_hops;
+  for (size_t i = 0; i < states.size(); i++) counters_->next_hops[i].set(states[i]);
+  (*counters_)[WorkerCounter::cloned_destinations].set(transmit_.cloned_targets());
 }
 
 // ---- around it ------------------------------------------------------------------------------
@@ -334,11 +363,21 @@ void Worker::failed(uint32_t tag, uint32_t datagrams, SendFailure failure) {
   counters_->destinations[tag].failed[static_cast<size_t>(failure)].add(datagrams);
 }
 
+void Worker::cloned(uint32_t tag, uint64_t datagrams, uint64_t recovered_datagrams) {
+  counters_->destinations[tag].sent.add(datagrams);
+  counters_->destinations[tag].recovered_sent.add(recovered_datagrams);
+}
+
+void Worker::clone_failed(uint32_t tag, uint64_t datagrams, SendFailure failure) {
+  counters_->destinations[tag].failed[static_cast<size_t>(failure)].add(datagrams);
+}
+
 void Worker::emit(const Event& event) {
   if (!events_.push(event)) (*counters_)[WorkerCounter::events_lost].add(1);
 }
 
 void Worker::run() {
+  drop_privileges_of_this_thread();  // its sockets are open
   house_keeping(clock_ns(CLOCK_REALTIME));
   while (!stopping_.load(std::memory_order_relaxed)) {
     bool taken = false;
@@ -373,11 +412,14 @@ void Worker::wait() {
 void Worker::house_keeping(uint64_t now_ns) {
   last_house_keeping_ns_ = now_ns;
   WorkerCounters& counters = *counters_;
-  tables_ = &table_reader_.acquire();  // an idle worker lets old tables go, too
+  take_tables();  // an idle worker lets old tables go, too
+  transmit_.settle();
   counters[WorkerCounter::cpu_ns].set(clock_ns(CLOCK_THREAD_CPUTIME_ID));
-  counters[WorkerCounter::send_calls].set(send_ipv4_.system_calls() + send_ipv6_.system_calls());
-  counters[WorkerCounter::gso_fallbacks].set(send_ipv4_.gso_fallbacks() +
-                                             send_ipv6_.gso_fallbacks());
+  counters[WorkerCounter::send_calls].set(transmit_.system_calls());
+  counters[WorkerCounter::gso_fallbacks].set(transmit_.gso_fallbacks());
+  counters[WorkerCounter::clone_triggers].set(transmit_.clone_triggers());
+  counters[WorkerCounter::clone_fallbacks].set(transmit_.clone_fallbacks());
+  counters[WorkerCounter::cloned_destinations].set(transmit_.cloned_targets());
   counters[WorkerCounter::highest_slot].set(window_.anchored() ? window_.highest() : 0);
   uint64_t drops = 0;
   for (const WorkerSockets::Receive& from : sockets_.receive)
@@ -408,8 +450,9 @@ Worker::Worker(const WorkerOptions& options, WorkerSockets sockets, Tables& tabl
       table_reader_(tables.current()),
       counters_(std::make_unique<WorkerCounters>()),
       recent_(RecentShreds::create(options.prefault)),
-      send_ipv4_(sockets_.send_ipv4.fd(), options.gso, *this),
-      send_ipv6_(sockets_.send_ipv6.fd(), options.gso, *this),
+      transmit_({sockets_.send_ipv4.fd(), sockets_.send_ipv6.fd(), options.gso, options.clone,
+                 options.ttl, options.dscp},
+                *this),
       fresh_(std::make_unique<Fresh>()),
       waiter_(receive_fds(sockets_), error) {
   if (!recent_) error = std::string("cannot reserve memory for recent shreds: ") + strerror(errno);

@@ -16,6 +16,7 @@
 
 #include "net/challenge_echo.h"
 #include "net/thread.h"
+#include "net/transmit.h"
 #include "net/udp_batch.h"
 #include "net/udp_socket.h"
 #include "net/waiter.h"
@@ -61,6 +62,9 @@ struct WorkerOptions {
   int cpu = -1;                              // -1: not pinned
   uint32_t failed_checks_per_second = 1000;  // per source, while packets wait
   bool gso = true;
+  uint8_t ttl = 64;     // or hop limit
+  uint8_t dscp = 0;     // 0 .. 63
+  CloneRegion clone{};  // of no targets: everybody by socket
   bool prefault = true;
   bool answer_challenges = false;           // those of known sources only
   const SlotBounds* slot_bounds = nullptr;  // nullptr: every slot may be now
@@ -78,7 +82,7 @@ struct WorkerSockets {
   UdpSocket send_ipv6;  // may be invalid: then IPv6 destinations fail as invalid
 };
 
-class Worker final : private SendObserver {
+class Worker final : private TransmitObserver {
  public:
   // Returns nullptr and fills `error` (empty before) when memory, a wake-up descriptor or the CPU
   // cannot be had.
@@ -147,7 +151,8 @@ class Worker final : private SendObserver {
   bool send_fresh();
   void hand_over();
   bool send_tier(uint32_t tier);
-  void add_messages(const Destination& destination, uint32_t tier, ShredType type);
+  void take_tables();
+  void set_lists();
   // True, for those who return with it: the packet has its verdict.
   bool count(uint16_t source, Verdict verdict) {
     counters_->sources[source].verdicts[static_cast<size_t>(verdict)].add(1);
@@ -159,6 +164,8 @@ class Worker final : private SendObserver {
   void emit(const Event& event);
   void sent(uint32_t tag, uint32_t datagrams) override;
   void failed(uint32_t tag, uint32_t datagrams, SendFailure failure) override;
+  void cloned(uint32_t tag, uint64_t datagrams, uint64_t recovered_datagrams) override;
+  void clone_failed(uint32_t tag, uint64_t datagrams, SendFailure failure) override;
 
   struct FailedChecks {
     uint64_t second = 0;
@@ -169,6 +176,8 @@ class Worker final : private SendObserver {
   WorkerSockets sockets_;
   TableReader table_reader_;
   const TableSet* tables_ = nullptr;
+  const FanoutTable* listed_fanout_ = nullptr;  // what the transmit lists were made of
+  const NextHops* listed_next_hops_ = nullptr;
   std::unique_ptr<WorkerCounters> counters_;
   EventRing events_;
   std::unique_ptr<RecentShreds> recent_;
@@ -176,8 +185,7 @@ class Worker final : private SendObserver {
   LeaderAuth leader_auth_;
   ChallengeEcho challenge_echo_;
   ReceiveBatch received_;
-  SendBatch send_ipv4_;
-  SendBatch send_ipv6_;
+  Transmit transmit_;
   std::array<Candidate, kMerkleLanes> candidates_;
   size_t candidate_count_ = 0;
   std::array<ReceivedPacket, kReceiveBatchMax> postponed_;
@@ -185,7 +193,6 @@ class Worker final : private SendObserver {
   std::unique_ptr<Fresh> fresh_;
   Handing handing_;
   std::array<FailedChecks, kSourcesMax> failed_checks_;
-  std::array<uint32_t, kTiersMax> rotation_{};
   uint64_t last_house_keeping_ns_ = 0;
   uint32_t empty_looks_ = 0;
   bool sends_recovered_ = false;  // what is being sent now counts apart

@@ -39,6 +39,8 @@ export interface AccountDestination {
 export interface DestinationStore {
   /** All of them, oldest first. */
   all(): Promise<AccountDestination[]>;
+  /** null: it is gone. */
+  find(id: string): Promise<AccountDestination | null>;
   /** Checked in the database, so that two who ask at once cannot both have it. */
   add(
     destination: AccountDestination,
@@ -51,8 +53,11 @@ export interface DestinationStore {
   update(destination: AccountDestination, before: AccountDestination): Promise<boolean>;
   /** False: it is gone already. */
   remove(id: string): Promise<boolean>;
-  /** Told after another process (or connection) changed the store. */
-  onForeignChange(listener: () => void): () => void;
+  /**
+   * Told after another process (or connection) changed these; null: any of them may have been changed.
+   * Returns how to end that.
+   */
+  onForeignChange(listener: (ids: readonly string[] | null) => void): () => void;
 }
 
 /** Destinations as the gateway sees them; destinations.ts is the real one. */

@@ -1,8 +1,9 @@
 // The destinations in memory and in the store: both always say the same, whoever else writes there.
 //
 // Owned by destinations.ts, which is told of everything that is new, changed or gone. A change is in
-// memory once it is durable. What another process wrote is read again; a change that was made here
-// meanwhile is never overwritten by an older reading.
+// memory once it is durable. What another process wrote is read again, alone where it is known which one
+// it was: relays in all regions send by this table. A change that was made here meanwhile is never
+// overwritten by an older reading.
 
 import type { Clock, Timer } from "../core/clock.ts";
 import { messageOf, ShredwayError } from "../core/errors.ts";
@@ -21,9 +22,11 @@ export interface KeptListener {
   forgotten(entry: Entry): void;
 }
 
-const retryMs = 5_000;
+const retryMs = 1_000;
 /** Of a change that others keep coming before. */
 const attemptsMax = 5;
+/** Of more it is cheaper to read all of them. */
+const readAloneMax = 64;
 
 export class KeptDestinations {
   readonly table = new DestinationTable();
@@ -40,8 +43,10 @@ export class KeptDestinations {
   readonly #removed = new Set<string>();
   #reloading: Promise<void> | null = null;
   #retry: Timer | null = null;
-  #isStale = false;
+  /** To be read again. */
+  #stale: Set<string> | "all" = new Set();
   #isClosed = false;
+  #isFailing = false;
   readonly #stopListening: () => void;
 
   constructor(
@@ -50,12 +55,16 @@ export class KeptDestinations {
   ) {
     this.#parts = parts;
     this.#listener = listener;
-    this.#stopListening = parts.store.onForeignChange(() => void this.#reloadUntilItSucceeds());
+    this.#stopListening = parts.store.onForeignChange((ids) => {
+      void this.#reloadUntilItSucceeds(ids ?? "all");
+    });
   }
 
   /** Settles when all that was there is in memory. Rejects with "store_failed". */
   start(): Promise<void> {
-    return this.#load(true);
+    this.#stale = "all";
+    this.#reloading = this.#reloadWhileStale(true); // what is told meanwhile is read after it
+    return this.#reloading;
   }
 
   close(): void {
@@ -114,7 +123,7 @@ export class KeptDestinations {
         this.#replace(entry, next);
         return next;
       }
-      await this.#reload();
+      await this.#reload([id]);
     }
     const message = `destination ${id}: expected to change it, but others kept changing it`;
     throw new ShredwayError("store_failed", message);
@@ -132,31 +141,52 @@ export class KeptDestinations {
 
   // Changes of others.
 
-  async #reloadUntilItSucceeds(): Promise<void> {
+  async #reloadUntilItSucceeds(ids: readonly string[] | "all"): Promise<void> {
     try {
-      await this.#reload();
+      await this.#reload(ids);
+      this.#isFailing = false;
     } catch (error) {
-      if (this.#isClosed) return;
-      this.#parts.log.warn(`destinations could not be read again: ${messageOf(error)}`);
-      this.#retry ??= this.#parts.clock.after(retryMs, () => {
+      if (this.#isClosed || this.#retry) return;
+      if (!this.#isFailing) {
+        this.#parts.log.warn(`destinations could not be read again: ${messageOf(error)}`);
+      }
+      this.#isFailing = true;
+      this.#retry = this.#parts.clock.after(retryMs, () => {
         this.#retry = null;
-        void this.#reloadUntilItSucceeds();
+        void this.#reloadUntilItSucceeds([]); // what failed is still stale
       });
     }
   }
 
-  /** Settles when everything that was kept before the call is in memory. */
-  #reload(): Promise<void> {
-    this.#isStale = true;
-    this.#reloading ??= this.#reloadWhileStale();
+  /** Settles when everything of these that was kept before the call is in memory. */
+  #reload(ids: readonly string[] | "all"): Promise<void> {
+    this.#markStale(ids);
+    this.#reloading ??= this.#reloadWhileStale(false);
     return this.#reloading;
   }
 
-  async #reloadWhileStale(): Promise<void> {
+  #markStale(ids: Iterable<string> | "all"): void {
+    if (this.#stale === "all" || ids === "all") {
+      this.#stale = "all";
+      return;
+    }
+    for (const id of ids) this.#stale.add(id);
+    if (this.#stale.size > readAloneMax) this.#stale = "all";
+  }
+
+  async #reloadWhileStale(isStart: boolean): Promise<void> {
     try {
-      while (this.#isStale && !this.#isClosed) {
-        this.#isStale = false;
-        await this.#load(false);
+      let isFirst = isStart;
+      while ((this.#stale === "all" || this.#stale.size > 0) && !this.#isClosed) {
+        const wanted = this.#stale;
+        this.#stale = new Set();
+        try {
+          await this.#load(wanted, isFirst);
+        } catch (error) {
+          this.#markStale(wanted);
+          throw error;
+        }
+        isFirst = false;
       }
     } finally {
       this.#reloading = null;
@@ -164,15 +194,17 @@ export class KeptDestinations {
     }
   }
 
-  async #load(isFirst: boolean): Promise<void> {
+  async #load(wanted: ReadonlySet<string> | "all", isFirst: boolean): Promise<void> {
     const numberBefore = this.#changeNumber;
-    const rows = await this.#parts.store.all();
+    const rows = await this.#read(wanted);
     if (this.#isClosed) return;
-    const ids = new Set(rows.map(({ id }) => id));
+    const there = new Set(rows.map(({ id }) => id));
+    const known = wanted === "all" ? Array.from(this.table.all()) : this.#entriesOf(wanted);
     // Gone ones first: their addresses may be others' by now.
-    for (const entry of Array.from(this.table.all())) {
-      if (entry.changeNumber > numberBefore) this.#isStale = true;
-      else if (!ids.has(entry.destination.id)) this.#forget(entry);
+    for (const entry of known) {
+      const { id } = entry.destination;
+      if (entry.changeNumber > numberBefore) this.#markStale([id]);
+      else if (!there.has(id)) this.#forget(entry);
     }
     for (const row of rows) {
       const entry = this.table.get(row.id);
@@ -182,6 +214,17 @@ export class KeptDestinations {
         this.#replace(entry, row);
       }
     }
+  }
+
+  async #read(wanted: ReadonlySet<string> | "all"): Promise<readonly AccountDestination[]> {
+    const { store } = this.#parts;
+    if (wanted === "all") return store.all();
+    const found = await Promise.all(Array.from(wanted, (id) => store.find(id)));
+    return found.filter((row) => row !== null);
+  }
+
+  #entriesOf(ids: ReadonlySet<string>): Entry[] {
+    return Array.from(ids).flatMap((id) => this.table.get(id) ?? []);
   }
 }
 

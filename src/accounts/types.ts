@@ -52,6 +52,6 @@ export interface KeyStore {
   replaceKey(oldId: string, expiresNs: bigint, key: ApiKey): Promise<void>;
   /** Throws ShredwayError "key_unknown"; revoking a revoked one changes nothing. */
   revokeKey(id: string, nowNs: bigint): Promise<void>;
-  /** Told after another process (or connection) changed the store. */
+  /** Told after another process (or connection) changed keys, or may have. Returns how to end that. */
   onForeignChange(listener: () => void): () => void;
 }

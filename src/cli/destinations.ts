@@ -67,7 +67,7 @@ forgets it. A running service follows within a moment.`,
     address: { value: "ADDRESS", help: "add: address and port, for example 192.0.2.1:9000" },
     config: {
       value: "FILE",
-      help: "the service's configuration: its data.directory, and what it allows",
+      help: "the service's configuration: its data section, and what it allows",
     },
     data: {
       value: "DIRECTORY",

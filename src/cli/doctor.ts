@@ -57,7 +57,7 @@ async function examine(file: string | undefined): Promise<Finding[]> {
 
 function machineFindings(config: Config): Finding[] {
   const wishes = wishesOf(config.relay);
-  return checkMachine(readFacts(systemReader), wishes, probe(wishes.receiveBufferBytes));
+  return checkMachine(readFacts(systemReader), wishes, probe(wishes));
 }
 
 /** What holds when a file says nothing but what it must. */

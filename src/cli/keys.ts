@@ -70,7 +70,7 @@ once, when it is made: only its SHA-256 is kept. A running service follows withi
       value: "TIME",
       help: `rotate: how long the old key holds on, for example 30m, 24h, 7d (default ${defaultOverlap})`,
     },
-    config: { value: "FILE", help: "the service's configuration: its data.directory" },
+    config: { value: "FILE", help: "the service's configuration: its data section" },
     data: { value: "DIRECTORY", help: `the data folder (default ${defaultDirectory})` },
     json: { help: "one JSON object" },
   },

@@ -73,6 +73,20 @@ export function totalsOf(now: RelaySnapshot): Record<string, unknown> {
   };
 }
 
+/** Where clones are in use: how many destinations go by clone, and why the others go by socket. */
+export function transmitFacts(now: RelaySnapshot): Record<string, unknown> {
+  const states = Object.entries(now.nextHops).filter(([, count]) => count > 0n);
+  if (states.length === 0) return {};
+  const total = (count: (worker: RelaySnapshot["workers"][number]) => bigint) =>
+    now.workers.reduce((sum, worker) => sum + count(worker), 0n);
+  return {
+    cloned: now.workers[0]?.cloned_destinations ?? 0n,
+    nextHops: Object.fromEntries(states),
+    cloneTriggers: total((worker) => worker.clone_triggers),
+    cloneFallbacks: total((worker) => worker.clone_fallbacks),
+  };
+}
+
 export interface SourceReport {
   readonly name: string;
   readonly tier: string;

@@ -14,6 +14,9 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   listen: async () => (await import("./listen.ts")).listen,
   keys: async () => (await import("./keys.ts")).keys,
   destinations: async () => (await import("./destinations.ts")).destinations,
+  migrate: async () => (await import("./migrate.ts")).migrate,
+  export: async () => (await import("./export.ts")).exportCommand,
+  import: async () => (await import("./import.ts")).importCommand,
   doctor: async () => (await import("./doctor.ts")).doctor,
 };
 

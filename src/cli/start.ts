@@ -10,6 +10,7 @@ import { systemClock } from "../core/clock.ts";
 import { formatConfig, loadConfig } from "../core/config.ts";
 import { createLogger, type Logger } from "../core/log.ts";
 import { readOwnAddresses } from "../core/own-addresses.ts";
+import { giveUpNetworkPrivileges } from "../data-plane/native.ts";
 import { openServiceOf } from "../main.ts";
 import type { Service } from "../service/service.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "./command.ts";
@@ -121,6 +122,7 @@ async function runService(file: string, statsSeconds: number, terminal: Terminal
   try {
     service = await openServiceOf(file, log, systemClock);
     await service.start();
+    if (service.relay.relay.transmit.way === "clone") giveUpNetworkPrivileges();
     if (wantsReload) service.reload();
     for (const warning of service.warnings()) log.warn(warning);
     terminal.line(readyLine(service));
@@ -143,7 +145,8 @@ function readyLine({ relay: { relay, config }, gateway }: Service): string {
   const http = gateway ? ` http=${gateway.addresses.join(",")}` : "";
   return (
     `ready listen=${relay.addresses.join(",")} workers=${workers} sources=${sources.length} ` +
-    `destinations=${destinations.length} authentication=${authentication}${http}`
+    `destinations=${destinations.length} authentication=${authentication} ` +
+    `transmit=${relay.transmit.way}${http}`
   );
 }
 

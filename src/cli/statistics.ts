@@ -7,7 +7,7 @@ import type { RelaySnapshot } from "../data-plane/snapshot.ts";
 import type { RelayService } from "../service/relay-service.ts";
 import type { Service } from "../service/service.ts";
 import { toJson } from "./output.ts";
-import { reportBetween, totalsOf } from "./relay-report.ts";
+import { reportBetween, totalsOf, transmitFacts } from "./relay-report.ts";
 
 /** Rates since the last line, and what went wrong since the start. */
 export function relayStatistics(
@@ -27,6 +27,7 @@ export function relayStatistics(
     latencyP99Us: Math.round(Number(now.latency.percentile(99)) / 1000),
     authentication: service.config.authentication,
     ...plain(totalsOf(now)),
+    ...plain(transmitFacts(now)),
     events: service.countEvents(),
     eventsLost: Number(now.workers.reduce((total, worker) => total + worker.events_lost, 0n)),
   };

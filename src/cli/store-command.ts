@@ -1,13 +1,18 @@
-// What commands on the data folder share: their actions, the folder, the store opened and closed.
+// What commands on the store share: their actions, its place, the store opened and closed.
 //
-// Used by keys.ts and destinations.ts. A service may run on the same folder; it sees their changes.
+// Used by keys.ts, destinations.ts, and by the commands on the whole of a store. A service may run on the
+// same store; it sees their changes.
 
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { systemClock } from "../core/clock.ts";
-import { loadConfig } from "../core/config.ts";
+import { type Config, loadConfig } from "../core/config.ts";
 import { quote } from "../core/errors.ts";
 import { createLogger } from "../core/log.ts";
 import { readOwnAddresses } from "../core/own-addresses.ts";
+import { databaseFileName } from "../store/data-folder.ts";
 import { Store } from "../store/store.ts";
+import type { Place } from "../store/transfer-place.ts";
 import { type Arguments, exitCodes, usageError } from "./command.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -54,23 +59,34 @@ export function readAction<T extends string>(
   return { action, id: id ?? "" };
 }
 
-function directoryOf(args: Arguments): string {
+/** undefined: --data or its default says where. */
+export function configOf(args: Arguments): Config | undefined {
   args.exclusive("config", "data");
   const file = args.text("config");
-  if (file === undefined) return args.text("data") ?? defaultDirectory;
-  return loadConfig(file, readOwnAddresses()).data.directory;
+  return file === undefined ? undefined : loadConfig(file, readOwnAddresses());
 }
 
-/** `mustExist`: a folder without a database is refused. Settles with the exit code. */
+/** Where the database is, or is to be. */
+export function placeOf(args: Arguments): Place {
+  return configOf(args)?.data ?? { directory: args.text("data") ?? defaultDirectory };
+}
+
+/** The database's file; null: there is none yet. */
+export function fileOf({ directory }: Place): string | null {
+  const path = join(directory, databaseFileName);
+  return existsSync(path) ? path : null;
+}
+
+/** `mustExist`: a folder without a database, or a database without tables, is refused. Settles with the exit code. */
 export async function withStore(
   args: Arguments,
   terminal: Terminal,
   mustExist: boolean,
   work: (store: Store) => Promise<void>,
 ): Promise<number> {
-  const directory = directoryOf(args);
+  const { directory, postgres } = placeOf(args);
   const log = createLogger({ level: "warn" });
-  const store = await Store.open({ directory, clock: systemClock, log, mustExist });
+  const store = await Store.open({ directory, postgres, clock: systemClock, log, mustExist });
   try {
     for (const warning of store.warnings) terminal.note(`warning: ${warning}`);
     await work(store);

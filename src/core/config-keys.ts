@@ -6,6 +6,7 @@
 import { z } from "zod";
 import { parseEndpoint } from "./addresses.ts";
 import { messageOf, ShredwayError } from "./errors.ts";
+import { postgresHosts } from "./postgres-url.ts";
 
 /** What people read about a key, in errors and in the documentation. */
 export interface KeyDocument {
@@ -49,6 +50,11 @@ export function parseOpenHttpUrl(text: string): void {
 export function parseWebSocketUrl(text: string): void {
   if (URL.canParse(text) && /^wss?:$/.test(new URL(text).protocol)) return;
   throw new ShredwayError("config_invalid", "expected a URL of ws or wss, got another text");
+}
+
+/** Of one server or of several. */
+export function parsePostgresUrl(text: string): void {
+  postgresHosts(text);
 }
 
 export const parseEndpointOrPortZero = (text: string) =>

@@ -14,6 +14,7 @@ import {
   parseEndpointOrPortZero,
   parseHttpUrl,
   parseOpenHttpUrl,
+  parsePostgresUrl,
 } from "./config-keys.ts";
 import { parsePubkey } from "./primitives.ts";
 
@@ -59,6 +60,20 @@ export const data = z.strictObject({
     expects: "a path, relative to the configuration file",
     meaning:
       "Folder of the database: accounts, keys, submissions. Made when it is not there, for its owner only.",
+  }),
+  node: key(name().exactOptional(), {
+    expects: nameExpects("node name"),
+    meaning:
+      "Name of this node among those that share a PostgreSQL; each once, and the same after a restart. Of no " +
+      "use with a file.",
+    absent: "the machine's host name",
+  }),
+  postgres: key(parsed(parsePostgresUrl).exactOptional(), {
+    expects: "a URL of postgres",
+    meaning:
+      "PostgreSQL that keeps everything instead of a file in `directory`, see docs/postgres.md. Masked by " +
+      "`--print-config`, for it may hold a password.",
+    absent: "SQLite in `directory`",
   }),
   historyHours: key(integer(1, 8760).default(24), {
     expects: "an integer 1 to 8760",

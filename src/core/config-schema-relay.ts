@@ -109,7 +109,26 @@ const send = z.strictObject({
     meaning:
       "Send several equal-sized shreds to a destination as one message (UDP GSO) where the kernel can.",
   }),
+  ttl: key(integer(1, 255).default(64), {
+    expects: "an integer 1 to 255",
+    unit: "hops",
+    meaning: "Time to live (IPv4) or hop limit (IPv6) of what is sent.",
+  }),
+  dscp: key(integer(0, 63).default(0), {
+    expects: "an integer 0 to 63",
+    meaning: "Differentiated services code point of what is sent, for networks that look at it.",
+  }),
 });
+
+const transmitWays = z.enum(["socket", "clone", "auto"]);
+const xdpRefused =
+  "expected socket, clone or auto, got xdp: AF_XDP was measured and is not kept, for clones in the " +
+  "kernel cost less and share the network card with everybody else; write clone";
+
+const transmit = z.preprocess((value, context) => {
+  if (value === "xdp") context.addIssue({ code: "custom", message: xdpRefused });
+  return value;
+}, transmitWays);
 
 export const relay = z.strictObject({
   listen: key(
@@ -185,6 +204,15 @@ export const relay = z.strictObject({
   send: key(send.prefault({}), {
     expects: "a mapping",
     meaning: "How shreds are handed to the kernel.",
+  }),
+  transmit: key(transmit.default("socket"), {
+    expects: "socket, clone or auto",
+    meaning:
+      "How shreds leave the machine. `socket`: through the network stack, one destination after the " +
+      "other. `clone`: one send, cloned inside the kernel for every destination whose next hop is " +
+      "known; needs CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and /dev/net/tun, and without them says so once and uses " +
+      "sockets (docs/transmit.md). `auto`: the same, and `shredway doctor` finds nothing wrong with a " +
+      "machine that has them not.",
   }),
   cpus: key(z.array(integer(0, 1023)).min(1).max(configLimits.workers).exactOptional(), {
     expects: "a list of CPU numbers 0 to 1023, as many as workers",

@@ -28,6 +28,7 @@ import {
 } from "./config-schema.ts";
 import { messageOf, quote, ShredwayError } from "./errors.ts";
 import { readTextFile } from "./files.ts";
+import { maskPostgresUrl } from "./postgres-url.ts";
 
 export type {
   Config,
@@ -238,7 +239,7 @@ export function loadConfig(path: string, ownAddresses: readonly string[] = []): 
 
 /** The effective configuration as YAML that parseConfig reads again, secrets masked. */
 export function formatConfig(config: Config): string {
-  const { solana, relay, routes, tracker, ...open } = config;
+  const { solana, relay, routes, tracker, data, ...open } = config;
   const masked = {
     ...(solana && {
       solana: {
@@ -247,6 +248,10 @@ export function formatConfig(config: Config): string {
       },
     }),
     relay,
+    data: {
+      ...data,
+      ...(data.postgres !== undefined && { postgres: maskPostgresUrl(data.postgres) }),
+    },
     ...open,
     tracker: { ...tracker, ...(tracker.url !== undefined && { url: maskUrl(tracker.url) }) },
     routes: routes.map(maskRoute),

@@ -1,7 +1,7 @@
 // Names of what the data plane counts or refuses, in the order of its counters.
 //
-// The native lists (native/shred/verdict.h, native/net/udp_batch.h, native/relay/counters.h,
-// native/relay/event_ring.h, native/relay/deshred_thread.h, native/transaction/refusal.h,
+// The native lists (native/shred/verdict.h, native/net/udp_batch.h, native/net/next_hops.h,
+// native/relay/counters.h, native/relay/event_ring.h, native/relay/deshred_thread.h, native/transaction/refusal.h,
 // native/transaction/co_signing.h) are the source; TypeScript needs the names as types, so they stand
 // here again, and loading the addon fails when the two differ (native.ts).
 
@@ -40,6 +40,18 @@ export const sendFailureNames = [
 ] as const;
 export type SendFailureName = (typeof sendFailureNames)[number];
 
+/** Why destinations go by socket where clones are in use; those of the first are cloned. */
+export const nextHopStateNames = [
+  "resolved",
+  "no_route",
+  "local",
+  "interface_unsuitable",
+  "neighbour_unknown",
+  "neighbour_checked",
+  "mtu_small",
+] as const;
+export type NextHopStateName = (typeof nextHopStateNames)[number];
+
 export const workerCounterNames = [
   "received",
   "batches",
@@ -52,6 +64,9 @@ export const workerCounterNames = [
   "highest_slot",
   "events_lost",
   "deshred_lost",
+  "clone_triggers",
+  "clone_fallbacks",
+  "cloned_destinations",
 ] as const;
 export type WorkerCounterName = (typeof workerCounterNames)[number];
 

@@ -9,6 +9,7 @@ import {
   coSigningRefusalNames,
   deshredCounterNames,
   eventNames,
+  nextHopStateNames,
   sendFailureNames,
   transactionRefusalNames,
   verdictNames,
@@ -19,6 +20,7 @@ export interface NativeDescription {
   readonly verdicts: readonly string[];
   readonly verdictMeanings: readonly string[];
   readonly sendFailures: readonly string[];
+  readonly nextHopStates: readonly string[];
   readonly workerCounters: readonly string[];
   readonly events: readonly string[];
   readonly deshredCounters: readonly string[];
@@ -65,6 +67,10 @@ export interface NativeRelayOptions {
   busyPollMicroseconds?: number;
   failedChecksPerSecond?: number;
   gso?: boolean;
+  /** 0 socket, 1 clone. */
+  transmit?: number;
+  ttl?: number;
+  dscp?: number;
   prefault?: boolean;
   deshred?: boolean;
   answerChallenges?: boolean;
@@ -87,6 +93,8 @@ export interface NativeRelay {
   onLandings(listener: () => void): void;
   addresses(): string[];
   grantedReceiveBuffer(): number;
+  /** Way in use (0 socket, 1 clone), interface of the clones, why the wished way is not in use. */
+  transmit(): [number, string, string];
   close(): void;
 }
 
@@ -131,6 +139,7 @@ export interface NativeSignatureVerifier {
 
 export interface NativeAddon {
   describe(): NativeDescription;
+  giveUpNetworkPrivileges(): void;
   Relay: new (options: NativeRelayOptions) => NativeRelay;
   PacedSender: new (to: Uint8Array, from: Uint8Array, bufferBytes: number) => NativePacedSender;
   Shredder: new (seed: Uint8Array) => NativeShredder;
@@ -172,6 +181,7 @@ function load(): { addon: NativeAddon; description: NativeDescription } {
   const lists: [string, readonly string[], readonly string[]][] = [
     ["verdicts", verdictNames, description.verdicts],
     ["send failures", sendFailureNames, description.sendFailures],
+    ["next hop states", nextHopStateNames, description.nextHopStates],
     ["worker counters", workerCounterNames, description.workerCounters],
     ["events", eventNames, description.events],
     ["deshred counters", deshredCounterNames, description.deshredCounters],
@@ -194,6 +204,14 @@ function load(): { addon: NativeAddon; description: NativeDescription } {
 export function native(): NativeAddon {
   loaded ??= load();
   return loaded.addon;
+}
+
+/**
+ * Gives up, for the calling thread and those that it will start, the capabilities that clones are opened
+ * with. What runs on other threads keeps its own.
+ */
+export function giveUpNetworkPrivileges(): void {
+  native().giveUpNetworkPrivileges();
 }
 
 /** What the loaded addon says of itself: names, limits, libraries in use. */

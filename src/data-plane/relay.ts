@@ -58,7 +58,16 @@ export interface RelayOptions {
     readonly source?: string;
     readonly bufferBytes?: number;
     readonly gso?: boolean;
+    /** 1 to 255 (default 64). */
+    readonly ttl?: number;
+    /** 0 to 63 (default 0). */
+    readonly dscp?: number;
   };
+  /**
+   * "clone": inside the kernel, for destinations whose next hop is known; needs privileges, and without
+   * them everything goes by socket (`Relay.transmit` tells). Default "socket".
+   */
+  readonly transmit?: "socket" | "clone";
   /** Worker i runs on cpus[i]. */
   readonly cpus?: readonly number[];
   /** Ed25519 checks that may fail per source, worker and second while packets wait (default 1000). */
@@ -92,6 +101,13 @@ export interface RelayEvent {
   readonly detail: number;
 }
 
+/** How datagrams leave the machine. */
+export type TransmitInUse =
+  | { readonly way: "clone"; readonly interface: string }
+  /** `refusal`: why the wished way is not in use, and what would help; null when this one was wished. */
+  | { readonly way: "socket"; readonly refusal: string | null };
+
+const transmitWays = { socket: 0, clone: 1 } as const;
 const waitModes = { block: 0, spin: 1, busy: 2 } as const;
 const eventBytes = 32;
 
@@ -108,6 +124,9 @@ function nativeOptions(options: RelayOptions): NativeRelayOptions {
     ...(receive.bufferBytes !== undefined && { receiveBufferBytes: receive.bufferBytes }),
     ...(send.bufferBytes !== undefined && { sendBufferBytes: send.bufferBytes }),
     ...(send.gso !== undefined && { gso: send.gso }),
+    ...(send.ttl !== undefined && { ttl: send.ttl }),
+    ...(send.dscp !== undefined && { dscp: send.dscp }),
+    ...(options.transmit && { transmit: transmitWays[options.transmit] }),
     ...(send.source !== undefined && { sendFrom: encodeEndpoint(send.source, allowPortZero) }),
     ...(options.failedChecksPerSecond !== undefined && {
       failedChecksPerSecond: options.failedChecksPerSecond,
@@ -126,11 +145,18 @@ function nativeOptions(options: RelayOptions): NativeRelayOptions {
   };
 }
 
+function readTransmit(relay: NativeRelay): TransmitInUse {
+  const [way, name, refusal] = relay.transmit();
+  if (way === transmitWays.clone) return { way: "clone", interface: name };
+  return { way: "socket", refusal: refusal === "" ? null : refusal };
+}
+
 export class Relay {
   /** Listening addresses with their real ports. */
   readonly addresses: readonly string[];
   /** What the kernel granted to each receive socket, in its own count (twice the wish). */
   readonly grantedReceiveBufferBytes: number;
+  readonly transmit: TransmitInUse;
   readonly tiers: readonly string[];
   readonly #native: NativeRelay;
   readonly #workers: number;
@@ -158,6 +184,7 @@ export class Relay {
     this.#endpoints = new EndpointCache(2 * limits.destinations);
     this.addresses = this.#native.addresses();
     this.grantedReceiveBufferBytes = this.#native.grantedReceiveBuffer();
+    this.transmit = readTransmit(this.#native);
   }
 
   /** Opens sockets and starts the workers. Throws ShredwayError "relay_open" or "address_invalid". */

@@ -7,6 +7,8 @@ import { decodeHistogram, type Histogram } from "./histogram.ts";
 import {
   type DeshredCounterName,
   deshredCounterNames,
+  type NextHopStateName,
+  nextHopStateNames,
   type SendFailureName,
   sendFailureNames,
   type VerdictName,
@@ -72,6 +74,11 @@ export interface RelaySnapshot {
     /** Nanoseconds from the receive time of the last needed shred to the report of a landing. */
     readonly reportLatency: Histogram;
   };
+  /**
+   * Destinations by state of their next hop, now: only "resolved" ones may go by clone. All zero while
+   * everybody goes by socket.
+   */
+  readonly nextHops: Record<NextHopStateName, bigint>;
   /** The newest slots (64 at most), ascending. */
   readonly slots: readonly SlotSnapshot[];
 }
@@ -106,7 +113,8 @@ export function layoutOf(shape: SnapshotShape) {
   const latency = shape.workers * workerCounterNames.length;
   const slots = latency + histogramWords;
   const deshred = slots + shape.slotRows * shape.slotRowFields;
-  const sources = deshred + deshredCounterNames.length + histogramWords;
+  const nextHops = deshred + deshredCounterNames.length + histogramWords;
+  const sources = nextHops + nextHopStateNames.length;
   const destinations = sources + (shape.sourceRows + 1) * sourceWords;
   const words = destinations + shape.destinationRows * destinationWords;
   return {
@@ -116,6 +124,7 @@ export function layoutOf(shape: SnapshotShape) {
     latency,
     slots,
     deshred,
+    nextHops,
     sources,
     destinations,
     words,
@@ -222,6 +231,7 @@ export function decodeSnapshot(
       ...record(deshredCounterNames, words, layout.deshred),
       reportLatency: histogramAt(layout.deshred + deshredCounterNames.length),
     },
+    nextHops: record(nextHopStateNames, words, layout.nextHops),
     slots: decodeSlots(words, layout.slots, shape),
   };
 }

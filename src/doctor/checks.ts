@@ -4,6 +4,7 @@
 // is what keeps the relay from working or loses shreds under ordinary traffic; warn costs latency or
 // loses shreds in bursts. Where numbers come from is said beside them.
 
+import { cloning, transmitQueue } from "./clone-checks.ts";
 import { expandCpuList, type SystemFacts } from "./facts.ts";
 import type { Finding } from "./finding.ts";
 
@@ -17,12 +18,15 @@ export interface Wishes {
   readonly sendBufferBytes: number;
   readonly listenAddresses: number;
   readonly usesIpv6: boolean;
+  readonly transmit: "socket" | "clone" | "auto";
 }
 
 /** What was tried out on this machine. */
 export interface Probes {
   /** Receive buffer that a socket really got when asked for the wish; null: could not be tried. */
   readonly grantedReceiveBufferBytes: number | null;
+  /** Why clones cannot be had, tried out; null when they can, or were not asked for. */
+  readonly cloneRefusal: string | null;
   /** Why the native addon did not load; null when it did. */
   readonly addonError: string | null;
   /** "libsodium", "openssl" or "none". */
@@ -30,7 +34,7 @@ export interface Probes {
   readonly sha256Accelerated: boolean;
 }
 
-interface Input {
+export interface Input {
   readonly facts: SystemFacts;
   readonly wishes: Wishes;
   readonly probes: Probes;
@@ -388,11 +392,13 @@ const checks: readonly ((input: Input) => Finding)[] = [
   hugePages,
   memory,
   cardQueues,
+  cloning,
+  transmitQueue,
 ];
 
 /** Every check of the machine, in a fixed order. Without the addon, what it would tell is left out. */
 export function checkMachine(facts: SystemFacts, wishes: Wishes, probes: Probes): Finding[] {
-  const left = probes.addonError === null ? [] : [ed25519, sha256];
+  const left = probes.addonError === null ? [] : [ed25519, sha256, cloning];
   return checks
     .filter((check) => !left.includes(check))
     .map((check) => check({ facts, wishes, probes }));

@@ -118,6 +118,7 @@ export function wishesOf(relay: RelayConfig): Wishes {
     receiveBufferBytes: relay.receive.bufferBytes,
     sendBufferBytes: relay.send.bufferBytes,
     listenAddresses: relay.listen.length,
+    transmit: relay.transmit,
     usesIpv6: addresses.some(
       (address) => parseEndpoint(address, { allowPortZero: true }).family === "ipv6",
     ),

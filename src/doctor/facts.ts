@@ -16,6 +16,8 @@ export interface SystemReader {
 export interface NetworkCard {
   readonly name: string;
   readonly receiveQueues: number;
+  /** Packets that may wait for it; null when it does not say. */
+  readonly transmitQueueLength: number | null;
 }
 
 export interface SystemFacts {
@@ -32,6 +34,14 @@ export interface SystemFacts {
   readonly wmemMax: number | null;
   readonly netdevMaxBacklog: number | null;
   readonly capNetAdmin: boolean | null;
+  /** CAP_BPF, or CAP_SYS_ADMIN, which holds it. */
+  readonly capBpf: boolean | null;
+  /** CAP_PERFMON, or CAP_SYS_ADMIN: without it the kernel finds no end of a program with a loop. */
+  readonly capPerfmon: boolean | null;
+  /** /dev/net/tun. */
+  readonly hasTun: boolean;
+  /** net.core.bpf_jit_enable: 0 when the kernel interprets programs. */
+  readonly bpfJit: number | null;
   readonly openFilesMax: number | null;
   readonly memoryAvailableBytes: number | null;
   /** "always", "madvise" or "never". */
@@ -41,6 +51,9 @@ export interface SystemFacts {
 }
 
 const capNetAdminBit = 12n;
+const capSysAdminBit = 21n;
+const capPerfmonBit = 38n;
+const capBpfBit = 39n;
 
 export function readFacts(reader: SystemReader): SystemFacts {
   return {
@@ -56,6 +69,10 @@ export function readFacts(reader: SystemReader): SystemFacts {
     wmemMax: numberIn(reader.readText("/proc/sys/net/core/wmem_max")),
     netdevMaxBacklog: numberIn(reader.readText("/proc/sys/net/core/netdev_max_backlog")),
     capNetAdmin: readCapability(reader, capNetAdminBit),
+    capBpf: readEitherCapability(reader, capBpfBit),
+    capPerfmon: readEitherCapability(reader, capPerfmonBit),
+    hasTun: reader.list("/dev/net").includes("tun"),
+    bpfJit: numberIn(reader.readText("/proc/sys/net/core/bpf_jit_enable")),
     openFilesMax: readOpenFilesMax(reader),
     memoryAvailableBytes: readMemoryAvailable(reader),
     hugePages: chosenOf(reader.readText("/sys/kernel/mm/transparent_hugepage/enabled")),
@@ -120,6 +137,11 @@ function readCapability(reader: SystemReader, bit: bigint): boolean | null {
   return hex === undefined ? null : ((BigInt(`0x${hex}`) >> bit) & 1n) === 1n;
 }
 
+function readEitherCapability(reader: SystemReader, bit: bigint): boolean | null {
+  const own = readCapability(reader, bit);
+  return own === false ? readCapability(reader, capSysAdminBit) : own;
+}
+
 function readOpenFilesMax(reader: SystemReader): number | null {
   const limits = reader.readText("/proc/self/limits");
   const soft = limits === null ? undefined : /^Max open files\s+(\S+)/m.exec(limits)?.[1];
@@ -145,6 +167,7 @@ function readCards(reader: SystemReader): NetworkCard[] {
         receiveQueues: reader
           .list(`${folder}/${name}/queues`)
           .filter((queue) => queue.startsWith("rx-")).length,
+        transmitQueueLength: numberIn(reader.readText(`${folder}/${name}/tx_queue_len`)),
       }))
   );
 }

@@ -11,7 +11,7 @@ import { messageOf } from "../core/errors.ts";
 import { describeNative } from "../data-plane/native.ts";
 import { Relay } from "../data-plane/relay.ts";
 import { coverageText, loadLeaderSchedule } from "../leaders/schedule.ts";
-import type { Probes } from "./checks.ts";
+import type { Probes, Wishes } from "./checks.ts";
 import type { ConfigFacts, FileFact, PortFact } from "./config-checks.ts";
 import type { SystemReader } from "./facts.ts";
 
@@ -38,19 +38,27 @@ export const systemReader: SystemReader = {
   },
 };
 
-/** Tries the addon, and what receive buffer a socket gets. */
-export function probe(receiveBufferBytes: number): Probes {
-  const nothing = { grantedReceiveBufferBytes: null, ed25519: "none", sha256Accelerated: false };
+/** Tries the addon, what receive buffer a socket gets, and clones when they are wished. */
+export function probe({ receiveBufferBytes, transmit }: Wishes): Probes {
+  const nothing = {
+    grantedReceiveBufferBytes: null,
+    cloneRefusal: null,
+    ed25519: "none",
+    sha256Accelerated: false,
+  };
   try {
     const { ed25519, sha256Accelerated } = describeNative();
-    const granted = grantedBuffer(receiveBufferBytes);
-    return { grantedReceiveBufferBytes: granted, addonError: null, ed25519, sha256Accelerated };
+    const tried = tryRelay(receiveBufferBytes, transmit === "socket" ? "socket" : "clone");
+    return { ...tried, addonError: null, ed25519, sha256Accelerated };
   } catch (error) {
     return { ...nothing, addonError: messageOf(error) };
   }
 }
 
-function grantedBuffer(bufferBytes: number): number {
+function tryRelay(
+  bufferBytes: number,
+  transmit: "socket" | "clone",
+): Pick<Probes, "grantedReceiveBufferBytes" | "cloneRefusal"> {
   const relay = Relay.open({
     listen: ["127.0.0.1:0"],
     workers: 1,
@@ -58,10 +66,14 @@ function grantedBuffer(bufferBytes: number): number {
     authentication: "off",
     shredVersion: 0,
     receive: { bufferBytes },
+    transmit,
     prefault: false,
   });
   relay.close();
-  return relay.grantedReceiveBufferBytes / 2; // the kernel tells twice what it grants
+  return {
+    grantedReceiveBufferBytes: relay.grantedReceiveBufferBytes / 2, // the kernel tells it twice
+    cloneRefusal: relay.transmit.way === "socket" ? relay.transmit.refusal : null,
+  };
 }
 
 export async function readConfigFacts(file: string, relay: RelayConfig): Promise<ConfigFacts> {

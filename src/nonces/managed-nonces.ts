@@ -8,6 +8,7 @@
 import type { Clock } from "../core/clock.ts";
 import { messageOf, ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import { Refresher } from "../core/refresher.ts";
 import { Making, type MakingLimits, type MakingParts, makingLimits } from "./making.ts";
 import type {
   ManagedNonce,
@@ -52,6 +53,7 @@ export class ManagedNonces {
   /** What a failed job leaves to the next one. By index. */
   readonly #makings = new Map<number, Making>();
   readonly #closing = new AbortController();
+  readonly #refresher: Refresher;
   readonly #endWatch: () => void;
   /** By key: told again without asking, for a moment. */
   readonly #failures = new Map<string, { readonly error: Error; readonly untilMs: number }>();
@@ -66,7 +68,7 @@ export class ManagedNonces {
   ): Promise<ManagedNonces> {
     const nonces = new ManagedNonces(parts, limits);
     try {
-      await nonces.#load();
+      await nonces.#refresher.refresh();
     } catch (error) {
       await nonces.close();
       throw error;
@@ -77,11 +79,14 @@ export class ManagedNonces {
   private constructor(parts: ManagedNonceParts, limits: ManagedNonceLimits) {
     this.#parts = parts;
     this.#limits = limits;
-    this.#endWatch = parts.store.onForeignChange(() => {
-      this.#load().catch((error: unknown) => {
+    this.#refresher = new Refresher({
+      clock: parts.clock,
+      read: () => this.#load(),
+      failed: (error) => {
         parts.log.warn(`managed nonces could not be read again: ${messageOf(error)}`);
-      });
+      },
     });
+    this.#endWatch = parts.store.onForeignChange(() => this.#refresher.told());
   }
 
   /** Ready ones. */
@@ -126,6 +131,7 @@ export class ManagedNonces {
   /** Jobs under way fail with "nonce_pending". Settles when all have ended. Idempotent. */
   async close(): Promise<void> {
     this.#endWatch();
+    this.#refresher.close();
     this.#closing.abort();
     for (const proceed of this.#waiting.splice(0)) proceed();
     await Promise.allSettled(this.#jobs.values());

@@ -60,7 +60,7 @@ export interface ManagedNonceStore {
   /** Reserves index and key together; false: one of them is taken (by another process, too). */
   add(nonce: ManagedNonce): Promise<boolean>;
   setReady(index: number): Promise<void>;
-  /** Told after another process (or connection) changed the store. Returns how to end that. */
+  /** Told after another process (or connection) changed nonces, or may have. Returns how to end that. */
   onForeignChange(listener: () => void): () => void;
 }
 

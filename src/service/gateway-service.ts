@@ -16,8 +16,11 @@ import type { Store } from "../store/store.ts";
 import type { Pipeline, PipelineSnapshot } from "../submission/pipeline.ts";
 import type { RouteSnapshot, Submissions } from "../submission/types.ts";
 import type { TipStatistics } from "../tips/tip-statistics.ts";
+import { DatabaseMove } from "./database-move.ts";
 import { gatewayRestartKeys } from "./gateway-tables.ts";
+import { KeyWatch } from "./key-watch.ts";
 import type { LandingWatch } from "./landing-watch.ts";
+import type { OrphanWatch } from "./orphan-watch.ts";
 import type { ShredSalesService, ShredSalesSnapshot } from "./shred-sales.ts";
 
 export interface GatewaySnapshot {
@@ -57,6 +60,8 @@ export interface GatewayServiceParts {
   readonly shreds: ShredSalesService | null;
   /** null: no node is configured. */
   readonly nonces: NonceBook | null;
+  /** null: no other service uses the store. */
+  readonly orphans: OrphanWatch | null;
   readonly live: LiveSettings;
   readonly openServer: () => Promise<HttpServer>;
   /** Closed last, in this order: nothing needs them any more then. */
@@ -67,7 +72,8 @@ export interface GatewayServiceParts {
 
 export class GatewayService {
   readonly #parts: GatewayServiceParts;
-  readonly #endKeyWatch: () => void;
+  readonly #keyWatch: KeyWatch;
+  readonly #move: DatabaseMove;
   #config: Config;
   #server: HttpServer | undefined;
   #closing: Promise<void> | undefined;
@@ -75,16 +81,19 @@ export class GatewayService {
   constructor(parts: GatewayServiceParts) {
     this.#parts = parts;
     this.#config = parts.config;
-    this.#endKeyWatch = parts.store.keys.onForeignChange(() => void this.#refreshKeys());
+    const { clock, log, store, keyRing } = parts;
+    this.#keyWatch = new KeyWatch({ clock, log, store: store.keys, keyRing });
+    this.#move = new DatabaseMove(store, log);
   }
 
   /** Takes up what an earlier process left open, then answers. Throws ShredwayError. */
   async start(): Promise<void> {
-    const { pipeline, log, keyRing, store, shreds } = this.#parts;
-    keyRing.replace(await store.keys.keys());
+    const { pipeline, log, shreds, orphans } = this.#parts;
+    await this.#keyWatch.refresh();
     await shreds?.start();
     const restored = await pipeline.restore();
     if (restored > 0) log.info({ transactions: restored }, "open submissions taken up again");
+    orphans?.start();
     this.#server = await this.#parts.openServer();
   }
 
@@ -114,9 +123,8 @@ export class GatewayService {
     return this.#parts.store.keys;
   }
 
-  async refreshKeys(): Promise<void> {
-    const { keyRing, store } = this.#parts;
-    keyRing.replace(await store.keys.keys());
+  refreshKeys(): Promise<void> {
+    return this.#keyWatch.refresh();
   }
 
   warnings(): string[] {
@@ -158,12 +166,13 @@ export class GatewayService {
   }
 
   #apply(wanted: Config): readonly string[] {
-    const { routes, log, shreds } = this.#parts;
+    const { routes, log, shreds, store } = this.#parts;
     shreds?.apply(wanted);
     routes
       .replace(wanted.routes)
       .catch((error: unknown) => log.error(`a route could not be closed: ${messageOf(error)}`));
-    const restart = gatewayRestartKeys(this.#config, wanted);
+    const restart = gatewayRestartKeys(this.#config, wanted, store.isOnFile);
+    this.#move.apply(wanted);
     this.#config = wanted;
     log.info({ routes: wanted.routes.length }, "reloaded: routes, tips and limits are in force");
     return restart;
@@ -197,24 +206,18 @@ export class GatewayService {
   }
 
   async #close(): Promise<void> {
-    const { pipeline, routes, store, others, shreds, tips, nonces } = this.#parts;
-    this.#endKeyWatch();
+    const { pipeline, routes, store, others, shreds, tips, nonces, orphans } = this.#parts;
+    this.#keyWatch.close();
     this.#server?.close();
     pipeline.stop();
+    const orphansClosed = orphans?.close(); // what it still takes the next process goes on with
     await routes.close();
     pipeline.close();
     await shreds?.close();
     await tips.close();
     await nonces?.close();
+    await orphansClosed;
     await store.close();
     for (const part of others) await part.close();
-  }
-
-  async #refreshKeys(): Promise<void> {
-    try {
-      await this.refreshKeys();
-    } catch (error) {
-      this.#parts.log.error(`the keys could not be read again: ${messageOf(error)}`);
-    }
   }
 }

@@ -70,8 +70,8 @@ export function policyOf(config: Config, tracker: Tracker): PlanPolicy {
   };
 }
 
-/** Keys whose change only a restart takes over. */
-export function gatewayRestartKeys(running: Config, wanted: Config): string[] {
+/** Keys whose change only a restart takes over. `isOnFile`: the database can move to PostgreSQL. */
+export function gatewayRestartKeys(running: Config, wanted: Config, isOnFile: boolean): string[] {
   const differs = (a: unknown, b: unknown) => JSON.stringify(a) !== JSON.stringify(b);
   const { http } = running;
   const found = wanted.http
@@ -89,7 +89,8 @@ export function gatewayRestartKeys(running: Config, wanted: Config): string[] {
   for (const key of ofGateway) {
     if (differs(running.gateway[key], wanted.gateway[key])) found.push(`gateway.${key}`);
   }
-  if (differs(running.data, wanted.data)) found.push("data");
+  const dataOf = ({ data: { postgres, ...data } }: Config) => [data, isOnFile ? null : postgres];
+  if (differs(dataOf(running), dataOf(wanted))) found.push("data");
   if (differs(running.tiers, wanted.tiers)) found.push("tiers");
   if (differs(running.nonces, wanted.nonces)) found.push("nonces");
   for (const key of ["listen", "listenIpv6"] as const) {

@@ -59,6 +59,7 @@ export class RelayService {
   /** Addresses of accounts that are sent to. */
   #served: ReadonlySet<string> = new Set();
   #inForce: RelayConfig;
+  #cloneFallbacks = 0n;
   #closed = false;
 
   /** Publishes the tables. Throws ShredwayError when a file or a table is refused. */
@@ -87,6 +88,13 @@ export class RelayService {
 
   /** Settles when the leader schedule is in force, or when the node could not tell it as yet. */
   async start(): Promise<void> {
+    const { transmit } = this.relay;
+    if (transmit.way === "clone") {
+      this.#log.info(
+        { interface: transmit.interface },
+        "shreds are cloned inside the kernel for destinations whose next hop is known",
+      );
+    }
     if (this.#asksForLeaders(this.#inForce)) await this.#leaders?.start();
   }
 
@@ -109,6 +117,12 @@ export class RelayService {
       warnings.push("relay.sources is empty: packets from everybody are dropped");
     if (destinations.length === 0 && this.#ofAccounts.length === 0)
       warnings.push("relay.destinations is empty: nobody is sent to");
+    const { transmit } = this.relay;
+    if (transmit.way === "socket" && transmit.refusal !== null) {
+      warnings.push(
+        `relay.transmit is ${this.#inForce.transmit}, but shreds go by socket: ${transmit.refusal}`,
+      );
+    }
     const granted = this.relay.grantedReceiveBufferBytes / 2; // the kernel tells twice the size
     if (granted < receive.bufferBytes) {
       warnings.push(
@@ -283,6 +297,21 @@ export class RelayService {
   #look(): void {
     this.#listenerReached = this.#readListeners();
     this.#lookAtSchedule();
+    this.#lookAtClones();
+  }
+
+  /** Triggers that the kernel takes and nobody clones: a firewall, an interface that was deleted. */
+  #lookAtClones(): void {
+    const { workers } = this.relay.snapshot();
+    const now = workers.reduce((total, worker) => total + worker.clone_fallbacks, 0n);
+    if (now > this.#cloneFallbacks) {
+      this.#log.warn(
+        `${now - this.#cloneFallbacks} datagrams went by socket in the last ${lookMs / 1000} s, for ` +
+          "their clones were not made; where triggers are not obeyed, everything goes by socket until " +
+          "a restart: see docs/transmit.md",
+      );
+    }
+    this.#cloneFallbacks = now;
   }
 
   #lookAtSchedule(): void {

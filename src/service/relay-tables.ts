@@ -9,7 +9,7 @@ import type { RelayConfig } from "../core/config.ts";
 import type { RelayOptions } from "../data-plane/relay.ts";
 
 export function relayOptionsOf(relay: RelayConfig): RelayOptions {
-  const { source, bufferBytes, gso } = relay.send;
+  const { source, bufferBytes, gso, ttl, dscp } = relay.send;
   return {
     listen: relay.listen,
     workers: relay.workers,
@@ -20,10 +20,13 @@ export function relayOptionsOf(relay: RelayConfig): RelayOptions {
     send: {
       bufferBytes,
       gso,
+      ttl,
+      dscp,
       ...(source !== undefined && {
         source: formatEndpoint({ bytes: parseAddress(source), port: 0 }),
       }),
     },
+    transmit: relay.transmit === "socket" ? "socket" : "clone",
     ...(relay.cpus && { cpus: relay.cpus }),
     failedChecksPerSecond: relay.failedChecksPerSecond,
     deshred: relay.deshred,

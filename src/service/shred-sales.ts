@@ -11,27 +11,26 @@ import type { Logger } from "../core/log.ts";
 import type { ShredSales } from "../gateway/parts.ts";
 import type { ChallengeSocket } from "../net/challenge-socket.ts";
 import { coverageOf } from "../tiers/coverage.ts";
-import type { TierBook } from "../tiers/tier-book.ts";
+import type { TierSeat } from "../tiers/tier-seat.ts";
 import type { TierRules } from "../tiers/types.ts";
 import type { Registrar } from "../tips/registrar.ts";
-import type { RegistrationWatch } from "../tips/registration-watch.ts";
+import type { RegistrationSeat } from "../tips/registration-seat.ts";
 import type { RelayService } from "./relay-service.ts";
 
 export interface ShredSalesParts {
   readonly config: Config;
   readonly relay: Pick<RelayService, "setAccountDestinations" | "onUnreachable"> | null;
-  readonly tiers: TierBook;
+  readonly tiers: TierSeat;
   readonly rules: TierRules;
   readonly registrar: Registrar;
-  /** null: no node is asked; registered tips count at once. */
-  readonly watch: RegistrationWatch | null;
+  readonly registrations: RegistrationSeat;
   readonly destinations: AccountDestinations;
   readonly challenges: ChallengeSocket;
   readonly log: Logger;
 }
 
 export interface ShredSalesSnapshot {
-  /** Registrations whose landing is awaited. */
+  /** Registrations whose landing is awaited here. */
   readonly pending: number;
   /** Destinations of this region that are proved and not paused. */
   readonly active: number;
@@ -54,10 +53,8 @@ export class ShredSalesService implements ShredSales {
 
   /** Takes up where an earlier process ended; nobody is sent to before. Throws ShredwayError. */
   async start(): Promise<void> {
-    const { tiers, watch, destinations, relay, log } = this.#parts;
+    const { tiers, destinations, relay } = this.#parts;
     await tiers.start();
-    const pending = (await watch?.start()) ?? 0;
-    if (pending > 0) log.info({ registrations: pending }, "pending tips taken up again");
     this.#ends.push(
       tiers.onChange((accountId) => {
         if (destinations.ofAccount(accountId).length > 0) this.#plan();
@@ -74,7 +71,7 @@ export class ShredSalesService implements ShredSales {
     return this.#parts.registrar;
   }
 
-  get tiers(): TierBook {
+  get tiers(): TierSeat {
     return this.#parts.tiers;
   }
 
@@ -93,9 +90,9 @@ export class ShredSalesService implements ShredSales {
   }
 
   snapshot(): ShredSalesSnapshot {
-    const { destinations, watch } = this.#parts;
+    const { destinations, registrations } = this.#parts;
     return {
-      pending: watch?.counts.pending ?? 0,
+      pending: registrations.pending,
       active: destinations.active(this.#region).length,
       covered: this.#covered,
     };
@@ -105,11 +102,11 @@ export class ShredSalesService implements ShredSales {
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const end of this.#ends.splice(0)) end();
-    const { watch, destinations, challenges, tiers } = this.#parts;
-    await watch?.close();
+    const { registrations, destinations, challenges, tiers } = this.#parts;
     destinations.close();
     await challenges.close();
     await tiers.close();
+    await registrations.close();
   }
 
   /** Many changes of one turn are one table. */

@@ -18,18 +18,24 @@ import {
   type Row,
   type SqlDriver,
   type SqlValue,
+  type Statement,
+  type TransactionEnd,
   textAt,
   wordAt,
   wordOrNullAt,
 } from "./driver.ts";
+import { onNewsOf } from "./topics.ts";
+
+const topic = "destinations";
 
 const columns = `id, account_id, region, address, created_ms, state, proved_ms, proved_by,
   proof_ends_ms, paused_ms, pause_reason`;
-const selectAll = `SELECT ${columns
+const select = `SELECT ${columns
   .split(/,\s*/)
   .map((column) => `d.${column}`)
-  .join(", ")}, a.name FROM destinations d JOIN accounts a ON a.id = d.account_id
-  ORDER BY d.created_ms, d.id`;
+  .join(", ")}, a.name FROM destinations d JOIN accounts a ON a.id = d.account_id`;
+const selectAll = `${select} ORDER BY d.created_ms, d.id`;
+const selectOne = `${select} WHERE d.id = $1`;
 // Holds the account's row until the end: with PostgreSQL two who count at once would both find room.
 const lockAccount = "UPDATE accounts SET name = name WHERE id = $1";
 // The types stand there because PostgreSQL has no other way to know them in a SELECT.
@@ -92,40 +98,46 @@ export class SqlDestinationStore implements DestinationStore {
     return (await this.#driver.query(selectAll, [])).map(destinationOf);
   }
 
+  async find(id: string): Promise<AccountDestination | null> {
+    const [row] = await this.#driver.query(selectOne, [id]);
+    return row ? destinationOf(row) : null;
+  }
+
   async add(
     destination: AccountDestination,
     perAccountMax: number,
   ): Promise<"added" | "address_taken" | "too_many"> {
     const { id, accountId, region, address, createdMs } = destination;
     const fields = [id, accountId, region, address, BigInt(createdMs), ...changingOf(destination)];
-    const end = await this.#driver.transaction(
-      [
-        { sql: lockAccount, params: [accountId], mustChange: true },
-        { sql: insert, params: [...fields, BigInt(perAccountMax)] },
-      ],
-      "durable",
-    );
-    if (!end.isCommitted) {
+    const end = await this.#change(id, [
+      { sql: lockAccount, params: [accountId], mustChange: true },
+      { sql: insert, params: [...fields, BigInt(perAccountMax)], mustChange: true },
+    ]);
+    if (end.isCommitted) return "added";
+    if (end.changes.length === 0) {
       const message = `the store: expected account ${quote(accountId)}, got none`;
       throw new ShredwayError("store_failed", message);
     }
-    if (end.changes[1] === 1) return "added";
     const [owner] = await this.#driver.query(selectOwner, [address]);
     return owner ? "address_taken" : "too_many";
   }
 
   async update(destination: AccountDestination, before: AccountDestination): Promise<boolean> {
     const params = [destination.id, ...changingOf(destination), ...changingOf(before)];
-    const end = await this.#driver.transaction([{ sql: update, params }], "durable");
-    return end.changes[0] === 1;
+    return (await this.#change(destination.id, [{ sql: update, params, mustChange: true }]))
+      .isCommitted;
   }
 
   async remove(id: string): Promise<boolean> {
-    const end = await this.#driver.transaction([{ sql: remove, params: [id] }], "durable");
-    return end.changes[0] === 1;
+    return (await this.#change(id, [{ sql: remove, params: [id], mustChange: true }])).isCommitted;
   }
 
-  onForeignChange(listener: () => void): () => void {
-    return this.#driver.onForeignChange(listener);
+  onForeignChange(listener: (ids: readonly string[] | null) => void): () => void {
+    return onNewsOf(this.#driver, topic, listener);
+  }
+
+  /** Tells the others which one it was. */
+  #change(id: string, statements: readonly Statement[]): Promise<TransactionEnd> {
+    return this.#driver.transaction(statements, "durable", [`${topic} ${id}`]);
   }
 }

@@ -1,7 +1,7 @@
 // What a database is to this program: queries, transactions, news of others' changes.
 //
-// Called by the key store, the submission store and the migrations; made by a driver of one database
-// (sqlite-driver.ts). SQL is written once, for SQLite 3.53 and PostgreSQL 15: parameters $1,
+// Called by the stores and the migrations; made by a driver of one database (sqlite-driver.ts,
+// postgres-driver.ts). SQL is written once, for SQLite 3.53 and PostgreSQL 15: parameters $1,
 // $2 …; bigint for times, amounts and counts; text; in migrations the word {blob} for bytes. No
 // functions of time, no row ids, no automatic numbers, nothing of one of the two alone.
 
@@ -20,8 +20,9 @@ export interface Statement {
 }
 
 /**
- * durable: on the disk, a loss of power included. survives-kill: with the kernel, so that killing this
- * process loses nothing. Both are all or nothing after any end.
+ * durable: on the disk, a loss of power included. survives-kill: out of this process, so that killing
+ * it loses nothing; a loss of power, or the end of a database server, may take the last ones. Both are
+ * all or nothing after any end.
  */
 export type Durability = "durable" | "survives-kill";
 
@@ -32,17 +33,44 @@ export interface TransactionEnd {
   readonly changes: readonly number[];
 }
 
-/** Every promise may reject with ShredwayError "store_failed". */
+/**
+ * News of others, in the order of their commits: "topic" or "topic text" as the transactions gave them.
+ * null: anything may have changed (a gap, a program that tells no more). Told at times without a
+ * change, and many as one, never too seldom.
+ */
+export type ForeignChangeListener = (news: readonly string[] | null) => void;
+
+export interface HeldLock {
+  release(): Promise<void>;
+}
+
+/**
+ * Every promise may reject with ShredwayError "store_failed": then nothing was changed, unless the
+ * message says that nobody can know (`details.code` "UNKNOWN").
+ */
 export interface SqlDriver {
   /** Sees what is committed, nothing else. */
   query(sql: string, params: readonly SqlValue[]): Promise<readonly Row[]>;
   /**
    * All or nothing. Transactions that are asked for while a commit is under way share the next one;
-   * one that fails takes no other with it. Statements return no rows.
+   * one that fails takes no other with it. Statements return no rows. `news` (a topic, or a topic and a
+   * text of at most 500 bytes without NUL) are told to other processes if and only if it is committed,
+   * an empty list tells nothing; without a list a durable one says that anything may have changed,
+   * another nothing.
    */
-  transaction(statements: readonly Statement[], durability: Durability): Promise<TransactionEnd>;
-  /** Told after another process (or connection) changed the database. Returns how to end that. */
-  onForeignChange(listener: () => void): () => void;
+  transaction(
+    statements: readonly Statement[],
+    durability: Durability,
+    news?: readonly string[],
+  ): Promise<TransactionEnd>;
+  /** Told after another process (or connection) changed something. Returns how to end that. */
+  onForeignChange(listener: ForeignChangeListener): () => void;
+  /**
+   * What one process in the world holds at a time; null: another one does. Lost when its connection
+   * is (`onLost`, once, not after `release`), or when the process ends in whatever way. It keeps nobody
+   * from writing: who relies on being the only one checks a number in the transaction itself.
+   */
+  tryLock(name: string, onLost: () => void): Promise<HeldLock | null>;
   /** Settles when everything asked for before has ended. Idempotent. */
   close(): Promise<void>;
 }

@@ -1,6 +1,7 @@
 // Accounts and API keys in the database.
 //
-// The KeyStore of accounts/types.ts, over any SqlDriver. Every change is durable before it is told.
+// The KeyStore of accounts/types.ts, over any SqlDriver. Every change is durable before it is told, and
+// tells the others with it.
 // What is read back is checked: an operator may have been at the file with a tool.
 
 import { randomBytes } from "node:crypto";
@@ -14,9 +15,13 @@ import {
   type Row,
   type SqlDriver,
   type Statement,
+  type TransactionEnd,
   textAt,
   wordOf,
 } from "./driver.ts";
+import { onNewsOf } from "./topics.ts";
+
+const topic = "keys";
 
 const keyColumns = `id, account_id, hash, hint, label, scopes, requests_per_second, burst,
   allowed_ranges, created_ns, expires_ns, revoked_ns`;
@@ -104,29 +109,33 @@ export class SqlKeyStore implements KeyStore {
 
   async ensureAccount(name: string, nowNs: bigint): Promise<Account> {
     const id = `a_${randomBytes(6).toString("hex")}`;
-    await this.#driver.transaction([{ sql: insertAccount, params: [id, name, nowNs] }], "durable");
+    await this.#change([{ sql: insertAccount, params: [id, name, nowNs] }]);
     const [row] = await this.#driver.query(`${accountColumns} WHERE name = $1`, [name]);
     if (row) return accountOf(row);
     throw new ShredwayError("store_failed", `the store: expected account ${quote(name)}, got none`);
   }
 
   async addKey(key: ApiKey): Promise<void> {
-    await this.#driver.transaction([insertionOf(key)], "durable");
+    await this.#change([insertionOf(key)]);
   }
 
   async replaceKey(oldId: string, expiresNs: bigint, key: ApiKey): Promise<void> {
     const expiry = { sql: expireKey, params: [oldId, expiresNs], mustChange: true };
-    const end = await this.#driver.transaction([expiry, insertionOf(key)], "durable");
+    const end = await this.#change([expiry, insertionOf(key)]);
     if (!end.isCommitted) throw unknownKey(oldId, "a key that is not revoked");
   }
 
   async revokeKey(id: string, nowNs: bigint): Promise<void> {
     const revocation = { sql: revokeKey, params: [id, nowNs], mustChange: true };
-    const end = await this.#driver.transaction([revocation], "durable");
+    const end = await this.#change([revocation]);
     if (!end.isCommitted) throw unknownKey(id, "a key");
   }
 
   onForeignChange(listener: () => void): () => void {
-    return this.#driver.onForeignChange(listener);
+    return onNewsOf(this.#driver, topic, () => listener());
+  }
+
+  #change(statements: readonly Statement[]): Promise<TransactionEnd> {
+    return this.#driver.transaction(statements, "durable", [topic]);
   }
 }

@@ -21,9 +21,13 @@ const selectBehind = `${select} WHERE landed_ms >= $1 AND (landed_ms, signature)
 const forgetMax = 5000;
 const forgetTips = `DELETE FROM landed_tips WHERE signature IN
   (SELECT signature FROM landed_tips WHERE landed_ms < $1 LIMIT ${forgetMax})`;
-const putSnapshot = `INSERT INTO tip_snapshots (id, snapshot) VALUES (1, $1)
-  ON CONFLICT (id) DO UPDATE SET snapshot = excluded.snapshot`;
-const selectSnapshot = "SELECT snapshot FROM tip_snapshots WHERE id = 1";
+// One row, and its id is the quarter of an hour: nodes that keep theirs at the same time agree by it. A
+// clock that was ahead must not keep the others' away for long.
+const removeSnapshot = "DELETE FROM tip_snapshots WHERE id < $1 OR id > CAST($1 AS bigint) + 1";
+const addSnapshot = `INSERT INTO tip_snapshots (id, snapshot)
+  SELECT CAST($1 AS bigint), CAST($2 AS text) WHERE NOT EXISTS (SELECT 1 FROM tip_snapshots)
+  ON CONFLICT (id) DO NOTHING`;
+const selectSnapshot = "SELECT snapshot FROM tip_snapshots ORDER BY id DESC LIMIT 1";
 
 function unexpected(expected: string, got: unknown): ShredwayError {
   return new ShredwayError("store_failed", `the store: expected ${expected}, got ${quote(got)}`);
@@ -110,9 +114,13 @@ export class SqlLandedTipStore implements LandedTipStore {
     }
   }
 
-  async keepSnapshot(snapshot: TipSnapshot): Promise<void> {
-    const params = [writeJson(snapshot)];
-    await this.#driver.transaction([{ sql: putSnapshot, params }], "survives-kill");
+  async keepSnapshot(snapshot: TipSnapshot, quarter: number): Promise<void> {
+    const id = BigInt(quarter);
+    const statements = [
+      { sql: removeSnapshot, params: [id] },
+      { sql: addSnapshot, params: [id, writeJson(snapshot)] },
+    ];
+    await this.#driver.transaction(statements, "survives-kill");
   }
 
   async lastSnapshot(): Promise<TipSnapshot | null> {

@@ -5,7 +5,8 @@
 // published is never changed: a new one follows it. {blob} is the database's word for bytes.
 
 import { ShredwayError } from "../core/errors.ts";
-import { integerAt, type SqlDriver } from "./driver.ts";
+import { integerAt, type SqlDriver, type Statement } from "./driver.ts";
+import { isMark, unfinished } from "./transfer-mark.ts";
 
 /** Statements that lead from the version before to this one; the first leads from 0 to 1. */
 export type Migration = readonly string[];
@@ -136,6 +137,17 @@ export const migrations: readonly Migration[] = [
       created_ms bigint NOT NULL
     )`,
   ],
+  // Several nodes on one database.
+  [
+    // Whoever keeps the tiers has the newest; what an earlier keeper writes is refused.
+    "ALTER TABLE tier_clock ADD COLUMN epoch bigint NOT NULL DEFAULT 0",
+    // Number of the checkpoint that last changed the state.
+    "ALTER TABLE tier_clock ADD COLUMN checkpoint bigint NOT NULL DEFAULT 0",
+    "ALTER TABLE tier_states ADD COLUMN checkpoint bigint NOT NULL DEFAULT 0",
+    "CREATE INDEX tier_states_checkpoint ON tier_states (checkpoint)",
+    // Who sends it, and ends it; '': written before nodes had names.
+    "ALTER TABLE submissions ADD COLUMN node text NOT NULL DEFAULT ''",
+  ],
 ];
 
 const versionTable = "CREATE TABLE IF NOT EXISTS schema_version (version bigint NOT NULL)";
@@ -144,40 +156,69 @@ const firstVersion =
 const versionQuery = "SELECT version FROM schema_version";
 const nextVersion = "UPDATE schema_version SET version = $1 WHERE version = $2";
 
-async function versionOf(driver: SqlDriver): Promise<number> {
+/** A mark (transfer-mark.ts) while it is being filled. Throws ShredwayError "store_failed" without one. */
+export async function versionOf(driver: Pick<SqlDriver, "query">): Promise<number> {
   const [row] = await driver.query(versionQuery, []);
   if (row) return Number(integerAt(row, 0));
   throw new ShredwayError("store_failed", "the store: expected its schema's version, got none");
 }
 
 /**
- * Brings the database to the newest version. Throws ShredwayError "store_newer" when it is past that
- * already; then nothing was changed.
+ * Whoever may not make tables needs not to where there is one; and of several who make it at once
+ * PostgreSQL refuses all but one.
+ */
+async function setUpVersion(driver: SqlDriver): Promise<void> {
+  const isThere = (): Promise<boolean> =>
+    driver.query(versionQuery, []).then(
+      (rows) => rows.length > 0,
+      () => false,
+    );
+  if (await isThere()) return;
+  const setUp = [versionTable, firstVersion].map((sql) => ({ sql, params: [] }));
+  try {
+    await driver.transaction(setUp, "durable");
+  } catch (error) {
+    if (!(await isThere())) throw error;
+  }
+}
+
+/** Throws ShredwayError: "store_newer" for one past `newest`, "store_failed" while it is being filled. */
+export function checkVersion(version: number, newest: number = migrations.length): void {
+  if (isMark(version)) throw unfinished(version);
+  if (version <= newest) return;
+  throw new ShredwayError(
+    "store_newer",
+    `the store: expected a schema of version ${newest} or older, got version ${version}: ` +
+      "it was written by a newer version of the program, which must go on with it",
+    { details: { version, newest } },
+  );
+}
+
+/** Statements of one step, but for the version. */
+export function statementsOf(step: Migration, blobType: string): Statement[] {
+  return step.map((sql) => ({ sql: sql.replaceAll("{blob}", blobType), params: [] }));
+}
+
+/**
+ * Brings the database to the newest version. Throws what `checkVersion` throws; then nothing was
+ * changed.
  */
 export async function migrate(
   driver: SqlDriver,
   blobType: string,
   steps: readonly Migration[] = migrations,
 ): Promise<void> {
-  const setUp = [versionTable, firstVersion].map((sql) => ({ sql, params: [] }));
-  await driver.transaction(setUp, "durable");
+  await setUpVersion(driver);
   for (;;) {
     const version = await versionOf(driver);
-    if (version > steps.length) {
-      throw new ShredwayError(
-        "store_newer",
-        `the store: expected a schema of version ${steps.length} or older, got version ${version}: ` +
-          "it was written by a newer version of the program, which must go on with it",
-        { details: { version, newest: steps.length } },
-      );
-    }
+    checkVersion(version, steps.length);
     const step = steps[version];
     if (!step) return;
     const moved = { sql: nextVersion, mustChange: true };
     await driver.transaction(
       [
         { ...moved, params: [BigInt(version + 1), BigInt(version)] },
-        ...step.map((sql) => ({ sql: sql.replaceAll("{blob}", blobType), params: [] })),
+        ...statementsOf(step, blobType),
       ],
       "durable",
     );

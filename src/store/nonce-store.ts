@@ -7,6 +7,9 @@
 import { ShredwayError } from "../core/errors.ts";
 import type { ManagedNonce, ManagedNonceStore } from "../nonces/types.ts";
 import { integerAt, type Row, type SqlDriver, textAt, wordAt } from "./driver.ts";
+import { onNewsOf } from "./topics.ts";
+
+const topic = "nonces";
 
 const columns = "number, key_id, account_id, address, state, created_ms";
 const selectAll = `SELECT ${columns} FROM managed_nonces ORDER BY number`;
@@ -45,18 +48,19 @@ export class SqlManagedNonceStore implements ManagedNonceStore {
 
   async add({ index, keyId, accountId, address, state, createdMs }: ManagedNonce) {
     const params = [BigInt(index), keyId, accountId, address, state, BigInt(createdMs)];
-    const end = await this.#driver.transaction([{ sql: insert, params }], "durable");
-    return end.changes[0] === 1;
+    const statement = { sql: insert, params, mustChange: true };
+    const end = await this.#driver.transaction([statement], "durable", [topic]);
+    return end.isCommitted;
   }
 
   async setReady(index: number): Promise<void> {
     const statement = { sql: markReady, params: [BigInt(index)], mustChange: true };
-    const end = await this.#driver.transaction([statement], "durable");
+    const end = await this.#driver.transaction([statement], "durable", [topic]);
     if (end.isCommitted) return;
     throw new ShredwayError("store_failed", `the store: expected nonce ${index}, got none`);
   }
 
   onForeignChange(listener: () => void): () => void {
-    return this.#driver.onForeignChange(listener);
+    return onNewsOf(this.#driver, topic, () => listener());
   }
 }

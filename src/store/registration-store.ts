@@ -3,11 +3,13 @@
 // The RegistrationStore of tips/registration-types.ts, over any SqlDriver. Everything is durable before
 // it is told, and each change is one statement, so that those of one request, and of many, share one
 // wait for the disk. Whether a signature was registered before, the database decides: it alone sees all
-// requests in one order.
+// requests in one order. What counts is kept only in the term that it carries: it holds the clock's row
+// against a later term until it is committed, and looks at the epoch then.
 
 import { quote, ShredwayError } from "../core/errors.ts";
 import {
   type Registration,
+  type RegistrationNewsListener,
   type RegistrationStore,
   registrationReasons,
   registrationStates,
@@ -22,19 +24,36 @@ import {
   type Row,
   type SqlDriver,
   type SqlValue,
+  type Statement,
   textAt,
   wordAt,
   wordOrNullAt,
 } from "./driver.ts";
 import type { SignatureCodec } from "./signature-codec.ts";
+import { onNewsOf } from "./topics.ts";
 
 const columns = `signature, account_id, lamports, slot, registered_ms, lifetime, nonce_account,
   state, settled_ms, counted_lamports, counted_order, reason`;
 const insert = `INSERT INTO registrations (${columns})
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
   ON CONFLICT (signature) DO NOTHING`;
+/**
+ * Locks the row of the clock, and changes something only when the term is over. An update without an
+ * effect would do as well, but leave a dead version of the one row behind for every tip.
+ */
+const holdTerm = `INSERT INTO tier_clock (id, evaluated_ms, counted_order, epoch) VALUES (1, 0, 0, 0)
+  ON CONFLICT (id) DO UPDATE SET epoch = tier_clock.epoch WHERE tier_clock.epoch <> $1`;
+const isTerm = (place: string): string =>
+  `EXISTS (SELECT 1 FROM tier_clock WHERE id = 1 AND epoch = ${place})`;
+// The empty half tells PostgreSQL the types of the other one.
+const insertCounted = `INSERT INTO registrations (${columns})
+  SELECT * FROM (
+    SELECT ${columns} FROM registrations WHERE 1 = 0
+    UNION ALL SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS added
+  WHERE ${isTerm("$13")}
+  ON CONFLICT (signature) DO NOTHING`;
 const settlePending = `UPDATE registrations SET state = $2, settled_ms = $3, counted_lamports = $4,
-  counted_order = $5, reason = $6 WHERE signature = $1 AND state = 'pending'`;
+  counted_order = $5, reason = $6 WHERE signature = $1 AND state = 'pending' AND ${isTerm("$7")}`;
 const selectPending = `SELECT ${columns} FROM registrations WHERE state = 'pending'
   AND registered_ms >= $1 AND (registered_ms > $1 OR signature > $2)
   ORDER BY registered_ms, signature LIMIT $3`;
@@ -55,12 +74,23 @@ const noSignature = new Uint8Array(0);
 /** Signatures that one query asks for. Few sizes: each is a text of its own, prepared once. */
 const listSizes = [1, 25] as const;
 const listMax = 25;
-const selectOwners = new Map(
-  listSizes.map((size) => {
-    const places = Array.from({ length: size }, (_, i) => `$${i + 1}`).join(", ");
-    return [size, `SELECT signature, account_id FROM registrations WHERE signature IN (${places})`];
-  }),
+
+function textsBySize(select: string): ReadonlyMap<number, string> {
+  return new Map(
+    listSizes.map((size) => {
+      const places = Array.from({ length: size }, (_, i) => `$${i + 1}`).join(", ");
+      return [size, `${select} signature IN (${places})`];
+    }),
+  );
+}
+
+const selectOwners = textsBySize("SELECT signature, account_id FROM registrations WHERE");
+const selectPendingOf = textsBySize(
+  `SELECT ${columns} FROM registrations WHERE state = 'pending' AND`,
 );
+const topic = "registrations";
+/** What counts reaches others as tiers. */
+const noNews: readonly string[] = [];
 
 function integerOf(value: number | null): bigint | null {
   return value === null ? null : BigInt(value);
@@ -76,47 +106,32 @@ export class SqlRegistrationStore implements RegistrationStore {
   }
 
   async add(registration: Registration): Promise<boolean> {
-    return this.#change(insert, [
-      this.#bytesOf(registration.signature),
-      registration.accountId,
-      registration.lamports,
-      // A database's integers have a sign; of a u64 the upper half becomes the negative ones.
-      BigInt.asIntN(64, registration.slot),
-      BigInt(registration.registeredMs),
-      registration.lifetime,
-      registration.nonceAccount,
-      registration.state,
-      integerOf(registration.settledMs),
-      registration.countedLamports,
-      registration.countedOrder,
-      registration.reason,
-    ]);
+    const statement = { sql: insert, params: this.#paramsOf(registration) };
+    const news = [`${topic} ${registration.signature}`];
+    const { changes } = await this.#driver.transaction([statement], "durable", news);
+    return changes[0] === 1;
   }
 
-  async settle(signature: string, settlement: Settlement): Promise<boolean> {
+  addCounted(registration: Registration, epoch: bigint): Promise<boolean | null> {
+    const params = [...this.#paramsOf(registration), epoch];
+    return this.#inTerm({ sql: insertCounted, params }, epoch, noNews);
+  }
+
+  async settle(signature: string, settlement: Settlement, epoch: bigint): Promise<boolean | null> {
     const { state, settledMs, countedLamports, countedOrder, reason } = settlement;
-    return this.#change(settlePending, [
-      this.#bytesOf(signature),
-      state,
-      integerOf(settledMs),
-      countedLamports,
-      countedOrder,
-      reason,
-    ]);
+    const bytes = this.#bytesOf(signature);
+    const how = [state, integerOf(settledMs), countedLamports, countedOrder, reason];
+    const params = [bytes, ...how, epoch];
+    return this.#inTerm({ sql: settlePending, params }, epoch, [`${topic} ${signature}`]);
   }
 
   async owners(signatures: readonly string[]): Promise<ReadonlyMap<string, string>> {
-    const wanted = [...new Set(signatures)].map((signature) => this.#bytesOf(signature));
-    const answers: Promise<readonly Row[]>[] = [];
-    for (let begin = 0; begin < wanted.length; begin += listMax) {
-      const part = wanted.slice(begin, begin + listMax);
-      const size = listSizes.find((fitting) => fitting >= part.length) ?? listMax;
-      const last = part.at(-1) ?? noSignature;
-      const filled = [...part, ...Array.from({ length: size - part.length }, () => last)];
-      answers.push(this.#driver.query(selectOwners.get(size) ?? "", filled));
-    }
-    const rows = (await Promise.all(answers)).flat();
+    const rows = await this.#ofSignatures(selectOwners, signatures);
     return new Map(rows.map((row) => [this.#codec.encode(bytesAt(row, 0)), textAt(row, 1)]));
+  }
+
+  async pendingOf(signatures: readonly string[]): Promise<Registration[]> {
+    return this.#readable(await this.#ofSignatures(selectPendingOf, signatures));
   }
 
   async pending(
@@ -128,14 +143,7 @@ export class SqlRegistrationStore implements RegistrationStore {
       behind ? this.#bytesOf(behind.signature) : noSignature,
       BigInt(limit),
     ]);
-    // A row that a tool has spoilt must not prevent a start: it stays what it is.
-    return rows.flatMap((row) => {
-      try {
-        return [this.#registrationOf(row)];
-      } catch {
-        return [];
-      }
-    });
+    return this.#readable(rows);
   }
 
   async ofAccount(
@@ -154,9 +162,63 @@ export class SqlRegistrationStore implements RegistrationStore {
     return row ? integerAt(row, 0) : 0n;
   }
 
-  async #change(sql: string, params: readonly SqlValue[]): Promise<boolean> {
-    const { changes } = await this.#driver.transaction([{ sql, params }], "durable");
-    return changes[0] === 1;
+  onNews(listener: RegistrationNewsListener): () => void {
+    return onNewsOf(this.#driver, topic, listener);
+  }
+
+  async #inTerm(
+    statement: Statement,
+    epoch: bigint,
+    news: readonly string[],
+  ): Promise<boolean | null> {
+    const hold = { sql: holdTerm, params: [epoch] };
+    const { changes } = await this.#driver.transaction([hold, statement], "durable", news);
+    return changes[0] === 0 ? changes[1] === 1 : null;
+  }
+
+  #paramsOf(registration: Registration): SqlValue[] {
+    return [
+      this.#bytesOf(registration.signature),
+      registration.accountId,
+      registration.lamports,
+      // A database's integers have a sign; of a u64 the upper half becomes the negative ones.
+      BigInt.asIntN(64, registration.slot),
+      BigInt(registration.registeredMs),
+      registration.lifetime,
+      registration.nonceAccount,
+      registration.state,
+      integerOf(registration.settledMs),
+      registration.countedLamports,
+      registration.countedOrder,
+      registration.reason,
+    ];
+  }
+
+  async #ofSignatures(
+    texts: ReadonlyMap<number, string>,
+    signatures: readonly string[],
+  ): Promise<Row[]> {
+    const wanted = [...new Set(signatures)].map((signature) => this.#bytesOf(signature));
+    const answers: Promise<readonly Row[]>[] = [];
+    for (let begin = 0; begin < wanted.length; begin += listMax) {
+      const part = wanted.slice(begin, begin + listMax);
+      const size = listSizes.find((fitting) => fitting >= part.length) ?? listMax;
+      const last = part.at(-1) ?? noSignature;
+      const filled = [...part, ...Array.from({ length: size - part.length }, () => last)];
+      answers.push(this.#driver.query(texts.get(size) ?? "", filled));
+    }
+    return (await Promise.all(answers)).flat();
+  }
+
+  /** A row that a tool has spoilt must not prevent a start: it stays what it is. */
+  #readable(rows: readonly Row[]): Registration[] {
+    return rows.flatMap((row) => {
+      try {
+        return [this.#registrationOf(row)];
+      } catch {
+        return [];
+      }
+    });
   }
 
   #bytesOf(signature: string): Uint8Array {

@@ -59,7 +59,7 @@ function holdLock(path: string): Database.Database {
 }
 
 /** SQLite takes $1 for a name and wants names bound by name; with ? values are bound by place. */
-function withPlaces(sql: string): { text: string; order: number[] | null } {
+export function withPlaces(sql: string): { text: string; order: number[] | null } {
   const order: number[] = [];
   const text = sql.replaceAll(/\$(\d+)/g, (_match, number: string) => {
     order.push(Number(number) - 1);

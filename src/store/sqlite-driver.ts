@@ -4,9 +4,7 @@
 // into the next one: few messages, few commits, whatever the load. The thread's end, however it comes
 // about, is an error of whoever waits, never the end of the process.
 
-import { createRequire } from "node:module";
-import { fileURLToPath } from "node:url";
-import { Worker } from "node:worker_threads";
+import type { Worker } from "node:worker_threads";
 import type { Clock, Timer } from "../core/clock.ts";
 import { messageOf, ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
@@ -19,9 +17,19 @@ import {
   TextNumbers,
   type WriteResult,
 } from "./batch.ts";
-import type { Durability, Row, SqlDriver, SqlValue, Statement, TransactionEnd } from "./driver.ts";
+import type {
+  Durability,
+  ForeignChangeListener,
+  HeldLock,
+  Row,
+  SqlDriver,
+  SqlValue,
+  Statement,
+  TransactionEnd,
+} from "./driver.ts";
 import type { SqliteOptions } from "./sqlite-database.ts";
 import { isBusy, storeFailure } from "./sqlite-failure.ts";
+import { startThread } from "./sqlite-thread.ts";
 import type { WorkerAnswer, WorkerRequest } from "./sqlite-worker.ts";
 
 /** What may wait. At 20,000 a second that is five seconds of a disk that does not answer. */
@@ -56,14 +64,7 @@ interface Opened {
 }
 
 export function startWorker(options: SqliteOptions): Worker {
-  const settings = { name: "store", workerData: options, execArgv: [] };
-  if (import.meta.url.endsWith(".js")) {
-    return new Worker(new URL("./sqlite-worker.js", import.meta.url), settings);
-  }
-  // From source (tests, tsx): a thread has no loader of TypeScript of its own.
-  const loader = JSON.stringify(createRequire(import.meta.url).resolve("tsx/cjs"));
-  const file = JSON.stringify(fileURLToPath(new URL("./sqlite-worker.ts", import.meta.url)));
-  return new Worker(`require(${loader}); require(${file});`, { ...settings, eval: true });
+  return startThread("sqlite-worker", options);
 }
 
 /** Ours; the thread's own listeners to other events keep it going. */
@@ -93,7 +94,8 @@ export class SqliteDriver implements SqlDriver {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #texts = new TextNumbers();
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Set<ForeignChangeListener>();
+  readonly #locks = new Set<string>();
   #foreignVersion: number;
   #looking: Timer | undefined;
   #waiting: Job[] = [];
@@ -178,7 +180,20 @@ export class SqliteDriver implements SqlDriver {
     });
   }
 
-  onForeignChange(listener: () => void): () => void {
+  /** The file belongs to one service, which need not ask others. */
+  tryLock(name: string): Promise<HeldLock | null> {
+    if (this.#locks.has(name)) return Promise.resolve(null);
+    this.#locks.add(name);
+    let isHeld = true;
+    const release = (): Promise<void> => {
+      if (isHeld) this.#locks.delete(name);
+      isHeld = false;
+      return Promise.resolve();
+    };
+    return Promise.resolve({ release });
+  }
+
+  onForeignChange(listener: ForeignChangeListener): () => void {
     this.#listeners.add(listener);
     this.#looking ??= this.#clock.every(foreignLookMs, () => {
       if (this.#waiting.length === 0) this.#flush(); // an empty batch asks only for the version
@@ -272,7 +287,7 @@ export class SqliteDriver implements SqlDriver {
   #tellForeignChange(): void {
     for (const listener of this.#listeners) {
       try {
-        listener();
+        listener(null);
       } catch (error) {
         this.#log.error(`after another process changed the store: ${messageOf(error)}`);
       }

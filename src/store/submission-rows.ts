@@ -53,8 +53,8 @@ function plainEvent(event: TimelineEvent): object {
     : { ...event, atNs, slot };
 }
 
-/** The row's values in the order of `submissionColumns`. */
-export function rowOf(record: SubmissionRecord): SqlValue[] {
+/** The row's values in the order of `submissionColumns`, then the node whose it is. */
+export function rowOf(record: SubmissionRecord, node: string): SqlValue[] {
   return [
     record.accountId,
     record.signature,
@@ -70,6 +70,7 @@ export function rowOf(record: SubmissionRecord): SqlValue[] {
     errText(record.err),
     JSON.stringify(record.events.map(plainEvent)),
     record.state === "open" ? record.wire : null,
+    node,
   ];
 }
 

@@ -2,13 +2,14 @@
 //
 // The SubmissionStore of submission/types.ts, over any SqlDriver. Changes survive a kill of the
 // process; a loss of power may take the last ones, for a wait for the disk would stand between a
-// transaction and its leader.
+// transaction and its leader. Every row belongs to one node, the only one that changes it; that a node is
+// gone somebody else has to know.
 
 import type { SubmissionRecord, SubmissionStore } from "../submission/types.ts";
-import type { Row, SqlDriver } from "./driver.ts";
+import { type Row, type SqlDriver, type Statement, textAt } from "./driver.ts";
 import { recordOf, recordOrRemains, rowOf, submissionColumns } from "./submission-rows.ts";
 
-const columns = submissionColumns.split(/,\s*/);
+const columns = [...submissionColumns.split(/,\s*/), "node"];
 const insert = `INSERT INTO submissions (${columns.join(", ")})
   VALUES (${columns.map((_, i) => `$${i + 1}`).join(", ")})
   ON CONFLICT (account_id, signature)`;
@@ -18,9 +19,18 @@ const putRecord = `${insert} DO UPDATE SET
     .slice(2)
     .map((column) => `${column} = excluded.${column}`)
     .join(", ")}
-  WHERE submissions.state IN ('open', 'rejected') OR submissions.state = excluded.state`;
+  WHERE submissions.state = 'rejected' OR (submissions.node = excluded.node
+    AND submissions.state IN ('open', excluded.state))`;
 const select = `SELECT ${submissionColumns} FROM submissions`;
-const selectOpen = `${select} WHERE state = 'open' ORDER BY received_ns, account_id, bundle_id, bundle_index`;
+const inOrder = "ORDER BY received_ns, account_id, bundle_id, bundle_index";
+const selectOpen = `${select} WHERE state = 'open' ${inOrder}`;
+const selectOpenOf = `${select} WHERE state = 'open' AND node = $1 ${inOrder}`;
+const selectOpenNodes =
+  "SELECT DISTINCT node FROM submissions WHERE state = 'open' AND node <> $1 ORDER BY node";
+const takeRow = `UPDATE submissions SET node = $1
+  WHERE account_id = $2 AND signature = $3 AND node = $4 AND state = 'open'`;
+/** In slices, so that nobody waits long behind it; a bundle is never cut. */
+const takeMax = 500;
 /** In slices, so that nobody waits long behind it. */
 const forgetMax = 500;
 const forgetEnded = `DELETE FROM submissions WHERE (account_id, signature) IN
@@ -39,23 +49,48 @@ function listQuery(column: "signature" | "bundle_id", size: number): string {
 const bySignature = new Map(listSizes.map((size) => [size, listQuery("signature", size)]));
 const byBundle = new Map(listSizes.map((size) => [size, listQuery("bundle_id", size)]));
 
+function* slicesOf(records: readonly SubmissionRecord[]): Generator<SubmissionRecord[]> {
+  let slice: SubmissionRecord[] = [];
+  for (const record of records) {
+    const last = slice.at(-1);
+    const isBundle = record.bundleId !== null && record.bundleId === last?.bundleId;
+    if (slice.length >= takeMax && !(isBundle && record.accountId === last.accountId)) {
+      yield slice;
+      slice = [];
+    }
+    slice.push(record);
+  }
+  if (slice.length > 0) yield slice;
+}
+
 export class SqlSubmissionStore implements SubmissionStore {
   readonly #driver: SqlDriver;
+  readonly #node: string;
+  readonly #claimsNameless: boolean;
 
-  constructor(driver: SqlDriver) {
+  /**
+   * `node`: of this process; "" where the database is its alone. `claimsNameless`: what was written by a
+   * process without a name becomes this one's at the start.
+   */
+  constructor(driver: SqlDriver, node = "", claimsNameless = true) {
     this.#driver = driver;
+    this.#node = node;
+    this.#claimsNameless = claimsNameless;
   }
 
   async put(records: readonly SubmissionRecord[]): Promise<void> {
     if (records.length === 0) return;
-    const statements = records.map((record) => ({ sql: putRecord, params: rowOf(record) }));
+    const statements = records.map((record) => ({
+      sql: putRecord,
+      params: rowOf(record, this.#node),
+    }));
     await this.#driver.transaction(statements, "survives-kill");
   }
 
   async add(records: readonly SubmissionRecord[]): Promise<boolean> {
     const statements = records.map((record) => ({
       sql: addRecord,
-      params: rowOf(record),
+      params: rowOf(record, this.#node),
       mustChange: true,
     }));
     const { isCommitted } = await this.#driver.transaction(statements, "survives-kill");
@@ -63,7 +98,31 @@ export class SqlSubmissionStore implements SubmissionStore {
   }
 
   async open(): Promise<SubmissionRecord[]> {
-    return (await this.#driver.query(selectOpen, [])).map(recordOrRemains);
+    if (this.#node === "") return (await this.#driver.query(selectOpen, [])).map(recordOrRemains);
+    if (this.#claimsNameless) await this.adopt("");
+    return this.#openOf(this.#node);
+  }
+
+  async openNodes(): Promise<string[]> {
+    if (this.#node === "") return [];
+    const rows = await this.#driver.query(selectOpenNodes, [this.#node]);
+    return rows.map((row) => textAt(row, 0));
+  }
+
+  async adopt(node: string): Promise<SubmissionRecord[]> {
+    if (node === this.#node) return [];
+    const taken: SubmissionRecord[] = [];
+    for (const slice of slicesOf(await this.#openOf(node))) {
+      const statements = slice.map(
+        ({ accountId, signature }): Statement => ({
+          sql: takeRow,
+          params: [this.#node, accountId, signature, node],
+        }),
+      );
+      const { changes } = await this.#driver.transaction(statements, "survives-kill");
+      taken.push(...slice.filter((_, i) => changes[i] === 1));
+    }
+    return taken;
   }
 
   find(accountId: string, signatures: readonly string[]): Promise<SubmissionRecord[]> {
@@ -83,6 +142,10 @@ export class SqlSubmissionStore implements SubmissionStore {
       forgotten += count;
       if (count < forgetMax) return forgotten;
     }
+  }
+
+  async #openOf(node: string): Promise<SubmissionRecord[]> {
+    return (await this.#driver.query(selectOpenOf, [node])).map(recordOrRemains);
   }
 
   async #findAll(

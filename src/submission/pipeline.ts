@@ -191,9 +191,20 @@ export class Pipeline implements Submissions {
 
   /** Takes up what was open. Before the first `submit`; rejects as the store. Returns how many. */
   async restore(): Promise<number> {
-    const open = await this.#parts.store.open();
-    const { restored, unreadable } = await restoreFrom(open, this.#parts.inspect);
+    return this.takeUp(await this.#parts.store.open());
+  }
+
+  /**
+   * Goes on with what is this node's in the store: an earlier process's, or that of a node that is gone.
+   * What memory has already goes on as it is. Rejects as the store. Returns how many are new here.
+   */
+  async takeUp(open: readonly SubmissionRecord[]): Promise<number> {
+    if (this.#isClosed) return 0; // the next process does it
+    const missing = open.filter((record) => !this.#isInMemory(record));
+    const { restored, unreadable } = await restoreFrom(missing, this.#parts.inspect);
+    if (this.#isClosed) return 0;
     for (const { submission, records, facts, isPart } of restored) {
+      if (records.every((record) => this.#isInMemory(record))) continue; // came in this moment
       const views = facts.map((known, i) => this.#tracking.enter(submission, known, records[i]));
       if (submission.isBundle) this.#memory.addBundle(views);
       if (isPart) this.#dispatch.stop(submission);
@@ -204,7 +215,7 @@ export class Pipeline implements Submissions {
       await this.#parts.store.put(unreadable.map((record) => endedUnread(record, atNs)));
     }
     this.#wake();
-    return open.length - unreadable.length;
+    return missing.length - unreadable.length;
   }
 
   snapshot(): PipelineSnapshot {
@@ -263,6 +274,15 @@ export class Pipeline implements Submissions {
     opened();
     this.#wake();
     return this.#kept(submissions, () => this.#keepFirst(views, unknown));
+  }
+
+  /** Then what memory knows of it is written: the record was another node's, perhaps. */
+  #isInMemory({ accountId, signature }: SubmissionRecord): boolean {
+    const view = this.#memory.view(accountId, signature);
+    if (!view || view.lifecycle.state === "rejected") return false;
+    if (view.lifecycle.end) this.#keeper.ended(view);
+    else this.#keeper.changed(view);
+    return true;
   }
 
   #enter(submission: Submission): View[] {

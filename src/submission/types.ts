@@ -243,17 +243,29 @@ export interface SubmissionRecord {
   readonly wire: Uint8Array | null;
 }
 
-/** Kept by the store. Every promise settles when the change survives a kill of the process. */
+/**
+ * Kept by the store, which several nodes may share: a record belongs to the node that kept it first, or
+ * took it from one that is gone. Every promise settles when the change survives a kill of the process.
+ */
 export interface SubmissionStore {
   /**
    * Adds records or replaces those with the same (account, signature), but never an end by anything
-   * else ("rejected" may begin anew). All or nothing for one call; calls that come while one is under
-   * way share the next commit.
+   * else ("rejected" may begin anew, on any node), and never another node's. All or nothing for one
+   * call; calls that come while one is under way share the next commit.
    */
   put(records: readonly SubmissionRecord[]): Promise<void>;
   /** Adds them, all or nothing; false: one of them (account, signature) was kept before. */
   add(records: readonly SubmissionRecord[]): Promise<boolean>;
+  /** This node's, and those that were kept before nodes had names. */
   open(): Promise<SubmissionRecord[]>;
+  /** Other nodes that have open ones; "": kept before nodes had names. */
+  openNodes(): Promise<string[]>;
+  /**
+   * The open ones of a node that is gone belong to this node from now on; of several nodes that try at
+   * once each record comes to one. Returns what came to this one.
+   */
+  adopt(node: string): Promise<SubmissionRecord[]>;
+  /** Every node's, as these two find them. */
   find(accountId: string, signatures: readonly string[]): Promise<SubmissionRecord[]>;
   findBundles(accountId: string, bundleIds: readonly string[]): Promise<SubmissionRecord[]>;
   /** Removes what ended before. Returns how many. */

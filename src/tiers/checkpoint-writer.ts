@@ -2,7 +2,8 @@
 //
 // Held by tier-book.ts. One checkpoint is under way at a time; what happens meanwhile goes into the
 // next one, right behind it. A checkpoint that fails is not lost: the next one holds its states and
-// events, too. Nothing here makes the engine wait.
+// events, too. Nothing here makes the engine wait. When the store says that the book's term is over,
+// nothing more is written.
 
 import type { Clock, Timer } from "../core/clock.ts";
 import { messageOf } from "../core/errors.ts";
@@ -15,10 +16,13 @@ const retryMs = 1000;
 
 export interface CheckpointWriterOptions {
   readonly store: Pick<TierStore, "checkpoint">;
+  readonly epoch: bigint;
   readonly clock: Clock;
   readonly log: Logger;
   /** All of one moment, with what changed since the last call. */
   readonly take: () => TierCheckpoint;
+  /** The store refused the epoch; once. */
+  readonly onOver: () => void;
 }
 
 export class CheckpointWriter {
@@ -30,6 +34,7 @@ export class CheckpointWriter {
   #isWanted = false;
   #isFailing = false;
   #isClosed = false;
+  #isOver = false;
   #writing: Promise<void> | null = null;
   #timer: Timer | null = null;
 
@@ -64,7 +69,15 @@ export class CheckpointWriter {
     this.#timer?.cancel();
     this.#timer = null;
     await this.#writing;
-    await this.#write();
+    if (!this.#isOver) await this.#write();
+  }
+
+  /** Nothing is kept from now on, but for what is under way. */
+  abandon(): void {
+    this.#isOver = true;
+    this.#isClosed = true;
+    this.#timer?.cancel();
+    this.#timer = null;
   }
 
   #wait(delayMs: number): void {
@@ -88,7 +101,8 @@ export class CheckpointWriter {
 
   /** Never rejects. */
   async #write(): Promise<void> {
-    const { take, store, log } = this.#options;
+    if (this.#isOver) return;
+    const { take, store, log, epoch } = this.#options;
     const taken = take();
     this.#isUrgent = false;
     this.#isWanted = false;
@@ -96,7 +110,12 @@ export class CheckpointWriter {
     for (const event of taken.events) this.#events.push(event);
     try {
       const states = [...this.#states.values()];
-      await store.checkpoint({ ...taken, states, events: this.#events });
+      const checkpoint = { ...taken, states, events: this.#events };
+      if (!(await store.checkpoint(checkpoint, epoch))) {
+        this.abandon();
+        this.#options.onOver();
+        return;
+      }
       this.#states.clear();
       this.#events = [];
       if (this.#isFailing) log.info("tiers: kept again");

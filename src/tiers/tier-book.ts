@@ -1,13 +1,15 @@
 // Tier book: the tier engine kept going, through time, restarts and failures of the store.
 //
-// Made by the service, which starts it before anything that asks for tiers or counts tips. It brings
-// tips, leavings and ends of grace to the engine in the order of time, and keeps what came of them as
-// checkpoints of one moment: a restart goes on from the last one and does again what came after it.
+// Made by tier-seat.ts for one term, in which this node keeps the tiers of all; started before anything
+// counts tips. It brings tips, leavings and ends of grace to the engine in the order of time, and keeps
+// what came of them as checkpoints of one moment: a restart, or another node, goes on from the last one
+// and does again what came after it.
 // A tip that is counted while the store cannot tell what leaves first waits for that.
 
 import type { Clock, Timer } from "../core/clock.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import type { TipBook } from "../tips/tip-book.ts";
 import { CheckpointWriter } from "./checkpoint-writer.ts";
 import { CountingOrder, type SettledOrder } from "./counting-order.ts";
 import { LeavingQueue } from "./leaving-queue.ts";
@@ -18,6 +20,7 @@ import type {
   TierEvent,
   TierListener,
   TierRules,
+  TierSource,
   TierStore,
   Tiers,
   TierView,
@@ -32,12 +35,16 @@ export interface TierBookOptions {
   readonly store: TierStore;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Of its term: TierStore.takeOver gave it. */
+  readonly epoch: bigint;
+  /** Told, once or more, that the book is not what the store has. */
+  readonly onOver?: () => void;
   /** Counted tips in memory, and in one read; tests make them few. */
   readonly headMax?: number;
   readonly pageMax?: number;
 }
 
-export class TierBook implements Tiers {
+export class TierBook implements Tiers, TierSource, TipBook {
   readonly #options: TierBookOptions;
   readonly #leavings: LeavingQueue;
   readonly #checkpoints: CheckpointWriter;
@@ -57,7 +64,7 @@ export class TierBook implements Tiers {
   #closing: Promise<void> | null = null;
 
   constructor(options: TierBookOptions) {
-    const { rules, store, clock, log } = options;
+    const { rules, store, clock, log, epoch } = options;
     this.#options = options;
     this.#engine = new TierEngine(rules, { evaluatedMs: 0, states: [] });
     this.#leavings = new LeavingQueue({
@@ -65,7 +72,18 @@ export class TierBook implements Tiers {
       windowMs: rules.windowMs,
       onMore: () => this.#catchUp(),
     });
-    this.#checkpoints = new CheckpointWriter({ store, clock, log, take: () => this.#take() });
+    this.#checkpoints = new CheckpointWriter({
+      store,
+      clock,
+      log,
+      epoch,
+      take: () => this.#take(),
+      onOver: () => this.giveUp(),
+    });
+  }
+
+  get epoch(): bigint {
+    return this.#options.epoch;
   }
 
   /**
@@ -98,6 +116,21 @@ export class TierBook implements Tiers {
     return this.#closing;
   }
 
+  /** Stands still from now on, and keeps nothing more: another node does. */
+  abandon(): void {
+    this.#closing ??= Promise.resolve();
+    this.#stop();
+    this.#checkpoints.abandon();
+  }
+
+  giveUp(): void {
+    this.#options.onOver?.();
+  }
+
+  tiers(): Iterable<readonly [accountId: string, tier: string]> {
+    return this.#engine.tiers();
+  }
+
   view(accountId: string): TierView {
     return this.#engine.view(accountId);
   }
@@ -122,10 +155,15 @@ export class TierBook implements Tiers {
     return this.#lastMs;
   }
 
+  /** The order of the next tip to be counted. `settleOrder` must follow, whatever comes of it. */
   takeOrder(): bigint {
     return this.#started().take();
   }
 
+  /**
+   * The tip of that order is kept as counted, or (null) will never be. Tips take effect in the turn in
+   * which all orders before are settled.
+   */
   settleOrder(order: bigint, tip: CountedTip | null): void {
     this.#started().settle(order, tip, this.nowMs());
     this.#catchUp();
@@ -259,9 +297,13 @@ export class TierBook implements Tiers {
   async #finish(): Promise<void> {
     if (!this.#isRunning) return;
     this.#catchUp();
+    this.#stop();
+    await this.#checkpoints.close();
+  }
+
+  #stop(): void {
     this.#isRunning = false;
     this.#timer?.cancel();
     this.#leavings.close();
-    await this.#checkpoints.close();
   }
 }

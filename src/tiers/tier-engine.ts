@@ -76,6 +76,14 @@ export class TierEngine {
     };
   }
 
+  /** Every account that has a tier. */
+  *tiers(): Iterable<readonly [accountId: string, tier: string]> {
+    for (const { accountId, level } of this.#accounts.values()) {
+      const tier = this.#nameOf(level);
+      if (tier !== null) yield [accountId, tier];
+    }
+  }
+
   /**
    * Ends of grace up to `atMs`, then the tip. False: its time in the window is over, and it changes
    * nothing; otherwise `leave` must follow at registeredMs + window.

@@ -1,8 +1,9 @@
 // Tiers: what an account's registered tips of the last 24 hours buy.
 //
 // Only types. The rules stand in tier-engine.ts, who keeps them going in tier-book.ts, what is kept in
-// store/tier-store.ts. Times are wall milliseconds since 1970 of the book's clock, which never goes
-// back. Tiers are named as relay.tiers names them; null: no access.
+// store/tier-store.ts. Of several nodes on one database one keeps the tiers, the others follow
+// (tier-seat.ts). Times are wall milliseconds since 1970 of the keeper's clock, which never goes back.
+// Tiers are named as relay.tiers names them; null: no access.
 
 export interface TierRule {
   readonly name: string;
@@ -76,16 +77,49 @@ export interface TierCheckpoint {
   readonly events: readonly TierEvent[];
 }
 
+/** What a checkpoint tells other nodes of an account whose tier it changed. */
+export interface TierNews {
+  readonly accountId: string;
+  readonly tier: string | null;
+  /** TierState.eventCount: the larger one is the later one. */
+  readonly eventCount: bigint;
+}
+
+/**
+ * Checkpoints of other nodes, or a take-over; none of the accounts: it changed no tier, or so many that
+ * they have to be read. null: some may have been missed.
+ */
+export type TierNewsListener = (news: readonly TierNews[] | null) => void;
+
+/** Of one moment, or states newer than that. */
+export interface TierChanges {
+  readonly epoch: bigint;
+  /** Number of the last checkpoint; one follows another, and none goes back while an epoch lasts. */
+  readonly checkpoint: bigint;
+  readonly states: readonly TierState[];
+}
+
 /** Kept by the store; every promise may reject with ShredwayError "store_failed". */
 export interface TierStore {
+  /**
+   * Begins a term: nothing that carries an earlier epoch is kept from now on. Returns the new epoch,
+   * which nobody else has; durable when it settles.
+   */
+  takeOver(): Promise<bigint>;
+  /** Of the present term; 0: there was none. */
+  epoch(): Promise<bigint>;
   /** All states of the last checkpoint; null: there was none. */
   load(): Promise<{
     readonly evaluatedMs: number;
     readonly countedOrder: bigint;
     readonly states: readonly TierState[];
   } | null>;
-  /** All or nothing; durable when it settles. */
-  checkpoint(checkpoint: TierCheckpoint): Promise<void>;
+  /** All or nothing; durable when it settles. False: `epoch` is over, and nothing was changed. */
+  checkpoint(checkpoint: TierCheckpoint, epoch: bigint): Promise<boolean>;
+  /** What checkpoints with a larger number changed; null: all there is. */
+  statesChangedAfter(checkpoint: bigint | null): Promise<TierChanges>;
+  /** Returns how to end that. */
+  onNews(listener: TierNewsListener): () => void;
   /** Counted tips with a larger order, ascending by it, at most `limit`. */
   countedAfter(order: bigint, limit: number): Promise<CountedTip[]>;
   /**
@@ -113,20 +147,29 @@ export interface TierView {
 /** Tells at once, in the turn in which it happened. */
 export type TierListener = (accountId: string, tier: string | null) => void;
 
-/** The tier engine as others see it; tier-book.ts is the real one. */
+/** The tier engine as others see it; tier-seat.ts is the real one. */
 export interface Tiers {
   view(accountId: string): TierView;
   tierOf(accountId: string): string | null;
   /** Returns how to end that. */
   onChange(listener: TierListener): () => void;
   history(accountId: string, before: bigint | null, limit: number): Promise<TierEvent[]>;
-  /** The book's clock: wall time that never goes back, over restarts too. */
+  /** Wall time that never goes back; the keeper's over restarts, too. */
   nowMs(): number;
-  /** The order of the next tip to be counted. `settleOrder` must follow, whatever comes of it. */
-  takeOrder(): bigint;
-  /**
-   * The tip of that order is kept as counted, or (null) will never be. Tips take effect in the turn in
-   * which all orders before are settled.
-   */
-  settleOrder(order: bigint, tip: CountedTip | null): void;
+}
+
+/** Where tiers are known: with the keeper or a follower. */
+export type TierSource = Pick<Tiers, "view" | "tierOf"> & {
+  /** Every account that has one, with its tier. */
+  tiers(): Iterable<readonly [accountId: string, tier: string]>;
+};
+
+export interface HeldTierLock {
+  release(): Promise<void>;
+}
+
+/** What one node in the world holds at a time. It keeps nobody from writing: the epoch does. */
+export interface Locks {
+  /** null: another one has it. `onLost`: once, not after `release`. May reject with "store_failed". */
+  tryLock(name: string, onLost: () => void): Promise<HeldTierLock | null>;
 }

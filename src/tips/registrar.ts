@@ -25,12 +25,17 @@ import type {
   RegistrationResult,
   RegistrationStore,
 } from "./registration-types.ts";
+import { isUnknown } from "./settlements.ts";
 import type { BookedTip, TipBook } from "./tip-book.ts";
 
-/** Where pending registrations wait; registration-watch.ts is the real one. */
+/** Where pending registrations wait; registration-seat.ts is the real one. */
 export interface PendingPlaces {
+  /** Counts tips when they are registered; null: they are pending first. */
+  readonly book: TipBook | null;
+  /** A place for one more of the account, to be followed by `add` or `release`. False: none is left. */
   reserve(accountId: string): boolean;
   release(accountId: string): void;
+  /** A pending registration that is kept, for which there is a place. */
   add(registration: Registration): void;
 }
 
@@ -40,10 +45,9 @@ export interface RegistrarParts {
   readonly reader: TransactionReader;
   /** Whether every signature holds; null: no room. */
   readonly verifier: { verify(wire: Uint8Array): Promise<boolean> | null };
-  readonly store: Pick<RegistrationStore, "add" | "owners" | "ofAccount">;
-  readonly tiers: TipBook;
-  /** null: no node tells what has landed; tips count when they are registered. */
-  readonly watch: PendingPlaces | null;
+  readonly store: Pick<RegistrationStore, "add" | "addCounted" | "owners" | "ofAccount">;
+  readonly tiers: Pick<TipBook, "nowMs">;
+  readonly places: PendingPlaces;
   present(): PresentSlot;
   /** Shred-tip addresses of now, base58: for messages. */
   addresses(): ReadonlySet<string>;
@@ -136,7 +140,7 @@ export class Registrar implements RegistrarFace {
   }
 
   #accept(candidate: Candidate, registeredMs: number): Promise<RegistrationResult | Repeated> {
-    const { watch } = this.#parts;
+    const { book } = this.#parts.places;
     const { facts, slot, accountId } = candidate;
     const { signature, tipLamports, lifetime, nonce } = facts;
     const pending: Registration = {
@@ -153,50 +157,59 @@ export class Registrar implements RegistrarFace {
       countedOrder: null,
       reason: null,
     };
-    return watch ? this.#addPending(pending, watch) : this.#addCounted(pending);
+    return book ? this.#addCounted(pending, book) : this.#addPending(pending);
   }
 
-  async #addPending(
-    pending: Registration,
-    watch: PendingPlaces,
-  ): Promise<RegistrationResult | Repeated> {
+  async #addPending(pending: Registration): Promise<RegistrationResult | Repeated> {
+    const { places, store } = this.#parts;
     const { signature, accountId } = pending;
-    if (!watch.reserve(accountId)) return overloaded(signature, "pending registration");
-    const isAdded = await this.#add(pending);
+    if (!places.reserve(accountId)) return overloaded(signature, "pending registration");
+    let isAdded: boolean;
+    try {
+      isAdded = await store.add(pending);
+    } catch (error) {
+      places.release(accountId);
+      return this.#failed(signature, error);
+    }
     if (isAdded) {
-      watch.add(pending);
+      places.add(pending);
       return { accepted: true, signature, state: "pending" };
     }
-    watch.release(accountId);
-    return isAdded === null ? notKept(signature) : { repeated: signature };
+    places.release(accountId);
+    return { repeated: signature };
   }
 
-  async #addCounted(pending: Registration): Promise<RegistrationResult | Repeated> {
-    const { tiers } = this.#parts;
+  async #addCounted(pending: Registration, book: TipBook): Promise<RegistrationResult | Repeated> {
     const { signature, accountId, lamports, registeredMs } = pending;
-    const order = tiers.takeOrder();
-    const tip: BookedTip = { order, accountId, lamports, registeredMs, countedMs: registeredMs };
-    const isAdded = await this.#add({
+    const order = book.takeOrder();
+    const countedMs = book.nowMs();
+    const tip: BookedTip = { order, accountId, lamports, registeredMs, countedMs };
+    const counted: Registration = {
       ...pending,
       state: "counted",
-      settledMs: registeredMs,
+      settledMs: countedMs,
       countedLamports: lamports,
       countedOrder: order,
-    });
-    tiers.settleOrder(order, isAdded ? tip : null);
-    if (isAdded) return { accepted: true, signature, state: "counted" };
-    return isAdded === null ? notKept(signature) : { repeated: signature };
+    };
+    let isAdded: boolean | null;
+    try {
+      isAdded = await this.#parts.store.addCounted(counted, book.epoch);
+    } catch (error) {
+      if (isUnknown(error)) book.giveUp();
+      else book.settleOrder(order, null);
+      return this.#failed(signature, error);
+    }
+    if (isAdded === null) {
+      book.giveUp();
+      return this.#addPending(pending); // whoever counts now will count it
+    }
+    book.settleOrder(order, isAdded ? tip : null);
+    return isAdded ? { accepted: true, signature, state: "counted" } : { repeated: signature };
   }
 
-  /** null: it could not be kept. */
-  async #add(registration: Registration): Promise<boolean | null> {
-    const { store, log } = this.#parts;
-    try {
-      return await store.add(registration);
-    } catch (error) {
-      log.warn(`registration ${registration.signature}: ${messageOf(error)}`);
-      return null;
-    }
+  #failed(signature: string, error: unknown): Refused {
+    this.#parts.log.warn(`registration ${signature}: ${messageOf(error)}`);
+    return notKept(signature);
   }
 
   /** What would come of them. */
@@ -216,10 +229,10 @@ export class Registrar implements RegistrarFace {
   }
 
   #rehearsed(accountId: string, signature: string): RegistrationResult {
-    const { watch } = this.#parts;
-    if (!watch) return { accepted: true, signature, state: "counted" };
-    if (!watch.reserve(accountId)) return overloaded(signature, "pending registration");
-    watch.release(accountId);
+    const { places } = this.#parts;
+    if (places.book) return { accepted: true, signature, state: "counted" };
+    if (!places.reserve(accountId)) return overloaded(signature, "pending registration");
+    places.release(accountId);
     return { accepted: true, signature, state: "pending" };
   }
 

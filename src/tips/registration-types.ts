@@ -66,12 +66,23 @@ export type Settlement = Pick<
   "state" | "settledMs" | "countedLamports" | "countedOrder" | "reason"
 >;
 
+/** Signatures that other nodes registered or settled; null: some may have been missed. */
+export type RegistrationNewsListener = (signatures: readonly string[] | null) => void;
+
 /** Every promise settles when the change is durable, and may reject with "store_failed". */
 export interface RegistrationStore {
-  /** False: that signature was registered before, by whomever; nothing changed. */
+  /**
+   * A pending one. Other nodes hear of it. False: that signature was registered before, by whomever;
+   * nothing changed.
+   */
   add(registration: Registration): Promise<boolean>;
-  /** False: it is not pending (any more); nothing changed. */
-  settle(signature: string, settlement: Settlement): Promise<boolean>;
+  /** One that counts at once, in the term of `epoch`. False: as `add`. null: that term is over. */
+  addCounted(registration: Registration, epoch: bigint): Promise<boolean | null>;
+  /**
+   * In the term of `epoch`. Other nodes hear of it. False: it is not pending (any more). null: that
+   * term is over. Nothing changed then.
+   */
+  settle(signature: string, settlement: Settlement, epoch: bigint): Promise<boolean | null>;
   /** Of these signatures those that are registered, with their owners: for a dry run. */
   owners(signatures: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Pending ones behind the given one (null: from the first), ascending by time, signature bytes. */
@@ -79,6 +90,10 @@ export interface RegistrationStore {
     behind: Pick<Registration, "registeredMs" | "signature"> | null,
     limit: number,
   ): Promise<Registration[]>;
+  /** Of these signatures those that are pending. */
+  pendingOf(signatures: readonly string[]): Promise<Registration[]>;
+  /** Returns how to end that. */
+  onNews(listener: RegistrationNewsListener): () => void;
   /**
    * The account's newest ones registered before `beforeMs` (null: the newest), newest first. At most
    * `limit`, and all of the same millisecond as the last.

@@ -1,6 +1,7 @@
 // Registration watch: what became of tips that were registered and had not landed yet?
 //
-// Told of each pending registration by registrar.ts, and by the store of those of an earlier process.
+// Made by registration-seat.ts for each term in which this node counts. Told of each pending
+// registration by registrar.ts, and by the store of those of an earlier process and of other nodes.
 // Asks the node about each soon, then in growing steps; a sight in the relay's own shreds hurries the
 // question and is no answer. Counted: landed at "confirmed" without error, and the addresses gained.
 // Dropped: it failed, they gained nothing, or it is absent although its lifetime is gone (found so
@@ -18,6 +19,7 @@ import {
   Lifetimes,
 } from "../transactions/lifetimes.ts";
 import { FairQueue } from "./fair-queue.ts";
+import { type PlaceLimits, RegistrationPlaces } from "./registration-places.ts";
 import type { LandedTransactions, Registration, RegistrationStore } from "./registration-types.ts";
 import { type Ending, type SettledTip, Settlements } from "./settlements.ts";
 import type { TipBook } from "./tip-book.ts";
@@ -28,7 +30,7 @@ export interface TipSights {
   watch(signature: Uint8Array, listener: (sight: { readonly slot: bigint }) => void): () => void;
 }
 
-export interface RegistrationWatchLimits extends LifetimeLimits {
+export interface RegistrationWatchLimits extends LifetimeLimits, PlaceLimits {
   /** From the first question, at once, to the second; each next one after twice the time. */
   readonly firstLookMs: number;
   readonly lookMaxMs: number;
@@ -40,8 +42,6 @@ export interface RegistrationWatchLimits extends LifetimeLimits {
   readonly sightsMax: number;
   /** Older ones count for nothing any more; those of durable nonces would be watched for ever. */
   readonly ageMaxMs: number;
-  readonly pendingMax: number;
-  readonly pendingPerAccountMax: number;
 }
 
 export const defaultWatchLimits: RegistrationWatchLimits = {
@@ -66,6 +66,8 @@ export interface RegistrationWatchParts {
   readonly log: Pick<Logger, "warn">;
   readonly store: Pick<RegistrationStore, "pending" | "settle">;
   readonly tiers: TipBook;
+  /** This node's; absent: its own. */
+  readonly places?: RegistrationPlaces;
   readonly landed: LandedTransactions;
   readonly outcomes: LifetimeAnswers;
   readonly sights: TipSights | null;
@@ -129,12 +131,10 @@ export class RegistrationWatch {
   /** Due. */
   readonly #queue = new FairQueue<Pending>();
   readonly #pending = new Map<string, Pending>();
-  /** Pending ones and reserved places, by account. */
-  readonly #places = new Map<string, number>();
+  readonly #places: RegistrationPlaces;
   /** Every shred-tip address so far: a reload takes none from tips that were paid before. */
   readonly #addresses = new Set<string>();
   #addressesOfNow: ReadonlySet<string> | null = null;
-  #placesTaken = 0;
   #looksUnderWay = 0;
   #sighted = 0;
   #lookCount = 0n;
@@ -146,6 +146,7 @@ export class RegistrationWatch {
   constructor(parts: RegistrationWatchParts, limits: Partial<RegistrationWatchLimits> = {}) {
     this.#parts = parts;
     this.#limits = { ...defaultWatchLimits, ...limits };
+    this.#places = parts.places ?? new RegistrationPlaces(this.#limits);
     const nowMs = (): number => this.#nowMs();
     const failed = (error: unknown): void => this.#failed(error);
     const { store, tiers, outcomes } = parts;
@@ -156,18 +157,21 @@ export class RegistrationWatch {
     this.#lifetimes = new Lifetimes({ outcomes, nowMs, gone, failed }, this.#limits);
   }
 
-  /** Takes up what an earlier process left pending. Returns how many; rejects with "store_failed". */
+  /**
+   * Takes up what an earlier process left pending, and other nodes registered. Returns how many; rejects
+   * with "store_failed". Again: those that it does not know.
+   */
   async start(): Promise<number> {
     const { clock, store } = this.#parts;
     let restored = 0;
     let behind: Registration | null = null;
     for (;;) {
       const page: Registration[] = await store.pending(behind, restoredAtOnce);
-      for (const registration of page) if (this.#restore(registration)) restored++;
+      for (const registration of page) if (this.take(registration)) restored++;
       behind = page.at(-1) ?? null;
       if (!behind) break;
     }
-    this.#timer ??= clock.every(turnMs, () => this.#turn());
+    if (!this.#isClosed) this.#timer ??= clock.every(turnMs, () => this.#turn());
     return restored;
   }
 
@@ -180,20 +184,13 @@ export class RegistrationWatch {
     await this.#settlements.stop();
   }
 
-  /** A place for one more of the account, to be followed by `add` or `release`. False: none is left. */
+  /** See RegistrationPlaces; to be followed by `add` or `release`. */
   reserve(accountId: string): boolean {
-    const { pendingMax, pendingPerAccountMax } = this.#limits;
-    const own = this.#places.get(accountId) ?? 0;
-    if (this.#placesTaken >= pendingMax || own >= pendingPerAccountMax) return false;
-    this.#take(accountId);
-    return true;
+    return this.#places.reserve(accountId);
   }
 
   release(accountId: string): void {
-    this.#placesTaken--;
-    const left = (this.#places.get(accountId) ?? 1) - 1;
-    if (left > 0) this.#places.set(accountId, left);
-    else this.#places.delete(accountId);
+    this.#places.release(accountId);
   }
 
   /** A pending registration that is kept, for which there is a place. */
@@ -207,6 +204,22 @@ export class RegistrationWatch {
     this.#ask();
   }
 
+  /**
+   * A pending one that was registered elsewhere, or before. More than there is room for are taken all
+   * the same: they were acknowledged. False: it is known.
+   */
+  take(registration: Registration): boolean {
+    if (this.#isClosed || this.#pending.has(registration.signature)) return false;
+    this.#places.take(registration.accountId);
+    this.#looks.set(this.#watch(registration), this.#nowMs());
+    return true;
+  }
+
+  /** What is pending, with its account: each has a place. */
+  *pending(): Iterable<readonly [signature: string, accountId: string]> {
+    for (const { signature, accountId } of this.#pending.values()) yield [signature, accountId];
+  }
+
   get counts(): RegistrationWatchCounts {
     return {
       pending: this.#pending.size,
@@ -215,19 +228,6 @@ export class RegistrationWatch {
       looks: this.#lookCount,
       failures: this.#failures,
     };
-  }
-
-  /** More than there is room for are taken up all the same: they were acknowledged. */
-  #restore(registration: Registration): boolean {
-    if (this.#pending.has(registration.signature)) return false;
-    this.#take(registration.accountId);
-    this.#looks.set(this.#watch(registration), this.#nowMs());
-    return true;
-  }
-
-  #take(accountId: string): void {
-    this.#placesTaken++;
-    this.#places.set(accountId, (this.#places.get(accountId) ?? 0) + 1);
   }
 
   #watch(registration: Registration): Pending {

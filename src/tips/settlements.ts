@@ -1,9 +1,11 @@
 // Settlements: what became of a registration, until it is kept.
 //
-// Called by registration-watch.ts with each end that it found. A tip that counts has its order from the
+// Called by registration-watch.ts with each end that it found, and by registration-count.ts. A tip that counts has its order from the
 // first attempt to the last: a commit that failed may have been done all the same, and the book must not
-// pass an order that the store may hold. Failed commits are tried again, so every order is settled.
+// pass an order that the store may hold. Failed commits are tried again, so every order is settled. When
+// the store says that the book's term is over nothing is: what is pending still is the next keeper's.
 
+import { ShredwayError } from "../core/errors.ts";
 import { TimerWheel } from "../core/timer-wheel.ts";
 import type {
   Registration,
@@ -35,6 +37,8 @@ interface Attempt<T> {
   settlement: Settlement;
   counted: BookedTip | null;
   failures: number;
+  /** Nobody knows of one of them whether it was one. */
+  mayBeKept: boolean;
 }
 
 const tickMs = 100;
@@ -42,6 +46,11 @@ const againMs = 500;
 const againMaxMs = 15_000;
 /** About two minutes. Should it be the order that cannot be kept, the book must not wait for ever. */
 const failuresMax = 12;
+
+/** A failure of the store of which nobody knows whether it was one. */
+export function isUnknown(error: unknown): boolean {
+  return error instanceof ShredwayError && error.details["code"] === "UNKNOWN";
+}
 
 export class Settlements<T extends SettledTip> {
   readonly #parts: SettlementsParts<T>;
@@ -55,11 +64,13 @@ export class Settlements<T extends SettledTip> {
   }
 
   end(tip: T, ending: Ending): void {
-    this.#try({ tip, ending, ...this.#decide(tip, ending), failures: 0 });
+    if (this.#isStopped) return;
+    this.#try({ tip, ending, ...this.#decide(tip, ending), failures: 0, mayBeKept: false });
   }
 
   /** Tries again what is due. */
   turn(nowMs: number): void {
+    if (this.#isStopped) return;
     for (const attempt of this.#again.turn(nowMs)) this.#try(attempt);
   }
 
@@ -105,12 +116,18 @@ export class Settlements<T extends SettledTip> {
   async #settle(attempt: Attempt<T>): Promise<void> {
     const { store, tiers } = this.#parts;
     const { tip, settlement, counted } = attempt;
-    let isChanged: boolean;
+    let isChanged: boolean | null;
     try {
-      isChanged = await store.settle(tip.signature, settlement);
+      isChanged = await store.settle(tip.signature, settlement, tiers.epoch);
     } catch (error) {
       this.#parts.failed(error);
+      attempt.mayBeKept ||= isUnknown(error);
       this.#failed(attempt);
+      return;
+    }
+    if (isChanged === null) {
+      this.#isStopped = true;
+      tiers.giveUp();
       return;
     }
     // After a failure it may be this settlement that is there already.
@@ -121,7 +138,8 @@ export class Settlements<T extends SettledTip> {
 
   #failed(attempt: Attempt<T>): void {
     attempt.failures++;
-    if (attempt.counted && attempt.failures > failuresMax) {
+    // An order that may be kept is tried until the store tells.
+    if (attempt.counted && attempt.failures > failuresMax && !attempt.mayBeKept) {
       this.#parts.tiers.settleOrder(attempt.counted.order, null);
       Object.assign(attempt, this.#decide(attempt.tip, attempt.ending), { failures: 0 });
     }

@@ -27,7 +27,7 @@ export class TipKeeper {
   /** Applied after the removals: a tip that was gone may have been seen again. */
   readonly #added = new Map<string, LandedTip>();
   readonly #removed = new Set<string>();
-  #snapshot: TipSnapshot | null = null;
+  #snapshot: { readonly snapshot: TipSnapshot; readonly quarter: number } | null = null;
   #forgetBeforeMs: number | null = null;
   #timer: Timer | null = null;
   #writing: Promise<void> | null = null;
@@ -49,9 +49,9 @@ export class TipKeeper {
     this.#wake();
   }
 
-  /** Tips before `beforeMs` are not wanted any more. */
-  refreshed(snapshot: TipSnapshot | null, beforeMs: number): void {
-    if (snapshot) this.#snapshot = snapshot;
+  /** Tips before `beforeMs` are not wanted any more. `quarter`: of an hour, since 1970. */
+  refreshed(snapshot: TipSnapshot | null, quarter: number, beforeMs: number): void {
+    if (snapshot) this.#snapshot = { snapshot, quarter };
     this.#forgetBeforeMs = beforeMs;
     this.#wake();
   }
@@ -112,7 +112,7 @@ export class TipKeeper {
     try {
       if (added.length + removed.length > 0) await store.write(added, removed);
       areTipsKept = true;
-      if (snapshot) await store.keepSnapshot(snapshot);
+      if (snapshot) await store.keepSnapshot(snapshot.snapshot, snapshot.quarter);
       if (forgetBeforeMs !== null) await store.forgetBefore(forgetBeforeMs);
       return true;
     } catch (error) {

@@ -1,4 +1,5 @@
-// Tip statistics: what did transactions that landed through this service pay in the last 15 minutes?
+// Tip statistics: what did transactions that landed through this service, by whichever node, pay in the
+// last 15 minutes?
 //
 // Made by main; told by the submission pipeline (its LandedTips), asked by the gateway (its TipFloor).
 // A tip counts from its first sight on, and not any more when its block is gone or it failed. The
@@ -7,6 +8,7 @@
 
 import type { Clock, Timer } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
+import { OtherTips } from "./other-tips.ts";
 import { TipKeeper } from "./tip-keeper.ts";
 import type { LandedTip, LandedTipStore, TipFloor, TipSnapshot } from "./tip-types.ts";
 import { TipWindow, tipLamportsMax, type WindowPercentiles } from "./tip-window.ts";
@@ -15,6 +17,8 @@ export interface TipStatisticsParts {
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
   readonly store: LandedTipStore;
+  /** Other nodes keep theirs there, too. */
+  readonly isShared?: boolean;
 }
 
 export const windowMs = 15 * 60_000;
@@ -51,6 +55,7 @@ function averageOf(before: bigint, median: bigint): bigint {
 export class TipStatistics implements TipFloor {
   readonly #clock: Clock;
   readonly #keeper: TipKeeper;
+  readonly #others: OtherTips | null;
   readonly #window = new TipWindow({ windowMs });
   readonly #listeners = new Set<(snapshot: TipSnapshot) => void>();
   #snapshot: TipSnapshot;
@@ -67,6 +72,16 @@ export class TipStatistics implements TipFloor {
   private constructor(parts: TipStatisticsParts) {
     this.#clock = parts.clock;
     this.#keeper = new TipKeeper(parts);
+    const others = {
+      store: parts.store,
+      nowMs: () => this.#wallMs,
+      // What this node took back is still there for a moment.
+      add: (tip: LandedTip) => {
+        if (!this.#window.knows(tip.signature)) this.#restoreTip(tip);
+      },
+      failed: (error: unknown) => this.#keeper.warn("the database", error),
+    };
+    this.#others = parts.isShared === true ? new OtherTips(others, windowMs) : null;
     this.#snapshot = noTips(this.#wallMs);
     this.#quarter = this.#quarterNow;
   }
@@ -120,12 +135,13 @@ export class TipStatistics implements TipFloor {
   }
 
   /** Settles when everything is kept, or the store failed. */
-  close(): Promise<void> {
+  async close(): Promise<void> {
     this.#isClosed = true;
     this.#timer?.cancel();
     this.#stepTimer?.cancel();
     this.#listeners.clear();
-    return this.#keeper.close();
+    await this.#others?.close();
+    await this.#keeper.close();
   }
 
   get #nowMs(): number {
@@ -177,7 +193,9 @@ export class TipStatistics implements TipFloor {
     const isLong = this.#nowMs - this.#refreshedMs >= refreshMinMs;
     if (isLater && (isAnother || isLong)) this.#refresh();
     const leftMs = (quarter + 1) * refreshMs - this.#wallMs;
-    this.#timer = this.#clock.after(Math.min(Math.max(1, leftMs), wakeMs), () => this.#turn());
+    this.#others?.turn(quarter, leftMs);
+    const nextMs = Math.min(leftMs, this.#others?.dueMs(quarter, leftMs) ?? leftMs);
+    this.#timer = this.#clock.after(Math.min(Math.max(1, nextMs), wakeMs), () => this.#turn());
   }
 
   #refresh(): void {
@@ -215,7 +233,7 @@ export class TipStatistics implements TipFloor {
       this.#snapshot = last.count === 0 ? noTips(timeMs) : { ...last, isStale: true };
     }
     const kept = this.#snapshot.count > 0 ? this.#snapshot : null;
-    this.#keeper.refreshed(kept, timeMs - windowMs);
+    this.#keeper.refreshed(kept, Math.floor(timeMs / refreshMs), timeMs - windowMs);
     for (const listener of this.#listeners) {
       try {
         listener(this.#snapshot);

@@ -43,6 +43,10 @@ export interface LandedTipStore {
   /** Landed at `sinceMs` or later, at most `limit`, behind the given one; ascending by time, signature. */
   since(sinceMs: number, behind: LandedTip | null, limit: number): Promise<LandedTip[]>;
   forgetBefore(ms: number): Promise<void>;
-  keepSnapshot(snapshot: TipSnapshot): Promise<void>;
+  /**
+   * The first of a quarter of an hour (its number since 1970) stays, whichever node it is of; one of an
+   * earlier quarter never replaces it, unless the kept one is of a time to come.
+   */
+  keepSnapshot(snapshot: TipSnapshot, quarter: number): Promise<void>;
   lastSnapshot(): Promise<TipSnapshot | null>;
 }

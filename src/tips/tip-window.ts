@@ -96,6 +96,11 @@ export class TipWindow {
     return true;
   }
 
+  /** In the window, whether it counts or is gone. */
+  knows(signature: string): boolean {
+    return this.#youngestOf(signature) !== undefined;
+  }
+
   /** It ended as landed: `remove` does not take it any more. False: not in the window. */
   settle(signature: string): boolean {
     return this.#move(signature, landedState);
@@ -164,6 +169,15 @@ export class TipWindow {
 
   /** Its number, unless it is gone or over. Leaves its hash in #high and #low. */
   #find(signature: string): number | undefined {
+    // An older one of the same signature is gone or over, too.
+    const number = this.#youngestOf(signature);
+    if (number === undefined) return undefined;
+    const isGone = this.#chunkOf(number).states[number % this.#chunkTips] === goneState;
+    return isGone ? undefined : number;
+  }
+
+  /** The last one of that signature, unless it is over. Leaves its hash in #high and #low. */
+  #youngestOf(signature: string): number | undefined {
     this.#readHash(signature);
     const high = this.#high;
     const low = this.#low;
@@ -172,9 +186,7 @@ export class TipWindow {
       const chunk = this.#chunkOf(number);
       const at = number % this.#chunkTips;
       if (chunk.hashes[2 * at] === high && chunk.hashes[2 * at + 1] === low) {
-        // An older one of the same signature is gone or over, too.
-        const isOver = chunk.states[at] === goneState || (chunk.atMs[at] ?? 0) <= this.#endMs;
-        return isOver ? undefined : number;
+        return (chunk.atMs[at] ?? 0) <= this.#endMs ? undefined : number;
       }
       const back = chunk.back[at] ?? 0;
       if (back === 0) return undefined;

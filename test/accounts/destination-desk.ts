@@ -23,15 +23,25 @@ export const place = "5.6.7.8:9001";
 /** As the database does it; `foreign` is what another process does. */
 export class MemoryStore implements DestinationStore {
   readonly rows = new Map<string, AccountDestination>();
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Set<(ids: readonly string[] | null) => void>();
+  /** What was read: the ids of single ones, "all". */
+  readonly readings: string[] = [];
   isDown = false;
   /** Waited for by every call: a test can let something happen in between. */
   gate: Promise<void> = Promise.resolve();
 
   async all(): Promise<AccountDestination[]> {
     const rows = [...this.rows.values()]; // as it was when it was asked
+    this.readings.push("all");
     await this.#pass();
     return rows;
+  }
+
+  async find(id: string): Promise<AccountDestination | null> {
+    const row = this.rows.get(id) ?? null;
+    this.readings.push(id);
+    await this.#pass();
+    return row;
   }
 
   async add(destination: AccountDestination, max: number) {
@@ -57,14 +67,18 @@ export class MemoryStore implements DestinationStore {
     return this.rows.delete(id);
   }
 
-  onForeignChange(listener: () => void): () => void {
+  onForeignChange(listener: (ids: readonly string[] | null) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  foreign(change: (rows: Map<string, AccountDestination>) => void): void {
+  /** `ids`: which ones are told; null: that any of them may have changed. */
+  foreign(
+    change: (rows: Map<string, AccountDestination>) => void,
+    ids: readonly string[] | null = null,
+  ): void {
     change(this.rows);
-    for (const listener of this.#listeners) listener();
+    for (const listener of this.#listeners) listener(ids);
   }
 
   async #pass(): Promise<void> {

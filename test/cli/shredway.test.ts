@@ -30,7 +30,7 @@ describe("shredway", () => {
   it.each([
     [
       ["strat"],
-      'expected a command (start, replay, listen, keys, destinations, doctor), got "strat"',
+      'expected a command (start, replay, listen, keys, destinations, migrate, export, import, doctor), got "strat"',
     ],
     [["toString"], "expected a command"],
     [

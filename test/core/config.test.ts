@@ -41,7 +41,8 @@ describe("good configurations", () => {
           spinMicroseconds: 150,
           busyPollMicroseconds: 0,
         },
-        send: { bufferBytes: 16_777_216, gso: true },
+        send: { bufferBytes: 16_777_216, gso: true, ttl: 64, dscp: 0 },
+        transmit: "socket",
         failedChecksPerSecond: 1000,
         deshred: true,
       },
@@ -265,6 +266,18 @@ describe("bad configurations", () => {
     ],
     ["too many workers", "workers: 65", /:4: relay.workers: expected an integer 1 to 64, got 65/],
     ["half a worker", "workers: 1.5", /relay.workers: expected an integer 1 to 64, got 1.5/],
+    [
+      "a way out that is not kept",
+      "transmit: xdp",
+      /:4: relay.transmit: expected socket, clone or auto, got xdp: AF_XDP was measured .* write clone$/,
+    ],
+    [
+      "an unknown way out",
+      "transmit: pigeon",
+      /relay.transmit: expected socket, clone or auto, got "pigeon"/,
+    ],
+    ["no hop at all", "send: { ttl: 0 }", /relay.send.ttl: expected an integer 1 to 255, got 0/],
+    ["a wide dscp", "send: { dscp: 64 }", /relay.send.dscp: expected an integer 0 to 63, got 64/],
     ["tiers twice", "tiers: [a, a]", /relay.tiers\[1\]: expected every tier once/],
     ["a bad tier name", 'tiers: ["a b"]', /relay.tiers\[0\]: expected .*got "a b"/],
     [

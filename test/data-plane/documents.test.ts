@@ -21,6 +21,17 @@ it("docs/relay.md lists every verdict with its meaning, in order", () => {
   expect(rows).toEqual(verdicts.map((name, i) => [name, verdictMeanings[i]]));
 });
 
+it("docs/transmit.md lists every state of a next hop, and every counter of clones", () => {
+  const path = fileURLToPath(new URL("../../docs/transmit.md", import.meta.url));
+  const rows = Array.from(
+    readFileSync(path, "utf8").matchAll(/^\| `([a-z_]+)` \|/gm),
+    ([, name]) => name,
+  );
+  const { nextHopStates, workerCounters } = describeNative();
+  const ofClones = workerCounters.filter((name) => name.startsWith("clone"));
+  expect(rows).toEqual([...ofClones, ...nextHopStates]);
+});
+
 it("docs/relay.md names every counter of the deshredder, in order", () => {
   const rows = section("Its own eyes").match(/^\| `.*? \|/gm) ?? [];
   const names = rows.flatMap((row) => Array.from(row.matchAll(/`([a-z_]+)`/g), ([, name]) => name));

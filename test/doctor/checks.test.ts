@@ -16,11 +16,15 @@ const goodFacts: SystemFacts = {
   wmemMax: 67_108_864,
   netdevMaxBacklog: 16_384,
   capNetAdmin: false,
+  capBpf: false,
+  capPerfmon: false,
+  hasTun: true,
+  bpfJit: 1,
   openFilesMax: 65_536,
   memoryAvailableBytes: 8 * 2 ** 30,
   hugePages: "madvise",
   ipv6: true,
-  cards: [{ name: "eth0", receiveQueues: 8 }],
+  cards: [{ name: "eth0", receiveQueues: 8, transmitQueueLength: 1000 }],
 };
 const goodWishes: Wishes = {
   workers: 2,
@@ -31,9 +35,11 @@ const goodWishes: Wishes = {
   sendBufferBytes: 16_777_216,
   listenAddresses: 1,
   usesIpv6: false,
+  transmit: "socket",
 };
 const goodProbes: Probes = {
   grantedReceiveBufferBytes: 67_108_864,
+  cloneRefusal: null,
   addonError: null,
   ed25519: "libsodium",
   sha256Accelerated: true,
@@ -123,9 +129,73 @@ describe("checkMachine", () => {
     ["memory", { facts: { memoryAvailableBytes: 2 ** 28 } }, "warn", "relay.workers"],
     [
       "receive-queues",
-      { facts: { cards: [{ name: "eth0", receiveQueues: 1 }] } },
+      { facts: { cards: [{ name: "eth0", receiveQueues: 1, transmitQueueLength: 1000 }] } },
       "warn",
       "ethtool -L eth0 combined 2",
+    ],
+    ["transmit", { wishes: { transmit: "clone" } }, "ok", null],
+    [
+      "transmit",
+      { wishes: { transmit: "clone" }, probes: { cloneRefusal: "bpf: not permitted" } },
+      "warn",
+      "AmbientCapabilities=CAP_NET_ADMIN CAP_BPF CAP_PERFMON (",
+    ],
+    [
+      "transmit",
+      {
+        facts: { capNetAdmin: true },
+        wishes: { transmit: "clone" },
+        probes: { cloneRefusal: "bpf: not permitted" },
+      },
+      "warn",
+      "AmbientCapabilities=CAP_BPF CAP_PERFMON (",
+    ],
+    [
+      "transmit",
+      {
+        facts: { capNetAdmin: true, capBpf: true, capPerfmon: true, hasTun: false },
+        wishes: { transmit: "clone" },
+        probes: { cloneRefusal: "/dev/net/tun: no such file" },
+      },
+      "warn",
+      "modprobe tun",
+    ],
+    [
+      "transmit",
+      {
+        facts: { kernel: "5.9.16" },
+        wishes: { transmit: "clone" },
+        probes: { cloneRefusal: "bpf: invalid argument" },
+      },
+      "warn",
+      "5.10",
+    ],
+    [
+      "transmit",
+      { wishes: { transmit: "auto" }, probes: { cloneRefusal: "bpf: not permitted" } },
+      "ok",
+      null,
+    ],
+    [
+      "transmit",
+      { facts: { bpfJit: 0 }, wishes: { transmit: "clone" } },
+      "warn",
+      "bpf_jit_enable=1",
+    ],
+    [
+      "transmit-queue",
+      {
+        facts: { cards: [{ name: "eth0", receiveQueues: 2, transmitQueueLength: 500 }] },
+        wishes: { transmit: "clone" },
+      },
+      "warn",
+      "ip link set dev eth0 txqueuelen",
+    ],
+    [
+      "transmit-queue",
+      { facts: { cards: [{ name: "eth0", receiveQueues: 2, transmitQueueLength: 500 }] } },
+      "ok",
+      null,
     ],
   ] as const)("%s %o is %s", (check, change, level, remedy) => {
     const finding = find(check, change);
@@ -143,6 +213,7 @@ describe("checkMachine", () => {
 
   it("says nothing about libraries that could not be asked", () => {
     const probes = { addonError: "cannot load", ed25519: "none", grantedReceiveBufferBytes: null };
+    expect(find("transmit", { probes })).toBeUndefined();
     expect(find("ed25519", { probes })).toBeUndefined();
     expect(find("sha256", { probes })).toBeUndefined();
     expect(find("receive-buffer", { probes, facts: { rmemMax: 212_992 } })?.level).toBe("fail");
@@ -212,6 +283,7 @@ describe("checkConfiguration", () => {
       sendBufferBytes: 16_777_216,
       listenAddresses: 1,
       usesIpv6: true,
+      transmit: "socket",
     });
   });
 });

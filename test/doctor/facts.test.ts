@@ -25,6 +25,10 @@ describe("readFacts", () => {
       wmemMax: null,
       netdevMaxBacklog: null,
       capNetAdmin: null,
+      capBpf: null,
+      capPerfmon: null,
+      hasTun: false,
+      bpfJit: null,
       openFilesMax: null,
       memoryAvailableBytes: null,
       hugePages: null,
@@ -47,6 +51,8 @@ describe("readFacts", () => {
           "/proc/sys/net/core/rmem_max": "212992\n",
           "/proc/sys/net/core/wmem_max": "4194304\n",
           "/proc/sys/net/core/netdev_max_backlog": "1000\n",
+          "/proc/sys/net/core/bpf_jit_enable": "1\n",
+          "/sys/class/net/eth0/tx_queue_len": "1000\n",
           "/proc/self/status": "Name:\tnode\nCapEff:\t0000000000001000\nSeccomp:\t0\n",
           "/proc/self/limits":
             "Limit  Soft  Hard\nMax open files            1024      4096    files\n",
@@ -57,6 +63,7 @@ describe("readFacts", () => {
         {
           folders: {
             [cpufreq]: ["policy0", "policy1"],
+            "/dev/net": ["tun"],
             "/sys/class/net": ["lo", "eth0", "veth1"],
             "/sys/class/net/eth0/device": ["driver", "vendor"],
             "/sys/class/net/veth1/queues": ["rx-0"],
@@ -77,12 +84,26 @@ describe("readFacts", () => {
       wmemMax: 4_194_304,
       netdevMaxBacklog: 1000,
       capNetAdmin: true,
+      capBpf: false,
+      capPerfmon: false,
+      hasTun: true,
+      bpfJit: 1,
       openFilesMax: 1024,
       memoryAvailableBytes: 2_097_152,
       hugePages: "always",
       ipv6: true,
-      cards: [{ name: "eth0", receiveQueues: 2 }],
+      cards: [{ name: "eth0", receiveQueues: 2, transmitQueueLength: 1000 }],
     });
+  });
+
+  it.each([
+    ["0000008000000000", true, false],
+    ["0000004000000000", false, true],
+    ["0000000000200000", true, true],
+    ["0000000000001000", false, false],
+  ])("sees in capabilities %s whether programs may be loaded", (bits, capBpf, capPerfmon) => {
+    const facts = readFacts(reader({ "/proc/self/status": `CapEff:\t${bits}\n` }));
+    expect(facts).toMatchObject({ capBpf, capPerfmon });
   });
 
   it("asks chrony before systemd", () => {

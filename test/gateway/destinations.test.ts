@@ -22,8 +22,6 @@ class StandInTiers implements Tiers {
   tierOf = () => this.present.tier;
   onChange = () => () => {};
   nowMs = () => 0;
-  takeOrder = () => 1n;
-  settleOrder = () => {};
   history(accountId: string, before: bigint | null, limit: number): Promise<TierEvent[]> {
     this.asked.push([accountId, before, limit]);
     return Promise.resolve(this.events);

@@ -17,8 +17,6 @@ const tiers = {
   onChange: () => () => {},
   history: () => Promise.resolve([]),
   nowMs: () => 0,
-  takeOrder: () => 0n,
-  settleOrder: () => {},
 };
 const rules = { tiers: [], windowMs: 1, graceMs: 1 };
 const none = () => Promise.reject(new Error("expected no call"));

@@ -38,7 +38,7 @@ function writeConfig(sandbox: Sandbox, folder: string, port: number): string {
 }
 
 async function startGateway(file: string): Promise<Shredway> {
-  const program = new Shredway("start", "--config", file);
+  const program = Shredway.run("start", "--config", file);
   closing({ close: () => program.kill() });
   await program.printed(/^ready /m);
   return program;

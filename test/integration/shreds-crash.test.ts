@@ -71,7 +71,7 @@ async function openCustomer(file: string, port: number, i: number): Promise<Cust
 }
 
 async function start(file: string): Promise<Shredway> {
-  const program = new Shredway("start", "--config", file);
+  const program = Shredway.run("start", "--config", file);
   closing({ close: () => program.kill() });
   await program.printed(/^ready /m);
   return program;

@@ -21,6 +21,13 @@ describe("relayOptionsOf", () => {
       send: { source: "[2001:db8::1]:0", gso: false },
       failedChecksPerSecond: 1000,
     });
+    expect(relayOptionsOf(relay("send: { ttl: 9, dscp: 46 }")).send).toMatchObject({
+      ttl: 9,
+      dscp: 46,
+    });
+    expect(relayOptionsOf(relay("")).transmit).toBe("socket");
+    expect(relayOptionsOf(relay("transmit: clone")).transmit).toBe("clone");
+    expect(relayOptionsOf(relay("transmit: auto")).transmit).toBe("clone");
     expect(relayOptionsOf(relay("")).send).not.toHaveProperty("source");
     expect(relayOptionsOf(relay(""))).not.toHaveProperty("cpus");
   });
@@ -40,6 +47,7 @@ describe("reload", () => {
       "relay.cpus",
     ]);
     expect(restartKeys(wanted, relay(""))).toContain("relay.cpus");
+    expect(restartKeys(relay(""), relay("transmit: clone"))).toEqual(["relay.transmit"]);
   });
 
   it("takes over the tables only", () => {

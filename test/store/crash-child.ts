@@ -1,13 +1,11 @@
 // A process that keeps submissions and keys as fast as it can and prints each when it is acknowledged.
-// Started and killed by crash.test.ts: `crash-child.ts DIRECTORY ROUND`.
+// Started and killed by crash.test.ts: `crash-child.ts PLACE ROUND`.
 
 import { createHash } from "node:crypto";
 import { writeSync } from "node:fs";
 import type { ApiKey } from "../../src/accounts/types.ts";
-import { systemClock } from "../../src/core/clock.ts";
-import { Store } from "../../src/store/store.ts";
 import type { SubmissionRecord } from "../../src/submission/types.ts";
-import { recordOf, silent } from "./files.ts";
+import { openPlace, recordOf } from "./files.ts";
 
 /** Three transactions of one bundle, told by their name alone. */
 export function bundleOf(name: string): SubmissionRecord[] {
@@ -39,8 +37,8 @@ export function keyOf(name: string, accountId: string): ApiKey {
   };
 }
 
-async function work(directory: string, round: string): Promise<void> {
-  const store = await Store.open({ directory, clock: systemClock, log: silent });
+async function work(place: string, round: string): Promise<void> {
+  const store = await openPlace(place);
   const account = await store.keys.ensureAccount("crash", 1n);
   const tell = (name: string): void => void writeSync(1, `${name}\n`);
   const lane = async (number: number): Promise<void> => {
@@ -58,5 +56,5 @@ async function work(directory: string, round: string): Promise<void> {
   await Promise.all([0, 1, 2, 3].map(lane));
 }
 
-const [, program, directory, round] = process.argv;
-if (program?.endsWith("crash-child.ts") && directory && round) await work(directory, round);
+const [, program, place, round] = process.argv;
+if (program?.endsWith("crash-child.ts") && place && round) await work(place, round);

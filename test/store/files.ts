@@ -11,6 +11,14 @@ import type { SubmissionRecord } from "../../src/submission/types.ts";
 
 export const silent: Logger = createLogger({ level: "silent" });
 
+/** The store at a place: a folder, or the URL of a PostgreSQL. */
+export function openPlace(place: string, isService = false): Promise<Store> {
+  const where = place.startsWith("postgres:")
+    ? { directory: "/nowhere", postgres: place }
+    : { directory: place };
+  return Store.open({ ...where, clock: systemClock, log: silent, isService });
+}
+
 /** Folders and open stores of one test file; `clean` in afterEach. */
 export class Files {
   #folders: string[] = [];
@@ -27,14 +35,16 @@ export class Files {
   ): Promise<SqliteDriver> {
     const path = options.path ?? join(this.folder(), "a.db");
     const driver = await SqliteDriver.open({ clock: systemClock, log: silent, ...options, path });
-    this.#open.push(driver);
-    return driver;
+    return this.closing(driver);
   }
 
   async store(directory = this.folder()): Promise<Store> {
-    const store = await Store.open({ directory, clock: systemClock, log: silent });
-    this.#open.push(store);
-    return store;
+    return this.closing(await openPlace(directory));
+  }
+
+  closing<T extends { close(): Promise<void> }>(part: T): T {
+    this.#open.push(part);
+    return part;
   }
 
   async clean(): Promise<void> {
@@ -71,4 +81,9 @@ export function recordOf(
 /** Settles when `look` finds something; the test's own time-out bounds it. */
 export async function until(look: () => boolean): Promise<void> {
   while (!look()) await systemClock.sleep(5);
+}
+
+/** The same for what has to be asked. */
+export async function untilAsked(look: () => Promise<boolean>): Promise<void> {
+  while (!(await look())) await systemClock.sleep(5);
 }

@@ -1,8 +1,11 @@
-// A process that takes a step of the schema which does not end for a long time: `migrating-child.ts PATH`.
+// A process that takes a step of the schema which does not end for a long time: `migrating-child.ts PLACE`.
 // Prints a line when it begins; killed by migrations.test.ts.
 
+import { join } from "node:path";
 import { systemClock } from "../../src/core/clock.ts";
+import { databaseFileName } from "../../src/store/data-folder.ts";
 import { type Migration, migrate } from "../../src/store/migrations.ts";
+import { PostgresDriver } from "../../src/store/postgres-driver.ts";
 import { SqliteDriver } from "../../src/store/sqlite-driver.ts";
 import { silent } from "./files.ts";
 
@@ -14,11 +17,16 @@ export const longStep: Migration = [
    LIMIT 2000000000`,
 ];
 
-const [, program, path] = process.argv;
-if (program?.endsWith("migrating-child.ts") && path) {
-  const driver = await SqliteDriver.open({ path, clock: systemClock, log: silent });
-  await migrate(driver, "blob", [firstStep]);
+const [, program, place] = process.argv;
+if (program?.endsWith("migrating-child.ts") && place) {
+  const common = { clock: systemClock, log: silent };
+  const isPostgres = place.startsWith("postgres:");
+  const driver = isPostgres
+    ? await PostgresDriver.open({ ...common, url: place })
+    : await SqliteDriver.open({ ...common, path: join(place, databaseFileName) });
+  const blobType = isPostgres ? "bytea" : "blob";
+  await migrate(driver, blobType, [firstStep]);
   process.stdout.write("begins\n");
-  await migrate(driver, "blob", [firstStep, longStep]);
+  await migrate(driver, blobType, [firstStep, longStep]);
   process.stdout.write("ended\n");
 }

@@ -1,10 +1,7 @@
-import { join } from "node:path";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { ManagedNonce } from "../../src/nonces/types.ts";
-import { Files, until } from "./files.ts";
-
-const files = new Files();
-afterEach(() => files.clean());
+import { onEachDatabase } from "./databases.ts";
+import { until } from "./files.ts";
 
 function nonceOf(index: number, changes: Partial<ManagedNonce> = {}): ManagedNonce {
   return {
@@ -18,88 +15,90 @@ function nonceOf(index: number, changes: Partial<ManagedNonce> = {}): ManagedNon
   };
 }
 
-describe("managed nonces in the store", () => {
-  it("come back as they were kept, in the order of their index", async () => {
-    const { nonces } = await files.store();
-    const all = [nonceOf(0), nonceOf(1, { state: "ready" }), nonceOf(2 ** 40)];
-    for (const each of all.toReversed()) expect(await nonces.add(each)).toBe(true);
-    expect(await nonces.all()).toEqual(all);
-    expect(await nonces.find("k_1")).toEqual(all[1]);
-    expect(await nonces.find("k_7")).toBeNull();
-  });
-
-  it("have one key, one index and one address each", async () => {
-    const { nonces } = await files.store();
-    await nonces.add(nonceOf(1));
-    for (const taken of [
-      nonceOf(1, { keyId: "other", address: "other" }),
-      nonceOf(2, { keyId: "k_1" }),
-      nonceOf(2, { address: "address 1" }),
-      nonceOf(1),
-    ]) {
-      expect(await nonces.add(taken)).toBe(false);
-    }
-    expect(await nonces.all()).toEqual([nonceOf(1)]);
-    expect(await nonces.add(nonceOf(2))).toBe(true); // the same account
-  });
-
-  it("become ready, and stay so", async () => {
-    const { nonces } = await files.store();
-    await nonces.add(nonceOf(1));
-    await nonces.add(nonceOf(2));
-    await nonces.setReady(1);
-    await nonces.setReady(1);
-    expect(await nonces.all()).toEqual([nonceOf(1, { state: "ready" }), nonceOf(2)]);
-    await expect(nonces.setReady(3)).rejects.toMatchObject({
-      reason: "store_failed",
-      message: expect.stringContaining("3"),
+onEachDatabase((databases) => {
+  describe("managed nonces in the store", () => {
+    it("come back as they were kept, in the order of their index", async () => {
+      const { nonces } = await databases.store();
+      const all = [nonceOf(0), nonceOf(1, { state: "ready" }), nonceOf(2 ** 40)];
+      for (const each of all.toReversed()) expect(await nonces.add(each)).toBe(true);
+      expect(await nonces.all()).toEqual(all);
+      expect(await nonces.find("k_1")).toEqual(all[1]);
+      expect(await nonces.find("k_7")).toBeNull();
     });
-  });
 
-  it("survive the process, and are heard of by another one", async () => {
-    const directory = files.folder();
-    const service = await files.store(directory);
-    let heard = 0;
-    service.nonces.onForeignChange(() => heard++);
-    const other = await files.store(directory);
-    await other.nonces.add(nonceOf(1));
-    await other.nonces.setReady(1);
-    await until(() => heard > 0);
-    await other.close();
-    expect(await service.nonces.find("k_1")).toEqual(nonceOf(1, { state: "ready" }));
-  });
+    it("have one key, one index and one address each", async () => {
+      const { nonces } = await databases.store();
+      await nonces.add(nonceOf(1));
+      for (const taken of [
+        nonceOf(1, { keyId: "other", address: "other" }),
+        nonceOf(2, { keyId: "k_1" }),
+        nonceOf(2, { address: "address 1" }),
+        nonceOf(1),
+      ]) {
+        expect(await nonces.add(taken)).toBe(false);
+      }
+      expect(await nonces.all()).toEqual([nonceOf(1)]);
+      expect(await nonces.add(nonceOf(2))).toBe(true); // the same account
+    });
 
-  it("of two processes that ask at once: one has the index", async () => {
-    const directory = files.folder();
-    const stores = await Promise.all([files.store(directory), files.store(directory)]);
-    for (let index = 0; index < 10; index++) {
-      const answers = await Promise.all(
-        stores.map(({ nonces }, i) =>
-          nonces.add(nonceOf(index, { keyId: `k_${index}_${i}`, address: `${index} ${i}` })),
+    it("become ready, and stay so", async () => {
+      const { nonces } = await databases.store();
+      await nonces.add(nonceOf(1));
+      await nonces.add(nonceOf(2));
+      await nonces.setReady(1);
+      await nonces.setReady(1);
+      expect(await nonces.all()).toEqual([nonceOf(1, { state: "ready" }), nonceOf(2)]);
+      await expect(nonces.setReady(3)).rejects.toMatchObject({
+        reason: "store_failed",
+        message: expect.stringContaining("3"),
+      });
+    });
+
+    it("survive the process, and are heard of by another one", async () => {
+      const directory = databases.place();
+      const service = await databases.store(directory);
+      let heard = 0;
+      service.nonces.onForeignChange(() => heard++);
+      const other = await databases.store(directory);
+      await other.nonces.add(nonceOf(1));
+      await other.nonces.setReady(1);
+      await until(() => heard > 0);
+      await other.close();
+      expect(await service.nonces.find("k_1")).toEqual(nonceOf(1, { state: "ready" }));
+    });
+
+    it("of two processes that ask at once: one has the index", async () => {
+      const directory = databases.place();
+      const stores = await Promise.all([databases.store(directory), databases.store(directory)]);
+      for (let index = 0; index < 10; index++) {
+        const answers = await Promise.all(
+          stores.map(({ nonces }, i) =>
+            nonces.add(nonceOf(index, { keyId: `k_${index}_${i}`, address: `${index} ${i}` })),
+          ),
+        );
+        expect(answers.filter((isAdded) => isAdded).length).toBe(1);
+      }
+      const same = await Promise.all(
+        stores.flatMap(({ nonces }, i) =>
+          [20, 22, 24].map((index) =>
+            nonces.add(nonceOf(index + i, { keyId: "k_same", address: `same ${index + i}` })),
+          ),
         ),
       );
-      expect(answers.filter((isAdded) => isAdded).length).toBe(1);
-    }
-    const same = await Promise.all(
-      stores.flatMap(({ nonces }, i) =>
-        [20, 22, 24].map((index) =>
-          nonces.add(nonceOf(index + i, { keyId: "k_same", address: `same ${index + i}` })),
-        ),
-      ),
-    );
-    expect(same.filter((isAdded) => isAdded).length).toBe(1);
-  });
+      expect(same.filter((isAdded) => isAdded).length).toBe(1);
+    });
 
-  it("that were written by another hand are refused by name", async () => {
-    const directory = files.folder();
-    const { nonces } = await files.store(directory);
-    await nonces.add(nonceOf(1));
-    const tool = await files.driver({ path: join(directory, "shredway.db") });
-    const words = "UPDATE managed_nonces SET state = 'made'";
-    await tool.transaction([{ sql: words, params: [] }], "durable");
-    await expect(nonces.all()).rejects.toMatchObject({
-      reason: "store_failed",
-      message: expect.stringContaining('"made"'),
+    it("that were written by another hand are refused by name", async () => {
+      const directory = databases.place();
+      const { nonces } = await databases.store(directory);
+      await nonces.add(nonceOf(1));
+      const tool = await databases.driver(directory);
+      const words = "UPDATE managed_nonces SET state = 'made'";
+      await tool.transaction([{ sql: words, params: [] }], "durable");
+      await expect(nonces.all()).rejects.toMatchObject({
+        reason: "store_failed",
+        message: expect.stringContaining('"made"'),
+      });
     });
   });
 });

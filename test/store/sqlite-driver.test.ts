@@ -42,79 +42,7 @@ async function known(options: Parameters<Files["driver"]>[0] = {}) {
   return driver;
 }
 
-describe("values and parameters", () => {
-  it("gives back what was kept: whole 64-bit integers, any text, bytes, null", async () => {
-    const driver = await files.driver();
-    await make(driver);
-    const rows: SqlValue[][] = [
-      [2n ** 63n - 1n, "ü\u0000'\"$1 ?", Uint8Array.of(0, 255)],
-      [-(2n ** 63n), "", new Uint8Array()],
-      [2n ** 53n + 1n, "x", null],
-    ];
-    for (const params of rows) await driver.transaction([{ sql: insert, params }], "durable");
-    for (const [id = null, name, bytes] of rows) {
-      const [row] = await driver.query("SELECT id, name, bytes FROM things WHERE id = $1", [id]);
-      expect(row?.[0]).toBe(id);
-      expect(row?.[1]).toBe(name);
-      expect(row?.[2] instanceof Uint8Array ? Uint8Array.from(row[2]) : row?.[2]).toEqual(bytes);
-    }
-  });
-
-  it("binds by number, in any order and more than once", async () => {
-    const driver = await files.driver();
-    const [row] = await driver.query("SELECT $2, $1, $2 || $3", ["a", "b", "c"]);
-    expect(row).toEqual(["b", "a", "bc"]);
-  });
-});
-
 describe("transactions", () => {
-  it("fail alone, in one commit with others that hold", async () => {
-    const driver = await files.driver();
-    await make(driver);
-    const all = await Promise.allSettled([
-      add(driver, 1n),
-      driver.transaction(
-        [
-          { sql: insert, params: [2n, "two", null] },
-          { sql: insert, params: [1n, "again", null] },
-        ],
-        "survives-kill",
-      ),
-      add(driver, 3n, "durable"),
-      driver.transaction([{ sql: "INSERT INTO nothing VALUES (1)", params: [] }], "durable"),
-      add(driver, 4n),
-    ]);
-    expect(all.map(({ status }) => status === "fulfilled")).toEqual([
-      true,
-      false,
-      true,
-      false,
-      true,
-    ]);
-    expect(all[1]).toMatchObject({ reason: { reason: "store_failed" } });
-    expect(await ids(driver)).toEqual([1n, 3n, 4n]);
-  });
-
-  it("is taken back when a statement that must change something finds nothing", async () => {
-    const driver = await files.driver();
-    await make(driver);
-    await add(driver, 1n);
-    const rename = "UPDATE things SET name = 'new' WHERE id = $1";
-    const both = (id: bigint) => [
-      { sql: insert, params: [id + 100n, "made before", null] },
-      { sql: rename, params: [id], mustChange: true },
-    ];
-    const alone = await driver.transaction(both(7n), "durable");
-    expect(alone).toEqual({ isCommitted: false, changes: [1] });
-    const [lost, kept] = await Promise.all([
-      driver.transaction(both(8n), "durable"),
-      driver.transaction(both(1n), "durable"),
-    ]);
-    expect(lost).toEqual({ isCommitted: false, changes: [1] });
-    expect(kept).toEqual({ isCommitted: true, changes: [1, 1] });
-    expect(await ids(driver)).toEqual([1n, 101n]);
-  });
-
   it("share commits: many at once end in few messages", async () => {
     let messages = 0;
     const start = (options: Parameters<typeof startWorker>[0]): Worker => {
@@ -146,37 +74,6 @@ describe("transactions", () => {
     expect(await mode()).toBe(full);
     await Promise.all([add(driver, 5n), add(driver, 6n)]);
     expect(await mode()).toBe(normal);
-  });
-
-  it("that wait are bounded", async () => {
-    const driver = await files.driver();
-    await make(driver);
-    const same = { sql: "UPDATE things SET name = name", params: [] };
-    const all = Array.from({ length: 100_001 }, () =>
-      driver.transaction([same], "survives-kill").then(
-        () => "done",
-        (error: unknown) => String(error),
-      ),
-    );
-    const ends = await Promise.all(all);
-    expect(ends.filter((end) => end !== "done")).toEqual([
-      expect.stringMatching(/expected at most 100000 changes to wait, got more/),
-    ]);
-    expect(ends.at(-1)).not.toBe("done");
-  });
-
-  it("keeps the order in which they were asked for", async () => {
-    const driver = await files.driver();
-    await make(driver);
-    await add(driver, 1n);
-    const rename = "UPDATE things SET name = name || $1 WHERE id = 1";
-    const letters = "abcdefghij".repeat(300).split("");
-    const done = letters.map((letter) =>
-      driver.transaction([{ sql: rename, params: [letter] }], "survives-kill"),
-    );
-    await Promise.all(done);
-    const [row] = await driver.query("SELECT name FROM things", []);
-    expect(row?.[0]).toBe(`thing 1${letters.join("")}`);
   });
 });
 

@@ -5,7 +5,7 @@ import type { SqlDriver } from "../../src/store/driver.ts";
 import { SqlTierStore } from "../../src/store/tier-store.ts";
 import type { CountedTip, TierStore } from "../../src/tiers/types.ts";
 import type { HistoryStore } from "../tiers/histories.ts";
-import type { Faults, Saved } from "../tiers/memory-tier-store.ts";
+import { type Faults, notShared, type Saved } from "../tiers/memory-tier-store.ts";
 
 const insert = `INSERT INTO registrations (signature, account_id, lamports, slot, registered_ms,
     lifetime, state, settled_ms, counted_lamports, counted_order)
@@ -42,6 +42,7 @@ export class SqlHistoryStore implements HistoryStore {
   static async empty(driver: SqlDriver): Promise<SqlHistoryStore> {
     const statements = tables.map((table) => ({ sql: `DELETE FROM ${table}`, params: [] }));
     await driver.transaction(statements, "survives-kill");
+    await new SqlTierStore(driver).takeOver(); // epoch 1
     return new SqlHistoryStore(driver);
   }
 
@@ -59,13 +60,15 @@ export class SqlHistoryStore implements HistoryStore {
   connect(): TierStore {
     const store = new SqlTierStore(this.#driver);
     return {
+      ...notShared,
       load: () => this.#do("reads", () => store.load()),
-      checkpoint: (checkpoint) =>
+      checkpoint: (checkpoint, epoch) =>
         this.#do("writes", async () => {
-          await store.checkpoint(checkpoint);
+          if (!(await store.checkpoint(checkpoint, epoch))) return false;
           this.saved = await this.#look(store);
           this.onCheckpoint(this.saved);
           if (this.faults.news) throw new ShredwayError("store_failed", "made-up failure of news");
+          return true;
         }),
       countedAfter: (...question) => this.#do("reads", () => store.countedAfter(...question)),
       leavingAfter: (...question) => this.#do("reads", () => store.leavingAfter(...question)),

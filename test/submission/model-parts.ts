@@ -164,6 +164,8 @@ export class ModelStore {
       put,
       add,
       open: async () => all().filter(({ state }) => state === "open"),
+      openNodes: async () => [],
+      adopt: async () => [],
       find: async (accountId, signatures) =>
         all().filter((one) => one.accountId === accountId && signatures.includes(one.signature)),
       findBundles: async (accountId, ids) =>

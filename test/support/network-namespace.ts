@@ -5,7 +5,6 @@
 
 import { execFileSync } from "node:child_process";
 import { randomBytes, randomInt } from "node:crypto";
-import { closing } from "./closing.ts";
 
 function ip(...words: string[]): void {
   execFileSync("ip", words, { stdio: "pipe" });
@@ -47,8 +46,9 @@ export class NetworkNamespace {
   readonly #near: string;
   readonly #far: string;
 
+  /** The caller closes it. */
   static open(): NetworkNamespace {
-    return closing(new NetworkNamespace());
+    return new NetworkNamespace();
   }
 
   /** Makes one with everything that tests need, and deletes it. */
@@ -93,6 +93,10 @@ export class NetworkNamespace {
     ip("link", "set", this.#near, "up");
     ip("-n", this.#name, "address", "add", `${this.there}/30`, "dev", this.#far);
     ip("-n", this.#name, "link", "set", this.#far, "up");
+  }
+
+  get name(): string {
+    return this.#name;
   }
 
   /** What to put before a command that is to run in it. */

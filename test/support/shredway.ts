@@ -19,8 +19,19 @@ export class Shredway {
   readonly #ended: Promise<number | null>;
   readonly #watchers = new Set<() => void>();
 
-  constructor(...args: readonly string[]) {
-    this.#child = spawn(process.execPath, ["--import", "tsx", entry, ...args], {
+  /** Behind a command that starts another one: in a network namespace, with fewer rights. */
+  static in(command: readonly string[], ...args: readonly string[]): Shredway {
+    return new Shredway(args, command);
+  }
+
+  static run(...args: readonly string[]): Shredway {
+    return new Shredway(args, []);
+  }
+
+  private constructor(args: readonly string[], command: readonly string[]) {
+    const own = [process.execPath, "--import", "tsx", entry, ...args];
+    const [file = "", ...words] = [...command, ...own];
+    this.#child = spawn(file, words, {
       stdio: ["ignore", "pipe", "pipe"],
       env: { ...process.env, NO_COLOR: "1" },
     });
@@ -36,6 +47,10 @@ export class Shredway {
       this.#tell();
       return typeof code === "number" ? code : null;
     });
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
   }
 
   get #over(): boolean {
@@ -91,5 +106,5 @@ export class Shredway {
 
 /** Runs a command to its end. */
 export async function shredway(...args: readonly string[]): Promise<Ended> {
-  return new Shredway(...args).end();
+  return Shredway.run(...args).end();
 }

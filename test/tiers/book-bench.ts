@@ -32,7 +32,7 @@ export class Bench {
       stream: { write: (line: string) => void this.lines.push(line) },
     });
     const store = this.store.connect();
-    this.book = new TierBook({ rules, store, clock: this.life, log, ...options });
+    this.book = new TierBook({ rules, store, clock: this.life, log, epoch: 1n, ...options });
     this.book.onChange((accountId, tier) => this.told.push([accountId, tier]));
     return this.book;
   }

@@ -1,14 +1,15 @@
 // A process that registers tips as fast as it can, with windows so short that tiers rise and fall all
 // the time, and prints each registration when it is acknowledged.
-// Started and killed by crash.test.ts: `crash-child.ts DIRECTORY ROUND`.
+// Started and killed by crash.test.ts: `crash-child.ts PLACE ROUND`.
 
 import { writeSync } from "node:fs";
 import { type Clock, systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
-import { Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/store/store.ts";
 import { TierBook } from "../../src/tiers/tier-book.ts";
 import type { TierRules } from "../../src/tiers/types.ts";
 import { Registrar } from "../../src/tips/registrar.ts";
+import { openPlace } from "../store/files.ts";
 import { madeUpFacts } from "../support/facts.ts";
 
 export const crashRules: TierRules = {
@@ -30,17 +31,18 @@ export function lamportsOf(number: number): bigint {
 
 /** Opened, not started. */
 export async function openBook(
-  directory: string,
+  place: string,
   clock: Clock = systemClock,
 ): Promise<{ store: Store; book: TierBook }> {
   const log = createLogger({ level: "error" });
-  const store = await Store.open({ directory, clock: systemClock, log });
-  const book = new TierBook({ rules: crashRules, store: store.tiers, clock, log });
+  const store = await openPlace(place);
+  const epoch = await store.tiers.takeOver();
+  const book = new TierBook({ rules: crashRules, store: store.tiers, clock, log, epoch });
   return { store, book };
 }
 
-async function work(directory: string, round: number): Promise<void> {
-  const { store, book } = await openBook(directory);
+async function work(place: string, round: number): Promise<void> {
+  const { store, book } = await openBook(place);
   await book.start();
   const registrar = new Registrar({
     log: createLogger({ level: "error" }),
@@ -55,7 +57,7 @@ async function work(directory: string, round: number): Promise<void> {
     verifier: { verify: () => Promise.resolve(true) },
     store: store.registrations,
     tiers: book,
-    watch: null,
+    places: { book, reserve: () => true, release: () => {}, add: () => {} },
     present: () => ({ slot: null, slotNs: null }),
     addresses: () => new Set(),
   });
@@ -82,7 +84,7 @@ async function work(directory: string, round: number): Promise<void> {
   await Promise.all(accountIds.map(lane));
 }
 
-const [, program, directory, round] = process.argv;
-if (program?.endsWith("crash-child.ts") && directory && round) {
-  await work(directory, Number(round));
+const [, program, place, round] = process.argv;
+if (program?.endsWith("crash-child.ts") && place && round) {
+  await work(place, Number(round));
 }

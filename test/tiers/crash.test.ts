@@ -1,23 +1,21 @@
 // Killed at any moment of heavy registration and changing tiers: what was acknowledged counts once, and
 // every tier is what the tips say.
 
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { TierBook } from "../../src/tiers/tier-book.ts";
 import type { CountedTip, TierView } from "../../src/tiers/types.ts";
-import { Files, silent } from "../store/files.ts";
+import { onEachDatabase } from "../store/databases.ts";
+import { silent } from "../store/files.ts";
 import { linesUntilKilled } from "../support/killed-child.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { accountIds, crashRules, lamportsOf, openBook } from "./crash-child.ts";
-
-const files = new Files();
-afterEach(() => files.clean());
+import { notShared } from "./memory-tier-store.ts";
 
 const child = fileURLToPath(new URL("./crash-child.ts", import.meta.url));
 /** SHREDWAY_CRASH_ROUNDS=300 for a long run. */
-const rounds = Number(process.env["SHREDWAY_CRASH_ROUNDS"] ?? 25);
+const rounds = Number(process.env["SHREDWAY_CRASH_ROUNDS"] ?? 12);
 
 interface Acknowledged {
   readonly accountId: string;
@@ -26,8 +24,8 @@ interface Acknowledged {
 }
 
 /** What a process acknowledged before it was killed, `delayMs` after the first. */
-async function acknowledged(directory: string, round: number, delayMs: number) {
-  const lines = await linesUntilKilled(child, [directory, String(round)], delayMs);
+async function acknowledged(place: string, round: number, delayMs: number) {
+  const lines = await linesUntilKilled(child, [place, String(round)], delayMs);
   expect(lines.filter((line) => line.startsWith("refused"))).toEqual([]);
   return lines.map((line): Acknowledged => {
     const [accountId = "", number = "", signature = ""] = line.split(" ");
@@ -96,68 +94,72 @@ async function countedTips(store: Awaited<ReturnType<typeof openBook>>["store"])
   }
 }
 
-describe("kill -9", () => {
-  it(`loses no registration and no tier, in ${rounds} rounds`, { timeout: 900_000 }, async () => {
-    const directory = files.folder();
-    const known = new Map<string, Acknowledged>();
-    let upgrades = 0;
-    for (let round = 1; round <= rounds; round++) {
-      for (const one of await acknowledged(directory, round, Math.random() * 400)) {
-        expect(known.has(one.signature)).toBe(false);
-        known.set(one.signature, one);
+onEachDatabase((databases) => {
+  describe("kill -9", () => {
+    it(`loses no registration and no tier, in ${rounds} rounds`, { timeout: 900_000 }, async () => {
+      const place = databases.place();
+      await databases.make(place);
+      const known = new Map<string, Acknowledged>();
+      let upgrades = 0;
+      for (let round = 1; round <= rounds; round++) {
+        for (const one of await acknowledged(place, round, Math.random() * 400)) {
+          expect(known.has(one.signature)).toBe(false);
+          known.set(one.signature, one);
+        }
+        // Time stands still, so that all is compared at one moment.
+        const { store, book } = await openBook(place, new ManualClock(systemClock.nowNs()));
+        await book.start();
+        const tips = await countedTips(store);
+        const nowMs = book.nowMs();
+        const models = accountIds.map((accountId) =>
+          modelOf(
+            tips.filter((tip) => tip.accountId === accountId),
+            nowMs,
+          ),
+        );
+        const views = accountIds.map((accountId) => book.view(accountId));
+        expect(views.map(({ sumLamports }) => sumLamports)).toEqual(
+          models.map(({ sumLamports }) => sumLamports),
+        );
+        expect(views.filter((view) => !isConsistent(view, nowMs))).toEqual([]);
+        // Without a checkpoint all is done again from the tips alone: exactly the model.
+        const anew = new TierBook({
+          rules: crashRules,
+          store: {
+            ...notShared,
+            load: () => Promise.resolve(null),
+            checkpoint: () => Promise.resolve(true),
+            countedAfter: (order, limit) => store.tiers.countedAfter(order, limit),
+            leavingAfter: (behind, untilMs, limit) =>
+              store.tiers.leavingAfter(behind, untilMs, limit),
+            events: () => Promise.resolve([]),
+          },
+          clock: new ManualClock(BigInt(nowMs) * 1_000_000n),
+          log: silent,
+          epoch: 1n,
+        });
+        await anew.start();
+        expect(accountIds.map((accountId) => anew.view(accountId))).toEqual(models);
+        await anew.close();
+        upgrades += views.filter(({ tier }) => tier !== null).length;
+        await book.close();
+        await store.close();
       }
-      // Time stands still, so that all is compared at one moment.
-      const { store, book } = await openBook(directory, new ManualClock(systemClock.nowNs()));
-      await book.start();
-      const tips = await countedTips(store);
-      const nowMs = book.nowMs();
-      const models = accountIds.map((accountId) =>
-        modelOf(
-          tips.filter((tip) => tip.accountId === accountId),
-          nowMs,
-        ),
-      );
-      const views = accountIds.map((accountId) => book.view(accountId));
-      expect(views.map(({ sumLamports }) => sumLamports)).toEqual(
-        models.map(({ sumLamports }) => sumLamports),
-      );
-      expect(views.filter((view) => !isConsistent(view, nowMs))).toEqual([]);
-      // Without a checkpoint all is done again from the tips alone: exactly the model.
-      const anew = new TierBook({
-        rules: crashRules,
-        store: {
-          load: () => Promise.resolve(null),
-          checkpoint: () => Promise.resolve(),
-          countedAfter: (order, limit) => store.tiers.countedAfter(order, limit),
-          leavingAfter: (behind, untilMs, limit) =>
-            store.tiers.leavingAfter(behind, untilMs, limit),
-          events: () => Promise.resolve([]),
-        },
-        clock: new ManualClock(BigInt(nowMs) * 1_000_000n),
-        log: silent,
-      });
-      await anew.start();
-      expect(accountIds.map((accountId) => anew.view(accountId))).toEqual(models);
-      await anew.close();
-      upgrades += views.filter(({ tier }) => tier !== null).length;
-      await book.close();
-      await store.close();
-    }
-    expect(upgrades).toBeGreaterThan(0);
+      expect(upgrades).toBeGreaterThan(0);
 
-    const { store } = await openBook(directory);
-    const owners = await store.registrations.owners([...known.keys()]);
-    for (const { signature, accountId } of known.values()) {
-      expect(owners.get(signature)).toBe(accountId);
-    }
-    const total = (lamports: readonly bigint[]): bigint =>
-      lamports.reduce((sum, one) => sum + one, 0n);
-    const tips = await countedTips(store);
-    const least = total([...known.values()].map(({ lamports }) => lamports));
-    expect(total(tips.map(({ lamports }) => lamports)) >= least).toBe(true);
-    expect(new Set(tips.map(({ order }) => order)).size).toBe(tips.length);
-    await store.close();
-    const driver = await files.driver({ path: join(directory, "shredway.db") });
-    expect(await driver.query("PRAGMA integrity_check", [])).toEqual([["ok"]]);
+      const { store } = await openBook(place);
+      const owners = await store.registrations.owners([...known.keys()]);
+      for (const { signature, accountId } of known.values()) {
+        expect(owners.get(signature)).toBe(accountId);
+      }
+      const total = (lamports: readonly bigint[]): bigint =>
+        lamports.reduce((sum, one) => sum + one, 0n);
+      const tips = await countedTips(store);
+      const least = total([...known.values()].map(({ lamports }) => lamports));
+      expect(total(tips.map(({ lamports }) => lamports)) >= least).toBe(true);
+      expect(new Set(tips.map(({ order }) => order)).size).toBe(tips.length);
+      await store.close();
+      expect(await databases.damage(place)).toEqual([]);
+    });
   });
 });

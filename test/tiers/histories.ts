@@ -287,7 +287,8 @@ export class History {
       this.#pauseMs === 0 ? Promise.resolve() : life.sleep(this.#random.below(this.#pauseMs));
     const store = this.#store.connect(pause);
     const { rules } = this;
-    const book = new TierBook({ rules, store, clock: life, log: silent, headMax, pageMax });
+    const parts = { rules, store, clock: life, log: silent, epoch: 1n };
+    const book = new TierBook({ ...parts, headMax, pageMax });
     book.onChange((accountId, tier) => this.#told.set(accountId, tier));
     return book;
   }

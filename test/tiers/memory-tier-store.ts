@@ -42,6 +42,14 @@ function isBehind(tip: CountedTip, place: { registeredMs: number; order: bigint 
   return tip.order > place.order;
 }
 
+/** What a book alone never asks. */
+export const notShared: Pick<TierStore, "takeOver" | "epoch" | "statesChangedAfter" | "onNews"> = {
+  takeOver: () => Promise.resolve(1n),
+  epoch: () => Promise.resolve(1n),
+  statesChangedAfter: () => Promise.reject(new Error("expected nobody to ask")),
+  onNews: () => () => {},
+};
+
 export class MemoryTierStore {
   readonly kept: CountedTip[] = [];
   readonly faults: Faults = { reads: false, writes: false, news: false };
@@ -65,6 +73,7 @@ export class MemoryTierStore {
   /** `pause`: before and after each look or change; whoever is killed in a pause never comes back. */
   connect(pause: () => Promise<void> = () => Promise.resolve()): TierStore {
     return {
+      ...notShared,
       load: async () => {
         await pause();
         this.#fail("reads");
@@ -85,6 +94,7 @@ export class MemoryTierStore {
         this.onCheckpoint(this.saved);
         await pause();
         this.#fail("news");
+        return true;
       },
       countedAfter: (order, limit) =>
         this.#read(pause, () =>

@@ -232,7 +232,7 @@ describe("checkpoints", () => {
     const slow = bench.store.connect(() => new Promise((resolve) => pauses.push(resolve)));
     const store: TierStore = {
       ...bench.store.connect(),
-      checkpoint: (checkpoint) => slow.checkpoint(checkpoint),
+      checkpoint: (checkpoint, epoch) => slow.checkpoint(checkpoint, epoch),
     };
     const go = async (): Promise<void> => {
       for (let i = 0; i < 2; i++) {
@@ -267,9 +267,9 @@ describe("checkpoints", () => {
     const plain = bench.store.connect();
     const store: TierStore = {
       ...plain,
-      checkpoint: (checkpoint) => {
+      checkpoint: (checkpoint, epoch) => {
         put.push(checkpoint);
-        return plain.checkpoint(checkpoint);
+        return plain.checkpoint(checkpoint, epoch);
       },
     };
     await bench.started({ store });

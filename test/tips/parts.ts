@@ -14,7 +14,8 @@ import { decodeBase58, encodeBase58 } from "../../src/data-plane/base58.ts";
 import { SignatureVerifier, TransactionInspector } from "../../src/data-plane/transactions.ts";
 import { migrate } from "../../src/store/migrations.ts";
 import { SqlRegistrationStore } from "../../src/store/registration-store.ts";
-import { Registrar, type RegistrarParts } from "../../src/tips/registrar.ts";
+import { SqlTierStore } from "../../src/store/tier-store.ts";
+import { type PendingPlaces, Registrar, type RegistrarParts } from "../../src/tips/registrar.ts";
 import type { Registration, RegistrationEntry } from "../../src/tips/registration-types.ts";
 import type { BookedTip, TipBook } from "../../src/tips/tip-book.ts";
 import type { Files } from "../store/files.ts";
@@ -33,6 +34,9 @@ export const presentSlot = 1_000_000n;
 
 /** Takes down what a tier book is told. */
 export class Book implements TipBook {
+  readonly epoch = 1n;
+  /** How often the store was seen to be another's. */
+  givenUp = 0;
   ms = 1_767_225_600_000;
   readonly taken: bigint[] = [];
   readonly settled = new Map<bigint, BookedTip | null>();
@@ -54,6 +58,10 @@ export class Book implements TipBook {
     this.settled.set(order, booked);
   }
 
+  giveUp(): void {
+    this.givenUp++;
+  }
+
   get tips(): BookedTip[] {
     return [...this.settled.values()].filter((booked) => booked !== null);
   }
@@ -72,6 +80,7 @@ export function shredInspector(): TransactionInspector {
 export async function openStore(files: Files): Promise<SqlRegistrationStore> {
   const driver = await files.driver();
   await migrate(driver, "blob");
+  await new SqlTierStore(driver).takeOver(); // epoch 1
   return new SqlRegistrationStore(driver, codec);
 }
 
@@ -95,17 +104,22 @@ export async function openDesk(
     verifier: closing(SignatureVerifier.open({ threads: 1, queueMax: 1000 })),
     store,
     tiers: book,
-    watch: null,
+    places: new Places(book),
     present: () => ({ slot: presentSlot, slotNs: 400_000_000n }),
     addresses: () => shredAddresses,
   };
   return { registrar: new Registrar({ ...parts, ...changes(parts) }), store, book };
 }
 
-/** A watch that only keeps count. */
-export class Places {
+/** A seat that only keeps count. */
+export class Places implements PendingPlaces {
+  readonly book: TipBook | null;
   free = 1000;
   readonly added: Registration[] = [];
+
+  constructor(book: TipBook | null = null) {
+    this.book = book;
+  }
 
   reserve(): boolean {
     if (this.free === 0) return false;

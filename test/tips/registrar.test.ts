@@ -256,10 +256,11 @@ describe("a request", () => {
       store: {
         owners: (signatures) => store.owners(signatures),
         ofAccount: (...question) => store.ofAccount(...question),
-        add: async (registration) => {
+        add: (registration) => store.add(registration),
+        addCounted: async (registration, epoch) => {
           asked.push(registration);
           await new Promise<void>((resolve) => void waiting.push(resolve));
-          return store.add(registration);
+          return store.addCounted(registration, epoch);
         },
       },
     }));
@@ -290,10 +291,11 @@ describe("a request", () => {
       store: {
         owners: () => Promise.reject(new ShredwayError("store_failed", "secret path")),
         ofAccount: (...question) => store.ofAccount(...question),
-        add: (registration) =>
+        add: (registration) => store.add(registration),
+        addCounted: (registration, epoch) =>
           failing
             ? Promise.reject(new ShredwayError("store_failed", "secret path"))
-            : store.add(registration),
+            : store.addCounted(registration, epoch),
       },
     }));
     const given = [entry(tip(5n, 1n)), null, entry(tip(5n, 2n))];
@@ -346,10 +348,11 @@ describe("with a node", () => {
     places.free = 3;
     let failing = true;
     const { registrar, store, book } = await openDesk(files, (parts) => ({
-      watch: places,
+      places,
       store: {
         owners: (signatures) => parts.store.owners(signatures),
         ofAccount: (...question) => parts.store.ofAccount(...question),
+        addCounted: (...question) => parts.store.addCounted(...question),
         add: (registration) =>
           failing
             ? Promise.reject(new ShredwayError("store_failed", "full"))

@@ -338,6 +338,20 @@ describe("what is kept", () => {
     expect(stage.book.open).toEqual([]);
   });
 
+  it("in a term that is over gives the book up, and leaves it pending for whoever counts now", async () => {
+    const stage = await Stage.open();
+    const wire = stage.tip();
+    const signature = await stage.register(wire);
+    stage.rows.isOver = true;
+    stage.run.chain.send(wire);
+    await stage.seconds(30);
+    expect(stage.book.givenUp).toBe(1);
+    expect(stage.rows.settles).toBe(1);
+    expect(stage.book.settled.size).toBe(0);
+    expect(stage.row(signature)?.state).toBe("pending");
+    expect([...stage.watch.pending()]).toEqual([[signature, "a_1"]]);
+  });
+
   it("by others in the meantime counts for nobody twice", async () => {
     const stage = await Stage.open();
     const wire = stage.tip();

@@ -48,6 +48,8 @@ export class Rows {
   settles = 0;
   /** Before: nothing was changed. After: it was, and the word of it got lost. */
   fails: "before" | "after" | null = null;
+  /** Another node counts. */
+  isOver = false;
 
   async add(registration: Registration): Promise<boolean> {
     if (this.rows.has(registration.signature)) return false;
@@ -55,8 +57,9 @@ export class Rows {
     return true;
   }
 
-  async settle(signature: string, settlement: Settlement): Promise<boolean> {
+  async settle(signature: string, settlement: Settlement): Promise<boolean | null> {
     this.settles++;
+    if (this.isOver) return null;
     const { fails } = this;
     if (fails === "before") throw new ShredwayError("store_failed", "full");
     const row = this.rows.get(signature);

@@ -4,8 +4,9 @@ import { describe, expect, it } from "vitest";
 import type { Timer } from "../../src/core/clock.ts";
 import type { LandedTips } from "../../src/submission/types.ts";
 import { TipStatistics } from "../../src/tips/tip-statistics.ts";
-import type { LandedTip, LandedTipStore, TipSnapshot } from "../../src/tips/tip-types.ts";
+import type { TipSnapshot } from "../../src/tips/tip-types.ts";
 import { ManualClock } from "../support/manual-clock.ts";
+import { MemoryStore } from "./memory-store.ts";
 
 const minuteMs = 60_000;
 /** 2026-01-01T00:00:00Z, a quarter of an hour of the clock. */
@@ -32,55 +33,6 @@ class SettableClock extends ManualClock {
   override monotonicNs(): bigint {
     this.#looksNs += this.lookNs;
     return super.monotonicNs() + this.#looksNs;
-  }
-}
-
-class MemoryStore implements LandedTipStore {
-  readonly tips = new Map<string, LandedTip>();
-  last: TipSnapshot | null = null;
-  isFailing = false;
-  writes = 0;
-  /** Writes wait for it. */
-  held: Promise<void> | null = null;
-
-  async write(added: readonly LandedTip[], removed: readonly string[]): Promise<void> {
-    await this.held;
-    this.#check();
-    this.writes++;
-    for (const signature of removed) this.tips.delete(signature);
-    for (const tip of added) {
-      if (!this.tips.has(tip.signature)) this.tips.set(tip.signature, tip);
-    }
-  }
-
-  async since(sinceMs: number, behind: LandedTip | null, limit: number): Promise<LandedTip[]> {
-    this.#check();
-    const key = ({ landedMs, signature }: LandedTip) => `${landedMs} ${signature}`;
-    return [...this.tips.values()]
-      .filter((tip) => tip.landedMs >= sinceMs && (!behind || key(tip) > key(behind)))
-      .toSorted((a, b) => (key(a) < key(b) ? -1 : 1))
-      .slice(0, limit);
-  }
-
-  async forgetBefore(ms: number): Promise<void> {
-    this.#check();
-    for (const { signature, landedMs } of this.tips.values()) {
-      if (landedMs < ms) this.tips.delete(signature);
-    }
-  }
-
-  async keepSnapshot(snapshot: TipSnapshot): Promise<void> {
-    this.#check();
-    this.last = snapshot;
-  }
-
-  async lastSnapshot(): Promise<TipSnapshot | null> {
-    this.#check();
-    return this.last;
-  }
-
-  #check(): void {
-    if (this.isFailing) throw new Error("the disk is gone");
   }
 }
 

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { closing } from "../../support/closing.ts";
 import {
   buildNgtcp2Leader,
   buildTimeoutMs,
@@ -33,7 +34,7 @@ describe.skipIf(problem !== "" || !quiche)(
     afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
     const opened = async () => {
-      const namespace = NetworkNamespace.open();
+      const namespace = closing(NetworkNamespace.open());
       const leader = await Ngtcp2Leader.open(program, { namespace });
       const client = await EndpointRun.open();
       return { namespace, leader, client };

@@ -1,0 +1,353 @@
+#include "net/clone_batch.h"
+
+#include <linux/if_ether.h>
+#include <netinet/ip.h>
+#include <netinet/ip6.h>
+#include <netinet/udp.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+namespace shredway {
+namespace {
+
+// Whatever leaves by the trigger interface ends at its hook: these addresses only have to be such
+// that a bound socket may send there. 192.0.0.8 is the dummy address (RFC 7600).
+constexpr uint32_t kTriggerIpv4 = 0xc0000008;
+constexpr std::array<uint8_t, 16> kTriggerIpv6 = {0xfe, 0x80, 0, 0, 0, 0, 0, 0,
+                                                  0,    0,    0, 0, 0, 0, 0, 2};
+constexpr uint32_t kInterruptionsMax = 16;
+// The kernel took a trigger and nobody obeyed.
+constexpr int kNotObeyed = ENOLINK;
+
+constexpr size_t kIpv4At = 12;  // in an Endpoint's address
+
+struct alignas(cmsghdr) SegmentControl {
+  std::array<uint8_t, CMSG_SPACE(sizeof(uint16_t))> bytes;
+};
+
+uint64_t cookie_of(int fd) {
+  uint64_t cookie = 0;
+  socklen_t bytes = sizeof cookie;
+  return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &bytes) == 0 ? cookie : 0;
+}
+
+// ---- heads ----------------------------------------------------------------------------------
+
+// Writes the parts of a frame's head one after the other.
+class HeadWriter {
+ public:
+  explicit HeadWriter(uint8_t* bytes) : at_(bytes) {}
+  void bytes(const uint8_t* from, size_t count) {
+    std::memcpy(at_, from, count);
+    at_ += count;
+  }
+  void u8(uint8_t value) { *at_++ = value; }
+  void u16(uint16_t value) {
+    u8(static_cast<uint8_t>(value >> 8));
+    u8(static_cast<uint8_t>(value));
+  }
+  const uint8_t* at() const { return at_; }
+
+ private:
+  uint8_t* at_;
+};
+
+// Sum of 16-bit words as they lie in memory: ones' complement does not mind the byte order.
+uint32_t sum_of(const uint8_t* bytes, size_t count) {
+  uint32_t sum = 0;
+  for (size_t i = 0; i < count; i += 2) {
+    uint16_t word;
+    std::memcpy(&word, bytes + i, sizeof word);
+    sum += word;
+  }
+  return sum;
+}
+
+// Like a socket's datagrams: not to be fragmented, which needs no identification then.
+void write_ipv4(HeadWriter& head, const CloneTarget& target, const CloneHead& look) {
+  head.u16(static_cast<uint16_t>(0x4500 | look.dscp << 2));
+  head.u16(0);  // total length, by the program
+  head.u16(0);  // identification
+  head.u16(IP_DF);
+  head.u8(look.ttl);
+  head.u8(IPPROTO_UDP);
+  head.u16(0);  // checksum, by the program
+  head.bytes(target.hop.source.data() + kIpv4At, 4);
+  head.bytes(target.destination.address.data() + kIpv4At, 4);
+}
+
+void write_ipv6(HeadWriter& head, const CloneTarget& target, const CloneHead& look) {
+  head.u16(static_cast<uint16_t>(0x6000 | look.dscp << 6));
+  head.u16(0);  // flow label
+  head.u16(0);  // payload length, by the program
+  head.u8(IPPROTO_UDP);
+  head.u8(look.ttl);
+  head.bytes(target.hop.source.data(), target.hop.source.size());
+  head.bytes(target.destination.address.data(), target.destination.address.size());
+}
+
+void write_row(const CloneTarget& target, const CloneHead& look, CloneTargetRow& row) {
+  const bool ipv4 = target.destination.is_ipv4();
+  row = CloneTargetRow{};
+  HeadWriter head(row.head);
+  head.bytes(target.hop.to.data(), target.hop.to.size());
+  head.bytes(target.hop.from.data(), target.hop.from.size());
+  head.u16(ipv4 ? ETH_P_IP : ETH_P_IPV6);
+  const uint8_t* const ip = head.at();
+  if (ipv4) write_ipv4(head, target, look);
+  else write_ipv6(head, target, look);
+  const size_t address_bytes = ipv4 ? 4 : 16;
+  if (ipv4) row.ip_sum = sum_of(ip, static_cast<size_t>(head.at() - ip));
+  const std::array<uint8_t, 2> protocol = {0, IPPROTO_UDP};
+  row.udp_sum = sum_of(head.at() - 2 * address_bytes, 2 * address_bytes) +
+                sum_of(protocol.data(), protocol.size());
+  head.u16(ipv4 ? look.source_port_ipv4 : look.source_port_ipv6);
+  head.u16(target.destination.port);  // length and checksum follow, by the program
+  row.interface = target.hop.interface;
+}
+
+// What a refused clone came back with: what a queue discipline says, or the negative errno.
+SendFailure failure_of(int32_t error) {
+  if (error > 0) return SendFailure::buffer_full;  // NET_XMIT_DROP, NET_XMIT_CN
+  switch (-error) {
+    case ENOBUFS:
+    case ENOMEM:
+      return SendFailure::buffer_full;
+    case EINVAL:  // the helper's word for an interface that is gone
+    case ENODEV:
+    case ENXIO:
+    case ENETDOWN:
+      return SendFailure::unreachable;
+    default:
+      return SendFailure::other;
+  }
+}
+
+struct List {
+  uint32_t first = 0;  // row
+  uint32_t size = 0;
+  bool ipv4 = true;
+};
+
+// A trigger, and what it asks for.
+struct Job {
+  uint32_t list;
+  PayloadGroup group;
+  uint64_t runs_before;
+  int error_number;
+};
+
+// Triggers of one family, in the order of their jobs.
+struct Queue {
+  int fd = -1;
+  uint64_t cookie = 0;
+  size_t count = 0;
+  std::array<mmsghdr, kCloneJobsMax> headers{};
+  std::array<sockaddr_storage, kCloneJobsMax> addresses{};
+  std::array<uint8_t, kCloneJobsMax> jobs{};
+};
+
+}  // namespace
+
+struct CloneBatch::State {
+  CloneRegion region;
+  CloneHead head;
+  bool gso;
+  CloneObserver& observer;
+  const SocketCalls& calls;
+  std::vector<List> lists{};
+  std::vector<uint32_t> tags{};  // by row
+  size_t job_count = 0;
+  std::array<Job, kCloneJobsMax> jobs{};
+  std::array<SegmentControl, kCloneJobsMax> controls{};  // by job
+  Queue ipv4{};
+  Queue ipv6{};
+  uint64_t triggers = 0;
+  uint64_t system_calls = 0;
+
+  void open(Queue& queue, bool is_ipv4);
+  void add_job(uint32_t list, const PayloadGroup& group, uint32_t start, uint32_t targets,
+               bool recovered);
+  void send(Queue& queue);
+  void settle(size_t row);
+};
+
+// ---- lists ----------------------------------------------------------------------------------
+
+CloneBatch::CloneBatch(const CloneRegion& region, const CloneHead& head, bool gso,
+                       CloneObserver& observer, const SocketCalls& calls)
+    : state_(new State{region, head, gso && region.gso, observer, calls}) {
+  state_->open(state_->ipv4, true);
+  state_->open(state_->ipv6, false);
+  for (SegmentControl& control : state_->controls) {
+    cmsghdr head_of_control{};
+    head_of_control.cmsg_level = IPPROTO_UDP;
+    head_of_control.cmsg_type = UDP_SEGMENT;
+    head_of_control.cmsg_len = CMSG_LEN(sizeof(uint16_t));
+    std::memcpy(control.bytes.data(), &head_of_control, sizeof head_of_control);
+  }
+}
+
+CloneBatch::~CloneBatch() = default;
+
+void CloneBatch::State::open(Queue& queue, bool is_ipv4) {
+  queue.fd = is_ipv4 ? region.trigger_ipv4 : region.trigger_ipv6;
+  queue.cookie = cookie_of(queue.fd);
+  Endpoint to;
+  to.address = kTriggerIpv6;
+  if (is_ipv4) {
+    to.address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    for (size_t i = 0; i < 4; i++)
+      to.address[kIpv4At + i] = static_cast<uint8_t>(kTriggerIpv4 >> (24 - 8 * i));
+  }
+  for (size_t i = 0; i < kCloneJobsMax; i++) {
+    msghdr& header = queue.headers[i].msg_hdr;
+    header.msg_namelen = to_sockaddr(to, queue.addresses[i]);
+    header.msg_name = &queue.addresses[i];
+  }
+}
+
+size_t CloneBatch::set_lists(std::span<const std::vector<CloneTarget>> lists) {
+  State& state = *state_;
+  flush();
+  settle();
+  state.lists.assign(lists.size(), List{});
+  state.tags.clear();
+  for (size_t i = 0; i < lists.size(); i++) {
+    List& list = state.lists[i];
+    list.first = static_cast<uint32_t>(state.tags.size());
+    list.ipv4 = lists[i].empty() || lists[i][0].destination.is_ipv4();
+    if ((list.ipv4 ? state.ipv4 : state.ipv6).cookie == 0) continue;
+    list.size = static_cast<uint32_t>(
+        std::min<size_t>(lists[i].size(), kCloneTargetsMax - state.tags.size()));
+    for (uint32_t t = 0; t < list.size; t++) {
+      write_row(lists[i][t], state.head, state.region.targets[list.first + t]);
+      state.tags.push_back(lists[i][t].tag);
+    }
+  }
+  return state.tags.size();
+}
+
+uint32_t CloneBatch::list_size(uint32_t list) const { return state_->lists[list].size; }
+
+// ---- triggers -------------------------------------------------------------------------------
+
+void CloneBatch::add(uint32_t list, const PayloadGroup& group, uint32_t start, bool recovered) {
+  const uint32_t size = state_->lists[list].size;
+  if (size == 0) return;
+  const uint32_t together = state_->gso ? kGsoSegmentsMax : 1;
+  for (uint32_t at = 0; at < group.count; at += together) {
+    const PayloadGroup part = {group.payloads + at, std::min(group.count - at, together),
+                               group.payload_bytes};
+    for (uint32_t served = 0; served < size; served += kCloneTargetsPerJob) {
+      const uint32_t targets = std::min(size - served, kCloneTargetsPerJob);
+      const auto from = static_cast<uint32_t>((uint64_t{start} + served) % size);
+      state_->add_job(list, part, from, targets, recovered);
+      if (state_->job_count == kCloneJobsMax) flush();
+    }
+  }
+}
+
+void CloneBatch::State::add_job(uint32_t list, const PayloadGroup& group, uint32_t start,
+                                uint32_t targets, bool recovered) {
+  const size_t number = job_count++;
+  Queue& queue = lists[list].ipv4 ? ipv4 : ipv6;
+  CloneJobRow& row = region.jobs[number];
+  row.socket_cookie = queue.cookie;
+  row.first = region.first_target + lists[list].first;
+  row.count = lists[list].size;
+  row.start = start;
+  row.targets = targets;
+  row.datagrams = group.count;
+  row.recovered = recovered ? 1 : 0;
+  jobs[number] = {list, group, row.runs, 0};
+
+  const size_t position = queue.count++;
+  queue.jobs[position] = static_cast<uint8_t>(number);
+  const auto port = htons(static_cast<uint16_t>(region.first_job + number + 1));
+  // At the same place in both families' addresses.
+  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+  std::memcpy(
+      reinterpret_cast<uint8_t*>(&queue.addresses[position]) + offsetof(sockaddr_in, sin_port),
+      &port, sizeof port);
+  msghdr& header = queue.headers[position].msg_hdr;
+  header.msg_iov = group.payloads;
+  header.msg_iovlen = group.count;
+  header.msg_control = nullptr;
+  header.msg_controllen = 0;
+  // Single payloads too: with this option the kernel puts them into pages, which clones share, and
+  // not behind the head, which is copied for each clone.
+  if (gso) {
+    SegmentControl& control = controls[number];
+    std::memcpy(control.bytes.data() + CMSG_LEN(0), &group.payload_bytes, sizeof(uint16_t));
+    header.msg_control = &control;
+    header.msg_controllen = sizeof control;
+  }
+}
+
+void CloneBatch::flush() {
+  State& state = *state_;
+  if (state.job_count == 0) return;
+  state.send(state.ipv4);
+  state.send(state.ipv6);
+  const size_t count = state.job_count;
+  for (size_t i = 0; i < count; i++) {
+    Job& job = state.jobs[i];
+    CloneJobRow& row = state.region.jobs[i];
+    // A packet that comes late (a firewall kept it) must not find a job of later.
+    row.socket_cookie = 0;
+    if (job.error_number == 0 && row.runs == job.runs_before) job.error_number = kNotObeyed;
+    if (job.error_number)
+      state.observer.not_cloned(job.list, row.start, row.targets, job.group, job.error_number);
+  }
+  state.job_count = 0;
+}
+
+// A short sendmmsg does not say why it stopped: the next one, from that trigger on, tells.
+void CloneBatch::State::send(Queue& queue) {
+  size_t position = 0;
+  uint32_t interruptions = 0;
+  while (position < queue.count) {
+    const size_t left = queue.count - position;
+    const int result = calls.sendmmsg(queue.fd, &queue.headers[position],
+                                      static_cast<unsigned>(left), MSG_DONTWAIT);
+    const int error_number = result < 0 ? errno : 0;
+    system_calls++;
+    if (result > 0) {
+      const size_t taken = std::min(static_cast<size_t>(result), left);
+      triggers += taken;
+      position += taken;
+    } else {
+      if (error_number == EINTR && ++interruptions < kInterruptionsMax) continue;
+      jobs[queue.jobs[position++]].error_number = error_number ? error_number : kNotObeyed;
+    }
+    interruptions = 0;
+  }
+  queue.count = 0;
+}
+
+// ---- counts ---------------------------------------------------------------------------------
+
+void CloneBatch::settle() {
+  for (size_t row = 0; row < state_->tags.size(); row++) state_->settle(row);
+}
+
+// The program writes only inside this thread's own send calls: what is told can start from zero.
+void CloneBatch::State::settle(size_t row) {
+  CloneTargetRow& target = region.targets[row];
+  if (target.sent || target.recovered_sent)
+    observer.cloned(tags[row], target.sent, target.recovered_sent);
+  if (target.refused)
+    observer.clone_failed(tags[row], target.refused, failure_of(target.last_error));
+  target.sent = target.recovered_sent = target.refused = 0;
+}
+
+uint64_t CloneBatch::triggers() const { return state_->triggers; }
+
+uint64_t CloneBatch::system_calls() const { return state_->system_calls; }
+
+}  // namespace shredway

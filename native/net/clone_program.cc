@@ -1,0 +1,311 @@
+#include "net/clone_program.h"
+
+#include <linux/if_ether.h>
+#include <linux/pkt_cls.h>
+#include <netinet/in.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "net/clone_plane.h"
+
+namespace shredway {
+namespace {
+
+// What the rows' fields are to the program: offsets and widths.
+struct Field {
+  size_t at;
+  uint8_t width;  // BPF_B, BPF_H, BPF_W or BPF_DW
+};
+#define FIELD(row, name, width) \
+  Field { offsetof(row, name), width }
+constexpr Field kRowInterface = FIELD(CloneTargetRow, interface, BPF_W);
+constexpr Field kRowIpSum = FIELD(CloneTargetRow, ip_sum, BPF_W);
+constexpr Field kRowUdpSum = FIELD(CloneTargetRow, udp_sum, BPF_W);
+constexpr Field kRowLastError = FIELD(CloneTargetRow, last_error, BPF_W);
+constexpr Field kRowSent = FIELD(CloneTargetRow, sent, BPF_DW);
+constexpr Field kRowRecoveredSent = FIELD(CloneTargetRow, recovered_sent, BPF_DW);
+constexpr Field kRowRefused = FIELD(CloneTargetRow, refused, BPF_DW);
+constexpr Field kJobCookie = FIELD(CloneJobRow, socket_cookie, BPF_DW);
+constexpr Field kJobFirst = FIELD(CloneJobRow, first, BPF_W);
+constexpr Field kJobCount = FIELD(CloneJobRow, count, BPF_W);
+constexpr Field kJobStart = FIELD(CloneJobRow, start, BPF_W);
+constexpr Field kJobTargets = FIELD(CloneJobRow, targets, BPF_W);
+constexpr Field kJobDatagrams = FIELD(CloneJobRow, datagrams, BPF_W);
+constexpr Field kJobRecovered = FIELD(CloneJobRow, recovered, BPF_W);
+constexpr Field kJobRuns = FIELD(CloneJobRow, runs, BPF_DW);
+constexpr Field kPacketLength = FIELD(__sk_buff, len, BPF_W);
+constexpr Field kPacketProtocol = FIELD(__sk_buff, protocol, BPF_W);
+constexpr Field kPacketData = FIELD(__sk_buff, data, BPF_W);
+constexpr Field kPacketDataEnd = FIELD(__sk_buff, data_end, BPF_W);
+#undef FIELD
+static_assert(offsetof(CloneTargetRow, head) == 0, "heads are copied from the row's first byte on");
+
+// Where a family's heads have what: byte offsets in the frame.
+struct HeadLayout {
+  uint16_t protocol;      // ETH_P_*
+  uint16_t bytes;         // of all three heads
+  uint16_t ip_length_at;  // u16: total length (IPv4), payload length (IPv6)
+  uint16_t ip_length_from;
+  uint16_t ip_sum_at;  // 0: has none
+  uint16_t udp_at;
+};
+constexpr HeadLayout kIpv4 = {ETH_P_IP, 42, 16, 14, 24, 34};
+constexpr HeadLayout kIpv6 = {ETH_P_IPV6, 62, 18, 54, 0, 54};
+constexpr uint16_t kUdpPortAt = 2, kUdpLengthAt = 4, kUdpSumAt = 6;  // in the UDP head
+
+// r0 is what helpers return, r1 to r5 are their arguments and gone after each call.
+enum Register : uint8_t { r0, r1, r2, r3, r4, r5, kPacket, kServed, kRow, kJob, kStack };
+constexpr Field kKey = {static_cast<size_t>(-4), BPF_W};  // on the stack: number of a row
+constexpr Field kIpLength = {static_cast<size_t>(-8), BPF_H};
+constexpr Field kUdpLength = {static_cast<size_t>(-16), BPF_H};
+
+// Puts instructions together; jumps go to labels, which are set before or after.
+class Assembler {
+ public:
+  using Label = size_t;
+  Label label() {
+    places_.push_back(0);
+    return places_.size() - 1;
+  }
+  void place(Label label) { places_[label] = code_.size(); }
+
+  void move(Register to, Register from) { add(BPF_ALU64 | BPF_MOV | BPF_X, to, from); }
+  void move(Register to, int value) { add(BPF_ALU64 | BPF_MOV | BPF_K, to, r0, 0, value); }
+  // operation: BPF_ADD, BPF_SUB, BPF_AND, BPF_XOR, BPF_RSH, BPF_MUL; all 64 bits wide.
+  void compute(uint8_t operation, Register to, Register by) {
+    add(static_cast<uint8_t>(BPF_ALU64 | operation | BPF_X), to, by);
+  }
+  void compute(uint8_t operation, Register to, int by) {
+    add(static_cast<uint8_t>(BPF_ALU64 | operation | BPF_K), to, r0, 0, by);
+  }
+  // Of 16 bits: between the network's order and the machine's.
+  void swap_u16(Register it) { add(BPF_ALU | BPF_END | BPF_TO_BE, it, r0, 0, 16); }
+  void load(Register to, Register base, Field field) {
+    add(static_cast<uint8_t>(BPF_LDX | BPF_MEM | field.width), to, base, short_of(field.at));
+  }
+  void store(Register base, Field field, Register from) {
+    add(static_cast<uint8_t>(BPF_STX | BPF_MEM | field.width), base, from, short_of(field.at));
+  }
+  void jump(Label label) { jump_to(label, BPF_JMP | BPF_JA, r0, r0, 0); }
+  // comparison: BPF_JEQ, BPF_JNE, BPF_JGE, BPF_JGT, BPF_JLT; unsigned.
+  void jump_if(uint8_t comparison, Register left, Register right, Label label) {
+    jump_to(label, static_cast<uint8_t>(BPF_JMP | comparison | BPF_X), left, right, 0);
+  }
+  void jump_if(uint8_t comparison, Register left, int right, Label label) {
+    jump_to(label, static_cast<uint8_t>(BPF_JMP | comparison | BPF_K), left, r0, right);
+  }
+  void call(bpf_func_id helper) { add(BPF_JMP | BPF_CALL, r0, r0, 0, helper); }
+  void leave() { add(BPF_JMP | BPF_EXIT, r0, r0); }
+  // Leaves in r0 the row whose number stands in kKey, 0 when there is none.
+  void find_row(int map_fd) {
+    // The descriptor takes two instructions; the kernel puts the map's address there.
+    add(BPF_LD | BPF_DW | BPF_IMM, r1, static_cast<Register>(BPF_PSEUDO_MAP_FD), 0, map_fd);
+    add(0, r0, r0);
+    move(r2, kStack);
+    compute(BPF_ADD, r2, static_cast<int>(kKey.at));
+    call(BPF_FUNC_map_lookup_elem);
+  }
+
+  std::vector<bpf_insn> finish() {
+    for (const Jump& jump : jumps_)
+      code_[jump.at].off = static_cast<int16_t>(places_[jump.to] - jump.at - 1);
+    return std::move(code_);
+  }
+
+ private:
+  struct Jump {
+    size_t at;
+    Label to;
+  };
+  static int16_t short_of(size_t offset) { return static_cast<int16_t>(offset); }
+  void add(uint8_t code, Register to, Register from, int16_t offset = 0, int value = 0) {
+    bpf_insn instruction{};
+    instruction.code = code;
+    instruction.dst_reg = to & 0xf;
+    instruction.src_reg = from & 0xf;
+    instruction.off = offset;
+    instruction.imm = value;
+    code_.push_back(instruction);
+  }
+  void jump_to(Label label, uint8_t code, Register left, Register right, int value) {
+    jumps_.push_back({code_.size(), label});
+    add(code, left, right, 0, value);
+  }
+
+  std::vector<bpf_insn> code_;
+  std::vector<size_t> places_;
+  std::vector<Jump> jumps_;
+};
+
+// Ones' complement: carries of the 16-bit sum in `it` come back in below. Twice, for the first time
+// may carry again. `scratch` is lost.
+void fold(Assembler& code, Register it, Register scratch) {
+  for (int i = 0; i < 2; i++) {
+    code.move(scratch, it);
+    code.compute(BPF_RSH, scratch, 16);
+    code.compute(BPF_AND, it, 0xffff);
+    code.compute(BPF_ADD, it, scratch);
+  }
+}
+
+// r2 = first byte of the packet; to `otherwise` unless all heads are in reach.
+void reach_heads(Assembler& code, const HeadLayout& head, Assembler::Label otherwise) {
+  code.load(r2, kPacket, kPacketData);
+  code.load(r3, kPacket, kPacketDataEnd);
+  code.move(r1, r2);
+  code.compute(BPF_ADD, r1, head.bytes);
+  code.jump_if(BPF_JGT, r1, r3, otherwise);
+}
+
+// kJob = the job that the trigger's UDP port names; to `drop` unless its own socket sent it.
+void find_job(Assembler& code, const HeadLayout& head, int jobs_fd, Assembler::Label drop) {
+  reach_heads(code, head, drop);
+  code.load(r1, r2, {size_t{head.udp_at} + kUdpPortAt, BPF_H});
+  code.swap_u16(r1);
+  code.compute(BPF_SUB, r1, 1);  // port 0 becomes a number that no row has
+  code.store(kStack, kKey, r1);
+  code.find_row(jobs_fd);
+  code.jump_if(BPF_JEQ, r0, 0, drop);
+  code.move(kJob, r0);
+  code.move(r1, kPacket);
+  code.call(BPF_FUNC_get_socket_cookie);
+  code.jump_if(BPF_JEQ, r0, 0, drop);  // no socket; nor has an unused job any
+  code.load(r1, kJob, kJobCookie);
+  code.jump_if(BPF_JNE, r0, r1, drop);
+}
+
+// The lengths that all clones' heads have, in network order, onto the stack.
+void keep_lengths(Assembler& code, const HeadLayout& head) {
+  code.load(r1, kPacket, kPacketLength);
+  code.move(r2, r1);
+  code.compute(BPF_SUB, r1, head.ip_length_from);
+  code.swap_u16(r1);
+  code.store(kStack, kIpLength, r1);
+  code.compute(BPF_SUB, r2, head.udp_at);
+  code.swap_u16(r2);
+  code.store(kStack, kUdpLength, r2);
+}
+
+// kRow = the target that is next: first + (start + served) % count; to `drop` without.
+void find_target(Assembler& code, int targets_fd, Assembler::Label drop) {
+  const Assembler::Label before_end = code.label();
+  code.load(r1, kJob, kJobStart);
+  code.compute(BPF_ADD, r1, kServed);
+  code.load(r2, kJob, kJobCount);
+  code.jump_if(BPF_JLT, r1, r2, before_end);
+  code.compute(BPF_SUB, r1, r2);
+  code.place(before_end);
+  code.load(r2, kJob, kJobFirst);
+  code.compute(BPF_ADD, r1, r2);
+  code.store(kStack, kKey, r1);
+  code.find_row(targets_fd);
+  code.jump_if(BPF_JEQ, r0, 0, drop);
+  code.move(kRow, r0);
+}
+
+// The target's heads over those of the packet, completed by lengths and sums.
+void write_heads(Assembler& code, const HeadLayout& head, Assembler::Label drop) {
+  // Pointers into the packet do not outlive a helper that may move it.
+  reach_heads(code, head, drop);
+  size_t at = 0;
+  for (; at + 8 <= head.bytes; at += 8) {
+    code.load(r1, kRow, {at, BPF_DW});
+    code.store(r2, {at, BPF_DW}, r1);
+  }
+  if (at + 4 <= head.bytes) {
+    code.load(r1, kRow, {at, BPF_W});
+    code.store(r2, {at, BPF_W}, r1);
+  }  // what is left is the UDP sum
+  code.load(r1, kStack, kIpLength);
+  code.store(r2, {head.ip_length_at, BPF_H}, r1);
+  if (head.ip_sum_at) {
+    code.load(r3, kRow, kRowIpSum);
+    code.compute(BPF_ADD, r1, r3);
+    fold(code, r1, r3);
+    code.compute(BPF_XOR, r1, 0xffff);
+    code.store(r2, {head.ip_sum_at, BPF_H}, r1);
+  }
+  // The sum of the pseudo-header only, and not inverted: whoever sends it (the device, or the
+  // kernel for it) adds the rest, for each segment.
+  code.load(r1, kStack, kUdpLength);
+  code.store(r2, {size_t{head.udp_at} + kUdpLengthAt, BPF_H}, r1);
+  code.load(r3, kRow, kRowUdpSum);
+  code.compute(BPF_ADD, r1, r3);
+  fold(code, r1, r3);
+  code.store(r2, {size_t{head.udp_at} + kUdpSumAt, BPF_H}, r1);
+}
+
+// field += by; `scratch` is lost.
+void add_to(Assembler& code, Register base, Field field, Register by, Register scratch) {
+  code.load(scratch, base, field);
+  code.compute(BPF_ADD, scratch, by);
+  code.store(base, field, scratch);
+}
+
+// Sends a clone, and counts it by what became of it.
+void clone_and_count(Assembler& code) {
+  const Assembler::Label refused = code.label(), recovered = code.label(), counted = code.label();
+  code.move(r1, kPacket);
+  code.load(r2, kRow, kRowInterface);
+  code.move(r3, 0);
+  code.call(BPF_FUNC_clone_redirect);
+  code.load(r1, kJob, kJobDatagrams);
+  code.jump_if(BPF_JNE, r0, 0, refused);
+  code.load(r2, kJob, kJobRecovered);
+  code.jump_if(BPF_JNE, r2, 0, recovered);
+  add_to(code, kRow, kRowSent, r1, r3);
+  code.jump(counted);
+  code.place(recovered);
+  add_to(code, kRow, kRowRecoveredSent, r1, r3);
+  code.jump(counted);
+  code.place(refused);
+  code.store(kRow, kRowLastError, r0);
+  add_to(code, kRow, kRowRefused, r1, r3);
+  code.place(counted);
+}
+
+void serve_family(Assembler& code, const HeadLayout& head, int targets_fd, int jobs_fd,
+                  Assembler::Label done, Assembler::Label drop) {
+  find_job(code, head, jobs_fd, drop);
+  keep_lengths(code, head);
+  code.move(kServed, 0);
+  const Assembler::Label next = code.label();
+  code.place(next);
+  code.load(r1, kJob, kJobTargets);
+  code.jump_if(BPF_JGE, kServed, r1, done);
+  find_target(code, targets_fd, drop);
+  write_heads(code, head, drop);
+  clone_and_count(code);
+  code.compute(BPF_ADD, kServed, 1);
+  // The bound that the verifier asks for; it walks through each round.
+  code.jump_if(BPF_JLT, kServed, static_cast<int>(kCloneTargetsPerJob), next);
+  code.jump(done);
+}
+
+}  // namespace
+
+std::vector<bpf_insn> clone_program(int targets_fd, int jobs_fd) {
+  Assembler code;
+  const Assembler::Label ipv4 = code.label(), done = code.label(), drop = code.label();
+  code.move(kPacket, r1);
+  code.load(r1, kPacket, kPacketProtocol);
+  code.jump_if(BPF_JEQ, r1, htons(kIpv4.protocol), ipv4);
+  code.jump_if(BPF_JNE, r1, htons(kIpv6.protocol), drop);
+  serve_family(code, kIpv6, targets_fd, jobs_fd, done, drop);
+  code.place(ipv4);
+  serve_family(code, kIpv4, targets_fd, jobs_fd, done, drop);
+
+  // Nothing reaches the queue of the interface, whether obeyed or not.
+  code.place(done);
+  code.move(r1, 1);
+  add_to(code, kJob, kJobRuns, r1, r2);
+  code.move(r0, TC_ACT_STOLEN);
+  code.leave();
+  code.place(drop);
+  code.move(r0, TC_ACT_SHOT);
+  code.leave();
+  return code.finish();
+}
+
+}  // namespace shredway

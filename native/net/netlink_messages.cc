@@ -1,0 +1,223 @@
+#include "net/netlink_messages.h"
+
+#include <linux/if_link.h>
+#include <linux/neighbour.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace shredway {
+namespace {
+
+constexpr size_t kIpv4At = 12;          // in AddressBytes
+constexpr size_t kDevconfMtu6 = 2;      // DEVCONF_MTU6 of linux/ipv6.h
+constexpr uint16_t kTypeMask = 0x3fff;  // NLA_TYPE_MASK: two bits of a type are flags
+
+using Bytes = std::span<const uint8_t>;
+
+constexpr size_t aligned(size_t length) { return (length + 3) & ~size_t{3}; }
+
+// What stands after the first `length` bytes and their padding; the padding of the last part may be
+// missing.
+Bytes after(Bytes bytes, size_t length) {
+  return bytes.subspan(std::min(aligned(length), bytes.size()));
+}
+
+template <typename T>
+bool read(Bytes bytes, T& out) {
+  if (bytes.size() < sizeof out) return false;
+  std::memcpy(&out, bytes.data(), sizeof out);
+  return true;
+}
+
+// Calls take(type, payload) for each attribute; what is cut ends the walk.
+template <typename Take>
+void each_attribute(Bytes bytes, Take take) {
+  nlattr head;
+  while (read(bytes, head)) {
+    if (head.nla_len < sizeof head || head.nla_len > bytes.size()) return;
+    take(static_cast<uint16_t>(head.nla_type & kTypeMask),
+         bytes.subspan(sizeof head, head.nla_len - sizeof head));
+    bytes = after(bytes, head.nla_len);
+  }
+}
+
+uint32_t number(Bytes payload) {
+  uint32_t value = 0;
+  return payload.size() == sizeof value && read(payload, value) ? value : 0;
+}
+
+std::optional<MacAddress> mac(Bytes payload) {
+  MacAddress out;
+  if (payload.size() != out.size()) return std::nullopt;
+  std::memcpy(out.data(), payload.data(), out.size());
+  return out;
+}
+
+std::optional<AddressBytes> address(uint16_t family, Bytes payload) {
+  AddressBytes out{};
+  if (family == AF_INET && payload.size() == 4) {
+    out[10] = out[11] = 0xff;
+    std::memcpy(out.data() + kIpv4At, payload.data(), 4);
+    return out;
+  }
+  if (family != AF_INET6 || payload.size() != out.size()) return std::nullopt;
+  std::memcpy(out.data(), payload.data(), out.size());
+  return out;
+}
+
+// RTA_VIA: a family, then an address of that family.
+std::optional<AddressBytes> via(Bytes payload) {
+  uint16_t family;
+  if (!read(payload, family)) return std::nullopt;
+  return address(family, payload.subspan(sizeof family));
+}
+
+uint32_t mtu_of_metrics(Bytes payload) {
+  uint32_t mtu = 0;
+  each_attribute(payload, [&](uint16_t type, Bytes value) {
+    if (type == RTAX_MTU) mtu = number(value);
+  });
+  return mtu;
+}
+
+// IFLA_AF_SPEC, AF_INET6, IFLA_INET6_CONF: an array of int32 by DEVCONF_*. Routers may announce a
+// smaller MTU for IPv6 than the link has.
+uint32_t mtu_of_families(Bytes payload) {
+  uint32_t mtu = 0;
+  each_attribute(payload, [&](uint16_t family, Bytes families) {
+    if (family != AF_INET6) return;
+    each_attribute(families, [&](uint16_t type, Bytes values) {
+      if (type != IFLA_INET6_CONF || values.size() < (kDevconfMtu6 + 1) * sizeof mtu) return;
+      std::memcpy(&mtu, values.data() + kDevconfMtu6 * sizeof mtu, sizeof mtu);
+    });
+  });
+  return mtu;
+}
+
+template <typename T>
+void append(std::vector<uint8_t>& out, const T& value) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(&value);
+  out.insert(out.end(), bytes, bytes + sizeof value);
+}
+
+void append_attribute(std::vector<uint8_t>& out, uint16_t type, Bytes payload) {
+  append(out, nlattr{static_cast<uint16_t>(sizeof(nlattr) + payload.size()), type});
+  out.insert(out.end(), payload.begin(), payload.end());
+  out.resize(aligned(out.size()));
+}
+
+Bytes payload_of(const AddressBytes& bytes) {
+  return is_ipv4(bytes) ? Bytes(bytes).subspan(kIpv4At) : Bytes(bytes);
+}
+
+}  // namespace
+
+bool is_ipv4(const AddressBytes& address) {
+  static constexpr uint8_t kPrefix[kIpv4At] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  return std::memcmp(address.data(), kPrefix, sizeof kPrefix) == 0;
+}
+
+bool take_message(std::span<const uint8_t>& datagram, NetlinkMessage& out) {
+  nlmsghdr head;
+  if (!read(datagram, head)) return false;
+  if (head.nlmsg_len < sizeof head || head.nlmsg_len > datagram.size()) return false;
+  out = {head.nlmsg_type, head.nlmsg_flags, head.nlmsg_seq,
+         datagram.subspan(sizeof head, head.nlmsg_len - sizeof head)};
+  datagram = after(datagram, head.nlmsg_len);
+  return true;
+}
+
+int error_of(const NetlinkMessage& message) {
+  int32_t error;
+  if (!read(message.body, error) || error > 0 || error == INT32_MIN) return EBADMSG;
+  return -error;
+}
+
+std::optional<RouteMessage> read_route(const NetlinkMessage& message) {
+  rtmsg head;
+  if (message.type != RTM_NEWROUTE || !read(message.body, head)) return std::nullopt;
+  if (head.rtm_family != AF_INET && head.rtm_family != AF_INET6) return std::nullopt;
+  RouteMessage route;
+  route.type = head.rtm_type;
+  each_attribute(after(message.body, sizeof head), [&](uint16_t type, Bytes payload) {
+    if (type == RTA_OIF) route.interface = number(payload);
+    if (type == RTA_GATEWAY) route.gateway = address(head.rtm_family, payload);
+    if (type == RTA_VIA) route.gateway = via(payload);
+    if (type == RTA_PREFSRC) route.source = address(head.rtm_family, payload);
+    if (type == RTA_METRICS) route.mtu = mtu_of_metrics(payload);
+    if (type == RTA_ENCAP || type == RTA_ENCAP_TYPE) route.encapsulated = true;
+  });
+  return route;
+}
+
+std::optional<LinkMessage> read_link(const NetlinkMessage& message) {
+  ifinfomsg head;
+  if (message.type != RTM_NEWLINK || !read(message.body, head)) return std::nullopt;
+  if (head.ifi_family != AF_UNSPEC || head.ifi_index <= 0) return std::nullopt;
+  LinkMessage link;
+  link.interface = static_cast<uint32_t>(head.ifi_index);
+  link.type = head.ifi_type;
+  link.flags = head.ifi_flags;
+  each_attribute(after(message.body, sizeof head), [&](uint16_t type, Bytes payload) {
+    if (type == IFLA_MTU) link.mtu = number(payload);
+    if (type == IFLA_ADDRESS) link.mac = mac(payload);
+    if (type == IFLA_AF_SPEC) link.mtu_ipv6 = mtu_of_families(payload);
+  });
+  return link;
+}
+
+std::optional<NeighbourMessage> read_neighbour(const NetlinkMessage& message) {
+  ndmsg head;
+  if (message.type != RTM_NEWNEIGH && message.type != RTM_DELNEIGH) return std::nullopt;
+  if (!read(message.body, head) || head.ndm_ifindex <= 0) return std::nullopt;
+  // A proxy entry says for whom this machine answers, not where somebody is.
+  if (head.ndm_flags & NTF_PROXY) return std::nullopt;
+  NeighbourMessage neighbour;
+  neighbour.interface = static_cast<uint32_t>(head.ndm_ifindex);
+  std::optional<AddressBytes> of;
+  each_attribute(after(message.body, sizeof head), [&](uint16_t type, Bytes payload) {
+    if (type == NDA_DST) of = address(head.ndm_family, payload);
+    if (type == NDA_LLADDR) neighbour.mac = mac(payload);
+  });
+  if (!of) return std::nullopt;
+  neighbour.address = *of;
+  if (message.type == RTM_NEWNEIGH) neighbour.state = head.ndm_state;
+  else neighbour.mac.reset();
+  return neighbour;
+}
+
+// ---- questions ------------------------------------------------------------------------------
+
+void append_route_question(std::vector<uint8_t>& out, uint32_t sequence, const AddressBytes& to,
+                           const AddressBytes* from) {
+  const size_t begin = out.size();
+  append(out, nlmsghdr{0, RTM_GETROUTE, NLM_F_REQUEST, sequence, 0});
+  rtmsg head{};
+  head.rtm_family = is_ipv4(to) ? AF_INET : AF_INET6;
+  head.rtm_dst_len = static_cast<uint8_t>(payload_of(to).size() * 8);
+  if (from) head.rtm_src_len = head.rtm_dst_len;
+  append(out, head);
+  append_attribute(out, RTA_DST, payload_of(to));
+  if (from) append_attribute(out, RTA_SRC, payload_of(*from));
+  const uint8_t protocol = IPPROTO_UDP;
+  append_attribute(out, RTA_IP_PROTO, {&protocol, 1});
+  const auto length = static_cast<uint32_t>(out.size() - begin);
+  std::memcpy(out.data() + begin, &length, sizeof length);
+}
+
+void append_dump_question(std::vector<uint8_t>& out, uint32_t sequence, uint16_t type) {
+  // A family (any) and zeros; what is longer than its head the kernel takes for an attribute.
+  const size_t bytes = type == RTM_GETNEIGH ? sizeof(ndmsg) : sizeof(ifinfomsg);
+  append(out, nlmsghdr{static_cast<uint32_t>(sizeof(nlmsghdr) + bytes), type,
+                       NLM_F_REQUEST | NLM_F_DUMP, sequence, 0});
+  if (type == RTM_GETNEIGH) append(out, ndmsg{});
+  else append(out, ifinfomsg{});
+}
+
+}  // namespace shredway

@@ -1,0 +1,344 @@
+#include "net/next_hop_watch.h"
+
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <optional>
+
+#include "net/netlink_socket.h"
+#include "net/next_hop_view.h"
+#include "net/privileges.h"
+#include "net/thread.h"
+
+namespace shredway {
+namespace {
+
+constexpr unsigned kGroups[] = {RTNLGRP_LINK,        RTNLGRP_NEIGH,      RTNLGRP_IPV4_IFADDR,
+                                RTNLGRP_IPV6_IFADDR, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE,
+                                RTNLGRP_IPV4_RULE,   RTNLGRP_IPV6_RULE,  RTNLGRP_NEXTHOP};
+
+constexpr uint64_t kMillisecond_ns = 1'000'000;
+// What belongs together comes together: a link that goes down takes its routes along.
+constexpr uint64_t kGather_ns = 2 * kMillisecond_ns;
+// A routing daemon may change routes for minutes: at most a fifth of a core goes into following it.
+constexpr uint64_t kRestPerWork = 4;
+constexpr uint64_t kAgainAfterLoss_ns = 50 * kMillisecond_ns;
+constexpr uint64_t kNever_ns = ~uint64_t{0};
+
+constexpr size_t kQuestionsAtOnce = 32;  // their answers fit the smallest receive buffer
+constexpr int kTriesMax = 3;
+constexpr int kDatagramsAtOnce = 256;  // read before a table is made of them
+constexpr uint32_t kAnswerBufferBytes = 1u << 20;
+
+// Says nothing of the route.
+bool is_passing(int error) { return error == ENOBUFS || error == ENOMEM || error == EAGAIN; }
+
+}  // namespace
+
+class NextHopWatch::Impl {
+ public:
+  explicit Impl(NextHopWatchOptions options)
+      : options_(std::move(options)), view_(rules_of(options_)) {}
+  ~Impl() {
+    stop();
+    if (bell_ >= 0) close(bell_);
+  }
+
+  std::string open() {
+    std::string error;
+    bell_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (bell_ < 0) return std::string("eventfd: ") + std::strerror(errno);
+    // First the ears, then the questions: nothing is missed in between.
+    follows_ = NetlinkSocket::open(kGroups, options_.receive_buffer_bytes, error);
+    if (follows_) asks_ = NetlinkSocket::open({}, kAnswerBufferBytes, error);
+    if (!asks_) return error;
+    return thread_.start<&Impl::run>(this, "shredway-hops");
+  }
+  void want(std::vector<AddressBytes> addresses) {
+    {
+      const std::lock_guard lock(mutex_);
+      wanted_next_ = std::move(addresses);
+    }
+    ring();
+  }
+  void stop() {
+    stopping_.store(true, std::memory_order_relaxed);
+    ring();
+    const std::lock_guard lock(stop_mutex_);
+    thread_.join();
+  }
+
+ private:
+  static NextHopRules rules_of(const NextHopWatchOptions& options) {
+    NextHopRules rules;
+    rules.packet_bytes_max = options.packet_bytes_max;
+    const AddressBytes& source = options.source.address;
+    const auto rest = source.begin() + (is_ipv4(source) ? 12 : 0);
+    if (std::any_of(rest, source.end(), [](uint8_t byte) { return byte != 0; }))
+      rules.source = source;
+    return rules;
+  }
+
+  void ring() {
+    const uint64_t one = 1;
+    (void)!write(bell_, &one, sizeof one);
+  }
+  uint64_t everything_every_ns() const { return options_.everything_every_ms * kMillisecond_ns; }
+  bool stopping() const { return stopping_.load(std::memory_order_relaxed); }
+
+  // ---- the thread ----
+
+  void run();
+  void wait();
+  void take_wanted();
+  void take_messages();
+  void take_message_of_change(const NetlinkMessage& message);
+  void everything_due(uint64_t at_ns) { everything_at_ns_ = std::min(everything_at_ns_, at_ns); }
+  void resolve(bool everything);
+  bool ask_routes(bool everything);
+  void ask_some_routes(std::span<const size_t> some, std::vector<size_t>& unanswered);
+  template <typename Message>
+  bool ask_all(uint16_t type, std::optional<Message> (*read)(const NetlinkMessage&),
+               std::vector<Message>& out);
+  template <typename Take>
+  bool dump(uint16_t type, Take take);
+  void publish();
+
+  const NextHopWatchOptions options_;
+  NextHopView view_;
+  std::unique_ptr<NetlinkSocket> follows_;
+  std::unique_ptr<NetlinkSocket> asks_;
+  int bell_ = -1;
+  uint32_t sequence_ = 0;
+  uint64_t everything_at_ns_ = kNever_ns;
+  uint64_t turn_at_ns_ = 0;
+  uint64_t rest_until_ns_ = 0;  // from resolving everything
+  uint64_t publish_at_ns_ = 0;  // not before
+  bool wanted_ = false;         // addresses were told, or that there are none
+  bool new_addresses_ = false;  // of which no route is known
+  bool changed_ = false;        // since the last table
+  std::shared_ptr<const NextHops> published_;
+
+  std::mutex mutex_;
+  std::optional<std::vector<AddressBytes>> wanted_next_;  // under the mutex
+
+  std::mutex stop_mutex_;
+  std::atomic<bool> stopping_{false};
+  Thread thread_;
+};
+
+void NextHopWatch::Impl::run() {
+  drop_privileges_of_this_thread();
+  while (!stopping()) {
+    take_wanted();
+    const bool everything = clock_ns(CLOCK_MONOTONIC) >= everything_at_ns_;
+    if (everything || new_addresses_) resolve(everything);
+    // What was said meanwhile goes into the same table.
+    take_messages();
+    if (changed_ && !stopping() && clock_ns(CLOCK_MONOTONIC) >= publish_at_ns_) publish();
+    wait();
+  }
+}
+
+// Until somebody says something or something is due.
+void NextHopWatch::Impl::wait() {
+  const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+  uint64_t until_ns = everything_at_ns_;
+  if (changed_) until_ns = std::min(until_ns, publish_at_ns_);
+  pollfd entries[] = {{bell_, POLLIN, 0}, {follows_->fd(), POLLIN, 0}};
+  const uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+  const timespec time = {static_cast<time_t>(left_ns / 1'000'000'000),
+                         static_cast<long>(left_ns % 1'000'000'000)};
+  ppoll(entries, std::size(entries), until_ns == kNever_ns ? nullptr : &time, nullptr);
+  uint64_t rung;
+  if (entries[0].revents) (void)!read(bell_, &rung, sizeof rung);
+}
+
+void NextHopWatch::Impl::take_wanted() {
+  std::optional<std::vector<AddressBytes>> wanted;
+  {
+    const std::lock_guard lock(mutex_);
+    wanted.swap(wanted_next_);
+  }
+  if (!wanted) return;
+  view_.set_wanted(std::move(*wanted));
+  if (!wanted_) everything_at_ns_ = 0;  // nor are links known
+  wanted_ = true;
+  new_addresses_ = true;
+  changed_ = true;
+  publish_at_ns_ = 0;
+}
+
+void NextHopWatch::Impl::take_messages() {
+  std::span<const uint8_t> datagram;
+  for (int i = 0; i < kDatagramsAtOnce; i++) {
+    switch (follows_->read(datagram)) {
+      case NetlinkSocket::Read::nothing:
+        return;
+      case NetlinkSocket::Read::lost:
+        if (wanted_) everything_due(std::max(clock_ns(CLOCK_MONOTONIC), rest_until_ns_));
+        break;
+      case NetlinkSocket::Read::datagram:
+        NetlinkMessage message;
+        while (take_message(datagram, message)) take_message_of_change(message);
+        break;
+    }
+  }
+}
+
+void NextHopWatch::Impl::take_message_of_change(const NetlinkMessage& message) {
+  if (message.type == RTM_NEWNEIGH || message.type == RTM_DELNEIGH) {
+    const auto neighbour = read_neighbour(message);
+    if (neighbour && view_.set_neighbour(*neighbour)) changed_ = true;
+    return;
+  }
+  if (wanted_) everything_due(std::max(clock_ns(CLOCK_MONOTONIC) + kGather_ns, rest_until_ns_));
+}
+
+void NextHopWatch::Impl::publish() {
+  changed_ = false;
+  auto table = std::make_shared<const NextHops>(view_.entries());
+  publish_at_ns_ = clock_ns(CLOCK_MONOTONIC) + kGather_ns;
+  if (published_ && published_->entries() == table->entries()) return;
+  published_ = std::move(table);
+  if (options_.publish) options_.publish(published_);
+}
+
+// ---- questions ------------------------------------------------------------------------------
+
+void NextHopWatch::Impl::resolve(bool everything) {
+  const uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
+  new_addresses_ = false;
+  bool whole = true;
+  if (everything) {
+    everything_at_ns_ = kNever_ns;
+    std::vector<LinkMessage> links;
+    whole = ask_all(RTM_GETLINK, &read_link, links);
+    view_.set_links(links);
+  }
+  whole &= ask_routes(everything);
+  view_.follow_routes();
+  std::vector<NeighbourMessage> neighbours;
+  whole &= ask_all(RTM_GETNEIGH, &read_neighbour, neighbours);
+  view_.set_neighbours(neighbours);
+  changed_ = true;
+
+  const uint64_t end_ns = clock_ns(CLOCK_MONOTONIC);
+  if (everything) rest_until_ns_ = end_ns + (end_ns - begin_ns) * kRestPerWork;
+  everything_due(end_ns + (whole ? everything_every_ns() : kAgainAfterLoss_ns));
+  if (end_ns < turn_at_ns_) return;
+  turn_at_ns_ = end_ns + everything_every_ns();
+  view_.turn_stale();
+}
+
+// False when answers were lost, again and again.
+bool NextHopWatch::Impl::ask_routes(bool everything) {
+  std::vector<size_t> open;
+  for (size_t i = 0; i < view_.wanted(); i++)
+    if (everything || !view_.route_known(i)) open.push_back(i);
+  for (int tries = 0; tries < kTriesMax && !open.empty(); tries++) {
+    std::vector<size_t> unanswered;
+    for (size_t i = 0; i < open.size() && !stopping(); i += kQuestionsAtOnce)
+      ask_some_routes(std::span(open).subspan(i, std::min(kQuestionsAtOnce, open.size() - i)),
+                      unanswered);
+    open = std::move(unanswered);
+  }
+  for (const size_t i : open) view_.set_route(i, std::nullopt);
+  return open.empty();
+}
+
+void NextHopWatch::Impl::ask_some_routes(std::span<const size_t> some,
+                                         std::vector<size_t>& unanswered) {
+  const uint32_t first = sequence_ + 1;
+  sequence_ += static_cast<uint32_t>(some.size());
+  std::vector<uint8_t> questions;
+  for (size_t i = 0; i < some.size(); i++) {
+    const AddressBytes& address = view_.wanted_address(some[i]);
+    append_route_question(questions, first + static_cast<uint32_t>(i), address,
+                          view_.source_for(address));
+  }
+  asks_->send(questions);
+
+  std::array<bool, kQuestionsAtOnce> answered{};
+  std::span<const uint8_t> datagram;
+  for (auto got = asks_->read(datagram); got != NetlinkSocket::Read::nothing;
+       got = asks_->read(datagram)) {
+    NetlinkMessage message;
+    while (got == NetlinkSocket::Read::datagram && take_message(datagram, message)) {
+      const uint32_t i = message.sequence - first;
+      if (i >= some.size()) continue;
+      if (message.type == NLMSG_ERROR && is_passing(error_of(message))) continue;
+      view_.set_route(some[i], read_route(message));  // an error is no route
+      answered[i] = true;
+    }
+  }
+  for (size_t i = 0; i < some.size(); i++)
+    if (!answered[i]) unanswered.push_back(some[i]);
+}
+
+// All that the kernel has of one kind. False, and less in `out`, when answers were lost or changed
+// while they were given, again and again.
+template <typename Message>
+bool NextHopWatch::Impl::ask_all(uint16_t type,
+                                 std::optional<Message> (*read)(const NetlinkMessage&),
+                                 std::vector<Message>& out) {
+  for (int tries = 0; tries < kTriesMax; tries++) {
+    out.clear();
+    const bool whole = dump(type, [&](const NetlinkMessage& message) {
+      if (const auto one = read(message)) out.push_back(*one);
+    });
+    if (whole) return true;
+  }
+  return false;
+}
+
+template <typename Take>
+bool NextHopWatch::Impl::dump(uint16_t type, Take take) {
+  const uint32_t sequence = ++sequence_;
+  std::vector<uint8_t> question;
+  append_dump_question(question, sequence, type);
+  asks_->send(question);
+  bool whole = true;
+  std::span<const uint8_t> datagram;
+  for (;;) {
+    const auto got = asks_->read(datagram);
+    if (got == NetlinkSocket::Read::nothing) return false;
+    if (got == NetlinkSocket::Read::lost) {
+      whole = false;
+      continue;
+    }
+    NetlinkMessage message;
+    while (take_message(datagram, message)) {
+      if (message.sequence != sequence) continue;
+      if (message.flags & NLM_F_DUMP_INTR) whole = false;
+      if (message.type == NLMSG_ERROR) return false;
+      if (message.type == NLMSG_DONE) return whole && error_of(message) == 0;
+      take(message);
+    }
+  }
+}
+
+// ---- the outside ----------------------------------------------------------------------------
+
+NextHopWatch::NextHopWatch(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+NextHopWatch::~NextHopWatch() = default;
+
+std::unique_ptr<NextHopWatch> NextHopWatch::start(NextHopWatchOptions options, std::string& error) {
+  auto impl = std::make_unique<Impl>(std::move(options));
+  error = impl->open();
+  if (!error.empty()) return nullptr;
+  return std::unique_ptr<NextHopWatch>(new NextHopWatch(std::move(impl)));
+}
+void NextHopWatch::want(std::vector<AddressBytes> addresses) { impl_->want(std::move(addresses)); }
+void NextHopWatch::stop() { impl_->stop(); }
+
+}  // namespace shredway

@@ -1,0 +1,271 @@
+// Clone batch without a kernel that clones: which jobs are written, what becomes of triggers that
+// are refused, taken in part or not obeyed, and what the counts are told as. Needs no privilege.
+#include <set>
+
+#include "clone_support.h"
+
+namespace shredway::test {
+namespace {
+
+constexpr uint32_t kFirstTarget = 3 * kCloneTargetsMax, kFirstJob = 3 * kCloneJobsMax;
+
+// Memory of a worker, and triggers that end in the test.
+struct FakePlane {
+  FakePlane() : ipv4(sender(true)), ipv6(sender(true)) {}
+  CloneRegion region() {
+    return {targets.data(), jobs.data(), kFirstTarget, kFirstJob, ipv4.fd(), ipv6.fd(), true};
+  }
+  CloneJobRow& job_of(const mmsghdr& message) {
+    const auto* address = static_cast<const sockaddr_in*>(message.msg_hdr.msg_name);
+    const uint32_t number = ntohs(address->sin_port) - 1u - kFirstJob;
+    CHECK(number < kCloneJobsMax);
+    return jobs[number % kCloneJobsMax];
+  }
+  // What the program does with a trigger; returns the positions in the list that it served.
+  std::vector<uint32_t> obey(const mmsghdr& message) {
+    CloneJobRow& job = job_of(message);
+    CHECK(job.socket_cookie != 0);
+    CHECK(job.targets >= 1 && job.targets <= kCloneTargetsPerJob && job.targets <= job.count);
+    CHECK(job.start < job.count);
+    CHECK_EQ(job.datagrams, message.msg_hdr.msg_iovlen);
+    job.runs++;
+    std::vector<uint32_t> served;
+    for (uint32_t i = 0; i < job.targets; i++) {
+      const uint32_t position = (job.start + i) % job.count;
+      CloneTargetRow& row = targets[job.first + position - kFirstTarget];
+      (job.recovered ? row.recovered_sent : row.sent) += job.datagrams;
+      served.push_back(job.first + position - kFirstTarget);
+    }
+    return served;
+  }
+  std::vector<CloneTargetRow> targets = std::vector<CloneTargetRow>(kCloneTargetsMax);
+  std::vector<CloneJobRow> jobs = std::vector<CloneJobRow>(kCloneJobsMax);
+  UdpSocket ipv4, ipv6;
+};
+
+std::vector<CloneTarget> fake_targets(uint32_t count, uint32_t first_tag = 0, bool is_ipv4 = true) {
+  std::vector<CloneTarget> out(count);
+  for (uint32_t i = 0; i < count; i++) {
+    out[i].tag = first_tag + i;
+    out[i].destination = behind_cable(is_ipv4, i, 9000);
+  }
+  return out;
+}
+
+TEST(clone_jobs_serve_each_position_once_from_the_start_on) {
+  Random random{21};
+  FakePlane plane;
+  CloneTally tally;
+  std::vector<uint32_t> served;
+  const FakeSend fake([&](mmsghdr* messages, unsigned count) {
+    for (unsigned i = 0; i < count; i++)
+      for (const uint32_t position : plane.obey(messages[i])) served.push_back(position);
+    return int(count);
+  });
+  CloneBatch batch(plane.region(), {}, true, tally, FakeSend::calls());
+  for (uint32_t round = 0; round < 300; round++) {
+    const auto before = uint32_t(random.below(3));
+    const auto size = 1 + uint32_t(random.below(round % 3 ? 300 : 4000));
+    const std::vector<std::vector<CloneTarget>> lists = {fake_targets(before), fake_targets(size)};
+    CHECK_EQ(batch.set_lists(lists), before + size);
+    Burst burst(random, 1 + uint32_t(random.below(120)), 100);
+    const auto start = uint32_t(random.next());
+    const uint64_t triggers_before = batch.triggers();
+    served.clear();
+    batch.add(1, burst.group(), start, false);
+    batch.flush();
+    // No more triggers than needed: every full job, for each part of the burst.
+    const auto parts = uint32_t((burst.group().count + kGsoSegmentsMax - 1) / kGsoSegmentsMax);
+    const uint32_t jobs = (size + kCloneTargetsPerJob - 1) / kCloneTargetsPerJob;
+    CHECK_EQ(batch.triggers() - triggers_before, parts * jobs);
+    std::vector<uint32_t> expected;
+    for (uint32_t part = 0; part < parts; part++)
+      for (uint32_t i = 0; i < size; i++)
+        expected.push_back(before + uint32_t((uint64_t{start} + i) % size));
+    CHECK(served == expected);
+    tally.sent.clear();
+    batch.settle();
+    for (uint32_t tag = 0; tag < size; tag++) CHECK_EQ(tally.sent[tag], burst.group().count);
+  }
+  CHECK(tally.not_obeyed.empty());
+}
+
+TEST(clone_jobs_without_gso_are_single_payloads) {
+  Random random{22};
+  FakePlane plane;
+  CloneTally tally;
+  uint64_t messages_seen = 0;
+  const FakeSend fake([&](mmsghdr* messages, unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
+      CHECK_EQ(messages[i].msg_hdr.msg_iovlen, 1u);
+      CHECK(messages[i].msg_hdr.msg_control == nullptr);
+      plane.obey(messages[i]);
+    }
+    messages_seen += count;
+    return int(count);
+  });
+  CloneBatch batch(plane.region(), {}, false, tally, FakeSend::calls());
+  const std::vector<CloneTarget> list = fake_targets(300);
+  batch.set_lists({&list, 1});
+  Burst burst(random, 70, 100);
+  batch.add(0, burst.group(), 0, true);
+  batch.flush();
+  batch.settle();
+  CHECK_EQ(messages_seen, 140u);
+  for (uint32_t tag = 0; tag < 300; tag++) CHECK_EQ(tally.recovered[tag], 70u);
+}
+
+TEST(clone_jobs_that_do_not_fit_are_left_to_the_socket) {
+  FakePlane plane;
+  CloneTally tally;
+  CloneBatch batch(plane.region(), {}, true, tally);
+  const std::vector<std::vector<CloneTarget>> lists = {fake_targets(4000), fake_targets(200),
+                                                       fake_targets(5)};
+  CHECK_EQ(batch.set_lists(lists), kCloneTargetsMax);
+  CHECK_EQ(batch.list_size(0), 4000u);
+  CHECK_EQ(batch.list_size(1), 96u);
+  CHECK_EQ(batch.list_size(2), 0u);
+
+  CloneRegion region = plane.region();
+  region.trigger_ipv6 = -1;
+  CloneBatch without_ipv6(region, {}, true, tally);
+  const std::vector<std::vector<CloneTarget>> families = {fake_targets(2, 0, false),
+                                                          fake_targets(3, 0, true)};
+  CHECK_EQ(without_ipv6.set_lists(families), 3u);
+  CHECK_EQ(without_ipv6.list_size(0), 0u);
+  CHECK_EQ(without_ipv6.list_size(1), 3u);
+}
+
+// Ten triggers for 600 targets each: thirty jobs. `fate` says what becomes of each message, by its
+// place in the call: 0 is obeyed, kIgnored is taken and not obeyed, else the negative errno.
+constexpr int kIgnored = 1;
+struct Fates {
+  std::vector<int> fates;
+  bool one_call_each = false;  // the kernel may stop early for no reason
+};
+CloneTally run_with(const Fates& fates) {
+  Random random{23};
+  FakePlane plane;
+  CloneTally tally;
+  size_t next = 0;
+  const FakeSend fake([&](mmsghdr* messages, unsigned count) {
+    unsigned taken = 0;
+    for (; taken < count && next < fates.fates.size(); taken++) {
+      const int fate = fates.fates[next];
+      if (fate < 0) {
+        if (taken) return int(taken);
+        next++;
+        return fate;
+      }
+      next++;
+      if (fate != kIgnored) plane.obey(messages[taken]);
+      if (fates.one_call_each) return int(taken) + 1;
+    }
+    return int(taken);
+  });
+  CloneBatch batch(plane.region(), {}, true, tally, FakeSend::calls());
+  const std::vector<CloneTarget> list = fake_targets(600);
+  batch.set_lists({&list, 1});
+  std::vector<Burst> bursts;
+  bursts.reserve(10);
+  for (uint32_t i = 0; i < 10; i++) {
+    bursts.emplace_back(random, 2, 100);
+    batch.add(0, bursts.back().group(), 500, false);
+  }
+  batch.flush();
+  batch.settle();
+  for (const CloneJobRow& job : plane.jobs) CHECK_EQ(job.socket_cookie, 0u);
+  return tally;
+}
+
+void check_served(CloneTally& tally, const std::map<uint32_t, uint64_t>& missing) {
+  for (uint32_t tag = 0; tag < 600; tag++) {
+    const auto found = missing.find(tag);
+    CHECK_EQ(tally.sent[tag], 20 - (found == missing.end() ? 0 : found->second));
+  }
+}
+
+TEST(clone_jobs_refused_are_told_once_and_harm_no_other) {
+  for (const bool one_call_each : {false, true})
+    for (const int error : {ENOBUFS, EPERM, ENODEV, ENETUNREACH, EAGAIN, EIO})
+      for (const size_t at : {size_t{0}, size_t{14}, size_t{29}}) {
+        Fates fates{std::vector<int>(30, 0), one_call_each};
+        fates.fates[at] = -error;
+        CloneTally tally = run_with(fates);
+        CHECK_EQ(tally.not_obeyed.size(), 1u);
+        if (tally.not_obeyed.size() != 1) continue;
+        const CloneTally::NotCloned& told = tally.not_obeyed[0];
+        // The jobs of one burst begin at 500, 756 and 1012 of 600.
+        const uint32_t piece = uint32_t(at % 3);
+        CHECK_EQ(told.list, 0u);
+        CHECK_EQ(told.from, (500 + piece * 256) % 600);
+        CHECK_EQ(told.count, piece < 2 ? 256u : 88u);
+        CHECK_EQ(told.datagrams, 2u);
+        CHECK_EQ(told.error_number, error);
+        std::map<uint32_t, uint64_t> missing;
+        for (uint32_t i = 0; i < told.count; i++) missing[(told.from + i) % 600] = 2;
+        check_served(tally, missing);
+      }
+}
+
+TEST(clone_jobs_that_nobody_obeys_are_told) {
+  Fates fates{std::vector<int>(30, 0), false};
+  fates.fates[3] = fates.fates[4] = fates.fates[29] = kIgnored;
+  CloneTally tally = run_with(fates);
+  CHECK_EQ(tally.not_obeyed.size(), 3u);
+  std::map<uint32_t, uint64_t> missing;
+  for (const CloneTally::NotCloned& told : tally.not_obeyed) {
+    CHECK_EQ(told.error_number, ENOLINK);
+    for (uint32_t i = 0; i < told.count; i++) missing[(told.from + i) % 600] += 2;
+  }
+  check_served(tally, missing);
+}
+
+TEST(clone_jobs_outlast_interruptions) {
+  Fates fates{{}, true};
+  for (int i = 0; i < 30; i++) {
+    for (int j = 0; j < i % 5; j++) fates.fates.push_back(-EINTR);
+    fates.fates.push_back(0);
+  }
+  CloneTally tally = run_with(fates);
+  CHECK(tally.not_obeyed.empty());
+  check_served(tally, {});
+  // But not for ever.
+  Fates endless{std::vector<int>(100'000, -EINTR), true};
+  CloneTally gave_up = run_with(endless);
+  CHECK_EQ(gave_up.not_obeyed.size(), 30u);
+  for (const CloneTally::NotCloned& told : gave_up.not_obeyed) CHECK_EQ(told.error_number, EINTR);
+}
+
+TEST(clone_jobs_tell_refusals_by_their_reason) {
+  FakePlane plane;
+  CloneTally tally;
+  CloneBatch batch(plane.region(), {}, true, tally);
+  const std::vector<std::pair<int32_t, SendFailure>> reasons = {
+      {1, SendFailure::buffer_full},         {2, SendFailure::buffer_full},
+      {-ENOBUFS, SendFailure::buffer_full},  {-ENOMEM, SendFailure::buffer_full},
+      {-ENETDOWN, SendFailure::unreachable}, {-ENODEV, SendFailure::unreachable},
+      {-ENXIO, SendFailure::unreachable},    {-EINVAL, SendFailure::unreachable},
+      {-ERANGE, SendFailure::other},         {-EPERM, SendFailure::other}};
+  const std::vector<CloneTarget> list = fake_targets(uint32_t(reasons.size()), 70);
+  batch.set_lists({&list, 1});
+  for (size_t i = 0; i < reasons.size(); i++) {
+    plane.targets[i].refused = 5 + i;
+    plane.targets[i].sent = i;
+    plane.targets[i].last_error = reasons[i].first;
+  }
+  // Told once, whoever asks; then only what is new.
+  batch.settle();
+  batch.settle();
+  plane.targets[0].refused += 2;
+  batch.set_lists({});
+  for (size_t i = 0; i < reasons.size(); i++) {
+    const auto tag = uint32_t(70 + i);
+    CHECK_EQ(tally.refused[tag].size(), 1u);
+    CHECK_EQ(tally.refused[tag][reasons[i].second], 5 + i + (i == 0 ? 2 : 0));
+    CHECK_EQ(tally.sent[tag], i);
+  }
+}
+
+}  // namespace
+}  // namespace shredway::test

@@ -1,0 +1,452 @@
+// The relay's ways out, from the source's shred to the destinations' sockets: whichever way it is
+// told to use, each destination gets each shred once, the same bytes under the same heads, and its
+// counters say what it got.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <thread>
+#include <tuple>
+
+#include "clone_support.h"
+#include "loopback_relay.h"
+#include "net/privileges.h"
+
+namespace shredway::test {
+namespace {
+
+constexpr uint8_t kTtl = 42;
+constexpr uint8_t kDscp = 46;
+
+// A relay in the lab with two kinds of destinations behind a cable, and one on loopback.
+struct Outbound {
+  Lab& lab;
+  CloneCable cable{lab, "cable", 1};
+  CloneReceiver ipv4{lab, true}, ipv6{lab, false};
+  Peer source{"127.0.0.11"}, own;
+  std::unique_ptr<Relay> relay;
+  uint32_t ids = 0;
+  std::pair<uint16_t, uint16_t> ports{};  // that the last delivery came from
+
+  Outbound(Lab& the_lab, TransmitWay way, uint32_t workers = 1) : lab(the_lab) {
+    lab.ip("route add 10.77.0.0/16 via 10.1.0.2\nroute add fd77::/64 via fd00:1::2\n");
+    know_neighbours("02:00:00:00:01:01");
+    RelayOptions options;
+    options.listen = {ipv4_endpoint("127.0.0.1", workers == 1 ? 0 : 20'000)};
+    options.workers = workers;
+    options.worker = LoopbackRelay::default_worker();
+    options.worker.ttl = kTtl;
+    options.worker.dscp = kDscp;
+    options.transmit = way;
+    std::string error;
+    relay = Relay::open(options, error);
+    CHECK_EQ(error, std::string());
+    publish(&Relay::publish_sources, source_table({{"127.0.0.11", 32, 0, 0}}));
+    publish(&Relay::publish_leaders, leader_table(leader_key(1), kSlot - 100, 10'000));
+  }
+  void know_neighbours(const std::string& mac) const {
+    for (const char* address : {"10.1.0.2", "fd00:1::2"})
+      lab.ip(std::string("neigh replace ") + address + " lladdr " + mac +
+             " dev cable nud permanent\n");
+  }
+  void publish(std::string (Relay::*part)(const uint8_t*, size_t), const Bytes& bytes) const {
+    CHECK_EQ((relay.get()->*part)(bytes.data(), bytes.size()), std::string());
+  }
+  // `count` of each family behind the cable, in two tiers, every other one of them with the wish
+  // for recovered shreds; and one on loopback.
+  std::vector<DestinationEntry> destinations(uint32_t count) {
+    std::vector<DestinationEntry> out;
+    for (uint32_t i = 0; i < count; i++) {
+      const auto tier = static_cast<uint8_t>(i % 2);
+      out.push_back({behind_cable(true, i, ipv4.port()), tier, ids++, i % 4 >= 2});
+      out.push_back({behind_cable(false, i, ipv6.port()), tier, ids++, i % 4 >= 2});
+    }
+    out.push_back({own.endpoint(), 0, ids++});
+    return out;
+  }
+  void send(const std::vector<Bytes>& packets) const {
+    for (const Bytes& packet : packets) source.send(relay->addresses()[0], packet);
+  }
+  std::vector<uint64_t> words() const {
+    const SnapshotLayout layout = relay->layout(1, ids);
+    std::vector<uint64_t> out(layout.words);
+    relay->snapshot(layout, out.data());
+    return out;
+  }
+  uint64_t counter(WorkerCounter which) const {
+    uint64_t sum = 0;
+    for (size_t worker = 0; worker < relay->worker_count(); worker++)
+      sum += words()[worker * kWorkerCounterCount + static_cast<size_t>(which)];
+    return sum;
+  }
+  uint64_t hops(NextHopState state) const {
+    return words()[relay->layout(1, ids).next_hops_begin + static_cast<size_t>(state)];
+  }
+  uint64_t sent(uint32_t id) const {
+    return words()[relay->layout(1, ids).destinations_begin +
+                   id * SnapshotLayout::kDestinationWords];
+  }
+  uint64_t recovered_sent(uint32_t id) const {
+    return words()[relay->layout(1, ids).destinations_begin +
+                   (id + 1) * SnapshotLayout::kDestinationWords - 1];
+  }
+  uint64_t failed(uint32_t id) const {
+    const auto all = words();
+    const size_t begin =
+        relay->layout(1, ids).destinations_begin + id * SnapshotLayout::kDestinationWords;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < kSendFailureCount; i++) sum += all[begin + 1 + i];
+    return sum;
+  }
+  // Waits, bounded, for a condition that the relay's own threads bring about.
+  static bool wait(const std::function<bool()>& holds) {
+    for (int i = 0; i < 3000; i++) {
+      if (holds()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return false;
+  }
+  // What one line of ip(8) changes is one table of next hops at least.
+  void ip_until_told(const std::string& line) const {
+    const uint64_t before = relay->tables_published();
+    lab.ip(line);
+    CHECK(wait([&] { return relay->tables_published() > before; }));
+  }
+  bool wait_cloned(uint64_t count) const {
+    return wait(
+        [&] { return words()[static_cast<size_t>(WorkerCounter::cloned_destinations)] == count; });
+  }
+};
+
+// Destination, length and content of what came, sorted; and that it came from one port, under the
+// heads that were asked for.
+using Seen = std::vector<std::tuple<std::string, int, int, Bytes>>;
+Seen seen(std::vector<CloneArrival> arrivals) {
+  Seen out;
+  for (CloneArrival& arrival : arrivals) {
+    CHECK(arrival.from == arrivals[0].from);
+    out.emplace_back(to_string(arrival.to), arrival.ttl, arrival.traffic_class,
+                     std::move(arrival.bytes));
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+// What `entries` of one family must have seen of `packets`.
+Seen expected(const std::vector<DestinationEntry>& entries, bool is_ipv4,
+              const std::vector<Bytes>& packets) {
+  Seen out;
+  for (const DestinationEntry& entry : entries) {
+    if (entry.endpoint.is_ipv4() != is_ipv4 || entry.endpoint.address[12] == 127) continue;
+    for (const Bytes& packet : packets)
+      out.emplace_back(to_string(entry.endpoint), kTtl, kDscp << 2, packet);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+void deliver_and_count(Outbound& out, const std::vector<DestinationEntry>& entries, uint64_t slot,
+                       uint64_t before = 0) {
+  const auto packets = make_slot({.slot = slot, .fec_sets = 2}).packets;
+  out.send(packets);
+  const size_t each = packets.size() * (entries.size() / 2);
+  const auto ipv4 = out.ipv4.read(each), ipv6 = out.ipv6.read(each);
+  CHECK(seen(ipv4) == expected(entries, true, packets));
+  CHECK(seen(ipv6) == expected(entries, false, packets));
+  // By whichever way, from the worker's own ports, which ICMP errors come back to.
+  if (ipv4.empty() || ipv6.empty()) return;
+  const std::pair ports{ipv4[0].from.port, ipv6[0].from.port};
+  if (before > 0) CHECK(ports == out.ports);
+  out.ports = ports;
+  for (const DestinationEntry& entry : entries) {
+    CHECK(Outbound::wait([&] { return out.sent(entry.id) == before + packets.size(); }));
+    CHECK_EQ(out.failed(entry.id), 0u);
+  }
+}
+
+}  // namespace
+
+TEST(transmit_both_ways_deliver_the_same_bytes_heads_and_counts) {
+  for (const TransmitWay way : {TransmitWay::socket, TransmitWay::clone}) {
+    in_clone_lab([&](Lab& lab) {
+      Outbound out(lab, way);
+      CHECK_EQ(out.relay->transmit_refusal(), std::string());
+      CHECK(out.relay->transmit_in_use() == way);
+      const auto entries = out.destinations(20);
+      out.publish(&Relay::publish_fanout, fanout_table(entries));
+      const bool clones = way == TransmitWay::clone;
+      CHECK(out.wait_cloned(clones ? 40 : 0));
+      for (const bool offload : {true, false}) {
+        out.cable.set_offload(offload, offload);
+        deliver_and_count(out, entries, kSlot + offload, offload ? 0 : 128);
+      }
+      CHECK_EQ(out.own.receive(256).size(), 256u);
+      CHECK_EQ(out.hops(NextHopState::local), clones ? 1u : 0u);
+      CHECK_EQ(out.hops(NextHopState::resolved), clones ? 40u : 0u);
+      CHECK_EQ(out.counter(WorkerCounter::clone_triggers) > 0, clones);
+      CHECK_EQ(out.counter(WorkerCounter::clone_fallbacks), 0u);
+      CHECK_EQ(out.relay->transmit_interface().empty(), !clones);
+    });
+  }
+}
+
+// Half of a set brings the other half to those who want it, before it comes and not again when it
+// does; to the others it goes when it comes.
+TEST(transmit_recovered_shreds_go_to_those_who_want_them_and_count_apart) {
+  in_clone_lab([&](Lab& lab) {
+    Outbound out(lab, TransmitWay::clone);
+    const auto entries = out.destinations(20);
+    out.publish(&Relay::publish_fanout, fanout_table(entries));
+    CHECK(out.wait_cloned(40));
+    auto packets = make_slot({.slot = kSlot}).packets;
+    std::rotate(packets.begin(), packets.begin() + 16, packets.end());  // some data, some code
+    const auto middle = packets.begin() + 32;
+    std::vector<DestinationEntry> wanting, others;
+    for (const DestinationEntry& entry : entries)
+      (entry.wants_recovered ? wanting : others).push_back(entry);
+    const auto all_of = [&](bool is_ipv4) {
+      Seen all = expected(wanting, is_ipv4, packets);
+      const Seen half = expected(others, is_ipv4, {packets.begin(), middle});
+      all.insert(all.end(), half.begin(), half.end());
+      std::sort(all.begin(), all.end());
+      return all;
+    };
+    out.send({packets.begin(), middle});
+    CHECK(seen(out.ipv4.read(10 * 64 + 10 * 32)) == all_of(true));
+    CHECK(seen(out.ipv6.read(10 * 64 + 10 * 32)) == all_of(false));
+    out.send({middle, packets.end()});
+    CHECK(seen(out.ipv4.read(10 * 32)) == expected(others, true, {middle, packets.end()}));
+    CHECK(seen(out.ipv6.read(10 * 32)) == expected(others, false, {middle, packets.end()}));
+    for (const DestinationEntry& entry : entries) {
+      CHECK(
+          Outbound::wait([&] { return out.sent(entry.id) == (entry.wants_recovered ? 32 : 64); }));
+      CHECK_EQ(out.recovered_sent(entry.id), entry.wants_recovered ? 32u : 0u);
+    }
+  });
+}
+
+TEST(transmit_few_destinations_are_not_worth_a_clone) {
+  in_clone_lab([&](Lab& lab) {
+    Outbound out(lab, TransmitWay::clone);
+    auto entries = out.destinations(4);  // two of each family and tier
+    out.publish(&Relay::publish_fanout, fanout_table(entries));
+    CHECK(Outbound::wait([&] { return out.hops(NextHopState::resolved) == 8; }));
+    deliver_and_count(out, entries, kSlot);
+    CHECK_EQ(out.counter(WorkerCounter::clone_triggers), 0u);
+    CHECK(out.wait_cloned(0));
+  });
+}
+
+TEST(transmit_goes_on_by_socket_when_the_trigger_interface_is_deleted) {
+  in_clone_lab([&](Lab& lab) {
+    Outbound out(lab, TransmitWay::clone);
+    const auto entries = out.destinations(20);
+    out.publish(&Relay::publish_fanout, fanout_table(entries));
+    CHECK(out.wait_cloned(40));
+    deliver_and_count(out, entries, kSlot);
+    const uint64_t triggers = out.counter(WorkerCounter::clone_triggers);
+    lab.ip("link del " + out.relay->transmit_interface() + "\n");
+    deliver_and_count(out, entries, kSlot + 1, 128);
+    // Those of the first flush; from then on everybody goes by socket.
+    CHECK(Outbound::wait([&] { return out.counter(WorkerCounter::clone_fallbacks) > 0; }));
+    CHECK(out.wait_cloned(0));
+    CHECK_EQ(out.counter(WorkerCounter::clone_triggers), triggers);
+  });
+}
+
+TEST(transmit_follows_neighbour_route_and_link) {
+  in_clone_lab([&](Lab& lab) {
+    Outbound out(lab, TransmitWay::clone);
+    const auto entries = out.destinations(20);
+    out.publish(&Relay::publish_fanout, fanout_table(entries));
+    CHECK(out.wait_cloned(40));
+    deliver_and_count(out, entries, kSlot);
+    lab.ip_theirs("link set cable address 02:00:00:00:02:02\n");
+    for (const char* address : {"10.1.0.2", "fd00:1::2"})
+      out.ip_until_told(std::string("neigh replace ") + address +
+                        " lladdr 02:00:00:00:02:02 dev cable nud permanent\n");
+    CHECK(out.wait_cloned(40));
+    deliver_and_count(out, entries, kSlot + 1, 128);
+    CloneCable other(lab, "other", 2);
+    lab.ip(
+        "neigh replace 10.2.0.2 lladdr 02:00:00:00:01:02 dev other nud permanent\n"
+        "neigh replace fd00:2::2 lladdr 02:00:00:00:01:02 dev other nud permanent\n");
+    out.ip_until_told("route replace 10.77.0.0/16 via 10.2.0.2\n");
+    out.ip_until_told("route replace fd77::/64 via fd00:2::2\n");
+    CHECK(out.wait_cloned(40));
+    lab.ip("link set cable down\n");  // nothing may need it now
+    deliver_and_count(out, entries, kSlot + 2, 256);
+    lab.ip(
+        "link set cable up\naddr replace fd00:1::1/64 dev cable nodad\n"
+        "route replace 10.77.0.0/16 via 10.1.0.2\nroute replace fd77::/64 via fd00:1::2\n");
+    out.know_neighbours("02:00:00:00:02:02");
+    CHECK(out.wait_cloned(40));
+    lab.ip("link set cable down\n");
+    CHECK(out.wait_cloned(0));
+    lab.ip(
+        "link set cable up\naddr replace fd00:1::1/64 dev cable nodad\n"
+        "route replace 10.77.0.0/16 via 10.1.0.2\nroute replace fd77::/64 via fd00:1::2\n");
+    out.know_neighbours("02:00:00:00:02:02");
+    CHECK(out.wait_cloned(40));
+    deliver_and_count(out, entries, kSlot + 3, 384);
+  });
+}
+
+// Those who stay in every table get each shred once, whatever comes and goes around them.
+TEST(transmit_tables_swapped_under_load_lose_and_repeat_nothing) {
+  in_clone_lab([&](Lab& lab) {
+    Outbound out(lab, TransmitWay::clone);
+    const auto stay = out.destinations(16);
+    CloneReceiver strangers(lab, true);
+    std::vector<DestinationEntry> all = stay;
+    for (uint32_t i = 0; i < 16; i++)
+      all.push_back({behind_cable(true, 100 + i, strangers.port()), 0, out.ids++});
+    out.publish(&Relay::publish_fanout, fanout_table(all));
+    CHECK(out.wait_cloned(48));
+    std::atomic<bool> done{false};
+    uint32_t tables = 0;
+    std::thread publisher([&] {
+      std::mt19937 random(1);
+      while (!done) {
+        auto some = stay;
+        std::copy_if(all.begin() + long(stay.size()), all.end(), std::back_inserter(some),
+                     [&](const DestinationEntry&) { return random() % 2 == 0; });
+        std::shuffle(some.begin(), some.end(), random);
+        out.publish(&Relay::publish_fanout, fanout_table(some));
+        tables++;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    });
+    std::vector<Bytes> packets;
+    for (uint64_t slot = kSlot; slot < kSlot + 10; slot++) {
+      const auto more = make_slot({.slot = slot, .fec_sets = 2}).packets;
+      out.send(more);
+      packets.insert(packets.end(), more.begin(), more.end());
+      CHECK(Outbound::wait([&] { return out.counter(WorkerCounter::received) == packets.size(); }));
+    }
+    done = true;
+    publisher.join();
+    CHECK(seen(out.ipv4.read(packets.size() * 16)) == expected(stay, true, packets));
+    CHECK(seen(out.ipv6.read(packets.size() * 16)) == expected(stay, false, packets));
+    CHECK(tables > 10);
+    for (const DestinationEntry& entry : stay)
+      CHECK(Outbound::wait([&] { return out.sent(entry.id) == packets.size(); }));
+    CHECK(out.counter(WorkerCounter::clone_triggers) > 0);
+    CHECK_EQ(out.counter(WorkerCounter::clone_fallbacks), 0u);
+  });
+}
+
+TEST(transmit_two_workers_clone_side_by_side) {
+  in_clone_lab([&](Lab& lab) {
+    Outbound out(lab, TransmitWay::clone, 2);
+    const auto entries = out.destinations(20);
+    out.publish(&Relay::publish_fanout, fanout_table(entries));
+    CHECK(out.wait_cloned(40));
+    const auto packets = make_slot({.slot = kSlot, .fec_sets = 8}).packets;
+    out.send(packets);
+    CHECK_EQ(out.ipv4.read(packets.size() * 20).size(), packets.size() * 20);
+    CHECK_EQ(out.ipv6.read(packets.size() * 20).size(), packets.size() * 20);
+    for (const DestinationEntry& entry : entries)
+      CHECK(Outbound::wait([&] { return out.sent(entry.id) == packets.size(); }));
+  });
+}
+
+// A neighbour that never answers costs nobody else anything.
+TEST(transmit_a_silent_neighbour_goes_by_socket_alone) {
+  in_clone_lab([&](Lab& lab) {
+    Outbound out(lab, TransmitWay::clone);
+    auto entries = out.destinations(20);
+    out.publish(&Relay::publish_fanout, fanout_table(entries));
+    CHECK(out.wait_cloned(40));
+    const auto silent = ipv4_endpoint("10.1.200.200", 9);
+    auto with_silent = entries;
+    with_silent.push_back({silent, 0, out.ids++});
+    out.publish(&Relay::publish_fanout, fanout_table(with_silent));
+    CHECK(Outbound::wait([&] { return out.hops(NextHopState::neighbour_unknown) == 1; }));
+    CHECK(out.wait_cloned(40));
+    deliver_and_count(out, entries, kSlot);
+    CHECK_EQ(out.counter(WorkerCounter::clone_fallbacks), 0u);
+  });
+}
+
+// ---- privileges -----------------------------------------------------------------------------
+
+TEST(transmit_without_privileges_says_so_and_goes_by_socket) {
+  in_clone_lab([&](Lab& lab) {
+    std::unique_ptr<Outbound> out;
+    std::vector<DestinationEntry> entries;
+    out = std::make_unique<Outbound>(lab, TransmitWay::socket);
+    entries = out->destinations(20);
+    RelayOptions options;
+    options.listen = {ipv4_endpoint("127.0.0.1", 0)};
+    options.worker = LoopbackRelay::default_worker();
+    options.worker.ttl = kTtl;
+    options.worker.dscp = kDscp;
+    options.transmit = TransmitWay::clone;
+    std::string error;
+    std::thread without([&] {
+      drop_privileges_of_this_thread();
+      out->relay = Relay::open(options, error);
+    });
+    without.join();
+    CHECK_EQ(error, std::string());
+    CHECK(out->relay->transmit_in_use() == TransmitWay::socket);
+    CHECK(out->relay->transmit_interface().empty());
+    CHECK(out->relay->transmit_refusal().find("CAP_NET_ADMIN") != std::string::npos);
+    out->publish(&Relay::publish_sources, source_table({{"127.0.0.11", 32, 0, 0}}));
+    out->publish(&Relay::publish_leaders, leader_table(leader_key(1), kSlot - 100, 10'000));
+    out->publish(&Relay::publish_fanout, fanout_table(entries));
+    deliver_and_count(*out, entries, kSlot);
+  });
+}
+
+TEST(transmit_network_privileges_are_given_up_and_no_others) {
+  if (!thread_has_privileges()) SKIP("needs to have capabilities");
+  bool administers = true, has_others = false;
+  std::thread thread([&] {
+    drop_network_privileges_of_this_thread();
+    const int value = 1 << 20;
+    const UdpSocket socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    administers = setsockopt(socket.fd(), SOL_SOCKET, SO_RCVBUFFORCE, &value, sizeof value) == 0;
+    has_others = thread_has_privileges();
+  });
+  thread.join();
+  CHECK(!administers);
+  CHECK(has_others);
+}
+
+TEST(transmit_threads_of_the_relay_hold_no_privilege) {
+  LoopbackRelay relayed;
+  const std::string none(16, '0');
+  CHECK(Outbound::wait([&] {  // they drop it as the first thing they do
+    std::map<std::string, std::string> permitted;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::ifstream status(task.path() / "status");
+      std::string name;
+      for (std::string line; std::getline(status, line);) {
+        if (line.starts_with("Name:\t")) name = line.substr(6);
+        if (line.starts_with("CapPrm:\t")) permitted[name] = line.substr(8);
+      }
+    }
+    return permitted["shredway-0"] == none && permitted["shredway-see"] == none;
+  }));
+}
+
+// ---- options --------------------------------------------------------------------------------
+
+TEST(transmit_options_out_of_range_are_refused) {
+  for (const auto& [ttl, dscp] : std::vector<std::pair<uint8_t, uint8_t>>{{0, 0}, {64, 64}}) {
+    RelayOptions options;
+    options.listen = {ipv4_endpoint("127.0.0.1", 0)};
+    options.worker = LoopbackRelay::default_worker();
+    options.worker.ttl = ttl;
+    options.worker.dscp = dscp;
+    std::string error;
+    CHECK(Relay::open(options, error) == nullptr);
+    CHECK(error.find(ttl ? "expected a DSCP from 0 to 63, got 64"
+                         : "expected a TTL from 1 to 255, got 0") != std::string::npos);
+  }
+}
+
+}  // namespace shredway::test

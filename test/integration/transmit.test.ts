@@ -1,0 +1,216 @@
+// The relay's ways out between two network namespaces: by socket and by clone the same bytes at plain
+// UDP receivers, right checksums on the cable, true counters; and what happens without privileges and
+// after kill -9.
+
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { hasTestdata, leaderKey, packetsOf, testdataFile } from "../support/captures.ts";
+import { closing } from "../support/closing.ts";
+import { ShredTraffic } from "../support/shred-traffic.ts";
+import { Shredway } from "../support/shredway.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { type Feed, receivingPort, Stage } from "../support/transmit-stage.ts";
+import { hasTwoNamespaces, TwoNamespaces } from "../support/two-namespaces.ts";
+
+function hasTool(name: string): boolean {
+  try {
+    execFileSync("which", [name], { stdio: "pipe" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function realFeed(): Feed {
+  const folder = "sig-testnet-356797362";
+  const data = packetsOf(testdataFile(folder, "data.lpb"));
+  const code = packetsOf(testdataFile(folder, "code-reconstructed.lpb"));
+  // Both lengths in every burst.
+  const mixed = data.flatMap((packet, i) => [packet, ...code.slice(i, i + 1)]);
+  return {
+    packets: mixed.slice(0, 512),
+    leader: { key: leaderKey(folder), slot: 356797362n },
+    version: 9065,
+  };
+}
+
+function madeFeed(): Feed {
+  const traffic = new ShredTraffic({
+    seed: 10,
+    leaders: 1,
+    firstSlot: 5000n,
+    shredVersion: 7,
+    fecSetsPerSlot: 4,
+    slotNs: 400_000_000,
+  });
+  const { packets } = traffic.completeSlot();
+  return {
+    packets: packets.map(({ packet }) => packet),
+    leader: { key: traffic.leaderKeys[0] ?? new Uint8Array(32), slot: 5000n },
+    version: 7,
+  };
+}
+
+function setOffload(lab: TwoNamespaces, isOn: boolean): void {
+  const value = isOn ? "on" : "off";
+  lab.run(
+    lab.near,
+    "ethtool",
+    "-K",
+    "cable",
+    "tx",
+    value,
+    "gso",
+    value,
+    "tx-udp-segmentation",
+    value,
+  );
+}
+
+/** Prints tshark's verdict on both checksums of every shred; 1: good. */
+function tsharkOptions(file: string): string[] {
+  const checks = ["-o", "udp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"];
+  const fields = ["-T", "fields", "-e", "udp.checksum.status", "-e", "ip.checksum.status"];
+  return ["-r", file, ...checks, "-Y", `udp.dstport == ${receivingPort}`, ...fields];
+}
+
+const capNetAdmin = 1n << 12n;
+const without = ["setpriv", "--bounding-set", "-net_admin,-bpf,-sys_admin"];
+
+function permittedOf(pid: number): bigint {
+  const status = readFileSync(`/proc/${pid}/task/${pid}/status`, "utf8");
+  return BigInt(`0x${/^CapPrm:\t(\w+)$/m.exec(status)?.[1] ?? "0"}`);
+}
+
+/** Starts a service in a namespace of its own, and ends it when it is ready. */
+async function startOnce(lab: TwoNamespaces, words: readonly string[], transmit: string) {
+  const file = join(temporaryFolder(), "shredway.yaml");
+  writeFileSync(
+    file,
+    `relay: { listen: "0.0.0.0:0", shredVersion: 1, authentication: off, transmit: ${transmit} }`,
+  );
+  const before = ["ip", "netns", "exec", lab.near, ...words];
+  const service = Shredway.in(before, "start", "--config", file);
+  closing({ close: () => service.kill() });
+  const [, way] = await service.printed(/^ready .* transmit=(\w+)$/m);
+  const holdsNetAdmin = (permittedOf(service.pid) & capNetAdmin) !== 0n;
+  service.signal("SIGTERM");
+  const { code, stderr } = await service.end();
+  return { way, holdsNetAdmin, code, stderr };
+}
+
+describe.skipIf(!hasTwoNamespaces)("the relay's ways out", () => {
+  for (const transmit of ["socket", "clone"] as const) {
+    it.skipIf(!hasTestdata || !hasTool("ethtool"))(
+      `${transmit}: a real capture, offload on and off`,
+      async () => {
+        const feed = realFeed();
+        const stage = new Stage();
+        await stage.open(feed, transmit, 12);
+        expect(stage.way).toBe(transmit);
+        const half = feed.packets.length / 2;
+        setOffload(stage.lab, true);
+        await stage.play(feed.packets.slice(0, half));
+        if (transmit === "clone")
+          await stage.until(({ cloned }) => cloned > 0, "somebody that goes by clone");
+        setOffload(stage.lab, false);
+        await stage.play(feed.packets.slice(half));
+        await stage.check();
+        const { triggers, fallbacks } = await stage.state();
+        expect(triggers > 0).toBe(transmit === "clone");
+        expect(fallbacks).toBe(0);
+      },
+    );
+  }
+
+  it("1,000 destinations, each shred once", async () => {
+    const feed = madeFeed();
+    const stage = new Stage();
+    await stage.open(feed, "clone", 500);
+    await stage.play(feed.packets.slice(0, 64)); // the kernel learns who its neighbours are
+    await stage.until(({ cloned }) => cloned >= 900, "nearly everybody by clone");
+    await stage.play(feed.packets.slice(64));
+    await stage.check();
+  });
+
+  it.skipIf(!hasTool("tshark") || !hasTool("ethtool"))(
+    "checksums on the cable are right, whoever makes them",
+    async () => {
+      const feed = madeFeed();
+      const stage = new Stage();
+      await stage.open(feed, "clone", 6);
+      setOffload(stage.lab, false); // with it, a veth carries checksums that nobody has finished
+      await stage.play(feed.packets.slice(0, 32));
+      await stage.until(({ cloned }) => cloned >= 10, "destinations by clone");
+      const file = join(temporaryFolder(), "cable.pcap");
+      const { triggers } = await stage.state();
+      const capture = stage.lab.capture(file, receivingPort, 12 * 128);
+      await capture.started;
+      await stage.play(feed.packets.slice(32, 160));
+      await stage.check();
+      expect((await stage.state()).triggers).toBeGreaterThan(triggers);
+      await capture.done();
+      const verdicts = execFileSync("tshark", tsharkOptions(file), {
+        encoding: "utf8",
+        stdio: ["ignore", "pipe", "pipe"],
+      })
+        .split("\n")
+        .filter((line) => line !== "");
+      expect(verdicts.length).toBe(12 * 128);
+      expect(new Set(verdicts)).toEqual(new Set(["1\t1", "1\t"])); // IPv6 has no sum of its own
+    },
+  );
+
+  it("without the capabilities: says what to grant, and delivers the same by socket", async () => {
+    const feed = madeFeed();
+    const stage = new Stage(without);
+    await stage.open(feed, "clone", 6);
+    expect(stage.way).toBe("socket");
+    expect(stage.refusal).toMatch(/CAP_NET_ADMIN/);
+    await stage.play(feed.packets.slice(0, 128));
+    await stage.check();
+  });
+
+  it("a service says at the start which way it uses, and gives its privileges up", async () => {
+    const lab = TwoNamespaces.open();
+    const socket = await startOnce(lab, [], "socket");
+    expect(socket).toMatchObject({ way: "socket", holdsNetAdmin: true, code: 0 });
+    expect(socket.stderr).not.toMatch(/cloned|by socket/);
+    const clone = await startOnce(lab, [], "clone");
+    expect(clone).toMatchObject({ way: "clone", holdsNetAdmin: false, code: 0 });
+    expect(clone.stderr).toMatch(/"interface":"shredway\d+".*"msg":"shreds are cloned/);
+    for (const wish of ["clone", "auto"]) {
+      const refused = await startOnce(lab, without, wish);
+      expect(refused).toMatchObject({ way: "socket", holdsNetAdmin: false, code: 0 });
+      const said = refused.stderr.split("\n").filter((line) => line.includes("by socket"));
+      expect(said.length).toBe(1);
+      expect(said[0]).toMatch(/"level":"warn".*relay.transmit is (clone|auto).*CAP_NET_ADMIN/);
+    }
+  });
+
+  it("leaves no interface behind, on close and on kill -9", async () => {
+    const feed = madeFeed();
+    const stage = new Stage();
+    await stage.open(feed, "clone", 6);
+    const links = () => stage.lab.run(stage.lab.near, "ip", "-o", "link");
+    expect(links()).toMatch(/: shredway\d/);
+    await stage.relay.kill();
+    expect(links()).not.toMatch(/: shredway\d/);
+    const next = stage.lab.child(stage.lab.near);
+    const opened = await next.call<{ transmit: { way: string } }>(
+      "openRelay",
+      {
+        listen: ["0.0.0.0:0"],
+        workers: 1,
+        tiers: ["any"],
+        authentication: "off",
+        shredVersion: 7,
+        transmit: "clone",
+      },
+      feed.leader,
+    );
+    expect(opened.transmit.way).toBe("clone");
+  });
+});

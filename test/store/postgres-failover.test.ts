@@ -1,0 +1,143 @@
+// Several servers in one URL: a replica takes over, and everything goes on without a hand.
+
+import { afterEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import type { SqlDriver, SqlValue } from "../../src/store/driver.ts";
+import { PostgresDriver, type PostgresDriverOptions } from "../../src/store/postgres-driver.ts";
+import { closing } from "../support/closing.ts";
+import { PostgresServer, postgresPrograms, superuser } from "../support/postgres.ts";
+import { Files, silent, until, untilAsked } from "./files.ts";
+
+const files = new Files();
+afterEach(() => files.clean());
+
+const things = "CREATE TABLE things (id bigint PRIMARY KEY)";
+const insert = "INSERT INTO things (id) VALUES ($1)";
+const patient = { waitMs: 60_000, outcomeMs: 60_000 };
+/** Longer than a busy machine takes for a commit. */
+const impatient = { answerMs: 1500, connectMs: 3000, waitMs: 1000, outcomeMs: 1500 };
+
+function add(driver: SqlDriver, id: bigint, news: readonly string[] = []) {
+  return driver.transaction([{ sql: insert, params: [id] }], "durable", news);
+}
+
+async function ids(driver: SqlDriver): Promise<SqlValue[]> {
+  const rows = await driver.query("SELECT id FROM things ORDER BY id", []);
+  return rows.map(([id = null]) => id);
+}
+
+/** In the order of the URL. */
+function urlOf(servers: readonly PostgresServer[]): string {
+  const hosts = servers.map(({ folder }) => encodeURIComponent(folder)).join(",");
+  return `postgres:///postgres?host=${hosts}&user=${superuser}`;
+}
+
+async function open(url: string, times: PostgresDriverOptions["times"] = patient) {
+  const common = { clock: systemClock, log: silent };
+  return files.closing(await PostgresDriver.open({ ...common, url, times }));
+}
+
+async function startPair(): Promise<[PostgresServer, PostgresServer]> {
+  const primary = await PostgresServer.start();
+  closing({ close: () => primary.remove() });
+  await primary.run(things);
+  const replica = await PostgresServer.start({ primary });
+  closing({ close: () => replica.remove() });
+  await primary.run("ALTER SYSTEM SET synchronous_standby_names = '*'");
+  await primary.run("SELECT pg_reload_conf()");
+  const sync = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'";
+  await untilAsked(async () => (await primary.run(sync)).length === 1);
+  return [primary, replica];
+}
+
+/** Adds from `first` on until told to end; `kept`: those that were acknowledged. */
+function keepAdding(driver: SqlDriver, first: bigint) {
+  const kept: bigint[] = [];
+  let next = first;
+  const ending = new AbortController();
+  const lane = async (): Promise<void> => {
+    while (!ending.signal.aborted) {
+      const id = next++;
+      await add(driver, id, [`registrations ${id}`]);
+      kept.push(id);
+    }
+  };
+  const lanes = Promise.all(Array.from({ length: 5 }, lane));
+  const end = async (): Promise<void> => {
+    ending.abort();
+    await lanes;
+  };
+  return { kept, end };
+}
+
+const sorted = (list: readonly bigint[]) => list.toSorted((a, b) => Number(a - b));
+
+describe.skipIf(postgresPrograms === null)("several servers", () => {
+  it("fail over: nothing acknowledged is lost, and all goes on by itself", async () => {
+    const [primary, replica] = await startPair();
+    // The replica first: it is passed over as long as it only reads.
+    const url = urlOf([replica, primary]);
+    const [driver, listener, guard] = [
+      await open(url),
+      await open(url),
+      await open(url, impatient),
+    ];
+    const heard: (readonly string[] | null)[] = [];
+    listener.onForeignChange((news) => heard.push(news));
+    let lost = 0;
+    expect(await listener.tryLock("tiers", () => lost++)).not.toBeNull();
+    const adding = keepAdding(driver, 1n);
+    await until(() => adding.kept.length > 50 && heard.length > 5);
+
+    replica.pause(); // what it has not got is not acknowledged
+    await expect(add(guard, 0n)).rejects.toMatchObject({ details: { code: "UNKNOWN" } });
+    replica.resume();
+    expect(heard).not.toContain(null);
+
+    await primary.kill();
+    await replica.run("SELECT pg_promote()");
+    const before = adding.kept.length;
+    await until(() => adding.kept.length > before + 50);
+    await until(() => heard.includes(null) && heard.at(-1) !== null && lost === 1);
+    expect(await guard.tryLock("tiers", () => {})).not.toBeNull();
+    expect(await listener.tryLock("tiers", () => {})).toBeNull();
+    await adding.end();
+    const there = (await ids(listener)).filter((id) => id !== 0n);
+    expect(there).toEqual(sorted(adding.kept));
+
+    // The former one is back as it was, and nobody takes it for the one that holds.
+    await primary.start();
+    await replica.run(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'shredway%'",
+    );
+    await add(driver, 1_000_000n);
+    expect(await replica.run("SELECT 1 FROM things WHERE id = 1000000")).toHaveLength(1);
+    await replica.stop();
+    await expect(add(guard, 1_000_001n)).rejects.toMatchObject({
+      reason: "store_failed",
+      message: expect.stringContaining("another server took over from it"),
+    });
+    await replica.start();
+    await add(guard, 1_000_001n);
+    expect((await ids(driver)).slice(-2)).toEqual([1_000_000n, 1_000_001n]);
+  });
+
+  it("that change their parts without an end are followed, by whoever writes, reads, listens", async () => {
+    const first = await PostgresServer.start();
+    closing({ close: () => first.remove() });
+    await first.run(things);
+    const second = await PostgresServer.start({ primary: first });
+    closing({ close: () => second.remove() });
+    await second.run("SELECT pg_promote()");
+    const driver = await open(urlOf([first, second]), { askMs: 200 });
+    await add(driver, 1n);
+    await first.run("ALTER SYSTEM SET default_transaction_read_only = on");
+    await first.run("SELECT pg_reload_conf()");
+    await add(driver, 2n);
+    expect(await second.run("SELECT id FROM things")).toEqual([["2"]]);
+    await second.kill();
+    await expect(open(urlOf([first, second]))).rejects.toThrow(
+      /expected a server that takes changes.*a replica, or set so; .*25006/,
+    );
+  });
+});

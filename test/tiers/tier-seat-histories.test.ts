@@ -1,0 +1,31 @@
+// Long random histories of several nodes on one database, compared with the slow model.
+
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { MemoryRows } from "./memory-rows.ts";
+import { nodeSettings, nodeSteps } from "./node-steps.ts";
+import { NodesHistory } from "./nodes.ts";
+
+const runs = Number(process.env["SHREDWAY_NODE_RUNS"] ?? 600);
+
+describe("several nodes", () => {
+  it("agree with the model, whoever is killed, stands still or is cut off", async () => {
+    const seen = { terms: 0, settled: 0, exact: 0, views: 0, followers: 0 };
+    await fc.assert(
+      fc.asyncProperty(nodeSettings, nodeSteps(60), async (setting, steps) => {
+        const rows = new MemoryRows();
+        const history = new NodesHistory(setting, rows, () => Promise.resolve(rows.counted));
+        await history.run(steps);
+        for (const key of ["terms", "settled", "exact", "views", "followers"] as const) {
+          seen[key] += history.seen[key];
+        }
+      }),
+      { numRuns: runs },
+    );
+    // None of the comparisons was left out.
+    expect(seen.terms).toBeGreaterThan(2 * runs);
+    expect(seen.settled).toBeGreaterThan(4 * runs);
+    expect(seen.exact).toBeGreaterThan(seen.views * 0.7);
+    expect(seen.followers).toBeGreaterThan(runs / 2);
+  }, 300_000);
+});
