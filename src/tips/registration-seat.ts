@@ -55,11 +55,16 @@ export class RegistrationSeat implements PendingPlaces, Counting {
   #hasGap = false;
   #reading: Promise<void> | null = null;
   #timer: Timer | null = null;
+  /** A registration of which nobody knows whether it was kept is told to nobody. */
+  readonly #sweeping: Timer;
   #isClosed = false;
 
   constructor(parts: RegistrationSeatParts) {
     this.#parts = parts;
     this.#endNews = parts.store.onNews((signatures) => this.#hear(signatures));
+    this.#sweeping = parts.clock.every(lookMs, () => {
+      if (this.#watch || this.#awaited.size > 0) this.#hear(null);
+    });
   }
 
   get book(): TipBook | null {
@@ -85,7 +90,6 @@ export class RegistrationSeat implements PendingPlaces, Counting {
       return;
     }
     this.#await(registration.signature, registration.accountId);
-    this.#readLater(lookMs);
   }
 
   async keep(book: TipBook): Promise<void> {
@@ -112,6 +116,7 @@ export class RegistrationSeat implements PendingPlaces, Counting {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#endNews();
+    this.#sweeping.cancel();
     this.#timer?.cancel();
     this.#timer = null;
     await this.#reading;
@@ -148,16 +153,14 @@ export class RegistrationSeat implements PendingPlaces, Counting {
     this.#timer = null;
     this.#reading ??= this.#readAll().finally(() => {
       this.#reading = null;
-      if (this.#hasGap || this.#told.size > 0) this.#readLater(againMs);
-      else if (!this.#watch && this.#awaited.size > 0) this.#readLater(lookMs);
+      if (this.#hasGap || this.#told.size > 0) this.#readLater();
     });
   }
 
-  #readLater(delayMs: number): void {
+  #readLater(): void {
     if (this.#isClosed || this.#reading) return;
-    this.#timer ??= this.#parts.clock.after(delayMs, () => {
+    this.#timer ??= this.#parts.clock.after(againMs, () => {
       this.#timer = null;
-      this.#hasGap ||= this.#told.size === 0;
       this.#read();
     });
   }

@@ -220,7 +220,7 @@ describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
 
   describe.skipIf(!hasNamespaces)("over a network", () => {
     it("that is cut without a word are lost here before another has them, within ten seconds", async () => {
-      const namespace = NetworkNamespace.open();
+      const namespace = closing(NetworkNamespace.open());
       const port = String(await freePort());
       const remote = await PostgresServer.start({
         command: namespace.command,

@@ -23,7 +23,7 @@ import { allRows, fill } from "./transfer-rows.ts";
 
 const child = fileURLToPath(new URL("./transfer-child.ts", import.meta.url));
 /** SHREDWAY_CRASH_ROUNDS=100 for a long run. */
-const rounds = Number(process.env["SHREDWAY_CRASH_ROUNDS"] ?? 5);
+const rounds = Number(process.env["SHREDWAY_CRASH_ROUNDS"] ?? 2);
 const newest = migrations.length;
 const tables = tablesAt(newest);
 const rowsEach = 1000;

@@ -6,7 +6,7 @@ import { MemoryRows } from "./memory-rows.ts";
 import { nodeSettings, nodeSteps } from "./node-steps.ts";
 import { NodesHistory } from "./nodes.ts";
 
-const runs = Number(process.env["SHREDWAY_NODE_RUNS"] ?? 600);
+const runs = Number(process.env["SHREDWAY_NODE_RUNS"] ?? 200);
 
 describe("several nodes", () => {
   it("agree with the model, whoever is killed, stands still or is cut off", async () => {
