@@ -151,6 +151,24 @@ struct Queue {
   std::array<uint8_t, kCloneJobsMax> jobs{};
 };
 
+// `fd`: of the trigger interface, -1 where it has none of that family.
+void open(Queue& queue, int fd, bool is_ipv4) {
+  queue.fd = fd;
+  queue.cookie = cookie_of(fd);
+  Endpoint to;
+  to.address = kTriggerIpv6;
+  if (is_ipv4) {
+    to.address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    for (size_t i = 0; i < 4; i++)
+      to.address[kIpv4At + i] = static_cast<uint8_t>(kTriggerIpv4 >> (24 - 8 * i));
+  }
+  for (size_t i = 0; i < kCloneJobsMax; i++) {
+    msghdr& header = queue.headers[i].msg_hdr;
+    header.msg_namelen = to_sockaddr(to, queue.addresses[i]);
+    header.msg_name = &queue.addresses[i];
+  }
+}
+
 }  // namespace
 
 struct CloneBatch::State {
@@ -169,7 +187,6 @@ struct CloneBatch::State {
   uint64_t triggers = 0;
   uint64_t system_calls = 0;
 
-  void open(Queue& queue, bool is_ipv4);
   void add_job(uint32_t list, const PayloadGroup& group, uint32_t start, uint32_t targets,
                bool recovered);
   void send(Queue& queue);
@@ -181,8 +198,8 @@ struct CloneBatch::State {
 CloneBatch::CloneBatch(const CloneRegion& region, const CloneHead& head, bool gso,
                        CloneObserver& observer, const SocketCalls& calls)
     : state_(new State{region, head, gso && region.gso, observer, calls}) {
-  state_->open(state_->ipv4, true);
-  state_->open(state_->ipv6, false);
+  open(state_->ipv4, region.trigger_ipv4, true);
+  open(state_->ipv6, region.trigger_ipv6, false);
   for (SegmentControl& control : state_->controls) {
     cmsghdr head_of_control{};
     head_of_control.cmsg_level = IPPROTO_UDP;
@@ -193,23 +210,6 @@ CloneBatch::CloneBatch(const CloneRegion& region, const CloneHead& head, bool gs
 }
 
 CloneBatch::~CloneBatch() = default;
-
-void CloneBatch::State::open(Queue& queue, bool is_ipv4) {
-  queue.fd = is_ipv4 ? region.trigger_ipv4 : region.trigger_ipv6;
-  queue.cookie = cookie_of(queue.fd);
-  Endpoint to;
-  to.address = kTriggerIpv6;
-  if (is_ipv4) {
-    to.address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    for (size_t i = 0; i < 4; i++)
-      to.address[kIpv4At + i] = static_cast<uint8_t>(kTriggerIpv4 >> (24 - 8 * i));
-  }
-  for (size_t i = 0; i < kCloneJobsMax; i++) {
-    msghdr& header = queue.headers[i].msg_hdr;
-    header.msg_namelen = to_sockaddr(to, queue.addresses[i]);
-    header.msg_name = &queue.addresses[i];
-  }
-}
 
 size_t CloneBatch::set_lists(std::span<const std::vector<CloneTarget>> lists) {
   State& state = *state_;
