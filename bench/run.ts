@@ -73,7 +73,7 @@ const scenarios: readonly Scenario[] = [
 
 const usage = `npm run bench -- [options]
   --only NAME      one of ${scenarios.map(({ name }) => name).join(", ")}; may be repeated
-  --small          everything once, in under 40 seconds (for CI): a smoke test, not a measurement
+  --small          everything once or twice (for CI): a smoke test, not a measurement
   --rounds N       rounds of each measurement, 1 to 1000 (default 7, small 2)
   --json           the whole report as JSON
   --markdown       the report as Markdown, for docs/benchmarks.md
