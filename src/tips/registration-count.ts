@@ -7,6 +7,7 @@
 import type { Clock, Timer } from "../core/clock.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import { RareWarning } from "../core/rare-warning.ts";
 import type { RegistrationPlaces } from "./registration-places.ts";
 import type { Registration, RegistrationStore } from "./registration-types.ts";
 import { Settlements } from "./settlements.ts";
@@ -27,14 +28,15 @@ const warnEveryMs = 60_000;
 
 export class RegistrationCount {
   readonly #parts: RegistrationCountParts;
+  readonly #warning: RareWarning;
   readonly #settlements: Settlements<Registration>;
   readonly #pending = new Map<string, Registration>();
   #timer: Timer | null = null;
-  #nextWarnMs = 0;
   #isClosed = false;
 
   constructor(parts: RegistrationCountParts) {
     this.#parts = parts;
+    this.#warning = new RareWarning(parts, warnEveryMs);
     this.#settlements = new Settlements({
       store: parts.store,
       tiers: parts.tiers,
@@ -110,11 +112,9 @@ export class RegistrationCount {
   }
 
   #failed(error: unknown): void {
-    const nowMs = this.#nowMs();
-    if (nowMs < this.#nextWarnMs) return;
-    this.#nextWarnMs = nowMs + warnEveryMs;
-    const { log } = this.#parts;
-    log.warn(`registrations: ${messageOf(error)}; tried again, ${this.#pending.size} are pending`);
+    this.#warning.give(
+      () => `registrations: ${messageOf(error)}; tried again, ${this.#pending.size} are pending`,
+    );
   }
 
   #nowMs(): number {

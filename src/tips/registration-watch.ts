@@ -11,6 +11,7 @@
 import type { Clock, Timer } from "../core/clock.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import { RareWarning } from "../core/rare-warning.ts";
 import { TimerWheel } from "../core/timer-wheel.ts";
 import {
   type Lifetime,
@@ -124,6 +125,7 @@ const warnEveryMs = 60_000;
 
 export class RegistrationWatch {
   readonly #parts: RegistrationWatchParts;
+  readonly #warning: RareWarning;
   readonly #limits: RegistrationWatchLimits;
   readonly #settlements: Settlements<Pending>;
   readonly #lifetimes: Lifetimes<Pending>;
@@ -139,12 +141,12 @@ export class RegistrationWatch {
   #sighted = 0;
   #lookCount = 0n;
   #failures = 0n;
-  #nextWarnMs = 0;
   #timer: Timer | null = null;
   #isClosed = false;
 
   constructor(parts: RegistrationWatchParts, limits: Partial<RegistrationWatchLimits> = {}) {
     this.#parts = parts;
+    this.#warning = new RareWarning(parts, warnEveryMs);
     this.#limits = { ...defaultWatchLimits, ...limits };
     this.#places = parts.places ?? new RegistrationPlaces(this.#limits);
     const nowMs = (): number => this.#nowMs();
@@ -369,11 +371,9 @@ export class RegistrationWatch {
 
   #failed(error: unknown): void {
     this.#failures++;
-    const nowMs = this.#nowMs();
-    if (nowMs < this.#nextWarnMs) return;
-    this.#nextWarnMs = nowMs + warnEveryMs;
-    const { log } = this.#parts;
-    log.warn(`registrations: ${messageOf(error)}; tried again, ${this.#pending.size} are pending`);
+    this.#warning.give(
+      () => `registrations: ${messageOf(error)}; tried again, ${this.#pending.size} are pending`,
+    );
   }
 
   #nowMs(): number {

@@ -10,10 +10,10 @@ import { stringify } from "yaml";
 import { systemClock } from "../../src/core/clock.ts";
 import { decodeBase58, encodeBase58 } from "../../src/data-plane/base58.ts";
 import { PacedSender } from "../../src/data-plane/paced-sender.ts";
-import { Shredder } from "../../src/data-plane/shredder.ts";
 import { RpcClient } from "../../src/solana/rpc-client.ts";
 import { closing } from "../support/closing.ts";
 import { freePort, freeUdpPort } from "../support/free-ports.ts";
+import { madeSlot } from "../support/made-slot.ts";
 import { PostgresServer, postgresPrograms } from "../support/postgres.ts";
 import { Shredway, shredway } from "../support/shredway.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -61,19 +61,6 @@ async function openRoute(): Promise<string> {
   return `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`;
 }
 
-function packetsOf(number: number): Uint8Array[] {
-  const shredder = new Shredder(new Uint8Array(32).fill(3));
-  const position = {
-    slot: BigInt(1000 + number),
-    parentOffset: 1,
-    version: 1,
-    chainedRoot: new Uint8Array(32),
-    nextFecSetIndex: 0,
-  };
-  const options = { position, referenceTick: 1, lastInSlot: true };
-  return shredder.shred(Buffer.alloc(20_000), options).packets;
-}
-
 /** Sends until it is told to end. */
 class Feed {
   readonly sent: Uint8Array[] = [];
@@ -91,7 +78,7 @@ class Feed {
 
   async #run(sender: PacedSender): Promise<void> {
     for (let slot = 0; !this.#over.signal.aborted; slot++) {
-      const packets = packetsOf(slot);
+      const packets = madeSlot(slot);
       this.sent.push(...packets);
       const times = BigUint64Array.from(packets, (_, i) => BigInt(i) * 200_000n);
       sender.enqueue(packets, times);

@@ -10,10 +10,10 @@ import { expect, it } from "vitest";
 import { stringify } from "yaml";
 import { systemClock } from "../../src/core/clock.ts";
 import { PacedSender } from "../../src/data-plane/paced-sender.ts";
-import { Shredder } from "../../src/data-plane/shredder.ts";
 import { RpcClient } from "../../src/solana/rpc-client.ts";
 import { closing } from "../support/closing.ts";
 import { freePort, freeUdpPort } from "../support/free-ports.ts";
+import { madeSlot } from "../support/made-slot.ts";
 import { Shredway, shredway } from "../support/shredway.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { until } from "../support/udp-receiver.ts";
@@ -91,19 +91,6 @@ async function pay(customer: Customer, first: number): Promise<void> {
   }
 }
 
-function slotOf(number: number): Uint8Array[] {
-  const shredder = new Shredder(new Uint8Array(32).fill(3));
-  const position = {
-    slot: BigInt(1000 + number),
-    parentOffset: 1,
-    version: 1,
-    chainedRoot: new Uint8Array(32),
-    nextFecSetIndex: 0,
-  };
-  const options = { position, referenceTick: 1, lastInSlot: true };
-  return shredder.shred(Buffer.alloc(20_000), options).packets;
-}
-
 it("leaves everybody with what his tips buy", { timeout: 300_000 }, async () => {
   const folder = temporaryFolder();
   const file = join(folder, "shredway.yaml");
@@ -151,7 +138,7 @@ it("leaves everybody with what his tips buy", { timeout: 300_000 }, async () => 
 
     const again = await start(file);
     for (const customer of customers) customer.shreds = 0;
-    const packets = slotOf(slots++);
+    const packets = madeSlot(slots++);
     feed.enqueue(
       packets,
       BigUint64Array.from(packets, (_, i) => BigInt(i) * 100_000n),

@@ -1,6 +1,6 @@
 // PostgreSQL as it is when things go wrong: real servers that are killed, paused, full, closed to us.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import type { Durability, SqlDriver, SqlValue } from "../../src/store/driver.ts";
@@ -8,6 +8,7 @@ import { migrate } from "../../src/store/migrations.ts";
 import { PostgresDriver, type PostgresDriverOptions } from "../../src/store/postgres-driver.ts";
 import { PostgresServer, postgresPrograms } from "../support/postgres.ts";
 import { PostgresProxy } from "../support/postgres-proxy.ts";
+import { serverOfBlock } from "./block-server.ts";
 import { Files, silent, until, untilAsked } from "./files.ts";
 import { firstStep, longStep } from "./migrating-child.ts";
 
@@ -27,21 +28,8 @@ async function ids(driver: SqlDriver): Promise<SqlValue[]> {
 }
 
 describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
-  let started: PostgresServer | undefined;
+  const server = serverOfBlock(files);
   let made = 0;
-  beforeAll(async () => {
-    started = await PostgresServer.start();
-  });
-  afterEach(async () => {
-    started?.resume();
-    await files.clean();
-  });
-  afterAll(() => started?.remove());
-
-  function server(): PostgresServer {
-    if (started) return started;
-    throw new Error("expected a server that was started");
-  }
 
   async function open(options: Partial<PostgresDriverOptions> = {}): Promise<PostgresDriver> {
     const url = options.url ?? server().url(`database_${++made}`);

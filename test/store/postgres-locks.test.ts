@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import type { HeldLock } from "../../src/store/driver.ts";
 import { PostgresDriver, type PostgresDriverOptions } from "../../src/store/postgres-driver.ts";
@@ -13,6 +13,7 @@ import { freePort } from "../support/free-ports.ts";
 import { hasNamespaces, NetworkNamespace } from "../support/network-namespace.ts";
 import { PostgresServer, postgresPrograms, superuser } from "../support/postgres.ts";
 import { PostgresProxy } from "../support/postgres-proxy.ts";
+import { serverOfBlock } from "./block-server.ts";
 import { Files, silent, until, untilAsked } from "./files.ts";
 
 const files = new Files();
@@ -23,20 +24,7 @@ const quick = { askMs: 200, lostMs: 1500, silenceMs: 2500 };
 const endless = { ...quick, silenceMs: 600_000 };
 
 describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
-  let started: PostgresServer | undefined;
-  beforeAll(async () => {
-    started = await PostgresServer.start();
-  });
-  afterEach(async () => {
-    started?.resume();
-    await files.clean();
-  });
-  afterAll(() => started?.remove());
-
-  function server(): PostgresServer {
-    if (started) return started;
-    throw new Error("expected a server that was started");
-  }
+  const server = serverOfBlock(files);
 
   async function open(options: Partial<PostgresDriverOptions> = {}): Promise<PostgresDriver> {
     const common = { clock: systemClock, log: silent, url: server().url() };

@@ -1,6 +1,6 @@
 // PostgreSQL behind a bad network: far away, too far, and cut off without a word.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import type { SqlDriver, SqlValue } from "../../src/store/driver.ts";
 import { PostgresDriver, type PostgresDriverOptions } from "../../src/store/postgres-driver.ts";
@@ -9,6 +9,7 @@ import { freePort } from "../support/free-ports.ts";
 import { hasNamespaces, NetworkNamespace } from "../support/network-namespace.ts";
 import { PostgresServer, postgresPrograms, superuser } from "../support/postgres.ts";
 import { PostgresProxy } from "../support/postgres-proxy.ts";
+import { serverOfBlock } from "./block-server.ts";
 import { Files, silent, until } from "./files.ts";
 
 const files = new Files();
@@ -46,16 +47,10 @@ function wordsOf(ends: readonly PromiseSettledResult<unknown>[]): string[] {
 }
 
 describe.skipIf(postgresPrograms === null)("a database that is far away", () => {
-  let started: PostgresServer | undefined;
-  beforeAll(async () => {
-    started = await PostgresServer.start();
-  });
-  afterEach(() => files.clean());
-  afterAll(() => started?.remove());
+  const server = serverOfBlock(files);
 
   async function proxied(): Promise<PostgresProxy> {
-    if (!started) throw new Error("expected a server that was started");
-    return files.closing(await PostgresProxy.open(started));
+    return files.closing(await PostgresProxy.open(server()));
   }
 
   it("answers late, and holds everything: commits are shared, news comes, locks stay", async () => {

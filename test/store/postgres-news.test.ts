@@ -1,11 +1,12 @@
 // News between processes on one PostgreSQL: what is told, in which order, and what a gap makes of it.
 
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { PostgresDriver, type PostgresDriverOptions } from "../../src/store/postgres-driver.ts";
 import { newsOf, payloadsOf } from "../../src/store/postgres-payloads.ts";
-import { PostgresServer, postgresPrograms } from "../support/postgres.ts";
+import { postgresPrograms } from "../support/postgres.ts";
 import { PostgresProxy } from "../support/postgres-proxy.ts";
+import { serverOfBlock } from "./block-server.ts";
 import { Files, silent, until } from "./files.ts";
 
 const files = new Files();
@@ -65,18 +66,8 @@ describe("payloads", () => {
 });
 
 describe.skipIf(postgresPrograms === null)("news on PostgreSQL", () => {
-  let started: PostgresServer | undefined;
+  const server = serverOfBlock(files);
   let made = 0;
-  beforeAll(async () => {
-    started = await PostgresServer.start();
-  });
-  afterEach(() => files.clean());
-  afterAll(() => started?.remove());
-
-  function server(): PostgresServer {
-    if (started) return started;
-    throw new Error("expected a server that was started");
-  }
 
   function open(options: Partial<PostgresDriverOptions> & { url: string }) {
     return PostgresDriver.open({ clock: systemClock, log: silent, ...options }).then((driver) =>

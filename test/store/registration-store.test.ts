@@ -12,6 +12,7 @@ import {
   type Settlement,
 } from "../../src/tips/registration-types.ts";
 import { onEachDatabase } from "./databases.ts";
+import { overheard } from "./overheard.ts";
 
 const codec = {
   encode: (bytes: Uint8Array) => base58.encode(bytes),
@@ -260,25 +261,9 @@ onEachDatabase((databases) => {
     });
 
     it("of others are heard of, and read by their signatures while they are pending", async () => {
-      const told: (readonly string[] | undefined)[] = [];
-      const { driver } = await openStore();
-      let tell: (news: readonly string[] | null) => void = () => {};
-      const store = new SqlRegistrationStore(
-        {
-          query: (...question) => driver.query(...question),
-          transaction: (statements, durability, news) => {
-            told.push(news);
-            return driver.transaction(statements, durability, news);
-          },
-          onForeignChange: (listener) => {
-            tell = listener;
-            return () => {};
-          },
-          tryLock: (...question) => driver.tryLock(...question),
-          close: () => driver.close(),
-        },
-        codec,
-      );
+      const { driver: database } = await openStore();
+      const { driver, told, tell } = overheard(database);
+      const store = new SqlRegistrationStore(driver, codec);
       const all = Array.from({ length: 60 }, (_, i) => registrationOf(i));
       for (const one of all) await store.add(one);
       expect(told.at(-1)).toEqual([`registrations ${signatureOf(59)}`]);

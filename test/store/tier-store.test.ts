@@ -11,6 +11,7 @@ import {
 } from "../../src/tiers/types.ts";
 import { History, settings, stepsOf } from "../tiers/histories.ts";
 import { onEachDatabase } from "./databases.ts";
+import { overheard } from "./overheard.ts";
 import { keepTip, SqlHistoryStore } from "./tiers.ts";
 
 const ms = fc.maxSafeNat();
@@ -273,22 +274,9 @@ onEachDatabase((databases) => {
     });
 
     it("tell others which tiers changed, with the checkpoint, and nobody else's news", async () => {
-      const told: (readonly string[] | undefined)[] = [];
-      const { driver } = await open();
-      let tell: (news: readonly string[] | null) => void = () => {};
-      const store = new SqlTierStore({
-        query: (...question) => driver.query(...question),
-        transaction: (statements, durability, news) => {
-          told.push(news);
-          return driver.transaction(statements, durability, news);
-        },
-        onForeignChange: (listener) => {
-          tell = listener;
-          return () => {};
-        },
-        tryLock: (...question) => driver.tryLock(...question),
-        close: () => driver.close(),
-      });
+      const { driver: database } = await open();
+      const { driver, told, tell } = overheard(database);
+      const store = new SqlTierStore(driver);
       const moved = eventOf(3n, { from: null, to: "tier-1" });
       const grace = eventOf(1n, { accountId: "a_2", from: "tier-1", to: "tier-1" });
       const fallen = eventOf(8n, { accountId: "a_3", from: "tier-1", to: null });

@@ -12,9 +12,9 @@ import { Keypair, SystemProgram, Transaction } from "@solana/web3.js";
 import { stringify } from "yaml";
 import { systemClock } from "../../src/core/clock.ts";
 import { PacedSender } from "../../src/data-plane/paced-sender.ts";
-import { Shredder } from "../../src/data-plane/shredder.ts";
 import { RpcClient } from "../../src/solana/rpc-client.ts";
 import { DelayLink, delayedAddresses } from "./delay-link.ts";
+import { madeSlot } from "./made-slot.ts";
 import { hasNamespaces, NetworkNamespace } from "./network-namespace.ts";
 import { PostgresServer, postgresPrograms } from "./postgres.ts";
 import { Shredway, shredway } from "./shredway.ts";
@@ -273,17 +273,8 @@ export class Regions {
 
   /** Shreds of a slot that was never sent before. */
   nextShreds(bytes = 20_000): Uint8Array[] {
-    const shredder = new Shredder(new Uint8Array(32).fill(3));
     const number = this.#slots++;
-    const position = {
-      slot: BigInt(1000 + number),
-      parentOffset: 1,
-      version: 1,
-      chainedRoot: new Uint8Array(32),
-      nextFecSetIndex: 0,
-    };
-    const options = { position, referenceTick: 1, lastInSlot: true };
-    return shredder.shred(Buffer.alloc(bytes, number), options).packets;
+    return madeSlot(number, bytes, number);
   }
 
   async close(): Promise<void> {

@@ -1,0 +1,23 @@
+// A warning that is given at most once in a while.
+
+import { expect, it } from "vitest";
+import { RareWarning } from "../../src/core/rare-warning.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+
+it("is given at once, then not again before the time is over, and its text is not made in vain", async () => {
+  const clock = new ManualClock();
+  const given: string[] = [];
+  const log = { warn: (text: string): void => void given.push(text) };
+  const warning = new RareWarning({ clock, log }, 1000);
+  let made = 0;
+  const give = (): void => warning.give(() => `text ${++made}`);
+  give();
+  await clock.advance(999);
+  give();
+  expect(given).toEqual(["text 1"]);
+  await clock.advance(1);
+  give();
+  give();
+  expect(given).toEqual(["text 1", "text 2"]);
+  expect(made).toBe(2);
+});
