@@ -179,6 +179,7 @@ function makeFace(parts: Parts, pipeline: Pipeline): Gateway {
       tipFloor: tips,
       nonces,
       tracker,
+      pages: [],
       slot: () => relay?.leaders().slot ?? null,
     },
     tables.settings,

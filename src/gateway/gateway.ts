@@ -12,6 +12,7 @@ import type {
   HttpRequest,
   HttpResponse,
   HttpServerOptions,
+  Path,
   WebSocketRoute,
 } from "../http/types.ts";
 import { answerJsonRpc, type JsonRpcAnswer } from "../json-rpc/handle.ts";
@@ -45,13 +46,7 @@ import { isSlotPath, nextPath, slotPath, TrackerFace, validatorsPath } from "./t
 
 export type { GatewayParts, GatewaySettings } from "./parts.ts";
 
-type Handler = (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
-
-interface Path {
-  /** As the header Allow lists them. */
-  readonly methods: readonly string[];
-  readonly handle: Handler;
-}
+type Handler = Path["handle"];
 
 const strangersBytesMax = 1024;
 /** About 50 ms of the event loop. */
@@ -116,14 +111,16 @@ export class Gateway {
       "/": subscriptions,
       "/relay": subscriptions,
       ...(this.#tipFloor && { "/tip_stream": this.#tipFloor }),
+      ...Object.assign({}, ...this.#parts.pages.map((pages) => pages.webSockets)),
     };
   }
 
   /** Never throws and never rejects for anything that a caller sends. */
   handle(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
-    const path = this.#paths.get(isSlotPath(request.path) ? slotPath : request.path);
+    const path = this.#findPath(request.path);
     if (!path) {
-      const known = [...this.#paths.keys()].join(", ");
+      const listed = this.#parts.pages.flatMap((pages) => pages.listed);
+      const known = [...this.#paths.keys(), ...listed].join(", ");
       return refusalAnswer("path_unknown", `expected one of ${known}`);
     }
     if (path.methods.includes(request.method)) return path.handle(request);
@@ -132,6 +129,16 @@ export class Gateway {
     return refusalAnswer("http_method", `expected ${allow}, got ${request.method.slice(0, 20)}`, {
       headers: { allow },
     });
+  }
+
+  #findPath(path: string): Path | undefined {
+    const own = this.#paths.get(isSlotPath(path) ? slotPath : path);
+    if (own) return own;
+    for (const pages of this.#parts.pages) {
+      const found = pages.find(path);
+      if (found) return found;
+    }
+    return undefined;
   }
 
   #makePaths(): ReadonlyMap<string, Path> {

@@ -8,7 +8,7 @@ import type { ApiKey } from "../accounts/types.ts";
 import type { AddressRange } from "../core/addresses.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
-import type { HttpHead, HttpResponse } from "../http/types.ts";
+import type { HttpHead, HttpResponse, Pages } from "../http/types.ts";
 import type { Json } from "../json-rpc/json-text.ts";
 import type { NodeSockets } from "../json-rpc/node.ts";
 import type { Nonces } from "../nonces/types.ts";
@@ -129,6 +129,8 @@ export interface GatewayParts {
   /** null: no node is configured, nobody can tell a nonce's value. */
   readonly nonces: Nonces | null;
   readonly tracker: Tracker;
+  /** Asked in this order for paths that the gateway does not have. */
+  readonly pages: readonly Pages[];
   /** The present slot; null: unknown. */
   slot(): bigint | null;
 }

@@ -145,6 +145,7 @@ export class GatewayCluster implements Site {
       tipFloor: null,
       nonces: null,
       tracker: noPartners,
+      pages: [],
       slot: () => chain.slot("processed"),
     };
     const region = { name: "local", url: null, tipAddresses: [tipAddress], shredTipAddresses: [] };

@@ -222,6 +222,7 @@ export class GatewayRun {
       tipFloor: null,
       nonces: null,
       tracker: noPartners,
+      pages: [],
       slot: () => this.slot,
     };
   }
