@@ -1,24 +1,13 @@
 #!/usr/bin/env node
 // The command `shredway`: finds the command, parses its arguments, and turns every end into an exit
-// code: 0 ok, 1 failed, 2 wrong usage. Each command is one file, loaded only when it is called.
+// code: 0 ok, 1 failed, 2 wrong usage.
 
 import { readFileSync, realpathSync } from "node:fs";
 import { basename, relative } from "node:path";
 import { messageOf, quote, ShredwayError } from "../core/errors.ts";
-import { type Command, exitCodes, helpOf, parseArguments, usageError } from "./command.ts";
+import { exitCodes, helpOf, parseArguments, usageError } from "./command.ts";
+import { commands } from "./commands.ts";
 import { Terminal } from "./terminal.ts";
-
-const commands: Readonly<Record<string, () => Promise<Command>>> = {
-  start: async () => (await import("./start.ts")).start,
-  replay: async () => (await import("./replay.ts")).replay,
-  listen: async () => (await import("./listen.ts")).listen,
-  keys: async () => (await import("./keys.ts")).keys,
-  destinations: async () => (await import("./destinations.ts")).destinations,
-  migrate: async () => (await import("./migrate.ts")).migrate,
-  export: async () => (await import("./export.ts")).exportCommand,
-  import: async () => (await import("./import.ts")).importCommand,
-  doctor: async () => (await import("./doctor.ts")).doctor,
-};
 
 async function generalHelp(): Promise<string> {
   const all = await Promise.all(Object.values(commands).map((load) => load()));
