@@ -8,19 +8,28 @@ import { parseArgs } from "node:util";
 import { besideSection, handOverSection } from "./beside-section.ts";
 import { costSection } from "./cost-section.ts";
 import { deshredSection, recoverySection } from "./deshred-section.ts";
+import { numbersPart, writeDocuments } from "./documents.ts";
 import { gatewaySection } from "./gateway-section.ts";
+import {
+  commitOfCode,
+  factsOf,
+  type Report,
+  readKeptReport,
+  withRun,
+  writeKeptReport,
+} from "./kept-report.ts";
 import { landingsSection } from "./landing-section.ts";
 import { latencySection, rateSection } from "./latency-section.ts";
 import { type Line, numberOf, ofKind, textOf } from "./lines.ts";
-import { describeMachine, type Machine, machineText } from "./machine.ts";
+import { describeMachine } from "./machine.ts";
 import { microSection } from "./micro.ts";
 import { buildNativeProgram, findProgram, runScenario } from "./native-program.ts";
 import { regionsSection } from "./regions-section.ts";
 import { findingText, type Section } from "./section.ts";
 import { shredsSection } from "./shreds-section.ts";
-import { type NoiseIndex, noiseIndex } from "./statistics.ts";
+import { noiseIndex } from "./statistics.ts";
 import { stepsSection, workerSection } from "./steps-section.ts";
-import { percent, renderMarkdown, renderText } from "./table.ts";
+import { renderText } from "./table.ts";
 import { tpuSection } from "./tpu-section.ts";
 import { transmitSection } from "./transmit-section.ts";
 
@@ -76,7 +85,10 @@ const usage = `npm run bench -- [options]
   --small          everything once or twice (for CI): a smoke test, not a measurement
   --rounds N       rounds of each measurement, 1 to 1000 (default 7, small 2)
   --json           the whole report as JSON
-  --markdown       the report as Markdown, for docs/benchmarks.md
+  --markdown       the report as Markdown
+  --report         the report into bench/results/latest.json, and from there into docs/benchmarks.md
+                   and the README; sections that did not run stay as they are
+  --documents      measures nothing: these documents again, from what is kept
   --loopback       no network namespace, even when one could be had
   --program PATH   this shredway_bench instead of building one`;
 
@@ -86,6 +98,8 @@ interface Options {
   readonly rounds: number;
   readonly format: "text" | "json" | "markdown";
   readonly loopback: boolean;
+  readonly report: boolean;
+  readonly documents: boolean;
   readonly program: string | undefined;
 }
 
@@ -98,6 +112,8 @@ function readOptions(): Options {
       json: { type: "boolean", default: false },
       markdown: { type: "boolean", default: false },
       loopback: { type: "boolean", default: false },
+      report: { type: "boolean", default: false },
+      documents: { type: "boolean", default: false },
       program: { type: "string" },
       help: { type: "boolean", default: false },
     },
@@ -115,39 +131,18 @@ function readOptions(): Options {
     const names = scenarios.map(({ name }) => name).join(", ");
     throw new Error(`--only: expected one of ${names}; got ${unknown}`);
   }
+  if (values.report && values.small) {
+    throw new Error("--report: expected a measurement, got --small, which is none");
+  }
   const format = values.json ? "json" : values.markdown ? "markdown" : "text";
-  const { only, small, loopback, program } = values;
-  return { only, small, rounds, format, loopback, program };
-}
-
-interface Report {
-  readonly takenAt: string;
-  readonly machine: Machine;
-  readonly small: boolean;
-  readonly rounds: number;
-  readonly network: string;
-  readonly comparable: boolean;
-  readonly libraries: string;
-  readonly skipped: readonly string[];
-  /** Before the first and after the last scenario. */
-  readonly noise: readonly NoiseIndex[];
-  readonly sections: readonly Section[];
-}
-
-function noiseText({ cpuSpread, stolen }: NoiseIndex): string {
-  return `constant work varies by ${percent(cpuSpread)} (quartiles), others took ${percent(stolen)}`;
+  const { only, small, loopback, report, documents, program } = values;
+  return { only, small, rounds, format, loopback, report, documents, program };
 }
 
 function heading(report: Report): string[] {
   return [
-    `Machine: ${machineText(report.machine)}.`,
-    `Libraries: ${report.libraries}.`,
-    `Network: ${report.network}${report.comparable ? "" : " [NOT COMPARABLE]"}.`,
-    `Noise before: ${report.noise.slice(0, 1).map(noiseText).join()}; ` +
-      `after: ${report.noise.slice(1).map(noiseText).join()}.`,
+    ...factsOf(report).map((fact) => `${fact}.`),
     `Medians of ${report.rounds} interleaved rounds, quartiles in brackets, processor time unless said otherwise.`,
-    ...(report.small ? ["Small form: shows that everything runs; no basis for a judgement."] : []),
-    ...report.skipped,
   ];
 }
 
@@ -170,21 +165,17 @@ function renderReport(report: Report): string {
   return parts.join("\n");
 }
 
+const order = scenarios.map(({ name }) => name);
+
 function renderDocument(report: Report): string {
-  const parts = heading(report).map((line) => `- ${line}`);
-  for (const section of report.sections) {
-    parts.push("", `### ${section.title}`);
-    for (const table of section.tables) parts.push("", renderMarkdown(table));
-    if (section.notes.length > 0) parts.push("", section.notes.join("\n\n"));
-  }
-  const rows = report.sections
-    .flatMap((section) => section.findings)
-    .map((found) => [findingText(found).slice(12), found.outcome]);
-  if (rows.length > 0) {
-    const table = { title: "Reach", columns: ["what", "outcome"], rows };
-    parts.push("", "### What the project reaches for", "", renderMarkdown(table));
-  }
-  return parts.join("\n");
+  const commit = commitOfCode();
+  return numbersPart(withRun({ runs: [], sections: [] }, report, { commit, order }));
+}
+
+/** Keeps it, and makes the documents from what is kept. */
+function keep(report: Report): void {
+  writeKeptReport(withRun(readKeptReport(), report, { commit: commitOfCode(), order }));
+  writeDocuments(readKeptReport());
 }
 
 async function run(options: Options): Promise<Report> {
@@ -210,11 +201,15 @@ async function run(options: Options): Promise<Report> {
     ({ name }) => options.only.length === 0 || options.only.includes(name),
   );
   const noiseBefore = await noise();
-  const sections: Section[] = [];
+  const sections: (Section & { seconds: number })[] = [];
   for (const scenario of chosen) {
     say(`${scenario.name} …`);
+    const begin = performance.now();
     const lines = scenario.native ? await native(scenario.native, scenario.timeoutMs) : [];
-    sections.push(await scenario.section(lines, options.small, { ...options, program }));
+    const section = await scenario.section(lines, options.small, { ...options, program });
+    const seconds = Math.round((performance.now() - begin) / 1000);
+    say(`${scenario.name}: ${seconds} s`);
+    sections.push({ ...section, seconds });
   }
   return {
     takenAt: new Date().toISOString(),
@@ -226,7 +221,7 @@ async function run(options: Options): Promise<Report> {
     libraries:
       `Ed25519 by ${textOf(setup, "ed25519")}, SHA-256 by ${textOf(setup, "sha256")}, ` +
       `Reed-Solomon by ${textOf(setup, "reed_solomon")}`,
-    skipped: findProgram("samplicator") ? [] : ["Skipped: samplicator (not installed)."],
+    skipped: findProgram("samplicator") ? [] : ["Skipped: samplicator (not installed)"],
     noise: [noiseBefore, await noise()],
     sections,
   };
@@ -251,7 +246,13 @@ try {
 }
 if (options) {
   try {
-    console.log(renderers[options.format](await run(options)));
+    if (options.documents) {
+      writeDocuments(readKeptReport());
+    } else {
+      const report = await run(options);
+      console.log(renderers[options.format](report));
+      if (options.report) keep(report);
+    }
   } catch (error) {
     fail(error, "");
   }

@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 // Builds what binding.gyp describes, with no other downloads than npm's.
 //
 //   node native/build.mjs                   the package's install step: keeps the addon that was built
@@ -6,6 +7,8 @@
 //   node native/build.mjs VARIABLE…         the addon and the programs of these gyp variables
 //                                           (native_tests, native_bench)
 //   node native/build.mjs --prebuild        prebuilds/ for this platform, for a release
+//   native/build.mjs rebuild …              what prebuildify asks of its node-gyp: that would throw away
+//                                           all objects first, here make keeps those that still hold
 //
 // node-gyp would fetch Node's headers from the network; those that came with this Node are the right
 // ones and need none, so they are named when they are there and nobody named others. Beside every
@@ -61,7 +64,8 @@ function mark(marker) {
   if (existsSync(dirname(marker))) writeFileSync(marker, sourcesHash());
 }
 
-const env = { ...process.env };
+// node-gyp compiles one file after the other unless it is told.
+const env = { JOBS: "max", ...process.env };
 const prefix = dirname(dirname(process.execPath));
 if (!env.npm_config_nodedir && existsSync(join(prefix, "include/node/node_api.h"))) {
   env.npm_config_nodedir = prefix;
@@ -82,14 +86,17 @@ function run(program, ...parameters) {
   process.exit(status ?? 1);
 }
 
+const nodeGyp = programOf("node-gyp", "bin/node-gyp.js");
 const words = process.argv.slice(2);
 if (words.includes("--prebuild")) {
-  run(programOf("prebuildify", "bin.js"), "--napi", "--strip", "--tag-libc");
+  const self = fileURLToPath(import.meta.url);
+  run(programOf("prebuildify", "bin.js"), "--napi", "--strip", "--tag-libc", "--node-gyp", self);
   mark(markers.prebuilt);
+} else if (words[0] === "rebuild") {
+  run(nodeGyp, "configure", "build", ...words.slice(1));
 } else if (words.length > 0) {
-  const nodeGyp = programOf("node-gyp", "bin/node-gyp.js");
   run(nodeGyp, "configure", "--", ...words.map((name) => `-D${name}=1`));
-  run(nodeGyp, "build", "-j", "max");
+  run(nodeGyp, "build");
   mark(markers.built);
 } else {
   if (isStale(markers.built) || (!existsSync(markers.built) && isStale(markers.prebuilt))) {

@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { commands } from "../../src/cli/commands.ts";
-import { shredway } from "../support/shredway.ts";
+import { programWords, shredway } from "../support/shredway.ts";
 
 describe("shredway", () => {
   it("explains itself", async () => {
@@ -77,12 +77,10 @@ describe("shredway", () => {
 });
 
 describe("a machine without room", () => {
-  const program = ["--import", "tsx", "src/cli/shredway.ts"];
-
   it("says in one line that the output's device is full", () => {
     const full = openSync("/dev/full", "w");
     try {
-      const { status, stderr } = spawnSync(process.execPath, [...program, "--help"], {
+      const { status, stderr } = spawnSync(process.execPath, [...programWords, "--help"], {
         stdio: ["ignore", full, "pipe"],
         encoding: "utf8",
       });

@@ -15,7 +15,7 @@ import {
   rmSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import pg from "pg";
 import { systemClock } from "../../src/core/clock.ts";
 
@@ -62,6 +62,33 @@ function unprivilegedUser(): User | null {
     if (uid !== undefined && gid !== undefined) return { uid: Number(uid), gid: Number(gid) };
   }
   throw new Error("expected a user postgres or nobody, got neither");
+}
+
+/** Runs one of PostgreSQL's programs, or one of the system's, as the user that the server has. */
+function runAs(user: User | null, program: string, words: readonly string[], cwd: string): void {
+  const ran = spawnSync(program, words, { encoding: "utf8", cwd, ...user });
+  if (ran.status !== 0) throw new Error(`${program} failed:\n${ran.stdout}${ran.stderr}`);
+}
+
+function ownedFolder(user: User | null): string {
+  const folder = mkdtempSync(join(tmpdir(), "shredway-pg-"));
+  if (user) chownSync(folder, user.uid, user.gid);
+  chmodSync(folder, 0o700);
+  return folder;
+}
+
+function initialize(user: User | null, data: string, further: readonly string[] = []): void {
+  const words = ["-U", superuser, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"];
+  const program = join(postgresPrograms ?? "", "initdb");
+  runAs(user, program, ["-D", data, ...words, ...further], dirname(data));
+}
+
+/** A folder with `data` in it that servers copy instead of making their own. */
+export function makeTemplate(): string {
+  const user = unprivilegedUser();
+  const folder = ownedFolder(user);
+  initialize(user, join(folder, "data"));
+  return folder;
 }
 
 function childrenOf(pid: number): number[] {
@@ -116,14 +143,14 @@ export class PostgresServer {
     disk,
     primary,
   }: PostgresOptions) {
-    this.folder = mkdtempSync(join(tmpdir(), "shredway-pg-"));
     this.#user = unprivilegedUser();
+    this.folder = ownedFolder(this.#user);
     this.#settings = settings;
     this.#command = command;
     this.#data = join(disk?.holds === "data" ? disk.folder : this.folder, "data");
-    for (const folder of [this.folder, ...(disk ? [disk.folder] : [])]) {
-      if (this.#user) chownSync(folder, this.#user.uid, this.#user.gid);
-      chmodSync(folder, 0o700);
+    if (disk) {
+      if (this.#user) chownSync(disk.folder, this.#user.uid, this.#user.gid);
+      chmodSync(disk.folder, 0o700);
     }
     if (primary) this.#copy(primary);
     else this.#initialize(disk);
@@ -132,11 +159,14 @@ export class PostgresServer {
   }
 
   #initialize(disk: PostgresOptions["disk"]): void {
-    const words = ["-U", superuser, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"];
+    const template = process.env["SHREDWAY_TEST_POSTGRES_TEMPLATE"];
+    if (template && !disk) {
+      runAs(this.#user, "cp", ["-a", join(template, "data"), this.#data], this.folder);
+      return;
+    }
     const log = join(disk?.holds === "pg_wal" ? disk.folder : this.folder, "pg_wal");
     // One of the two alone fills up; and the log's files are small, so that it does so soon.
-    const apart = disk ? ["-X", log, "--wal-segsize=1"] : [];
-    this.#run("initdb", ["-D", this.#data, ...words, ...apart]);
+    initialize(this.#user, this.#data, disk ? ["-X", log, "--wal-segsize=1"] : []);
   }
 
   #copy(primary: PostgresServer): void {
@@ -145,11 +175,9 @@ export class PostgresServer {
     this.#run("pg_basebackup", [...words, "--checkpoint=fast"]);
   }
 
-  /** Runs one of PostgreSQL's programs in its folder, as its user. */
+  /** Runs one of PostgreSQL's programs in its folder. */
   #run(program: string, words: readonly string[]): void {
-    const options = { encoding: "utf8", cwd: this.folder, ...this.#user } as const;
-    const ran = spawnSync(join(postgresPrograms ?? "", program), words, options);
-    if (ran.status !== 0) throw new Error(`${program} failed:\n${ran.stdout}${ran.stderr}`);
+    runAs(this.#user, join(postgresPrograms ?? "", program), words, this.folder);
   }
 
   /** Writes a file that the server reads; its owner's only. */

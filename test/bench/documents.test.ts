@@ -1,0 +1,148 @@
+import { describe, expect, it } from "vitest";
+import { documents, mainRun, numbersPart, replacePart } from "../../bench/documents.ts";
+import {
+  type KeptReport,
+  parseKeptReport,
+  type Report,
+  readKeptReport,
+  withRun,
+} from "../../bench/kept-report.ts";
+import { Cells, readmePart } from "../../bench/readme-table.ts";
+import { finding } from "../../bench/section.ts";
+import { summarise } from "../../bench/statistics.ts";
+
+const order = ["steps", "cost", "tpu"];
+
+function report(sections: readonly string[], { rounds = 7, load = 0.5 } = {}): Report {
+  return {
+    takenAt: "2026-01-02T03:04:05.000Z",
+    machine: {
+      cpu: "Processor",
+      cpus: 4,
+      memoryGib: 8,
+      kernel: "6.1",
+      system: "System",
+      virtualised: false,
+      node: "v20",
+      openssl: "3",
+      loadAverage: load,
+    },
+    small: false,
+    rounds,
+    network: "own network namespace",
+    comparable: true,
+    libraries: "Ed25519 by libsodium",
+    skipped: [],
+    noise: [
+      { cpuSpread: 0.01, stolen: 0.02 },
+      { cpuSpread: 0.03, stolen: 0.04 },
+    ],
+    sections: sections.map((name) => ({
+      name,
+      title: `Title of ${name}`,
+      notes: [`Note of ${name}, ${rounds} rounds.`],
+      tables: [
+        { title: "T", columns: ["step", "median"], rows: [[`a ${name}`, "1.20 (1.1–1.3)"]] },
+      ],
+      findings: [finding(`what ${name}`, summarise([1, 1.1, 1.2]), { reach: 1.2, unit: "×" })],
+      values: {},
+      seconds: 9,
+    })),
+  };
+}
+
+const nothing: KeptReport = { runs: [], sections: [] };
+const kept = (before: KeptReport, own: Report, commit: string | null = "abc") =>
+  withRun(before, own, { commit, order });
+
+describe("the documents", () => {
+  it.each(documents(readKeptReport()))("$path says what bench/results/latest.json holds", (own) => {
+    expect(own.text).toBe(own.wanted);
+  });
+
+  it("leave everything outside of the marks as it is, and want both marks", () => {
+    const mark = (word: string) => `<!-- made by \`npm run bench -- --report\`: ${word} -->`;
+    const text = `before\n${mark("begin")}\nold\n${mark("end")}\nafter`;
+    expect(replacePart(text, "new").split("\n").filter(Boolean)).toEqual([
+      "before",
+      mark("begin"),
+      "new",
+      mark("end"),
+      "after",
+    ]);
+    expect(() => replacePart(`${mark("end")}${mark("begin")}`, "new")).toThrow("expected <!--");
+    expect(() => replacePart("neither", "new")).toThrow("expected <!--");
+  });
+});
+
+describe("what is kept", () => {
+  it("replaces the sections of a new run and leaves the others, in the order of the bench", () => {
+    const first = kept(nothing, report(["steps", "cost"]));
+    const second = kept(first, report(["tpu", "steps"], { rounds: 3 }), "def");
+    expect(second.sections.map(({ name, run }) => [name, run])).toEqual([
+      ["steps", 1],
+      ["cost", 0],
+      ["tpu", 1],
+    ]);
+    expect(second.sections[0]?.notes).toEqual(["Note of steps, 3 rounds."]);
+    expect(second.runs.map(({ commit }) => commit)).toEqual(["abc", "def"]);
+    expect(parseKeptReport(JSON.stringify(second))).toEqual(second);
+  });
+
+  it("forgets runs of which nothing is left", () => {
+    const first = kept(nothing, report(["steps"]));
+    const second = kept(first, report(["steps", "cost"]), "def");
+    expect(second.runs.map(({ commit }) => commit)).toEqual(["def"]);
+    expect(second.sections.map(({ run }) => run)).toEqual([0, 0]);
+  });
+
+  it("refuses what is none", () => {
+    expect(() => parseKeptReport("{}")).toThrow("expected an object of runs and sections");
+    const [section] = kept(nothing, report(["steps"])).sections;
+    expect(() => parseKeptReport(JSON.stringify({ runs: [], sections: [section] }))).toThrow(
+      "expected a run of the section steps",
+    );
+  });
+});
+
+describe("the numbers", () => {
+  const both = kept(
+    kept(nothing, report(["steps", "cost"])),
+    report(["tpu"], { rounds: 3, load: 0.9 }),
+    "def",
+  );
+
+  it("say machine, day, commit and rounds, of each run", () => {
+    expect(mainRun(both)).toBe(0);
+    const text = numbersPart(both);
+    expect(text).toMatch(/^- Taken on 2026-01-02, commit abc\.\n- Machine: 4 CPUs Processor/);
+    expect(text).toContain("- Medians of 7 interleaved rounds");
+    expect(text).toContain("| a cost | 1.20 (1.1–1.3) |\n\nNote of cost, 7 rounds.\n\n### Title");
+    expect(text).toContain(
+      "Of a run of its own: medians of 3 rounds. Taken on 2026-01-02, commit def. Machine: 4 CPUs",
+    );
+    expect(text).toContain("| what tpu: 1.10 (1.05 to 1.15) ×, reach for 1.20 | reached |");
+  });
+
+  it("come into the README without quartiles; a missing cell is an error", () => {
+    const cells = new Cells(both);
+    expect(cells.at("cost", ["a cost"], "median")).toBe("1.20");
+    expect(cells.reach("cost", "what cost")).toBe("1.10");
+    expect(cells.note("cost", /(\d+) rounds/)).toBe("7");
+    expect(() => cells.at("cost", ["b"], "median")).toThrow("cost: expected a cell b / median");
+    expect(() => cells.at("gateway", ["b"], "median")).toThrow("expected a section gateway");
+    expect(() => cells.reach("cost", "what")).toThrow("cost: expected a finding what");
+    expect(() => cells.note("cost", /(none)/)).toThrow("cost: expected a note");
+  });
+
+  it("show in the README only what was measured", () => {
+    const now = readKeptReport();
+    const main = now.runs[mainRun(now)];
+    if (!main) throw new Error("expected a run");
+    const rowsWithout = (name: string) =>
+      readmePart({ ...now, sections: now.sections.filter((own) => own.name !== name) }, main);
+    expect(readmePart(now, main)).toContain("durable tip registrations");
+    expect(rowsWithout("shreds")).not.toContain("durable tip registrations");
+    expect(rowsWithout("shreds")).toContain("fan-out of single shreds");
+  });
+});
