@@ -40,6 +40,8 @@ const folderLayers: Readonly<Record<string, Layer>> = {
   sandbox: "service",
   service: "service",
   cli: "entry",
+  // For programs of callers: nothing in here imports it, and it imports nothing in here.
+  client: "entry",
   "main.ts": "entry",
   "main-gateway.ts": "entry",
   "main-partners.ts": "entry",
@@ -187,11 +189,23 @@ function nativeBreaches({ path, text }: SourceFile): string[] {
 const typeScript = sourceFiles("src", [".ts", ".tsx"]);
 const nativeFiles = sourceFiles("native", [".cc", ".h"]);
 const nativeCore = nativeFiles.filter(({ path }) => !/^native\/(test|fuzz)\//.test(path));
+/** It runs in browsers, too. */
+function clientBreaches({ path, text }: SourceFile): string[] {
+  if (!path.startsWith("src/client/")) return [];
+  // A field named "from" looks like an import, too: its name would have a line break.
+  const found = importsOf(text).filter(
+    (name) => !name.includes("\n") && !/^\.\/[\w-]+\.ts$/.test(name),
+  );
+  const words = stripComments(text).match(/\b(process|Buffer|require)\b[.(]/g) ?? [];
+  return [...found, ...words].map((name) => `${path}: the client must not use ${name}`);
+}
+
 const everything = [
   ...typeScript,
   ...nativeFiles,
   ...sourceFiles("test", [".ts"]),
   ...sourceFiles("bench", [".ts", ".mjs", ".cc", ".h", ".c"]),
+  ...sourceFiles("examples", [".mjs", ".sh", ".c", ".py", ".rs"]),
 ];
 
 describe("TypeScript", () => {
@@ -202,6 +216,14 @@ describe("TypeScript", () => {
 
   it("uses the addon, the web server, the chain client and the database in one place each", () => {
     expect(typeScript.flatMap(packageBreaches)).toEqual([]);
+  });
+
+  it("keeps the client of callers apart from everything else", () => {
+    expect(typeScript.flatMap(clientBreaches)).toEqual([]);
+    const planted = (text: string) => clientBreaches({ path: "src/client/a.ts", text });
+    expect(planted('import { x } from "../core/errors.ts";').length).toBe(1);
+    expect(planted('import "node:fs"; process.exit();').length).toBe(2);
+    expect(planted('import { x } from "./types.ts";')).toEqual([]);
   });
 
   it("keeps rules free of I/O, clocks and chance", () => {

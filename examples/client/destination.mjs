@@ -1,0 +1,56 @@
+// Where the shreds go: adds an address of this machine as destination and proves that it is its own.
+//
+//   node destination.mjs GATEWAY [ADDRESS] [REGION]
+//
+// ADDRESS is ip:port (default 127.0.0.1:9001; the sandbox allows loopback). Without --receiver this program
+// itself listens there for the challenge and hands its token in by a call. With it a receiver that is
+// running there (../udp-c, ../udp-python, ../udp-rust) answers the challenge by itself:
+//
+//   node destination.mjs GATEWAY 127.0.0.1:9001 frankfurt --receiver
+
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { ShredwayClient } from "shredway/client";
+
+const words = process.argv.slice(2);
+const answersItself = words.includes("--receiver");
+const [gateway = "", address = "127.0.0.1:9001", region = "frankfurt"] = words.filter(
+  (word) => word !== "--receiver",
+);
+const client = new ShredwayClient({ url: gateway });
+
+/** Bytes 8 to 23 of a challenge, in hex. */
+const tokenOf = (datagram) =>
+  datagram.toString("latin1", 0, 8) === "SWPROOF1" ? datagram.toString("hex", 8, 24) : null;
+
+let destination;
+if (answersItself) {
+  destination = await client.addDestination({ region, address });
+} else {
+  // The receiver first: the challenge leaves at once.
+  const colon = address.lastIndexOf(":");
+  const host = address.slice(0, colon).replace(/^\[|\]$/g, "");
+  const socket = createSocket(host.includes(":") ? "udp6" : "udp4");
+  socket.bind(Number(address.slice(colon + 1)), host);
+  await once(socket, "listening");
+  const token = new Promise((found) => {
+    socket.on("message", (datagram) => {
+      const text = tokenOf(datagram);
+      if (text !== null) found(text);
+    });
+  });
+  destination = await client.addDestination({ region, address });
+  console.log(destination.id, destination.state);
+  destination = await client.proveDestination(destination.id, await token);
+  socket.close();
+}
+
+while (destination.state === "unproved") {
+  await new Promise((done) => setTimeout(done, 200));
+  const all = await client.getDestinations();
+  destination = all.find(({ id }) => id === destination.id) ?? destination;
+}
+const { id, state, provedBy, proofEndsAt } = destination;
+console.log(id, address, state, `proved by ${provedBy}, until ${proofEndsAt}`);
+const { tier } = await client.getTier();
+console.log(tier === null ? "no tier yet: tier.mjs buys one" : `receives what ${tier} buys`);

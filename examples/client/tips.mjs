@@ -1,0 +1,18 @@
+// What landed tips were lately: the present snapshot, and each fresh one on the quarter hour.
+//
+//   node tips.mjs GATEWAY [COUNT]
+//
+// Ends after COUNT snapshots (default: never). Needs no key.
+
+import { ShredwayClient } from "shredway/client";
+import { WebSocket } from "ws";
+
+const [gateway = "", count = "Infinity"] = process.argv.slice(2);
+const client = new ShredwayClient({ url: gateway, WebSocket });
+
+let seen = 0;
+for await (const { time, p25, p50, p75, p95, p99, count: tips, stale } of client.tipStream()) {
+  const age = stale ? " (stale: nothing landed for a quarter of an hour)" : "";
+  console.log(`${time} p25 ${p25} p50 ${p50} p75 ${p75} p95 ${p95} p99 ${p99} of ${tips}${age}`);
+  if (++seen >= Number(count)) break;
+}

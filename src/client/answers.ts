@@ -1,0 +1,202 @@
+// Answers as they come over the wire, into the types of types.ts.
+//
+// Called by client.ts and the streams. Throws ShredwayCallError "answer_invalid" and nothing else.
+
+import { Fields, listOf, textOf } from "./fields.ts";
+import {
+  type AltLeader,
+  type Destination,
+  type NonceInfo,
+  type Region,
+  type Registration,
+  type RegistrationReceipt,
+  type StatusEvent,
+  submissionStates,
+  type TierEvent,
+  type TierView,
+  type TipSnapshot,
+  type TransactionStatus,
+} from "./types.ts";
+
+export function readEvent(value: unknown, where: string): StatusEvent {
+  const fields = new Fields(value, where);
+  return {
+    kind: fields.text("kind"),
+    at: fields.text("at"),
+    ...(fields.has("offsetMs") && { offsetMs: fields.number("offsetMs") }),
+    ...(fields.has("method") && { method: fields.text("method") }),
+    ...(fields.has("route") && { route: fields.text("route") }),
+    ...(fields.has("attempt") && { attempt: fields.number("attempt") }),
+    ...(fields.has("bytes") && { bytes: fields.number("bytes") }),
+    ...(fields.has("slot") && { slot: fields.integerOrNull("slot") }),
+    ...(fields.has("leader") && { leader: fields.textOrNull("leader") }),
+    ...(fields.has("reason") && { reason: fields.text("reason") }),
+    ...(fields.has("err") && { err: fields.value("err") }),
+    ...(fields.has("sibling") && { sibling: fields.text("sibling") }),
+  };
+}
+
+function readStatus(value: unknown, where: string): TransactionStatus {
+  const fields = new Fields(value, where);
+  return {
+    signature: fields.text("signature"),
+    state: fields.oneOf("state", submissionStates),
+    method: fields.text("method"),
+    bundleId: fields.textOrNull("bundleId"),
+    receivedAt: fields.text("receivedAt"),
+    slot: fields.integerOrNull("slot"),
+    reason: fields.textOrNull("reason"),
+    err: fields.value("err") ?? null,
+    events: fields.list("events", readEvent),
+  };
+}
+
+export function readStatuses(value: unknown, where: string): (TransactionStatus | null)[] {
+  return listOf(value, where, (each, at) => (each === null ? null : readStatus(each, at)));
+}
+
+export function readTexts(value: unknown, where: string): string[] {
+  return listOf(value, where, textOf);
+}
+
+export function readNonce(value: unknown, where: string): NonceInfo {
+  const fields = new Fields(value, where);
+  return {
+    nonce: fields.text("nonce"),
+    nonceAccount: fields.text("nonceAccount"),
+    nonceAuthority: fields.text("nonceAuthority"),
+  };
+}
+
+function readRegion(value: unknown, where: string): Region {
+  const fields = new Fields(value, where);
+  return {
+    name: fields.text("name"),
+    url: fields.textOrNull("url"),
+    isThis: fields.flag("isThis"),
+    tipAddresses: fields.texts("tipAddresses"),
+    shredTipAddresses: fields.texts("shredTipAddresses"),
+  };
+}
+
+export function readRegions(value: unknown, where: string): Region[] {
+  return listOf(value, where, readRegion);
+}
+
+export function readTipSnapshot(value: unknown, where: string): TipSnapshot {
+  const fields = new Fields(value, where);
+  return {
+    time: fields.text("time"),
+    windowStart: fields.text("window_start"),
+    p25: fields.integer("landed_tips_25th_percentile"),
+    p50: fields.integer("landed_tips_50th_percentile"),
+    p75: fields.integer("landed_tips_75th_percentile"),
+    p95: fields.integer("landed_tips_95th_percentile"),
+    p99: fields.integer("landed_tips_99th_percentile"),
+    count: fields.integer("count"),
+    stale: fields.flag("stale"),
+  };
+}
+
+export function readReceipt(value: unknown, where: string): RegistrationReceipt {
+  const fields = new Fields(value, where);
+  const rejected = fields.list("rejected", (each, at) => {
+    const entry = new Fields(each, at);
+    return {
+      index: entry.number("index"),
+      reason: entry.text("reason"),
+      message: entry.text("message"),
+    };
+  });
+  return { accepted: fields.texts("accepted"), rejected };
+}
+
+function readRegistration(value: unknown, where: string): Registration {
+  const fields = new Fields(value, where);
+  return {
+    signature: fields.text("signature"),
+    state: fields.oneOf("state", ["pending", "counted", "dropped"]),
+    reason: fields.textOrNull("reason"),
+    slot: fields.integer("slot"),
+    lamports: fields.integer("lamports"),
+    countedLamports: fields.integerOrNull("countedLamports"),
+    registeredAt: fields.text("registeredAt"),
+    settledAt: fields.textOrNull("settledAt"),
+    registeredMs: fields.number("registeredMs"),
+  };
+}
+
+export function readRegistrations(value: unknown, where: string): Registration[] {
+  return listOf(value, where, readRegistration);
+}
+
+export function readTier(value: unknown, where: string): TierView {
+  const fields = new Fields(value, where);
+  const thresholds = fields.list("thresholds", (each, at) => {
+    const threshold = new Fields(each, at);
+    return {
+      tier: threshold.text("tier"),
+      thresholdLamports: threshold.integer("thresholdLamports"),
+      missingLamports: threshold.integer("missingLamports"),
+    };
+  });
+  const grace = fields.orNull("grace", () => {
+    const times = new Fields(fields.value("grace"), `${where}.grace`);
+    return { since: times.text("since"), ends: times.text("ends") };
+  });
+  return {
+    tier: fields.textOrNull("tier"),
+    sumLamports: fields.integer("sumLamports"),
+    windowHours: fields.number("windowHours"),
+    thresholds,
+    grace,
+    destinations: fields.number("destinations"),
+  };
+}
+
+function readTierEvent(value: unknown, where: string): TierEvent {
+  const fields = new Fields(value, where);
+  return {
+    number: fields.integer("number"),
+    at: fields.text("at"),
+    kind: fields.text("kind"),
+    from: fields.textOrNull("from"),
+    to: fields.textOrNull("to"),
+    sumLamports: fields.integer("sumLamports"),
+    text: fields.text("text"),
+  };
+}
+
+export function readTierEvents(value: unknown, where: string): TierEvent[] {
+  return listOf(value, where, readTierEvent);
+}
+
+export function readDestination(value: unknown, where: string): Destination {
+  const fields = new Fields(value, where);
+  return {
+    id: fields.text("id"),
+    region: fields.text("region"),
+    address: fields.text("address"),
+    state: fields.oneOf("state", ["unproved", "active", "paused"]),
+    createdAt: fields.text("createdAt"),
+    provedAt: fields.textOrNull("provedAt"),
+    provedBy: fields.textOrNull("provedBy"),
+    proofEndsAt: fields.textOrNull("proofEndsAt"),
+    pausedAt: fields.textOrNull("pausedAt"),
+    pauseReason: fields.textOrNull("pauseReason"),
+    refusal: fields.textOrNull("refusal"),
+  };
+}
+
+export function readDestinations(value: unknown, where: string): Destination[] {
+  return listOf(value, where, readDestination);
+}
+
+export function readAltLeader(value: unknown, where: string): AltLeader {
+  const fields = new Fields(value, where);
+  return {
+    pubkey: fields.text("pubkey"),
+    leaderSlot: fields.integer("leader_slot"),
+    contextSlot: fields.integer("context_slot"),
+  };
+}

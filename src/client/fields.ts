@@ -1,0 +1,117 @@
+// Fields: reads an object of an answer field by field, each checked in type.
+//
+// Called by answers.ts and streams. An answer of another shape than docs/gateway.md says is no answer of
+// this service: ShredwayCallError "answer_invalid", with the field. Fields that are not asked for may be
+// anything: a newer service may say more.
+
+import { ShredwayCallError } from "./error.ts";
+
+function shown(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value.slice(0, 80));
+  if (typeof value === "object" && value !== null)
+    return Array.isArray(value) ? "an array" : "an object";
+  return String(value);
+}
+
+export function answerInvalid(where: string, expected: string, got: unknown): ShredwayCallError {
+  return new ShredwayCallError(
+    `answer_invalid: ${where}: expected ${expected}, got ${shown(got)}`,
+    {
+      reason: "answer_invalid",
+    },
+  );
+}
+
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+export function textOf(value: unknown, where: string): string {
+  if (typeof value === "string") return value;
+  throw answerInvalid(where, "a string", value);
+}
+
+function integerOf(value: unknown, where: string): bigint {
+  if (typeof value === "bigint") return value;
+  if (typeof value === "number" && Number.isSafeInteger(value)) return BigInt(value);
+  throw answerInvalid(where, "an integer", value);
+}
+
+export type Reader<T> = (value: unknown, where: string) => T;
+
+export function listOf<T>(value: unknown, where: string, read: Reader<T>): T[] {
+  if (!Array.isArray(value)) throw answerInvalid(where, "an array", value);
+  return value.map((each: unknown, i) => read(each, `${where}[${i}]`));
+}
+
+export class Fields {
+  readonly #fields: Readonly<Record<string, unknown>>;
+  readonly #where: string;
+
+  constructor(value: unknown, where: string) {
+    if (!isObject(value)) throw answerInvalid(where, "an object", value);
+    this.#fields = value;
+    this.#where = where;
+  }
+
+  has(name: string): boolean {
+    return Object.hasOwn(this.#fields, name);
+  }
+
+  value(name: string): unknown {
+    return this.has(name) ? this.#fields[name] : undefined;
+  }
+
+  text(name: string): string {
+    return textOf(this.value(name), this.#at(name));
+  }
+
+  number(name: string): number {
+    const value = this.value(name);
+    if (typeof value === "number") return value;
+    throw answerInvalid(this.#at(name), "a number", value);
+  }
+
+  flag(name: string): boolean {
+    const value = this.value(name);
+    if (typeof value === "boolean") return value;
+    throw answerInvalid(this.#at(name), "true or false", value);
+  }
+
+  /** u64. */
+  integer(name: string): bigint {
+    return integerOf(this.value(name), this.#at(name));
+  }
+
+  oneOf<const T extends string>(name: string, choices: readonly T[]): T {
+    const value = this.value(name);
+    const found = choices.find((choice) => choice === value);
+    if (found !== undefined) return found;
+    throw answerInvalid(this.#at(name), `one of ${choices.join(", ")}`, value);
+  }
+
+  orNull<T>(name: string, read: (fields: this) => T): T | null {
+    const value = this.value(name);
+    return value === null || value === undefined ? null : read(this);
+  }
+
+  textOrNull(name: string): string | null {
+    return this.orNull(name, () => this.text(name));
+  }
+
+  integerOrNull(name: string): bigint | null {
+    return this.orNull(name, () => this.integer(name));
+  }
+
+  list<T>(name: string, read: Reader<T>): T[] {
+    return listOf(this.value(name), this.#at(name), read);
+  }
+
+  texts(name: string): string[] {
+    return this.list(name, textOf);
+  }
+
+  #at(name: string): string {
+    return `${this.#where}.${name}`;
+  }
+}

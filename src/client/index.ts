@@ -1,0 +1,18 @@
+// What "shredway/client" offers.
+
+export { ShredwayClient } from "./client.ts";
+export { clientReasons, ShredwayCallError } from "./error.ts";
+export type { KeepAlive, KeepAliveOptions } from "./keep-alive.ts";
+export type {
+  RegisterTipsOptions,
+  SendAltOptions,
+  SendBatchOptions,
+  SendBundleOptions,
+  SendPairOptions,
+  SendTransactionOptions,
+  ShredwayClientOptions,
+} from "./options.ts";
+export type { SocketConstructor, SocketLike } from "./socket.ts";
+export type { WaitOptions, WatchOptions } from "./status-watch.ts";
+export type { CallOptions } from "./transport.ts";
+export type * from "./types.ts";

@@ -1,0 +1,264 @@
+// Transport: one HTTP request to the service and its answer, or one ShredwayCallError.
+//
+// Called by client.ts. The key leaves in a header, never in the URL of a request, and follows no redirect.
+// Nothing is sent again unless the caller asked for it; then the service's Retry-After is kept to.
+
+import { ShredwayCallError } from "./error.ts";
+import { isObject } from "./fields.ts";
+import { readJson, writeJson } from "./json.ts";
+
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** For each attempt, to the last byte of the answer. */
+  readonly timeoutMs?: number | undefined;
+  /** How often it is sent again when the service was not reached, or has no room or leave at present. */
+  readonly retries?: number | undefined;
+}
+
+export interface TransportOptions {
+  readonly url: string;
+  readonly apiKey: string | undefined;
+  readonly fetch: typeof fetch | undefined;
+  readonly timeoutMs: number;
+  readonly readRetries: number;
+}
+
+export interface HttpCall {
+  readonly method: "GET" | "POST";
+  /** With the query. */
+  readonly path: string;
+  readonly body?: string;
+  /** Changes nothing: the client's own number of retries holds. */
+  readonly isRead: boolean;
+  /** For messages. */
+  readonly what: string;
+}
+
+export interface HttpAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
+export interface RpcAnswer {
+  readonly result: unknown;
+  readonly headers: Headers;
+}
+
+/** Another attempt may succeed, and of a submission nothing was taken, or the same bytes cannot land twice. */
+const transientReasons: ReadonlySet<string> = new Set([
+  "unreachable",
+  "timeout",
+  "rate_limited",
+  "overloaded",
+  "http_closing",
+  "no_route",
+  "nonce_pending",
+  "rpc_failed",
+  "store_failed",
+]);
+
+const backoffMs = 100;
+const backoffMsMax = 5_000;
+
+export function isTransient(error: unknown): error is ShredwayCallError {
+  return error instanceof ShredwayCallError && transientReasons.has(error.reason);
+}
+
+/** What the service said, else longer each time, and never all callers at once. */
+export function pauseMs(error: unknown, attempt: number): number {
+  const told = error instanceof ShredwayCallError ? error.retryAfterSeconds : null;
+  if (told !== null) return told * 1000;
+  return Math.min(backoffMsMax, backoffMs * 2 ** attempt) * (0.5 + Math.random() / 2);
+}
+
+/** Rejects with the signal's reason. */
+export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const abort = (): void => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", abort);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", abort, { once: true });
+  });
+}
+
+function textOfCause(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause);
+  return cause.cause instanceof Error ? cause.cause.message || cause.message : cause.message;
+}
+
+function retryAfterOf(headers: Headers | null, data: unknown): number | null {
+  const header = headers?.get("retry-after") ?? "";
+  if (/^[0-9]{1,9}$/.test(header)) return Number(header);
+  const told = isObject(data) ? data["retryAfterSeconds"] : undefined;
+  return typeof told === "number" ? told : null;
+}
+
+/** Of the member "error" of an answer, as JSON-RPC writes it or as other paths do; null: neither. */
+export function errorOf(error: unknown, answer: HttpAnswer | null): ShredwayCallError | null {
+  if (!isObject(error) || typeof error["message"] !== "string") return null;
+  const { code, message, data, reason: plain } = error;
+  const told = isObject(data) ? data["reason"] : plain;
+  const reason = typeof told === "string" ? told : "unknown";
+  return new ShredwayCallError(typeof plain === "string" ? `${plain}: ${message}` : message, {
+    reason,
+    code: typeof code === "number" ? code : null,
+    httpStatus: answer?.status ?? null,
+    retryAfterSeconds: retryAfterOf(answer?.headers ?? null, data),
+    data,
+  });
+}
+
+export class Transport {
+  readonly timeoutMs: number;
+  readonly apiKey: string | null;
+  readonly #base: string;
+  readonly #fetch: typeof fetch;
+  readonly #readRetries: number;
+
+  /** Throws TypeError. */
+  constructor(options: TransportOptions) {
+    const url = new URL(options.url);
+    if (url.protocol !== "http:" && url.protocol !== "https:") {
+      throw new TypeError(`url: expected http: or https:, got ${url.protocol}`);
+    }
+    this.apiKey = options.apiKey ?? url.searchParams.get("api-key");
+    this.#base = url.origin + url.pathname.replace(/\/+$/, "").replace(/\/relay$/, "");
+    // A browser's fetch refuses to be called as a method of something else.
+    const given = options.fetch ?? fetch;
+    this.#fetch = (...request) => given(...request);
+    this.timeoutMs = options.timeoutMs;
+    this.#readRetries = options.readRetries;
+  }
+
+  /** Browsers send no headers with a WebSocket: the key stands in the query. */
+  socketUrl(path: string, withKey: boolean): string {
+    const key =
+      withKey && this.apiKey !== null ? `?api-key=${encodeURIComponent(this.apiKey)}` : "";
+    return `${this.#base.replace(/^http/, "ws")}${path}${key}`;
+  }
+
+  async rpc(
+    method: string,
+    params: readonly unknown[],
+    { isRead, query = "" }: { readonly isRead: boolean; readonly query?: string },
+    options: CallOptions = {},
+  ): Promise<RpcAnswer> {
+    const body = writeJson({ jsonrpc: "2.0", id: 1, method, params });
+    const path = `/relay${query}`;
+    const call: HttpCall = { method: "POST", path, body, isRead, what: method };
+    return this.#retried(call, options, async () => {
+      const answer = await this.#send(call, options);
+      const read = this.#read(call, answer);
+      if (isObject(read) && Object.hasOwn(read, "result")) {
+        return { result: read["result"], headers: answer.headers };
+      }
+      throw this.#invalid(call, answer);
+    });
+  }
+
+  /** Of a path that speaks no JSON-RPC. */
+  json(call: HttpCall, options: CallOptions = {}): Promise<unknown> {
+    return this.#retried(call, options, async () => {
+      const answer = await this.#send(call, options);
+      const read = this.#read(call, answer);
+      if (answer.status === 200) return read;
+      throw this.#invalid(call, answer);
+    });
+  }
+
+  text(call: HttpCall, options: CallOptions = {}): Promise<string> {
+    return this.#retried(call, options, async () => {
+      const answer = await this.#send(call, options);
+      if (answer.status === 200) return answer.text;
+      this.#read(call, answer);
+      throw this.#invalid(call, answer);
+    });
+  }
+
+  async #retried<T>(call: HttpCall, options: CallOptions, attempt: () => Promise<T>): Promise<T> {
+    const retries = options.retries ?? (call.isRead ? this.#readRetries : 0);
+    for (let done = 0; ; done++) {
+      try {
+        return await attempt();
+      } catch (error) {
+        if (done >= retries || !isTransient(error)) throw error;
+        await sleep(pauseMs(error, done), options.signal);
+      }
+    }
+  }
+
+  async #send(
+    call: HttpCall,
+    { signal, timeoutMs = this.timeoutMs }: CallOptions,
+  ): Promise<HttpAnswer> {
+    signal?.throwIfAborted();
+    const controller = new AbortController();
+    const abort = (): void => controller.abort(signal?.reason);
+    signal?.addEventListener("abort", abort, { once: true });
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      controller.abort();
+    }, timeoutMs);
+    try {
+      const { method, body } = call;
+      const response = await this.#fetch(`${this.#base}${call.path}`, {
+        method,
+        headers: this.#headers(body !== undefined),
+        signal: controller.signal,
+        redirect: "error",
+        credentials: "omit",
+        ...(body !== undefined && { body }),
+      });
+      return { status: response.status, headers: response.headers, text: await response.text() };
+    } catch (cause) {
+      signal?.throwIfAborted();
+      const [reason, message] = isLate
+        ? ["timeout", `expected a whole answer within ${timeoutMs} ms, got none`]
+        : ["unreachable", `expected an answer of ${this.#base}, got none: ${textOfCause(cause)}`];
+      throw new ShredwayCallError(`${reason}: ${call.what}: ${message}`, { reason, cause });
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", abort);
+    }
+  }
+
+  #headers(hasBody: boolean): Record<string, string> {
+    return {
+      ...(hasBody && { "content-type": "application/json" }),
+      ...(this.apiKey !== null && { "api-key": this.apiKey }),
+    };
+  }
+
+  /** Throws what the answer says. */
+  #read(call: HttpCall, answer: HttpAnswer): unknown {
+    let read: unknown;
+    try {
+      read = readJson(answer.text);
+    } catch {
+      throw this.#invalid(call, answer);
+    }
+    const error = isObject(read) ? errorOf(read["error"], answer) : null;
+    if (error) throw error;
+    return read;
+  }
+
+  #invalid({ what }: HttpCall, { status, headers, text }: HttpAnswer): ShredwayCallError {
+    const begin = JSON.stringify(text.slice(0, 80));
+    return new ShredwayCallError(
+      `answer_invalid: ${what}: expected an answer of this service, got HTTP ${status} with ${begin}`,
+      {
+        reason: "answer_invalid",
+        httpStatus: status,
+        retryAfterSeconds: retryAfterOf(headers, null),
+      },
+    );
+  }
+}

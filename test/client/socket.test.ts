@@ -1,0 +1,52 @@
+// A followed WebSocket whose other side is dead without a word, or says more than anybody reads.
+
+import { once } from "node:events";
+import { expect, it } from "vitest";
+import { WebSocket, WebSocketServer } from "ws";
+import { follow } from "../../src/client/socket.ts";
+import { closing } from "../support/closing.ts";
+
+async function serverOf(): Promise<{ server: WebSocketServer; url: string }> {
+  const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+  await once(server, "listening");
+  closing({
+    close: () => {
+      for (const socket of server.clients) socket.terminate();
+      server.close();
+    },
+  });
+  const address = server.address();
+  const port = address !== null && typeof address === "object" ? address.port : 0;
+  return { server, url: `ws://127.0.0.1:${port}/` };
+}
+
+const common = { WebSocket, signal: undefined, diagnose: () => Promise.resolve() };
+
+it("is opened anew when nothing answers", async () => {
+  const { server, url } = await serverOf();
+  const heard: string[] = [];
+  server.on("connection", (socket) =>
+    socket.addEventListener("message", ({ data }) => {
+      if (typeof data === "string") heard.push(data);
+    }),
+  );
+  const feed = follow({ ...common, url, hello: "are you there", silenceMs: 60 });
+  expect((await feed.next()).value).toBe(null);
+  expect((await feed.next()).value).toBe(null);
+  await feed.return(undefined);
+  expect(heard.length).toBeGreaterThanOrEqual(3);
+  expect(new Set(heard)).toEqual(new Set(["are you there"]));
+});
+
+it("hands over what came before it was cut, in order", async () => {
+  const { server, url } = await serverOf();
+  server.on("connection", (socket) => {
+    for (const text of ["a", "b", "c"]) socket.send(text);
+    socket.close();
+  });
+  const feed = follow({ ...common, url, silenceMs: 60_000 });
+  const got: unknown[] = [];
+  while (got.length < 8) got.push((await feed.next()).value);
+  await feed.return(undefined);
+  expect(got).toEqual([null, "a", "b", "c", null, "a", "b", "c"]);
+});

@@ -1,0 +1,107 @@
+// docs/first-hour.md, literally: every command as it stands there, in order, but for ports that are free here.
+//
+// Starting and killing the sandbox is the test's own, by its process id.
+
+import { execFile, spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { freePortPair, freeUdpPort } from "../support/free-ports.ts";
+import { until } from "../support/udp-receiver.ts";
+import { PackageStage, type Program } from "./package-stage.ts";
+
+const blocks = Array.from(
+  readFileSync("docs/first-hour.md", "utf8").matchAll(/^```sh\n(.*?)^```$/gms),
+  ([, code = ""]) => code,
+);
+const isStart = (block: string): boolean => /^npm (ci && npm )?start\n$/.test(block);
+const isKill = (block: string): boolean => block.startsWith("pkill ");
+const hasCurl = spawnSync("curl", ["--version"]).status === 0;
+
+let stage: PackageStage;
+let sandbox: Program | undefined;
+let ports: ReadonlyMap<string, number>;
+let said = "";
+
+async function start(): Promise<void> {
+  const at = (port: string): string => `127.0.0.1:${ports.get(port)}`;
+  const addresses = ["--http", at("8780"), "--udp", at("20000"), "--rpc", at("8899")];
+  const started = stage.start("dist/cli/shredway.js", "start", ...addresses);
+  sandbox = started;
+  await until(() => started.stdout.includes("\nready "), "the sandbox");
+}
+
+/** One shell for a stretch of blocks, as a person has one terminal. Settles with what it printed. */
+function typed(commands: string): Promise<string> {
+  const words = ["-c", commands];
+  return new Promise((resolve) => {
+    execFile("bash", words, { cwd: stage.folder }, (_, stdout, stderr) => resolve(stdout + stderr));
+  });
+}
+
+function withPorts(text: string): string {
+  return text.replaceAll(/\b(8780|8899|20001|20301)\b/g, (port) => String(ports.get(port)));
+}
+
+beforeAll(async () => {
+  stage = await PackageStage.open();
+  const udp = await freePortPair();
+  ports = new Map([
+    ["8780", await freePortPair()],
+    ["8899", await freePortPair()],
+    ["20000", udp],
+    ["20001", udp + 1],
+    ["20301", await freeUdpPort()],
+  ]);
+  let variables = "";
+  let stretch = "";
+  const runStretch = async (): Promise<void> => {
+    if (stretch !== "") said += await typed(withPorts(variables + stretch));
+    stretch = "";
+  };
+  for (const block of blocks) {
+    if (isStart(block) || isKill(block)) await runStretch();
+    if (isStart(block)) await start();
+    else if (isKill(block)) await sandbox?.close();
+    else if (block.startsWith("URL=")) variables = block;
+    else stretch += block;
+  }
+  await runStretch();
+}, 240_000);
+
+afterAll(async () => {
+  await sandbox?.close();
+  stage.close();
+});
+
+describe.skipIf(!hasCurl)("docs/first-hour.md", () => {
+  it("has its blocks", () => {
+    expect(blocks.filter(isStart)).toHaveLength(2);
+    expect(blocks.filter(isKill)).toHaveLength(1);
+    expect(blocks.length).toBeGreaterThan(10);
+  });
+
+  it.each([
+    ["a transaction", /^\w{87,88} is confirmed in slot \d+$/m],
+    ["a pair", /\b(landed\b[\s\S]*superseded|superseded\b[\s\S]*landed)\b/],
+    ["a transaction that is none", /"code":-32602,"message":"transaction_invalid: /],
+    ["a method that is unknown", /"code":-32601,"message":"method_unknown: /],
+    ["a wrong key", /"code":-32600,"message":"unauthorized: /],
+    ["tips", /"landed_tips_50th_percentile":\d+/],
+    ["a destination", /active proved by \w+, until /],
+    ["a tier", /^tier tier-1 of 200000000 lamports$/m],
+    ["a race", /tier-1[\s\S]*first/],
+    ["what outlived the kill", /"tier":"tier-1","sumLamports":200000000/],
+    ["its destination", /"state":"active"/],
+    ["one more source", /has 2 sources now/],
+    ["a configuration with its secret masked", /url: https:\/\/swqos.example.com\/masked/],
+    ["the doctor", /\d+ ok, \d+ to improve, \d+ to mend/],
+  ])("%s", (_, pattern) => {
+    expect(said).toMatch(pattern);
+    expect(said).not.toContain("key=secret");
+  });
+
+  it("leaves a configuration that has both sources", () => {
+    expect(readFileSync(join(stage.folder, "shredway.yaml"), "utf8")).toMatch(/fra-a[\s\S]*nyc-a/);
+  });
+});
