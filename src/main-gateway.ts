@@ -16,7 +16,9 @@ import { type GatewayParts as FaceParts, Gateway } from "./gateway/gateway.ts";
 import type { GatewaySettings } from "./gateway/parts.ts";
 import { preflightOf } from "./gateway/preflight.ts";
 import { readMethodsOf } from "./gateway/read-methods.ts";
-import { HttpServer } from "./http/server.ts";
+import { type Face, faces } from "./http/faces.ts";
+import { HttpServerGroup } from "./http/server-group.ts";
+import type { HttpServerOptions, Pages } from "./http/types.ts";
 import { openNonces, TrackerPart } from "./main-partners.ts";
 import { openRoutes } from "./main-routes.ts";
 import { openShredSales } from "./main-shreds.ts";
@@ -47,6 +49,8 @@ export interface GatewayOptions {
   readonly config: Config;
   /** Tells who leads and shows landings; absent: neither is known. */
   readonly relay?: RelayService;
+  /** Of the operators; absent: there are none. */
+  readonly pages?: Pages;
   readonly log: Logger;
   readonly clock: Clock;
   /** Of the tiers alone; default: `clock`. */
@@ -179,7 +183,7 @@ function makeFace(parts: Parts, pipeline: Pipeline): Gateway {
       tipFloor: tips,
       nonces,
       tracker,
-      pages: [],
+      pages: options.pages ? [options.pages] : [],
       slot: () => relay?.leaders().slot ?? null,
     },
     tables.settings,
@@ -243,16 +247,19 @@ function openVerifier({ gateway }: Config): SignatureVerifier {
   return SignatureVerifier.open({ threads: checkThreads, queueMax: checkQueueMax });
 }
 
-function openServer(face: Gateway, config: Config, log: Logger): Promise<HttpServer> {
-  const { connectionsMax } = config.http ?? {};
-  return HttpServer.open(
-    {
-      ...face.serverOptions(),
-      listen: listenersOf(config),
-      ...(connectionsMax !== undefined && { connectionsMax }),
-    },
-    log,
-  );
+/** One server for http.listen, and one for each entry of http.split. */
+function openServers(face: Gateway, config: Config, log: Logger): Promise<HttpServerGroup> {
+  const { connectionsMax, serves = faces, split = [] } = config.http ?? {};
+  const serverOf = (listen: readonly string[], served: readonly Face[]): HttpServerOptions => ({
+    ...face.serverOptions(new Set(served)),
+    listen,
+    ...(connectionsMax !== undefined && { connectionsMax }),
+  });
+  const servers = [
+    serverOf(listenersOf(config), serves),
+    ...split.map((one) => serverOf(one.listen, one.serves)),
+  ];
+  return HttpServerGroup.open(servers, log);
 }
 
 /** Throws ShredwayError; nothing stays open then. */
@@ -307,7 +314,10 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       nonces,
       orphans: orphanWatchOf(parts, pipeline),
       live: tables,
-      openServer: () => openServer(face, config, log),
+      face,
+      verifier: verifier instanceof SignatureVerifier ? verifier : null,
+      tracker,
+      openServer: () => openServers(face, config, log),
       others: [addresses, partners, verifier, ...(upstream ? [upstream] : [])],
       log,
       clock,

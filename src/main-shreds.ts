@@ -118,10 +118,13 @@ async function openDestinations(
 }
 
 /** Takes and counts registrations, in whichever node's term. */
-function seatOf({ config, store, landings, addresses, clock, log }: ShredSalesOptions) {
+function seatOf(
+  { config, store, landings, addresses, clock, log }: ShredSalesOptions,
+  settled: (outcome: string) => void,
+) {
   const node = config.solana && new RpcClient(config.solana.rpc);
   const places = new RegistrationPlaces(defaultWatchLimits);
-  const shared = { clock, log, store: store.registrations, places };
+  const shared = { clock, log, store: store.registrations, places, settled };
   return new RegistrationSeat({
     ...shared,
     countsAtOnce: !node,
@@ -141,7 +144,10 @@ export async function openShredSales(options: ShredSalesOptions): Promise<ShredS
   try {
     const { challenges, destinations } = await openDestinations(options, opened);
     const rules = tierRulesOf(config);
-    const registrations = seatOf(options);
+    const settled = new Map<string, number>();
+    const registrations = seatOf(options, (outcome) => {
+      settled.set(outcome, (settled.get(outcome) ?? 0) + 1);
+    });
     const tiers = new TierSeat({
       rules,
       store: store.tiers,
@@ -174,6 +180,7 @@ export async function openShredSales(options: ShredSalesOptions): Promise<ShredS
       rules,
       registrar,
       registrations,
+      settled,
       destinations,
       challenges,
       log,

@@ -11,6 +11,7 @@ import { readOwnAddresses } from "./core/own-addresses.ts";
 import { Relay } from "./data-plane/relay.ts";
 import { loadLeaderSchedule } from "./leaders/schedule.ts";
 import { openGateway } from "./main-gateway.ts";
+import { Operations } from "./service/operations.ts";
 import { RelayService } from "./service/relay-service.ts";
 import { relayOptionsOf } from "./service/relay-tables.ts";
 import { Service } from "./service/service.ts";
@@ -52,12 +53,16 @@ function openRelayPart({ config, prefault, log, clock }: ServiceParts): RelaySer
 export async function openService(parts: ServiceParts): Promise<Service> {
   const { config, readConfig, log, clock, tierClock } = parts;
   const relay = openRelayPart(parts);
+  const operations = new Operations({ config, relay, log, clock });
   try {
+    const { pages } = operations;
     const gateway =
       config.http &&
-      (await openGateway({ config, relay, log, clock, ...(tierClock && { tierClock }) }));
-    return new Service({ relay, ...(gateway && { gateway }), readConfig, log });
+      (await openGateway({ config, relay, pages, log, clock, ...(tierClock && { tierClock }) }));
+    if (gateway) operations.watch(gateway);
+    return new Service({ relay, ...(gateway && { gateway }), operations, readConfig, log });
   } catch (error) {
+    operations.close();
     relay.close();
     throw error;
   }

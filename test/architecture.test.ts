@@ -59,6 +59,7 @@ const besides: Readonly<Record<string, readonly string[]>> = {
   tips: ["accounts", "transactions"],
   tiers: ["accounts", "tips"],
   gateway: ["http"],
+  metrics: ["data-plane", "http"],
   routes: ["tpu"],
   store: ["data-plane"],
   sandbox: ["service"],

@@ -122,6 +122,19 @@ export class AccountDestinations implements Destinations {
     return list;
   }
 
+  /** How many there are by region and state; one that is not sent to for other reasons is "refused". */
+  *counts(): Iterable<readonly [region: string, state: string, count: number]> {
+    const counts = new Map<string, number>();
+    for (const { destination, refusal } of this.#table.all()) {
+      const key = `${destination.region} ${refusal === null ? destination.state : "refused"}`;
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+    }
+    for (const [key, count] of counts) {
+      const [region = "", state = ""] = key.split(" ");
+      yield [region, state, count];
+    }
+  }
+
   /** Told at once when `active` may have changed. Returns how to end that. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);

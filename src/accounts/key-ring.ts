@@ -48,6 +48,26 @@ export class KeyRing {
     return this.#entries.size;
   }
 
+  /** How many there are by state, and how many accounts have one in force. */
+  counts(nowNs: bigint): {
+    readonly states: ReadonlyMap<string, number>;
+    readonly accounts: number;
+  } {
+    const states = new Map<string, number>([
+      ["in_force", 0],
+      ["expired", 0],
+      ["revoked", 0],
+    ]);
+    const accounts = new Set<string>();
+    for (const { key } of this.#entries.values()) {
+      const state = keyState(key, nowNs);
+      if (state === "in force") accounts.add(key.accountId);
+      const name = state === "in force" ? "in_force" : state;
+      states.set(name, (states.get(name) ?? 0) + 1);
+    }
+    return { states, accounts: accounts.size };
+  }
+
   /** The key with that text when it may be used now; null for every other text. */
   find(text: string, nowNs: bigint): ApiKey | null {
     if (text.length > textLengthMax) return null;

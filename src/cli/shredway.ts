@@ -2,9 +2,10 @@
 // The command `shredway`: finds the command, parses its arguments, and turns every end into an exit
 // code: 0 ok, 1 failed, 2 wrong usage.
 
-import { readFileSync, realpathSync } from "node:fs";
+import { realpathSync } from "node:fs";
 import { basename, relative } from "node:path";
 import { messageOf, quote, ShredwayError } from "../core/errors.ts";
+import { packageVersion } from "../core/version.ts";
 import { exitCodes, helpOf, parseArguments, usageError } from "./command.ts";
 import { commands } from "./commands.ts";
 import { Terminal } from "./terminal.ts";
@@ -27,13 +28,6 @@ async function generalHelp(): Promise<string> {
     "Exit codes: 0 ok, 1 failed, 2 wrong usage.",
     "",
   ].join("\n");
-}
-
-function version(): string {
-  const file = new URL("../../package.json", import.meta.url);
-  const content: unknown = JSON.parse(readFileSync(file, "utf8"));
-  const found = content && typeof content === "object" && "version" in content && content.version;
-  return typeof found === "string" ? found : "unknown";
 }
 
 // Whoever read our output has gone (`… | head -1`): nothing is left to say. A full device is told.
@@ -93,7 +87,7 @@ async function run(given: readonly string[]): Promise<number> {
     return exitCodes.ok;
   }
   if (name === "--version" || name === "-v") {
-    process.stdout.write(`${version()}\n`);
+    process.stdout.write(`${packageVersion()}\n`);
     return exitCodes.ok;
   }
   const load = Object.hasOwn(commands, name) ? commands[name] : undefined;

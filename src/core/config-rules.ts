@@ -213,6 +213,30 @@ function checkGateway(config: Config, report: Report): void {
   for (const place of routes.keys()) checkRoute(config, place, report);
 }
 
+/** Every address that HTTP listens on: 0 leaves the port to the kernel. */
+function checkHttpListeners({ http, operations }: Config, report: Report): void {
+  const all: [path: (string | number)[], text: string][] = [];
+  const add = (path: (string | number)[], texts: readonly string[]): void => {
+    for (const [place, text] of texts.entries()) all.push([[...path, place], text]);
+  };
+  add(["http", "listen"], http?.listen ?? []);
+  for (const [place, { listen }] of (http?.split ?? []).entries()) {
+    add(["http", "split", place, "listen"], listen);
+  }
+  add(["operations", "listen"], operations.listen ?? []);
+  checkDistinct(
+    all,
+    ([, text]) => {
+      const endpoint = parseEndpoint(text, { allowPortZero: true });
+      return endpoint.port === 0 ? undefined : formatEndpoint(endpoint);
+    },
+    (place) => {
+      const [path, text] = all[place] ?? [[], ""];
+      report(path, `expected every address once, got ${text} again`);
+    },
+  );
+}
+
 function checkNonces({ solana, nonces }: Config, report: Report): void {
   const { fundingKeyFile, authorityKeyFile } = nonces;
   if (fundingKeyFile !== undefined && !solana) {
@@ -307,6 +331,7 @@ export function checkConfig(config: Config, ownAddresses: readonly string[] = []
   const reportAnywhere: Report = (path, message) => problems.push({ path, message });
   checkGateway(config, reportAnywhere);
   checkThresholds(config, reportAnywhere);
+  checkHttpListeners(config, reportAnywhere);
   checkNonces(config, reportAnywhere);
   checkDelivery(config, reportAnywhere);
   checkListeners(config.relay, report);

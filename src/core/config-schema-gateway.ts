@@ -19,6 +19,21 @@ import {
 import { parsePubkey } from "./primitives.ts";
 
 const listenAddressesMax = 16;
+/** What a listener of HTTP may show; http/faces.ts knows which paths are whose. */
+const faceNames = ["gateway", "tips", "tracker", "portal"] as const;
+const facesExpects = "a list of 1 to 4 of gateway, tips, tracker and portal";
+
+const split = z.strictObject({
+  listen: key(oneOrMany(parsed(parseEndpointOrPortZero)), {
+    expects: "an address and port such as 127.0.0.1:8781 or [::]:8781, or a list of 1 to 16",
+    meaning: "Where these faces are answered.",
+  }),
+  serves: key(z.array(z.enum(faceNames)).min(1).max(faceNames.length), {
+    expects: facesExpects,
+    meaning:
+      "What is answered there. Any other path is unknown there, but for `/gethealth` and what `operations` allows.",
+  }),
+});
 
 function oneOrMany<T extends z.ZodType>(element: T) {
   return z.preprocess(
@@ -42,6 +57,24 @@ export const http = z.strictObject({
       "Further addresses that answer the same: @solana/web3.js opens its WebSocket at the port above " +
       "when its URL names a port.",
     absent: "the port above the first of `listen`; `[]`: none",
+  }),
+  serves: key(
+    z
+      .array(z.enum(faceNames))
+      .min(1)
+      .max(faceNames.length)
+      .default([...faceNames]),
+    {
+      expects: facesExpects,
+      meaning:
+        "What `listen` answers: submissions and methods (gateway), `/tip_floor` and `/tip_stream` (tips), " +
+        "`/api/…` of alternative partners (tracker), the portal.",
+    },
+  ),
+  split: key(z.array(split).max(8).default([]), {
+    expects: "a list of at most 8 mappings with the keys listen and serves",
+    meaning:
+      "Further listeners of some faces each. `connectionsMax` holds for each entry on its own.",
   }),
   trustedProxies: key(z.array(parsed(parseAddressRange)).max(64).default([]), {
     expects: "a list of at most 64 addresses and CIDR ranges",

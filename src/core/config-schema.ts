@@ -8,6 +8,7 @@ import { z } from "zod";
 import { key, keyDocuments, name, parsed, parseHttpUrl, parseWebSocketUrl } from "./config-keys.ts";
 import { delivery, tiers } from "./config-schema-delivery.ts";
 import { data, gateway, http, region, route, tips } from "./config-schema-gateway.ts";
+import { operations } from "./config-schema-operations.ts";
 import { nonces, tracker } from "./config-schema-partners.ts";
 import { relay } from "./config-schema-relay.ts";
 
@@ -44,6 +45,10 @@ export const configSchema = z.strictObject({
     expects: "a mapping",
     meaning: "The gateway: submissions over HTTP. Needs `tips.addresses` or those of a region.",
     absent: "no gateway: the relay alone",
+  }),
+  operations: key(operations.prefault({}), {
+    expects: "a mapping",
+    meaning: "Metrics and readiness: who may read them, and where.",
   }),
   data: key(data.prefault({}), { expects: "a mapping", meaning: "What is kept on disk." }),
   tips: key(tips.prefault({}), {
@@ -87,7 +92,7 @@ export const configSchema = z.strictObject({
 });
 keyDocuments.add(configSchema, {
   expects:
-    "a mapping with the section relay and, optional, solana, http, data, tips, tiers, delivery, region, regions, gateway, nonces, tracker, routes",
+    "a mapping with the section relay and, optional, solana, http, operations, data, tips, tiers, delivery, region, regions, gateway, nonces, tracker, routes",
   meaning: "The configuration file.",
 });
 
@@ -96,6 +101,7 @@ export type Config = z.output<typeof configSchema>;
 export type RelayConfig = Config["relay"];
 export type SolanaConfig = NonNullable<Config["solana"]>;
 export type HttpConfig = NonNullable<Config["http"]>;
+export type OperationsConfig = Config["operations"];
 export type DeliveryConfig = Config["delivery"];
 export type GatewayConfig = Config["gateway"];
 export type RouteConfig = Config["routes"][number];

@@ -6,9 +6,10 @@
 
 import { callerOf } from "../accounts/rate-limits.ts";
 import type { ApiKey, Scope } from "../accounts/types.ts";
-import { type AddressRange, isInRange, parseAddress, parseEndpoint } from "../core/addresses.ts";
+import type { AddressRange } from "../core/addresses.ts";
 import type { Clock } from "../core/clock.ts";
 import { ShredwayError } from "../core/errors.ts";
+import { clientAddress } from "../http/client-address.ts";
 import type { HttpHead, HttpResponse } from "../http/types.ts";
 import { answerOf, type RefusalShape, refusalAnswer } from "./answers.ts";
 import { Attempts } from "./attempts.ts";
@@ -17,9 +18,6 @@ import { Query } from "./query.ts";
 
 /** Longer ones are no keys. */
 const keyCharactersMax = 256;
-/** Of X-Forwarded-For, from the right. */
-const hopsMax = 16;
-
 const places = "query api-key, header api_key, api-key, Authorization: Bearer or x-jito-auth";
 
 /** key null: none was shown. */
@@ -36,18 +34,6 @@ export function scopeMissing(what: string, key: ApiKey, wanted: readonly Scope[]
     "scope_missing",
     `${what}: expected a key with the scope ${wanted.join(" or ")}, got ${key.scopes.join(", ")}`,
   );
-}
-
-/** One hop of X-Forwarded-For; some proxies write the port, too. */
-function parseHop(text: string): Uint8Array | null {
-  for (const parse of [parseAddress, (hop: string) => parseEndpoint(hop).bytes]) {
-    try {
-      return parse(text);
-    } catch {
-      // The next form, or none.
-    }
-  }
-  return null;
 }
 
 /** The keys that `head` shows, where callers may put them. */
@@ -85,18 +71,7 @@ export class Callers {
 
   /** 16 bytes: of the TCP peer, or what trusted proxies say. */
   addressOf(head: HttpHead): Uint8Array {
-    let address = parseHop(head.remoteAddress) ?? new Uint8Array(16);
-    if (this.#settings.trustedProxies.length === 0) return address;
-    const hops = (head.header("x-forwarded-for") ?? "").split(",").slice(-hopsMax);
-    while (
-      hops.length > 0 &&
-      this.#settings.trustedProxies.some((range) => isInRange(address, range))
-    ) {
-      const hop = parseHop((hops.pop() ?? "").trim());
-      if (!hop) break;
-      address = hop;
-    }
-    return address;
+    return clientAddress(head, this.#settings.trustedProxies).address;
   }
 
   /** The key, none, or the answer to somebody with a wrong one. */

@@ -30,6 +30,8 @@ export interface ExchangeFacts {
   readonly isForBrowser: boolean;
   readonly receivedNs: bigint;
   readonly report: (thrown: unknown) => string;
+  /** Hears of the end of each call. */
+  readonly ended: JsonRpcOptions["ended"];
 }
 
 /** Seconds as headers have them: whole, and never too short. */
@@ -43,6 +45,7 @@ export class Exchange implements JsonRpcOptions {
   readonly answersWithoutId = true;
   readonly prefixOf = prefixOf;
   readonly report: (thrown: unknown) => string;
+  readonly ended: NonNullable<JsonRpcOptions["ended"]>;
   readonly #desk: Desk;
   readonly #facts: ExchangeFacts;
   #uri: UriOptions | undefined;
@@ -55,6 +58,7 @@ export class Exchange implements JsonRpcOptions {
     this.#desk = desk;
     this.#facts = facts;
     this.report = facts.report;
+    this.ended = (method, reason) => facts.ended?.(method, reason);
   }
 
   get hasKey(): boolean {

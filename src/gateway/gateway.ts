@@ -6,7 +6,8 @@
 
 import { isUtf8 } from "node:buffer";
 import { type ApiKey, scopes } from "../accounts/types.ts";
-import { ShredwayError } from "../core/errors.ts";
+import { type Reason, ShredwayError } from "../core/errors.ts";
+import { type Face, isServed } from "../http/faces.ts";
 import type {
   HttpHead,
   HttpRequest,
@@ -37,6 +38,7 @@ import { checkedSignature } from "./methods/statuses.ts";
 import type { GatewayParts, GatewaySettings } from "./parts.ts";
 import { Query } from "./query.ts";
 import { readRawMethod, runRaw } from "./raw.ts";
+import { RequestCounts } from "./request-counts.ts";
 import { Room } from "./room.ts";
 import { answerShredPay, requestsUnderWayMax, shredPayPath } from "./shred-pay.ts";
 import { StatusFeed } from "./status-feed.ts";
@@ -63,6 +65,8 @@ const blockEnginePaths = [
 
 export class Gateway {
   readonly #parts: GatewayParts;
+  /** For the metrics. */
+  readonly counts: RequestCounts;
   readonly #desk: Desk;
   readonly #callers: Callers;
   readonly #statusFeed: StatusFeed;
@@ -79,6 +83,7 @@ export class Gateway {
     const room = new Room(submissionsUnderWayMax);
     this.#desk = { parts, settings, admission, room, nextTurn: () => this.#turns++ };
     const { keys, clock, submissions } = parts;
+    this.counts = new RequestCounts(() => clock.monotonicNs());
     this.#callers = new Callers({ keys, clock, settings });
     const report = (thrown: unknown): string => this.#report(thrown);
     this.#statusFeed = new StatusFeed({
@@ -94,14 +99,28 @@ export class Gateway {
     this.#paths = this.#makePaths();
   }
 
-  /** For HttpServer, but for the addresses and the number of connections. */
-  serverOptions(): Omit<HttpServerOptions, "listen" | "connectionsMax"> {
+  /**
+   * For HttpServer, but for the addresses and the number of connections. `served`: what its listeners
+   * show; absent: everything.
+   */
+  serverOptions(served?: ReadonlySet<Face>): Omit<HttpServerOptions, "listen" | "connectionsMax"> {
+    const webSockets = Object.entries(this.webSockets).filter(
+      ([path]) => !served || isServed(path, served),
+    );
     return {
       bodyBytesMax: (head) => this.bodyBytesMax(head),
-      handle: (request) => this.handle(request),
-      refusal: serverRefusal,
-      webSockets: this.webSockets,
+      handle: (request) => this.handle(request, served),
+      refusal: (status, reason, message) => {
+        this.counts.refused(reason);
+        return serverRefusal(status, reason, message);
+      },
+      webSockets: Object.fromEntries(webSockets),
     };
+  }
+
+  /** Calls under way that submit something. */
+  get room(): Room {
+    return this.#desk.room;
   }
 
   get webSockets(): Readonly<Record<string, WebSocketRoute>> {
@@ -116,13 +135,22 @@ export class Gateway {
   }
 
   /** Never throws and never rejects for anything that a caller sends. */
-  handle(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
-    const path = this.#findPath(request.path);
-    if (!path) {
-      const listed = this.#parts.pages.flatMap((pages) => pages.listed);
-      const known = [...this.#paths.keys(), ...listed].join(", ");
-      return refusalAnswer("path_unknown", `expected one of ${known}`);
-    }
+  handle(request: HttpRequest, served?: ReadonlySet<Face>): HttpResponse | Promise<HttpResponse> {
+    const isShown = !served || isServed(request.path, served);
+    const path = isShown ? this.#findPath(request) : undefined;
+    return this.counts.answered(request.path, path !== undefined, () =>
+      path ? this.#answer(request, path) : this.#unknownPath(served),
+    );
+  }
+
+  #unknownPath(served: ReadonlySet<Face> | undefined): HttpResponse {
+    const listed = this.#parts.pages.flatMap((pages) => pages.listed);
+    const known = [...this.#paths.keys(), ...listed];
+    const shown = served ? known.filter((path) => isServed(path, served)) : known;
+    return refusalAnswer("path_unknown", `expected one of ${shown.join(", ")}`);
+  }
+
+  #answer(request: HttpRequest, path: Path): HttpResponse | Promise<HttpResponse> {
     if (path.methods.includes(request.method)) return path.handle(request);
     const allow = [...path.methods, "OPTIONS"].join(", ");
     if (request.method === "OPTIONS") return preflightAnswer(request, allow);
@@ -131,11 +159,12 @@ export class Gateway {
     });
   }
 
-  #findPath(path: string): Path | undefined {
+  #findPath(head: HttpHead): Path | undefined {
+    const { path } = head;
     const own = this.#paths.get(isSlotPath(path) ? slotPath : path);
     if (own) return own;
     for (const pages of this.#parts.pages) {
-      const found = pages.find(path);
+      const found = pages.find(path, head);
       if (found) return found;
     }
     return undefined;
@@ -186,8 +215,12 @@ export class Gateway {
       isForBrowser: request.header("origin") !== undefined,
       receivedNs: this.#parts.clock.nowNs(),
       report: (thrown) => this.#report(thrown),
+      ended: this.#ended,
     });
   }
+
+  readonly #ended = (method: string, reason: Reason | null): void =>
+    this.counts.called(method, reason);
 
   #answerJson(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
     const exchange = this.#exchange(request, new Query(request.query));
@@ -210,8 +243,10 @@ export class Gateway {
     if (!(exchange instanceof Exchange)) return exchange;
     const { body } = request;
     let answer: JsonRpcAnswer;
+    let called = "";
     try {
       const method = readRawMethod(query, body.length === 0);
+      called = method;
       exchange.admit(method);
       const bytesMax = methodBytesMax(method, true);
       if (body.length > bytesMax) return tooLarge(bytesMax, body.length);
@@ -224,6 +259,7 @@ export class Gateway {
         reason: reasonOf(thrown),
       };
     }
+    this.counts.called(called, answer.reason);
     return exchange.response(answer);
   }
 
@@ -252,6 +288,7 @@ export class Gateway {
         isForBrowser: false,
         receivedNs: clock.nowNs(),
         report,
+        ended: this.#ended,
       });
     return subscriptionRoute({
       node: sockets,

@@ -18,6 +18,14 @@ export class Room {
     return this.#underWay >= this.#most;
   }
 
+  get underWay(): number {
+    return this.#underWay;
+  }
+
+  get most(): number {
+    return this.#most;
+  }
+
   /** Settles as `work` does. Throws ShredwayError "overloaded" without calling it. */
   async with<T>(work: () => Promise<T> | T): Promise<T> {
     if (this.isFull) {

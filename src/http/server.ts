@@ -89,6 +89,7 @@ export class HttpServer {
   readonly #addresses: string[] = [];
   readonly #underWay = new Set<Exchange>();
   readonly #peers: WebSocketPeers;
+  readonly #webSockets = new Map<string, number>();
   #connections = 0;
   #state: "open" | "draining" | "closed" = "open";
   #whenIdle: (() => void) | undefined;
@@ -134,6 +135,11 @@ export class HttpServer {
   /** HTTP and WebSocket together. */
   get connections(): number {
     return this.#connections;
+  }
+
+  /** Open ones, by path. */
+  get webSockets(): ReadonlyMap<string, number> {
+    return this.#webSockets;
   }
 
   /**
@@ -353,6 +359,7 @@ export class HttpServer {
   #routeWebSocket(path: string): void {
     const route = this.#options.webSockets?.[path];
     if (!route) return;
+    this.#countWebSocket(path, 0);
     this.#app.ws<Socket>(path === "*" ? "/*" : path, {
       maxPayloadLength: route.messageBytesMax + messageSlackBytes,
       maxBackpressure: route.backpressureBytesMax,
@@ -381,14 +388,22 @@ export class HttpServer {
           this.#failed(exchange, thrown);
         }
       },
-      open: (ws) => this.#peers.opened(ws),
+      open: (ws) => {
+        this.#countWebSocket(path, 1);
+        this.#peers.opened(ws);
+      },
       message: (ws, message, isBinary) => this.#peers.message(ws, message, isBinary),
       close: (ws) => {
         // The filter hears of a socket that becomes a WebSocket, not of its end.
         this.#connections -= 1;
+        this.#countWebSocket(path, -1);
         this.#peers.closed(ws);
       },
     });
+  }
+
+  #countWebSocket(path: string, change: number): void {
+    this.#webSockets.set(path, (this.#webSockets.get(path) ?? 0) + change);
   }
 }
 

@@ -89,6 +89,7 @@ export interface Path {
 export interface Pages {
   /** As lists of paths name them; nothing that is only for operators. */
   readonly listed: readonly string[];
-  find(path: string): Path | undefined;
+  /** `head`: for paths that not everybody may know of. */
+  find(path: string, head: HttpHead): Path | undefined;
   readonly webSockets: Readonly<Record<string, WebSocketRoute>>;
 }

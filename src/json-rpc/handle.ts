@@ -25,6 +25,8 @@ export interface JsonRpcOptions extends RefusalOptions {
    * unread.
    */
   admit?(method: string): void;
+  /** After each call: its method, or "" for what is no call, and why it was refused (null: it was not). */
+  ended?(method: string, reason: Reason | null): void;
   /** Calls of one array; default 100. */
   readonly batchMax?: number;
   /** Levels of nesting of the text, the array of calls included. */
@@ -77,10 +79,20 @@ function refused(id: Json, thrown: unknown, options: JsonRpcOptions): JsonRpcAns
 }
 
 async function handleCall(value: Json, options: JsonRpcOptions): Promise<JsonRpcAnswer> {
+  const answer = await answerCall(value, options);
+  if (options.ended) options.ended(methodOf(value), answer.reason);
+  return answer;
+}
+
+function methodOf(value: Json): string {
+  const method = isJsonObject(value) ? value["method"] : "";
+  return typeof method === "string" ? method : "";
+}
+
+async function answerCall(value: Json, options: JsonRpcOptions): Promise<JsonRpcAnswer> {
   const id = isJsonObject(value) ? (value["id"] ?? null) : null;
   try {
-    const method = isJsonObject(value) ? value["method"] : "";
-    options.admit?.(typeof method === "string" ? method : "");
+    options.admit?.(methodOf(value));
     if (!isJsonObject(value)) throw invalidRequest("an object", value);
     const call = readCall(value, options);
     if (!call) return { text: "", reason: null };
@@ -107,12 +119,15 @@ async function handleBatch(
 
 /** What is no call counts as one, so that texts of rubbish are limited like all others. */
 function refusedWhole(thrown: unknown, options: JsonRpcOptions): JsonRpcAnswer {
+  let answer: JsonRpcAnswer;
   try {
     options.admit?.("");
+    answer = refused(null, thrown, options);
   } catch (refusal) {
-    return refused(null, refusal, options);
+    answer = refused(null, refusal, options);
   }
-  return refused(null, thrown, options);
+  options.ended?.("", answer.reason);
+  return answer;
 }
 
 /** The answer to `text`, and whether it is a refusal. Not async: that would cost another promise. */

@@ -9,18 +9,26 @@ import type { Clock } from "../core/clock.ts";
 import type { Config } from "../core/config.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { HttpServer } from "../http/server.ts";
+import type { SignatureVerifier } from "../data-plane/transactions.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import type { HttpServerGroup } from "../http/server-group.ts";
+import type { GatewayPartFacts } from "../metrics/list.ts";
+import { type DirectRoute, noteDirect } from "../metrics/route-list.ts";
+import { RunningTotals } from "../metrics/running-totals.ts";
 import type { NonceBook, NonceBookSnapshot } from "../nonces/nonce-book.ts";
 import type { RouteTable } from "../routes/route-table.ts";
+import { TpuRoute } from "../routes/tpu-route.ts";
 import type { Store } from "../store/store.ts";
 import type { Pipeline, PipelineSnapshot } from "../submission/pipeline.ts";
 import type { RouteSnapshot, Submissions } from "../submission/types.ts";
 import type { TipStatistics } from "../tips/tip-statistics.ts";
+import type { Tracker } from "../tracker/types.ts";
 import { DatabaseMove } from "./database-move.ts";
 import { gatewayRestartKeys } from "./gateway-tables.ts";
 import { KeyWatch } from "./key-watch.ts";
 import type { LandingWatch } from "./landing-watch.ts";
 import type { OrphanWatch } from "./orphan-watch.ts";
+import type { ReadinessFacts } from "./readiness.ts";
 import type { ShredSalesService, ShredSalesSnapshot } from "./shred-sales.ts";
 
 export interface GatewaySnapshot {
@@ -63,7 +71,11 @@ export interface GatewayServiceParts {
   /** null: no other service uses the store. */
   readonly orphans: OrphanWatch | null;
   readonly live: LiveSettings;
-  readonly openServer: () => Promise<HttpServer>;
+  readonly face: Pick<Gateway, "counts" | "room">;
+  /** null: signatures are checked elsewhere. */
+  readonly verifier: Pick<SignatureVerifier, "pending"> | null;
+  readonly tracker: Tracker;
+  readonly openServer: () => Promise<HttpServerGroup>;
   /** Closed last, in this order: nothing needs them any more then. */
   readonly others: readonly Closable[];
   readonly log: Logger;
@@ -75,7 +87,8 @@ export class GatewayService {
   readonly #keyWatch: KeyWatch;
   readonly #move: DatabaseMove;
   #config: Config;
-  #server: HttpServer | undefined;
+  #server: HttpServerGroup | undefined;
+  readonly #directTotals = new RunningTotals();
   #closing: Promise<void> | undefined;
 
   constructor(parts: GatewayServiceParts) {
@@ -187,6 +200,74 @@ export class GatewayService {
       shreds: shreds?.snapshot() ?? null,
       landedTips: tips.size,
       nonces: nonces?.snapshot() ?? null,
+    };
+  }
+
+  /** Rejects while the database does not answer. */
+  pingStore(): Promise<void> {
+    return this.#parts.store.ping();
+  }
+
+  readiness(): NonNullable<ReadinessFacts["gateway"]> {
+    const { routes, keyRing, clock, store } = this.#parts;
+    const { states } = keyRing.counts(clock.nowNs());
+    return {
+      routes: routes.snapshots(),
+      keysInForce: states.get("in_force") ?? 0,
+      store: { isReachable: store.numbers().isReachable, isOnFile: store.isOnFile },
+    };
+  }
+
+  /** For the metrics. */
+  facts(): GatewayPartFacts {
+    const { face, verifier, pipeline, store } = this.#parts;
+    const { gateway } = this.#config;
+    return {
+      gateway: {
+        requests: face.counts,
+        connections: this.#server?.connections ?? 0,
+        connectionsMax: this.#config.http?.connectionsMax ?? 0,
+        webSockets: this.#server?.webSockets ?? [],
+        submissionsUnderWay: face.room.underWay,
+        submissionsUnderWayMax: face.room.most,
+        checksPending: verifier?.pending ?? null,
+        checksPendingMax: gateway.checkQueueMax,
+        pipeline: pipeline.snapshot(),
+        openMax: gateway.openMax,
+      },
+      routes: this.#routeFacts(),
+      accounts: this.#accountFacts(),
+      store: {
+        kind: store.isOnFile ? "sqlite" : "postgres",
+        node: store.node,
+        ...store.numbers(),
+      },
+    };
+  }
+
+  #routeFacts(): GatewayPartFacts["routes"] {
+    const { routes } = this.#parts;
+    const direct: DirectRoute[] = routes
+      .routes()
+      .filter((route) => route instanceof TpuRoute)
+      .map((route) => ({ name: route.capabilities.name, leaders: route.leaders() }));
+    noteDirect(this.#directTotals, direct);
+    return { routes: routes.snapshots(), direct, directTotals: this.#directTotals.totals };
+  }
+
+  #accountFacts(): GatewayPartFacts["accounts"] {
+    const { keyRing, clock, tips, shreds, nonces, tracker } = this.#parts;
+    const { states, accounts } = keyRing.counts(clock.nowNs());
+    const next = tracker.next(null);
+    return {
+      keys: states,
+      accounts,
+      landedTips: tips.size,
+      tipFloor: tips.snapshot,
+      shreds: shreds?.facts() ?? null,
+      nonces: nonces?.snapshot() ?? null,
+      trackerMembers: tracker.memberSet().size,
+      trackerSlotsAhead: next && next.leaderSlot - next.contextSlot,
     };
   }
 

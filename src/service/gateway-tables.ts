@@ -75,7 +75,7 @@ export function gatewayRestartKeys(running: Config, wanted: Config, isOnFile: bo
   const differs = (a: unknown, b: unknown) => JSON.stringify(a) !== JSON.stringify(b);
   const { http } = running;
   const found = wanted.http
-    ? (["listen", "webSocketListen", "connectionsMax"] as const)
+    ? (["listen", "webSocketListen", "connectionsMax", "serves", "split"] as const)
         .filter((key) => differs(http?.[key], wanted.http?.[key]))
         .map((key) => `http.${key}`)
     : ["http"];

@@ -193,6 +193,11 @@ export class RelayService {
     return () => void this.#scheduleListeners.delete(own);
   }
 
+  /** Addresses of the configuration's destinations, as they stand in a snapshot. */
+  get fixedAddresses(): ReadonlySet<string> {
+    return new Set(this.#inForce.destinations.map(({ address }) => address));
+  }
+
   snapshot(): RelaySnapshot {
     return this.relay.snapshot();
   }

@@ -7,11 +7,14 @@ import type { Config } from "../core/config.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { GatewayService } from "./gateway-service.ts";
+import type { Operations } from "./operations.ts";
 import type { RelayService } from "./relay-service.ts";
 
 export interface ServiceParts {
   readonly relay: RelayService;
   readonly gateway?: GatewayService;
+  /** Absent: nobody watches. */
+  readonly operations?: Operations;
   /** Reads the configuration file again. Throws ShredwayError. */
   readonly readConfig: () => Config;
   readonly log: Logger;
@@ -20,20 +23,24 @@ export interface ServiceParts {
 export class Service {
   readonly relay: RelayService;
   readonly gateway: GatewayService | undefined;
+  readonly operations: Operations | undefined;
   readonly #readConfig: () => Config;
   readonly #log: Logger;
 
-  constructor({ relay, gateway, readConfig, log }: ServiceParts) {
+  constructor({ relay, gateway, operations, readConfig, log }: ServiceParts) {
     this.relay = relay;
     this.gateway = gateway;
+    this.operations = operations;
     this.#readConfig = readConfig;
     this.#log = log;
   }
 
   /** Settles when the leader schedule is in force (or cannot be had yet) and HTTP is answered. */
   async start(): Promise<void> {
+    await this.operations?.start();
     await this.relay.start();
     await this.gateway?.start();
+    await this.operations?.started();
   }
 
   /** What an operator should hear at the start, the worst first. */
@@ -49,6 +56,7 @@ export class Service {
       const restart = [...this.relay.apply(wanted)];
       if (takeGateway) restart.push(...takeGateway());
       else if (wanted.http) restart.push("http");
+      restart.push(...(this.operations?.apply(wanted) ?? []));
       if (restart.length > 0)
         this.#log.warn({ keys: restart }, `restart needed for: ${restart.join(", ")}`);
       return true;
@@ -60,12 +68,14 @@ export class Service {
 
   /** Answers what is under way, takes nothing new; at most `graceMs`. */
   async drain(graceMs: number): Promise<void> {
+    this.operations?.draining();
     await this.gateway?.drain(graceMs);
   }
 
   /** Settles when everything is closed and kept. Idempotent. */
   async close(): Promise<void> {
     await this.gateway?.close();
+    this.operations?.close();
     this.relay.close();
   }
 }

@@ -9,6 +9,7 @@ import type { Config } from "../core/config.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { ShredSales } from "../gateway/parts.ts";
+import type { ShredSaleFacts } from "../metrics/account-list.ts";
 import type { ChallengeSocket } from "../net/challenge-socket.ts";
 import { coverageOf } from "../tiers/coverage.ts";
 import type { TierSeat } from "../tiers/tier-seat.ts";
@@ -24,6 +25,8 @@ export interface ShredSalesParts {
   readonly rules: TierRules;
   readonly registrar: Registrar;
   readonly registrations: RegistrationSeat;
+  /** By how they ended; grows while it runs. */
+  readonly settled: ReadonlyMap<string, number>;
   readonly destinations: AccountDestinations;
   readonly challenges: ChallengeSocket;
   readonly log: Logger;
@@ -94,6 +97,20 @@ export class ShredSalesService implements ShredSales {
     return {
       pending: registrations.pending,
       active: destinations.active(this.#region).length,
+      covered: this.#covered,
+    };
+  }
+
+  /** For the metrics. */
+  facts(): ShredSaleFacts {
+    const { destinations, registrations, registrar, settled, tiers } = this.#parts;
+    return {
+      pending: registrations.pending,
+      registered: registrar.outcomes,
+      settled,
+      ...tiers.census(),
+      isKeeper: tiers.isKeeper,
+      destinations: destinations.counts(),
       covered: this.#covered,
     };
   }

@@ -17,6 +17,7 @@ import type {
   Statement,
   TransactionEnd,
 } from "./driver.ts";
+import type { StoreCounts } from "./store-counts.ts";
 
 /** What may wait: as much as a database that does not answer may have. */
 const waitingMax = 100_000;
@@ -39,11 +40,14 @@ export interface Hold {
 export interface MovableDriverOptions {
   readonly clock: Clock;
   readonly log: Logger;
+  /** Told of every question; absent: nobody counts. */
+  readonly counts?: StoreCounts | undefined;
 }
 
 export class MovableDriver implements SqlDriver {
   readonly #clock: Clock;
   readonly #log: Logger;
+  readonly #counts: StoreCounts | undefined;
   #driver: SqlDriver;
   /** Null: nothing is held. */
   #waiting: Waiting[] | null = null;
@@ -55,17 +59,28 @@ export class MovableDriver implements SqlDriver {
   readonly #lost = new Set<() => void>();
   #closing: Promise<void> | undefined;
 
-  constructor(driver: SqlDriver, { clock, log }: MovableDriverOptions) {
+  constructor(driver: SqlDriver, { clock, log, counts }: MovableDriverOptions) {
+    this.#counts = counts;
     this.#driver = driver;
     this.#clock = clock;
     this.#log = log;
   }
 
   query(sql: string, params: readonly SqlValue[]): Promise<readonly Row[]> {
-    return this.#driver.query(sql, params);
+    const asked = this.#driver.query(sql, params);
+    return this.#counts ? this.#counts.watch("query", asked) : asked;
   }
 
   transaction(
+    statements: readonly Statement[],
+    durability: Durability,
+    news?: readonly string[],
+  ): Promise<TransactionEnd> {
+    const ended = this.#transaction(statements, durability, news);
+    return this.#counts ? this.#counts.watch("transaction", ended) : ended;
+  }
+
+  #transaction(
     statements: readonly Statement[],
     durability: Durability,
     news?: readonly string[],

@@ -25,6 +25,7 @@ import { PostgresNews } from "./postgres-news.ts";
 import { PostgresReaders } from "./postgres-readers.ts";
 import { PostgresServers } from "./postgres-servers.ts";
 import { PostgresWriter, type Transaction, type WriterTimes } from "./postgres-writer.ts";
+import type { StoreCounts } from "./store-counts.ts";
 
 /** What may wait. At 20,000 a second that is five seconds of a server that does not answer. */
 const waitingMax = 100_000;
@@ -39,6 +40,7 @@ export interface PostgresDriverOptions {
   readonly log: Logger;
   /** Refuses a database in which nothing was set up. */
   readonly mustExist?: boolean;
+  readonly counts?: StoreCounts | undefined;
   readonly times?: Partial<PostgresTimes & WriterTimes & LockTimes>;
 }
 
@@ -75,6 +77,7 @@ interface Parts {
   readonly news: PostgresNews;
   readonly locks: PostgresLocks;
   readonly listeners: Set<ForeignChangeListener>;
+  readonly counts: StoreCounts | undefined;
   readonly warnings: readonly string[];
 }
 
@@ -107,7 +110,8 @@ export class PostgresDriver implements SqlDriver {
       news = await PostgresNews.open({ ...address, own: id, onNews });
       const readers = new PostgresReaders({ ...address, waitMs: times.waitMs });
       const locks = new PostgresLocks({ ...address, id, lockTimes: times });
-      const parts = { writer, readers, news, locks, listeners, warnings };
+      const { counts } = options;
+      const parts = { writer, readers, news, locks, listeners, counts, warnings };
       return new PostgresDriver(servers.name, clock, times.waitMs, parts);
     } catch (error) {
       await writer?.close();
@@ -199,6 +203,7 @@ export class PostgresDriver implements SqlDriver {
     while (this.#waiting.length > 0) {
       const jobs = this.#waiting.slice(0, batchMax);
       this.#waiting = this.#waiting.slice(jobs.length);
+      this.#parts.counts?.batch(jobs.length);
       const endNs = (jobs[0]?.askedNs ?? 0n) + this.#waitNs;
       const results = await this.#parts.writer.write(jobs, endNs);
       for (const [i, job] of jobs.entries()) {

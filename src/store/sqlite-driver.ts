@@ -31,6 +31,7 @@ import type { SqliteOptions } from "./sqlite-database.ts";
 import { isBusy, storeFailure } from "./sqlite-failure.ts";
 import { startThread } from "./sqlite-thread.ts";
 import type { WorkerAnswer, WorkerRequest } from "./sqlite-worker.ts";
+import type { StoreCounts } from "./store-counts.ts";
 
 /** What may wait. At 20,000 a second that is five seconds of a disk that does not answer. */
 const waitingMax = 100_000;
@@ -48,6 +49,7 @@ export interface SqliteDriverOptions {
   readonly busyMs?: number;
   readonly pagesMax?: number;
   readonly lockPath?: string;
+  readonly counts?: StoreCounts | undefined;
   /** Starts the file's thread; tests hold it to end it. */
   readonly start?: (options: SqliteOptions) => Worker;
 }
@@ -93,6 +95,7 @@ export class SqliteDriver implements SqlDriver {
   readonly #worker: Worker;
   readonly #clock: Clock;
   readonly #log: Logger;
+  readonly #counts: StoreCounts | undefined;
   readonly #texts = new TextNumbers();
   readonly #listeners = new Set<ForeignChangeListener>();
   readonly #locks = new Set<string>();
@@ -134,9 +137,10 @@ export class SqliteDriver implements SqlDriver {
   }
 
   private constructor(
-    { path, clock, log }: SqliteDriverOptions,
+    { path, clock, log, counts }: SqliteDriverOptions,
     { worker, foreignVersion }: Opened,
   ) {
+    this.#counts = counts;
     this.#path = path;
     this.#clock = clock;
     this.#log = log;
@@ -248,6 +252,7 @@ export class SqliteDriver implements SqlDriver {
     if (this.#underWay !== null || this.#ended) return;
     const jobs = this.#waiting.slice(0, batchMax);
     this.#waiting = this.#waiting.slice(jobs.length);
+    this.#counts?.batch(jobs.length);
     const isDurable = jobs.some((job) => job.isDurable);
     const batch = encodeBatch(jobs, this.#texts, isDurable);
     this.#underWay = jobs;

@@ -28,6 +28,7 @@ import { PostgresDriver } from "./postgres-driver.ts";
 import { SqlRegistrationStore } from "./registration-store.ts";
 import type { SignatureCodec } from "./signature-codec.ts";
 import { SqliteDriver } from "./sqlite-driver.ts";
+import { StoreCounts, type StoreNumbers } from "./store-counts.ts";
 import { SqlSubmissionStore } from "./submission-store.ts";
 import { SqlTierStore } from "./tier-store.ts";
 import { finishMove, type MoveSummary, moveToPostgres } from "./transfer-move.ts";
@@ -53,6 +54,8 @@ export interface StoreOptions {
 
 const codec: SignatureCodec = { decode: decodeBase58, encode: encodeBase58 };
 
+type CountedOptions = StoreOptions & { readonly counts: StoreCounts };
+
 interface Opened {
   readonly driver: SqlDriver;
   /** The database's word for bytes. */
@@ -60,17 +63,17 @@ interface Opened {
   readonly warnings: readonly string[];
 }
 
-async function openSqlite(options: StoreOptions): Promise<Opened> {
+async function openSqlite(options: CountedOptions): Promise<Opened> {
   const { databasePath: path, ...folder } = prepareDataFolder(options.directory, options.mustExist);
-  const { clock, log, isService } = options;
+  const { clock, log, isService, counts } = options;
   const lock = isService && { lockPath: folder.lockPath };
-  const driver = await SqliteDriver.open({ path, clock, log, ...lock });
+  const driver = await SqliteDriver.open({ path, clock, log, counts, ...lock });
   return { driver, blobType: "blob", warnings: folder.warnings };
 }
 
-async function openPostgres(url: string, options: StoreOptions): Promise<Opened> {
-  const { clock, log, mustExist = false } = options;
-  const driver = await PostgresDriver.open({ url, clock, log, mustExist });
+async function openPostgres(url: string, options: CountedOptions): Promise<Opened> {
+  const { clock, log, counts, mustExist = false } = options;
+  const driver = await PostgresDriver.open({ url, clock, log, counts, mustExist });
   return { driver, blobType: "bytea", warnings: driver.warnings };
 }
 
@@ -92,13 +95,14 @@ export class Store {
   readonly #nodeLock: NodeLock | null;
   readonly #driver: MovableDriver;
   readonly #base: SqlDriver;
-  readonly #options: StoreOptions;
+  readonly #options: CountedOptions;
   readonly #ending = new AbortController();
   #move: Promise<void> | undefined;
   #isOnFile: boolean;
 
   /** Throws ShredwayError "store_failed", or "store_newer" for a newer version's database. */
-  static async open(options: StoreOptions): Promise<Store> {
+  static async open(given: StoreOptions): Promise<Store> {
+    const options = { ...given, counts: new StoreCounts(() => given.clock.monotonicNs()) };
     const { postgres, warning } = await placeInForce(options, options.clock);
     const opened = await (postgres === undefined
       ? openSqlite(options)
@@ -144,7 +148,7 @@ export class Store {
       /** No service without a name runs on the database. */
       readonly isAlone: boolean;
     },
-    options: StoreOptions & { readonly node: string },
+    options: CountedOptions & { readonly node: string },
   ) {
     this.#driver = driver;
     this.#base = base;
@@ -166,6 +170,15 @@ export class Store {
   /** Whether it is in a file, which may be moved. */
   get isOnFile(): boolean {
     return this.#isOnFile;
+  }
+
+  /** Rejects with ShredwayError "store_failed" when the database does not answer. */
+  async ping(): Promise<void> {
+    await this.#driver.query("SELECT 1", []);
+  }
+
+  numbers(): StoreNumbers {
+    return this.#options.counts.numbers();
   }
 
   /**

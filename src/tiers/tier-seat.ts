@@ -108,6 +108,17 @@ export class TierSeat implements Tiers {
     return this.#source.tierOf(accountId);
   }
 
+  /** Accounts by tier, 0 for those without any, and how many of them are in their grace. */
+  census(): { readonly tiers: ReadonlyMap<string, number>; readonly inGrace: number } {
+    const tiers = new Map(this.#options.rules.tiers.map(({ name }): [string, number] => [name, 0]));
+    let inGrace = 0;
+    for (const [accountId, tier] of this.#source.tiers()) {
+      tiers.set(tier, (tiers.get(tier) ?? 0) + 1);
+      if (this.#source.view(accountId).graceEndsMs !== null) inGrace++;
+    }
+    return { tiers, inGrace };
+  }
+
   onChange(listener: TierListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);

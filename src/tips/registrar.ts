@@ -87,6 +87,7 @@ function registeredBefore(signature: string, isOwn: boolean | null): Refused {
 
 export class Registrar implements RegistrarFace {
   readonly #parts: RegistrarParts;
+  readonly #outcomes = new Map<string, number>();
 
   constructor(parts: RegistrarParts) {
     this.#parts = parts;
@@ -98,7 +99,18 @@ export class Registrar implements RegistrarFace {
     isDryRun: boolean,
   ): Promise<RegistrationResult[]> {
     const checked = await Promise.all(entries.map((entry) => this.#check(accountId, entry)));
-    return isDryRun ? this.#rehearse(accountId, checked) : this.#keep(accountId, checked);
+    if (isDryRun) return this.#rehearse(accountId, checked);
+    const results = await this.#keep(accountId, checked);
+    for (const result of results) {
+      const outcome = result.accepted ? result.state : result.reason;
+      this.#outcomes.set(outcome, (this.#outcomes.get(outcome) ?? 0) + 1);
+    }
+    return results;
+  }
+
+  /** Entries since the start: "pending" or "counted", else the reason of the refusal. */
+  get outcomes(): ReadonlyMap<string, number> {
+    return this.#outcomes;
   }
 
   ofAccount(accountId: string, beforeMs: number | null, limit: number): Promise<Registration[]> {

@@ -19,6 +19,8 @@ export interface RegistrationCountParts {
   readonly store: Pick<RegistrationStore, "pending" | "settle">;
   readonly tiers: TipBook;
   readonly places: RegistrationPlaces;
+  /** See SettlementsParts. */
+  readonly settled?: ((outcome: string) => void) | undefined;
 }
 
 /** Commits that failed are looked at so often. */
@@ -46,6 +48,7 @@ export class RegistrationCount {
         parts.places.release(accountId);
       },
       failed: (error) => this.#failed(error),
+      settled: parts.settled,
     });
   }
 

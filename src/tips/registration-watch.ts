@@ -69,6 +69,8 @@ export interface RegistrationWatchParts {
   readonly tiers: TipBook;
   /** This node's; absent: its own. */
   readonly places?: RegistrationPlaces;
+  /** See SettlementsParts. */
+  readonly settled?: ((outcome: string) => void) | undefined;
   readonly landed: LandedTransactions;
   readonly outcomes: LifetimeAnswers;
   readonly sights: TipSights | null;
@@ -151,10 +153,10 @@ export class RegistrationWatch {
     this.#places = parts.places ?? new RegistrationPlaces(this.#limits);
     const nowMs = (): number => this.#nowMs();
     const failed = (error: unknown): void => this.#failed(error);
-    const { store, tiers, outcomes } = parts;
+    const { store, tiers, outcomes, settled } = parts;
     this.#looks = new TimerWheel(turnMs, nowMs());
     const ended = (tip: Pending): void => this.#forget(tip);
-    this.#settlements = new Settlements({ store, tiers, nowMs, ended, failed });
+    this.#settlements = new Settlements({ store, tiers, nowMs, ended, failed, settled });
     const gone = (lifetime: Lifetime<Pending>): void => this.#lookAtAll(lifetime);
     this.#lifetimes = new Lifetimes({ outcomes, nowMs, gone, failed }, this.#limits);
   }

@@ -28,6 +28,8 @@ export interface SettlementsParts<T extends SettledTip> {
   nowMs(): number;
   /** It is kept: nothing is left to do for it. */
   ended(tip: T): void;
+  /** Hears of each that is kept, for the numbers: "counted", or why it was dropped. */
+  readonly settled?: ((outcome: string) => void) | undefined;
   failed(error: unknown): void;
 }
 
@@ -46,6 +48,10 @@ const againMs = 500;
 const againMaxMs = 15_000;
 /** About two minutes. Should it be the order that cannot be kept, the book must not wait for ever. */
 const failuresMax = 12;
+
+function outcomeOf(ending: Ending): string {
+  return ending.state === "counted" ? ending.state : ending.reason;
+}
 
 /** A failure of the store of which nobody knows whether it was one. */
 export function isUnknown(error: unknown): boolean {
@@ -133,6 +139,7 @@ export class Settlements<T extends SettledTip> {
     // After a failure it may be this settlement that is there already.
     const isKept = isChanged || attempt.failures > 0;
     if (counted) tiers.settleOrder(counted.order, isKept ? counted : null);
+    if (isKept) this.#parts.settled?.(outcomeOf(attempt.ending));
     this.#parts.ended(tip);
   }
 

@@ -46,6 +46,7 @@ describe("good configurations", () => {
         failedChecksPerSecond: 1000,
         deshred: true,
       },
+      operations: { allow: ["127.0.0.0/8", "::1"], destinationSeries: 256 },
       data: { directory: "/etc/shredway/data", historyHours: 24 },
       tips: { addresses: [], shredAddresses: [], minimumLamports: 10_000 },
       tiers: {},
@@ -161,6 +162,21 @@ describe("bad configurations", () => {
       "a gateway without tip addresses",
       `${least}http: {}\n`,
       /tips.addresses: expected at least one address, because http is given, got none/,
+    ],
+    [
+      "a listener of HTTP twice",
+      `${least}http: { split: [{ listen: "127.0.0.1:8780", serves: [tips] }] }\n`,
+      /:4: http.split\[0\].listen\[0\]: expected every address once, got 127.0.0.1:8780 again/,
+    ],
+    [
+      "a listener that shows nothing that exists",
+      `${least}http: { split: [{ listen: "127.0.0.1:8781", serves: [metrics] }] }\n`,
+      /http.split\[0\].serves\[0\]: expected a list of 1 to 4 of gateway, tips, tracker and portal, got/,
+    ],
+    [
+      "operators from nowhere",
+      `${least}operations: { allow: [everybody] }\n`,
+      /operations.allow\[0\]: expected an IP address or a range/,
     ],
     [
       "a region that is none",

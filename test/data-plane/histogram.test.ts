@@ -46,6 +46,26 @@ describe("histogram", () => {
     );
   });
 
+  it("counts exactly what is below a power of two", () => {
+    const values = fc.array(fc.bigInt({ min: 0n, max: 2n ** 30n }), { maxLength: 100 });
+    const powers = Array.from({ length: 34 }, (_, power) => 1n << BigInt(power));
+    fc.assert(
+      fc.property(values, (numbers) => {
+        const words = new BigUint64Array(2 + 496);
+        for (const value of numbers) {
+          words[0] = (words[0] ?? 0n) + value;
+          const at = 2 + bucketOf(value);
+          words[at] = (words[at] ?? 0n) + 1n;
+        }
+        const histogram = decodeHistogram(words, precisionBits);
+        const below = powers.map((edge) => BigInt(numbers.filter((value) => value < edge).length));
+        expect(histogram.countsBelow(powers)).toEqual(below);
+        expect(histogram.sum).toBe(numbers.reduce((total, value) => total + value, 0n));
+      }),
+      { numRuns: 50 },
+    );
+  });
+
   it("is zero when nothing was counted", () => {
     const histogram = decodeHistogram(new BigUint64Array(20), precisionBits);
     expect([histogram.count, histogram.max, histogram.mean, histogram.percentile(50)]).toEqual([

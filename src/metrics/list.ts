@@ -1,0 +1,76 @@
+// The one list of every metric: what /metrics shows, and what docs/metrics.md says of it.
+
+import { type AccountFacts, accountMetrics } from "./account-list.ts";
+import { Exposition, type Format } from "./exposition.ts";
+import { type GatewayFacts, gatewayMetrics } from "./gateway-list.ts";
+import {
+  type BuildFacts,
+  buildMetrics,
+  type CheckFacts,
+  checkMetrics,
+  type ProcessFacts,
+  processMetrics,
+} from "./process-list.ts";
+import { type RelayFacts, relayMetrics } from "./relay-list.ts";
+import { type RouteFacts, routeMetrics } from "./route-list.ts";
+import { type SlotFacts, slotMetrics } from "./slot-list.ts";
+import { type StoreFacts, storeMetrics } from "./store-list.ts";
+import type { MetricType } from "./types.ts";
+
+/** Of a service with a gateway. */
+export interface GatewayPartFacts {
+  readonly gateway: GatewayFacts;
+  readonly routes: RouteFacts;
+  readonly accounts: AccountFacts;
+  readonly store: StoreFacts;
+}
+
+export interface ServiceFacts {
+  readonly build: BuildFacts;
+  readonly process: ProcessFacts;
+  readonly checks: CheckFacts;
+  readonly relay: RelayFacts;
+  readonly slots: SlotFacts;
+  /** null: the relay alone. */
+  readonly gateway: GatewayPartFacts | null;
+}
+
+export interface MetricDescription {
+  readonly name: string;
+  readonly type: MetricType;
+  readonly labels: readonly string[];
+  readonly help: string;
+}
+
+/** By part, in the order of the scrape. */
+export const metricParts: readonly {
+  readonly title: string;
+  readonly metrics: readonly MetricDescription[];
+}[] = [
+  { title: "Build and readiness", metrics: [...buildMetrics, ...checkMetrics] },
+  { title: "Relay", metrics: relayMetrics },
+  { title: "Slots and leaders", metrics: slotMetrics },
+  { title: "Gateway", metrics: gatewayMetrics },
+  { title: "Routes", metrics: routeMetrics },
+  { title: "Accounts", metrics: accountMetrics },
+  { title: "Store", metrics: storeMetrics },
+  { title: "Process", metrics: processMetrics },
+];
+
+/** The whole scrape. */
+export function writeMetrics(facts: ServiceFacts, format: Format): string {
+  const exposition = new Exposition(format);
+  exposition.add(buildMetrics, facts.build);
+  exposition.add(checkMetrics, facts.checks);
+  exposition.add(relayMetrics, facts.relay);
+  exposition.add(slotMetrics, facts.slots);
+  if (facts.gateway) {
+    const { gateway, routes, accounts, store } = facts.gateway;
+    exposition.add(gatewayMetrics, gateway);
+    exposition.add(routeMetrics, routes);
+    exposition.add(accountMetrics, accounts);
+    exposition.add(storeMetrics, store);
+  }
+  exposition.add(processMetrics, facts.process);
+  return exposition.text();
+}
