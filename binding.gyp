@@ -44,6 +44,7 @@
       "native/deshred/deshredder.cc",
       "native/deshred/entry_stream.cc",
       "native/deshred/fec_set.cc",
+      "native/relay/arrivals.cc",
       "native/relay/counters.cc",
       "native/relay/deshred_thread.cc",
       "native/relay/fanout_table.cc",

@@ -15,6 +15,7 @@ const folderLayers: Readonly<Record<string, Layer>> = {
   shred: "rule",
   leaders: "rule",
   replay: "rule",
+  race: "rule",
   "json-rpc": "rule",
   transactions: "rule",
   submission: "rule",
@@ -53,6 +54,7 @@ const folderLayers: Readonly<Record<string, Layer>> = {
 
 /** Imports inside a layer, folder by folder; everything else inside a layer is refused. */
 const besides: Readonly<Record<string, readonly string[]>> = {
+  race: ["leaders", "shred"],
   submission: ["nonces", "leaders", "transactions"],
   nonces: ["transactions"],
   tracker: ["leaders"],

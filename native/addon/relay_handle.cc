@@ -1,6 +1,8 @@
 #include "addon/relay_handle.h"
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 
 #include "addon/arguments.h"
@@ -59,6 +61,8 @@ bool read_options(const Napi::Object& object, RelayOptions& options) {
       read_optional_u32(object, "transmit", 1, transmit) &&
       read_optional_u32(object, "ttl", 255, ttl) && read_optional_u32(object, "dscp", 63, dscp) &&
       read_optional_bool(object, "deshred", options.deshred) &&
+      read_optional_bool(object, "arrivals", options.arrivals) &&
+      read_optional_bool(object, "keepPackets", options.keep_packets) &&
       read_optional_bool(object, "prefault", options.worker.prefault) &&
       read_optional_bool(object, "answerChallenges", options.worker.answer_challenges) &&
       read_optional_u32(object, "receiveBufferBytes", 1u << 30, options.receive_buffer_bytes) &&
@@ -101,6 +105,10 @@ Napi::Function RelayHandle::define(Napi::Env env) {
                       InstanceMethod<&RelayHandle::unwatch_signatures>("unwatchSignatures"),
                       InstanceMethod<&RelayHandle::drain_landings>("drainLandings"),
                       InstanceMethod<&RelayHandle::on_landings>("onLandings"),
+                      InstanceMethod<&RelayHandle::drain_arrivals>("drainArrivals"),
+                      InstanceMethod<&RelayHandle::drain_packets>("drainPackets"),
+                      InstanceMethod<&RelayHandle::measuring_losses>("measuringLosses"),
+                      InstanceMethod<&RelayHandle::receive_drops>("receiveDrops"),
                       InstanceMethod<&RelayHandle::addresses>("addresses"),
                       InstanceMethod<&RelayHandle::granted_receive_buffer>("grantedReceiveBuffer"),
                       InstanceMethod<&RelayHandle::transmit>("transmit"),
@@ -242,6 +250,74 @@ DeshredThread* RelayHandle::deshred(Napi::Env env) const {
   if (!relay_->deshred())
     Napi::Error::New(env, "the relay was opened without deshredding").ThrowAsJavaScriptException();
   return relay_->deshred();
+}
+
+ArrivalRings* RelayHandle::arrivals(Napi::Env env) const {
+  if (!is_open(env)) return nullptr;
+  if (!relay_->arrivals())
+    Napi::Error::New(env, "the relay was opened without arrivals").ThrowAsJavaScriptException();
+  return relay_->arrivals();
+}
+
+// (Uint8Array) -> number of arrivals of 32 bytes written to it, in the layout of struct Arrival.
+Napi::Value RelayHandle::drain_arrivals(const Napi::CallbackInfo& info) {
+  Bytes into{};
+  ArrivalRings* rings = arrivals(info.Env());
+  if (!rings || !read_bytes(info[0], "drainArrivals", into)) return info.Env().Undefined();
+  ArrivalRing& ring = rings->arrivals;
+  const size_t count = std::min(ring.waiting(), into.length / sizeof(Arrival));
+  auto* to = const_cast<uint8_t*>(into.data);
+  for (size_t i = 0; i < count; i++)
+    std::memcpy(to + i * sizeof(Arrival), &ring.front(i), sizeof(Arrival));
+  ring.release(count);
+  return Napi::Number::New(info.Env(), static_cast<double>(count));
+}
+
+// (Uint8Array) -> number of bytes written to it: packets back to back, each a head of 32 bytes as
+// struct KeptPacket has it, then `length` bytes.
+Napi::Value RelayHandle::drain_packets(const Napi::CallbackInfo& info) {
+  Bytes into{};
+  ArrivalRings* rings = arrivals(info.Env());
+  if (!rings || !read_bytes(info[0], "drainPackets", into)) return info.Env().Undefined();
+  size_t at = 0;
+  if (rings->packets) {
+    constexpr size_t kHeadBytes = offsetof(KeptPacket, bytes);
+    PacketRing& ring = *rings->packets;
+    const size_t waiting = ring.waiting();
+    size_t count = 0;
+    for (; count < waiting; count++) {
+      const KeptPacket& packet = ring.front(count);
+      const size_t bytes = kHeadBytes + packet.length;
+      if (bytes > into.length - at) break;
+      std::memcpy(const_cast<uint8_t*>(into.data) + at, &packet, bytes);
+      at += bytes;
+    }
+    ring.release(count);
+  }
+  return Napi::Number::New(info.Env(), static_cast<double>(at));
+}
+
+// -> [arrivals, packets] that found their ring full.
+Napi::Value RelayHandle::measuring_losses(const Napi::CallbackInfo& info) {
+  ArrivalRings* rings = arrivals(info.Env());
+  if (!rings) return info.Env().Undefined();
+  const auto array = Napi::Array::New(info.Env());
+  const auto value = [&](const std::atomic<uint64_t>& lost) {
+    return Napi::Number::New(info.Env(), static_cast<double>(lost.load(std::memory_order_relaxed)));
+  };
+  array.Set(0u, value(rings->arrivals_lost));
+  array.Set(1u, value(rings->packets_lost));
+  return array;
+}
+
+// -> datagrams that the kernel dropped, by listening address.
+Napi::Value RelayHandle::receive_drops(const Napi::CallbackInfo& info) {
+  if (!is_open(info.Env())) return info.Env().Undefined();
+  const std::vector<uint64_t> drops = relay_->receive_drops();
+  const auto array = Napi::Array::New(info.Env());
+  for (uint32_t i = 0; i < drops.size(); i++)
+    array.Set(i, Napi::Number::New(info.Env(), static_cast<double>(drops[i])));
+  return array;
 }
 
 // (Uint8Array of 64 bytes per signature)

@@ -31,6 +31,10 @@ class RelayHandle : public Napi::ObjectWrap<RelayHandle> {
   Napi::Value unwatch_signatures(const Napi::CallbackInfo& info);
   Napi::Value drain_landings(const Napi::CallbackInfo& info);
   Napi::Value on_landings(const Napi::CallbackInfo& info);
+  Napi::Value drain_arrivals(const Napi::CallbackInfo& info);
+  Napi::Value drain_packets(const Napi::CallbackInfo& info);
+  Napi::Value measuring_losses(const Napi::CallbackInfo& info);
+  Napi::Value receive_drops(const Napi::CallbackInfo& info);
   Napi::Value addresses(const Napi::CallbackInfo& info);
   Napi::Value granted_receive_buffer(const Napi::CallbackInfo& info);
   Napi::Value transmit(const Napi::CallbackInfo& info);
@@ -40,6 +44,7 @@ class RelayHandle : public Napi::ObjectWrap<RelayHandle> {
   Napi::Value publish(const Napi::CallbackInfo& info, Publish part);
   bool is_open(Napi::Env env) const;
   DeshredThread* deshred(Napi::Env env) const;
+  ArrivalRings* arrivals(Napi::Env env) const;
   void end();
   static void end_with_environment(void* handle);
   bool read_layout(const Napi::CallbackInfo& info, size_t first, SnapshotLayout& layout) const;

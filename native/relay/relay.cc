@@ -37,6 +37,8 @@ std::string check(const RelayOptions& options) {
   if (options.worker.authenticate && ed25519_library() == Ed25519Library::none)
     return "no Ed25519 library found: neither libsodium nor libcrypto; signatures cannot be "
            "checked";
+  if (options.arrivals && options.workers > 1)
+    return "feeds are measured with one worker, got " + std::to_string(options.workers);
   for (const Endpoint& address : options.listen)
     if (address.port == 0 && options.workers > 1)
       return "several workers share a port, so it must be named: " + to_string(address);
@@ -63,6 +65,10 @@ std::unique_ptr<Relay> Relay::open(const RelayOptions& options, std::string& err
   if (!error.empty()) return nullptr;
   if (options.deshred) relay->deshred_ = DeshredThread::start(options.workers, error);
   if (!error.empty()) return nullptr;
+  if (options.arrivals) {
+    relay->arrivals_ = std::make_unique<ArrivalRings>();
+    if (options.keep_packets) relay->arrivals_->packets = std::make_unique<PacketRing>();
+  }
   if (options.transmit == TransmitWay::clone)
     relay->clone_plane_ = ClonePlane::open({options.workers}, relay->transmit_refusal_);
   error = relay->start_workers(options, std::move(sockets));
@@ -82,6 +88,7 @@ std::string Relay::start_workers(const RelayOptions& options, std::vector<Worker
       worker_options.deshred = &deshred_->ring_of(i);
       worker_options.recovered = &deshred_->recovered_of(i);
     }
+    worker_options.arrivals = arrivals_.get();
     if (clone_plane_) worker_options.clone = clone_plane_->region(i);
     if (!options.cpus.empty()) worker_options.cpu = options.cpus[i];
     std::string error;
@@ -178,6 +185,15 @@ void Relay::snapshot(const SnapshotLayout& layout, uint64_t* out) const {
   std::vector<const WorkerCounters*> counters;
   for (const auto& worker : workers_) counters.push_back(&worker->counters());
   take_snapshot({counters, deshred_ ? &deshred_->counters() : nullptr}, layout, out);
+}
+
+std::vector<uint64_t> Relay::receive_drops() const {
+  std::vector<uint64_t> sums(addresses_.size(), 0);
+  for (const auto& worker : workers_) {
+    const std::vector<uint64_t> drops = worker->receive_drops_by_socket();
+    for (size_t i = 0; i < sums.size() && i < drops.size(); i++) sums[i] += drops[i];
+  }
+  return sums;
 }
 
 size_t Relay::drain_events(Event* out, size_t max) {

@@ -34,6 +34,8 @@ struct RelayOptions {
   uint32_t busy_poll_us = 0;
   TransmitWay transmit = TransmitWay::socket;  // a wish: see transmit_refusal()
   bool deshred = true;                         // a thread that reads the chain from the shreds
+  bool arrivals = false;                       // for measuring feeds; with one worker only
+  bool keep_packets = false;                   // besides, the datagrams themselves
 };
 
 inline constexpr uint32_t kWorkersMax = 64;
@@ -66,7 +68,10 @@ class Relay {
   void snapshot(const SnapshotLayout& layout, uint64_t* out) const;
   // Takes up to `max` events of all workers. Returns how many.
   size_t drain_events(Event* out, size_t max);
-  DeshredThread* deshred() { return deshred_.get(); }  // nullptr without
+  DeshredThread* deshred() { return deshred_.get(); }   // nullptr without
+  ArrivalRings* arrivals() { return arrivals_.get(); }  // nullptr without
+  // Datagrams that the kernel dropped, by listening address.
+  std::vector<uint64_t> receive_drops() const;
 
   const std::vector<Endpoint>& addresses() const { return addresses_; }  // with the real ports
   size_t worker_count() const { return workers_.size(); }
@@ -100,6 +105,7 @@ class Relay {
   SlotBounds slot_bounds_;
   std::unique_ptr<ClonePlane> clone_plane_;  // outlives the workers, which send through it
   std::unique_ptr<DeshredThread> deshred_;   // outlives the workers, which write to its rings
+  std::unique_ptr<ArrivalRings> arrivals_;   // outlive the worker, which writes to them
   std::vector<std::unique_ptr<Worker>> workers_;
   std::unique_ptr<NextHopWatch> next_hop_watch_;  // replaces tables: ends first
 };

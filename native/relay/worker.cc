@@ -44,6 +44,7 @@ TransmitTarget target_of(const Destination& destination) {
 
 void Worker::handle_batch(const WorkerSockets::Receive& from) {
   take_tables();
+  if (options_.arrivals) options_.arrivals->keep(received_, from.port);
   for (size_t i = 0; i < received_.size(); i++)
     if (!examine(received_.packet(i), from)) postponed_[postponed_count_++] = received_.packet(i);
   settle_candidates();
@@ -84,9 +85,13 @@ bool Worker::examine(const ReceivedPacket& packet, const WorkerSockets::Receive&
 
   // The signature binds the root and the root binds the bytes, so a known signature for an identity
   // that was served already can bring nothing new: no hashing needed.
-  const FecSetRecord* record = recent_->find(shred, packet.bytes);
-  if (record && (source->covers & ~record->sightings[shred.leaf].tiers_served) == 0)
+  // Who measures feeds wants to know what each one brought, so there every packet proves itself.
+  const bool proves_itself = options_.arrivals && options_.authenticate;
+  const FecSetRecord* record = proves_itself ? nullptr : recent_->find(shred, packet.bytes);
+  if (record && (source->covers & ~record->sightings[shred.leaf].tiers_served) == 0) {
+    if (options_.arrivals) note_arrival(candidate);
     return note_duplicate(candidate);
+  }
 
   if (options_.authenticate) {
     candidate.leader = tables_->leaders->leader_of(shred.slot);
@@ -173,6 +178,7 @@ bool Worker::may_check_signature(uint16_t source, uint64_t now_ns) {
 }
 
 void Worker::remember(const Candidate& candidate, const Root& root) {
+  if (options_.arrivals) note_arrival(candidate);
   const RecentShreds::Outcome outcome = recent_->remember(
       candidate.shred, candidate.packet, root,
       {candidate.source.covers, candidate.source.id, sighting_time(candidate.received_ns)},
@@ -427,6 +433,13 @@ void Worker::house_keeping(uint64_t now_ns) {
   counters[WorkerCounter::receive_drops].set(drops);
   read_send_errors(sockets_.send_ipv4.fd(), now_ns);
   if (sockets_.send_ipv6.valid()) read_send_errors(sockets_.send_ipv6.fd(), now_ns);
+}
+
+std::vector<uint64_t> Worker::receive_drops_by_socket() const {
+  std::vector<uint64_t> drops;
+  for (const WorkerSockets::Receive& from : sockets_.receive)
+    drops.push_back(receive_drops(from.socket.fd()));
+  return drops;
 }
 
 void Worker::read_send_errors(int fd, uint64_t now_ns) {

@@ -20,6 +20,7 @@
 #include "net/udp_batch.h"
 #include "net/udp_socket.h"
 #include "net/waiter.h"
+#include "relay/arrivals.h"
 #include "relay/counters.h"
 #include "relay/deshred_thread.h"
 #include "relay/event_ring.h"
@@ -70,6 +71,7 @@ struct WorkerOptions {
   const SlotBounds* slot_bounds = nullptr;  // nullptr: every slot may be now
   RecoveredRing* recovered = nullptr;       // brings back what was recovered; nullptr: nothing is
   ShredRing* deshred = nullptr;             // takes a copy of every new shred; nullptr: nobody does
+  ArrivalRings* arrivals = nullptr;         // takes every sight of a shred; nullptr: nobody does
 };
 
 struct WorkerSockets {
@@ -92,6 +94,8 @@ class Worker final : private TransmitObserver {
 
   void stop();  // any thread; returns when the thread has ended
   const WorkerCounters& counters() const { return *counters_; }
+  // What the kernel dropped at each receive socket, as of now. Any thread, until stop().
+  std::vector<uint64_t> receive_drops_by_socket() const;
   EventRing& events() { return events_; }
   TableReader& table_reader() { return table_reader_; }
 
@@ -138,6 +142,10 @@ class Worker final : private TransmitObserver {
   bool refuse(const ReceivedPacket& packet, const WorkerSockets::Receive& from, uint16_t source,
               Verdict verdict);
   void settle_candidates();
+  void note_arrival(const Candidate& candidate) {
+    options_.arrivals->note(candidate.shred, candidate.packet, candidate.source.id,
+                            candidate.received_ns);
+  }
   SlotWindow::Place place_of(uint64_t slot, uint64_t now_ns) const;
   Verdict authenticate(const Candidate& candidate, const Root& root);
   bool may_check_signature(uint16_t source, uint64_t now_ns);

@@ -18,6 +18,8 @@ export interface OptionSpec {
   /** Name of the value in the help text; absent: a switch without value. */
   readonly value?: string;
   readonly short?: string;
+  /** May be given several times (`Arguments.texts`). */
+  readonly repeated?: boolean;
   readonly help: string;
 }
 
@@ -37,15 +39,14 @@ export interface Command {
   run(args: Arguments, terminal: Terminal): Promise<number>;
 }
 
+type Values = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
+
 /** What was given to a command, already known to use only its options. */
 export class Arguments {
   readonly positionals: readonly string[];
-  readonly #values: Readonly<Record<string, string | boolean | undefined>>;
+  readonly #values: Values;
 
-  constructor(
-    values: Readonly<Record<string, string | boolean | undefined>>,
-    positionals: readonly string[],
-  ) {
+  constructor(values: Values, positionals: readonly string[]) {
     this.#values = values;
     this.positionals = positionals;
   }
@@ -61,6 +62,12 @@ export class Arguments {
   text(name: string): string | undefined {
     const value = this.#values[name];
     return typeof value === "string" ? value : undefined;
+  }
+
+  /** Of an option that may be given several times; empty when it was not given. */
+  texts(name: string): readonly string[] {
+    const value = this.#values[name];
+    return Array.isArray(value) ? value : [];
   }
 
   /** "ip:port". A host name or anything else is wrong usage. */
@@ -162,7 +169,7 @@ function parseStrictly(
   command: Command,
   given: readonly string[],
   options: Record<string, OptionSpec>,
-): { values: Record<string, string | boolean | undefined>; positionals: string[] } {
+): { values: Values; positionals: string[] } {
   try {
     const parsed = parseArgs({
       args: withNegativeValues(given, options),
@@ -170,14 +177,19 @@ function parseStrictly(
       strict: true,
       tokens: true,
       options: Object.fromEntries(
-        Object.entries(options).map(([name, { value, short }]) => [
+        Object.entries(options).map(([name, { value, short, repeated = false }]) => [
           name,
-          { type: value === undefined ? "boolean" : "string", ...(short && { short }) } as const,
+          {
+            type: value === undefined ? "boolean" : "string",
+            multiple: repeated,
+            ...(short && { short }),
+          } as const,
         ]),
       ),
     });
-    refuseRepeated(parsed.tokens.flatMap((token) => (token.kind === "option" ? token.name : [])));
-    return { values: onlySingle(parsed.values), positionals: parsed.positionals };
+    const names = parsed.tokens.flatMap((token) => (token.kind === "option" ? token.name : []));
+    refuseRepeated(names.filter((name) => options[name]?.repeated !== true));
+    return { values: onlyTexts(parsed.values), positionals: parsed.positionals };
   } catch (error) {
     if (error instanceof ShredwayError) throw error;
     throw usageError(explain(command, given, options, error));
@@ -206,13 +218,13 @@ function refuseRepeated(names: readonly string[]): void {
   if (repeated !== undefined) throw usageError(`--${repeated}: expected once, got it twice`);
 }
 
-/** No option is declared as a list, so no value is one; the types do not know. */
-function onlySingle(values: Record<string, unknown>): Record<string, string | boolean | undefined> {
-  const single = Object.entries(values).map(([name, value]) => [
-    name,
-    typeof value === "string" || typeof value === "boolean" ? value : undefined,
-  ]);
-  return Object.fromEntries(single);
+/** Lists are of texts, for only options with a value are repeated; the types do not know. */
+function onlyTexts(values: Record<string, unknown>): Values {
+  const texts = Object.entries(values).map(([name, value]) => {
+    if (Array.isArray(value)) return [name, value.map(String)];
+    return [name, typeof value === "string" || typeof value === "boolean" ? value : undefined];
+  });
+  return Object.fromEntries(texts);
 }
 
 // parseArgs words its errors for programmers; these say what the command would have taken.

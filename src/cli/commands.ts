@@ -8,6 +8,7 @@ export const commands: Readonly<Record<string, () => Promise<Command>>> = {
   start: async () => (await import("./start.ts")).start,
   replay: async () => (await import("./replay.ts")).replay,
   listen: async () => (await import("./listen.ts")).listen,
+  race: async () => (await import("./race.ts")).race,
   keys: async () => (await import("./keys.ts")).keys,
   destinations: async () => (await import("./destinations.ts")).destinations,
   sources: async () => (await import("./sources.ts")).sources,

@@ -1,7 +1,10 @@
 // What `listen` shows: numbers of a feed, and how much of each slot came. Pure.
 
 import type { RelaySnapshot } from "../data-plane/snapshot.ts";
+import type { FeedTiming } from "../race/feed-timing.ts";
+import type { LagHistogram } from "../race/lag-histogram.ts";
 import {
+  formatBytes,
   formatClock,
   formatCount,
   formatNs,
@@ -31,6 +34,21 @@ export interface ListenView {
   readonly now: RelaySnapshot;
   readonly report: RelayReport;
   readonly totals: SlotTotals;
+  /** Of the slots that are settled. */
+  readonly timing: FeedTiming;
+  /** Shreds of slots that were settled already. */
+  readonly late: number;
+  /** What was received and could not be noted in time. */
+  readonly lost: { readonly arrivals: number; readonly packets: number };
+  readonly record:
+    | {
+        readonly path: string;
+        readonly packets: number;
+        readonly bytes: number;
+        readonly leftOut: number;
+        readonly isFull: boolean;
+      }
+    | undefined;
 }
 
 const slotsShown = 8;
@@ -59,10 +77,37 @@ export function listenLines(view: ListenView, paint: Paint): string[] {
     `       ${view.verifies ? paint.good(verified) : paint.note(verified)}`,
     ...(refused ? [`       ${paint.bad("refused")} ${refused}`] : []),
     ...challengesAnswered(view).map((text) => `       ${text}`),
+    ...timingLines(view).map((text) => `       ${text}`),
+    ...recordLines(view).map((text) => `       ${text}`),
     "",
     ...slotTable(now, paint),
     "",
     paint.dim(`${formatClock(view.seconds)} on ${view.addresses.join(", ")}. Ctrl-C ends it.`),
+  ];
+}
+
+function percentiles(lags: LagHistogram): string {
+  const at = (p: number) => formatNs(lags.percentile(p) ?? 0);
+  return `p50 ${at(50)}, p95 ${at(95)}, p99 ${at(99)}`;
+}
+
+/** Of settled slots; nothing until there is one. */
+function timingLines({ timing }: ListenView): string[] {
+  if (timing.sets === 0) return [];
+  const { lossShare, gaps, longestGap, sets, recoverableSets } = timing;
+  return [
+    `lost ${formatShare(lossShare ?? 0)} of the shreds of ${formatCount(sets + timing.absentSets)} FEC sets, in ${formatCount(gaps)} gaps, longest ${longestGap}; recoverable ${formatShare(ratio(recoverableSets, sets + timing.absentSets))}`,
+    `FEC set first to 32nd ${percentiles(timing.toRecoverable)}; to last ${percentiles(timing.toLast)}`,
+    `between shreds ${percentiles(timing.step)}; between slots ${percentiles(timing.slotStep)}`,
+  ];
+}
+
+function recordLines({ record, lost }: ListenView): string[] {
+  if (!record) return [];
+  const full =
+    record.isFull || record.leftOut > 0 ? `, left out ${formatCount(record.leftOut)}` : "";
+  return [
+    `recorded ${formatCount(record.packets)} packets, ${formatBytes(record.bytes)}, to ${record.path}${full}${lost.packets > 0 ? `, LOST ${formatCount(lost.packets)}: this machine is too slow` : ""}`,
   ];
 }
 
@@ -124,6 +169,10 @@ export function listenSummary(view: ListenView): string[] {
     `refused     ${formatCount(refusedTotal(now.verdicts))}${refused ? `: ${refused}` : ""}`,
     `kernel      ${formatCount(now.receiveDrops)} dropped, receive buffer full`,
     `slots       ${totals.slots}, of them ${totals.complete} complete, ${totals.dataComplete} with all data shreds, ${totals.endUnknown} without their last shred`,
+    ...timingLines(view).map(
+      (text, i) => `${["losses", "sets", "steps"][i]?.padEnd(12) ?? ""}${text}`,
+    ),
+    ...recordLines(view).map((text) => `record      ${text}`),
     `signatures  ${verification(view)}`,
     ...challengesAnswered(view),
   ];
@@ -146,5 +195,48 @@ export function listenJson(view: ListenView, final: boolean): Record<string, unk
     challengesAnswered: view.proves ? now.verdicts.challenge : null,
     slotTotals: view.totals,
     slots: now.slots.slice(-slotsShown).map((slot) => coverageOf(slot)),
+    ...timingJson(view.timing),
+    late: view.late,
+    notNoted: view.lost.arrivals,
+    recorded: view.record
+      ? {
+          file: view.record.path,
+          packets: view.record.packets,
+          bytes: view.record.bytes,
+          leftOut: view.record.leftOut,
+          lost: view.lost.packets,
+        }
+      : null,
+  };
+}
+
+function timingJson(timing: FeedTiming): Record<string, unknown> {
+  const numbers = (lags: LagHistogram) => ({
+    count: lags.count,
+    p50: lags.percentile(50),
+    p95: lags.percentile(95),
+    p99: lags.percentile(99),
+    max: lags.percentile(100),
+  });
+  return {
+    settledSlots: timing.slots,
+    fecSets: {
+      seen: timing.sets,
+      complete: timing.completeSets,
+      recoverable: timing.recoverableSets,
+      absent: timing.absentSets,
+      firstTo32Ns: numbers(timing.toRecoverable),
+      firstToLastNs: numbers(timing.toLast),
+    },
+    losses: {
+      share: timing.lossShare,
+      data: timing.missingData,
+      code: timing.missingCode,
+      gaps: timing.gaps,
+      longestGap: timing.longestGap,
+    },
+    slotSpanNs: numbers(timing.slotSpan),
+    betweenShredsNs: numbers(timing.step),
+    betweenSlotsNs: numbers(timing.slotStep),
   };
 }

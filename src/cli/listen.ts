@@ -1,16 +1,20 @@
-// `shredway listen`: receives a feed and says what came: rate, duplicates, coverage, verification.
+// `shredway listen`: receives a feed and says what came: rate, duplicates, losses, how steadily, coverage,
+// verification.
 //
-// A relay without destinations, so a listener counts by the same rules as the relay itself. Tells
-// loudly when nothing was verified.
+// A relay without destinations (feed-recorder.ts), so a listener counts by the same rules as the relay
+// itself. Tells loudly when nothing was verified. Needs no gateway and no configuration.
 
-import { existsSync, readFileSync } from "node:fs";
-import { formatEndpoint, parseAddress, parseEndpoint } from "../core/addresses.ts";
+import { writeFileSync } from "node:fs";
+import { formatEndpoint, parseAddress } from "../core/addresses.ts";
 import { systemClock } from "../core/clock.ts";
-import { messageOf } from "../core/errors.ts";
-import { Relay } from "../data-plane/relay.ts";
+import { messageOf, ShredwayError } from "../core/errors.ts";
+import { FeedRecorder } from "../data-plane/feed-recorder.ts";
 import type { RelaySnapshot } from "../data-plane/snapshot.ts";
-import { type LeaderSchedule, loadLeaderSchedule } from "../leaders/schedule.ts";
+import { feedSvg } from "../race/feed-picture.ts";
+import { FeedTiming } from "../race/feed-timing.ts";
+import { SlotBook } from "../race/slot-book.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "./command.ts";
+import { anyAddresses, type LeaderSource, leaderOptions, openLeaders } from "./feed-options.ts";
 import {
   type ListenView,
   listenJson,
@@ -19,24 +23,36 @@ import {
   listenSummary,
 } from "./listen-screen.ts";
 import { toJson } from "./output.ts";
+import { PacketRecord } from "./packet-record.ts";
 import { reportBetween } from "./relay-report.ts";
 import { SlotLedger } from "./slot-ledger.ts";
-import { every, type Terminal } from "./terminal.ts";
+import { endOf, every, type Terminal } from "./terminal.ts";
 
 const refreshMs = 1000;
-const tier = "all";
+const drainMs = 20;
+/** A slot is measured when nothing new came for so long. */
+const settleNs = 2e9;
+const recordMbDefault = 1024;
 
 export const listen: Command = {
   name: "listen",
-  summary: "receive a feed: rate, duplicates, coverage of each slot, signatures",
+  summary: "receive a feed: rate, losses, steadiness, coverage of each slot, signatures",
   usage: [
-    "listen --port PORT [--bind ADDRESS] [--leaders FILE] [--shred-version N]",
-    "[--prove] [--seconds S] [--json]",
+    "listen --port PORT [--bind ADDRESS] [--leaders FILE | --rpc URL] [--verify]",
+    "[--shred-version N] [--prove] [--seconds S] [--record FILE [--record-mb N]]",
+    "[--svg FILE] [--json]",
   ],
   description: `
-Receives shreds from anybody on a UDP port. With --leaders every shred is verified as the relay
-does it; without, whatever is formally a shred counts, and every line says so. Numbers come once a
-second, a summary at the end (Ctrl-C, or after --seconds).
+Receives shreds from anybody on a UDP port. With --leaders or --rpc every shred is verified as the
+relay does it; without, whatever is formally a shred counts, and every line says so. Numbers come
+once a second, a summary at the end (Ctrl-C, or after --seconds).
+
+Losses are gaps: of a FEC set that was seen at all, each of its 64 shreds is known to exist. Times
+are the kernel's: from the first shred of a FEC set to the 32nd (from then on it can be recovered)
+and to the last one, between two shreds, and between the beginnings of two slots. They are of slots
+for which nothing new came for 2 s. Which of two feeds is faster, shredway race tells.
+
+With --record the datagrams go to a file, with the kernel's times (pcap), or without (.lpb).
 
 With --prove it answers the ownership challenges of a service that is to send shreds here: each goes
 back unchanged to where it came from, at most 16 a second.
@@ -46,16 +62,24 @@ came, until then a "?" stands there.`,
   options: {
     port: { value: "PORT", help: "UDP port; 0: the kernel chooses" },
     bind: { value: "ADDRESS", help: "own address (default: all, IPv4 and IPv6)" },
-    leaders: { value: "FILE", help: "leader schedule (leaders.json): verify signatures" },
+    ...leaderOptions,
     "shred-version": { value: "N", help: "refuse other shred versions (default: take any)" },
     prove: { help: "answer ownership challenges: proves to a service that this address is yours" },
     seconds: { value: "S", help: "end after so many seconds (default: until Ctrl-C)" },
+    record: { value: "FILE", help: "write what comes to a pcap, or to an .lpb by that name" },
+    "record-mb": {
+      value: "N",
+      help: `stop writing at so many megabytes (default ${recordMbDefault})`,
+    },
+    svg: { value: "FILE", help: "write a picture at the end: times of FEC sets, coverage" },
     json: { help: "one JSON object a second, and one with final: true at the end" },
   },
   examples: [
     "shredway listen --port 20001",
     "shredway listen --port 20001 --leaders leaders.json --shred-version 50093",
+    "shredway listen --port 20001 --rpc https://rpc.example --verify",
     "shredway listen --port 20001 --prove",
+    "shredway listen --port 20001 --seconds 60 --record feed.pcap --svg feed.svg",
     "shredway listen --port 20001 --seconds 60 --json",
   ],
   run,
@@ -67,63 +91,62 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   const seconds = args.positive("seconds", 2_000_000);
   const shredVersion = args.integer("shred-version", { min: 0, max: 65_535 }) ?? 0;
   const addresses = listenAddresses(args.text("bind"), port);
-  const leadersFile = args.text("leaders");
-  const schedule = leadersFile === undefined ? undefined : loadLeaderSchedule(leadersFile);
-
+  const recordMb = args.integer("record-mb", { min: 1, max: 1_000_000 });
+  const recordFile = args.text("record");
+  if (recordMb !== undefined && recordFile === undefined)
+    throw usageError("--record-mb: expected --record FILE with it");
+  const leaders = await openLeaders(args, terminal);
+  const svg = args.text("svg");
+  if (svg !== undefined) writePicture(svg, "");
   const proves = args.flag("prove");
-  const relay = openListener({ addresses, shredVersion, schedule, proves });
+  const recorder = FeedRecorder.open({
+    feeds: [{ name: "anybody", port: 0 }],
+    listen: addresses,
+    shredVersion,
+    answerChallenges: proves,
+    keepPackets: recordFile !== undefined,
+    ...(leaders.schedule && { schedule: leaders.schedule }),
+  });
+  let record: PacketRecord | undefined;
   try {
-    await watch({
-      relay,
-      verifies: schedule !== undefined,
+    if (recordFile !== undefined)
+      record = new PacketRecord(recordFile, (recordMb ?? recordMbDefault) * 1e6);
+    leaders.follow((schedule) => recorder.publishLeaders(schedule));
+    const timing = await watch({
+      recorder,
+      leaders,
       proves,
       seconds,
       json: args.flag("json"),
       terminal,
+      record,
     });
+    const title = recorder.addresses.join(", ");
+    if (svg !== undefined)
+      writePicture(svg, feedSvg(timing, title, leaders.schedule !== undefined));
     return exitCodes.ok;
   } finally {
-    relay.close();
+    leaders.stop();
+    recorder.close();
+    record?.close();
+  }
+}
+
+function writePicture(file: string, content: string): void {
+  try {
+    writeFileSync(file, content);
+  } catch (cause) {
+    throw new ShredwayError("system", `${file}: cannot be written: ${messageOf(cause)}`, { cause });
   }
 }
 
 function listenAddresses(bind: string | undefined, port: number): string[] {
-  if (bind !== undefined) {
-    try {
-      return [formatEndpoint({ bytes: parseAddress(bind), port })];
-    } catch (error) {
-      throw usageError(`--bind: ${messageOf(error)}`);
-    }
+  if (bind === undefined) return anyAddresses(port);
+  try {
+    return [formatEndpoint({ bytes: parseAddress(bind), port })];
+  } catch (error) {
+    throw usageError(`--bind: ${messageOf(error)}`);
   }
-  // Two sockets cannot be told to choose the same free port.
-  if (port === 0 || !hasIpv6()) return [`0.0.0.0:${port}`];
-  return [`0.0.0.0:${port}`, `[::]:${port}`];
-}
-
-function hasIpv6(): boolean {
-  const path = "/proc/net/if_inet6";
-  return existsSync(path) && readFileSync(path, "utf8").trim() !== "";
-}
-
-function openListener(options: {
-  addresses: readonly string[];
-  shredVersion: number;
-  schedule: LeaderSchedule | undefined;
-  proves: boolean;
-}): Relay {
-  const relay = Relay.open({
-    listen: options.addresses,
-    workers: 1,
-    tiers: [tier],
-    authentication: options.schedule ? "leader-schedule" : "off",
-    shredVersion: options.shredVersion,
-    answerChallenges: options.proves,
-    prefault: false,
-  });
-  const ports = new Set(relay.addresses.map((address) => parseEndpoint(address).port));
-  relay.publishSources([...ports].map((port) => ({ name: "anybody", port, tier })));
-  if (options.schedule) relay.publishLeaders(options.schedule);
-  return relay;
 }
 
 /**
@@ -139,58 +162,68 @@ function sinceReady(snapshot: RelaySnapshot): RelaySnapshot {
   };
 }
 
-// Not AbortSignal.any with AbortSignal.timeout: Node 20 may collect such a timeout before it fires.
-function endOf(stopped: AbortSignal, seconds: number | undefined): AbortSignal {
-  if (seconds === undefined) return stopped;
-  const ending = new AbortController();
-  const timer = systemClock.after(seconds * 1000, () => ending.abort());
-  stopped.addEventListener("abort", () => {
-    timer.cancel();
-    ending.abort();
-  });
-  return ending.signal;
+interface Watched {
+  readonly recorder: FeedRecorder;
+  readonly leaders: LeaderSource;
+  readonly proves: boolean;
+  readonly seconds: number | undefined;
+  readonly json: boolean;
+  readonly terminal: Terminal;
+  readonly record: PacketRecord | undefined;
 }
 
-async function watch(parts: {
-  relay: Relay;
-  verifies: boolean;
-  proves: boolean;
-  seconds: number | undefined;
-  json: boolean;
-  terminal: Terminal;
-}): Promise<void> {
-  const { relay, verifies, proves, seconds, json, terminal } = parts;
+/** What comes in, measured as it comes. */
+class Session {
+  readonly timing = new FeedTiming();
+  readonly book = new SlotBook({
+    feeds: 1,
+    settleNs,
+    onSettled: (slot) => this.timing.add(slot),
+  });
+  readonly #parts: Watched;
+
+  constructor(parts: Watched) {
+    this.#parts = parts;
+  }
+
+  drain(): void {
+    const { recorder, record } = this.#parts;
+    const now = Number(systemClock.nowNs() - recorder.baseNs);
+    recorder.drain((arrival) => this.book.note(arrival));
+    if (record) recorder.drainPackets((packet) => record.add(packet));
+    this.book.settle(now);
+  }
+}
+
+async function watch(parts: Watched): Promise<FeedTiming> {
+  const { recorder, seconds, json, terminal } = parts;
   const ledger = new SlotLedger();
+  const session = new Session(parts);
   const startedNs = systemClock.monotonicNs();
-  let before = sinceReady(relay.snapshot());
+  let before = sinceReady(recorder.snapshot());
   const first = before;
   const look = (since = before): ListenView => {
-    const now = sinceReady(relay.snapshot());
+    session.drain();
+    const now = sinceReady(recorder.snapshot());
     ledger.note(now.slots);
     before = now;
     return {
       seconds: Number(systemClock.monotonicNs() - startedNs) / 1e9,
-      addresses: relay.addresses,
-      verifies,
-      proves,
+      addresses: recorder.addresses,
+      verifies: parts.leaders.schedule !== undefined,
+      proves: parts.proves,
       now,
       report: reportBetween(since, now),
       totals: ledger.totals(),
+      timing: session.timing,
+      late: session.book.counts[0]?.late ?? 0,
+      lost: recorder.losses(),
+      record: parts.record,
     };
   };
 
-  const print = json
-    ? (text: string) => terminal.note(text)
-    : (text: string) => terminal.line(text);
-  print(`listening on ${relay.addresses.join(", ")}`);
-  if (!verifies)
-    print(
-      terminal.paint.note(
-        "NOT VERIFIED: no leader schedule; forged shreds count as well (--leaders FILE)",
-      ),
-    );
-  if (proves) print("answering ownership challenges");
-
+  announce(parts);
+  const timer = systemClock.every(drainMs, () => session.drain());
   const ended = endOf(terminal.stopped, seconds);
   await every(refreshMs, ended, () => {
     const view = look();
@@ -199,8 +232,24 @@ async function watch(parts: {
     else terminal.line(listenLine(view));
     return true;
   });
+  timer.cancel();
   terminal.keepBlock();
   const last = look(first); // the rate of the last object is that of the whole session
   if (json) terminal.line(toJson(listenJson(last, true)));
   else for (const line of listenSummary(last)) terminal.line(line);
+  return session.timing;
+}
+
+function announce({ recorder, leaders, proves, json, terminal }: Watched): void {
+  const print = json
+    ? (text: string) => terminal.note(text)
+    : (text: string) => terminal.line(text);
+  print(`listening on ${recorder.addresses.join(", ")}`);
+  if (!leaders.schedule)
+    print(
+      terminal.paint.note(
+        "NOT VERIFIED: no leader schedule; forged shreds count as well (--leaders FILE, --rpc URL)",
+      ),
+    );
+  if (proves) print("answering ownership challenges");
 }

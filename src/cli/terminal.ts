@@ -105,3 +105,16 @@ export async function every(
     if (stopped.aborted || work() === false) return;
   }
 }
+
+/** Aborts when stopped, or after so many seconds. */
+// Not AbortSignal.any with AbortSignal.timeout: Node 20 may collect such a timeout before it fires.
+export function endOf(stopped: AbortSignal, seconds: number | undefined): AbortSignal {
+  if (seconds === undefined) return stopped;
+  const ending = new AbortController();
+  const timer = systemClock.after(seconds * 1000, () => ending.abort());
+  stopped.addEventListener("abort", () => {
+    timer.cancel();
+    ending.abort();
+  });
+  return ending.signal;
+}

@@ -74,6 +74,8 @@ export interface NativeRelayOptions {
   prefault?: boolean;
   deshred?: boolean;
   answerChallenges?: boolean;
+  arrivals?: boolean;
+  keepPackets?: boolean;
   receiveBufferBytes?: number;
   sendBufferBytes?: number;
   sendFrom?: Uint8Array;
@@ -91,6 +93,14 @@ export interface NativeRelay {
   unwatchSignatures(signatures: Uint8Array): void;
   drainLandings(into: Uint8Array): number;
   onLandings(listener: () => void): void;
+  /** Fills with arrivals of 32 bytes (native/relay/arrivals.h); how many. */
+  drainArrivals(into: Uint8Array): number;
+  /** Fills with packets, each behind a head of 32 bytes; how many bytes. */
+  drainPackets(into: Uint8Array): number;
+  /** Arrivals, packets. */
+  measuringLosses(): [number, number];
+  /** By listening address. */
+  receiveDrops(): number[];
   addresses(): string[];
   grantedReceiveBuffer(): number;
   /** Way in use (0 socket, 1 clone), interface of the clones, why the wished way is not in use. */

@@ -81,6 +81,11 @@ export interface RelayOptions {
    * shreds; a service must not answer its customers' (default false).
    */
   readonly answerChallenges?: boolean;
+  /**
+   * For measuring feeds: tell every arrival, of every source, on demand with the datagrams. Each packet then
+   * proves itself, which costs a hash for duplicates, too. One worker only.
+   */
+  readonly arrivals?: "shreds" | "with-packets";
 }
 
 export interface SlotBounds {
@@ -134,6 +139,10 @@ function nativeOptions(options: RelayOptions): NativeRelayOptions {
     ...(options.prefault !== undefined && { prefault: options.prefault }),
     ...(options.deshred !== undefined && { deshred: options.deshred }),
     ...(options.answerChallenges !== undefined && { answerChallenges: options.answerChallenges }),
+    ...(options.arrivals && {
+      arrivals: true,
+      keepPackets: options.arrivals === "with-packets",
+    }),
   };
   return {
     ...given,
@@ -322,6 +331,36 @@ export class Relay {
       if (!this.#closed) listener(); // a ring may be on its way when the relay closes
     };
     guarded("watch_refused", () => this.#native.onLandings(listenWhileOpen));
+  }
+
+  /** What stands for a source in arrivals; undefined: no such source. */
+  sourceNumber(name: string): number | undefined {
+    return this.#sourceRows.find((row) => row.name === name)?.id;
+  }
+
+  /** Fills `into` with arrivals of 32 bytes (native/relay/arrivals.h) and says how many. */
+  drainArrivals(into: Uint8Array): number {
+    this.#checkOpen();
+    return this.#native.drainArrivals(into);
+  }
+
+  /** Fills `into` with kept packets, each behind a head of 32 bytes, and says how many bytes. */
+  drainPackets(into: Uint8Array): number {
+    this.#checkOpen();
+    return this.#native.drainPackets(into);
+  }
+
+  /** Arrivals and packets that nobody drained in time. */
+  measuringLosses(): { readonly arrivals: number; readonly packets: number } {
+    this.#checkOpen();
+    const [arrivals, packets] = this.#native.measuringLosses();
+    return { arrivals, packets };
+  }
+
+  /** Datagrams that the kernel dropped, by listening address. */
+  receiveDrops(): number[] {
+    this.#checkOpen();
+    return this.#native.receiveDrops();
   }
 
   /** Ends the threads and closes the sockets. May be called again. */

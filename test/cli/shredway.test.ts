@@ -12,7 +12,8 @@ describe("shredway", () => {
       const { code, stdout, stderr } = await shredway(...args);
       expect(code).toBe(0);
       expect(stderr).toBe("");
-      for (const name of ["start", "replay", "listen", "doctor"]) expect(stdout).toContain(name);
+      for (const name of ["start", "replay", "listen", "race", "doctor"])
+        expect(stdout).toContain(name);
     }
   });
 
@@ -21,7 +22,7 @@ describe("shredway", () => {
     expect(await shredway("--version")).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
   });
 
-  it.each(["start", "replay", "listen", "doctor"])("explains %s", async (name) => {
+  it.each(["start", "replay", "listen", "race", "doctor"])("explains %s", async (name) => {
     const { code, stdout } = await shredway(name, "--help");
     expect(code).toBe(0);
     expect(stdout).toContain(`Usage: shredway ${name}`);

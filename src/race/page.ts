@@ -1,0 +1,180 @@
+// The page of a race: verdict, picture and tables as one HTML file, complete in itself, without any
+// script. Pure.
+
+import { raceSvg } from "./picture.ts";
+import type { FeedReport, LagNumbers, RacePicture, RaceReport } from "./report.ts";
+import { escapeText } from "./svg.ts";
+import { formatLag, pairOf } from "./verdict.ts";
+
+const style = `
+  :root { color-scheme: light dark }
+  body { font: 15px/1.5 system-ui, -apple-system, "Segoe UI", sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em }
+  table { border-collapse: collapse; margin: .5em 0 1.5em; font-variant-numeric: tabular-nums }
+  th, td { padding: .25em .7em; text-align: right; border-bottom: 1px solid #8886; white-space: nowrap }
+  th:first-child, td:first-child { text-align: left }
+  .warn { font-weight: 600 } .scroll { overflow-x: auto } svg { max-width: 100%; height: auto }`;
+
+function percent(share: number | null): string {
+  return share === null ? "-" : `${(share * 100).toFixed(2)} %`;
+}
+
+function lag(ns: number | null): string {
+  return ns === null ? "-" : formatLag(ns);
+}
+
+function count(value: number | null): string {
+  return value === null ? "-" : value.toLocaleString("en-US");
+}
+
+function section(
+  title: string,
+  heads: readonly string[],
+  rows: readonly (readonly string[])[],
+): string {
+  const cells = (tag: string, row: readonly string[]) =>
+    `<tr>${row.map((cell) => `<${tag}>${escapeText(cell)}</${tag}>`).join("")}</tr>`;
+  const body = rows.map((row) => cells("td", row)).join("\n");
+  return `<h2>${escapeText(title)}</h2>\n<div class="scroll"><table><thead>${cells("th", heads)}</thead>\n<tbody>${body}</tbody></table></div>`;
+}
+
+function lagSection(
+  title: string,
+  report: RaceReport,
+  of: (feed: FeedReport) => LagNumbers,
+): string {
+  const rows = report.feeds.map((feed) => {
+    const { count: number, min, p1, p5, p25, p50, p75, p95, p99, max } = of(feed);
+    return [feed.name, count(number), ...[min, p1, p5, p25, p50, p75, p95, p99, max].map(lag)];
+  });
+  const heads = ["feed", "count", "min", "p1", "p5", "p25", "p50", "p75", "p95", "p99", "max"];
+  return section(title, heads, rows);
+}
+
+function pairSection(report: RaceReport): string {
+  const names = report.feeds.map(({ name }) => name);
+  const rows = names.map((of) => [
+    of,
+    ...names.map((against) => {
+      const pair = pairOf(report, of, against);
+      return pair && pair.both > 0 ? `${lag(pair.advanceNs.p50)}, ${percent(pair.winShare)}` : "-";
+    }),
+  ]);
+  return section(
+    "Two by two: median by which the row was ahead, share that it brought first",
+    ["ahead of", ...names],
+    rows,
+  );
+}
+
+function firstSection({ feeds }: RaceReport): string {
+  const rows = feeds.map((feed) => [
+    feed.name,
+    count(feed.wins),
+    count(feed.ties),
+    percent(feed.winShare),
+    feed.winShareInterval
+      ? `${percent(feed.winShareInterval.low)} to ${percent(feed.winShareInterval.high)}`
+      : "too short",
+    percent(feed.sharedWinShare),
+    count(feed.solo),
+    percent(feed.soloShare),
+  ]);
+  const heads = [
+    "feed",
+    "first",
+    "tied",
+    "share",
+    "95 % interval",
+    "of what all brought",
+    "alone",
+    "share",
+  ];
+  return section("Who was first", heads, rows);
+}
+
+function wholeSection({ feeds }: RaceReport): string {
+  const rows = feeds.map((feed) => [
+    feed.name,
+    percent(feed.coverage),
+    percent(feed.dataCoverage),
+    percent(feed.codeCoverage),
+    count(feed.losses.missed),
+    count(feed.losses.bursts),
+    count(feed.losses.longest),
+    percent(feed.fecSets.share),
+    percent(feed.slots.share),
+  ]);
+  const heads = [
+    "feed",
+    "coverage",
+    "data",
+    "code",
+    "missed",
+    "in runs",
+    "longest run",
+    "sets ready",
+    "slots ready",
+  ];
+  return section("How whole", heads, rows);
+}
+
+function receivedSection({ feeds }: RaceReport): string {
+  const rows = feeds.map((feed) => [
+    feed.name,
+    feed.from,
+    count(feed.received),
+    count(feed.shreds),
+    count(feed.duplicates),
+    count(feed.late),
+    count(feed.conflicting),
+    count(feed.kernelDrops),
+    Object.entries(feed.refused)
+      .map(([reason, number]) => `${reason} ${count(number)}`)
+      .join(", "),
+  ]);
+  const heads = [
+    "feed",
+    "from",
+    "received",
+    "shreds",
+    "duplicates",
+    "late",
+    "conflicting",
+    "dropped by the kernel",
+    "refused",
+  ];
+  return section("What was received", heads, rows);
+}
+
+export function racePage(
+  report: RaceReport,
+  picture: RacePicture,
+  verdict: readonly string[],
+): string {
+  const names = report.feeds.map(({ name }) => name).join(" against ");
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Race: ${escapeText(names)}</title>
+<style>${style}</style>
+</head>
+<body>
+<h1>${escapeText(names)}</h1>
+<ul>
+${verdict.map((sentence) => `<li>${escapeText(sentence)}</li>`).join("\n")}
+</ul>
+${raceSvg(report, picture)}
+${firstSection(report)}
+${lagSection("Lag of shreds against the best of the others (below 0: ahead)", report, ({ lagNs }) => lagNs)}
+${lagSection("Lag of FEC sets, until they could be recovered", report, ({ fecSets }) => fecSets.lagNs)}
+${lagSection("Lag of slots, until every FEC set could be recovered", report, ({ slots }) => slots.lagNs)}
+${wholeSection(report)}
+${pairSection(report)}
+${receivedSection(report)}
+<p>${count(report.slots.judged)} slots judged, ${count(report.slots.edge)} at the edges left out; settling time ${report.settleMs} ms; clock in steps of ${report.resolutionNs} ns; intervals from ${count(report.turns)} turns of leaders.</p>
+</body>
+</html>
+`;
+}

@@ -1,0 +1,83 @@
+// Slot sights: which feed brought which shred of a slot, and when.
+//
+// Filled by slot-book.ts, read by the tallies when the slot is settled. An identity is (slot, FEC set,
+// type, index): the first arrival of each feed counts, with the kernel's receive time in nanoseconds
+// from the race's own beginning.
+
+/** Data and code shreds of one FEC set. */
+export const setLeaves = 64;
+/** Any so many of them give the whole set. */
+export const recoverableFrom = 32;
+
+/** One shred as one feed brought it. The same object may be used again for the next one. */
+export interface Sight {
+  feed: number;
+  timeNs: number;
+  slot: number;
+  fecSetIndex: number;
+  index: number;
+  isCode: boolean;
+  lastInSlot: boolean;
+  /** First bytes of the signature: another one for the same identity is another shred. */
+  signature: number;
+}
+
+export interface SetSights {
+  /** By leaf (32 data, 32 code), then by feed; Infinity: never. */
+  readonly times: Float64Array;
+  readonly signature: number;
+}
+
+export type Novelty = "first" | "later" | "again";
+
+export class SlotSights {
+  readonly slot: number;
+  readonly feeds: number;
+  /** By number of the FEC set. */
+  readonly sets = new Map<number, SetSights>();
+  firstNs = Number.POSITIVE_INFINITY;
+  /** When the last shred came that nobody had brought before. */
+  lastNewNs = Number.NEGATIVE_INFINITY;
+  /** FEC sets of the whole slot; null while its last shred was not seen. */
+  setCount: number | null = null;
+  /** Shreds that at least one feed brought. */
+  distinct = 0;
+
+  constructor(slot: number, feeds: number) {
+    this.slot = slot;
+    this.feeds = feeds;
+  }
+
+  setOf(sight: Sight): SetSights | undefined {
+    return this.sets.get(sight.fecSetIndex / 32);
+  }
+
+  addSet(sight: Sight): SetSights {
+    const times = new Float64Array(setLeaves * this.feeds).fill(Number.POSITIVE_INFINITY);
+    const set = { times, signature: sight.signature };
+    this.sets.set(sight.fecSetIndex / 32, set);
+    return set;
+  }
+
+  note(set: SetSights, sight: Sight): Novelty {
+    const { feed, timeNs, fecSetIndex } = sight;
+    const leaf = sight.index - fecSetIndex + (sight.isCode ? 32 : 0);
+    const begin = leaf * this.feeds;
+    const { times } = set;
+    if (sight.lastInSlot) this.setCount = fecSetIndex / 32 + 1;
+    this.firstNs = Math.min(this.firstNs, timeNs);
+    const before = times[begin + feed] ?? 0;
+    if (before !== Number.POSITIVE_INFINITY) {
+      if (timeNs < before) times[begin + feed] = timeNs; // two sockets of one feed
+      return "again";
+    }
+    let isFirst = true;
+    for (let other = 0; other < this.feeds; other++)
+      if (times[begin + other] !== Number.POSITIVE_INFINITY) isFirst = false;
+    times[begin + feed] = timeNs;
+    if (!isFirst) return "later";
+    this.distinct++;
+    this.lastNewNs = Math.max(this.lastNewNs, timeNs);
+    return "first";
+  }
+}

@@ -1,0 +1,135 @@
+// The verdict of a race in sentences, no stronger than the numbers. Pure.
+
+import type { FeedReport, PairReport, RaceReport } from "./report.ts";
+
+/** Never "100 %" unless it is exactly all. */
+function percent(share: number, digits = 1): string {
+  if (share >= 1) return "100 %";
+  const step = 10 ** digits;
+  return `${(Math.floor(share * 100 * step) / step).toFixed(digits)} %`;
+}
+
+/** "0.41 ms" and its kind, for a duration that is not below 0. */
+export function formatLag(ns: number): string {
+  const size = Math.abs(ns);
+  const sign = ns < 0 ? "-" : "";
+  if (size < 1e3) return `${sign}${Math.round(size)} ns`;
+  const [scaled, unit] =
+    size < 1e6 ? [size / 1e3, "µs"] : size < 1e9 ? [size / 1e6, "ms"] : [size / 1e9, "s"];
+  return `${sign}${scaled.toFixed(scaled < 10 ? 2 : scaled < 100 ? 1 : 0)} ${unit}`;
+}
+
+function grouped(count: number): string {
+  return String(Math.round(count)).replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
+function byWins({ feeds }: RaceReport): FeedReport[] {
+  return feeds.toSorted((a, b) => (b.winShare ?? 0) - (a.winShare ?? 0));
+}
+
+/** A pair seen from one of its two: what is told of `a` is told of that one. */
+function seenFrom(pair: PairReport, name: string): PairReport {
+  if (pair.a === name) return pair;
+  const { winShareInterval, medianInterval, advanceNs } = pair;
+  const flip = (ns: number | null) => (ns === null ? null : ns === 0 ? 0 : -ns);
+  return {
+    ...pair,
+    a: pair.b,
+    b: pair.a,
+    aFirst: pair.bFirst,
+    bFirst: pair.aFirst,
+    winShare: pair.winShare === null ? null : 1 - pair.winShare,
+    winShareInterval: winShareInterval && {
+      low: 1 - winShareInterval.high,
+      high: 1 - winShareInterval.low,
+    },
+    medianInterval: medianInterval && {
+      low: flip(medianInterval.high) ?? 0,
+      high: flip(medianInterval.low) ?? 0,
+    },
+    advanceNs: {
+      count: advanceNs.count,
+      min: flip(advanceNs.max),
+      p1: flip(advanceNs.p99),
+      p5: flip(advanceNs.p95),
+      p25: flip(advanceNs.p75),
+      p50: flip(advanceNs.p50),
+      p75: flip(advanceNs.p25),
+      p95: flip(advanceNs.p5),
+      p99: flip(advanceNs.p1),
+      max: flip(advanceNs.min),
+    },
+  };
+}
+
+/** What the race says of two feeds, seen from `of`; undefined where there is no such pair. */
+export function pairOf(report: RaceReport, of: string, against: string): PairReport | undefined {
+  const pair = report.pairs.find(
+    ({ a, b }) => (a === of && b === against) || (a === against && b === of),
+  );
+  return pair && seenFrom(pair, of);
+}
+
+function sentenceOfPair(pair: PairReport): string {
+  if (pair.both === 0) return `${pair.a} and ${pair.b} brought no shred in common.`;
+  const median = pair.advanceNs.p50 ?? 0;
+  const { medianInterval: between } = pair;
+  const range = between ? ` (${formatLag(between.low)} to ${formatLag(between.high)})` : "";
+  const side = median === 0 ? "level with" : median > 0 ? "ahead of" : "behind";
+  const by = median === 0 ? "" : ` by ${formatLag(Math.abs(median))}`;
+  const middle = `Of the ${grouped(pair.both)} shreds that both brought, ${pair.a} was first for ${percent(pair.winShare ?? 0)}, ${side} ${pair.b}${by} in the median`;
+  if (pair.significant === null) return `${middle}; too short to say whether that is chance.`;
+  return pair.significant
+    ? `${middle}${range}.`
+    : `${middle}${range}: no difference beyond chance.`;
+}
+
+function warnings(report: RaceReport): string[] {
+  const silent = report.feeds.filter(({ received }) => received === 0).map(({ name }) => name);
+  const useless = report.feeds
+    .filter(({ received, shreds }) => received > 0 && shreds === 0)
+    .map(({ name }) => name);
+  const dropped = report.feeds.filter(({ kernelDrops }) => (kernelDrops ?? 0) > 0);
+  const late = report.feeds.filter((feed) => feed.late > lateShareMax * feed.shreds);
+  return [
+    ...silent.map((name) => `${name} never came.`),
+    ...useless.map((name) => `${name} brought no shred that counts, see the refusals.`),
+    ...dropped.map(
+      ({ name, kernelDrops }) =>
+        `THIS MACHINE LOST ${grouped(kernelDrops ?? 0)} packets of ${name}: the race is not fair to it; make the receive buffer larger.`,
+    ),
+    ...late.map(
+      ({ name, late: count, shreds }) =>
+        `${percent(count / shreds)} of the shreds of ${name} came when their slots were judged already: give --settle more than ${report.settleMs} ms.`,
+    ),
+    ...(report.lost > 0
+      ? [`THIS MACHINE LOST ${grouped(report.lost)} shreds: it was too slow to note them all.`]
+      : []),
+    ...(report.verified
+      ? []
+      : ["NOT VERIFIED: no leader schedule; a feed may have won with forgeries (--leaders FILE)."]),
+  ];
+}
+
+/** Beyond this share of late shreds the settling time was too short for the feed. */
+const lateShareMax = 0.001;
+
+/** One sentence a line; the first is the result. */
+export function verdictOf(report: RaceReport): string[] {
+  const [winner, ...others] = byWins(report);
+  if (!winner || report.shreds.distinct === 0) {
+    const why =
+      report.slots.edge > 0
+        ? `all ${report.slots.edge} slots lie at the edges: race for longer`
+        : "no shred came";
+    return [`Nothing to judge: ${why}.`, ...warnings(report), ...report.notes];
+  }
+  const between = winner.winShareInterval;
+  const range = between ? ` (${percent(between.low)} to ${percent(between.high)})` : "";
+  const first = `${winner.name} was first for ${percent(winner.winShare ?? 0)}${range} of ${grouped(report.shreds.distinct)} shreds in ${report.slots.judged} slots.`;
+  const pairs = others.flatMap(({ name }) => pairOf(report, winner.name, name) ?? []);
+  const alone = report.feeds
+    .filter(({ solo }) => solo > 0)
+    .map(({ name, soloShare }) => `${name} alone brought ${percent(soloShare ?? 0, 2)}.`);
+  return [first, ...pairs.map(sentenceOfPair), ...alone, ...warnings(report), ...report.notes];
+}
