@@ -6,12 +6,15 @@
 // bell.h).
 #include <napi.h>
 
+#include "addon/arguments.h"
 #include "addon/relay_handle.h"
 #include "addon/traffic_handles.h"
 #include "addon/transaction_handles.h"
 #include "crypto/ed25519.h"
 #include "crypto/sha256.h"
+#include "net/kernel_clock.h"
 #include "net/privileges.h"
+#include "net/service_notify.h"
 
 namespace shredway::addon {
 namespace {
@@ -94,11 +97,41 @@ void give_up_network_privileges(const Napi::CallbackInfo&) {
   drop_network_privileges_of_this_thread();
 }
 
+// (address, text) -> error text, empty on success.
+Napi::Value notify(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (!info[0].IsString() || !info[1].IsString()) {
+    fail(env, "notifyServiceManager: expected two texts");
+    return env.Undefined();
+  }
+  const std::string address = info[0].As<Napi::String>();
+  const std::string text = info[1].As<Napi::String>();
+  return Napi::String::New(env, notify_service_manager(address, text.data(), text.size()));
+}
+
+// Null where the kernel does not tell.
+Napi::Value kernel_clock(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const KernelClock clock = read_kernel_clock();
+  if (!clock.known) return env.Null();
+  const auto object = Napi::Object::New(env);
+  const auto set = [&](const char* name, double value) {
+    object.Set(name, Napi::Number::New(env, value));
+  };
+  object.Set("synchronised", Napi::Boolean::New(env, clock.synchronised));
+  set("offsetNs", static_cast<double>(clock.offset_ns));
+  set("estimatedErrorUs", static_cast<double>(clock.estimated_error_us));
+  set("maximumErrorUs", static_cast<double>(clock.maximum_error_us));
+  return object;
+}
+
 }  // namespace
 
 Napi::Object register_addon(Napi::Env env, Napi::Object exports) {
   exports.Set("describe", Napi::Function::New<describe>(env));
   exports.Set("giveUpNetworkPrivileges", Napi::Function::New<give_up_network_privileges>(env));
+  exports.Set("notifyServiceManager", Napi::Function::New<notify>(env));
+  exports.Set("kernelClock", Napi::Function::New<kernel_clock>(env));
   exports.Set("Relay", RelayHandle::define(env));
   exports.Set("PacedSender", PacedSenderHandle::define(env));
   exports.Set("Shredder", ShredderHandle::define(env));

@@ -2,13 +2,16 @@
 //
 // Reads and tries, changes nothing. Exit code 1 when something must be mended first.
 
+import { systemClock } from "../core/clock.ts";
 import { type Config, loadConfig, parseConfig } from "../core/config.ts";
 import { messageOf } from "../core/errors.ts";
 import { readOwnAddresses } from "../core/own-addresses.ts";
 import { checkMachine } from "../doctor/checks.ts";
 import { checkConfiguration, wishesOf } from "../doctor/config-checks.ts";
 import { readFacts } from "../doctor/facts.ts";
-import { countLevels, type Finding, type Level } from "../doctor/finding.ts";
+import { countLevels, type Finding, type Level, withMeasure } from "../doctor/finding.ts";
+import { checkService } from "../doctor/service-checks.ts";
+import { readServiceFacts } from "../doctor/service-facts.ts";
 import { probe, readConfigFacts, systemReader } from "../doctor/system.ts";
 import { type Arguments, type Command, exitCodes } from "./command.ts";
 import { type Paint, toJson } from "./output.ts";
@@ -19,9 +22,11 @@ export const doctor: Command = {
   summary: "what this machine and configuration lack, why, and the exact remedy",
   usage: ["doctor [--config FILE] [--json]"],
   description: `
-Looks at kernel limits, CPUs, clock, capabilities, libraries and memory, and tries the buffers that
-the relay will ask for; with --config for what that file asks, and at the file itself. Changes
-nothing. Exit code 1 when a check fails (warnings do not count).`,
+Looks at kernel limits, CPUs, network cards, clock, capabilities, libraries and memory, and tries the
+buffers that the relay will ask for. With --config for what that file asks, at the file itself and the
+files it names, at its ports, and whether its database, node and partners can be reached (it connects,
+and submits nothing). Each finding says how to see that its remedy helped. Changes nothing. Exit code 1
+when a check fails (warnings do not count).`,
   options: {
     config: { value: "FILE", help: "check this configuration, and the machine for it" },
     json: { help: "one JSON object: counts and all findings" },
@@ -49,7 +54,12 @@ async function examine(file: string | undefined): Promise<Finding[]> {
   try {
     const config = loadConfig(file, readOwnAddresses());
     const facts = await readConfigFacts(file, config.relay);
-    return [...machineFindings(config), ...checkConfiguration(config.relay, facts)];
+    const around = await readServiceFacts(file, config, systemClock);
+    return [
+      ...machineFindings(config),
+      ...checkConfiguration(config.relay, facts),
+      ...checkService(config, file, around),
+    ];
   } catch (error) {
     return [...machineFindings(defaultConfig()), refusedConfig(file, messageOf(error))];
   }
@@ -66,16 +76,19 @@ function defaultConfig(): Config {
 }
 
 function refusedConfig(file: string, message: string): Finding {
-  return {
+  return withMeasure({
     check: "config",
     level: "fail",
     finding: message,
     why: "The relay starts only with a file that it understands whole.",
     remedy: `mend ${file} as docs/configuration.md describes it`,
-  };
+  });
 }
 
-function findingLines({ check, level, finding, why, remedy }: Finding, paint: Paint): string[] {
+function findingLines(
+  { check, level, finding, why, remedy, measure }: Finding,
+  paint: Paint,
+): string[] {
   const colour: Record<Level, (text: string) => string> = {
     ok: paint.good,
     warn: paint.note,
@@ -84,9 +97,10 @@ function findingLines({ check, level, finding, why, remedy }: Finding, paint: Pa
   const indent = " ".repeat(6);
   const [first = "", ...more] = finding.split("\n");
   return [
-    `${colour[level](level.padEnd(4))}  ${check.padEnd(14)}  ${first}`,
-    ...more.map((line) => `${indent}${" ".repeat(16)}${line}`),
+    `${colour[level](level.padEnd(4))}  ${check.padEnd(17)}  ${first}`,
+    ...more.map((line) => `${indent}${" ".repeat(19)}${line}`),
     ...(level === "ok" ? [] : [paint.dim(`${indent}why     ${why}`)]),
     ...(remedy === null ? [] : [`${indent}remedy  ${remedy}`]),
+    ...(measure === null ? [] : [paint.dim(`${indent}see     ${measure}`)]),
   ];
 }

@@ -1,20 +1,22 @@
 // `shredway start`: the service from a configuration file, or without one the sandbox.
 //
 // Data goes to stdout (the line that begins with `ready`), the log to stderr. SIGHUP reloads sources,
-// destinations and leaders; SIGTERM and SIGINT drain and end with exit code 0.
+// destinations and leaders, SIGUSR2 logs the numbers of this moment; SIGTERM and SIGINT drain and end
+// with exit code 0. The service manager, where there is one, hears of each.
 
-import { spawn } from "node:child_process";
 import { resolve } from "node:path";
 import { familyOf, parseEndpoint } from "../core/addresses.ts";
 import { systemClock } from "../core/clock.ts";
 import { formatConfig, loadConfig } from "../core/config.ts";
 import { createLogger, type Logger } from "../core/log.ts";
 import { readOwnAddresses } from "../core/own-addresses.ts";
-import { giveUpNetworkPrivileges } from "../data-plane/native.ts";
+import { giveUpNetworkPrivileges, notifyServiceManager } from "../data-plane/native.ts";
+import type { RelaySnapshot } from "../data-plane/snapshot.ts";
 import { openServiceOf } from "../main.ts";
 import type { Service } from "../service/service.ts";
+import { ServiceManager } from "../service/service-manager.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "./command.ts";
-import { totalsOf } from "./relay-report.ts";
+import { reportBetween, totalsOf } from "./relay-report.ts";
 import { gatewayStatistics, plain, relayStatistics } from "./statistics.ts";
 import { every, type Terminal } from "./terminal.ts";
 
@@ -41,8 +43,9 @@ receivers on loopback, and the gateway sends transactions to its leaders by rout
 live numbers and a ready API key. With --config: the service as the file says (docs/configuration.md).
 
 Prints one line that begins with "ready" when it takes traffic. SIGHUP reads the file again and
-takes over sources, destinations, leaders, routes, tips and limits; a wrong file changes nothing. SIGTERM and Ctrl-C
-end it with exit code 0.`,
+takes over sources, destinations, leaders, routes, tips and limits; a wrong file changes nothing. SIGUSR2
+logs the numbers since the start. SIGTERM and Ctrl-C end it with exit code 0. Under systemd all of it is
+told to the service manager (Type=notify, WatchdogSec=).`,
   options: {
     config: { value: "FILE", help: "configuration file" },
     "print-config": { help: "print the effective configuration and end" },
@@ -112,31 +115,82 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
 
 async function runService(file: string, statsSeconds: number, terminal: Terminal): Promise<number> {
   const log = createLogger();
+  const manager = new ServiceManager({
+    environment: process.env,
+    pid: process.pid,
+    send: notifyServiceManager,
+    clock: systemClock,
+    log,
+  });
+  const signals = new Signals();
   let service: Service | undefined;
-  let wantsReload = false;
-  const reload = () => {
-    if (service) service.reload();
-    else wantsReload = true; // the file may have been read already
-  };
-  process.on("SIGHUP", reload);
   try {
-    service = await openServiceOf(file, log, systemClock);
-    await service.start();
-    if (service.relay.relay.transmit.way === "clone") giveUpNetworkPrivileges();
-    if (wantsReload) service.reload();
-    for (const warning of service.warnings()) log.warn(warning);
-    terminal.line(readyLine(service));
-    tellSystemd(log);
-    await logStatistics(service, log, statsSeconds, terminal.stopped);
-    await Promise.all([systemClock.sleep(drainMs), service.drain(answerMs)]);
-    log.info(
-      { ...plain(totalsOf(service.relay.snapshot())), ...gatewayStatistics(service) },
-      "ended",
-    );
+    manager.starting();
+    const opened = await openServiceOf(file, log, systemClock);
+    service = opened;
+    await opened.start();
+    if (opened.relay.relay.transmit.way === "clone") giveUpNetworkPrivileges();
+    for (const warning of opened.warnings()) log.warn(warning);
+    terminal.line(readyLine(opened));
+    manager.ready(readyLine(opened));
+    signals.onReload(() => manager.reload(() => reloadOf(opened)));
+    manager.watch(() => opened.relay.snapshot().workers.map(({ cpu_ns }) => cpu_ns));
+    signals.onNumbers(() => logTotals(opened, log, "numbers"));
+    await logStatistics({ service: opened, log, manager }, statsSeconds, terminal.stopped);
+    manager.stopping();
+    await Promise.all([systemClock.sleep(drainMs), opened.drain(answerMs)]);
+    logTotals(opened, log, "ended");
     return exitCodes.ok;
   } finally {
-    process.off("SIGHUP", reload);
+    signals.close();
     await service?.close();
+    manager.close();
+  }
+}
+
+/** Takes the file over; returns what the service manager shows. */
+function reloadOf(service: Service): string {
+  return service.reload()
+    ? readyLine(service)
+    : "the configuration was refused, what was in force stays; the log says why";
+}
+
+function logTotals(service: Service, log: Logger, message: string): void {
+  const totals = plain(totalsOf(service.relay.snapshot()));
+  log.info({ ...totals, ...gatewayStatistics(service) }, message);
+}
+
+/** Signals of a service besides those that end it. They may come before anybody can act on them. */
+class Signals {
+  #reload: (() => void) | undefined;
+  #numbers: (() => void) | undefined;
+  #wantsReload = false; // the file may have been read already
+  readonly #listeners: readonly (readonly [NodeJS.Signals, () => void])[] = [
+    ["SIGHUP", () => (this.#reload ? this.#reload() : this.#noteReload())],
+    ["SIGUSR2", () => this.#numbers?.()],
+    // Node would open its debugger to everybody on this machine.
+    ["SIGUSR1", () => {}],
+  ];
+
+  constructor() {
+    for (const [signal, listener] of this.#listeners) process.on(signal, listener);
+  }
+
+  onReload(reload: () => void): void {
+    this.#reload = reload;
+    if (this.#wantsReload) reload();
+  }
+
+  onNumbers(numbers: () => void): void {
+    this.#numbers = numbers;
+  }
+
+  close(): void {
+    for (const [signal, listener] of this.#listeners) process.off(signal, listener);
+  }
+
+  #noteReload(): void {
+    this.#wantsReload = true;
   }
 }
 
@@ -150,9 +204,22 @@ function readyLine({ relay: { relay, config }, gateway }: Service): string {
   );
 }
 
+function ratesLine(before: RelaySnapshot, now: RelaySnapshot): string {
+  const { receivedPerSecond, distinctPerSecond, sentPerSecond } = reportBetween(before, now);
+  const [received, distinct, sent] = [receivedPerSecond, distinctPerSecond, sentPerSecond].map(
+    (rate) => Math.round(rate).toLocaleString("en-US"),
+  );
+  return `relaying: ${received} shreds/s in, ${distinct}/s distinct, ${sent}/s out`;
+}
+
+interface Told {
+  readonly service: Service;
+  readonly log: Logger;
+  readonly manager: ServiceManager;
+}
+
 async function logStatistics(
-  service: Service,
-  log: Logger,
+  { service, log, manager }: Told,
   seconds: number,
   stopped: AbortSignal,
 ): Promise<void> {
@@ -163,16 +230,8 @@ async function logStatistics(
     const now = service.relay.snapshot();
     const line = { ...relayStatistics(service.relay, before, now), ...gatewayStatistics(service) };
     log.info(line, "statistics");
+    manager.status(ratesLine(before, now));
     before = now;
     return true;
   });
-}
-
-// Node has no datagram sockets of the local family, so systemd's own tool says it (in the unit:
-// NotifyAccess=all).
-function tellSystemd(log: Logger): void {
-  const { NOTIFY_SOCKET } = process.env;
-  if (!NOTIFY_SOCKET) return;
-  const child = spawn("systemd-notify", ["--ready"], { stdio: "ignore" });
-  child.on("error", (error) => log.warn(`systemd was not told READY=1: ${error.message}`));
 }

@@ -53,7 +53,7 @@ const head = `# Configuration
 - Unknown keys are refused. Every problem of a file is reported at once, with its line.
 - The file and the leader schedule are regular files (no pipes). Paths in the file are relative to the file.
 - Addresses are IPv4 or IPv6 addresses, never host names.
-- \`--print-config\` shows the effective result.
+- \`--print-config\` shows the effective result, secrets masked.
 
 \`\`\`yaml
 solana: { rpc: "https://rpc.example.com/" }
@@ -69,6 +69,27 @@ relay:
     - { address: "192.0.2.10:9001", tier: tier-1 }
     - { address: "[2001:db8::10]:9001", tier: tier-2, name: backup }
 \`\`\`
+
+## Secrets
+
+A secret may stand outside of the file. These keys take references, alone or inside a longer text: \`solana.rpc\`,
+\`solana.websocket\`, \`data.postgres\`, \`tracker.url\`, \`routes[].url\`, \`routes[].leaders\` and \`routes[].headers\`.
+
+| reference | stands for |
+|---|---|
+| \`\${file:PATH}\` | the one line in this file, a path relative to the configuration file; at most 4,096 bytes |
+| \`\${env:NAME}\` | the environment variable |
+| \`\${credential:NAME}\` | the service manager's credential: the file NAME in \`$CREDENTIALS_DIRECTORY\` (\`LoadCredential=\` in a systemd unit) |
+
+\`\`\`yaml
+data: { postgres: "postgres://shredway:\${file:secrets/postgres}@db-1,db-2/shredway?sslmode=verify-full" }
+routes:
+  - { name: partner, kind: swqos, url: "https://swqos.example.com/", headers: { Authorization: "Bearer \${env:PARTNER_KEY}" } }
+\`\`\`
+
+Inside a URL the secret is percent-encoded, so a password may hold any character; a reference that is the whole value is taken
+as it is. A reload (SIGHUP) reads files again; \`data.postgres\` and \`solana\` need a restart. References in other keys are
+refused, and no message shows what one stands for.
 
 ## Keys
 

@@ -26,6 +26,7 @@ import {
   schemaAt,
   unwrapSchema,
 } from "./config-schema.ts";
+import { type ResolvedSecrets, resolveSecrets } from "./config-secrets.ts";
 import { messageOf, quote, ShredwayError } from "./errors.ts";
 import { readTextFile } from "./files.ts";
 import { maskPostgresUrl } from "./postgres-url.ts";
@@ -201,8 +202,11 @@ export function parseConfig(
   ownAddresses: readonly string[] = [],
 ): Config {
   const { document, lines, file } = parseYaml(text, path);
-  const result = configSchema.safeParse(file);
+  const secrets = secretsOf(file, path);
+  if (secrets.problems.length > 0) throw refusal(path, locate(secrets.problems, document, lines));
+  const result = configSchema.safeParse(secrets.value);
   if (!result.success) {
+    // What the file says is quoted, never what its references stand for.
     const problems = result.error.issues.flatMap((issue) => problemsOf(issue, file));
     throw refusal(path, locate(problems, document, lines));
   }
@@ -211,6 +215,16 @@ export function parseConfig(
   if (problems.length > 0) throw refusal(path, locate(problems, document, lines));
   makePathsAbsolute(config, dirname(path));
   return config;
+}
+
+function secretsOf(file: unknown, path: string): ResolvedSecrets {
+  return resolveSecrets(file, { folder: dirname(path), environment: process.env });
+}
+
+/** Files that hold secrets for the configuration at `path`. Throws ShredwayError "config_invalid". */
+export function secretFilesOf(path: string): readonly string[] {
+  const { file } = parseYaml(readTextFile(path, configFileBytesMax, "config_invalid"), path);
+  return secretsOf(file, path).files;
 }
 
 /** Relative paths start at the folder of the configuration file. */

@@ -53,6 +53,16 @@ export interface NativeDescription {
   readonly sha256Accelerated: boolean;
 }
 
+/** What the kernel knows of its wall clock (adjtimex). */
+export interface KernelClock {
+  /** Something disciplines it. */
+  readonly synchronised: boolean;
+  /** What is left to be slewed. */
+  readonly offsetNs: number;
+  readonly estimatedErrorUs: number;
+  readonly maximumErrorUs: number;
+}
+
 /** Options of native/addon/relay_handle.cc; endpoints are 18 bytes (16 address, u16 port LE). */
 export interface NativeRelayOptions {
   listen: Uint8Array[];
@@ -150,6 +160,9 @@ export interface NativeSignatureVerifier {
 export interface NativeAddon {
   describe(): NativeDescription;
   giveUpNetworkPrivileges(): void;
+  /** Why the text did not reach the socket; empty when it did. */
+  notifyServiceManager(address: string, text: string): string;
+  kernelClock(): KernelClock | null;
   Relay: new (options: NativeRelayOptions) => NativeRelay;
   PacedSender: new (to: Uint8Array, from: Uint8Array, bufferBytes: number) => NativePacedSender;
   Shredder: new (seed: Uint8Array) => NativeShredder;
@@ -222,6 +235,16 @@ export function native(): NativeAddon {
  */
 export function giveUpNetworkPrivileges(): void {
   native().giveUpNetworkPrivileges();
+}
+
+/** One datagram to a local socket (a path, or "@" and a name). Returns why not; empty when it was sent. */
+export function notifyServiceManager(address: string, text: string): string {
+  return native().notifyServiceManager(address, text);
+}
+
+/** null: the kernel does not tell, or not this process. */
+export function kernelClock(): KernelClock | null {
+  return native().kernelClock();
 }
 
 /** What the loaded addon says of itself: names, limits, libraries in use. */

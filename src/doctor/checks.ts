@@ -4,9 +4,14 @@
 // is what keeps the relay from working or loses shreds under ordinary traffic; warn costs latency or
 // loses shreds in bursts. Where numbers come from is said beside them.
 
+import type { KernelClock } from "../data-plane/native.ts";
+import * as card from "./card-checks.ts";
 import { cloning, transmitQueue } from "./clone-checks.ts";
+import * as cpus from "./cpu-checks.ts";
 import { expandCpuList, type SystemFacts } from "./facts.ts";
-import type { Finding } from "./finding.ts";
+import { type Finding, type Found, ok, withMeasure } from "./finding.ts";
+import * as kernel from "./kernel-checks.ts";
+import { sysctl } from "./kernel-checks.ts";
 
 /** What the relay will ask of the machine. */
 export interface Wishes {
@@ -32,6 +37,10 @@ export interface Probes {
   /** "libsodium", "openssl" or "none". */
   readonly ed25519: string;
   readonly sha256Accelerated: boolean;
+  /** What the kernel says of its wall clock; null: it does not, or the addon did not load. */
+  readonly kernelClock: KernelClock | null;
+  /** "20.19.0" */
+  readonly nodeVersion: string;
 }
 
 export interface Input {
@@ -53,15 +62,7 @@ const processMemoryBytes = 128 << 20;
 export const openFilesLeast = 128;
 const gsoSince = [4, 18] as const;
 
-function sysctl(key: string, value: number): string {
-  return `sysctl -w ${key}=${value} && echo '${key} = ${value}' >> /etc/sysctl.d/60-shredway.conf`;
-}
-
-function ok(check: string, finding: string, why: string): Finding {
-  return { check, level: "ok", finding, why, remedy: null };
-}
-
-function addon({ probes }: Input): Finding {
+function addon({ probes }: Input): Found {
   const why = "Packets are received, checked and sent by native code.";
   if (probes.addonError === null) return ok("addon", "the native addon is loaded", why);
   return {
@@ -73,7 +74,7 @@ function addon({ probes }: Input): Finding {
   };
 }
 
-function receiveBuffer({ facts, wishes, probes }: Input): Finding {
+function receiveBuffer({ facts, wishes, probes }: Input): Found {
   const check = "receive-buffer";
   const why =
     "What arrives while a worker is busy waits in the socket's receive buffer; when it is full the kernel drops.";
@@ -90,7 +91,7 @@ function receiveBuffer({ facts, wishes, probes }: Input): Finding {
   };
 }
 
-function sendBuffer({ facts, wishes }: Input): Finding {
+function sendBuffer({ facts, wishes }: Input): Found {
   const check = "send-buffer";
   const why = "A burst to many destinations waits in the send buffer until the card takes it.";
   const wish = wishes.sendBufferBytes;
@@ -107,7 +108,7 @@ function sendBuffer({ facts, wishes }: Input): Finding {
   };
 }
 
-function backlog({ facts }: Input): Finding {
+function backlog({ facts }: Input): Found {
   const check = "backlog";
   const why =
     "Packets between the network card and the sockets wait here, per CPU; the default of 1000 overflows in bursts.";
@@ -123,7 +124,7 @@ function backlog({ facts }: Input): Finding {
   };
 }
 
-function cores({ facts, wishes }: Input): Finding {
+function cores({ facts, wishes }: Input): Found {
   const check = "cores";
   const why =
     "Each worker is a thread; the control plane and the kernel's network work need time, too.";
@@ -149,7 +150,7 @@ function cores({ facts, wishes }: Input): Finding {
   };
 }
 
-function isolation({ facts, wishes }: Input): Finding {
+function isolation({ facts, wishes }: Input): Found {
   const check = "isolated-cpus";
   const why =
     "A worker that never sleeps must not share its CPU: it would starve what runs there, and be interrupted.";
@@ -171,7 +172,7 @@ function isolation({ facts, wishes }: Input): Finding {
   };
 }
 
-function governor({ facts }: Input): Finding {
+function governor({ facts }: Input): Found {
   const check = "cpu-governor";
   const why =
     "A CPU that has slowed down needs tens of microseconds to speed up when a packet comes.";
@@ -190,7 +191,7 @@ function governor({ facts }: Input): Finding {
 
 const slowClocks: readonly string[] = ["hpet", "acpi_pm", "jiffies", "refined-jiffies"];
 
-function clockSource({ facts }: Input): Finding {
+function clockSource({ facts }: Input): Found {
   const check = "clock-source";
   const why =
     "The kernel stamps every packet; a slow clock costs a microsecond and more each time.";
@@ -206,24 +207,26 @@ function clockSource({ facts }: Input): Finding {
   };
 }
 
-function clockSync({ facts }: Input): Finding {
+function clockSync({ facts, probes }: Input): Found {
   const check = "clock-sync";
   const why =
     "Times of shreds are compared between machines; an unsynchronised clock makes such numbers meaningless.";
-  if (facts.clockSynchronized) return ok(check, "the clock is synchronised", why);
+  // A daemon knows more than the kernel, which is told by it.
+  const isSynchronised = facts.clockSynchronized ?? probes.kernelClock?.synchronised ?? null;
+  if (isSynchronised) return ok(check, "the clock is synchronised", why);
   return {
     check,
     level: "warn",
     finding:
-      facts.clockSynchronized === null
-        ? "neither chronyc nor timedatectl tells whether the clock is synchronised"
+      isSynchronised === null
+        ? "neither chronyc nor timedatectl nor the kernel tells whether the clock is synchronised"
         : "the clock is not synchronised",
     why,
     remedy: "apt-get install -y chrony && systemctl enable --now chrony",
   };
 }
 
-function capabilities({ facts, wishes }: Input): Finding {
+function capabilities({ facts, wishes }: Input): Found {
   const check = "capabilities";
   const why =
     "CAP_NET_ADMIN lets the relay have the buffers and the busy polling it asks for, whatever the limits.";
@@ -239,7 +242,7 @@ function capabilities({ facts, wishes }: Input): Finding {
   };
 }
 
-function ed25519({ probes }: Input): Finding {
+function ed25519({ probes }: Input): Found {
   const check = "ed25519";
   const why =
     "One signature is verified per FEC set; libsodium needs about half of OpenSSL's time for it.";
@@ -254,7 +257,7 @@ function ed25519({ probes }: Input): Finding {
   };
 }
 
-function sha256({ probes }: Input): Finding {
+function sha256({ probes }: Input): Found {
   const check = "sha256";
   const why =
     "Every new shred is hashed up to its Merkle root; the CPU's SHA instructions make that cheap.";
@@ -268,7 +271,7 @@ function sha256({ probes }: Input): Finding {
   };
 }
 
-function openFiles({ facts, wishes }: Input): Finding {
+function openFiles({ facts, wishes }: Input): Found {
   const check = "open-files";
   const why =
     "Modules are read side by side at the start, and every worker has sockets of its own.";
@@ -284,7 +287,7 @@ function openFiles({ facts, wishes }: Input): Finding {
   };
 }
 
-function gso({ facts }: Input): Finding {
+function gso({ facts }: Input): Found {
   const check = "gso";
   const why =
     "Shreds of a burst go to a destination as one message, at a fraction of the cost (Linux 4.18).";
@@ -302,7 +305,7 @@ function gso({ facts }: Input): Finding {
   };
 }
 
-function ipv6({ facts, wishes }: Input): Finding {
+function ipv6({ facts, wishes }: Input): Found {
   const check = "ipv6";
   const why = "IPv6 addresses in the configuration need it.";
   if (facts.ipv6) return ok(check, "IPv6 is there", why);
@@ -316,7 +319,7 @@ function ipv6({ facts, wishes }: Input): Finding {
   };
 }
 
-function hugePages({ facts }: Input): Finding {
+function hugePages({ facts }: Input): Found {
   const check = "huge-pages";
   const why = 'With "always" the kernel may stop a thread for milliseconds to put pages together.';
   const text = `transparent huge pages: ${facts.hugePages ?? "unknown"}`;
@@ -330,7 +333,7 @@ function hugePages({ facts }: Input): Finding {
   };
 }
 
-function memory({ facts, wishes }: Input): Finding {
+function memory({ facts, wishes }: Input): Found {
   const check = "memory";
   const why = "Recent shreds and full socket buffers must fit, or the machine swaps and stalls.";
   const buffers = wishes.listenAddresses * wishes.receiveBufferBytes * 2; // as the kernel counts
@@ -355,7 +358,7 @@ function mebibytes(bytes: number): string {
   return `${Math.round(bytes / (1 << 20))} MiB`;
 }
 
-function cardQueues({ facts, wishes }: Input): Finding {
+function cardQueues({ facts, wishes }: Input): Found {
   const check = "receive-queues";
   const why =
     "With one receive queue one CPU does the kernel's part of all packets; with several the card spreads them.";
@@ -373,7 +376,7 @@ function cardQueues({ facts, wishes }: Input): Finding {
   };
 }
 
-const checks: readonly ((input: Input) => Finding)[] = [
+const checks: readonly ((input: Input) => Found)[] = [
   addon,
   receiveBuffer,
   sendBuffer,
@@ -394,6 +397,24 @@ const checks: readonly ((input: Input) => Finding)[] = [
   cardQueues,
   cloning,
   transmitQueue,
+  cpus.siblings,
+  cpus.idleStates,
+  cpus.ticks,
+  cpus.memoryNode,
+  cpus.irqBalance,
+  card.ethtool,
+  card.rings,
+  card.interrupts,
+  card.segmentation,
+  card.coalescing,
+  card.cardDrops,
+  kernel.busyPoll,
+  kernel.softnet,
+  kernel.udpDrops,
+  kernel.swap,
+  kernel.lockedMemory,
+  kernel.clockOffset,
+  kernel.nodeVersion,
 ];
 
 /** Every check of the machine, in a fixed order. Without the addon, what it would tell is left out. */
@@ -401,5 +422,5 @@ export function checkMachine(facts: SystemFacts, wishes: Wishes, probes: Probes)
   const left = probes.addonError === null ? [] : [ed25519, sha256, cloning];
   return checks
     .filter((check) => !left.includes(check))
-    .map((check) => check({ facts, wishes, probes }));
+    .map((check) => withMeasure(check({ facts, wishes, probes })));
 }

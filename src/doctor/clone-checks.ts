@@ -3,14 +3,14 @@
 // A part of checks.ts. Whether it works is tried out; these say what is missing when it does not.
 
 import type { Input } from "./checks.ts";
-import type { Finding } from "./finding.ts";
+import type { Found } from "./finding.ts";
 
 // Memory maps that workers write, CAP_BPF (5.8), and loops in programs are all there.
 const clonesSince = [5, 10] as const;
 // A burst to 200 destinations is 200 packets and more at once; the usual length is 1,000.
 const transmitQueueLeast = 1000;
 
-export function cloning({ facts, wishes, probes }: Input): Finding {
+export function cloning({ facts, wishes, probes }: Input): Found {
   const check = "transmit";
   const why =
     "With many destinations, cloning inside the kernel costs a small part of a send for each (docs/transmit.md).";
@@ -48,7 +48,7 @@ function remedyOf({ kernel, hasTun, capNetAdmin, capBpf, capPerfmon }: Input["fa
   return "see docs/transmit.md, or set relay.transmit: socket";
 }
 
-export function transmitQueue({ facts, wishes }: Input): Finding {
+export function transmitQueue({ facts, wishes }: Input): Found {
   const check = "transmit-queue";
   const why =
     "Clones of a burst reach the card's queue together; what finds no room there is lost, and counted as buffer_full.";

@@ -5,19 +5,8 @@
 import { parseEndpoint } from "../core/addresses.ts";
 import type { RelayConfig } from "../core/config.ts";
 import type { Wishes } from "./checks.ts";
-import type { Finding } from "./finding.ts";
-
-export interface FileFact {
-  readonly path: string;
-  /** Permission bits; null when the file cannot be looked at. */
-  readonly mode: number | null;
-}
-
-export interface PortFact {
-  readonly address: string;
-  /** Why it cannot be listened on; null when it can. */
-  readonly error: string | null;
-}
+import type { FileFact, PortFact } from "./file-facts.ts";
+import { type Finding, type Found, withMeasure } from "./finding.ts";
 
 export interface ConfigFacts {
   readonly files: readonly FileFact[];
@@ -36,10 +25,10 @@ export function checkConfiguration(relay: RelayConfig, facts: ConfigFacts): Find
     ...facts.files.map(fileMode),
     ...facts.ports.map(port),
     tables(relay),
-  ];
+  ].map(withMeasure);
 }
 
-function authentication(relay: RelayConfig, facts: ConfigFacts): Finding {
+function authentication(relay: RelayConfig, facts: ConfigFacts): Found {
   const check = "authentication";
   const why =
     "Without it anybody who can send to a source's address can put forged shreds into the feed.";
@@ -70,7 +59,7 @@ function authentication(relay: RelayConfig, facts: ConfigFacts): Finding {
   };
 }
 
-function fileMode({ path, mode }: FileFact): Finding {
+function fileMode({ path, mode }: FileFact): Found {
   const check = "file-mode";
   const why = "Who can write this file decides who is believed and who is sent to.";
   const text = mode === null ? "cannot be looked at" : `mode ${mode.toString(8).padStart(3, "0")}`;
@@ -84,7 +73,7 @@ function fileMode({ path, mode }: FileFact): Finding {
   };
 }
 
-function port({ address, error }: PortFact): Finding {
+function port({ address, error }: PortFact): Found {
   const number = parseEndpoint(address, { allowPortZero: true }).port;
   return {
     check: "listen",
@@ -96,7 +85,7 @@ function port({ address, error }: PortFact): Finding {
   };
 }
 
-function tables({ sources, destinations }: RelayConfig): Finding {
+function tables({ sources, destinations }: RelayConfig): Found {
   const check = "tables";
   const why =
     "Packets from senders in no source entry are dropped, and nobody but the destinations is sent to.";

@@ -4,14 +4,12 @@
 // cannot be learned is null, and the checks say so. Sources: proc(5), sysfs of Linux 6.x,
 // capabilities(7), timedatectl(1), chronyc(1).
 
-export interface SystemReader {
-  /** Content of a file; null when it cannot be read. */
-  readText(path: string): string | null;
-  /** Names in a folder; empty when it cannot be read. */
-  list(path: string): readonly string[];
-  /** What a command prints; null when it is missing or fails. */
-  run(command: string, ...args: readonly string[]): string | null;
-}
+import { type CardFacts, readCardFacts } from "./card-facts.ts";
+import { type CpuFacts, readCpuFacts } from "./cpu-facts.ts";
+import { type KernelFacts, readKernelFacts } from "./kernel-facts.ts";
+import { expandCpuList, numberIn, type SystemReader, trimmed } from "./reader.ts";
+
+export { expandCpuList, type SystemReader } from "./reader.ts";
 
 export interface NetworkCard {
   readonly name: string;
@@ -48,6 +46,9 @@ export interface SystemFacts {
   readonly hugePages: string | null;
   readonly ipv6: boolean;
   readonly cards: readonly NetworkCard[];
+  readonly cpu: CpuFacts;
+  readonly card: CardFacts;
+  readonly kernelPart: KernelFacts;
 }
 
 const capNetAdminBit = 12n;
@@ -56,6 +57,7 @@ const capPerfmonBit = 38n;
 const capBpfBit = 39n;
 
 export function readFacts(reader: SystemReader): SystemFacts {
+  const cards = readCards(reader);
   return {
     kernel: trimmed(reader.readText("/proc/sys/kernel/osrelease")),
     cpuCount: countCpus(reader),
@@ -77,17 +79,14 @@ export function readFacts(reader: SystemReader): SystemFacts {
     memoryAvailableBytes: readMemoryAvailable(reader),
     hugePages: chosenOf(reader.readText("/sys/kernel/mm/transparent_hugepage/enabled")),
     ipv6: (trimmed(reader.readText("/proc/net/if_inet6")) ?? "") !== "",
-    cards: readCards(reader),
+    cards,
+    cpu: readCpuFacts(reader),
+    card: readCardFacts(
+      reader,
+      cards.map(({ name }) => name),
+    ),
+    kernelPart: readKernelFacts(reader),
   };
-}
-
-function trimmed(text: string | null): string | null {
-  return text === null ? null : text.trim();
-}
-
-function numberIn(text: string | null): number | null {
-  const match = text === null ? null : /^\s*(\d+)\s*$/.exec(text);
-  return match ? Number(match[1]) : null;
 }
 
 /** "always [madvise] never" -> "madvise" */
@@ -98,17 +97,6 @@ function chosenOf(text: string | null): string | null {
 function countCpus(reader: SystemReader): number {
   const online = trimmed(reader.readText("/sys/devices/system/cpu/online"));
   return online === null ? 1 : Math.max(1, expandCpuList(online).length);
-}
-
-/** "0-2,7" -> [0, 1, 2, 7]; empty text: none. */
-export function expandCpuList(text: string): number[] {
-  return text
-    .split(",")
-    .filter((part) => part !== "")
-    .flatMap((part) => {
-      const [first = 0, last = first] = part.split("-").map(Number);
-      return Array.from({ length: last - first + 1 }, (_, i) => first + i);
-    });
 }
 
 function readGovernors(reader: SystemReader): string[] {

@@ -4,16 +4,17 @@
 
 import { spawnSync } from "node:child_process";
 import { createSocket } from "node:dgram";
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { formatAddress, parseEndpoint } from "../core/addresses.ts";
 import type { RelayConfig } from "../core/config.ts";
 import { messageOf } from "../core/errors.ts";
-import { describeNative } from "../data-plane/native.ts";
+import { describeNative, kernelClock } from "../data-plane/native.ts";
 import { Relay } from "../data-plane/relay.ts";
 import { coverageText, loadLeaderSchedule } from "../leaders/schedule.ts";
 import type { Probes, Wishes } from "./checks.ts";
-import type { ConfigFacts, FileFact, PortFact } from "./config-checks.ts";
+import type { ConfigFacts } from "./config-checks.ts";
 import type { SystemReader } from "./facts.ts";
+import { fileFact, type PortFact } from "./file-facts.ts";
 
 const toolTimeoutMs = 3000;
 
@@ -45,11 +46,20 @@ export function probe({ receiveBufferBytes, transmit }: Wishes): Probes {
     cloneRefusal: null,
     ed25519: "none",
     sha256Accelerated: false,
+    kernelClock: null,
+    nodeVersion: process.versions.node,
   };
   try {
     const { ed25519, sha256Accelerated } = describeNative();
     const tried = tryRelay(receiveBufferBytes, transmit === "socket" ? "socket" : "clone");
-    return { ...tried, addonError: null, ed25519, sha256Accelerated };
+    return {
+      ...nothing,
+      ...tried,
+      addonError: null,
+      ed25519,
+      sha256Accelerated,
+      kernelClock: kernelClock(),
+    };
   } catch (error) {
     return { ...nothing, addonError: messageOf(error) };
   }
@@ -93,14 +103,6 @@ function leadersFacts(
     return { leadersError: null, leadersCover: coverageText(loadLeaderSchedule(file)) };
   } catch (error) {
     return { leadersError: messageOf(error), leadersCover: null };
-  }
-}
-
-function fileFact(path: string): FileFact {
-  try {
-    return { path, mode: statSync(path).mode & 0o777 };
-  } catch {
-    return { path, mode: null };
   }
 }
 

@@ -25,6 +25,16 @@ const goodFacts: SystemFacts = {
   hugePages: "madvise",
   ipv6: true,
   cards: [{ name: "eth0", receiveQueues: 8, transmitQueueLength: 1000 }],
+  cpu: { siblings: [], nohzFull: "", idleStates: [], nodes: [], hasIrqBalance: false },
+  card: { hasEthtool: true, details: [] },
+  kernelPart: {
+    busyPoll: 0,
+    softnet: { taken: 1_000_000, dropped: 0, squeezed: 0 },
+    udp: { delivered: 1_000_000, bufferFull: 0 },
+    swappiness: 1,
+    lockedMemoryMax: 8_388_608,
+    clockOffsetSeconds: 0.000_02,
+  },
 };
 const goodWishes: Wishes = {
   workers: 2,
@@ -43,6 +53,8 @@ const goodProbes: Probes = {
   addonError: null,
   ed25519: "libsodium",
   sha256Accelerated: true,
+  kernelClock: null,
+  nodeVersion: "20.19.0",
 };
 
 function find(
@@ -203,6 +215,7 @@ describe("checkMachine", () => {
     if (remedy === null) expect(finding?.remedy).toBeNull();
     else expect(finding?.remedy).toContain(remedy);
     expect(finding?.why).not.toBe("");
+    expect(finding?.measure === null).toBe(level === "ok");
   });
 
   it("takes CAP_NET_ADMIN for limits", () => {

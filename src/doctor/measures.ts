@@ -1,0 +1,63 @@
+// How to see that a remedy helped, for each check that can ask for one.
+//
+// By the word of the check. The numbers named here are the product's own (the line "statistics" of the
+// log, `listen`, `doctor` itself) or the kernel's; docs/tuning.md tells more of each.
+
+const again = "shredway doctor";
+const drops = "receiveDrops in the log's statistics stays where it is";
+const latency = "latencyP50Us and latencyP99Us in the log's statistics, before and after";
+
+export const measures: Readonly<Record<string, string>> = {
+  addon: again,
+  "receive-buffer": `${again}, and under load ${drops}`,
+  "send-buffer": 'no failures buffer_full of destinations in the log\'s last line ("failed")',
+  backlog: "the second column of /proc/net/softnet_stat stays where it is",
+  cores: "workerLoads in the log's statistics stay below 0.7",
+  "isolated-cpus": "perf stat -e context-switches -t THREAD -- sleep 10, of a worker's thread",
+  "cpu-governor": latency,
+  "clock-source": latency,
+  "clock-sync": "chronyc tracking: System time and RMS offset",
+  "clock-offset": "chronyc tracking: System time and RMS offset",
+  capabilities: again,
+  ed25519: "workerLoads in the log's statistics, before and after",
+  sha256: "workerLoads in the log's statistics, before and after",
+  "open-files": again,
+  gso: "workerLoads in the log's statistics, before and after",
+  ipv6: again,
+  "huge-pages": latency,
+  memory: "no swapping: si and so of vmstat 1 are 0",
+  "receive-queues": "ethtool -S CARD: packets of every queue rise, not of one only",
+  transmit: 'transmit=clone in the line "ready", cloned in the log\'s statistics',
+  "transmit-queue": "no failures buffer_full of destinations; tc -s qdisc show dev CARD: dropped",
+  "cpu-siblings": latency,
+  "cpu-idle": latency,
+  "cpu-ticks": "perf stat -e irq_vectors:local_timer_entry -C CPU -- sleep 10",
+  "cpu-node": latency,
+  "irq-balance": "/proc/interrupts: the worker's column of the card's lines stays where it is",
+  ethtool: again,
+  "card-rings": "ethtool -S CARD: missed, no_buffer and fifo counters stay where they are",
+  "card-interrupts": "/proc/interrupts: the worker's column of the card's lines stays where it is",
+  "card-segmentation": "workerLoads in the log's statistics, before and after",
+  "card-coalescing": latency,
+  "card-drops": "ethtool -S CARD: missed, no_buffer and fifo counters stay where they are",
+  "busy-poll": latency,
+  softnet: "the second and third column of /proc/net/softnet_stat stay where they are",
+  "udp-drops": `nstat -az UdpRcvbufErrors, and ${drops}`,
+  swap: "no swapping: si and so of vmstat 1 are 0",
+  "locked-memory": 'transmit=clone in the line "ready"',
+  node: again,
+  config: "shredway start --config FILE --print-config",
+  authentication: 'authentication=leader-schedule in the line "ready"',
+  "file-mode": again,
+  "secret-mode": again,
+  "data-folder": again,
+  "data-disk": again,
+  listen: again,
+  tables: "first and sent in the log's statistics rise",
+  exposure: "curl from another machine is refused, by the proxy's name it is answered",
+  "leaders-end": "no warning of the schedule's end in the log",
+  postgres: again,
+  "solana-node": again,
+  "shred-version": "no wrong_version among refused in the log's statistics",
+  route: "health of the route in the log's statistics is up",
+};

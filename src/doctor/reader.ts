@@ -1,0 +1,32 @@
+// How facts are read: the machine through three small functions, and texts as numbers and lists.
+//
+// The real reader stands in system.ts; tests hand in a made-up one. Nothing here changes anything.
+
+export interface SystemReader {
+  /** Content of a file; null when it cannot be read. */
+  readText(path: string): string | null;
+  /** Names in a folder; empty when it cannot be read. */
+  list(path: string): readonly string[];
+  /** What a command prints; null when it is missing or fails. */
+  run(command: string, ...args: readonly string[]): string | null;
+}
+
+export function trimmed(text: string | null): string | null {
+  return text === null ? null : text.trim();
+}
+
+export function numberIn(text: string | null): number | null {
+  const match = text === null ? null : /^\s*(\d+)\s*$/.exec(text);
+  return match ? Number(match[1]) : null;
+}
+
+/** "0-2,7" -> [0, 1, 2, 7]; empty text: none. */
+export function expandCpuList(text: string): number[] {
+  return text
+    .split(",")
+    .filter((part) => part !== "")
+    .flatMap((part) => {
+      const [first = 0, last = first] = part.split("-").map(Number);
+      return Array.from({ length: last - first + 1 }, (_, i) => first + i);
+    });
+}

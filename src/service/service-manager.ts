@@ -1,0 +1,149 @@
+// What the service manager (systemd) hears of this process, and whether it still lives.
+//
+// Made by cli/start.ts; without NOTIFY_SOCKET it says nothing. The watchdog's pings leave from the
+// event loop, so one that hangs stops them; they also stop while a worker stands still. What cannot be
+// told is a warning, never an end. Protocol: sd_notify(3), sd_watchdog_enabled(3).
+
+import type { Clock, Timer } from "../core/clock.ts";
+import type { Logger } from "../core/log.ts";
+
+/** Of the environment, as the manager sets it. */
+export interface ManagerEnvironment {
+  readonly NOTIFY_SOCKET?: string | undefined;
+  readonly WATCHDOG_USEC?: string | undefined;
+  readonly WATCHDOG_PID?: string | undefined;
+}
+
+export interface ServiceManagerParts {
+  readonly environment: ManagerEnvironment;
+  readonly pid: number;
+  /** Returns why the text did not get there; empty when it did. */
+  readonly send: (address: string, text: string) => string;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Processor time that each worker used so far. */
+export type WorkerTimes = () => readonly bigint[];
+
+/** While the program starts or ends: each time the manager hears of it, it waits so much longer. */
+const extension = { everyMs: 10_000, usec: 60_000_000 } as const;
+/** A worker looks after itself every 50 ms, whatever comes; even a crowded machine lets it run by then. */
+const stillMaxNs = 5_000_000_000n;
+const lookMsMax = 10_000;
+const pingsPerPeriod = 3;
+
+export class ServiceManager {
+  readonly #address: string | null;
+  readonly #watchdogMs: number | null;
+  readonly #send: ServiceManagerParts["send"];
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  #extending: Timer | undefined;
+  #watching: Timer | undefined;
+  #moved: { cpuNs: bigint; atNs: bigint }[] = [];
+  #wasStill = false;
+  #warned = false;
+
+  constructor({ environment, pid, send, clock, log }: ServiceManagerParts) {
+    this.#address = environment.NOTIFY_SOCKET || null;
+    this.#watchdogMs = watchdogMsOf(environment, pid);
+    this.#send = send;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /** The start takes as long as it takes: a change of the schema, a database that comes up later. */
+  starting(): void {
+    this.#tell("STATUS=starting");
+    this.#extend("starting");
+  }
+
+  ready(status: string): void {
+    this.#stopExtending();
+    this.#tell("READY=1", `STATUS=${status}`);
+  }
+
+  status(text: string): void {
+    this.#tell(`STATUS=${text}`);
+  }
+
+  /** Calls `reload` and tells its begin and end; what it returns is the text of the state. */
+  reload(reload: () => string): void {
+    const usec = this.#clock.monotonicNs() / 1000n;
+    this.#tell("RELOADING=1", `MONOTONIC_USEC=${usec}`, "STATUS=reloading");
+    this.ready(reload());
+  }
+
+  stopping(): void {
+    this.#tell("STOPPING=1", "STATUS=draining");
+    this.#extend("draining");
+  }
+
+  /** Pings the watchdog, where one is set, for as long as every worker gets on. */
+  watch(times: WorkerTimes): void {
+    if (this.#address === null || this.#watchdogMs === null) return;
+    const periodMs = Math.max(1, Math.min(lookMsMax, this.#watchdogMs / pingsPerPeriod));
+    this.#look(times);
+    this.#watching = this.#clock.every(periodMs, () => this.#look(times));
+  }
+
+  /** Nothing is said afterwards. Idempotent. */
+  close(): void {
+    this.#stopExtending();
+    this.#watching?.cancel();
+    this.#watching = undefined;
+  }
+
+  #look(times: WorkerTimes): void {
+    const still = this.#standingStill(times());
+    if (still.length === 0) {
+      this.#wasStill = false;
+      this.#tell("WATCHDOG=1");
+      return;
+    }
+    if (this.#wasStill) return;
+    this.#wasStill = true;
+    const text = `worker ${still.join(", ")} stands still: the watchdog is not told that all is well`;
+    this.#log.error(text);
+    this.#tell(`STATUS=${text}`);
+  }
+
+  #standingStill(times: readonly bigint[]): number[] {
+    const nowNs = this.#clock.monotonicNs();
+    this.#moved = times.map((cpuNs, worker) => {
+      const before = this.#moved[worker];
+      return before?.cpuNs === cpuNs ? before : { cpuNs, atNs: nowNs };
+    });
+    return this.#moved.flatMap(({ atNs }, worker) => (nowNs - atNs > stillMaxNs ? [worker] : []));
+  }
+
+  #extend(what: string): void {
+    if (this.#address === null) return;
+    this.#stopExtending();
+    const extend = () => this.#tell(`EXTEND_TIMEOUT_USEC=${extension.usec}`, `STATUS=${what}`);
+    extend();
+    this.#extending = this.#clock.every(extension.everyMs, extend);
+  }
+
+  #stopExtending(): void {
+    this.#extending?.cancel();
+    this.#extending = undefined;
+  }
+
+  #tell(...lines: readonly string[]): void {
+    if (this.#address === null) return;
+    const text = lines.map((line) => line.replaceAll(/[\r\n]+/g, " ")).join("\n");
+    const failure = this.#send(this.#address, text);
+    if (failure === "" || this.#warned) return;
+    this.#warned = true;
+    this.#log.warn(`the service manager was not told ${lines[0]}: ${failure}`);
+  }
+}
+
+/** null: no watchdog is set, or it is that of another process. */
+function watchdogMsOf({ WATCHDOG_USEC, WATCHDOG_PID }: ManagerEnvironment, pid: number) {
+  if (WATCHDOG_PID !== undefined && WATCHDOG_PID !== String(pid)) return null;
+  const usec = Number(WATCHDOG_USEC ?? "");
+  return Number.isSafeInteger(usec) && usec > 0 ? usec / 1000 : null;
+}
