@@ -11,10 +11,16 @@ import type { Json } from "../json-rpc/json-text.ts";
 import { browserHeaders, jsonHeaders, prefixOf, statusOf } from "./answers.ts";
 import { bodyBytesMax } from "./body-limits.ts";
 import { scopeMissing, unauthorized } from "./caller.ts";
-import type { Call, Desk, Method, UriOptions } from "./method.ts";
+import type { Call, Desk, KeyedMethod, Method, UriOptions } from "./method.ts";
 import { findMethod } from "./methods/table.ts";
 import type { LimitVerdict } from "./parts.ts";
-import type { Query } from "./query.ts";
+import { type Query, uriFlag } from "./query.ts";
+
+export const uriParameters = {
+  mevProtect: uriFlag("mev-protect", "only by routes that keep what they get"),
+  swqosOnly: uriFlag("swqos-only", "only by staked partners"),
+  bundleOnly: uriFlag("bundleOnly", "the transaction becomes a bundle of its own"),
+} as const;
 
 /** Calls of one array. */
 export const callsMax = 25;
@@ -103,19 +109,19 @@ export class Exchange implements JsonRpcOptions {
   }
 
   run(name: string, method: Method, params: readonly Json[]): unknown {
-    if (method.scopes.length === 0) return "ok";
+    if (!("run" in method)) return method.answer(this.#desk);
     const call = this.callOf(name, method.scopes);
     if (!name.startsWith("send")) return method.run(call, params);
     return this.#desk.room.with(() => method.run(call, params));
   }
 
   /** Throws "unauthorized" or "scope_missing". */
-  callOf(name: string, scopes: Method["scopes"]): Call {
+  callOf(name: string, scopes: KeyedMethod["scopes"]): Call {
     const { isBlockEngine, receivedNs, query } = this.#facts;
     this.#uri ??= {
-      mevProtect: query.flag("mev-protect"),
-      swqosOnly: query.flag("swqos-only"),
-      bundleOnly: query.flag("bundleOnly"),
+      mevProtect: uriParameters.mevProtect.read(query),
+      swqosOnly: uriParameters.swqosOnly.read(query),
+      bundleOnly: uriParameters.bundleOnly.read(query),
     };
     const { parts, settings, admission } = this.#desk;
     // Field by field: spreading the desk takes several times as long.
@@ -152,7 +158,7 @@ export class Exchange implements JsonRpcOptions {
     return { status, headers: this.#headers(status, reason), body: text };
   }
 
-  #checkScopes(name: string, scopes: Method["scopes"]): ApiKey {
+  #checkScopes(name: string, scopes: KeyedMethod["scopes"]): ApiKey {
     const { key } = this.#facts;
     if (!key) throw unauthorized("none");
     if (!scopes.some((scope) => key.scopes.includes(scope))) throw scopeMissing(name, key, scopes);

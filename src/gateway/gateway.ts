@@ -7,6 +7,7 @@
 import { isUtf8 } from "node:buffer";
 import { type ApiKey, scopes } from "../accounts/types.ts";
 import { type Reason, ShredwayError } from "../core/errors.ts";
+import { packageVersion } from "../core/version.ts";
 import { type Face, isServed } from "../http/faces.ts";
 import type {
   HttpHead,
@@ -32,6 +33,8 @@ import {
 } from "./answers.ts";
 import { batchBytesMax, headBytesMax, methodBytesMax } from "./body-limits.ts";
 import { Callers, unauthorized } from "./caller.ts";
+import { Descriptions } from "./description/descriptions.ts";
+import { openApiPath, openRpcPath } from "./description/document-paths.ts";
 import { Exchange } from "./exchange.ts";
 import type { Desk } from "./method.ts";
 import { checkedSignature } from "./methods/statuses.ts";
@@ -81,7 +84,8 @@ export class Gateway {
     this.#parts = parts;
     const admission = new Admission(parts, settings);
     const room = new Room(submissionsUnderWayMax);
-    this.#desk = { parts, settings, admission, room, nextTurn: () => this.#turns++ };
+    const descriptions = new Descriptions(packageVersion(), settings);
+    this.#desk = { parts, settings, admission, room, nextTurn: () => this.#turns++, descriptions };
     const { keys, clock, submissions } = parts;
     this.counts = new RequestCounts(() => clock.monotonicNs());
     this.#callers = new Callers({ keys, clock, settings });
@@ -175,6 +179,7 @@ export class Gateway {
     const json = post((request) => this.#answerJson(request));
     const get = (handle: Handler): Path => ({ methods: ["GET", "HEAD"], handle });
     const tipFloor = this.#tipFloor;
+    const { descriptions } = this.#desk;
     const tracker = new TrackerFace(this.#parts.tracker);
     return new Map<string, Path>([
       ["/relay", json],
@@ -189,6 +194,8 @@ export class Gateway {
       [validatorsPath, get((request) => tracker.answerValidators(request))],
       [nextPath, get((request) => tracker.answerNext(request))],
       [slotPath, get((request) => tracker.answerAt(request))],
+      [openRpcPath, get((request) => descriptions.answer(request, descriptions.openRpc()))],
+      [openApiPath, get((request) => descriptions.answer(request, descriptions.openApi()))],
     ]);
   }
 

@@ -1,12 +1,23 @@
-// What a method of the gateway is, and what it may ask.
+// What a method of the gateway is, what it may ask, and what it says of itself.
 //
-// Implemented by methods/*, gathered by methods/table.ts, called by exchange.ts and raw.ts.
+// Implemented by methods/*, gathered by methods/table.ts, called by exchange.ts, described by
+// description/*. What a method takes is declared once: the same shapes read a call and describe it.
 
 import type { ApiKey, Scope } from "../accounts/types.ts";
+import { type Reason, reasons } from "../core/errors.ts";
 import type { Json } from "../json-rpc/json-text.ts";
 import type { Admission } from "./admission.ts";
+import type { Descriptions } from "./description/descriptions.ts";
+import {
+  type ArgsOf,
+  type ParamDocument,
+  type Params,
+  paramDocuments,
+  paramReader,
+} from "./params.ts";
 import type { GatewayParts, GatewaySettings } from "./parts.ts";
 import type { Room } from "./room.ts";
+import type { JsonSchema, Sample } from "./schema.ts";
 
 /** Switches that come with the URL. */
 export interface UriOptions {
@@ -24,9 +35,10 @@ export interface Desk {
   readonly room: Room;
   /** 0, 1, 2, …: for answers that begin elsewhere each time. */
   readonly nextTurn: () => number;
+  readonly descriptions: Descriptions;
 }
 
-export interface Call extends Omit<Desk, "room"> {
+export interface Call extends Omit<Desk, "room" | "descriptions"> {
   readonly key: ApiKey;
   readonly uri: UriOptions;
   /** Below /api/v1: answers as block engines give them. */
@@ -41,10 +53,88 @@ export interface Call extends Omit<Desk, "room"> {
   tellBundleId(id: string): void;
 }
 
-export interface Method {
-  /** One of them is enough; empty: no key is needed, and no call is counted. */
-  readonly scopes: readonly Scope[];
+/** As documents tell it. */
+export interface MethodDocument {
+  /** One line. */
+  readonly summary: string;
+  readonly description?: string;
+  /** In the order of their positions. */
+  readonly params: readonly ParamDocument[];
+  readonly result: MethodResult;
+  /** Every reason that a call may be refused with. */
+  readonly errors: readonly Reason[];
+  readonly example: MethodExample;
+}
+
+export interface MethodResult {
+  readonly name: string;
+  readonly schema: JsonSchema;
+}
+
+/** A call and what it may be answered. */
+export interface MethodExample {
+  readonly params: readonly Sample[];
+  readonly result: Sample;
+}
+
+export interface KeyedMethod extends MethodDocument {
+  /** One of them is enough. */
+  readonly scopes: readonly [Scope, ...Scope[]];
+  /** Reads the parameters, then works. Throws or rejects with ShredwayError. */
   readonly run: (call: Call, params: readonly Json[]) => unknown;
 }
 
+/** No key is needed, and no call is counted. */
+export interface OpenMethod extends MethodDocument {
+  readonly scopes: readonly [];
+  readonly answer: (desk: Desk) => unknown;
+}
+
+export type Method = KeyedMethod | OpenMethod;
 export type MethodTable = Readonly<Record<string, Method>>;
+
+/** Of every call, whatever its method is. */
+const callErrors = [
+  "json_invalid",
+  "request_invalid",
+  "value_invalid",
+  "unauthorized",
+  "rate_limited",
+  "body_too_large",
+  "http_closing",
+  "internal",
+] as const satisfies readonly Reason[];
+
+function withCallErrors(own: readonly Reason[]): readonly Reason[] {
+  const named = new Set<Reason>([...own, ...callErrors]);
+  return reasons.filter((reason) => named.has(reason));
+}
+
+interface MethodChoice<P extends Params> extends Omit<MethodDocument, "params"> {
+  readonly scopes: KeyedMethod["scopes"];
+  readonly params: P;
+  /** Parameters that are read before the others; default: none. */
+  readonly readingOrder?: readonly (keyof P & string)[];
+  /** Throws when this service does not have what the method asks; before any parameter is looked at. */
+  readonly available?: (call: Call) => unknown;
+  readonly run: (call: Call, args: ArgsOf<P>) => unknown;
+}
+
+/** `errors`: those of its own; those of every call are added. */
+export function method<const P extends Params>(choice: MethodChoice<P>): KeyedMethod {
+  const { params, readingOrder, available, run, errors, ...document } = choice;
+  const read = paramReader(params, readingOrder);
+  return {
+    ...document,
+    params: paramDocuments(params),
+    errors: withCallErrors([...errors, "scope_missing"]),
+    run: (call, given) => {
+      available?.(call);
+      return run(call, read(given));
+    },
+  };
+}
+
+export function openMethod(choice: Omit<OpenMethod, "scopes" | "params">): OpenMethod {
+  return { ...choice, scopes: [], params: [], errors: withCallErrors(choice.errors) };
+}

@@ -1,92 +1,75 @@
-// Parameters of the gateway's own methods: each checked in type and range, null counts as absent.
+// Parameters of a method: which value stands where, and in which order they are looked at.
 //
-// Called by methods/*. Unknown fields of a configuration are ignored, as nodes do. Throws
-// ShredwayError "value_invalid" and nothing else, whatever the caller sent.
+// Called by method.ts when a method is declared, and for every call of it.
 
-import { quote, ShredwayError } from "../core/errors.ts";
-import { isJsonArray, isJsonObject, type Json, type JsonObject } from "../json-rpc/json-text.ts";
+import type { Json } from "../json-rpc/json-text.ts";
+import type { JsonSchema } from "./schema.ts";
+import type { Shape, ValueOf } from "./shapes.ts";
 
-export function invalid(what: string, expected: string, actual: unknown): ShredwayError {
-  return new ShredwayError("value_invalid", `${what}: expected ${expected}, got ${quote(actual)}`);
+export { invalid, readText as text, readTexts as texts } from "./shapes.ts";
+
+/** One parameter, by its position. */
+export interface Param<T> {
+  readonly shape: Shape<T>;
+  readonly description: string;
+  readonly isRequired: boolean;
 }
 
-export function text(what: string, json: Json | undefined): string {
-  if (typeof json === "string") return json;
-  throw invalid(what, "a string", json);
+export type Params = Readonly<Record<string, Param<unknown>>>;
+export type ArgsOf<P extends Params> = {
+  readonly [Name in keyof P]: ValueOf<P[Name]["shape"]>;
+};
+
+/** As documents tell it. */
+export interface ParamDocument {
+  readonly name: string;
+  readonly description: string;
+  readonly isRequired: boolean;
+  readonly schema: JsonSchema;
 }
 
-/** 1 to `max` texts. */
-export function texts(what: string, json: Json | undefined, max: number): string[] {
-  if (!isJsonArray(json)) throw invalid(what, `an array of 1 to ${max} strings`, json);
-  if (json.length === 0 || json.length > max) {
-    throw invalid(what, `1 to ${max} elements`, json.length);
-  }
-  return json.map((element, i) => text(`${what}[${i}]`, element));
+export function required<T>(shape: Shape<T>, description: string): Param<T> {
+  return { shape, description, isRequired: true };
 }
 
-const noFields: JsonObject = Object.freeze(Object.create(null));
+export function optional<T>(shape: Shape<T>, description: string): Param<T> {
+  return { shape, description, isRequired: false };
+}
 
-/** The configuration that most methods take behind their first parameter. */
-export class Config {
-  readonly #what: string;
-  readonly #fields: JsonObject;
+export function paramDocuments(params: Params): ParamDocument[] {
+  return Object.entries(params).map(([name, { shape, description, isRequired }]) => ({
+    name,
+    description,
+    isRequired,
+    schema: shape.schema,
+  }));
+}
 
-  constructor(what: string, json: Json | undefined) {
-    if (json !== undefined && json !== null && !isJsonObject(json)) {
-      throw invalid(what, "an object", json);
-    }
-    this.#what = what;
-    this.#fields = json ?? noFields;
-  }
-
-  field(name: string): Json | undefined {
-    return this.#at(name);
-  }
-
-  has(name: string): boolean {
-    return Object.hasOwn(this.#fields, name);
-  }
-
-  flag(name: string): boolean {
-    const json = this.#at(name);
-    if (json === undefined || json === null) return false;
-    if (typeof json === "boolean") return json;
-    throw invalid(this.#whatOf(name), "true or false", json);
-  }
-
-  /** null when it is absent. */
-  oneOf<const T extends string>(name: string, choices: readonly T[]): T | null {
-    const json = this.#at(name);
-    if (json === undefined || json === null) return null;
-    const found = choices.find((choice) => choice === json);
-    if (found !== undefined) return found;
-    throw invalid(this.#whatOf(name), `one of ${choices.join(", ")}`, json);
-  }
-
-  /** null when it is absent. */
-  integer(name: string, max: bigint): bigint | null {
-    const json = this.#at(name);
-    if (json === undefined || json === null) return null;
-    if (typeof json === "bigint" || (typeof json === "number" && Number.isInteger(json))) {
-      const value = BigInt(json);
-      if (value >= 0n && value <= max) return value;
-    }
-    throw invalid(this.#whatOf(name), `an integer from 0 to ${max}`, json);
-  }
-
-  /** null when it is absent. */
-  count(name: string, max: number): number | null {
-    const json = this.#at(name);
-    if (json === undefined || json === null) return null;
-    if (typeof json === "number" && Number.isInteger(json) && json >= 0 && json <= max) return json;
-    throw invalid(this.#whatOf(name), `an integer from 0 to ${max}`, json);
-  }
-
-  #at(name: string): Json | undefined {
-    return this.has(name) ? this.#fields[name] : undefined;
-  }
-
-  #whatOf(name: string): string {
-    return `${this.#what}.${name}`;
-  }
+/**
+ * Reads `params`, which stand in the order of their positions; `readingOrder` names those that are read
+ * first, because callers are told of the first fault and clients know which that is.
+ */
+export function paramReader<const P extends Params>(
+  params: P,
+  readingOrder: readonly (keyof P & string)[] = [],
+): (given: readonly Json[]) => ArgsOf<P> {
+  const names = Object.keys(params);
+  const placed = Object.entries(params).map(([name, { shape }], position) => {
+    const rank = readingOrder.indexOf(name);
+    const turn = rank < 0 ? names.length + position : rank;
+    return { name, shape, position, turn, what: `params[${position}]` };
+  });
+  const checks = placed.flatMap(({ shape: { check }, what, position }) =>
+    check ? [{ check, what, position }] : [],
+  );
+  const reads = placed
+    .toSorted((one, other) => one.turn - other.turn)
+    .map(({ name, shape, what, position }) => ({ name, read: shape.reader(what), position }));
+  return (given) => {
+    for (const { check, what, position } of checks) check(what, given[position]);
+    const args: Record<string, unknown> = {};
+    for (const { name, read, position } of reads) args[name] = read(given[position]);
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every parameter was just read
+    return args as ArgsOf<P>;
+  };
 }

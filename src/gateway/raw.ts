@@ -18,10 +18,30 @@ import {
 } from "./methods/send-batch.ts";
 import { bundleTransactionsMax, submitBundle } from "./methods/send-bundle.ts";
 import { submitTransaction } from "./methods/send-transaction.ts";
-import type { Query } from "./query.ts";
+import { type Query, uriCount, uriFlag } from "./query.ts";
 
 export const rawMethods = ["sendTransaction", "sendBundle", "sendBatch", "getHealth"] as const;
 type RawMethod = (typeof rawMethods)[number];
+
+const u32Max = 0xffff_ffffn;
+
+/** Beside those of every submission. */
+export const rawParameters = {
+  revertProtection: uriFlag(
+    "revert-protection",
+    "sendBundle: dropped instead of landing as failed",
+  ),
+  maxRetries: uriCount(
+    "max-retries",
+    u32Max,
+    "sendTransaction: the service sends it again at most so many times",
+  ),
+  minContextSlot: uriCount(
+    "min-context-slot",
+    u64Max,
+    "sendTransaction: refused while the present slot is lower",
+  ),
+} as const;
 
 /** How one transaction of the body becomes facts. */
 type Reader = (call: Call, what: string) => TransactionFacts;
@@ -108,14 +128,14 @@ export async function runRaw(
     );
     return submitBatch(call, transactions, mevProtect);
   }
-  const revertProtection = query.flag("revert-protection");
+  const revertProtection = rawParameters.revertProtection.read(query);
   if (method === "sendBundle") {
     count(readers.length, bundleTransactionsMax);
     const transactions = readers.map((read, i) => read(call, nameOf(i)));
     return submitBundle(call, transactions, { mevProtect, revertProtection });
   }
-  const resends = query.count("max-retries", 0xffff_ffffn);
-  const minContextSlot = query.count("min-context-slot", u64Max) ?? null;
+  const resends = rawParameters.maxRetries.read(query);
+  const minContextSlot = rawParameters.minContextSlot.read(query) ?? null;
   const [transaction] = readers.map((read) => read(call, "body"));
   if (!transaction) throw new JsonRpcRefusal("value_invalid", "body: expected a transaction", {});
   call.admission.checkTip("body", [transaction]);

@@ -19,11 +19,15 @@ import type { RegistrationEntry, RegistrationResult } from "../tips/registration
 import { batchBytesMax } from "./body-limits.ts";
 import { depthMax, type Exchange } from "./exchange.ts";
 import { registrarOf } from "./methods/registrations.ts";
-import type { Query } from "./query.ts";
+import { type Query, uriFlag } from "./query.ts";
 import type { Room } from "./room.ts";
 
 export const shredPayPath = "/shred-pay";
 export const entriesMax = 25;
+export const shredPayParameters = {
+  verbose: uriFlag("verbose", "tells of the entries that were not taken, too"),
+  dryRun: uriFlag("dry_run", "everything is checked and nothing kept"),
+} as const;
 /** Their entries together fill no more than half of the verifier's room, which submissions share. */
 export const requestsUnderWayMax = 40;
 
@@ -87,8 +91,8 @@ async function register(request: ShredPayRequest): Promise<string> {
     const message = `expected a body of at most ${batchBytesMax} bytes, got ${body.length}`;
     throw new ShredwayError("body_too_large", message);
   }
-  const isVerbose = query.flag("verbose");
-  const isDryRun = query.flag("dry_run");
+  const isVerbose = shredPayParameters.verbose.read(query);
+  const isDryRun = shredPayParameters.dryRun.read(query);
   const results = await room.with(() => {
     const entries = readEntries(request.textOf(body));
     return registrar.register(call.key.accountId, entries, isDryRun);

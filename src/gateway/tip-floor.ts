@@ -7,13 +7,13 @@
 
 import { callerOf, RateLimits } from "../accounts/rate-limits.ts";
 import type { Clock } from "../core/clock.ts";
-import { quote } from "../core/errors.ts";
+import { messageOf } from "../core/errors.ts";
 import type { HttpHead, HttpResponse, WebSocketPeer, WebSocketRoute } from "../http/types.ts";
 import { writeJson } from "../json-rpc/json-text.ts";
 import type { TipFloor, TipSnapshot } from "../tips/tip-types.ts";
 import { browserHeaders, jsonHeaders, plainRefusal } from "./answers.ts";
 import type { LimitVerdict } from "./parts.ts";
-import { Query } from "./query.ts";
+import { Query, uriChoice } from "./query.ts";
 
 export const questionsPerSecond = 10;
 export const streamsMax = 2;
@@ -31,6 +31,11 @@ const cacheControl = "public, max-age=5";
 
 const formats = ["lamports", "sol"] as const;
 type Format = (typeof formats)[number];
+export const formatParameter = uriChoice(
+  "format",
+  formats,
+  "unit of the amounts; sol: as block engines tell them",
+);
 
 export interface TipFloorParts {
   readonly clock: Clock;
@@ -83,13 +88,11 @@ function textsOf(snapshot: TipSnapshot): Record<Format, SnapshotText> {
 
 function formatOf(head: HttpHead): Format | HttpResponse {
   if (head.query === "") return "lamports";
-  const text = new Query(head.query).text("format") ?? "lamports";
-  const format = formats.find((known) => known === text);
-  const expected = formats.join(" or ");
-  return (
-    format ??
-    plainRefusal("value_invalid", `URI parameter format: expected ${expected}, got ${quote(text)}`)
-  );
+  try {
+    return formatParameter.read(new Query(head.query));
+  } catch (thrown) {
+    return plainRefusal("value_invalid", messageOf(thrown));
+  }
 }
 
 function limitHeaders({ limit, remaining, resetSeconds }: LimitVerdict): Record<string, string> {

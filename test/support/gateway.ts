@@ -25,6 +25,7 @@ import type { Tracker } from "../../src/tracker/types.ts";
 import type { TransactionFacts } from "../../src/transactions/facts.ts";
 import { addressOf, wallet } from "./chain.ts";
 import { closing } from "./closing.ts";
+import { checkAnswers } from "./described-answers.ts";
 import { ManualClock } from "./manual-clock.ts";
 
 export const tipWallet = wallet(100);
@@ -248,6 +249,7 @@ export class GatewayRun {
     });
     const text = await response.text();
     const parsed: unknown = text === "" ? null : JSON.parse(text);
+    if (!/^\/(relayb|relay2|shred-pay)/.test(path ?? "")) checkAnswers(body, parsed);
     return { status: response.status, headers: response.headers, body: parsed, text };
   }
 }

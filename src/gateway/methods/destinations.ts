@@ -4,12 +4,29 @@
 // Called through table.ts. Only of the caller's own account: another one's are unknown. Times are ISO
 // 8601 in UTC.
 
-import type { AccountDestination, Destinations } from "../../accounts/destination-types.ts";
+import {
+  type AccountDestination,
+  type Destinations,
+  destinationStates,
+  pauseReasons,
+  proofKinds,
+} from "../../accounts/destination-types.ts";
 import { ShredwayError } from "../../core/errors.ts";
-import type { Json } from "../../json-rpc/json-text.ts";
-import type { Call, MethodTable } from "../method.ts";
-import { Config, text } from "../params.ts";
+import { type Call, type MethodTable, method } from "../method.ts";
+import { type ArgsOf, required } from "../params.ts";
 import type { ShredSales } from "../parts.ts";
+import { samples } from "../samples.ts";
+import {
+  closed,
+  described,
+  enumOf,
+  type JsonSchema,
+  listOf,
+  orNull,
+  string,
+  time,
+} from "../schema.ts";
+import { optionsOf, requiredField, text } from "../shapes.ts";
 
 /** Throws "registration_off". */
 export function salesOf({ parts }: Pick<Call, "parts">): ShredSales {
@@ -58,42 +75,140 @@ function list(call: Call): object[] {
   return all.map((each) => destinationJson(destinations, each));
 }
 
-async function add(call: Call, [given]: readonly Json[]): Promise<object> {
+const addParams = {
+  destination: required(
+    optionsOf("NewDestination", {
+      region: requiredField(text(), "one of the service's regions"),
+      address: requiredField(text(), "ip:port; IPv6 in brackets"),
+    }),
+    "where shreds go",
+  ),
+};
+
+async function add(call: Call, { destination }: ArgsOf<typeof addParams>): Promise<object> {
   const { destinations } = salesOf(call);
-  const config = new Config("params[0]", given);
-  const region = text("params[0].region", config.field("region"));
-  const address = text("params[0].address", config.field("address"));
+  const { region, address } = destination;
   const account = { id: call.key.accountId, name: call.key.accountName };
   const adding = destinations.add(account, region, address);
   return destinationJson(destinations, await withRetryAfter(call, adding));
 }
 
-async function remove(call: Call, [given]: readonly Json[]): Promise<boolean> {
-  const { destinations } = salesOf(call);
-  await destinations.remove(call.key.accountId, text("params[0]", given));
+const idSchema: JsonSchema = { type: "string", pattern: "^d_[0-9a-f]{12}$" };
+const id = required(text({ examples: [samples.destination] }), "of a destination of the account");
+
+async function remove(call: Call, args: { readonly id: string }): Promise<boolean> {
+  await salesOf(call).destinations.remove(call.key.accountId, args.id);
   return true;
 }
 
-async function challenge(call: Call, [given]: readonly Json[]): Promise<object> {
+async function challenge(call: Call, args: { readonly id: string }): Promise<object> {
   const { destinations } = salesOf(call);
-  const id = text("params[0]", given);
-  const challenging = destinations.challenge(call.key.accountId, id);
+  const challenging = destinations.challenge(call.key.accountId, args.id);
   return destinationJson(destinations, await withRetryAfter(call, challenging));
 }
 
-async function prove(call: Call, [givenId, givenToken]: readonly Json[]): Promise<object> {
+const proofParams = {
+  id,
+  token: required(text({ examples: [samples.token] }), "of a challenge: 32 hex digits"),
+};
+
+async function prove(call: Call, args: ArgsOf<typeof proofParams>): Promise<object> {
   const { destinations } = salesOf(call);
-  const id = text("params[0]", givenId);
-  const token = text("params[1]", givenToken);
-  return destinationJson(destinations, await destinations.prove(call.key.accountId, id, token));
+  const proved = await destinations.prove(call.key.accountId, args.id, args.token);
+  return destinationJson(destinations, proved);
 }
 
+const destinationSchema = closed("Destination", {
+  id: idSchema,
+  region: string,
+  address: described("ip:port", string),
+  state: enumOf(destinationStates),
+  createdAt: time,
+  provedAt: orNull(time),
+  provedBy: orNull(enumOf(proofKinds)),
+  proofEndsAt: orNull(described("when it pauses without a new proof", time)),
+  pausedAt: orNull(time),
+  pauseReason: orNull(enumOf(pauseReasons)),
+  refusal: orNull(described("why nothing is sent there, whatever its state is", string)),
+});
+const destinationResult = { name: "destination", schema: destinationSchema };
+
+const sample = {
+  id: samples.destination,
+  region: samples.region,
+  address: samples.address,
+  state: "unproved",
+  createdAt: samples.time,
+  provedAt: null,
+  provedBy: null,
+  proofEndsAt: null,
+  pausedAt: null,
+  pauseReason: null,
+  refusal: null,
+} as const;
+const provedSample = {
+  ...sample,
+  state: "active",
+  provedAt: samples.laterTime,
+  provedBy: "call",
+  proofEndsAt: samples.nextDay,
+} as const;
+
 const scopes = ["shreds"] as const;
+const available = salesOf;
 
 export const destinationMethods: MethodTable = {
-  getDestinations: { scopes, run: list },
-  addDestination: { scopes, run: add },
-  removeDestination: { scopes, run: remove },
-  challengeDestination: { scopes, run: challenge },
-  proveDestination: { scopes, run: prove },
+  getDestinations: method({
+    scopes,
+    summary: "Lists the account's destinations, oldest first.",
+    available,
+    params: {},
+    result: { name: "destinations", schema: listOf(destinationSchema) },
+    errors: ["registration_off"],
+    example: { params: [], result: [provedSample] },
+    run: list,
+  }),
+  addDestination: method({
+    scopes,
+    summary: "Adds a destination, unproved; the first challenge leaves at once.",
+    available,
+    params: addParams,
+    result: destinationResult,
+    errors: ["registration_off", "address_invalid", "destination_refused", "store_failed"],
+    example: {
+      params: [{ region: samples.region, address: samples.address }],
+      result: sample,
+    },
+    run: add,
+  }),
+  removeDestination: method({
+    scopes,
+    summary: "Removes a destination.",
+    available,
+    params: { id },
+    result: { name: "isRemoved", schema: { type: "boolean", const: true } },
+    errors: ["registration_off", "destination_unknown", "store_failed"],
+    example: { params: [samples.destination], result: true },
+    run: remove,
+  }),
+  challengeDestination: method({
+    scopes,
+    summary: "Sends at most three more challenges to a destination.",
+    available,
+    params: { id },
+    result: destinationResult,
+    errors: ["registration_off", "destination_unknown", "destination_refused", "store_failed"],
+    example: { params: [samples.destination], result: sample },
+    run: challenge,
+  }),
+  proveDestination: method({
+    scopes,
+    summary: "Proves a destination by the token of a challenge.",
+    available,
+    params: proofParams,
+    result: destinationResult,
+    errors: ["registration_off", "destination_unknown", "proof_refused", "store_failed"],
+    example: { params: [samples.destination, samples.token], result: provedSample },
+    run: prove,
+  }),
 };

@@ -6,18 +6,22 @@
 import { ShredwayError } from "../../core/errors.ts";
 import type { Json } from "../../json-rpc/json-text.ts";
 import type { NonceInfo, Nonces } from "../../nonces/types.ts";
-import type { Call, MethodTable } from "../method.ts";
+import { type Call, type MethodTable, method } from "../method.ts";
+import { type ArgsOf, required } from "../params.ts";
+import { samples } from "../samples.ts";
+import { closed, publicKey } from "../schema.ts";
+import { anything } from "../shapes.ts";
 import { withRetryAfter } from "./destinations.ts";
 
 /** 32 bytes in base58. */
 const addressLengthMax = 44;
 
-/** `method` asks. Throws "upstream_missing". */
-export function noncesOf({ parts }: Pick<Call, "parts">, method: string): Nonces {
+/** The method `name` asks. Throws "upstream_missing". */
+export function noncesOf({ parts }: Pick<Call, "parts">, name: string): Nonces {
   if (parts.nonces) return parts.nonces;
   throw new ShredwayError(
     "upstream_missing",
-    `${method}: expected a node that can be asked for a nonce's value, but solana.rpc is not configured`,
+    `${name}: expected a node that can be asked for a nonce's value, but solana.rpc is not configured`,
   );
 }
 
@@ -26,7 +30,7 @@ function isAddress({ parts }: Pick<Call, "parts">, text: string): boolean {
   return isShort && parts.base58.decode(text)?.length === 32;
 }
 
-function find(call: Call, [given]: readonly Json[]): Promise<NonceInfo> {
+function find(call: Call, given: Json | undefined): Promise<NonceInfo> {
   const nonces = noncesOf(call, "getNonce");
   const { parts, key } = call;
   if (typeof given === "string") {
@@ -42,8 +46,15 @@ function find(call: Call, [given]: readonly Json[]): Promise<NonceInfo> {
   );
 }
 
-async function nonce(call: Call, params: readonly Json[]): Promise<NonceInfo> {
-  const info = await withRetryAfter(call, find(call, params));
+const params = {
+  account: required(
+    anything({ type: "string", minLength: 1, examples: [samples.nonceAccount] }),
+    "the API key of this call, or the public key of a nonce account",
+  ),
+};
+
+async function nonce(call: Call, { account }: ArgsOf<typeof params>): Promise<NonceInfo> {
+  const info = await withRetryAfter(call, find(call, account));
   return {
     nonce: info.nonce,
     nonceAccount: info.nonceAccount,
@@ -51,4 +62,40 @@ async function nonce(call: Call, params: readonly Json[]): Promise<NonceInfo> {
   };
 }
 
-export const nonceMethods: MethodTable = { getNonce: { scopes: ["submit"], run: nonce } };
+export const nonceMethods: MethodTable = {
+  getNonce: method({
+    scopes: ["submit"],
+    summary: "Tells a durable nonce's present value.",
+    description:
+      "With the caller's own key: of the account that the service keeps for it, made on the chain at " +
+      "the first call.",
+    available: (call) => noncesOf(call, "getNonce"),
+    params,
+    result: {
+      name: "nonce",
+      schema: closed("Nonce", {
+        nonce: { ...publicKey, description: "stands where a recent blockhash would be" },
+        nonceAccount: publicKey,
+        nonceAuthority: publicKey,
+      }),
+    },
+    errors: [
+      "upstream_missing",
+      "nonce_invalid",
+      "nonce_unavailable",
+      "nonce_pending",
+      "nonce_failed",
+      "rpc_failed",
+      "store_failed",
+    ],
+    example: {
+      params: [samples.nonceAccount],
+      result: {
+        nonce: samples.nonce,
+        nonceAccount: samples.nonceAccount,
+        nonceAuthority: samples.nonceAuthority,
+      },
+    },
+    run: nonce,
+  }),
+};

@@ -6,29 +6,44 @@
 
 import { scopes } from "../../accounts/types.ts";
 import { quote, ShredwayError } from "../../core/errors.ts";
-import type { Json } from "../../json-rpc/json-text.ts";
-import type { Call, MethodTable } from "../method.ts";
-import { Config, text } from "../params.ts";
+import { type Call, type KeyedMethod, type MethodTable, method } from "../method.ts";
+import { optional } from "../params.ts";
+import { samples } from "../samples.ts";
+import { boolean, closed, listOf, orNull, publicKey, string } from "../schema.ts";
+import { type Field, optionsOf, readText, type Shape } from "../shapes.ts";
 
 function rotated<T>(list: readonly T[], turn: number): T[] {
   const start = list.length === 0 ? 0 : turn % list.length;
   return [...list.slice(start), ...list.slice(0, start)];
 }
 
-function askedRegion([given]: readonly Json[]): string | null {
-  if (given === undefined || given === null) return null;
-  if (typeof given === "string") return given;
-  const config = new Config("params[0]", given);
-  return config.has("region") ? text("params[0].region", config.field("region")) : null;
-}
+const namedRegion = optionsOf("NamedRegion", {
+  region: {
+    schema: { type: "string", description: "its name" },
+    isRequired: false,
+    // Given it must be a text: there is no null among names.
+    readerOf: (what, name) => (given) =>
+      Object.hasOwn(given, name) ? readText(`${what}.${name}`, given[name]) : null,
+  } satisfies Field<string | null>,
+});
+
+/** null: this machine's. */
+const regionShape: Shape<string | null> = {
+  schema: { anyOf: [{ type: "string" }, namedRegion.schema] },
+  reader: (what) => {
+    const readNamed = namedRegion.reader(what);
+    return (json) => (typeof json === "string" ? json : readNamed(json).region);
+  },
+};
+
+const params = { region: optional(regionShape, "its name; absent: the region of this service") };
 
 type AddressList = "tipAddresses" | "shredTipAddresses";
 
-function tipAccounts(call: Call, params: readonly Json[], list: AddressList): string[] {
+function tipAccounts(call: Call, name: string | null, list: AddressList): string[] {
   const { regions } = call.settings;
-  const name = askedRegion(params);
-  const region = name === null ? regions[0] : regions.find((each) => each.name === name);
-  if (region) return rotated(region[list], call.nextTurn());
+  const found = name === null ? regions[0] : regions.find((each) => each.name === name);
+  if (found) return rotated(found[list], call.nextTurn());
   const known = regions.map((each) => each.name).join(", ");
   throw new ShredwayError("value_invalid", `region: expected one of ${known}, got ${quote(name)}`);
 }
@@ -43,11 +58,60 @@ function regionList({ settings }: Call): unknown {
   }));
 }
 
-export const regionMethods: MethodTable = {
-  getTipAccounts: { scopes, run: (call, params) => tipAccounts(call, params, "tipAddresses") },
-  getShredTipAccounts: {
+function tipMethod(list: AddressList, summary: string, sample: string): KeyedMethod {
+  return method({
     scopes,
-    run: (call, params) => tipAccounts(call, params, "shredTipAddresses"),
-  },
-  getRegions: { scopes, run: regionList },
+    summary,
+    description: "Each answer begins with another one: take the first.",
+    params,
+    result: { name: "addresses", schema: listOf(publicKey) },
+    errors: [],
+    example: { params: [], result: [sample] },
+    run: (call, { region: name }) => tipAccounts(call, name, list),
+  });
+}
+
+export const regionMethods: MethodTable = {
+  getTipAccounts: tipMethod(
+    "tipAddresses",
+    "Tells the addresses that tips of submissions are paid to.",
+    samples.tipAddress,
+  ),
+  getShredTipAccounts: tipMethod(
+    "shredTipAddresses",
+    "Tells the addresses that tips for shreds are paid to.",
+    samples.shredTipAddress,
+  ),
+  getRegions: method({
+    scopes,
+    summary: "Tells where the service is reached, and the tip addresses of each place.",
+    params: {},
+    result: {
+      name: "regions",
+      schema: listOf(
+        closed("Region", {
+          name: string,
+          url: orNull(string),
+          isThis: { ...boolean, description: "it is the one that answers" },
+          tipAddresses: listOf(publicKey),
+          shredTipAddresses: listOf(publicKey),
+        }),
+        { minItems: 1 },
+      ),
+    },
+    errors: [],
+    example: {
+      params: [],
+      result: [
+        {
+          name: samples.region,
+          url: "https://frankfurt.example.com",
+          isThis: true,
+          tipAddresses: [samples.tipAddress],
+          shredTipAddresses: [samples.shredTipAddress],
+        },
+      ],
+    },
+    run: regionList,
+  }),
 };

@@ -3,10 +3,27 @@
 // Called through table.ts. Only of the caller's own account.
 
 import { ShredwayError } from "../../core/errors.ts";
-import type { Json } from "../../json-rpc/json-text.ts";
-import type { Registrar, Registration } from "../../tips/registration-types.ts";
-import type { Call, MethodTable } from "../method.ts";
-import { Config, invalid } from "../params.ts";
+import {
+  type Registrar,
+  type Registration,
+  registrationReasons,
+  registrationStates,
+} from "../../tips/registration-types.ts";
+import { type Call, type MethodTable, method } from "../method.ts";
+import { type ArgsOf, optional } from "../params.ts";
+import { samples } from "../samples.ts";
+import {
+  closed,
+  described,
+  enumOf,
+  lamports,
+  listOf,
+  orNull,
+  signatureText,
+  time,
+  u64,
+} from "../schema.ts";
+import { count, field, optionsOf, positive } from "../shapes.ts";
 
 const limitMax = 1000;
 const limitUsual = 100;
@@ -25,31 +42,79 @@ function isoTime(ms: number): string {
 }
 
 function registrationJson(registration: Registration): object {
-  const { signature, state, reason, slot, lamports, countedLamports } = registration;
   const { registeredMs, settledMs } = registration;
   return {
-    signature,
-    state,
-    reason,
-    slot,
-    lamports,
-    countedLamports,
+    signature: registration.signature,
+    state: registration.state,
+    reason: registration.reason,
+    slot: registration.slot,
+    lamports: registration.lamports,
+    countedLamports: registration.countedLamports,
     registeredAt: isoTime(registeredMs),
     settledAt: settledMs === null ? null : isoTime(settledMs),
     registeredMs,
   };
 }
 
-async function registrations(call: Call, [given]: readonly Json[]): Promise<object[]> {
-  const registrar = registrarOf(call);
-  const config = new Config("params[0]", given);
-  const beforeMs = config.count("beforeMs", Number.MAX_SAFE_INTEGER);
-  const limit = config.count("limit", limitMax) ?? limitUsual;
-  if (limit === 0) throw invalid("params[0].limit", `an integer from 1 to ${limitMax}`, limit);
-  const found = await registrar.ofAccount(call.key.accountId, beforeMs, limit);
+const registrationSchema = closed("Registration", {
+  signature: signatureText,
+  state: enumOf(registrationStates),
+  reason: orNull({ ...enumOf(registrationReasons), description: "of a dropped one" }),
+  slot: described("as it was registered", u64),
+  lamports: described("what its instructions pay", lamports),
+  countedLamports: orNull(described("of the sum; null: it does not count", lamports)),
+  registeredAt: time,
+  settledAt: orNull(described("when it counted or was dropped", time)),
+  registeredMs: described("ask on with it as beforeMs", count(Number.MAX_SAFE_INTEGER).schema),
+});
+
+const params = {
+  range: optional(
+    optionsOf("RegistrationRange", {
+      beforeMs: field(count(Number.MAX_SAFE_INTEGER), {
+        description: "those registered before, in milliseconds since 1970; absent: the newest",
+        absent: null,
+      }),
+      limit: field(positive(limitMax), {
+        description: "so many; those of one millisecond come together, so there may be a few more",
+        absent: limitUsual,
+        fallback: limitUsual,
+      }),
+    }),
+    "which of them",
+  ),
+};
+
+async function registrations(call: Call, { range }: ArgsOf<typeof params>): Promise<object[]> {
+  const { beforeMs, limit } = range;
+  const found = await registrarOf(call).ofAccount(call.key.accountId, beforeMs, limit);
   return found.map(registrationJson);
 }
 
 export const registrationMethods: MethodTable = {
-  getRegistrations: { scopes: ["shreds"], run: registrations },
+  getRegistrations: method({
+    scopes: ["shreds"],
+    summary: "Tells what became of the tips that the account registered, newest first.",
+    available: registrarOf,
+    params,
+    result: { name: "registrations", schema: listOf(registrationSchema) },
+    errors: ["registration_off", "store_failed"],
+    example: {
+      params: [{ limit: 1 }],
+      result: [
+        {
+          signature: samples.signature,
+          state: "counted",
+          reason: null,
+          slot: samples.slot,
+          lamports: 250_000_000,
+          countedLamports: 250_000_000,
+          registeredAt: samples.time,
+          settledAt: samples.laterTime,
+          registeredMs: 1_795_262_400_123,
+        },
+      ],
+    },
+    run: registrations,
+  }),
 };

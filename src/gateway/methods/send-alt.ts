@@ -4,12 +4,19 @@
 // the leader may change between the check here and the sending.
 
 import { ShredwayError } from "../../core/errors.ts";
-import { isJsonObject, type Json } from "../../json-rpc/json-text.ts";
 import type { TransactionFacts } from "../../transactions/facts.ts";
-import { encodings } from "../../transactions/transaction-text.ts";
 import { paysPerUnit, unitFeeText } from "../../transactions/unit-fee.ts";
-import type { Call, Method } from "../method.ts";
-import { Config, invalid, text } from "../params.ts";
+import { type Call, method } from "../method.ts";
+import { type ArgsOf, required } from "../params.ts";
+import { samples } from "../samples.ts";
+import { listOf, signatureText } from "../schema.ts";
+import { optionsOf, switchField, text } from "../shapes.ts";
+import {
+  encodingField,
+  revertProtectionField,
+  submissionErrors,
+  transactionText,
+} from "./submission-params.ts";
 
 /** With fallback, too: whoever asks for the partner's auction has to pay for it. */
 function checkUnitFee(transaction: TransactionFacts, unitLamports: bigint): void {
@@ -29,25 +36,35 @@ function checkUnitFee(transaction: TransactionFacts, unitLamports: bigint): void
   );
 }
 
-async function run(call: Call, params: readonly Json[]): Promise<readonly string[]> {
+const params = {
+  transaction: required(text(transactionText), "the transaction"),
+  options: required(
+    optionsOf(
+      "SendAltOptions",
+      {
+        encoding: encodingField,
+        revertProtection: revertProtectionField,
+        enableFallback: switchField(
+          "by the routes of sendTransaction, too, when no partner takes it",
+        ),
+      },
+      { isNeeded: true },
+    ),
+    "must be there, be it empty",
+  ),
+};
+
+async function run(call: Call, args: ArgsOf<typeof params>): Promise<readonly string[]> {
   const { admission, uri, settings } = call;
-  if (!isJsonObject(params[1])) throw invalid("params[1]", "an object", params[1]);
-  const config = new Config("params[1]", params[1]);
-  const encoding = config.oneOf("encoding", encodings);
-  const options = {
-    swqosOnly: false,
-    mevProtect: uri.mevProtect,
-    revertProtection: config.flag("revertProtection"),
-    enableFallback: config.flag("enableFallback"),
-    resendsMax: null,
-  };
+  const { encoding, revertProtection, enableFallback } = args.options;
+  const { mevProtect } = uri;
   if (uri.swqosOnly) {
     throw new ShredwayError(
       "value_invalid",
       "swqos-only: expected false for sendAlt, which goes to alternative partners; got true",
     );
   }
-  const transaction = admission.read("params[0]", text("params[0]", params[0]), encoding);
+  const transaction = admission.read("params[0]", args.transaction, encoding);
   admission.checkTip("params[0]", [transaction]);
   checkUnitFee(transaction, settings.partnerUnitLamports);
   await admission.verify([transaction], () => "params[0]");
@@ -56,10 +73,25 @@ async function run(call: Call, params: readonly Json[]): Promise<readonly string
     method: "sendAlt",
     transactions: [transaction],
     isBundle: false,
-    options,
+    options: { swqosOnly: false, mevProtect, revertProtection, enableFallback, resendsMax: null },
     receivedNs: call.receivedNs,
   });
   return [transaction.signature];
 }
 
-export const sendAlt: Method = { scopes: ["submit"], run };
+export const sendAlt = method({
+  scopes: ["submit"],
+  summary: "Sends a transaction for the slots of alternative-partner leaders.",
+  description:
+    "Without fallback it goes to the partner who leads and nobody else. The priority fee has a minimum " +
+    "for each compute unit, with fallback, too.",
+  params,
+  readingOrder: ["options"],
+  result: { name: "signatures", schema: listOf(signatureText, { minItems: 1, maxItems: 1 }) },
+  errors: [...submissionErrors, "priority_fee_too_low", "non_partner_slot"],
+  example: {
+    params: [samples.transaction, { encoding: "base64", enableFallback: true }],
+    result: [samples.signature],
+  },
+  run,
+});

@@ -4,13 +4,16 @@
 // word for word; what went wrong in detail stands in `error.data`.
 
 import { messageOf, ShredwayError } from "../../core/errors.ts";
-import { isJsonArray, type Json } from "../../json-rpc/json-text.ts";
+import { isJsonArray } from "../../json-rpc/json-text.ts";
 import { JsonRpcRefusal } from "../../json-rpc/refusal.ts";
 import type { TransactionFacts } from "../../transactions/facts.ts";
-import { encodings } from "../../transactions/transaction-text.ts";
 import { duplicateOf } from "../admission.ts";
-import type { Call, Method } from "../method.ts";
-import { Config, invalid, texts } from "../params.ts";
+import { type Call, method } from "../method.ts";
+import { type ArgsOf, optional, required } from "../params.ts";
+import { samples } from "../samples.ts";
+import { listOf, signatureText } from "../schema.ts";
+import { invalid, optionsOf, type Shape, texts } from "../shapes.ts";
+import { encodingField, mevProtectField, transactionText } from "./submission-params.ts";
 
 export const batchTransactionsMax = 25;
 
@@ -92,22 +95,54 @@ export async function submitBatch(
   return transactions.map(({ signature }) => signature);
 }
 
-async function run(call: Call, params: readonly Json[]): Promise<unknown> {
-  const [given] = params;
-  if (!isJsonArray(given)) throw invalid("params[0]", "an array of strings", given);
-  checkBatchSize(given.length);
-  const config = new Config("params[1]", params[1]);
-  const encoding = config.oneOf("encoding", encodings);
-  const mevProtect = config.flag("mevProtect") || call.uri.mevProtect;
-  const transactions = texts("params[0]", given, batchTransactionsMax).map((each, index) => {
+const list = texts(batchTransactionsMax, transactionText);
+
+const params = {
+  transactions: required(
+    {
+      ...list,
+      check: (_, given) => {
+        if (!isJsonArray(given)) throw invalid("params[0]", "an array of strings", given);
+        checkBatchSize(given.length);
+      },
+    } satisfies Shape<string[]>,
+    "each for itself",
+  ),
+  options: optional(
+    optionsOf("SendBatchOptions", { encoding: encodingField, mevProtect: mevProtectField }),
+    "of all of them",
+  ),
+};
+
+function run(call: Call, { transactions, options: given }: ArgsOf<typeof params>) {
+  const mevProtect = given.mevProtect || call.uri.mevProtect;
+  const read = transactions.map((each, index) => {
     const what = `params[0][${index}]`;
     return sanitise(index, () => {
-      const transaction = call.admission.read(what, each, encoding);
+      const transaction = call.admission.read(what, each, given.encoding);
       call.admission.checkTip(what, [transaction]);
       return transaction;
     });
   });
-  return submitBatch(call, transactions, mevProtect);
+  return submitBatch(call, read, mevProtect);
 }
 
-export const sendBatch: Method = { scopes: ["batch"], run };
+export const sendBatch = method({
+  scopes: ["batch"],
+  summary: "Sends 1 to 25 transactions without a common fate.",
+  description:
+    "All of them are checked before the first is sent; each pays a tip for itself. What cannot be read " +
+    "refuses the batch with `batch_refused`.",
+  params,
+  readingOrder: ["options"],
+  result: {
+    name: "signatures",
+    schema: listOf(signatureText, { minItems: 1, maxItems: batchTransactionsMax }),
+  },
+  errors: ["batch_refused", "batch_failed", "signature_invalid", "overloaded"],
+  example: {
+    params: [[samples.transaction, samples.secondTransaction], { encoding: "base64" }],
+    result: [samples.signature, samples.secondSignature],
+  },
+  run,
+});

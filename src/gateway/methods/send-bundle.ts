@@ -3,13 +3,21 @@
 // Called through table.ts and by raw.ts.
 
 import { ShredwayError } from "../../core/errors.ts";
-import type { Json } from "../../json-rpc/json-text.ts";
 import { bundleIdOf } from "../../submission/tracked.ts";
 import type { TransactionFacts } from "../../transactions/facts.ts";
-import { encodings } from "../../transactions/transaction-text.ts";
 import { duplicateOf } from "../admission.ts";
-import type { Call, Method } from "../method.ts";
-import { Config, texts } from "../params.ts";
+import { type Call, method } from "../method.ts";
+import { type ArgsOf, optional, required } from "../params.ts";
+import { samples } from "../samples.ts";
+import { bundleId, described, listOf, signatureText } from "../schema.ts";
+import { optionsOf, texts } from "../shapes.ts";
+import {
+  encodingField,
+  mevProtectField,
+  revertProtectionField,
+  submissionErrors,
+  transactionText,
+} from "./submission-params.ts";
 
 export const bundleTransactionsMax = 4;
 
@@ -65,17 +73,47 @@ export async function submitBundle(
   return call.isBlockEngine ? id : transactions.map(({ signature }) => signature);
 }
 
-async function run(call: Call, params: readonly Json[]): Promise<unknown> {
-  const config = new Config("params[1]", params[1]);
-  const encoding = config.oneOf("encoding", encodings);
-  const options = {
-    mevProtect: config.flag("mevProtect") || call.uri.mevProtect,
-    revertProtection: config.flag("revertProtection"),
-  };
-  const transactions = texts("params[0]", params[0], bundleTransactionsMax).map((each, i) =>
-    call.admission.read(`params[0][${i}]`, each, encoding),
+const params = {
+  transactions: required(texts(bundleTransactionsMax, transactionText), "in the order of landing"),
+  options: optional(
+    optionsOf("SendBundleOptions", {
+      encoding: encodingField,
+      mevProtect: mevProtectField,
+      revertProtection: revertProtectionField,
+    }),
+    "of the whole bundle",
+  ),
+};
+
+function run(call: Call, { transactions, options: given }: ArgsOf<typeof params>) {
+  const mevProtect = given.mevProtect || call.uri.mevProtect;
+  const read = transactions.map((each, i) =>
+    call.admission.read(`params[0][${i}]`, each, given.encoding),
   );
-  return submitBundle(call, transactions, options);
+  return submitBundle(call, read, { mevProtect, revertProtection: given.revertProtection });
 }
 
-export const sendBundle: Method = { scopes: ["submit"], run };
+export const sendBundle = method({
+  scopes: ["submit"],
+  summary: "Sends 1 to 4 transactions that land together, in order, or not at all.",
+  description:
+    "By block builders; one transaction without `revertProtection` by the routes of sendTransaction, " +
+    "too. The bundle pays a tip in all. Below /api/v1 the result is the bundle's id.",
+  params,
+  readingOrder: ["options"],
+  result: {
+    name: "signatures",
+    schema: {
+      anyOf: [
+        listOf(signatureText, { minItems: 1, maxItems: bundleTransactionsMax }),
+        described("below /api/v1: the bundle's id", bundleId),
+      ],
+    },
+  },
+  errors: [...submissionErrors, "bundle_invalid"],
+  example: {
+    params: [[samples.transaction, samples.secondTransaction], { encoding: "base64" }],
+    result: [samples.signature, samples.secondSignature],
+  },
+  run,
+});

@@ -6,15 +6,23 @@
 // out what was co-signed: it leaves by routes alone.
 
 import { ShredwayError } from "../../core/errors.ts";
-import { isJsonArray, type Json } from "../../json-rpc/json-text.ts";
+import { isJsonArray } from "../../json-rpc/json-text.ts";
 import type { NonceInfo, Nonces } from "../../nonces/types.ts";
 import type { SubmitRequest } from "../../submission/types.ts";
 import type { TransactionFacts } from "../../transactions/facts.ts";
-import { encodings } from "../../transactions/transaction-text.ts";
 import { duplicateOf } from "../admission.ts";
-import type { Call, Method } from "../method.ts";
-import { Config, invalid, texts } from "../params.ts";
+import { type Call, method } from "../method.ts";
+import { type ArgsOf, optional, required } from "../params.ts";
+import { samples } from "../samples.ts";
+import { listOf, signatureText } from "../schema.ts";
+import { invalid, optionsOf, readTexts, type Shape } from "../shapes.ts";
 import { noncesOf } from "./nonces.ts";
+import {
+  encodingField,
+  mevProtectField,
+  submissionErrors,
+  transactionText,
+} from "./submission-params.ts";
 
 const pairSize = 2;
 
@@ -132,24 +140,35 @@ async function completed(call: Call, pair: Pair, nonce: NonceWords): Promise<Pai
 
 // ---- the method -----------------------------------------------------------------------------
 
-function readPair(call: Call, given: Json | undefined, config: Config): Pair {
-  if (!isJsonArray(given)) throw invalid("params[0]", `an array of ${pairSize} strings`, given);
-  if (given.length !== pairSize) throw invalid("params[0]", `${pairSize} elements`, given.length);
-  const encoding = config.oneOf("encoding", encodings);
-  const [first = "", second = ""] = texts("params[0]", given, pairSize);
-  const read = (text: string, index: number) => call.admission.read(nameOf(index), text, encoding);
-  return [read(first, 0), read(second, 1)];
-}
+const pairOfTexts: Shape<readonly [string, string]> = {
+  schema: { type: "array", minItems: pairSize, maxItems: pairSize, items: transactionText },
+  reader: (what) => (given) => {
+    if (!isJsonArray(given)) throw invalid(what, `an array of ${pairSize} strings`, given);
+    if (given.length !== pairSize) throw invalid(what, `${pairSize} elements`, given.length);
+    const [first = "", second = ""] = readTexts(what, given, pairSize);
+    return [first, second];
+  },
+};
 
-async function run(call: Call, params: readonly Json[]): Promise<readonly string[]> {
-  const config = new Config("params[1]", params[1]);
-  const options = {
-    mevProtect: config.flag("mevProtect") || call.uri.mevProtect,
+const params = {
+  transactions: required(pairOfTexts, "two of one durable nonce; only one of them can land"),
+  options: optional(
+    optionsOf("SendIdealOptions", { mevProtect: mevProtectField, encoding: encodingField }),
+    "of both",
+  ),
+};
+
+async function run(call: Call, args: ArgsOf<typeof params>): Promise<readonly string[]> {
+  const { encoding } = args.options;
+  const choices = {
+    mevProtect: args.options.mevProtect || call.uri.mevProtect,
     swqosOnly: call.uri.swqosOnly,
     revertProtection: false,
     resendsMax: null,
   };
-  const given = readPair(call, params[0], config);
+  const [first, second] = args.transactions;
+  const read = (text: string, index: number) => call.admission.read(nameOf(index), text, encoding);
+  const given: Pair = [read(first, 0), read(second, 1)];
   const nonce = checkPair(call, given);
   call.takeMore(pairSize - 1);
   const pair = await completed(call, given, nonce);
@@ -158,11 +177,38 @@ async function run(call: Call, params: readonly Json[]): Promise<readonly string
     method: "sendIdeal",
     transactions: [transaction],
     isBundle: false,
-    options,
+    options: choices,
     receivedNs: call.receivedNs,
   });
   await call.parts.submissions.submitPair(requestOf(pair[0]), requestOf(pair[1]));
-  return pair.map(({ signature }) => signature);
+  return pair.map(({ signature: each }) => each);
 }
 
-export const sendIdeal: Method = { scopes: ["submit"], run };
+export const sendIdeal = method({
+  scopes: ["submit"],
+  summary: "Sends two transactions of one durable nonce, of which only one can land.",
+  description:
+    "One with a high priority fee for staked partners, one with a high tip for block builders; both go " +
+    "both ways. Of a nonce that the service keeps the authority's signatures may be missing.",
+  params,
+  readingOrder: ["options"],
+  result: {
+    name: "signatures",
+    schema: listOf(signatureText, { minItems: pairSize, maxItems: pairSize }),
+  },
+  errors: [
+    ...submissionErrors,
+    "pair_invalid",
+    "co_signing_refused",
+    "nonce_stale",
+    "nonce_invalid",
+    "nonce_in_use",
+    "upstream_missing",
+    "rpc_failed",
+  ],
+  example: {
+    params: [[samples.transaction, samples.secondTransaction], { encoding: "base64" }],
+    result: [samples.signature, samples.secondSignature],
+  },
+  run,
+});

@@ -4,29 +4,32 @@
 // and the URL.
 
 import { u64Max } from "../../core/primitives.ts";
-import type { Json } from "../../json-rpc/json-text.ts";
 import { bundleIdOf } from "../../submission/tracked.ts";
 import type { SubmitOptions } from "../../submission/types.ts";
 import type { TransactionFacts } from "../../transactions/facts.ts";
-import { encodings } from "../../transactions/transaction-text.ts";
-import type { Call, Method } from "../method.ts";
-import { Config, text } from "../params.ts";
+import { type Call, method } from "../method.ts";
+import { type ArgsOf, optional, required } from "../params.ts";
+import { samples } from "../samples.ts";
+import { signatureText } from "../schema.ts";
+import {
+  count,
+  field,
+  integer,
+  nullableField,
+  oneOf,
+  optionsOf,
+  switchField,
+  text,
+} from "../shapes.ts";
+import {
+  encodingField,
+  mevProtectField,
+  submissionErrors,
+  transactionText,
+} from "./submission-params.ts";
 
 const u32Max = 0xffff_ffff;
 const commitments = ["processed", "confirmed", "finalized"] as const;
-
-/** null: no limit. Given as null it means none, as `maxRetries: 0` does. */
-function resendsMax(config: Config): number | null {
-  for (const name of ["maxRetries", "max_retries"]) {
-    if (config.has(name)) return config.count(name, u32Max) ?? 0;
-  }
-  return null;
-}
-
-function minContextSlot(config: Config): bigint | null {
-  const slot = config.integer("minContextSlot", u64Max);
-  return slot ?? config.integer("min_context_slot", u64Max);
-}
 
 /** Everything but decoding: also for transactions that came as bytes. */
 export async function submitTransaction(
@@ -47,29 +50,82 @@ export async function submitTransaction(
   if (isBundle) call.tellBundleId(bundleIdOf(transactions.map(({ signature }) => signature)));
 }
 
-async function run(call: Call, params: readonly Json[]): Promise<string> {
+const params = {
+  transaction: required(text(transactionText), "the transaction"),
+  options: optional(
+    optionsOf(
+      "SendTransactionOptions",
+      {
+        encoding: encodingField,
+        skipPreflight: switchField("true is recommended: nothing is simulated before it is sent"),
+        preflightCommitment: field(oneOf(commitments), {
+          description: "of the state that the simulation runs on",
+          absent: "finalized",
+          fallback: "finalized",
+        }),
+        minContextSlot: field(integer(u64Max), {
+          description: "refused while the present slot is lower",
+          absent: null,
+          alias: "min_context_slot",
+        }),
+        maxRetries: nullableField(count(u32Max), {
+          description:
+            "the service sends it again at most so many times; null: never; absent: until its end",
+          absent: null,
+          ofNull: 0,
+          alias: "max_retries",
+        }),
+      },
+      {
+        values: (read, given) => ({
+          encoding: read.encoding(given),
+          skipPreflight: read.skipPreflight(given),
+          preflightCommitment: read.preflightCommitment(given),
+          minContextSlot: read.minContextSlot(given),
+          maxRetries: read.maxRetries(given),
+        }),
+      },
+    ),
+    "as a node takes them",
+  ),
+  protection: optional(
+    optionsOf(
+      "Protection",
+      { mevProtect: mevProtectField },
+      { values: (read, given) => ({ mevProtect: read.mevProtect(given) }) },
+    ),
+    "beyond what a node takes",
+  ),
+};
+
+async function run(call: Call, args: ArgsOf<typeof params>): Promise<string> {
   const { admission, uri } = call;
-  const config = new Config("params[1]", params[1]);
-  const protection = new Config("params[2]", params[2]);
-  const encoding = config.oneOf("encoding", encodings);
-  const skipsPreflight = config.flag("skipPreflight");
-  const commitment = config.oneOf("preflightCommitment", commitments) ?? "finalized";
-  const slot = minContextSlot(config);
-  const options = {
-    swqosOnly: uri.swqosOnly,
-    mevProtect: protection.flag("mevProtect") || uri.mevProtect,
-    revertProtection: false,
-    resendsMax: resendsMax(config),
-  };
-  const transaction = admission.read("params[0]", text("params[0]", params[0]), encoding);
+  const { encoding, skipPreflight, preflightCommitment: commitment } = args.options;
+  const { minContextSlot, maxRetries: resendsMax } = args.options;
+  const mevProtect = args.protection.mevProtect || uri.mevProtect;
+  const choices = { swqosOnly: uri.swqosOnly, mevProtect, revertProtection: false, resendsMax };
+  const transaction = admission.read("params[0]", args.transaction, encoding);
   admission.checkTip("params[0]", [transaction]);
   await admission.verify([transaction], () => "params[0]");
-  admission.checkContext(slot);
-  if (!skipsPreflight) {
-    await admission.preflight(transaction.wire, { commitment, minContextSlot: slot });
-  }
-  await submitTransaction(call, transaction, options);
+  admission.checkContext(minContextSlot);
+  if (!skipPreflight) await admission.preflight(transaction.wire, { commitment, minContextSlot });
+  await submitTransaction(call, transaction, choices);
   return transaction.signature;
 }
 
-export const sendTransaction: Method = { scopes: ["submit"], run };
+export const sendTransaction = method({
+  scopes: ["submit"],
+  summary: "Sends a transaction by every route that its options allow.",
+  description:
+    "Stands in for the method of a node. The signature means that at least one route has the " +
+    "transaction in its queue and that it is kept on disk; it does not mean that it landed.",
+  params,
+  readingOrder: ["options", "protection"],
+  result: { name: "signature", schema: signatureText },
+  errors: [...submissionErrors, "context_slot_ahead", "preflight_failed", "rpc_failed"],
+  example: {
+    params: [samples.transaction, { encoding: "base64", skipPreflight: true, maxRetries: 0 }],
+    result: samples.signature,
+  },
+  run,
+});

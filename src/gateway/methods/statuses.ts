@@ -2,44 +2,72 @@
 //
 // Called through table.ts. Only of the caller's own account: what another one submitted is unknown.
 
-import type { Json } from "../../json-rpc/json-text.ts";
 import type { BundleStatus, TransactionStatus } from "../../submission/types.ts";
-import type { Call, MethodTable } from "../method.ts";
-import { invalid, text, texts } from "../params.ts";
+import { type Call, type MethodTable, method } from "../method.ts";
+import { type ArgsOf, required } from "../params.ts";
+import { samples } from "../samples.ts";
+import {
+  bundleId,
+  closed,
+  described,
+  enumOf,
+  type JsonSchema,
+  listOf,
+  orNull,
+  signatureText,
+  slot,
+  word,
+} from "../schema.ts";
+import { invalid, readTexts, type Shape } from "../shapes.ts";
 import { statusJson } from "../status-json.ts";
+import { statusSchema } from "../status-schema.ts";
 
 export const statusesMax = 256;
 /** As block engines bound it. */
 export const bundleStatusesMax = 5;
 
 /** Throws "value_invalid" unless it is base58 of 64 bytes. */
-export function checkedSignature(
-  call: Pick<Call, "parts">,
-  what: string,
-  signature: string,
-): string {
-  const isShort = signature.length > 0 && signature.length <= 88;
-  if (isShort && call.parts.base58.decode(signature)?.length === 64) return signature;
-  throw invalid(what, "a signature: 64 bytes in base58", signature);
+export function checkedSignature(call: Pick<Call, "parts">, what: string, given: string): string {
+  const isShort = given.length > 0 && given.length <= 88;
+  if (isShort && call.parts.base58.decode(given)?.length === 64) return given;
+  throw invalid(what, "a signature: 64 bytes in base58", given);
 }
 
-async function transactionStatus(call: Call, [given]: readonly Json[]): Promise<unknown> {
+/** A signature, or 1 to 256. */
+const oneOrMore: Shape<string | readonly string[]> = {
+  schema: {
+    anyOf: [signatureText, listOf(signatureText, { minItems: 1, maxItems: statusesMax })],
+  },
+  reader: (what) => (json) =>
+    typeof json === "string" ? json : readTexts(what, json, statusesMax),
+};
+const askedParams = { signatures: required(oneOrMore, "one, or an array of 1 to 256") };
+
+async function transactionStatus(
+  call: Call,
+  { signatures: given }: ArgsOf<typeof askedParams>,
+): Promise<unknown> {
   const isOne = typeof given === "string";
-  const signatures = isOne ? [given] : texts("params[0]", given, statusesMax);
-  signatures.forEach((signature, i) => {
-    checkedSignature(call, isOne ? "params[0]" : `params[0][${i}]`, signature);
+  const signatures = isOne ? [given] : given;
+  signatures.forEach((each, i) => {
+    checkedSignature(call, isOne ? "params[0]" : `params[0][${i}]`, each);
   });
   const statuses = await call.parts.submissions.statuses(call.key.accountId, signatures);
   const shown = statuses.map((status) => (status ? statusJson(status) : null));
   return isOne ? (shown[0] ?? null) : shown;
 }
 
-function readIds([given]: readonly Json[]): string[] {
-  return texts("params[0]", given, bundleStatusesMax).map((id, i) => {
-    if (/^[0-9a-f]{64}$/.test(id)) return text(`params[0][${i}]`, id);
-    throw invalid(`params[0][${i}]`, "the id of a bundle: 64 hex digits", id);
-  });
-}
+const idPattern = new RegExp(bundleId.pattern);
+const ids: Shape<readonly string[]> = {
+  schema: listOf(bundleId, { minItems: 1, maxItems: bundleStatusesMax }),
+  reader: (what) => (json) => {
+    const given = readTexts(what, json, bundleStatusesMax);
+    const wrong = given.findIndex((id) => !idPattern.test(id));
+    if (wrong < 0) return given;
+    throw invalid(`${what}[${wrong}]`, "the id of a bundle: 64 hex digits", given[wrong]);
+  },
+};
+const bundleParams = { ids: required(ids, "1 to 5 ids of bundles") };
 
 function landedSlot(transactions: readonly TransactionStatus[]): bigint | null {
   const isLanded = transactions.every(({ state }) => state === "landed");
@@ -47,12 +75,12 @@ function landedSlot(transactions: readonly TransactionStatus[]): bigint | null {
 }
 
 function bundleJson(bundle: BundleStatus | null): unknown {
-  const slot = bundle ? landedSlot(bundle.transactions) : null;
-  if (!bundle || slot === null) return null;
+  const landed = bundle ? landedSlot(bundle.transactions) : null;
+  if (!bundle || landed === null) return null;
   return {
     bundle_id: bundle.bundleId,
-    transactions: bundle.transactions.map(({ signature }) => signature),
-    slot,
+    transactions: bundle.transactions.map((each) => each.signature),
+    slot: landed,
     confirmation_status: "confirmed",
     err: { Ok: null },
   };
@@ -60,35 +88,138 @@ function bundleJson(bundle: BundleStatus | null): unknown {
 
 function inflightJson(id: string, bundle: BundleStatus | null): unknown {
   if (!bundle) return { bundle_id: id, status: "Invalid", landed_slot: null };
-  const slot = landedSlot(bundle.transactions);
-  if (slot !== null) return { bundle_id: id, status: "Landed", landed_slot: slot };
+  const landed = landedSlot(bundle.transactions);
+  if (landed !== null) return { bundle_id: id, status: "Landed", landed_slot: landed };
   const isOpen = bundle.transactions.some(({ state }) => state === "open");
   return { bundle_id: id, status: isOpen ? "Pending" : "Failed", landed_slot: null };
 }
 
 async function bundleValues(
   call: Call,
-  params: readonly Json[],
-  shape: (id: string, bundle: BundleStatus | null) => unknown,
+  { ids: asked }: ArgsOf<typeof bundleParams>,
+  jsonOf: (id: string, bundle: BundleStatus | null) => unknown,
 ): Promise<unknown> {
-  const ids = readIds(params);
-  const bundles = await call.parts.submissions.bundles(call.key.accountId, ids);
+  const bundles = await call.parts.submissions.bundles(call.key.accountId, asked);
   return {
     context: { slot: call.parts.slot() ?? 0n },
-    value: ids.map((id, i) => shape(id, bundles[i] ?? null)),
+    value: asked.map((id, i) => jsonOf(id, bundles[i] ?? null)),
   };
 }
+
+function valuesSchema(title: string, value: JsonSchema): JsonSchema {
+  return closed(title, {
+    context: closed(`${title}Context`, { slot: described("the present one; 0: not known", slot) }),
+    value: listOf(orNull(value), { maxItems: bundleStatusesMax }),
+  });
+}
+
+const landedBundle = closed("LandedBundle", {
+  bundle_id: bundleId,
+  transactions: listOf(signatureText, { minItems: 1, maxItems: 4 }),
+  slot,
+  confirmation_status: word("confirmed"),
+  err: closed("BundleError", { Ok: { type: "null" } }),
+});
+const inflightBundle = closed("InflightBundle", {
+  bundle_id: bundleId,
+  status: {
+    ...enumOf(["Pending", "Landed", "Failed", "Invalid"]),
+    description: "Invalid: not known to this account",
+  },
+  landed_slot: orNull(slot),
+});
+
+const statusSample = {
+  signature: samples.signature,
+  state: "landed",
+  method: "sendTransaction",
+  bundleId: null,
+  receivedAt: samples.time,
+  slot: samples.slot,
+  reason: "confirmed",
+  err: null,
+  events: [
+    { kind: "received", at: samples.time, offsetMs: 0, method: "sendTransaction" },
+    { kind: "queued", at: samples.time, offsetMs: 0.21, route: "partner-1", attempt: 1 },
+    {
+      kind: "sent",
+      at: samples.time,
+      offsetMs: 0.4,
+      route: "partner-1",
+      attempt: 1,
+      bytes: 215,
+      slot: samples.slot - 2,
+      leader: samples.leader,
+    },
+    {
+      kind: "landed",
+      at: samples.laterTime,
+      offsetMs: 812.4,
+      reason: "confirmed",
+      slot: samples.slot,
+      err: null,
+    },
+  ],
+} as const;
 
 const scopes = ["submit", "batch"] as const;
 
 export const statusMethods: MethodTable = {
-  getTransactionStatus: { scopes, run: transactionStatus },
-  getBundleStatuses: {
+  getTransactionStatus: method({
     scopes,
-    run: (call, params) => bundleValues(call, params, (_, bundle) => bundleJson(bundle)),
-  },
-  getInflightBundleStatuses: {
+    summary: "Tells what became of submissions of the account: a timeline each.",
+    description:
+      "null: not one of its submissions in the time that is kept. An array for an array.",
+    params: askedParams,
+    result: {
+      name: "status",
+      schema: {
+        anyOf: [
+          orNull(statusSchema),
+          listOf(orNull(statusSchema), { minItems: 1, maxItems: statusesMax }),
+        ],
+      },
+    },
+    errors: ["store_failed"],
+    example: { params: [samples.signature], result: statusSample },
+    run: transactionStatus,
+  }),
+  getBundleStatuses: method({
     scopes,
-    run: (call, params) => bundleValues(call, params, inflightJson),
-  },
+    summary: "Tells which bundles landed, as block engines do; null: it did not, or is not known.",
+    params: bundleParams,
+    result: { name: "statuses", schema: valuesSchema("BundleStatuses", landedBundle) },
+    errors: ["store_failed"],
+    example: {
+      params: [[samples.bundleId]],
+      result: {
+        context: { slot: samples.slot },
+        value: [
+          {
+            bundle_id: samples.bundleId,
+            transactions: [samples.signature, samples.secondSignature],
+            slot: samples.slot,
+            confirmation_status: "confirmed",
+            err: { Ok: null },
+          },
+        ],
+      },
+    },
+    run: (call, args) => bundleValues(call, args, (_, bundle) => bundleJson(bundle)),
+  }),
+  getInflightBundleStatuses: method({
+    scopes,
+    summary: "Tells the state of bundles, as block engines do.",
+    params: bundleParams,
+    result: { name: "statuses", schema: valuesSchema("InflightBundleStatuses", inflightBundle) },
+    errors: ["store_failed"],
+    example: {
+      params: [[samples.bundleId]],
+      result: {
+        context: { slot: samples.slot },
+        value: [{ bundle_id: samples.bundleId, status: "Landed", landed_slot: samples.slot }],
+      },
+    },
+    run: (call, args) => bundleValues(call, args, inflightJson),
+  }),
 };

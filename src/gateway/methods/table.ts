@@ -1,9 +1,12 @@
 // Every method of the gateway by its name.
 //
-// Called by exchange.ts and raw.ts. A test holds docs/gateway.md to it.
+// Called by exchange.ts and description/*. A test holds docs/gateway.md to it. The method that tells of
+// all others is beside the table: it describes, and is not described.
 
-import type { Method, MethodTable } from "../method.ts";
+import { type Method, type MethodTable, openMethod } from "../method.ts";
+import { word } from "../schema.ts";
 import { destinationMethods } from "./destinations.ts";
+import { discover, discoverName } from "./discover.ts";
 import { nonceMethods } from "./nonces.ts";
 import { regionMethods } from "./regions.ts";
 import { registrationMethods } from "./registrations.ts";
@@ -21,7 +24,14 @@ export const methods: MethodTable = {
   sendBatch,
   sendIdeal,
   sendAlt,
-  getHealth: { scopes: [], run: () => "ok" },
+  getHealth: openMethod({
+    summary: "Says that the service answers.",
+    description: "No key is needed and no call is counted: for keeping connections warm.",
+    result: { name: "health", schema: word("ok") },
+    errors: [],
+    example: { params: [], result: "ok" },
+    answer: () => "ok",
+  }),
   ...statusMethods,
   ...regionMethods,
   ...tierMethods,
@@ -30,7 +40,10 @@ export const methods: MethodTable = {
   ...nonceMethods,
 };
 
-const byName: ReadonlyMap<string, Method> = new Map(Object.entries(methods));
+const byName: ReadonlyMap<string, Method> = new Map([
+  ...Object.entries(methods),
+  [discoverName, discover],
+]);
 
 /** undefined: not one of these. */
 export function findMethod(name: string): Method | undefined {

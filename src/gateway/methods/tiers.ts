@@ -3,10 +3,23 @@
 // Called through table.ts. Only of the caller's own account. Times are ISO 8601 in UTC, amounts integer
 // lamports.
 
-import type { Json } from "../../json-rpc/json-text.ts";
-import type { TierEvent } from "../../tiers/types.ts";
-import type { Call, MethodTable } from "../method.ts";
-import { Config, invalid } from "../params.ts";
+import { type TierEvent, tierEventKinds } from "../../tiers/types.ts";
+import { type Call, type MethodTable, method } from "../method.ts";
+import { type ArgsOf, optional } from "../params.ts";
+import { samples } from "../samples.ts";
+import {
+  closed,
+  described,
+  enumOf,
+  lamports,
+  listOf,
+  number,
+  orNull,
+  string,
+  time,
+  wholeNumber,
+} from "../schema.ts";
+import { field, integer, optionsOf, positive } from "../shapes.ts";
 import { salesOf, timeOrNull } from "./destinations.ts";
 
 export const tierEventsMax = 100;
@@ -50,26 +63,117 @@ function textOf({ kind, from, to, sumLamports }: TierEvent): string {
 }
 
 function eventJson(event: TierEvent): object {
-  const { number, atMs, kind, from, to, sumLamports } = event;
-  return { number, at: timeOrNull(atMs), kind, from, to, sumLamports, text: textOf(event) };
-}
-
-async function history(call: Call, [given]: readonly Json[]): Promise<object[]> {
-  const { tiers } = salesOf(call);
-  const config = new Config("params[0]", given);
-  const before = config.integer("before", numberMax);
-  const limit = config.count("limit", tierEventsMax) ?? tierEventsMax;
-  if (limit === 0) throw invalid("params[0].limit", `an integer from 1 to ${tierEventsMax}`, 0);
-  const events = await tiers.history(call.key.accountId, before, limit);
-  return events.map(eventJson);
+  const { atMs, kind, from, to, sumLamports } = event;
+  const at = timeOrNull(atMs);
+  return { number: event.number, at, kind, from, to, sumLamports, text: textOf(event) };
 }
 
 /** Of databases. */
 const numberMax = 2n ** 63n - 1n;
 
+const params = {
+  range: optional(
+    optionsOf("TierEventRange", {
+      before: field(integer(numberMax), {
+        description: "events before this number; absent: the newest",
+        absent: null,
+      }),
+      limit: field(positive(tierEventsMax), {
+        description: "at most so many",
+        absent: tierEventsMax,
+        fallback: tierEventsMax,
+      }),
+    }),
+    "which of them",
+  ),
+};
+
+async function history(call: Call, { range }: ArgsOf<typeof params>): Promise<object[]> {
+  const { tiers } = salesOf(call);
+  const events = await tiers.history(call.key.accountId, range.before, range.limit);
+  return events.map(eventJson);
+}
+
+const tierName = described("as relay.tiers names it", string);
+
+const tierSchema = closed("Tier", {
+  tier: orNull(described("null: none", tierName)),
+  sumLamports: described("registered tips of the window that count", lamports),
+  windowHours: number,
+  thresholds: listOf(
+    closed("Threshold", {
+      tier: tierName,
+      thresholdLamports: lamports,
+      missingLamports: described("0: the sum reaches it", lamports),
+    }),
+  ),
+  grace: orNull(
+    described(
+      "null while the sum reaches the threshold of the tier",
+      closed("Grace", { since: time, ends: described("when the tier falls", time) }),
+    ),
+  ),
+  destinations: wholeNumber(0, Number.MAX_SAFE_INTEGER),
+});
+
+const eventSchema = closed("TierEvent", {
+  number: described("1, 2, 3, … of the account", wholeNumber(1, numberMax)),
+  at: time,
+  kind: enumOf(tierEventKinds),
+  from: orNull(tierName),
+  to: orNull(tierName),
+  sumLamports: lamports,
+  text: described("for people", string),
+});
+
 const scopes = ["shreds"] as const;
+const available = salesOf;
 
 export const tierMethods: MethodTable = {
-  getTier: { scopes, run: tier },
-  getTierHistory: { scopes, run: history },
+  getTier: method({
+    scopes,
+    summary: "Tells the account's tier, what is missing to each, and the grace clock.",
+    available,
+    params: {},
+    result: { name: "tier", schema: tierSchema },
+    errors: ["registration_off"],
+    example: {
+      params: [],
+      result: {
+        tier: "tier-2",
+        sumLamports: 240_000_000,
+        windowHours: 24,
+        thresholds: [
+          { tier: "tier-1", thresholdLamports: 200_000_000, missingLamports: 0 },
+          { tier: "tier-2", thresholdLamports: 500_000_000, missingLamports: 260_000_000 },
+        ],
+        grace: { since: samples.time, ends: samples.nextDay },
+        destinations: 1,
+      },
+    },
+    run: tier,
+  }),
+  getTierHistory: method({
+    scopes,
+    summary: "Tells the events of the account's tier, newest first.",
+    available,
+    params,
+    result: { name: "events", schema: listOf(eventSchema, { maxItems: tierEventsMax }) },
+    errors: ["registration_off", "store_failed"],
+    example: {
+      params: [{ limit: 1 }],
+      result: [
+        {
+          number: 2,
+          at: samples.time,
+          kind: "grace_started",
+          from: "tier-2",
+          to: "tier-2",
+          sumLamports: 240_000_000,
+          text: "the tips of the window are 240000000 lamports, less than tier-2 takes; it holds on for the grace",
+        },
+      ],
+    },
+    run: history,
+  }),
 };

@@ -1,0 +1,83 @@
+// OpenAPI: the gateway's paths of HTTP as a document that programs read.
+//
+// Built by descriptions.ts from the one table of paths.
+
+import type { Answer, Header } from "./http-answers.ts";
+import { type DescriptionFacts, license, title } from "./openrpc.ts";
+import { type Operation, operations, type Parameter } from "./paths.ts";
+
+const openApiVersion = "3.1.0";
+
+/** Where a caller may put the key: one of them is enough. */
+const securitySchemes = {
+  queryKey: { type: "apiKey", in: "query", name: "api-key" },
+  headerKey: { type: "apiKey", in: "header", name: "api-key" },
+  underscoreKey: { type: "apiKey", in: "header", name: "api_key" },
+  blockEngineKey: { type: "apiKey", in: "header", name: "x-jito-auth" },
+  bearerKey: { type: "http", scheme: "bearer" },
+} as const;
+
+const anyKey = Object.keys(securitySchemes).map((name) => ({ [name]: [] }));
+
+function parameterObject({ name, description, schema, place }: Parameter): object {
+  return { name, in: place, description, required: place === "path", schema };
+}
+
+function headerObjects(headers: Readonly<Record<string, Header>>): object {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, { description, schema }]) => [
+      name,
+      { description, schema },
+    ]),
+  );
+}
+
+function responseObject({ description, content, headers }: Answer): object {
+  return {
+    description,
+    ...(headers && { headers: headerObjects(headers) }),
+    ...(content && { content: { [content.type]: { schema: content.schema } } }),
+  };
+}
+
+function requestBody({ type, schema, example }: NonNullable<Operation["body"]>): object {
+  const media = { schema, ...(example !== undefined && { example }) };
+  return { required: type === "application/json", content: { [type]: media } };
+}
+
+function operationObject(operation: Operation): object {
+  const { id, summary, description, needsKey, parameters, body, answers, webSocket } = operation;
+  const responses = Object.entries(answers).map(([status, each]) => [status, responseObject(each)]);
+  return {
+    operationId: id,
+    summary,
+    ...(description !== undefined && { description }),
+    ...(needsKey && { security: anyKey }),
+    parameters: parameters.map(parameterObject),
+    ...(body && { requestBody: requestBody(body) }),
+    responses: Object.fromEntries(responses),
+    ...(webSocket && { "x-websocket": webSocket }),
+  };
+}
+
+const description =
+  "Paths of HTTP. JSON-RPC methods are described by `/openrpc.json`. A key stands in the query or in one " +
+  "of four headers; headers are better, because URLs end up in logs. HEAD is answered where GET is.";
+
+export function openApiDocument({ version, regions }: DescriptionFacts): object {
+  const elsewhere = regions.flatMap(({ name, url }) =>
+    url === null ? [] : [{ url, description: name }],
+  );
+  return {
+    openapi: openApiVersion,
+    info: { title, version, description, license },
+    servers: elsewhere.length > 0 ? elsewhere : [{ url: "/" }],
+    paths: Object.fromEntries(
+      operations.map((operation) => [
+        operation.path,
+        { [operation.method]: operationObject(operation) },
+      ]),
+    ),
+    components: { securitySchemes },
+  };
+}

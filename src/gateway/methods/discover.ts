@@ -1,0 +1,16 @@
+// rpc.discover: the OpenRPC document, by the method that OpenRPC names for it.
+//
+// Called through table.ts. The same text as GET /openrpc.json.
+
+import { JsonText } from "../../json-rpc/json-text.ts";
+import { openMethod } from "../method.ts";
+
+export const discoverName = "rpc.discover";
+
+export const discover = openMethod({
+  summary: "Tells the OpenRPC document of this service.",
+  result: { name: "document", schema: { type: "object" } },
+  errors: [],
+  example: { params: [], result: {} },
+  answer: ({ descriptions }) => new JsonText(descriptions.openRpc().text),
+});

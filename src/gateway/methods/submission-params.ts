@@ -1,0 +1,41 @@
+// What the submitting methods have in common: their transactions, their options, why they refuse.
+//
+// Declared here once, used by send-*.ts.
+
+import type { Reason } from "../../core/errors.ts";
+import { encodings } from "../../transactions/transaction-text.ts";
+import type { JsonSchema } from "../schema.ts";
+import { field, oneOf, switchField } from "../shapes.ts";
+
+/** Of 4,096 bytes in base64; of base58 no more than 1,683. */
+const textLengthMax = 5464;
+
+export const transactionText: JsonSchema = {
+  type: "string",
+  minLength: 1,
+  maxLength: textLengthMax,
+  pattern: "^[A-Za-z0-9+/]+={0,2}$",
+  description:
+    "a signed transaction (legacy, v0 or v1) in base64, or in at most 1,683 characters of base58",
+};
+
+export const encodingField = field(oneOf(encodings), {
+  description: "of the transactions; absent: whichever of both it looks like",
+  absent: null,
+});
+
+export const mevProtectField = switchField("only by routes that keep what they get");
+
+export const revertProtectionField = switchField("dropped instead of landing as failed");
+
+/** Of reading, checking and queueing a transaction. */
+export const submissionErrors = [
+  "transaction_invalid",
+  "transaction_version",
+  "tip_missing",
+  "tip_too_low",
+  "signature_invalid",
+  "overloaded",
+  "no_route",
+  "store_failed",
+] as const satisfies readonly Reason[];
