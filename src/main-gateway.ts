@@ -20,6 +20,7 @@ import { type Face, faces } from "./http/faces.ts";
 import { HttpServerGroup } from "./http/server-group.ts";
 import type { HttpServerOptions, Pages } from "./http/types.ts";
 import { openNonces, TrackerPart } from "./main-partners.ts";
+import { openPortal } from "./main-portal.ts";
 import { openRoutes } from "./main-routes.ts";
 import { openShredSales } from "./main-shreds.ts";
 import type { NonceBook } from "./nonces/nonce-book.ts";
@@ -154,7 +155,7 @@ function makePipeline(parts: Parts): Pipeline {
   );
 }
 
-function makeFace(parts: Parts, pipeline: Pipeline): Gateway {
+function makeFace(parts: Parts, pipeline: Pipeline, pages: readonly Pages[]): Gateway {
   const rates = new RateLimits(callersMax);
   const { options, tables, keyRing, verifier, upstream, shreds, tips, nonces, tracker } = parts;
   const { clock, log, relay } = options;
@@ -183,7 +184,7 @@ function makeFace(parts: Parts, pipeline: Pipeline): Gateway {
       tipFloor: tips,
       nonces,
       tracker,
-      pages: options.pages ? [options.pages] : [],
+      pages,
       slot: () => relay?.leaders().slot ?? null,
     },
     tables.settings,
@@ -301,27 +302,32 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       nonces,
     };
     const pipeline = makePipeline(parts);
-    const face = makeFace(parts, pipeline);
-    return new GatewayService({
+    const { settings } = tables;
+    const late = { gateway: () => face, service: () => service, inForce: () => tables.config };
+    const portal = openPortal({ ...options, ...parts, ...late, pipeline, settings });
+    const pages = [options.pages, portal].filter((each) => each !== undefined && each !== null);
+    const face: Gateway = makeFace(parts, pipeline, pages);
+    const service: GatewayService = new GatewayService({
+      ...parts,
       config,
-      store,
-      keyRing,
-      routes,
       pipeline,
-      landings,
-      tips,
-      shreds,
-      nonces,
       orphans: orphanWatchOf(parts, pipeline),
       live: tables,
       face,
       verifier: verifier instanceof SignatureVerifier ? verifier : null,
       tracker,
       openServer: () => openServers(face, config, log),
-      others: [addresses, partners, verifier, ...(upstream ? [upstream] : [])],
+      others: [
+        ...(portal ? [portal] : []),
+        addresses,
+        partners,
+        verifier,
+        ...(upstream ? [upstream] : []),
+      ],
       log,
       clock,
     });
+    return service;
   } catch (error) {
     for (const part of opened.toReversed()) await part.close();
     throw error;

@@ -46,6 +46,7 @@ const folderLayers: Readonly<Record<string, Layer>> = {
   "main.ts": "entry",
   "main-gateway.ts": "entry",
   "main-partners.ts": "entry",
+  "main-portal.ts": "entry",
   "main-routes.ts": "entry",
   "main-shreds.ts": "entry",
   "main-sandbox.ts": "entry",
@@ -62,12 +63,13 @@ const besides: Readonly<Record<string, readonly string[]>> = {
   tiers: ["accounts", "tips"],
   gateway: ["http"],
   metrics: ["data-plane", "http"],
+  portal: ["data-plane", "gateway", "http"],
   routes: ["tpu"],
   store: ["data-plane"],
   sandbox: ["service"],
   cli: ["main.ts", "main-sandbox.ts"],
   "main.ts": ["main-gateway.ts"],
-  "main-gateway.ts": ["main-partners.ts", "main-routes.ts", "main-shreds.ts"],
+  "main-gateway.ts": ["main-partners.ts", "main-portal.ts", "main-routes.ts", "main-shreds.ts"],
   "main-sandbox.ts": ["main.ts"],
 };
 

@@ -23,7 +23,7 @@ export const labelLengthMax = 100;
 export const requestsPerSecondMax = 1_000_000;
 export const burstMax = 1_000_000;
 export const rangesMax = 64;
-/** sendBatch must be asked for. */
+/** sendBatch must be asked for, and so must the operator's view. */
 export const defaultScopes: readonly Scope[] = ["submit", "read", "shreds"];
 
 /** What is decided about a key by people; already checked. */

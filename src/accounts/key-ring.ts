@@ -1,6 +1,6 @@
 // The keys in memory: whose key is this, and may it be used from there?
 //
-// Asked by the gateway for every call; filled from the store at the start and after every change.
+// Asked by the gateway for every call and by the portal for every session; filled from the store at the start and after every change.
 // One SHA-256 and one look-up. Whether a key is unknown, expired or revoked, the answer is the same
 // and takes the same work: nobody learns from outside that a key ever was one.
 
@@ -30,6 +30,7 @@ function rangesOf(key: ApiKey): readonly AddressRange[] | "nowhere" {
 
 export class KeyRing {
   #entries = new Map<string, Entry>();
+  #byId = new Map<string, ApiKey>();
   #ranges = new Map<string, readonly AddressRange[] | "nowhere">();
 
   /** From now on these and no others. Two with one hash: the later one holds. */
@@ -40,6 +41,7 @@ export class KeyRing {
       return [hash.toString("latin1"), { key, hash }];
     });
     this.#entries = new Map(entries);
+    this.#byId = new Map(usable.map((key) => [key.id, key]));
     this.#ranges = new Map(keys.map((key) => [key.id, rangesOf(key)]));
   }
 
@@ -76,6 +78,12 @@ export class KeyRing {
     // The look-up is by a hash that callers cannot steer; the comparison holds even if they could.
     const isSame = timingSafeEqual(hash, entry?.hash ?? nobodysHash);
     return entry && isSame && keyState(entry.key, nowNs) === "in force" ? entry.key : null;
+  }
+
+  /** The key with that id while it may be used; null for every other id. */
+  get(id: string, nowNs: bigint): ApiKey | null {
+    const key = this.#byId.get(id);
+    return key && keyState(key, nowNs) === "in force" ? key : null;
   }
 
   /** Whether the key's ranges hold the address, 16 bytes. */

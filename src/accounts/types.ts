@@ -6,9 +6,9 @@
 /**
  * submit: sendTransaction, sendBundle, sendIdeal, sendAlt and their statuses. batch: sendBatch.
  * read: read methods and subscriptions passed to the upstream node. shreds: registration of tips, tier,
- * destinations.
+ * destinations. operate: the portal's numbers of the whole service, for those who run it.
  */
-export const scopes = ["submit", "batch", "read", "shreds"] as const;
+export const scopes = ["submit", "batch", "read", "shreds", "operate"] as const;
 export type Scope = (typeof scopes)[number];
 
 export interface Account {

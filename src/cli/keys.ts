@@ -16,7 +16,7 @@ import {
   parseScopes,
 } from "../accounts/api-keys.ts";
 import { createKey } from "../accounts/create-key.ts";
-import type { ApiKey } from "../accounts/types.ts";
+import { type ApiKey, scopes as allScopes } from "../accounts/types.ts";
 import { systemClock } from "../core/clock.ts";
 import { messageOf, quote, ShredwayError } from "../core/errors.ts";
 import { type Arguments, type Command, usageError } from "./command.ts";
@@ -61,7 +61,7 @@ once, when it is made: only its SHA-256 is kept. A running service follows withi
     label: { value: "TEXT", help: "create: what it is for, for people" },
     scopes: {
       value: "LIST",
-      help: `create: some of submit,batch,read,shreds (default ${defaultScopes.join(",")})`,
+      help: `create: some of ${allScopes.join(",")} (default ${defaultScopes.join(",")})`,
     },
     rate: { value: "N", help: "create: calls per second (default: the gateway's)" },
     burst: { value: "N", help: "create: calls at once after a rest (default: the gateway's)" },

@@ -1,5 +1,13 @@
 // What `listen` shows: numbers of a feed, and how much of each slot came. Pure.
 
+import { ratio } from "../core/values.ts";
+import {
+  coverageOf,
+  distinct,
+  type RelayReport,
+  refusals,
+  refusedTotal,
+} from "../data-plane/report.ts";
 import type { RelaySnapshot } from "../data-plane/snapshot.ts";
 import type { FeedTiming } from "../race/feed-timing.ts";
 import type { LagHistogram } from "../race/lag-histogram.ts";
@@ -11,17 +19,9 @@ import {
   formatRate,
   formatShare,
   type Paint,
-  ratio,
   table,
 } from "./output.ts";
-import {
-  coverageOf,
-  distinct,
-  type RelayReport,
-  refusals,
-  refusalText,
-  refusedTotal,
-} from "./relay-report.ts";
+import { refusalText } from "./relay-report.ts";
 import type { SlotTotals } from "./slot-ledger.ts";
 
 export interface ListenView {

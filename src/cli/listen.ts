@@ -9,6 +9,7 @@ import { formatEndpoint, parseAddress } from "../core/addresses.ts";
 import { systemClock } from "../core/clock.ts";
 import { messageOf, ShredwayError } from "../core/errors.ts";
 import { FeedRecorder } from "../data-plane/feed-recorder.ts";
+import { reportBetween } from "../data-plane/report.ts";
 import type { RelaySnapshot } from "../data-plane/snapshot.ts";
 import { feedSvg } from "../race/feed-picture.ts";
 import { FeedTiming } from "../race/feed-timing.ts";
@@ -24,7 +25,6 @@ import {
 } from "./listen-screen.ts";
 import { toJson } from "./output.ts";
 import { PacketRecord } from "./packet-record.ts";
-import { reportBetween } from "./relay-report.ts";
 import { SlotLedger } from "./slot-ledger.ts";
 import { endOf, every, type Terminal } from "./terminal.ts";
 

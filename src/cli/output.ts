@@ -69,11 +69,6 @@ export function formatClock(seconds: number): string {
   return hours ? `${hours}:${rest}` : rest;
 }
 
-/** numerator / denominator, 0 when there is nothing to divide by. */
-export function ratio(numerator: bigint | number, denominator: bigint | number): number {
-  return Number(denominator) === 0 ? 0 : Number(numerator) / Number(denominator);
-}
-
 export interface Column {
   readonly title: string;
   /** Columns with numbers stand to the right. */

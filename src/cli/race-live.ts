@@ -2,12 +2,12 @@
 
 import { type Clock, systemClock } from "../core/clock.ts";
 import { FeedRecorder } from "../data-plane/feed-recorder.ts";
+import { refusals } from "../data-plane/report.ts";
 import type { RelaySnapshot } from "../data-plane/snapshot.ts";
 import { Course } from "../race/course.ts";
 import type { FeedFacts, RaceFacts } from "../race/report.ts";
 import { addressesOf, type FeedOption, type LeaderSource } from "./feed-options.ts";
 import { type Raced, type RacePlan, showRace } from "./race-show.ts";
-import { refusals } from "./relay-report.ts";
 import { endOf, every, type Terminal } from "./terminal.ts";
 
 const drainMs = 20;

@@ -3,6 +3,8 @@
 //
 // Called by sandbox.ts once a second. Pure: snapshots in, lines out.
 
+import { ratio } from "../core/values.ts";
+import { coverageOf, distinct, type RelayReport, refusedTotal } from "../data-plane/report.ts";
 import type { RelaySnapshot } from "../data-plane/snapshot.ts";
 import { sandboxSources } from "../sandbox/plan.ts";
 import type { ProbeRecord } from "../sandbox/probe.ts";
@@ -15,10 +17,9 @@ import {
   formatRate,
   formatShare,
   type Paint,
-  ratio,
   table,
 } from "./output.ts";
-import { coverageOf, distinct, type RelayReport, refusedTotal } from "./relay-report.ts";
+import { refusalTextOf } from "./relay-report.ts";
 import type { Terminal } from "./terminal.ts";
 
 export interface ReceiverView {
@@ -96,6 +97,11 @@ export function suggestions(
   ];
 }
 
+/** Where people look; the gateway's URL holds the key, this one does not. */
+function portalUrlOf(gatewayUrl: string): string {
+  return new URL("/portal/", gatewayUrl).href;
+}
+
 export function introduction(view: {
   relayAddress: string;
   rpcUrl: string;
@@ -107,6 +113,7 @@ export function introduction(view: {
     "Shredway sandbox: a real chain in this process, its blocks as shreds through the real relay, its",
     "transactions through the real gateway",
     `  gateway       ${view.gatewayUrl}`,
+    `  portal        ${portalUrlOf(view.gatewayUrl)}, for people: sign in with the key above`,
     `  chain         Solana RPC ${view.rpcUrl}, WebSocket on the same port and the next one`,
     `  sources       ${sources}`,
     `  relay         udp ${view.relayAddress}, ${view.workers} worker${view.workers === 1 ? "" : "s"}, authentication: leader-schedule`,
@@ -129,6 +136,7 @@ export function sandboxLines(
     {
       lines: [
         `${paint.bold("gateway")} ${view.gatewayUrl}`,
+        `${paint.bold("portal")}  ${portalUrlOf(view.gatewayUrl)}`,
         chainLine(view, paint),
         relayLine(view, paint),
         latencyLine(view, paint),
@@ -296,7 +304,7 @@ function sourceTable({ report }: SandboxView, paint: Paint): string[] {
       formatShare(source.duplicateShare),
       formatNs(source.leadTimeP50Ns),
       formatCount(source.refused),
-      paint.dim(source.reasons),
+      paint.dim(refusalTextOf(source.refusals)),
     ]),
   );
   return withBoldTitle(lines, paint);

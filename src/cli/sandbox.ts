@@ -6,10 +6,10 @@
 import { systemClock } from "../core/clock.ts";
 import { messageOf, type Reason, ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import { reportBetween } from "../data-plane/report.ts";
 import { openSandbox } from "../main-sandbox.ts";
 import type { Sandbox, SandboxSnapshot } from "../sandbox/sandbox.ts";
 import { exitCodes } from "./command.ts";
-import { reportBetween } from "./relay-report.ts";
 import {
   introduction,
   receiverView,

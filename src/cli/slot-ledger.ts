@@ -3,8 +3,8 @@
 // Called by listen.ts once a second with the slots that the data plane still remembers; what has
 // left that window is added to the totals.
 
+import { coverageOf } from "../data-plane/report.ts";
 import type { SlotSnapshot } from "../data-plane/snapshot.ts";
-import { coverageOf } from "./relay-report.ts";
 
 export interface SlotTotals {
   /** Slots of which at least one shred came. */

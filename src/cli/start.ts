@@ -11,12 +11,13 @@ import { formatConfig, loadConfig } from "../core/config.ts";
 import { createLogger, type Logger } from "../core/log.ts";
 import { readOwnAddresses } from "../core/own-addresses.ts";
 import { giveUpNetworkPrivileges, notifyServiceManager } from "../data-plane/native.ts";
+import { reportBetween } from "../data-plane/report.ts";
 import type { RelaySnapshot } from "../data-plane/snapshot.ts";
 import { openServiceOf } from "../main.ts";
 import type { Service } from "../service/service.ts";
 import { ServiceManager } from "../service/service-manager.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "./command.ts";
-import { reportBetween, totalsOf } from "./relay-report.ts";
+import { totalsOf } from "./relay-report.ts";
 import { gatewayStatistics, plain, relayStatistics } from "./statistics.ts";
 import { every, type Terminal } from "./terminal.ts";
 
@@ -197,10 +198,12 @@ class Signals {
 function readyLine({ relay: { relay, config }, gateway }: Service): string {
   const { workers, sources, destinations, authentication } = config;
   const http = gateway ? ` http=${gateway.addresses.join(",")}` : "";
+  const portalUrl = gateway?.portalUrl ?? null;
+  const portal = portalUrl === null ? "" : ` portal=${portalUrl}`;
   return (
     `ready listen=${relay.addresses.join(",")} workers=${workers} sources=${sources.length} ` +
     `destinations=${destinations.length} authentication=${authentication} ` +
-    `transmit=${relay.transmit.way}${http}`
+    `transmit=${relay.transmit.way}${http}${portal}`
   );
 }
 

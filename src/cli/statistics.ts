@@ -3,11 +3,12 @@
 // Called by start.ts. Reads snapshots, changes nothing but the relay's list of events, which it empties.
 
 import { systemClock } from "../core/clock.ts";
+import { reportBetween } from "../data-plane/report.ts";
 import type { RelaySnapshot } from "../data-plane/snapshot.ts";
 import type { RelayService } from "../service/relay-service.ts";
 import type { Service } from "../service/service.ts";
 import { toJson } from "./output.ts";
-import { reportBetween, totalsOf, transmitFacts } from "./relay-report.ts";
+import { totalsOf, transmitFacts } from "./relay-report.ts";
 
 /** Rates since the last line, and what went wrong since the start. */
 export function relayStatistics(

@@ -10,6 +10,7 @@ import { delivery, tiers } from "./config-schema-delivery.ts";
 import { data, gateway, http, region, route, tips } from "./config-schema-gateway.ts";
 import { operations } from "./config-schema-operations.ts";
 import { nonces, tracker } from "./config-schema-partners.ts";
+import { portal } from "./config-schema-portal.ts";
 import { relay } from "./config-schema-relay.ts";
 
 export { keyDocuments } from "./config-keys.ts";
@@ -85,6 +86,10 @@ export const configSchema = z.strictObject({
     expects: "a mapping",
     meaning: "Who the alternative partner's leaders are.",
   }),
+  portal: key(portal.prefault({}), {
+    expects: "a mapping",
+    meaning: "The pages for people, on the gateway's addresses.",
+  }),
   routes: key(z.array(route).max(64).default([]), {
     expects: "a list of at most 64 routes",
     meaning: "Where submissions go. Changed by a reload: an unchanged route keeps its queue.",
@@ -92,7 +97,7 @@ export const configSchema = z.strictObject({
 });
 keyDocuments.add(configSchema, {
   expects:
-    "a mapping with the section relay and, optional, solana, http, operations, data, tips, tiers, delivery, region, regions, gateway, nonces, tracker, routes",
+    "a mapping with the section relay and, optional, solana, http, operations, data, tips, tiers, delivery, region, regions, gateway, nonces, tracker, portal, routes",
   meaning: "The configuration file.",
 });
 

@@ -4,6 +4,7 @@
 // a raw transaction: fields with such names are masked, and so are keys inside texts.
 
 import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from "pino";
+import { Problems } from "./problems.ts";
 
 export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 export type LogLevel = (typeof logLevels)[number];
@@ -44,7 +45,9 @@ export interface LogOptions {
 
 /** A logger. `logger.child({ part: "relay" })` makes one for a part of the program. */
 export function createLogger(options: LogOptions = {}): Logger {
-  return pino(
+  const problems = new Problems();
+  const stream = options.stream ?? destination({ fd: 2, sync: true });
+  const log = pino(
     {
       level: options.level ?? "info",
       base: null,
@@ -53,6 +56,20 @@ export function createLogger(options: LogOptions = {}): Logger {
       redact: { paths: secretPaths, censor: mask },
       hooks: { streamWrite: maskKeys },
     },
-    options.stream ?? destination({ fd: 2, sync: true }),
+    {
+      write: (line) => {
+        stream.write(line);
+        problems.add(line);
+      },
+    },
   );
+  problemsByLogger.set(log, problems);
+  return log;
+}
+
+const problemsByLogger = new WeakMap<Logger, Problems>();
+
+/** The last warnings and errors of a logger that createLogger made; of all others none. */
+export function problemsOf(log: Logger): Problems {
+  return problemsByLogger.get(log) ?? new Problems();
 }

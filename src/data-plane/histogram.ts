@@ -14,6 +14,18 @@ export interface Histogram {
   percentile(p: number): bigint;
   /** For each of `edges`, ascending, how many were below it: exact for powers of two. */
   countsBelow(edges: readonly bigint[]): bigint[];
+  /** Without the durations that were in `before`, an earlier state of the same histogram. */
+  since(before: Histogram): Histogram;
+  /** Two for every power of two, from the first that counted something to the last; ascending. */
+  bars(): HistogramBar[];
+  /** Sum, max, then the bucket counts. */
+  readonly words: BigUint64Array;
+}
+
+export interface HistogramBar {
+  /** The largest duration that is counted here. */
+  readonly upTo: bigint;
+  readonly count: bigint;
 }
 
 /** Smallest value that bucket `bucket` counts. */
@@ -44,6 +56,10 @@ export function decodeHistogram(words: BigUint64Array, precisionBits: number): H
     count,
     max,
     sum: words[0] ?? 0n,
+    words,
+    since: (before) =>
+      decodeHistogram(wordsSince(words, before.words, precisionBits), precisionBits),
+    bars: () => barsOf(buckets, precisionBits),
     mean: count === 0n ? 0 : Number(words[0] ?? 0n) / Number(count),
     percentile(p: number): bigint {
       if (count === 0n) return 0n;
@@ -74,4 +90,38 @@ export function decodeHistogram(words: BigUint64Array, precisionBits: number): H
       });
     },
   };
+}
+
+/** What came after `before`; the largest duration is known to the edge of its bucket. */
+function wordsSince(
+  now: BigUint64Array,
+  before: BigUint64Array,
+  precisionBits: number,
+): BigUint64Array {
+  const words = now.slice();
+  // A row of counters that another source has by now: all of it is new.
+  if (before.length !== now.length || now.some((word, i) => word < (before[i] ?? 0n))) return words;
+  let highest = -1;
+  for (let i = 0; i < words.length; i++) {
+    if (i === 1) continue;
+    words[i] = (now[i] ?? 0n) - (before[i] ?? 0n);
+    if (i > 1 && words[i] !== 0n) highest = i - 2;
+  }
+  const edge = highest < 0 ? 0n : histogramFloor(highest + 1, precisionBits) - 1n;
+  const max = now[1] ?? 0n;
+  words[1] = edge < max ? edge : max;
+  return words;
+}
+
+function barsOf(buckets: BigUint64Array, precisionBits: number): HistogramBar[] {
+  const wide = 1 << Math.max(0, precisionBits - 1);
+  const bars: HistogramBar[] = [];
+  for (let bucket = 0; bucket < buckets.length; bucket += wide) {
+    let count = 0n;
+    for (const one of buckets.subarray(bucket, bucket + wide)) count += one;
+    if (count === 0n && bars.length === 0) continue;
+    bars.push({ upTo: histogramFloor(bucket + wide, precisionBits) - 1n, count });
+  }
+  while (bars.at(-1)?.count === 0n) bars.pop();
+  return bars;
 }

@@ -9,7 +9,7 @@ import type { ApiKey, Scope } from "../accounts/types.ts";
 import type { AddressRange } from "../core/addresses.ts";
 import type { Clock } from "../core/clock.ts";
 import { ShredwayError } from "../core/errors.ts";
-import { clientAddress } from "../http/client-address.ts";
+import { clientAddress, isFromProxy } from "../http/client-address.ts";
 import type { HttpHead, HttpResponse } from "../http/types.ts";
 import { answerOf, type RefusalShape, refusalAnswer } from "./answers.ts";
 import { Attempts } from "./attempts.ts";
@@ -74,6 +74,11 @@ export class Callers {
     return clientAddress(head, this.#settings.trustedProxies).address;
   }
 
+  /** Whether the TCP peer is one of the proxies whose headers are believed. */
+  isProxied(head: HttpHead): boolean {
+    return isFromProxy(head, this.#settings.trustedProxies);
+  }
+
   /** The key, none, or the answer to somebody with a wrong one. */
   find(
     head: HttpHead,
@@ -87,6 +92,17 @@ export class Callers {
     if (shown.some((other) => other !== text)) {
       return { refusal: this.#refuse(head, "several that differ", refuse) };
     }
+    return this.check(head, text, refuse);
+  }
+
+  /** The same of a key that was shown elsewhere, such as in a form. */
+  check(
+    head: HttpHead,
+    text: string,
+    refuse: RefusalShape,
+  ):
+    | { readonly key: ApiKey; readonly refusal?: undefined }
+    | { readonly key?: undefined; readonly refusal: HttpResponse } {
     const key = text.length > keyCharactersMax ? null : this.#keys.find(text, this.#clock.nowNs());
     if (!key || !this.#mayUse(key, head)) {
       return { refusal: this.#refuse(head, "one that is not valid here", refuse) };

@@ -23,6 +23,7 @@ import { errorObjectOf, reasonOf } from "../json-rpc/refusal.ts";
 import { Admission } from "./admission.ts";
 import {
   answerOf,
+  baseHeaders,
   plainRefusal,
   prefixOf,
   preflightAnswer,
@@ -156,6 +157,8 @@ export class Gateway {
 
   #answer(request: HttpRequest, path: Path): HttpResponse | Promise<HttpResponse> {
     if (path.methods.includes(request.method)) return path.handle(request);
+    const home = this.#homeOf(request);
+    if (home !== undefined) return { status: 302, headers: { ...baseHeaders, location: home } };
     const allow = [...path.methods, "OPTIONS"].join(", ");
     if (request.method === "OPTIONS") return preflightAnswer(request, allow);
     return refusalAnswer("http_method", `expected ${allow}, got ${request.method.slice(0, 20)}`, {
@@ -172,6 +175,14 @@ export class Gateway {
       if (found) return found;
     }
     return undefined;
+  }
+
+  /** Where somebody is sent who looks at this address with a browser. */
+  #homeOf(request: HttpRequest): string | undefined {
+    const { path, method } = request;
+    const isLooking = path === "/" && (method === "GET" || method === "HEAD");
+    if (!isLooking || !(request.header("accept") ?? "").includes("text/html")) return undefined;
+    return this.#parts.pages.find((pages) => pages.home !== undefined)?.home;
   }
 
   #makePaths(): ReadonlyMap<string, Path> {
@@ -283,20 +294,32 @@ export class Gateway {
     });
   }
 
+  /** Who asks, for pages that people sign in to: wrong keys are counted together with all others. */
+  get callers(): Callers {
+    return this.#callers;
+  }
+
+  /** For pages: one call of somebody whose key is known already. */
+  exchangeOf(key: ApiKey): Exchange {
+    return new Exchange(this.#desk, {
+      key,
+      query: new Query(""),
+      isBlockEngine: false,
+      isForBrowser: false,
+      receivedNs: this.#parts.clock.nowNs(),
+      report: this.report,
+      ended: this.#ended,
+    });
+  }
+
+  /** Writes a fault to the log; returns what a caller can quote to find it there. */
+  readonly report = (thrown: unknown): string => this.#report(thrown);
+
   /** Calls over a WebSocket are those of HTTP: the same methods, the same limits. */
   #subscriptions(): WebSocketRoute {
     const { clock, sockets } = this.#parts;
-    const report = (thrown: unknown): string => this.#report(thrown);
-    const exchangeOf = ({ key }: { readonly key: ApiKey }): Exchange =>
-      new Exchange(this.#desk, {
-        key,
-        query: new Query(""),
-        isBlockEngine: false,
-        isForBrowser: false,
-        receivedNs: clock.nowNs(),
-        report,
-        ended: this.#ended,
-      });
+    const { report } = this;
+    const exchangeOf = ({ key }: { readonly key: ApiKey }): Exchange => this.exchangeOf(key);
     return subscriptionRoute({
       node: sockets,
       authorise: (head) => this.#callers.authorise(head, scopes),

@@ -33,6 +33,15 @@ function parseHop(text: string): Uint8Array | null {
   return null;
 }
 
+/** Whether the TCP peer is one of the proxies whose headers are believed. */
+export function isFromProxy(
+  { remoteAddress }: HttpHead,
+  trustedProxies: readonly AddressRange[],
+): boolean {
+  const peer = parseHop(remoteAddress);
+  return peer !== null && trustedProxies.some((range) => isInRange(peer, range));
+}
+
 export function clientAddress(
   head: HttpHead,
   trustedProxies: readonly AddressRange[],

@@ -91,5 +91,7 @@ export interface Pages {
   readonly listed: readonly string[];
   /** `head`: for paths that not everybody may know of. */
   find(path: string, head: HttpHead): Path | undefined;
+  /** Where a browser is sent that asks for "/"; the first one holds. */
+  readonly home?: string;
   readonly webSockets: Readonly<Record<string, WebSocketRoute>>;
 }

@@ -81,6 +81,10 @@ export interface ServiceView {
   readonly node: string | null;
   readonly slot: number | null;
   readonly leader: string | null;
+  /** Where accounts may have shreds delivered from; empty: none are sold here. */
+  readonly deliveryRegions: readonly string[];
+  /** Of one account. */
+  readonly destinationsMax: number;
   /** Warnings of the start that still hold; only for operators, else empty. */
   readonly warnings: readonly string[];
 }

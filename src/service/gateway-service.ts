@@ -115,6 +115,13 @@ export class GatewayService {
     return this.#server?.addresses ?? [];
   }
 
+  /** Where people look; null before `start`, and where the portal is switched off. */
+  get portalUrl(): string | null {
+    const [address] = this.addresses;
+    const { portal } = this.#parts.config;
+    return portal.enabled && address !== undefined ? `http://${address}/portal/` : null;
+  }
+
   get submissions(): Submissions {
     return this.#parts.pipeline;
   }

@@ -93,6 +93,7 @@ export function gatewayRestartKeys(running: Config, wanted: Config, isOnFile: bo
   if (differs(dataOf(running), dataOf(wanted))) found.push("data");
   if (differs(running.tiers, wanted.tiers)) found.push("tiers");
   if (differs(running.nonces, wanted.nonces)) found.push("nonces");
+  if (differs(running.portal, wanted.portal)) found.push("portal");
   for (const key of ["listen", "listenIpv6"] as const) {
     if (running.delivery.proof[key] !== wanted.delivery.proof[key]) {
       found.push(`delivery.proof.${key}`);

@@ -11,7 +11,7 @@ import { ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { decodeBase58, encodeBase58 } from "../data-plane/base58.ts";
 import type { ManagedNonceStore } from "../nonces/types.ts";
-import type { SubmissionStore } from "../submission/types.ts";
+import type { SubmissionLister, SubmissionStore } from "../submission/types.ts";
 import type { TierStore } from "../tiers/types.ts";
 import type { RegistrationStore } from "../tips/registration-types.ts";
 import type { LandedTipStore } from "../tips/tip-types.ts";
@@ -79,7 +79,7 @@ async function openPostgres(url: string, options: CountedOptions): Promise<Opene
 
 export class Store {
   readonly keys: KeyStore;
-  readonly submissions: SubmissionStore;
+  readonly submissions: SubmissionStore & SubmissionLister;
   readonly destinations: DestinationStore;
   readonly registrations: RegistrationStore;
   readonly tiers: TierStore;

@@ -5,7 +5,7 @@
 // transaction and its leader. Every row belongs to one node, the only one that changes it; that a node is
 // gone somebody else has to know.
 
-import type { SubmissionRecord, SubmissionStore } from "../submission/types.ts";
+import type { SubmissionLister, SubmissionRecord, SubmissionStore } from "../submission/types.ts";
 import { type Row, type SqlDriver, type Statement, textAt } from "./driver.ts";
 import { recordOf, recordOrRemains, rowOf, submissionColumns } from "./submission-rows.ts";
 
@@ -36,6 +36,19 @@ const forgetMax = 500;
 const forgetEnded = `DELETE FROM submissions WHERE (account_id, signature) IN
   (SELECT account_id, signature FROM submissions WHERE ended_ns < $1 LIMIT ${forgetMax})`;
 
+/** Ends that are looked at for an account's newest submissions. */
+const endsLookedAtMax = 5000;
+// The account as an expression, so that no planner reads all that the account ever submitted: it walks
+// along the index of what is open, or of ends.
+const ofAccount = "account_id || '' = $1";
+const selectNewestOpen = `${select} WHERE state = 'open' AND ${ofAccount}
+  ORDER BY received_ns DESC LIMIT $2`;
+const selectNewestEnded = `${select} WHERE ${ofAccount} AND ended_ns >= (
+    SELECT COALESCE(MIN(ended_ns), 0) FROM (
+      SELECT ended_ns FROM submissions WHERE ended_ns IS NOT NULL
+      ORDER BY ended_ns DESC LIMIT ${endsLookedAtMax}) AS newest)
+  ORDER BY ended_ns DESC LIMIT $2`;
+
 /** Names that one query asks for. Few sizes: each is a text of its own, prepared once. */
 const listSizes = [1, 8, 64] as const;
 const listMax = 64;
@@ -63,7 +76,7 @@ function* slicesOf(records: readonly SubmissionRecord[]): Generator<SubmissionRe
   if (slice.length > 0) yield slice;
 }
 
-export class SqlSubmissionStore implements SubmissionStore {
+export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
   readonly #driver: SqlDriver;
   readonly #node: string;
   readonly #claimsNameless: boolean;
@@ -131,6 +144,19 @@ export class SqlSubmissionStore implements SubmissionStore {
 
   findBundles(accountId: string, bundleIds: readonly string[]): Promise<SubmissionRecord[]> {
     return this.#findAll(byBundle, accountId, bundleIds);
+  }
+
+  async newest(accountId: string, limit: number): Promise<SubmissionRecord[]> {
+    const params = [accountId, BigInt(limit)];
+    const rows = await Promise.all([
+      this.#driver.query(selectNewestOpen, params),
+      this.#driver.query(selectNewestEnded, params),
+    ]);
+    return rows
+      .flat()
+      .map(recordOf)
+      .toSorted((a, b) => (a.receivedNs < b.receivedNs ? 1 : -1))
+      .slice(0, limit);
   }
 
   async forgetEndedBefore(ns: bigint): Promise<number> {

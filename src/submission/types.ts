@@ -272,6 +272,15 @@ export interface SubmissionStore {
   forgetEndedBefore(ns: bigint): Promise<number>;
 }
 
+/** For people who look at what an account has submitted; the store is the real one. */
+export interface SubmissionLister {
+  /**
+   * The account's newest, newest first, at most `limit`: of those that are open and of the service's
+   * thousands that ended last. Whatever an account has submitted, it takes no longer than that.
+   */
+  newest(accountId: string, limit: number): Promise<SubmissionRecord[]>;
+}
+
 // ---- what the chain says ----
 
 /** First sights in the relay's own shreds; service/landing-watch.ts is the real one. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { coverageOf } from "../../src/cli/relay-report.ts";
 import { SlotLedger } from "../../src/cli/slot-ledger.ts";
+import { coverageOf } from "../../src/data-plane/report.ts";
 import type { SlotSnapshot } from "../../src/data-plane/snapshot.ts";
 
 function slot(number: bigint, data: number, code: number, last: number | null): SlotSnapshot {

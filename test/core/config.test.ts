@@ -70,6 +70,7 @@ describe("good configurations", () => {
         frontKeyPrefixes: ["jitodontfront", "dontbund1e"],
       },
       nonces: { pollMs: 400 },
+      portal: { enabled: true, sessionHours: 12 },
       tracker: { refreshMinutes: 60, denied: [] },
       routes: [],
     });

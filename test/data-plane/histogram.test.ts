@@ -66,6 +66,61 @@ describe("histogram", () => {
     );
   });
 
+  const counted = fc.array(fc.bigInt({ min: 0n, max: 4_000_000n }), { maxLength: 100 });
+  const wordsOf = (numbers: readonly bigint[]): BigUint64Array => {
+    const words = new BigUint64Array(2 + 496);
+    for (const value of numbers) {
+      words[0] = (words[0] ?? 0n) + value;
+      if (value > (words[1] ?? 0n)) words[1] = value;
+      const at = 2 + bucketOf(value);
+      words[at] = (words[at] ?? 0n) + 1n;
+    }
+    return words;
+  };
+
+  it("tells what came since an earlier state, and takes a smaller one for a new beginning", () => {
+    fc.assert(
+      fc.property(counted, counted, (before, after) => {
+        const all = decodeHistogram(wordsOf([...before, ...after]), precisionBits);
+        const earlier = decodeHistogram(wordsOf(before), precisionBits);
+        const since = all.since(earlier);
+        const exact = decodeHistogram(wordsOf(after), precisionBits);
+        expect([since.count, since.mean]).toEqual([exact.count, exact.mean]);
+        expect(bucketOf(since.max)).toBe(bucketOf(exact.max));
+        expect(since.max).toBeGreaterThanOrEqual(exact.max);
+        expect(since.bars()).toEqual(exact.bars());
+        // Nothing of the earlier states was touched.
+        expect(all.count).toBe(BigInt(before.length + after.length));
+        if (before.length > 0 && after.length === 0) {
+          const anew = decodeHistogram(wordsOf([]), precisionBits).since(earlier);
+          expect(anew.count).toBe(0n);
+        }
+      }),
+    );
+  });
+
+  it("shows bars that hold everything, each a quarter to a half wider than the last", () => {
+    fc.assert(
+      fc.property(counted, (numbers) => {
+        const bars = decodeHistogram(wordsOf(numbers), precisionBits).bars();
+        const total = bars.reduce((sum, { count }) => sum + count, 0n);
+        expect(total).toBe(BigInt(numbers.length));
+        expect([bars[0]?.count, bars.at(-1)?.count]).not.toContain(0n);
+        let from = -1n;
+        for (const { upTo, count } of bars) {
+          const inside = numbers.filter((value) => value > from && value <= upTo).length;
+          if (from >= 0n) expect(inside).toBe(Number(count));
+          if (from > 31n) {
+            const growth = Number(upTo + 1n) / Number(from + 1n);
+            expect(growth).toBeGreaterThanOrEqual(1.25);
+            expect(growth).toBeLessThanOrEqual(1.5);
+          }
+          from = upTo;
+        }
+      }),
+    );
+  });
+
   it("is zero when nothing was counted", () => {
     const histogram = decodeHistogram(new BigUint64Array(20), precisionBits);
     expect([histogram.count, histogram.max, histogram.mean, histogram.percentile(50)]).toEqual([

@@ -131,6 +131,28 @@ onEachDatabase((databases) => {
       }
     });
 
+    it("are listed newest first, of one account and as many as wanted", async () => {
+      const { submissions } = await databases.store();
+      const at = (i: number) => 1_767_225_600_000_000_000n + BigInt(i);
+      const ofAnn = (i: number) => {
+        const end = i % 3 === 0 ? null : at(i + 100);
+        const state = end === null ? ("open" as const) : ("landed" as const);
+        return recordOf(`s${i}`, { receivedNs: at(i), state, endedNs: end });
+      };
+      await submissions.put(Array.from({ length: 40 }, (_, i) => ofAnn(i)));
+      const others = Array.from({ length: 40 }, (_, i) => ({
+        ...ofAnn(i),
+        signature: `t${i}`,
+        accountId: "a_2",
+      }));
+      await submissions.put(others);
+      const names = async (limit: number) =>
+        (await submissions.newest("a_1", limit)).map(({ signature }) => signature);
+      expect(await names(5)).toEqual(["s39", "s38", "s37", "s36", "s35"]);
+      expect(await names(50)).toHaveLength(40);
+      expect(await submissions.newest("a_3", 5)).toEqual([]);
+    });
+
     it("are forgotten once they ended long ago, the open ones never", async () => {
       const { submissions } = await databases.store();
       const ended = (i: number) =>

@@ -37,18 +37,23 @@ export function salesOf({ parts }: Pick<Call, "parts">): ShredSales {
   );
 }
 
-/** null: it did not happen. */
-export function timeOrNull(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString();
+function timeText(ms: number): string {
+  return new Date(ms).toISOString();
 }
 
-function destinationJson(destinations: Destinations, destination: AccountDestination): object {
+/** null: it did not happen. */
+export function timeOrNull(ms: number | null): string | null {
+  return ms === null ? null : timeText(ms);
+}
+
+/** As callers and the portal are told of it. */
+export function destinationFacts(destinations: Destinations, destination: AccountDestination) {
   return {
     id: destination.id,
     region: destination.region,
     address: destination.address,
     state: destination.state,
-    createdAt: timeOrNull(destination.createdMs),
+    createdAt: timeText(destination.createdMs),
     provedAt: timeOrNull(destination.provedMs),
     provedBy: destination.provedBy,
     proofEndsAt: timeOrNull(destination.proofEndsMs),
@@ -72,7 +77,7 @@ export async function withRetryAfter<T>(call: Call, work: Promise<T>): Promise<T
 function list(call: Call): object[] {
   const { destinations } = salesOf(call);
   const all = destinations.ofAccount(call.key.accountId);
-  return all.map((each) => destinationJson(destinations, each));
+  return all.map((each) => destinationFacts(destinations, each));
 }
 
 const addParams = {
@@ -90,7 +95,7 @@ async function add(call: Call, { destination }: ArgsOf<typeof addParams>): Promi
   const { region, address } = destination;
   const account = { id: call.key.accountId, name: call.key.accountName };
   const adding = destinations.add(account, region, address);
-  return destinationJson(destinations, await withRetryAfter(call, adding));
+  return destinationFacts(destinations, await withRetryAfter(call, adding));
 }
 
 const idSchema: JsonSchema = { type: "string", pattern: "^d_[0-9a-f]{12}$" };
@@ -104,7 +109,7 @@ async function remove(call: Call, args: { readonly id: string }): Promise<boolea
 async function challenge(call: Call, args: { readonly id: string }): Promise<object> {
   const { destinations } = salesOf(call);
   const challenging = destinations.challenge(call.key.accountId, args.id);
-  return destinationJson(destinations, await withRetryAfter(call, challenging));
+  return destinationFacts(destinations, await withRetryAfter(call, challenging));
 }
 
 const proofParams = {
@@ -115,7 +120,7 @@ const proofParams = {
 async function prove(call: Call, args: ArgsOf<typeof proofParams>): Promise<object> {
   const { destinations } = salesOf(call);
   const proved = await destinations.prove(call.key.accountId, args.id, args.token);
-  return destinationJson(destinations, proved);
+  return destinationFacts(destinations, proved);
 }
 
 const destinationSchema = closed("Destination", {

@@ -6,6 +6,7 @@
 import { type TierEvent, tierEventKinds } from "../../tiers/types.ts";
 import { type Call, type MethodTable, method } from "../method.ts";
 import { type ArgsOf, optional } from "../params.ts";
+import type { ShredSales } from "../parts.ts";
 import { samples } from "../samples.ts";
 import {
   closed,
@@ -24,9 +25,8 @@ import { salesOf, timeOrNull } from "./destinations.ts";
 
 export const tierEventsMax = 100;
 
-function tier(call: Call): object {
-  const { tiers, tierRules, destinations } = salesOf(call);
-  const { accountId } = call.key;
+/** As callers and the portal are told of it. */
+export function tierFacts({ tiers, tierRules }: ShredSales, accountId: string) {
   const rules = tierRules();
   const view = tiers.view(accountId);
   const { graceSinceMs, graceEndsMs, sumLamports } = view;
@@ -43,8 +43,14 @@ function tier(call: Call): object {
       graceSinceMs === null
         ? null
         : { since: timeOrNull(graceSinceMs), ends: timeOrNull(graceEndsMs) },
-    destinations: destinations.ofAccount(accountId).length,
   };
+}
+
+function tier(call: Call): object {
+  const sales = salesOf(call);
+  const { accountId } = call.key;
+  const destinations = sales.destinations.ofAccount(accountId).length;
+  return { ...tierFacts(sales, accountId), destinations };
 }
 
 /** The event as a sentence, for people. */

@@ -1,0 +1,79 @@
+// Problems: the last warnings and errors of the log, for operators who look at the portal.
+//
+// Filled by log.ts with lines as they were written, so keys and secrets are masked already. Bounded: a
+// log that is full of one and the same line is one entry with a count.
+
+import { isObject } from "./values.ts";
+
+export const problemLevels = ["warn", "error", "fatal"] as const;
+export type ProblemLevel = (typeof problemLevels)[number];
+
+export interface Problem {
+  /** ISO 8601, of the newest. */
+  readonly time: string;
+  readonly level: ProblemLevel;
+  readonly text: string;
+  /** How often the same text came in a row. */
+  readonly count: number;
+}
+
+export const problemsMax = 100;
+const textMax = 500;
+const fieldMax = 160;
+/** Longer lines are not read: a stack is cut, not a reason to spend time. */
+const lineMax = 16_384;
+
+const ownFields = new Set(["level", "time", "msg"]);
+
+function fieldText(name: string, value: unknown): string[] {
+  if (typeof value !== "string" && typeof value !== "number" && typeof value !== "boolean")
+    return [];
+  const [line = ""] = String(value).split("\n", 1);
+  return line === "" ? [] : [`${name} ${line.slice(0, fieldMax)}`];
+}
+
+/** null: no line of a warning or of something worse. */
+export function problemOf(line: string): Problem | null {
+  if (line.length > lineMax || !/^\{"level":"(warn|error|fatal)"/.test(line)) return null;
+  let fields: unknown;
+  try {
+    fields = JSON.parse(line);
+  } catch {
+    return null;
+  }
+  if (!isObject(fields)) return null;
+  const { level: given, time, msg } = fields;
+  const level = problemLevels.find((one) => one === given);
+  if (level === undefined || typeof time !== "string") return null;
+  const others = Object.entries(fields)
+    .filter(([name]) => !ownFields.has(name))
+    .flatMap(([name, value]) => fieldText(name, value));
+  const message = typeof msg === "string" ? msg : "";
+  // What the message says itself is not said twice.
+  const more = others.filter((other) => !message.includes(other.slice(other.indexOf(" ") + 1)));
+  const text = more.length > 0 ? `${message} (${more.join(", ")})` : message;
+  return { time, level, text: text.slice(0, textMax), count: 1 };
+}
+
+export class Problems {
+  /** Oldest first. */
+  readonly #kept: Problem[] = [];
+
+  /** One line of the log. */
+  add(line: string): void {
+    const problem = problemOf(line);
+    if (!problem) return;
+    const last = this.#kept.at(-1);
+    if (last && last.text === problem.text && last.level === problem.level) {
+      this.#kept[this.#kept.length - 1] = { ...problem, count: last.count + 1 };
+      return;
+    }
+    this.#kept.push(problem);
+    if (this.#kept.length > problemsMax) this.#kept.shift();
+  }
+
+  /** Newest first. */
+  get list(): readonly Problem[] {
+    return this.#kept.toReversed();
+  }
+}

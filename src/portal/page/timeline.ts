@@ -1,0 +1,82 @@
+// A transaction's timeline as a drawing: a lane for the service, one for each route, one for the chain;
+// every event a mark at its time after the receipt.
+//
+// Pure. The axis is logarithmic from a tenth of a millisecond on: what the service does takes
+// microseconds, what the chain does takes hundreds of milliseconds, and both must be seen.
+
+import { decadeTicks, type Extent, logarithmic, type Scale } from "./scale.ts";
+import type { StatusEvent } from "./wire.ts";
+
+export interface Mark {
+  readonly event: StatusEvent;
+  /** From 0 (received) to 1 (the end). */
+  readonly place: number;
+}
+
+export interface Lane {
+  readonly name: string;
+  readonly marks: readonly Mark[];
+}
+
+export interface Drawing {
+  readonly lanes: readonly Lane[];
+  readonly ticks: readonly { readonly offsetMs: number; readonly place: number }[];
+}
+
+export const serviceLane = "gateway";
+export const chainLane = "chain";
+
+/** Everything before it stands at the beginning. */
+const leastMs = 0.1;
+
+const chainKinds: readonly string[] = ["seen", "landed", "landed_failed"];
+
+export function laneOf({ route, kind }: Pick<StatusEvent, "route" | "kind">): string {
+  return route ?? (chainKinds.includes(kind) ? chainLane : serviceLane);
+}
+
+function extentOf(events: readonly StatusEvent[]): Extent {
+  const last = Math.max(leastMs, ...events.map(({ offsetMs }) => offsetMs));
+  return [leastMs, Math.max(last, leastMs * 10)];
+}
+
+/** The receipt has a place of its own, left of the first decade. */
+const receiptShare = 0.04;
+
+export function drawingOf(events: readonly StatusEvent[]): Drawing {
+  const extent = extentOf(events);
+  const scale: Scale = logarithmic(extent, [receiptShare, 1]);
+  const placeOf = (offsetMs: number) => (offsetMs <= 0 ? 0 : scale(offsetMs));
+  const routes = events.flatMap(({ route }) => (route === null ? [] : [route]));
+  const names = [...new Set([serviceLane, ...routes, chainLane])];
+  const lanes = names.map((name) => ({
+    name,
+    marks: events
+      .filter((event) => laneOf(event) === name)
+      .map((event) => ({ event, place: placeOf(event.offsetMs) })),
+  }));
+  const ticks = decadeTicks([extent[0], 10 ** Math.floor(Math.log10(extent[1]) + 1e-9)]);
+  return {
+    lanes: lanes.filter(({ marks }) => marks.length > 0),
+    ticks: ticks.map((offsetMs) => ({ offsetMs, place: placeOf(offsetMs) })),
+  };
+}
+
+export type Outcome = "good" | "bad" | "open" | "neutral";
+
+/** How a state or an event is to be felt: its colour, always beside its word. */
+export function outcomeOf(state: string): Outcome {
+  if (["landed", "acknowledged", "seen", "counted", "active", "up", "reached"].includes(state))
+    return "good";
+  if (["landed_failed", "rejected", "refused", "failed", "dropped", "down"].includes(state)) {
+    return "bad";
+  }
+  return ["open", "pending", "unproved", "expiring", "paused", "held"].includes(state)
+    ? "open"
+    : "neutral";
+}
+
+/** "landed_failed" as people say it. */
+export function worded(state: string): string {
+  return state.replaceAll("_", " ");
+}

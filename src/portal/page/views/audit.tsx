@@ -1,0 +1,187 @@
+// The audit trail: every event of the tier and every registered tip, page by page, newest first.
+
+import type { ComponentChildren, JSX } from "preact";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import type { TierView } from "../../types.ts";
+import { call } from "../api.ts";
+import { type Loaded, useLoaded } from "../hooks.ts";
+import { Badge, Empty, LoadedPart, Panel, Sol, When } from "../parts/basics.tsx";
+import { type Column, Rows, Table } from "../parts/rows.tsx";
+import { worded } from "../timeline.ts";
+import { shortened } from "../units.ts";
+import { type Registration, registrations, type TierEvent, tierEvents } from "../wire.ts";
+
+const pageRows = 8;
+
+/** A page, and where it begins; null: with the newest. */
+interface Paged<T> {
+  readonly loaded: Loaded<readonly T[]>;
+  readonly again: () => void;
+  readonly isFirst: boolean;
+  readonly newest: () => void;
+  readonly older: (before: number) => void;
+}
+
+/** `changes`: with it the newest page is asked for anew. */
+function usePages<T>(
+  load: (before: number | null) => Promise<readonly T[]>,
+  changes: string,
+): Paged<T> {
+  const [before, setBefore] = useState<number | null>(null);
+  const loadPage = useCallback(() => load(before), [load, before]);
+  const [loaded, again] = useLoaded(loadPage);
+  const shown = useRef(changes);
+  useEffect(() => {
+    if (shown.current !== changes && before === null) again();
+    shown.current = changes;
+  }, [changes, before, again]);
+  const newest = () => setBefore(null);
+  return { loaded, again, isFirst: before === null, newest, older: setBefore };
+}
+
+interface PagerProps<T> {
+  readonly paged: Paged<T>;
+  readonly items: readonly T[];
+  readonly placeOf: (item: T) => number;
+  /** What is paged, for the buttons' names. */
+  readonly what: string;
+}
+
+function Pager<T>({ paged, items, placeOf, what }: PagerProps<T>): JSX.Element | null {
+  const last = items.at(-1);
+  const hasOlder = items.length >= pageRows && last !== undefined;
+  if (paged.isFirst && !hasOlder) return null;
+  return (
+    <div class="buttons pager">
+      <button type="button" disabled={paged.isFirst} onClick={paged.newest}>
+        Newest<span class="hidden"> {what}</span>
+      </button>
+      <button
+        type="button"
+        disabled={!hasOlder}
+        onClick={() => (last === undefined ? undefined : paged.older(placeOf(last)))}
+      >
+        Older<span class="hidden"> {what}</span>
+      </button>
+    </div>
+  );
+}
+
+interface TrailProps<T extends object> {
+  readonly title: string;
+  readonly paged: Paged<T>;
+  readonly empty: ComponentChildren;
+  readonly columns: readonly Column[];
+  readonly placeOf: (item: T) => number;
+  readonly keyOf: (item: T) => string;
+  readonly draw: (item: T) => ComponentChildren;
+}
+
+function Trail<T extends object>(props: TrailProps<T>): JSX.Element {
+  const { title, paged, empty, columns, placeOf, keyOf, draw } = props;
+  return (
+    <Panel title={title}>
+      <LoadedPart loaded={paged.loaded} again={paged.again}>
+        {(items) => (
+          <>
+            {items.length === 0 ? (
+              <Empty>{paged.isFirst ? empty : "There is nothing older."}</Empty>
+            ) : (
+              <Table caption={title} columns={columns}>
+                <Rows items={items} keyOf={keyOf} draw={draw} />
+              </Table>
+            )}
+            <Pager paged={paged} items={items} placeOf={placeOf} what={title.toLowerCase()} />
+          </>
+        )}
+      </LoadedPart>
+    </Panel>
+  );
+}
+
+function eventText({ from, to }: TierEvent): string {
+  const after = to ?? "none";
+  return from === to ? after : `${from ?? "none"} → ${after}`;
+}
+
+function loadEvents(before: number | null): Promise<readonly TierEvent[]> {
+  const page = before === null ? { limit: pageRows } : { limit: pageRows, before };
+  return call("getTierHistory", [page], tierEvents);
+}
+
+/** What must have changed when there is a new event. */
+function changesOf({ tier, grace }: TierView): string {
+  return `${tier} ${grace?.since}`;
+}
+
+export function TierHistory({ tier }: { readonly tier: TierView }): JSX.Element {
+  const paged = usePages(loadEvents, changesOf(tier));
+  return (
+    <Trail
+      title="Tier history"
+      paged={paged}
+      empty="Nothing yet: the first event is written when registered tips reach a threshold."
+      columns={[
+        { name: "When" },
+        { name: "Event" },
+        { name: "Tier", isExtra: true },
+        { name: "Sum", isNumber: true },
+      ]}
+      placeOf={({ number }) => number}
+      keyOf={({ number }) => String(number)}
+      draw={(event) => (
+        <tr>
+          <td>
+            <When iso={event.at} />
+          </td>
+          <td class="number">{worded(event.kind)}</td>
+          <td class="number extra">{eventText(event)}</td>
+          <td class="right">
+            <Sol lamports={event.sumLamports} />
+          </td>
+        </tr>
+      )}
+    />
+  );
+}
+
+function loadRegistrations(beforeMs: number | null): Promise<readonly Registration[]> {
+  const page = beforeMs === null ? { limit: pageRows } : { limit: pageRows, beforeMs };
+  return call("getRegistrations", [page], registrations);
+}
+
+export function Registrations({ tier }: { readonly tier: TierView }): JSX.Element {
+  const paged = usePages(loadRegistrations, String(tier.sumLamports));
+  return (
+    <Trail
+      title="Registered tips"
+      paged={paged}
+      empty="No tip was registered yet."
+      columns={[
+        { name: "When" },
+        { name: "Signature", isExtra: true },
+        { name: "State" },
+        { name: "Paid", isNumber: true },
+      ]}
+      placeOf={({ registeredMs }) => registeredMs}
+      keyOf={({ signature }) => signature}
+      draw={({ signature, state, reason, lamports, countedLamports, registeredAt }) => (
+        <tr>
+          <td>
+            <When iso={registeredAt} />
+          </td>
+          <td class="extra">
+            <code title={signature}>{shortened(signature)}</code>
+          </td>
+          <td>
+            <Badge state={state} />
+            {reason === null ? null : <span class="muted"> {worded(reason)}</span>}
+          </td>
+          <td class="right">
+            <Sol lamports={countedLamports ?? lamports} />
+          </td>
+        </tr>
+      )}
+    />
+  );
+}

@@ -1,0 +1,165 @@
+// Forms about destinations: a new one, and a proof by hand.
+
+import type { ComponentChildren, JSX } from "preact";
+import { useRef } from "preact/hooks";
+import { call } from "../api.ts";
+import { useAction, useSurroundings, useTopic } from "../hooks.ts";
+import { Failure } from "../parts/basics.tsx";
+import { Snippet } from "../parts/copy.tsx";
+import { Dialog } from "../parts/dialog.tsx";
+import { done } from "../wire.ts";
+
+interface FormProps {
+  readonly verb: string;
+  readonly isBusy: boolean;
+  readonly failure: string | null;
+  readonly onClose: () => void;
+  readonly onSubmit: () => void;
+  readonly children: ComponentChildren;
+}
+
+function Form({ verb, isBusy, failure, onClose, onSubmit, children }: FormProps): JSX.Element {
+  const submit = (event: Event) => {
+    event.preventDefault();
+    onSubmit();
+  };
+  return (
+    <form onSubmit={submit}>
+      {children}
+      <Failure message={failure} />
+      <div class="buttons">
+        <button type="button" onClick={onClose}>
+          Cancel
+        </button>
+        <button type="submit" class="primary" disabled={isBusy}>
+          {verb}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function RegionField({ regions }: { readonly regions: readonly string[] }): JSX.Element {
+  return (
+    <>
+      <label for="region">Region</label>
+      {regions.length === 0 ? (
+        <input id="region" name="region" required autocomplete="off" />
+      ) : (
+        <select id="region" name="region">
+          {regions.map((region) => (
+            <option key={region}>{region}</option>
+          ))}
+        </select>
+      )}
+    </>
+  );
+}
+
+/** Those that the service delivers from; empty: not told. */
+function useRegions(): readonly string[] {
+  return useTopic("service")?.deliveryRegions ?? [];
+}
+
+function fieldOf(form: HTMLDivElement | null, name: string): string {
+  const field = form?.querySelector<HTMLInputElement | HTMLSelectElement>(`[name="${name}"]`);
+  return field?.value.trim() ?? "";
+}
+
+export function AddDialog({ onClose }: { readonly onClose: () => void }): JSX.Element {
+  const { announce } = useSurroundings();
+  const regions = useRegions();
+  const fields = useRef<HTMLDivElement>(null);
+  const action = useAction();
+  const add = () => {
+    const region = fieldOf(fields.current, "region");
+    const address = fieldOf(fields.current, "address");
+    return action.run(async () => {
+      await call("addDestination", [{ region, address }], done);
+      announce(`Added: ${address}. Three challenges leave for it: now, in 2 s and in 10 s.`);
+      onClose();
+    });
+  };
+  return (
+    <Dialog title="Add a destination" onClose={onClose}>
+      <Form
+        verb="Add"
+        isBusy={action.isBusy}
+        failure={action.failure}
+        onClose={onClose}
+        onSubmit={() => void add()}
+      >
+        <div ref={fields} class="fields">
+          <label for="address">Address</label>
+          <input
+            id="address"
+            name="address"
+            required
+            autocomplete="off"
+            spellcheck={false}
+            placeholder="192.0.2.10:9001"
+            aria-describedby="address-note"
+          />
+          <p id="address-note" class="muted small">
+            ip:port of your receiver. Let it run first, so that it answers the challenge:
+          </p>
+          <Snippet text="shredway listen --port 9001 --prove" what="command of the receiver" />
+          <RegionField regions={regions} />
+        </div>
+      </Form>
+    </Dialog>
+  );
+}
+
+interface ProveProps {
+  readonly id: string;
+  readonly address: string;
+  readonly onClose: () => void;
+}
+
+function captureCommand(address: string): string {
+  return `tcpdump -c 1 -X 'udp dst port ${address.slice(address.lastIndexOf(":") + 1)}'`;
+}
+
+export function ProveDialog({ id, address, onClose }: ProveProps): JSX.Element {
+  const { announce } = useSurroundings();
+  const fields = useRef<HTMLDivElement>(null);
+  const action = useAction();
+  const prove = () => {
+    const token = fieldOf(fields.current, "token").replaceAll(/\s/g, "");
+    return action.run(async () => {
+      await call("proveDestination", [id, token], done);
+      announce(`Proved: ${address}.`);
+      onClose();
+    });
+  };
+  return (
+    <Dialog title={`Prove ${address}`} onClose={onClose}>
+      <Form
+        verb="Prove"
+        isBusy={action.isBusy}
+        failure={action.failure}
+        onClose={onClose}
+        onSubmit={() => void prove()}
+      >
+        <p>
+          For receivers that cannot answer by themselves: look at one challenge where it arrives.
+          Its token is the 16 bytes behind <code>SWPROOF1</code>.
+        </p>
+        <Snippet text={captureCommand(address)} what="command to see a challenge" />
+        <div ref={fields} class="fields">
+          <label for="token">Token, 32 hex digits</label>
+          <input
+            id="token"
+            name="token"
+            class="code"
+            required
+            autocomplete="off"
+            spellcheck={false}
+            placeholder="00112233445566778899aabbccddeeff"
+          />
+        </div>
+      </Form>
+    </Dialog>
+  );
+}

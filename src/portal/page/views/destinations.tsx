@@ -1,0 +1,176 @@
+// Destinations of the account: their proof, their rates, and everything that can be done with them.
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { DestinationView } from "../../types.ts";
+import { call } from "../api.ts";
+import { useAction, useSurroundings, useTopic } from "../hooks.ts";
+import { Ago, Badge, Empty, Fact, Failure, Loading, Panel } from "../parts/basics.tsx";
+import { CopyButton } from "../parts/copy.tsx";
+import { Confirm } from "../parts/dialog.tsx";
+import { Sparkline } from "../parts/sparkline.tsx";
+import { worded } from "../timeline.ts";
+import { count, counted, rate } from "../units.ts";
+import { done } from "../wire.ts";
+import { AddDialog, ProveDialog } from "./destination-dialogs.tsx";
+
+/** How its ownership stands, and what comes next. */
+function Proof({ destination }: { readonly destination: DestinationView }): JSX.Element {
+  const { state, provedBy, provedAt, proofEndsAt, pauseReason, pausedAt, refusal } = destination;
+  if (refusal !== null) return <>nothing is sent there: {refusal}</>;
+  if (state === "paused" && pausedAt !== null) {
+    return (
+      <>
+        paused <Ago iso={pausedAt} />: {worded(pauseReason ?? "unknown")}
+      </>
+    );
+  }
+  if (provedAt === null) return <>waits for the answer to a challenge</>;
+  return (
+    <>
+      by {provedBy} <Ago iso={provedAt} />
+      {proofEndsAt === null ? (
+        ", for good"
+      ) : (
+        <>
+          , ends <Ago iso={proofEndsAt} />
+        </>
+      )}
+    </>
+  );
+}
+
+/** What leaves for it from here. */
+function Sending({ destination }: { readonly destination: DestinationView }): JSX.Element {
+  const { live } = useSurroundings();
+  const { sending, id } = destination;
+  if (!sending) return <Fact name="Sent from here">nothing at present</Fact>;
+  return (
+    <>
+      <Fact name="Tier">{sending.tier}</Fact>
+      <Fact name="Rate, last minute">
+        <span class="rate">
+          <Sparkline values={live.rates.of(id)} />
+          <span class="number">{rate(sending.sentPerSecond)}</span>
+        </span>
+      </Fact>
+      <Fact name="Sent">
+        <span class="number">{count(sending.sent)}</span>
+      </Fact>
+      <Fact name="Failed">
+        <span class="number">{count(sending.failed)}</span>
+      </Fact>
+      <Fact name="Unreachable">
+        <span class="number" title="ICMP errors that came back">
+          {count(sending.icmp)}
+        </span>
+      </Fact>
+    </>
+  );
+}
+
+interface CardProps {
+  readonly destination: DestinationView;
+  readonly onProve: () => void;
+  readonly onRemove: () => void;
+}
+
+function Card({ destination, onProve, onRemove }: CardProps): JSX.Element {
+  const { announce } = useSurroundings();
+  const action = useAction();
+  const { id, address, region, state } = destination;
+  const challenge = () =>
+    action.run(async () => {
+      await call("challengeDestination", [id], done);
+      announce(`Three challenges leave for ${address}: now, in 2 s and in 10 s.`);
+    });
+  return (
+    <li class="card">
+      <div class="card-head">
+        <code class="title">{address}</code>
+        <CopyButton text={address} what={`address ${address}`} />
+        <Badge state={state} />
+        <div class="buttons">
+          <button type="button" disabled={action.isBusy} onClick={() => void challenge()}>
+            Challenge<span class="hidden"> {address}</span>
+          </button>
+          <button type="button" onClick={onProve}>
+            Paste a proof<span class="hidden"> for {address}</span>
+          </button>
+          <button type="button" class="danger quiet" onClick={onRemove}>
+            Remove<span class="hidden"> {address}</span>
+          </button>
+        </div>
+      </div>
+      <Failure message={action.failure} />
+      <dl class="facts">
+        <Fact name="Region">{region}</Fact>
+        <Fact name="Proof">
+          <Proof destination={destination} />
+        </Fact>
+        <Sending destination={destination} />
+        <Fact name="Id">
+          <code>{id}</code>
+        </Fact>
+      </dl>
+    </li>
+  );
+}
+
+type Open =
+  | { readonly kind: "add" }
+  | { readonly kind: "prove" | "remove"; readonly destination: DestinationView };
+
+function OpenDialog({ open, close }: { open: Open; close: () => void }): JSX.Element {
+  const { announce } = useSurroundings();
+  if (open.kind === "add") return <AddDialog onClose={close} />;
+  const { id, address } = open.destination;
+  if (open.kind === "prove") return <ProveDialog id={id} address={address} onClose={close} />;
+  const remove = async () => {
+    await call("removeDestination", [id], done);
+    announce(`Removed: ${address}.`);
+  };
+  return (
+    <Confirm title={`Remove ${address}?`} verb="Remove" onClose={close} work={remove}>
+      <p>Its shreds stop at once. To have them again it must be added and proved anew.</p>
+    </Confirm>
+  );
+}
+
+export function DestinationsPanel(): JSX.Element {
+  const destinations = useTopic("destinations");
+  const most = useTopic("service")?.destinationsMax;
+  const [open, setOpen] = useState<Open | null>(null);
+  const aside = (
+    <>
+      {destinations && most !== undefined
+        ? `${destinations.length} of ${counted(most, "destination")}`
+        : null}{" "}
+      <button type="button" class="primary" onClick={() => setOpen({ kind: "add" })}>
+        Add a destination
+      </button>
+    </>
+  );
+  return (
+    <Panel title="Destinations" wide aside={aside}>
+      {destinations === undefined ? <Loading /> : null}
+      {destinations?.length === 0 ? (
+        <Empty>
+          No destination yet. Add the <code>ip:port</code> where your receiver listens; it gets
+          shreds once it has proved that it is yours and the account has a tier.
+        </Empty>
+      ) : null}
+      <ul class="cards">
+        {destinations?.map((destination) => (
+          <Card
+            key={destination.id}
+            destination={destination}
+            onProve={() => setOpen({ kind: "prove", destination })}
+            onRemove={() => setOpen({ kind: "remove", destination })}
+          />
+        ))}
+      </ul>
+      {open ? <OpenDialog open={open} close={() => setOpen(null)} /> : null}
+    </Panel>
+  );
+}

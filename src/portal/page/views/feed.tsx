@@ -1,0 +1,51 @@
+// The shreds themselves: where they are sent to, how much of each slot is seen, how long they stay here.
+
+import type { JSX } from "preact";
+import { useSurroundings, useTopic } from "../hooks.ts";
+import { Loading, NoScope, Panel } from "../parts/basics.tsx";
+import { CoverageChart } from "../parts/coverage-chart.tsx";
+import { HistogramChart } from "../parts/histogram-chart.tsx";
+import { count } from "../units.ts";
+import { DestinationsPanel } from "./destinations.tsx";
+
+function CoveragePanel(): JSX.Element {
+  const coverage = useTopic("coverage");
+  return (
+    <Panel title="Coverage" aside="share of each slot's shreds that the relay saw">
+      {coverage ? <CoverageChart slots={coverage.slots} /> : <Loading />}
+    </Panel>
+  );
+}
+
+function LatencyPanel(): JSX.Element {
+  const coverage = useTopic("coverage");
+  const aside = coverage
+    ? `receive to send, last minute, ${count(coverage.receiveToSend.count)} shreds`
+    : "receive to send";
+  return (
+    <Panel title="Latency" aside={aside}>
+      {coverage ? (
+        <HistogramChart histogram={coverage.receiveToSend} label="Latency from receive to send" />
+      ) : (
+        <Loading />
+      )}
+    </Panel>
+  );
+}
+
+export function Feed(): JSX.Element {
+  const { session } = useSurroundings();
+  return (
+    <div class="grid">
+      {session.key.scopes.includes("shreds") ? (
+        <DestinationsPanel />
+      ) : (
+        <Panel title="Destinations" wide>
+          <NoScope scope="shreds" what="destinations" />
+        </Panel>
+      )}
+      <CoveragePanel />
+      <LatencyPanel />
+    </div>
+  );
+}

@@ -1,0 +1,203 @@
+// The account's API keys: which there are, a new one in place of the own one, and the end of any of them.
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import type { KeyView, NewKeyView } from "../../types.ts";
+import { call } from "../api.ts";
+import { useAction, useLoaded, useSurroundings } from "../hooks.ts";
+import { Badge, Fact, Failure, LoadedPart, Panel, When } from "../parts/basics.tsx";
+import { Snippet } from "../parts/copy.tsx";
+import { Confirm, Dialog } from "../parts/dialog.tsx";
+import { counted } from "../units.ts";
+import { done, keys, newKey } from "../wire.ts";
+
+function loadKeys(): Promise<readonly KeyView[]> {
+  return call("getKeys", [], keys);
+}
+
+const overlaps = [
+  [0, "at once"],
+  [1, "in 1 hour"],
+  [24, "in 24 hours"],
+  [168, "in 7 days"],
+] as const;
+
+function Shown({ made, onClose }: { made: NewKeyView; onClose: () => void }): JSX.Element {
+  return (
+    <>
+      <p>
+        This is the new key. <strong>It is shown once</strong>: put it where your programs find it
+        before you close this.
+      </p>
+      <Snippet text={made.text} what="new key" />
+      <div class="buttons">
+        <button type="button" class="primary" onClick={onClose}>
+          I have it
+        </button>
+      </div>
+    </>
+  );
+}
+
+function RotateDialog({ onClose }: { readonly onClose: () => void }): JSX.Element {
+  const action = useAction();
+  const [hours, setHours] = useState(24);
+  const [made, setMade] = useState<NewKeyView | null>(null);
+  const rotate = () =>
+    action.run(async () => setMade(await call("rotateKey", [{ overlapHours: hours }], newKey)));
+  const submit = (event: Event) => {
+    event.preventDefault();
+    void rotate();
+  };
+  return (
+    <Dialog title="Rotate the key" onClose={onClose}>
+      {made ? (
+        <Shown made={made} onClose={onClose} />
+      ) : (
+        <form onSubmit={submit}>
+          <p>You get a new key with the same scopes. The present one goes on until it ends.</p>
+          <div class="fields">
+            <label for="overlap">The present key ends</label>
+            <select
+              id="overlap"
+              value={hours}
+              onChange={({ currentTarget }) => setHours(Number(currentTarget.value))}
+            >
+              {overlaps.map(([value, word]) => (
+                <option key={value} value={value}>
+                  {word}
+                </option>
+              ))}
+            </select>
+          </div>
+          <Failure message={action.failure} />
+          <div class="buttons">
+            <button type="button" onClick={onClose}>
+              Cancel
+            </button>
+            <button type="submit" class="primary" disabled={action.isBusy}>
+              Rotate
+            </button>
+          </div>
+        </form>
+      )}
+    </Dialog>
+  );
+}
+
+interface RevokeProps {
+  readonly item: KeyView;
+  readonly onClose: () => void;
+  readonly onRevoked: () => void;
+}
+
+function RevokeDialog({ item, onClose, onRevoked }: RevokeProps): JSX.Element {
+  const { announce, end } = useSurroundings();
+  const revoke = async () => {
+    await call("revokeKey", [{ id: item.id }], done);
+    if (item.isOwn) end("The key of your session is revoked.");
+    else announce(`Revoked: ${item.id}.`);
+    onRevoked();
+  };
+  return (
+    <Confirm title={`Revoke ${item.hint}…?`} verb="Revoke" onClose={onClose} work={revoke}>
+      <p>
+        Programs that use it are refused from this moment, for good.
+        {item.isOwn ? " It is the key that you are signed in with: you will be signed out." : ""}
+      </p>
+    </Confirm>
+  );
+}
+
+interface CardProps {
+  readonly item: KeyView;
+  readonly onRotate: () => void;
+  readonly onRevoke: () => void;
+}
+
+function KeyCard({ item, onRotate, onRevoke }: CardProps): JSX.Element {
+  const { id, hint, label, scopes, allowedRanges, createdAt, expiresAt, revokedAt } = item;
+  const isUsable = item.state === "active" || item.state === "expiring";
+  return (
+    <li class={isUsable ? "card" : "card faded"}>
+      <div class="card-head">
+        <code class="title">{hint}…</code>
+        <Badge state={item.state} />
+        {item.isOwn ? <span class="badge neutral">this session</span> : null}
+        {isUsable ? (
+          <div class="buttons">
+            {item.isOwn ? (
+              <button type="button" onClick={onRotate}>
+                Rotate
+              </button>
+            ) : null}
+            <button type="button" class="danger quiet" onClick={onRevoke}>
+              Revoke<span class="hidden"> {hint}</span>
+            </button>
+          </div>
+        ) : null}
+      </div>
+      <dl class="facts">
+        {label === "" ? null : <Fact name="Label">{label}</Fact>}
+        <Fact name="Scopes">{scopes.join(", ")}</Fact>
+        <Fact name="From">
+          {allowedRanges.length === 0 ? "any address" : allowedRanges.join(", ")}
+        </Fact>
+        <Fact name="Made">
+          <When iso={createdAt} />
+        </Fact>
+        {expiresAt === null ? null : (
+          <Fact name={item.state === "expired" ? "Ended" : "Ends"}>
+            <When iso={expiresAt} />
+          </Fact>
+        )}
+        {revokedAt === null ? null : (
+          <Fact name="Revoked">
+            <When iso={revokedAt} />
+          </Fact>
+        )}
+        <Fact name="Id">
+          <code>{id}</code>
+        </Fact>
+      </dl>
+    </li>
+  );
+}
+
+type Open = { readonly kind: "rotate" } | { readonly kind: "revoke"; readonly item: KeyView };
+
+export function Keys(): JSX.Element {
+  const [loaded, again] = useLoaded(loadKeys);
+  const [open, setOpen] = useState<Open | null>(null);
+  const close = () => {
+    setOpen(null);
+    again();
+  };
+  const aside = loaded.kind === "ready" ? counted(loaded.value.length, "key") : undefined;
+  return (
+    <Panel title="API keys" wide aside={aside}>
+      <LoadedPart loaded={loaded} again={again}>
+        {(items) => (
+          <ul class="cards">
+            {items.map((item) => (
+              <KeyCard
+                key={item.id}
+                item={item}
+                onRotate={() => setOpen({ kind: "rotate" })}
+                onRevoke={() => setOpen({ kind: "revoke", item })}
+              />
+            ))}
+          </ul>
+        )}
+      </LoadedPart>
+      <p class="muted small">
+        Keys are kept as hashes: nobody can show one again. A key with other scopes comes from the
+        operator.
+      </p>
+      {open?.kind === "rotate" ? <RotateDialog onClose={close} /> : null}
+      {open?.kind === "revoke" ? (
+        <RevokeDialog item={open.item} onClose={close} onRevoked={again} />
+      ) : null}
+    </Panel>
+  );
+}

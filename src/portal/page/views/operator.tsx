@@ -1,0 +1,101 @@
+// The service as its operator sees it: sources, workers, routes, verdicts, fan-out, problems.
+
+import type { JSX } from "preact";
+import type { ProblemView } from "../../types.ts";
+import { useTopic } from "../hooks.ts";
+import { Ago, Empty, Fact, Lately, Loading, Panel, When } from "../parts/basics.tsx";
+import { Rows } from "../parts/rows.tsx";
+import { counted } from "../units.ts";
+import {
+  FanOutPanel,
+  RoutesPanel,
+  SourcesPanel,
+  VerdictsPanel,
+  WorkersPanel,
+} from "./operator-tables.tsx";
+
+function ServicePanel(): JSX.Element {
+  const service = useTopic("service");
+  if (!service) return <Loading />;
+  return (
+    <Panel title="Service" wide>
+      <dl class="facts">
+        <Fact name="Version">{service.version}</Fact>
+        <Fact name="Started">
+          <When iso={service.startedAt} />
+        </Fact>
+        <Fact name="Region">{service.region ?? "none"}</Fact>
+        <Fact name="Node">{service.node ?? "the only one"}</Fact>
+        <Fact name="Slot">
+          <span class="number">{service.slot ?? "not known"}</span>
+        </Fact>
+        <Fact name="Leader">
+          <code class="breaking">{service.leader ?? "not known"}</code>
+        </Fact>
+      </dl>
+      {service.warnings.length === 0 ? null : (
+        <ul class="warnings">
+          {service.warnings.map((warning) => (
+            <li key={warning} class="note warning">
+              {warning}
+            </li>
+          ))}
+        </ul>
+      )}
+    </Panel>
+  );
+}
+
+const levelWords = { warn: "warning", error: "error", fatal: "fatal" } as const;
+
+function ProblemRow({ problem }: { readonly problem: ProblemView }): JSX.Element {
+  const { level, text, time, count } = problem;
+  return (
+    <li class={`problem ${level}`}>
+      <span class={level === "warn" ? "badge open" : "badge bad"}>{levelWords[level]}</span>
+      <span class="breaking">{text}</span>
+      {count > 1 ? <span class="muted">×{count}</span> : null}
+      <Lately iso={time} />
+    </li>
+  );
+}
+
+function ProblemsPanel(): JSX.Element {
+  const problems = useTopic("problems");
+  const newest = problems?.[0];
+  const aside = newest ? (
+    <span>
+      {counted(problems.length, "line")}, newest <Ago iso={newest.time} />
+    </span>
+  ) : undefined;
+  return (
+    <Panel title="Problems" wide aside={aside}>
+      {problems === undefined ? <Loading /> : null}
+      {problems?.length === 0 ? <Empty>No warning and no error since the start.</Empty> : null}
+      {problems !== undefined && problems.length > 0 ? (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so keyboards must reach it
+        <ul class="problems" tabIndex={0} aria-label="Warnings and errors, newest first">
+          <Rows
+            items={problems}
+            keyOf={({ time, text }) => `${time} ${text}`}
+            draw={(problem) => <ProblemRow problem={problem} />}
+          />
+        </ul>
+      ) : null}
+    </Panel>
+  );
+}
+
+export function Operator(): JSX.Element {
+  return (
+    <div class="grid">
+      <ServicePanel />
+      <ProblemsPanel />
+      <SourcesPanel />
+      <RoutesPanel />
+      <WorkersPanel />
+      <VerdictsPanel />
+      <FanOutPanel />
+    </div>
+  );
+}

@@ -1,0 +1,133 @@
+// What an account's tips buy: the tier, what is missing to the next one, the grace clock, where and how
+// tips are paid and registered, and everything that happened to the tier.
+
+import type { JSX } from "preact";
+import type { TierView } from "../../types.ts";
+import { useNow, useSurroundings, useTopic } from "../hooks.ts";
+import { Badge, Empty, Loading, NoScope, Panel } from "../parts/basics.tsx";
+import { CopyButton, Snippet } from "../parts/copy.tsx";
+import { TierMeter } from "../parts/tier-meter.tsx";
+import { graceWords, ms } from "../times.ts";
+import { lamportsText, sol, solDigits } from "../units.ts";
+import { Registrations, TierHistory } from "./audit.tsx";
+
+function Grace({ tier }: { readonly tier: TierView }): JSX.Element | null {
+  const now = useNow();
+  if (!tier.grace || tier.tier === null) return null;
+  const own = tier.thresholds.find(({ tier: name }) => name === tier.tier);
+  const threshold = sol(own?.thresholdLamports ?? 0);
+  const words = graceWords(tier.tier, threshold, ms(tier.grace.ends), now);
+  return (
+    <p class="note warning">
+      <strong>{words.until}</strong>, {words.left}, {words.unless}.
+    </p>
+  );
+}
+
+/** "0.31 of 0.5 SOL for tier-2, 0.19 SOL missing" */
+function thresholdText(tier: TierView, at: TierView["thresholds"][number]): string {
+  const whole = sol(at.thresholdLamports);
+  if (at.missingLamports === 0) return `${at.tier} at ${whole}`;
+  const part = solDigits(tier.sumLamports);
+  return `${part} of ${whole} for ${at.tier}, ${sol(at.missingLamports)} missing`;
+}
+
+function TierPanel({ tier }: { readonly tier: TierView }): JSX.Element {
+  return (
+    <Panel title="Tier" wide aside={`registered tips of the last ${tier.windowHours} h`}>
+      <div class="headline">
+        <p class="big">{tier.tier ?? "No tier"}</p>
+        <p class="big number" title={lamportsText(tier.sumLamports)}>
+          {sol(tier.sumLamports)}
+        </p>
+      </div>
+      <TierMeter tier={tier} />
+      <ul class="thresholds">
+        {tier.thresholds.map((at) => (
+          <li key={at.tier} title={`${lamportsText(at.missingLamports)} missing`}>
+            <Badge state={at.missingLamports === 0 ? "reached" : "ahead"} />{" "}
+            <span>{thresholdText(tier, at)}</span>
+          </li>
+        ))}
+      </ul>
+      <Grace tier={tier} />
+    </Panel>
+  );
+}
+
+function Addresses({ addresses }: { readonly addresses: readonly string[] }): JSX.Element {
+  if (addresses.length === 0) return <Empty>The service names no address.</Empty>;
+  return (
+    <ul class="addresses">
+      {addresses.map((address) => (
+        <li key={address}>
+          <code class="breaking">{address}</code>
+          <CopyButton text={address} what={`address ${address.slice(0, 6)}`} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The key is never shown, so the command takes it from the shell. */
+function registerCommand(): string {
+  return [
+    `curl '${location.origin}/shred-pay?verbose=true' \\`,
+    `  -H "api-key: $SHREDWAY_KEY" \\`,
+    `  -d '[{"transaction": "<signed transaction, base64>", "slot": <slot>}]'`,
+  ].join("\n");
+}
+
+function HowTo({ tier }: { readonly tier: TierView }): JSX.Element {
+  return (
+    <Panel title="How a tip counts" wide>
+      <div class="halves">
+        <div>
+          <h3>1. Pay it to any of these addresses</h3>
+          <Addresses addresses={tier.tipAddresses} />
+          <p class="muted small">
+            By a System transfer, in a transaction that you land by whatever way you like.
+          </p>
+        </div>
+        <div>
+          <h3>2. Register a copy of the transaction</h3>
+          <Snippet text={registerCommand()} what="command to register a tip" />
+          <p class="muted small">
+            With the slot that triggered it; up to 25 at once. It counts when it has landed without
+            error, and for {tier.windowHours} hours from its registration.
+          </p>
+        </div>
+      </div>
+    </Panel>
+  );
+}
+
+function Sales(): JSX.Element {
+  const tier = useTopic("tier");
+  if (!tier) return <Loading lines={6} />;
+  if (!tier.isSold) {
+    return (
+      <Panel title="Tier" wide>
+        <Empty>This service sells no shreds: no tips are registered here.</Empty>
+      </Panel>
+    );
+  }
+  return (
+    <div class="grid">
+      <TierPanel tier={tier} />
+      <HowTo tier={tier} />
+      <TierHistory tier={tier} />
+      <Registrations tier={tier} />
+    </div>
+  );
+}
+
+export function Overview(): JSX.Element {
+  const { session } = useSurroundings();
+  if (session.key.scopes.includes("shreds")) return <Sales />;
+  return (
+    <Panel title="Tier" wide>
+      <NoScope scope="shreds" what="the tier" />
+    </Panel>
+  );
+}

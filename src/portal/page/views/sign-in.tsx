@@ -1,0 +1,83 @@
+// The way in: an API key, pasted. It is sent once and kept nowhere; a cookie stands for the session.
+
+import type { JSX } from "preact";
+import { useRef, useState } from "preact/hooks";
+import type { SessionView } from "../../types.ts";
+import { openSession, signInMessageOf } from "../api.ts";
+import { Failure } from "../parts/basics.tsx";
+import { ThemeSwitch } from "../parts/theme-switch.tsx";
+
+interface SignInProps {
+  /** Why there is no session any more; null: there was none. */
+  readonly reason: string | null;
+  readonly onSession: (session: SessionView) => void;
+}
+
+export function SignIn({ reason, onSession }: SignInProps): JSX.Element {
+  const input = useRef<HTMLInputElement>(null);
+  const [isShown, setShown] = useState(false);
+  const [isBusy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<string | null>(null);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    const key = input.current?.value.trim() ?? "";
+    if (key === "") {
+      setFailure("Paste an API key: it begins with sw_.");
+      input.current?.focus();
+      return;
+    }
+    setBusy(true);
+    setFailure(null);
+    try {
+      onSession(await openSession(key));
+    } catch (error) {
+      setFailure(signInMessageOf(error));
+      setBusy(false);
+      input.current?.select();
+    }
+  };
+  return (
+    <main class="alone">
+      <div class="brand large">
+        <img src="/portal/icon.svg" alt="" width={28} height={28} />
+        <h1>Shredway</h1>
+      </div>
+      {reason === null ? null : (
+        <p class="note" role="status">
+          {reason}
+        </p>
+      )}
+      <form onSubmit={(event) => void submit(event)}>
+        <label for="key">API key</label>
+        <div class="with-button">
+          <input
+            id="key"
+            ref={input}
+            {...(isShown ? { type: "text" } : { type: "password" })}
+            autocomplete="off"
+            autocapitalize="off"
+            spellcheck={false}
+            placeholder="sw_…"
+            aria-describedby="key-note"
+          />
+          <button
+            type="button"
+            aria-pressed={isShown}
+            aria-label="Show the key"
+            onClick={() => setShown(!isShown)}
+          >
+            {isShown ? "Hide" : "Show"}
+          </button>
+        </div>
+        <p id="key-note" class="muted small">
+          The key is sent to this service once and kept nowhere in the browser.
+        </p>
+        <Failure message={failure} />
+        <button type="submit" class="primary" disabled={isBusy}>
+          {isBusy ? "Signing in …" : "Sign in"}
+        </button>
+      </form>
+      <ThemeSwitch />
+    </main>
+  );
+}

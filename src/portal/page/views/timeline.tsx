@@ -1,0 +1,130 @@
+// What became of one transaction: its end, and every step on the way with its time after the receipt.
+
+import type { JSX } from "preact";
+import { useCallback, useEffect } from "preact/hooks";
+import { call } from "../api.ts";
+import { every } from "../clock.ts";
+import { useLoaded } from "../hooks.ts";
+import { Badge, Empty, Fact, LoadedPart, When } from "../parts/basics.tsx";
+import { CopyButton } from "../parts/copy.tsx";
+import { type Column, Table } from "../parts/rows.tsx";
+import { TimelineChart } from "../parts/timeline-chart.tsx";
+import { worded } from "../timeline.ts";
+import { count, offset, shortened } from "../units.ts";
+import { type StatusEvent, type TransactionStatus, transactionStatus } from "../wire.ts";
+
+const columns: readonly Column[] = [
+  { name: "After receipt", isNumber: true },
+  { name: "Event" },
+  { name: "Route" },
+  { name: "Attempt", isNumber: true },
+  { name: "Slot", isNumber: true },
+  { name: "Leader", isExtra: true },
+  { name: "Note" },
+];
+
+function noteOf({ reason, method, bytes }: StatusEvent): string {
+  if (reason !== null) return worded(reason);
+  if (method !== null) return method;
+  return bytes === null ? "" : `${count(bytes)} bytes`;
+}
+
+function EventRow({ event }: { readonly event: StatusEvent }): JSX.Element {
+  const { at, kind, offsetMs, route, attempt, slot, leader } = event;
+  return (
+    <tr>
+      <td class="number right">
+        <time dateTime={at} title={at}>
+          {offset(offsetMs)}
+        </time>
+      </td>
+      <th scope="row">
+        <Badge state={kind} />
+      </th>
+      <td>{route ?? ""}</td>
+      <td class="number right">{attempt ?? ""}</td>
+      <td class="number right">{slot ?? ""}</td>
+      <td class="extra">
+        {leader === null ? null : <code title={leader}>{shortened(leader, 4)}</code>}
+      </td>
+      <td>{noteOf(event)}</td>
+    </tr>
+  );
+}
+
+function Summary({ status }: { readonly status: TransactionStatus }): JSX.Element {
+  const { signature, state, reason, method, bundleId, receivedAt, slot, err, events } = status;
+  const last = events.at(-1);
+  return (
+    <>
+      <p class="outcome">
+        <Badge state={state} />{" "}
+        {state === "open" || !last ? null : (
+          <strong class="number">{offset(last.offsetMs).replace("+", "")} after its receipt</strong>
+        )}
+        {reason === null ? null : <span> ({worded(reason)})</span>}
+      </p>
+      <dl class="facts">
+        <Fact name="Signature">
+          <code class="breaking">{signature}</code> <CopyButton text={signature} what="signature" />
+        </Fact>
+        <Fact name="Received">
+          <When iso={receivedAt} />
+        </Fact>
+        <Fact name="Method">{method}</Fact>
+        <Fact name="Slot">
+          <span class="number">{slot ?? "none yet"}</span>
+        </Fact>
+        {bundleId === null ? null : (
+          <Fact name="Bundle">
+            <code class="breaking">{bundleId}</code>
+          </Fact>
+        )}
+        {err === null ? null : (
+          <Fact name="Error">
+            <code class="breaking">{JSON.stringify(err)}</code>
+          </Fact>
+        )}
+      </dl>
+    </>
+  );
+}
+
+const refreshMs = 1000;
+
+export function Timeline({ signature }: { readonly signature: string }): JSX.Element {
+  const load = useCallback(
+    () => call("getTransactionStatus", [signature], transactionStatus),
+    [signature],
+  );
+  const [loaded, again] = useLoaded(load);
+  const isOpen = loaded.kind === "ready" && loaded.value?.state === "open";
+  useEffect(() => (isOpen ? every(refreshMs, again) : undefined), [isOpen, again]);
+  return (
+    <div class="found" aria-live="polite">
+      <LoadedPart loaded={loaded} again={again}>
+        {(status) =>
+          status === null ? (
+            <Empty>
+              No submission of this account has the signature{" "}
+              <code title={signature}>{shortened(signature, 8)}</code>, or it is no longer kept.
+            </Empty>
+          ) : (
+            <>
+              <Summary status={status} />
+              <TimelineChart events={status.events} />
+              <Table caption="Events of the transaction" columns={columns}>
+                {status.events.map((event) => (
+                  <EventRow
+                    key={`${event.kind}${event.route}${event.attempt}${event.offsetMs}`}
+                    event={event}
+                  />
+                ))}
+              </Table>
+            </>
+          )
+        }
+      </LoadedPart>
+    </div>
+  );
+}

@@ -1,0 +1,73 @@
+// What transactions paid that landed through this service: now, and over the day.
+
+import type { JSX } from "preact";
+import type { TipPoint, TipsView } from "../../types.ts";
+import { useTopic } from "../hooks.ts";
+import { Ago, Badge, Empty, Loading, Panel, Sol } from "../parts/basics.tsx";
+import { percentiles, TipsChart } from "../parts/tips-chart.tsx";
+import { counted } from "../units.ts";
+
+function Snapshot({ now }: { readonly now: TipPoint }): JSX.Element {
+  if (now.count === 0) {
+    return (
+      <Empty>No tip has landed yet. The first snapshot comes at the next quarter of an hour.</Empty>
+    );
+  }
+  return (
+    <>
+      <dl class="tiles">
+        {percentiles.map((name) => (
+          <div key={name} class={name}>
+            <dt>{name === "p50" ? "p50, median" : name}</dt>
+            <dd>
+              <Sol lamports={now[name]} />
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {now.isStale ? (
+        <p class="note warning">
+          <Badge state="stale" /> Nothing has landed for 15 minutes: these are the last values there
+          were.
+        </p>
+      ) : null}
+    </>
+  );
+}
+
+function NowPanel({ now }: { readonly now: TipPoint }): JSX.Element {
+  const aside = (
+    <span>
+      {counted(now.count, "tip")} of 15 min, refreshed <Ago iso={now.time} />
+    </span>
+  );
+  return (
+    <Panel title="Now" wide aside={now.count === 0 ? "of 15 min" : aside}>
+      <Snapshot now={now} />
+    </Panel>
+  );
+}
+
+function DayPanel({ history }: Pick<TipsView, "history">): JSX.Element {
+  const hasAny = history.some(({ count }) => count > 0);
+  return (
+    <Panel title="24 hours" wide aside="SOL, logarithmic; one point a quarter of an hour">
+      {hasAny ? (
+        <TipsChart points={history} />
+      ) : (
+        <Empty>Nothing is kept of the last 24 hours yet.</Empty>
+      )}
+    </Panel>
+  );
+}
+
+export function Tips(): JSX.Element {
+  const tips = useTopic("tips");
+  if (!tips) return <Loading lines={6} />;
+  return (
+    <div class="grid">
+      <NowPanel now={tips.now} />
+      <DayPanel history={tips.history} />
+    </div>
+  );
+}

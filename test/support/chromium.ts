@@ -1,0 +1,70 @@
+// A real Chromium, without a window, where one is installed.
+
+import { existsSync } from "node:fs";
+import axe from "axe-core";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+
+const places = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+
+/** Undefined: tests that need one are skipped. */
+export const chromiumPath = places.find((place) => existsSync(place));
+
+export async function openChromium(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: chromiumPath ?? "",
+    // As root there is no other way; it opens pages of this machine only.
+    args: ["--no-sandbox", "--disable-gpu"],
+  });
+}
+
+/** What no page may do: violate its policy, complain, fail, or ask another place for something. */
+export class Complaints {
+  readonly found: string[] = [];
+  readonly #origin: string;
+
+  constructor(context: BrowserContext, origin: string) {
+    this.#origin = origin;
+    context.on("page", (page) => this.#watch(page));
+  }
+
+  #watch(page: Page): void {
+    page.on("pageerror", ({ message }) => this.found.push(`error: ${message}`));
+    page.on("console", (message) => {
+      const { url } = message.location();
+      // A browser reports answers of 400 and more by itself: those are told to the page, and shown.
+      const isAnswer = message.text().startsWith("Failed to load resource: the server responded");
+      const isOwn = isAnswer && url.startsWith(`${this.#origin}/portal/api/`);
+      if (["error", "warning"].includes(message.type()) && !isOwn) {
+        this.found.push(`console: ${message.text()}`);
+      }
+    });
+    page.on("request", (request) => {
+      const { origin, protocol } = new URL(request.url());
+      if (origin !== this.#origin && protocol !== "data:") this.found.push(`request: ${origin}`);
+    });
+  }
+}
+
+const runAxe = `axe.run(document, { preload: false, resultTypes: ["violations"] }).then(({ violations }) =>
+  violations.flatMap(({ id, help, nodes }) =>
+    nodes.map((node) => id + ": " + help + ": " + node.html.slice(0, 200))))`;
+
+/** Violations of accessibility rules, one line each. */
+export async function accessibilityViolations(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source);
+  return page.evaluate<string[]>(runAxe);
+}
+
+/** Whether the page, not a part of it, would have to be moved sideways to be read. */
+export async function scrollsSideways(page: Page): Promise<boolean> {
+  return page.evaluate<boolean>("document.documentElement.scrollWidth > window.innerWidth");
+}
+
+/** What can be pressed and is less than `size` high: names and heights. */
+export async function smallTargets(page: Page, size: number): Promise<string[]> {
+  return page.evaluate<
+    string[]
+  >(`[...document.querySelectorAll("button, nav a, input:not([type=range]), select, summary")]
+    .filter((each) => each.checkVisibility() && each.getBoundingClientRect().height < ${size})
+    .map((each) => each.outerHTML.slice(0, 120) + " " + each.getBoundingClientRect().height)`);
+}

@@ -1,0 +1,49 @@
+import { expect, it } from "vitest";
+import { TipHistory } from "../../src/tips/tip-history.ts";
+import type { TipSnapshot } from "../../src/tips/tip-types.ts";
+
+const quarterMs = 15 * 60_000;
+
+function snapshotAt(quarter: number, count = 1): TipSnapshot {
+  const timeMs = quarter * quarterMs;
+  const percentiles = { p25: 1n, p50: 2n, p75: 3n, p95: 4n, p99: 5n };
+  const windowStartMs = timeMs - quarterMs;
+  return { timeMs, percentiles, emaP50: 2n, count, windowStartMs, isStale: false };
+}
+
+function floor(first: TipSnapshot) {
+  let listener: (snapshot: TipSnapshot) => void = () => undefined;
+  const tips = {
+    snapshot: first,
+    onRefresh: (told: typeof listener) => {
+      listener = told;
+      return () => {
+        listener = () => undefined;
+      };
+    },
+  };
+  return { tips, tell: (snapshot: TipSnapshot) => listener(snapshot) };
+}
+
+it("keeps a day of quarters, the oldest first, and what an earlier process left", () => {
+  const { tips, tell } = floor(snapshotAt(1000));
+  const history = new TipHistory(tips);
+  expect(history.list.map(({ timeMs }) => timeMs / quarterMs)).toEqual([1000]);
+  for (let quarter = 1001; quarter < 1200; quarter++) tell(snapshotAt(quarter));
+  const kept = history.list.map(({ timeMs }) => timeMs / quarterMs);
+  expect([kept.length, kept[0], kept.at(-1)]).toEqual([96, 1104, 1199]);
+  // After a silence the old ones are gone.
+  tell(snapshotAt(1400));
+  expect(history.list.length).toBe(1);
+  history.close();
+  tell(snapshotAt(1401));
+  expect(history.list.length).toBe(1);
+});
+
+it("stays in order on a clock that was set back, and begins empty without tips", () => {
+  const { tips, tell } = floor(snapshotAt(1000, 0));
+  const history = new TipHistory(tips);
+  expect(history.list).toEqual([]);
+  for (const quarter of [1000, 1001, 1000, 1000, 1001]) tell(snapshotAt(quarter));
+  expect(history.list.map(({ timeMs }) => timeMs / quarterMs)).toEqual([1000, 1001]);
+});
