@@ -144,7 +144,7 @@ export class Gateway {
     const isShown = !served || isServed(request.path, served);
     const path = isShown ? this.#findPath(request) : undefined;
     return this.counts.answered(request.path, path !== undefined, () =>
-      path ? this.#answer(request, path) : this.#unknownPath(served),
+      path ? this.#answer(request, path, served) : this.#unknownPath(served),
     );
   }
 
@@ -155,10 +155,15 @@ export class Gateway {
     return refusalAnswer("path_unknown", `expected one of ${shown.join(", ")}`);
   }
 
-  #answer(request: HttpRequest, path: Path): HttpResponse | Promise<HttpResponse> {
+  #answer(
+    request: HttpRequest,
+    path: Path,
+    served: ReadonlySet<Face> | undefined,
+  ): HttpResponse | Promise<HttpResponse> {
     if (path.methods.includes(request.method)) return path.handle(request);
     const home = this.#homeOf(request);
-    if (home !== undefined) return { status: 302, headers: { ...baseHeaders, location: home } };
+    if (home !== undefined && (!served || isServed(home, served)))
+      return { status: 302, headers: { ...baseHeaders, location: home } };
     const allow = [...path.methods, "OPTIONS"].join(", ");
     if (request.method === "OPTIONS") return preflightAnswer(request, allow);
     return refusalAnswer("http_method", `expected ${allow}, got ${request.method.slice(0, 20)}`, {
