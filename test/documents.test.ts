@@ -121,7 +121,12 @@ describe("documents", () => {
   });
 
   it("call methods that exist", () => {
-    const names = new Set([...Object.keys(methods), ...readMethodNames, "requestAirdrop", "sendNothing"]);
+    const names = new Set([
+      ...Object.keys(methods),
+      ...readMethodNames,
+      "requestAirdrop",
+      "sendNothing",
+    ]);
     const found = documents.flatMap((path) =>
       [...textOf(path).matchAll(/"method": ?"(\w+)"/g)]
         .filter(([, name = ""]) => !names.has(name) && !name.endsWith("Subscribe"))
