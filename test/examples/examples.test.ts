@@ -170,12 +170,6 @@ describe.concurrent("the typed client", () => {
 describe.concurrent("programs of the documents", () => {
   const own = (code: string): string => code.replaceAll("http://127.0.0.1:8899", chain);
 
-  it("README.md: first.mjs prints the story of a transaction", async () => {
-    const printed = await stage.run(stage.write("README.md", "first.mjs", own), gateway);
-    expect(printed).toMatch(/state: 'landed'/);
-    expect(printed).toMatch(/kind: 'received'[\s\S]*kind: 'sent'[\s\S]*kind: 'landed'/);
-  });
-
   it("README.md: shreds.mjs reads shreds", async () => {
     const port = await freeUdpPort();
     const on = (code: string): string => code.replaceAll("20001", `${port}`);
