@@ -29,7 +29,7 @@ function configAt(folder: string, data = "directory: data"): string {
 async function started(config: string): Promise<{ service: Shredway; url: string }> {
   const service = Shredway.run("start", "--config", config, "--stats", "0");
   closing({ close: () => service.kill() });
-  const [, address] = await service.printed(/^ready .* http=(\S+)$/m);
+  const [, address] = await service.printed(/^ready .* http=(\S+)/m);
   return { service, url: `http://${address}/` };
 }
 
