@@ -87,7 +87,7 @@ export function suggestions(
   return [
     {
       command: [`curl -s '${gatewayUrl}'`, `-d ${question}`],
-      shows: "the gateway, as any client sees it; README.md has a first transaction",
+      shows: "the gateway, as any client sees it; docs/first-hour.md goes on from there",
     },
     {
       command: [`${self} listen --port ${port}`],
