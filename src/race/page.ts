@@ -4,7 +4,7 @@
 import { raceSvg } from "./picture.ts";
 import type { FeedReport, LagNumbers, RacePicture, RaceReport } from "./report.ts";
 import { escapeText } from "./svg.ts";
-import { formatLag, pairOf } from "./verdict.ts";
+import { formatLag, pairOf, percent } from "./verdict.ts";
 
 const style = `
   :root { color-scheme: light dark }
@@ -13,10 +13,6 @@ const style = `
   th, td { padding: .25em .7em; text-align: right; border-bottom: 1px solid #8886; white-space: nowrap }
   th:first-child, td:first-child { text-align: left }
   .warn { font-weight: 600 } .scroll { overflow-x: auto } svg { max-width: 100%; height: auto }`;
-
-function percent(share: number | null): string {
-  return share === null ? "-" : `${(share * 100).toFixed(2)} %`;
-}
 
 function lag(ns: number | null): string {
   return ns === null ? "-" : formatLag(ns);
@@ -56,7 +52,9 @@ function pairSection(report: RaceReport): string {
     of,
     ...names.map((against) => {
       const pair = pairOf(report, of, against);
-      return pair && pair.both > 0 ? `${lag(pair.advanceNs.p50)}, ${percent(pair.winShare)}` : "-";
+      return pair && pair.both > 0
+        ? `${lag(pair.advanceNs.p50)}, ${percent(pair.winShare, 2)}`
+        : "-";
     }),
   ]);
   return section(
@@ -71,13 +69,13 @@ function firstSection({ feeds }: RaceReport): string {
     feed.name,
     count(feed.wins),
     count(feed.ties),
-    percent(feed.winShare),
+    percent(feed.winShare, 2),
     feed.winShareInterval
-      ? `${percent(feed.winShareInterval.low)} to ${percent(feed.winShareInterval.high)}`
+      ? `${percent(feed.winShareInterval.low, 2)} to ${percent(feed.winShareInterval.high, 2)}`
       : "too short",
-    percent(feed.sharedWinShare),
+    percent(feed.sharedWinShare, 2),
     count(feed.solo),
-    percent(feed.soloShare),
+    percent(feed.soloShare, 2),
   ]);
   const heads = [
     "feed",
@@ -95,14 +93,14 @@ function firstSection({ feeds }: RaceReport): string {
 function wholeSection({ feeds }: RaceReport): string {
   const rows = feeds.map((feed) => [
     feed.name,
-    percent(feed.coverage),
-    percent(feed.dataCoverage),
-    percent(feed.codeCoverage),
+    percent(feed.coverage, 2),
+    percent(feed.dataCoverage, 2),
+    percent(feed.codeCoverage, 2),
     count(feed.losses.missed),
     count(feed.losses.bursts),
     count(feed.losses.longest),
-    percent(feed.fecSets.share),
-    percent(feed.slots.share),
+    percent(feed.fecSets.share, 2),
+    percent(feed.slots.share, 2),
   ]);
   const heads = [
     "feed",

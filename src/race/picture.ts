@@ -5,7 +5,7 @@
 
 import type { CdfPoint, FeedReport, RacePicture, RaceReport } from "./report.ts";
 import { cdfTicksNs, escapeText, feedColours, label, pictureStyle, round, tickOf } from "./svg.ts";
-import { formatLag, verdictOf } from "./verdict.ts";
+import { formatLag, percent, verdictOf } from "./verdict.ts";
 
 const width = 960;
 const plot = { left: 64, right: 790, top: 92, bottom: 352 } as const;
@@ -81,10 +81,6 @@ function curveLabels(report: RaceReport, { cdf }: RacePicture): string[] {
     const text = `${feed.name}  ${percent(feed.coverage)}`;
     return label(plot.right + 10, last, text, ` style="fill:${colourOf(number)};font-weight:600"`);
   });
-}
-
-function percent(share: number | null): string {
-  return share === null ? "-" : `${(share * 100).toFixed(1)} %`;
 }
 
 function barPanel(report: RaceReport): string[] {

@@ -3,7 +3,9 @@
 import type { FeedReport, PairReport, RaceReport } from "./report.ts";
 
 /** Never "100 %" unless it is exactly all. */
-function percent(share: number, digits = 1): string {
+/** Never more than it is: "100 %" is all. "-": nothing to tell. */
+export function percent(share: number | null, digits = 1): string {
+  if (share === null) return "-";
   if (share >= 1) return "100 %";
   const step = 10 ** digits;
   return `${(Math.floor(share * 100 * step) / step).toFixed(digits)} %`;
