@@ -1,7 +1,6 @@
 #include "network.h"
 
 #include <arpa/inet.h>
-#include <linux/ethtool.h>
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -14,6 +13,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+
+#include "test/device_feature.h"
 
 namespace shredway::bench {
 namespace {
@@ -126,33 +127,6 @@ void open_unread_socket(Network& network) {
   network.unread_port = local_port(network.unread_socket);
 }
 
-bool ethtool(const ControlSocket& control, const char* device, void* command) {
-  ifreq request = request_for(device);
-  request.ifr_data = static_cast<char*>(command);
-  return control.call(SIOCETHTOOL, &request);
-}
-
-// Number of the feature bit with this name, or -1.
-int feature_bit(const ControlSocket& control, const char* device, const char* name) {
-  alignas(8) std::array<uint8_t, sizeof(ethtool_sset_info) + sizeof(uint32_t)> info_bytes{};
-  auto* info = reinterpret_cast<ethtool_sset_info*>(info_bytes.data());
-  info->cmd = ETHTOOL_GSSET_INFO;
-  info->sset_mask = 1ull << ETH_SS_FEATURES;
-  if (!ethtool(control, device, info) || !info->sset_mask) return -1;
-  const uint32_t features = info->data[0];
-  std::vector<uint64_t> memory((sizeof(ethtool_gstrings) + features * ETH_GSTRING_LEN) / 8 + 1);
-  auto* strings = reinterpret_cast<ethtool_gstrings*>(memory.data());
-  strings->cmd = ETHTOOL_GSTRINGS;
-  strings->string_set = ETH_SS_FEATURES;
-  strings->len = features;
-  if (!ethtool(control, device, strings)) return -1;
-  for (uint32_t bit = 0; bit < strings->len; bit++) {
-    const auto* text = reinterpret_cast<const char*>(strings->data) + bit * ETH_GSTRING_LEN;
-    if (std::strncmp(text, name, ETH_GSTRING_LEN) == 0) return static_cast<int>(bit);
-  }
-  return -1;
-}
-
 }  // namespace
 
 Endpoint ipv4_endpoint(uint32_t address, uint16_t port) {
@@ -205,24 +179,7 @@ bool set_device_segmentation(const Network& network, bool device_segments) {
 }
 
 bool set_segmentation_of(const char* device, bool device_segments) {
-  const ControlSocket control;
-  const int bit = feature_bit(control, device, "tx-udp-segmentation");
-  if (bit < 0) return false;
-  const auto word = static_cast<uint32_t>(bit) / 32;
-  const uint32_t mask = 1u << (static_cast<uint32_t>(bit) % 32);
-  // The kernel takes exactly as many blocks as it has; how many is found by trying.
-  constexpr uint32_t kBlocksMax = 8;
-  for (uint32_t blocks = word + 1; blocks <= kBlocksMax; blocks++) {
-    alignas(8) std::array<uint8_t, sizeof(ethtool_sfeatures) +
-                                       kBlocksMax * sizeof(ethtool_set_features_block)>
-        bytes{};
-    auto* request = reinterpret_cast<ethtool_sfeatures*>(bytes.data());
-    request->cmd = ETHTOOL_SFEATURES;
-    request->size = blocks;
-    request->features[word] = {mask, device_segments ? mask : 0};
-    if (ethtool(control, device, request)) return true;
-  }
-  return false;
+  return test::set_device_feature(device, "tx-udp-segmentation", device_segments);
 }
 
 DeviceCounts device_counts(const Network& network) {

@@ -1,10 +1,7 @@
 #include "clone_support.h"
 
-#include <linux/ethtool.h>
-#include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,37 +9,12 @@
 #include <cstdio>
 #include <cstring>
 
+#include "device_feature.h"
+
 namespace shredway::test {
 namespace {
 
 constexpr int kPatienceMs = 3000;
-
-bool ethtool(int fd, const std::string& interface, void* command) {
-  ifreq request{};
-  std::strncpy(request.ifr_name, interface.c_str(), sizeof request.ifr_name - 1);
-  request.ifr_data = static_cast<char*>(command);
-  return ioctl(fd, SIOCETHTOOL, &request) == 0;
-}
-
-// Position of the feature's bit, or -1.
-int feature_bit(int fd, const std::string& interface, const char* feature) {
-  alignas(8) std::array<uint32_t, 8> bytes{};
-  auto* info = reinterpret_cast<ethtool_sset_info*>(bytes.data());
-  info->cmd = ETHTOOL_GSSET_INFO;
-  info->sset_mask = 1ull << ETH_SS_FEATURES;
-  if (!ethtool(fd, interface, info)) return -1;
-  const uint32_t count = info->data[0];
-  std::vector<uint32_t> names((sizeof(ethtool_gstrings) + count * ETH_GSTRING_LEN) / 4 + 1);
-  auto* strings = reinterpret_cast<ethtool_gstrings*>(names.data());
-  strings->cmd = ETHTOOL_GSTRINGS;
-  strings->string_set = ETH_SS_FEATURES;
-  strings->len = count;
-  if (!ethtool(fd, interface, strings)) return -1;
-  const auto* text = reinterpret_cast<const char*>(strings->data);
-  for (uint32_t i = 0; i < count; i++)
-    if (std::strncmp(text + i * ETH_GSTRING_LEN, feature, ETH_GSTRING_LEN) == 0) return int(i);
-  return -1;
-}
 
 std::string text_of_number(const char* format, int number) {
   std::array<char, 64> text;
@@ -51,27 +23,6 @@ std::string text_of_number(const char* format, int number) {
 }
 
 }  // namespace
-
-bool set_feature(const std::string& interface, const char* feature, bool on) {
-  const UdpSocket socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  const int bit = feature_bit(socket.fd(), interface, feature);
-  if (bit < 0) return false;
-  const auto word = static_cast<uint32_t>(bit) / 32;
-  const uint32_t mask = 1u << (bit % 32);
-  // The kernel takes exactly as many blocks as it has; how many is found by trying.
-  constexpr uint32_t kBlocksMax = 8;
-  for (uint32_t blocks = word + 1; blocks <= kBlocksMax; blocks++) {
-    alignas(8) std::array<uint8_t, sizeof(ethtool_sfeatures) +
-                                       kBlocksMax * sizeof(ethtool_set_features_block)>
-        bytes{};
-    auto* request = reinterpret_cast<ethtool_sfeatures*>(bytes.data());
-    request->cmd = ETHTOOL_SFEATURES;
-    request->size = blocks;
-    request->features[word] = {mask, on ? mask : 0};
-    if (ethtool(socket.fd(), interface, request)) return true;
-  }
-  return false;
-}
 
 // ---- cables ---------------------------------------------------------------------------------
 
@@ -114,8 +65,8 @@ std::vector<CloneTarget> CloneCable::targets(bool is_ipv4, uint32_t count, uint1
 }
 
 void CloneCable::set_offload(bool segmentation, bool checksums) const {
-  CHECK(set_feature(name, "tx-checksum-ip-generic", checksums));
-  CHECK(set_feature(name, "tx-udp-segmentation", segmentation));
+  CHECK(set_device_feature(name, "tx-checksum-ip-generic", checksums));
+  CHECK(set_device_feature(name, "tx-udp-segmentation", segmentation));
 }
 
 // ---- receivers ------------------------------------------------------------------------------

@@ -22,10 +22,6 @@ inline constexpr const char* kNeedsClone =
     "network namespaces, veth, ip(8), /dev/net/tun, CAP_NET_ADMIN, CAP_BPF and CAP_PERFMON are "
     "needed";
 
-// Switches a feature by its name in `ethtool -k` (tx-udp-segmentation, tx-checksum-ip-generic) for
-// an interface of this thread's namespace. False when there is none of that name.
-bool set_feature(const std::string& interface, const char* feature, bool on);
-
 // Addresses behind a cable, all taken by "theirs": 10.77.x.y and fd77::x:y.
 Endpoint behind_cable(bool is_ipv4, uint32_t number, uint16_t port);
 

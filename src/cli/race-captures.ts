@@ -8,7 +8,7 @@ import { ShredwayError } from "../core/errors.ts";
 import { Course } from "../race/course.ts";
 import { LeaderCheck } from "../race/leader-check.ts";
 import type { FeedFacts } from "../race/report.ts";
-import type { Sight } from "../race/slot-sights.ts";
+import { blankSight } from "../race/slot-sights.ts";
 import { parseShred, type Shred } from "../shred/parse-shred.ts";
 import type { LeaderSource } from "./feed-options.ts";
 import type { Raced, RacePlan } from "./race-show.ts";
@@ -161,16 +161,7 @@ class Judge {
   readonly #course: Course;
   readonly #version: number;
   readonly #check: LeaderCheck | undefined;
-  readonly #sight: Sight = {
-    feed: 0,
-    timeNs: 0,
-    slot: 0,
-    fecSetIndex: 0,
-    index: 0,
-    isCode: false,
-    lastInSlot: false,
-    signature: 0,
-  };
+  readonly #sight = blankSight();
 
   constructor(course: Course, { shredVersion }: RacePlan, { schedule }: LeaderSource) {
     this.#course = course;

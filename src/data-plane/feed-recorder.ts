@@ -7,6 +7,7 @@
 import { type Endpoint, familyOf } from "../core/addresses.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import type { LeaderSchedule } from "../leaders/schedule.ts";
+import { blankSight, type Sight } from "../race/slot-sights.ts";
 import { Relay } from "./relay.ts";
 import type { RelaySnapshot } from "./snapshot.ts";
 import type { Source } from "./tables.ts";
@@ -30,19 +31,6 @@ export interface FeedRecorderOptions {
   readonly answerChallenges?: boolean;
   /** Hand out the datagrams, too. */
   readonly keepPackets?: boolean;
-}
-
-/** One arrival; the object is used again for the next one. */
-export interface RecordedArrival {
-  feed: number;
-  /** Nanoseconds since `baseNs`. */
-  timeNs: number;
-  slot: number;
-  fecSetIndex: number;
-  index: number;
-  isCode: boolean;
-  lastInSlot: boolean;
-  signature: number;
 }
 
 export interface KeptPacket {
@@ -135,18 +123,9 @@ export class FeedRecorder {
     return this.#relay.snapshot();
   }
 
-  /** Calls `note` for every arrival that waits, in the order in which they were taken up. */
-  drain(note: (arrival: RecordedArrival) => void): void {
-    const arrival = {
-      feed: 0,
-      timeNs: 0,
-      slot: 0,
-      fecSetIndex: 0,
-      index: 0,
-      isCode: false,
-      lastInSlot: false,
-      signature: 0,
-    };
+  /** Calls `note` for every arrival that waits, `timeNs` since `baseNs`, in the order in which they were taken up. */
+  drain(note: (arrival: Sight) => void): void {
+    const arrival = blankSight();
     for (let count = arrivalsAtOnce; count === arrivalsAtOnce; ) {
       count = this.#relay.drainArrivals(this.#bytes);
       for (let i = 0; i < count; i++) {
@@ -179,7 +158,7 @@ export class FeedRecorder {
     this.#relay.close();
   }
 
-  #decode(at: number, into: RecordedArrival): boolean {
+  #decode(at: number, into: Sight): boolean {
     const view = this.#view;
     const feed = this.#feedById.get(view.getUint16(at + 28, true));
     if (feed === undefined) return false;

@@ -22,6 +22,20 @@ export interface Sight {
   signature: number;
 }
 
+/** One to be filled in, again and again. */
+export function blankSight(): Sight {
+  return {
+    feed: 0,
+    timeNs: 0,
+    slot: 0,
+    fecSetIndex: 0,
+    index: 0,
+    isCode: false,
+    lastInSlot: false,
+    signature: 0,
+  };
+}
+
 export interface SetSights {
   /** By leaf (32 data, 32 code), then by feed; Infinity: never. */
   readonly times: Float64Array;
