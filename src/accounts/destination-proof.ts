@@ -123,20 +123,21 @@ export function remindersOf(destination: AccountDestination): readonly number[] 
 const errorsMs = 10_000;
 const errorGapMs = 5_000;
 
-/** Whether a destination is unreachable for good, or only lost a packet. */
+/** Whether a destination stays unreachable, or only lost a packet. */
 export class ErrorRun {
   #firstMs: number | null = null;
   #lastMs = 0;
 
-  /** True: they went on for 10 s, never 5 s apart. */
+  /**
+   * True when errors have gone on for 10 s with no gap of 5 s. Workers report errors independently,
+   * so one may be a moment older than the one before it; that neither ends nor shortens the run.
+   */
   add(atMs: number): boolean {
-    // A clock that was set back begins anew, too.
-    const isNext =
-      this.#firstMs !== null && atMs >= this.#lastMs && atMs - this.#lastMs < errorGapMs;
-    const first = isNext && this.#firstMs !== null ? this.#firstMs : atMs;
-    this.#firstMs = first;
-    this.#lastMs = atMs;
-    return atMs - first >= errorsMs;
+    // A clock that was set back by more than a gap starts a new run.
+    const first = Math.abs(atMs - this.#lastMs) < errorGapMs ? this.#firstMs : null;
+    this.#lastMs = first === null ? atMs : Math.max(atMs, this.#lastMs);
+    this.#firstMs = first === null ? atMs : Math.min(atMs, first);
+    return this.#lastMs - this.#firstMs >= errorsMs;
   }
 
   clear(): void {

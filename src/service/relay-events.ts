@@ -54,7 +54,10 @@ export class RelayEvents {
     return counts;
   }
 
-  /** Address of a destination, and the wall clock when its ICMP error was found; one call for each. */
+  /**
+   * Address of a destination, and the wall clock when its ICMP error was found; one call for each,
+   * ordered by time among those that were taken since the last calls.
+   */
   onUnreachable(listener: UnreachableListener): void {
     this.#listeners.push(listener);
   }
@@ -64,7 +67,8 @@ export class RelayEvents {
   }
 
   #tell(): void {
-    const told = this.#untold;
+    // The relay hands over one worker's events after the other's.
+    const told = this.#untold.toSorted((one, other) => Number(one.timeNs - other.timeNs));
     this.#untold = [];
     for (const { subject, timeNs } of told)
       for (const listener of this.#listeners) listener(subject, timeNs);

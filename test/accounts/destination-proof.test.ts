@@ -104,6 +104,39 @@ describe("errors", () => {
     expect(run.add(43_000)).toBe(true);
     expect(run.add(1_000)).toBe(false); // a clock that was set back
   });
+
+  it("count whichever worker's errors are drained first", () => {
+    // Two workers note an error each 100 ms; each drain hands over one worker's ring after the other's.
+    const run = new ErrorRun();
+    const answers: boolean[] = [];
+    for (let drainMs = 0; drainMs < 12_000; drainMs += 250) {
+      for (const workerOffsetMs of [0, 50]) {
+        for (let at = drainMs + workerOffsetMs; at < drainMs + 250; at += 100)
+          answers.push(run.add(at));
+      }
+    }
+    const first = answers.indexOf(true);
+    expect(first).toBeGreaterThan(0);
+    expect(answers.slice(first)).not.toContain(false);
+  });
+
+  it("count the same in every order that keeps each error within a drain of its place", () => {
+    const gaps = fc.array(fc.integer({ min: 0, max: 4_000 }), { minLength: 1, maxLength: 60 });
+    const delays = fc.array(fc.integer({ min: 0, max: 250 }), { minLength: 60, maxLength: 60 });
+    fc.assert(
+      fc.property(gaps, delays, (steps, late) => {
+        let now = 1_000_000;
+        const times = steps.map((step) => (now += step));
+        const arrival = times.map((atMs, i) => ({ atMs, seenMs: atMs + (late[i] ?? 0) }));
+        const run = new ErrorRun();
+        const answers = arrival
+          .toSorted((one, other) => one.seenMs - other.seenMs)
+          .map(({ atMs }) => run.add(atMs));
+        const last = times.at(-1) ?? 0;
+        expect(answers.includes(true)).toBe(last - (times[0] ?? 0) >= 10_000);
+      }),
+    );
+  });
 });
 
 function at(address: string, accountId: string): AccountDestination {

@@ -2,6 +2,7 @@
 // hears of a port where nobody listens.
 
 import { describe, expect, it } from "vitest";
+import { ErrorRun } from "../../src/accounts/destination-proof.ts";
 import { parseConfig } from "../../src/core/config.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { describeNative } from "../../src/data-plane/native.ts";
@@ -12,12 +13,14 @@ import { RelayService } from "../../src/service/relay-service.ts";
 import { relayOptionsOf } from "../../src/service/relay-tables.ts";
 import { Service } from "../../src/service/service.ts";
 import { closing } from "../support/closing.ts";
+import { freeUdpPort } from "../support/free-ports.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { ShredTraffic } from "../support/shred-traffic.ts";
 import { UdpReceiver, until } from "../support/udp-receiver.ts";
 
-const configText = (...destinations: string[]) => `relay:
-  listen: "127.0.0.1:0"
+const configText = (destinations: readonly string[], listen = { port: 0, workers: 1 }) => `relay:
+  listen: "127.0.0.1:${listen.port}"
+  workers: ${listen.workers}
   shredVersion: 99
   leaders: { file: leaders.json }
   allowPrivateDestinations: true
@@ -25,16 +28,16 @@ const configText = (...destinations: string[]) => `relay:
   destinations: [ ${destinations.map((address) => `{ address: "${address}", tier: tier-1 }`).join(", ")} ]
 `;
 
-function openService(...destinations: string[]) {
+function openService(destinations: readonly string[] = [], listen = { port: 0, workers: 1 }) {
   const traffic = { leaders: 1, firstSlot: 7000n, fecSetsPerSlot: 1, slotNs: 100_000_000 };
   const maker = new ShredTraffic({ ...traffic, seed: 5, shredVersion: 99 });
-  const config = parseConfig(configText(...destinations), "a.yaml");
+  const config = parseConfig(configText(destinations, listen), "a.yaml");
   const relay = Relay.open({ ...relayOptionsOf(config.relay), prefault: false });
   const lines: string[] = [];
   const log = createLogger({ stream: { write: (line) => void lines.push(line) } });
   const clock = new ManualClock();
   const next: { text: string; schedule: LeaderSchedule } = {
-    text: configText(...destinations),
+    text: configText(destinations, listen),
     schedule: maker.schedule(6000n, 2000),
   };
   const service = closing(
@@ -74,13 +77,13 @@ describe("setAccountDestinations", () => {
       closing(await UdpReceiver.open()),
       closing(await UdpReceiver.open()),
     ];
-    const { service, whole, next, sendSlot, inForce } = openService(fixed.address);
+    const { service, whole, next, sendSlot, inForce } = openService([fixed.address]);
     service.setAccountDestinations([ofAccount(alpha.address)]);
     expect(inForce()).toEqual([fixed.address, `of ${alpha.address}`]);
     sendSlot();
     await until(() => fixed.packets.length === 64 && alpha.packets.length === 64, "the first slot");
 
-    next.text = configText();
+    next.text = configText([]);
     expect(whole.reload()).toBe(true);
     service.setAccountDestinations([ofAccount(bravo.address), ofAccount(alpha.address)]);
     expect(inForce()).toEqual([`of ${bravo.address}`, `of ${alpha.address}`]);
@@ -104,10 +107,10 @@ describe("setAccountDestinations", () => {
   });
 
   it("is restored by a reload that fails, however late", () => {
-    const { service, whole, lines, next, inForce } = openService("127.0.0.1:9");
+    const { service, whole, lines, next, inForce } = openService(["127.0.0.1:9"]);
     service.setAccountDestinations([ofAccount("127.0.0.1:10")]);
     const before = ["127.0.0.1:9", "of 127.0.0.1:10"];
-    next.text = configText("127.0.0.1:11");
+    next.text = configText(["127.0.0.1:11"]);
     const { schedule } = next;
     next.schedule = { ...schedule, keys: [] }; // refused when the destinations are published already
     expect(whole.reload()).toBe(false);
@@ -119,7 +122,7 @@ describe("setAccountDestinations", () => {
   });
 
   it("leaves out what the configuration names, from when it names it, and its own listeners", () => {
-    const { service, whole, relay, lines, next, inForce } = openService("127.0.0.1:9");
+    const { service, whole, relay, lines, next, inForce } = openService(["127.0.0.1:9"]);
     const own = relay.addresses[0] ?? "";
     const list = ["127.0.0.1:9", own, "127.0.0.1:10"].map((address) => ofAccount(address));
     service.setAccountDestinations(list);
@@ -128,14 +131,14 @@ describe("setAccountDestinations", () => {
     const warned = () => lines.filter((line) => line.includes("of an account: "));
     expect(warned()).toHaveLength(2);
     expect(warned().join()).toContain("the relay itself listens there");
-    next.text = configText("127.0.0.1:10");
+    next.text = configText(["127.0.0.1:10"]);
     expect(whole.reload()).toBe(true);
     expect(inForce()).toEqual(["127.0.0.1:10", "of 127.0.0.1:9"]);
     expect(warned()).toHaveLength(3);
   });
 
   it("takes the widest tiers up to the relay's limit, and says how many are left out", () => {
-    const { service, lines, inForce } = openService("127.0.0.1:9");
+    const { service, lines, inForce } = openService(["127.0.0.1:9"]);
     const { destinations: max } = describeNative().limits;
     const narrow = Array.from({ length: max }, (_, i) =>
       ofAccount(`127.1.${i >> 8}.${i & 255}:9`, "tier-1"),
@@ -178,7 +181,7 @@ describe("onUnreachable", () => {
   it("hears of an account's closed port, and the statistics count the same errors", async () => {
     const [fixed, gone] = [await closedAddress(), await closedAddress()];
     const there = closing(await UdpReceiver.open());
-    const { service, clock, sendSlot } = openService(fixed);
+    const { service, clock, sendSlot } = openService([fixed]);
     const heard: [string, bigint][] = [];
     service.onUnreachable((address, atNs) => heard.push([address, atNs]));
     service.setAccountDestinations([ofAccount(gone), ofAccount(there.address)]);
@@ -212,6 +215,27 @@ describe("onUnreachable", () => {
     );
     expect(heard.at(-1)?.[1]).toBeGreaterThan(1_700_000_000_000_000_000n);
     expect(counted.get(`icmp_error ${fixed}`)).toBeGreaterThan(0);
+  });
+
+  it("hears enough of a closed port to pause it, whichever of two workers sends", async () => {
+    const gone = await closedAddress();
+    const twoWorkers = { port: await freeUdpPort(), workers: 2 };
+    const { service, relay, clock, sendSlot } = openService([], twoWorkers);
+    const run = new ErrorRun();
+    const answers: boolean[] = [];
+    service.onUnreachable((_, atNs) => answers.push(run.add(Number(atNs / 1_000_000n))));
+    service.setAccountDestinations([ofAccount(gone)]);
+    // Errors carry the kernel's time, so this takes the 10 s that the rule asks for.
+    for (const endMs = Date.now() + 60_000; !answers.includes(true) && Date.now() < endMs; ) {
+      for (let i = 0; i < 10; i++) {
+        sendSlot();
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      await clock.advance(250); // hands over what both workers noted meanwhile
+    }
+    expect(answers).toContain(true);
+    const senders = relay.snapshot().workers.filter((worker) => worker.send_calls > 0n);
+    expect(senders).toHaveLength(2);
   });
 
   it("does not hear of one that has left, and of one in the list of now by its own address", async () => {

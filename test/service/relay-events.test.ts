@@ -44,6 +44,14 @@ describe("RelayEvents", () => {
     expect(events.count()).toEqual({});
   });
 
+  it("tells the errors of several workers in the order of their times", async () => {
+    const { waiting, clock, told } = open();
+    const at = (timeNs: bigint) => event("icmp_error", `192.0.2.1:${timeNs}`, ECONNREFUSED, timeNs);
+    waiting.push(...[1n, 4n, 6n].map(at), ...[2n, 3n, 5n].map(at)); // one worker's ring, then the other's
+    await clock.advance(250);
+    expect(told.map(([, atNs]) => atNs)).toEqual([1n, 2n, 3n, 4n, 5n, 6n]);
+  });
+
   it("counts everything, and tells only that somebody cannot be reached", async () => {
     const { waiting, clock, events, told } = open();
     waiting.push(
