@@ -12,15 +12,50 @@ import { browserHeaders, jsonHeaders, prefixOf, statusOf } from "./answers.ts";
 import { bodyBytesMax } from "./body-limits.ts";
 import { scopeMissing, unauthorized } from "./caller.ts";
 import type { Call, Desk, KeyedMethod, Method, UriOptions } from "./method.ts";
+import { resemblesProtection } from "./methods/protection.ts";
 import { findMethod } from "./methods/table.ts";
 import type { LimitVerdict } from "./parts.ts";
 import { type Query, uriFlag } from "./query.ts";
 
 export const uriParameters = {
-  mevProtect: uriFlag("mev-protect", "only by routes that keep what they get"),
-  swqosOnly: uriFlag("swqos-only", "only by staked partners"),
+  mevProtect: uriFlag("mev-protect", "only by routes that keep the transaction private"),
+  swqosOnly: uriFlag("swqos-only", "only by SWQoS partners"),
+  revertProtection: uriFlag(
+    "revert-protection",
+    "dropped instead of landing as failed; only routes that can do that are used",
+  ),
   bundleOnly: uriFlag("bundleOnly", "the transaction becomes a bundle of its own"),
 } as const;
+
+const protectiveParameters = [
+  uriParameters.mevProtect.name,
+  uriParameters.swqosOnly.name,
+  uriParameters.revertProtection.name,
+] as const;
+
+/**
+ * Throws ShredwayError "value_invalid" also for an unknown parameter that resembles a protective one:
+ * a transaction must not leave without the protection that its sender believes in.
+ */
+function readUriOptions(query: Query, isBlockEngine: boolean): UriOptions {
+  const unknown = query.names.find(
+    (name) => !protectiveParameters.some((each) => each === name) && resemblesProtection(name),
+  );
+  const isKnown = isBlockEngine && unknown === uriParameters.bundleOnly.name;
+  if (unknown !== undefined && !isKnown) {
+    throw new ShredwayError(
+      "value_invalid",
+      `unknown URI parameter ${quote(unknown)}; the protective parameters are ` +
+        `${protectiveParameters.join(", ")}${isBlockEngine ? ", bundleOnly" : ""}`,
+    );
+  }
+  return {
+    mevProtect: uriParameters.mevProtect.read(query),
+    swqosOnly: uriParameters.swqosOnly.read(query),
+    revertProtection: uriParameters.revertProtection.read(query),
+    bundleOnly: uriParameters.bundleOnly.read(query),
+  };
+}
 
 /** Calls of one array. */
 export const callsMax = 25;
@@ -118,11 +153,7 @@ export class Exchange implements JsonRpcOptions {
   /** Throws "unauthorized" or "scope_missing". */
   callOf(name: string, scopes: KeyedMethod["scopes"]): Call {
     const { isBlockEngine, receivedNs, query } = this.#facts;
-    this.#uri ??= {
-      mevProtect: uriParameters.mevProtect.read(query),
-      swqosOnly: uriParameters.swqosOnly.read(query),
-      bundleOnly: uriParameters.bundleOnly.read(query),
-    };
+    this.#uri ??= readUriOptions(query, isBlockEngine);
     const { parts, settings, admission } = this.#desk;
     // Field by field: spreading the desk takes several times as long.
     return {

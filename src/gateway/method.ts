@@ -23,6 +23,7 @@ import type { JsonSchema, Sample } from "./schema.ts";
 export interface UriOptions {
   readonly mevProtect: boolean;
   readonly swqosOnly: boolean;
+  readonly revertProtection: boolean;
   /** Of block engines: a transaction as a bundle of its own. */
   readonly bundleOnly: boolean;
 }
@@ -117,7 +118,8 @@ interface MethodChoice<P extends Params> extends Omit<MethodDocument, "params"> 
   readonly readingOrder?: readonly (keyof P & string)[];
   /** Throws when this service does not have what the method asks; before any parameter is looked at. */
   readonly available?: (call: Call) => unknown;
-  readonly run: (call: Call, args: ArgsOf<P>) => unknown;
+  /** `given`: every parameter as it came, those beyond the declared ones too. */
+  readonly run: (call: Call, args: ArgsOf<P>, given: readonly Json[]) => unknown;
 }
 
 /** `errors`: those of its own; those of every call are added. */
@@ -130,7 +132,7 @@ export function method<const P extends Params>(choice: MethodChoice<P>): KeyedMe
     errors: withCallErrors([...errors, "scope_missing"]),
     run: (call, given) => {
       available?.(call);
-      return run(call, read(given));
+      return run(call, read(given), given);
     },
   };
 }

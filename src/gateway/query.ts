@@ -36,6 +36,10 @@ export class Query {
     }
   }
 
+  get names(): readonly string[] {
+    return this.#names;
+  }
+
   /** Every value of `name` that is not empty. */
   all(name: string): string[] {
     return this.#values.filter((value, i) => value !== "" && this.#names[i] === name);

@@ -10,6 +10,7 @@ import { JsonRpcRefusal } from "../json-rpc/refusal.ts";
 import type { TransactionFacts } from "../transactions/facts.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Call } from "./method.ts";
+import { readProtection } from "./methods/protection.ts";
 import {
   batchTransactionsMax,
   checkBatchSize,
@@ -18,7 +19,7 @@ import {
 } from "./methods/send-batch.ts";
 import { bundleTransactionsMax, submitBundle } from "./methods/send-bundle.ts";
 import { submitTransaction } from "./methods/send-transaction.ts";
-import { type Query, uriCount, uriFlag } from "./query.ts";
+import { type Query, uriCount } from "./query.ts";
 
 export const rawMethods = ["sendTransaction", "sendBundle", "sendBatch", "getHealth"] as const;
 type RawMethod = (typeof rawMethods)[number];
@@ -27,10 +28,6 @@ const u32Max = 0xffff_ffffn;
 
 /** Beside those of every submission. */
 export const rawParameters = {
-  revertProtection: uriFlag(
-    "revert-protection",
-    "sendBundle: dropped instead of landing as failed",
-  ),
   maxRetries: uriCount(
     "max-retries",
     u32Max,
@@ -114,7 +111,7 @@ export async function runRaw(
   const isSingle = method === "sendTransaction";
   const call = exchange.callOf(method, [method === "sendBatch" ? "batch" : "submit"]);
   const readers = (isText ? textReaders : byteReaders)(body, isSingle);
-  const { mevProtect, swqosOnly } = call.uri;
+  const protection = readProtection([], call.uri);
   const nameOf = (i: number): string => (isSingle ? "body" : `transaction ${i}`);
   if (method === "sendBatch") {
     checkBatchSize(readers.length);
@@ -126,13 +123,12 @@ export async function runRaw(
         return transaction;
       }),
     );
-    return submitBatch(call, transactions, mevProtect);
+    return submitBatch(call, transactions, protection);
   }
-  const revertProtection = rawParameters.revertProtection.read(query);
   if (method === "sendBundle") {
     count(readers.length, bundleTransactionsMax);
     const transactions = readers.map((read, i) => read(call, nameOf(i)));
-    return submitBundle(call, transactions, { mevProtect, revertProtection });
+    return submitBundle(call, transactions, protection);
   }
   const resends = rawParameters.maxRetries.read(query);
   const minContextSlot = rawParameters.minContextSlot.read(query) ?? null;
@@ -142,7 +138,6 @@ export async function runRaw(
   await call.admission.verify([transaction], () => "body");
   call.admission.checkContext(minContextSlot);
   const resendsMax = resends === undefined ? null : Number(resends);
-  const options = { swqosOnly, mevProtect, revertProtection: false, resendsMax };
-  await submitTransaction(call, transaction, options);
+  await submitTransaction(call, transaction, { ...protection, resendsMax });
   return transaction.signature;
 }

@@ -206,8 +206,12 @@ type FieldValues<F extends Fields> = {
   readonly [Name in keyof F]: F[Name] extends Field<infer T> ? T : never;
 };
 
-function optionsSchema(title: string, fields: Fields): JsonSchema {
-  const properties: Record<string, JsonSchema> = {};
+function optionsSchema(
+  title: string,
+  fields: Fields,
+  readElsewhere: Readonly<Record<string, JsonSchema>>,
+): JsonSchema {
+  const properties: Record<string, JsonSchema> = { ...readElsewhere };
   for (const [name, { schema, alias }] of Object.entries(fields)) {
     properties[name] = schema;
     if (alias !== undefined) {
@@ -246,6 +250,8 @@ function valuesByLoop<F extends Fields>(
 export interface OptionsChoice<F extends Fields> {
   /** They cannot be left out. */
   readonly isNeeded?: boolean;
+  /** Fields that belong to the options and that the method reads by other means. */
+  readonly readElsewhere?: Readonly<Record<string, JsonSchema>>;
   /** The same field by field, for what is read all the time: a loop takes twice as long. */
   readonly values?: (read: FieldReaders<F>, given: JsonObject) => FieldValues<F>;
 }
@@ -256,8 +262,8 @@ export function optionsOf<const F extends Fields>(
   fields: F,
   choice: OptionsChoice<F> = {},
 ): Shape<FieldValues<F>> {
-  const { isNeeded = false, values = valuesByLoop } = choice;
-  const schema = optionsSchema(title, fields);
+  const { isNeeded = false, readElsewhere = {}, values = valuesByLoop } = choice;
+  const schema = optionsSchema(title, fields, readElsewhere);
   const hasRequired = schema.required !== undefined;
   const check = (what: string, json: Json | undefined): void => {
     if (isJsonObject(json) || (!isNeeded && isAbsent(json))) return;

@@ -73,7 +73,7 @@ describe("sendAlt", () => {
     expect(run.submitted[0]?.options.mevProtect).toBe(true);
     expect(
       await run.call("sendAlt", [base64(tipping()), {}], `${path}&swqos-only=true`),
-    ).toMatchObject(refused("value_invalid", /^value_invalid: swqos-only: expected false/));
+    ).toMatchObject(refused("value_invalid", /^value_invalid: swqosOnly: expected false/));
   });
 
   it.each([

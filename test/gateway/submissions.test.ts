@@ -259,9 +259,11 @@ describe("sendTransaction", () => {
     );
     expect(answer.headers.get("x-bundle-id")).toMatch(/^[0-9a-f]{64}$/);
     expect(run.submitted[0]).toMatchObject({ isBundle: true, options: { revertProtection: true } });
-    const plain = await run.call("sendTransaction", params, "/relay?bundleOnly=true&api-key=good");
-    expect(plain.headers.get("x-bundle-id")).toBeNull();
-    expect(run.submitted[1]).toMatchObject({ isBundle: false });
+    const elsewhere = "/relay?bundleOnly=true&api-key=good";
+    expect(await run.call("sendTransaction", params, elsewhere)).toMatchObject(
+      error(-32602, /unknown URI parameter "bundleOnly"/, "value_invalid"),
+    );
+    expect(run.submitted).toHaveLength(1);
   });
 });
 

@@ -81,7 +81,7 @@ function inQuery(...parameters: readonly Described[]): Parameter[] {
 const callRefusals = jsonRpcRefusals(401, 413, 429, 503);
 
 function callOperation(path: string, id: string, isBlockEngine: boolean): Operation {
-  const { mevProtect, swqosOnly, bundleOnly } = uriParameters;
+  const { mevProtect, swqosOnly, revertProtection, bundleOnly } = uriParameters;
   const uuid = { name: "uuid", description: "an API key", schema: string };
   return {
     path,
@@ -90,7 +90,12 @@ function callOperation(path: string, id: string, isBlockEngine: boolean): Operat
     summary: "JSON-RPC 2.0: a call, or an array of up to 25.",
     description: `The methods are those of \`${openRpcPath}\`. The Content-Type does not matter.`,
     needsKey: true,
-    parameters: inQuery(mevProtect, swqosOnly, ...(isBlockEngine ? [bundleOnly, uuid] : [])),
+    parameters: inQuery(
+      mevProtect,
+      swqosOnly,
+      revertProtection,
+      ...(isBlockEngine ? [bundleOnly, uuid] : []),
+    ),
     body: {
       type: "application/json",
       schema: callBody,
@@ -119,6 +124,7 @@ const rawParameterList = inQuery(
   },
   uriParameters.mevProtect,
   uriParameters.swqosOnly,
+  uriParameters.revertProtection,
   ...Object.values(rawParameters),
 );
 

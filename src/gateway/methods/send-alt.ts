@@ -4,6 +4,7 @@
 // the leader may change between the check here and the sending.
 
 import { ShredwayError } from "../../core/errors.ts";
+import type { Json } from "../../json-rpc/json-text.ts";
 import type { TransactionFacts } from "../../transactions/facts.ts";
 import { paysPerUnit, unitFeeText } from "../../transactions/unit-fee.ts";
 import { type Call, method } from "../method.ts";
@@ -11,12 +12,8 @@ import { type ArgsOf, required } from "../params.ts";
 import { samples } from "../samples.ts";
 import { listOf, signatureText } from "../schema.ts";
 import { optionsOf, switchField, text } from "../shapes.ts";
-import {
-  encodingField,
-  revertProtectionField,
-  submissionErrors,
-  transactionText,
-} from "./submission-params.ts";
+import { protectionSchema, readProtection } from "./protection.ts";
+import { encodingField, submissionErrors, transactionText } from "./submission-params.ts";
 
 /** With fallback, too: whoever asks for the partner's auction has to pay for it. */
 function checkUnitFee(transaction: TransactionFacts, unitLamports: bigint): void {
@@ -43,25 +40,28 @@ const params = {
       "SendAltOptions",
       {
         encoding: encodingField,
-        revertProtection: revertProtectionField,
         enableFallback: switchField(
           "by the routes of sendTransaction, too, when no partner takes it",
         ),
       },
-      { isNeeded: true },
+      { isNeeded: true, readElsewhere: protectionSchema },
     ),
     "must be there, be it empty",
   ),
 };
 
-async function run(call: Call, args: ArgsOf<typeof params>): Promise<readonly string[]> {
+async function run(
+  call: Call,
+  args: ArgsOf<typeof params>,
+  given: readonly Json[],
+): Promise<readonly string[]> {
   const { admission, uri, settings } = call;
-  const { encoding, revertProtection, enableFallback } = args.options;
-  const { mevProtect } = uri;
-  if (uri.swqosOnly) {
+  const { encoding, enableFallback } = args.options;
+  const protection = readProtection(given, uri);
+  if (protection.swqosOnly) {
     throw new ShredwayError(
       "value_invalid",
-      "swqos-only: expected false for sendAlt, which goes to alternative partners; got true",
+      "swqosOnly: expected false for sendAlt, which goes to alternative partners; got true",
     );
   }
   const transaction = admission.read("params[0]", args.transaction, encoding);
@@ -73,7 +73,7 @@ async function run(call: Call, args: ArgsOf<typeof params>): Promise<readonly st
     method: "sendAlt",
     transactions: [transaction],
     isBundle: false,
-    options: { swqosOnly: false, mevProtect, revertProtection, enableFallback, resendsMax: null },
+    options: { ...protection, enableFallback, resendsMax: null },
     receivedNs: call.receivedNs,
   });
   return [transaction.signature];

@@ -4,7 +4,7 @@
 // word for word; what went wrong in detail stands in `error.data`.
 
 import { messageOf, ShredwayError } from "../../core/errors.ts";
-import { isJsonArray } from "../../json-rpc/json-text.ts";
+import { isJsonArray, type Json } from "../../json-rpc/json-text.ts";
 import { JsonRpcRefusal } from "../../json-rpc/refusal.ts";
 import type { TransactionFacts } from "../../transactions/facts.ts";
 import { duplicateOf } from "../admission.ts";
@@ -13,7 +13,8 @@ import { type ArgsOf, optional, required } from "../params.ts";
 import { samples } from "../samples.ts";
 import { listOf, signatureText } from "../schema.ts";
 import { invalid, optionsOf, type Shape, texts } from "../shapes.ts";
-import { encodingField, mevProtectField, transactionText } from "./submission-params.ts";
+import { type Protection, protectionSchema, readProtection } from "./protection.ts";
+import { encodingField, transactionText } from "./submission-params.ts";
 
 export const batchTransactionsMax = 25;
 
@@ -44,14 +45,9 @@ export function sanitise(index: number, read: () => TransactionFacts): Transacti
 async function submitAll(
   call: Call,
   transactions: readonly TransactionFacts[],
-  mevProtect: boolean,
+  protection: Protection,
 ): Promise<void> {
-  const options = {
-    mevProtect,
-    swqosOnly: call.uri.swqosOnly,
-    revertProtection: false,
-    resendsMax: null,
-  };
+  const options = { ...protection, resendsMax: null };
   const results = await Promise.allSettled(
     transactions.map((transaction) =>
       call.parts.submissions.submit({
@@ -83,7 +79,7 @@ async function submitAll(
 export async function submitBatch(
   call: Call,
   transactions: readonly TransactionFacts[],
-  mevProtect: boolean,
+  protection: Protection,
 ): Promise<readonly string[]> {
   const twice = duplicateOf(transactions);
   if (twice !== undefined) {
@@ -91,7 +87,7 @@ export async function submitBatch(
   }
   call.takeMore(transactions.length - 1);
   await call.admission.verify(transactions, (index) => `transaction ${index}`);
-  await submitAll(call, transactions, mevProtect);
+  await submitAll(call, transactions, protection);
   return transactions.map(({ signature }) => signature);
 }
 
@@ -109,22 +105,22 @@ const params = {
     "each for itself",
   ),
   options: optional(
-    optionsOf("SendBatchOptions", { encoding: encodingField, mevProtect: mevProtectField }),
+    optionsOf("SendBatchOptions", { encoding: encodingField }, { readElsewhere: protectionSchema }),
     "of all of them",
   ),
 };
 
-function run(call: Call, { transactions, options: given }: ArgsOf<typeof params>) {
-  const mevProtect = given.mevProtect || call.uri.mevProtect;
-  const read = transactions.map((each, index) => {
+function run(call: Call, args: ArgsOf<typeof params>, given: readonly Json[]) {
+  const protection = readProtection(given, call.uri);
+  const read = args.transactions.map((each, index) => {
     const what = `params[0][${index}]`;
     return sanitise(index, () => {
-      const transaction = call.admission.read(what, each, given.encoding);
+      const transaction = call.admission.read(what, each, args.options.encoding);
       call.admission.checkTip(what, [transaction]);
       return transaction;
     });
   });
-  return submitBatch(call, read, mevProtect);
+  return submitBatch(call, read, protection);
 }
 
 export const sendBatch = method({

@@ -3,6 +3,7 @@
 // Called through table.ts and by raw.ts.
 
 import { ShredwayError } from "../../core/errors.ts";
+import type { Json } from "../../json-rpc/json-text.ts";
 import { bundleIdOf } from "../../submission/tracked.ts";
 import type { TransactionFacts } from "../../transactions/facts.ts";
 import { duplicateOf } from "../admission.ts";
@@ -11,20 +12,10 @@ import { type ArgsOf, optional, required } from "../params.ts";
 import { samples } from "../samples.ts";
 import { bundleId, described, listOf, signatureText } from "../schema.ts";
 import { optionsOf, texts } from "../shapes.ts";
-import {
-  encodingField,
-  mevProtectField,
-  revertProtectionField,
-  submissionErrors,
-  transactionText,
-} from "./submission-params.ts";
+import { type Protection, protectionSchema, readProtection } from "./protection.ts";
+import { encodingField, submissionErrors, transactionText } from "./submission-params.ts";
 
 export const bundleTransactionsMax = 4;
-
-export interface BundleOptions {
-  readonly mevProtect: boolean;
-  readonly revertProtection: boolean;
-}
 
 function checkBundle(transactions: readonly TransactionFacts[]): void {
   const twice = duplicateOf(transactions);
@@ -48,13 +39,13 @@ function checkBundle(transactions: readonly TransactionFacts[]): void {
 export async function submitBundle(
   call: Call,
   transactions: readonly TransactionFacts[],
-  options: BundleOptions,
+  protection: Protection,
 ): Promise<string | readonly string[]> {
   checkBundle(transactions);
-  if (call.uri.swqosOnly) {
+  if (protection.swqosOnly) {
     throw new ShredwayError(
       "value_invalid",
-      "swqos-only: expected false for a bundle, which goes to block builders; got true",
+      "swqosOnly: expected false for a bundle, which goes to block builders; got true",
     );
   }
   call.takeMore(transactions.length - 1);
@@ -65,7 +56,7 @@ export async function submitBundle(
     method: "sendBundle",
     transactions,
     isBundle: true,
-    options: { ...options, swqosOnly: false, resendsMax: null },
+    options: { ...protection, resendsMax: null },
     receivedNs: call.receivedNs,
   });
   const id = bundleIdOf(transactions.map(({ signature }) => signature));
@@ -76,21 +67,21 @@ export async function submitBundle(
 const params = {
   transactions: required(texts(bundleTransactionsMax, transactionText), "in the order of landing"),
   options: optional(
-    optionsOf("SendBundleOptions", {
-      encoding: encodingField,
-      mevProtect: mevProtectField,
-      revertProtection: revertProtectionField,
-    }),
+    optionsOf(
+      "SendBundleOptions",
+      { encoding: encodingField },
+      { readElsewhere: protectionSchema },
+    ),
     "of the whole bundle",
   ),
 };
 
-function run(call: Call, { transactions, options: given }: ArgsOf<typeof params>) {
-  const mevProtect = given.mevProtect || call.uri.mevProtect;
-  const read = transactions.map((each, i) =>
-    call.admission.read(`params[0][${i}]`, each, given.encoding),
+function run(call: Call, args: ArgsOf<typeof params>, given: readonly Json[]) {
+  const protection = readProtection(given, call.uri);
+  const read = args.transactions.map((each, i) =>
+    call.admission.read(`params[0][${i}]`, each, args.options.encoding),
   );
-  return submitBundle(call, read, { mevProtect, revertProtection: given.revertProtection });
+  return submitBundle(call, read, protection);
 }
 
 export const sendBundle = method({

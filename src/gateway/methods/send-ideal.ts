@@ -6,7 +6,7 @@
 // out what was co-signed: it leaves by routes alone.
 
 import { ShredwayError } from "../../core/errors.ts";
-import { isJsonArray } from "../../json-rpc/json-text.ts";
+import { isJsonArray, type Json } from "../../json-rpc/json-text.ts";
 import type { NonceInfo, Nonces } from "../../nonces/types.ts";
 import type { SubmitRequest } from "../../submission/types.ts";
 import type { TransactionFacts } from "../../transactions/facts.ts";
@@ -17,12 +17,8 @@ import { samples } from "../samples.ts";
 import { listOf, signatureText } from "../schema.ts";
 import { invalid, optionsOf, readTexts, type Shape } from "../shapes.ts";
 import { noncesOf } from "./nonces.ts";
-import {
-  encodingField,
-  mevProtectField,
-  submissionErrors,
-  transactionText,
-} from "./submission-params.ts";
+import { protectionSchema, readProtection } from "./protection.ts";
+import { encodingField, submissionErrors, transactionText } from "./submission-params.ts";
 
 const pairSize = 2;
 
@@ -153,31 +149,30 @@ const pairOfTexts: Shape<readonly [string, string]> = {
 const params = {
   transactions: required(pairOfTexts, "two of one durable nonce; only one of them can land"),
   options: optional(
-    optionsOf("SendIdealOptions", { mevProtect: mevProtectField, encoding: encodingField }),
+    optionsOf("SendIdealOptions", { encoding: encodingField }, { readElsewhere: protectionSchema }),
     "of both",
   ),
 };
 
-async function run(call: Call, args: ArgsOf<typeof params>): Promise<readonly string[]> {
+async function run(
+  call: Call,
+  args: ArgsOf<typeof params>,
+  given: readonly Json[],
+): Promise<readonly string[]> {
   const { encoding } = args.options;
-  const choices = {
-    mevProtect: args.options.mevProtect || call.uri.mevProtect,
-    swqosOnly: call.uri.swqosOnly,
-    revertProtection: false,
-    resendsMax: null,
-  };
+  const options = { ...readProtection(given, call.uri), resendsMax: null };
   const [first, second] = args.transactions;
   const read = (text: string, index: number) => call.admission.read(nameOf(index), text, encoding);
-  const given: Pair = [read(first, 0), read(second, 1)];
-  const nonce = checkPair(call, given);
+  const transactions: Pair = [read(first, 0), read(second, 1)];
+  const nonce = checkPair(call, transactions);
   call.takeMore(pairSize - 1);
-  const pair = await completed(call, given, nonce);
+  const pair = await completed(call, transactions, nonce);
   const requestOf = (transaction: TransactionFacts): SubmitRequest => ({
     accountId: call.key.accountId,
     method: "sendIdeal",
     transactions: [transaction],
     isBundle: false,
-    options: choices,
+    options,
     receivedNs: call.receivedNs,
   });
   await call.parts.submissions.submitPair(requestOf(pair[0]), requestOf(pair[1]));

@@ -4,6 +4,7 @@
 // and the URL.
 
 import { u64Max } from "../../core/primitives.ts";
+import type { Json } from "../../json-rpc/json-text.ts";
 import { bundleIdOf } from "../../submission/tracked.ts";
 import type { SubmitOptions } from "../../submission/types.ts";
 import type { TransactionFacts } from "../../transactions/facts.ts";
@@ -21,12 +22,8 @@ import {
   switchField,
   text,
 } from "../shapes.ts";
-import {
-  encodingField,
-  mevProtectField,
-  submissionErrors,
-  transactionText,
-} from "./submission-params.ts";
+import { protectionSchema, readProtection } from "./protection.ts";
+import { encodingField, submissionErrors, transactionText } from "./submission-params.ts";
 
 const u32Max = 0xffff_ffff;
 const commitments = ["processed", "confirmed", "finalized"] as const;
@@ -84,32 +81,32 @@ const params = {
           minContextSlot: read.minContextSlot(given),
           maxRetries: read.maxRetries(given),
         }),
+        readElsewhere: protectionSchema,
       },
     ),
     "as a node takes them",
   ),
   protection: optional(
-    optionsOf(
-      "Protection",
-      { mevProtect: mevProtectField },
-      { values: (read, given) => ({ mevProtect: read.mevProtect(given) }) },
-    ),
-    "beyond what a node takes",
+    optionsOf("Protection", {}, { readElsewhere: protectionSchema }),
+    "protective options; they count in the second parameter as well",
   ),
 };
 
-async function run(call: Call, args: ArgsOf<typeof params>): Promise<string> {
+async function run(
+  call: Call,
+  args: ArgsOf<typeof params>,
+  given: readonly Json[],
+): Promise<string> {
   const { admission, uri } = call;
   const { encoding, skipPreflight, preflightCommitment: commitment } = args.options;
   const { minContextSlot, maxRetries: resendsMax } = args.options;
-  const mevProtect = args.protection.mevProtect || uri.mevProtect;
-  const choices = { swqosOnly: uri.swqosOnly, mevProtect, revertProtection: false, resendsMax };
+  const options = { ...readProtection(given, uri), resendsMax };
   const transaction = admission.read("params[0]", args.transaction, encoding);
   admission.checkTip("params[0]", [transaction]);
   await admission.verify([transaction], () => "params[0]");
   admission.checkContext(minContextSlot);
   if (!skipPreflight) await admission.preflight(transaction.wire, { commitment, minContextSlot });
-  await submitTransaction(call, transaction, choices);
+  await submitTransaction(call, transaction, options);
   return transaction.signature;
 }
 

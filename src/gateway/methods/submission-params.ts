@@ -5,7 +5,7 @@
 import type { Reason } from "../../core/errors.ts";
 import { encodings } from "../../transactions/transaction-text.ts";
 import type { JsonSchema } from "../schema.ts";
-import { field, oneOf, switchField } from "../shapes.ts";
+import { field, oneOf } from "../shapes.ts";
 
 /** Of 4,096 bytes in base64; of base58 no more than 1,683. */
 const textLengthMax = 5464;
@@ -23,10 +23,6 @@ export const encodingField = field(oneOf(encodings), {
   description: "of the transactions; absent: whichever of both it looks like",
   absent: null,
 });
-
-export const mevProtectField = switchField("only by routes that keep what they get");
-
-export const revertProtectionField = switchField("dropped instead of landing as failed");
 
 /** Of reading, checking and queueing a transaction. */
 export const submissionErrors = [
