@@ -3,7 +3,7 @@
 // Called by gateway.ts and caller.ts. Every error has a JSON-RPC body, for a JSON-RPC client may
 // stand behind any path. Nothing is cached by anybody: answers are for one key.
 
-import { type ErrorDetails, errorTable, type Reason, type ShredwayError } from "../core/errors.ts";
+import { type ErrorDetails, errorTable, type Reason, ShredwayError } from "../core/errors.ts";
 import type { HttpHead, HttpResponse } from "../http/types.ts";
 import { writeJson } from "../json-rpc/json-text.ts";
 
@@ -91,6 +91,17 @@ export function answerOf(error: ShredwayError): HttpResponse {
     details: error.details,
     headers: retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) },
   });
+}
+
+/** The answer to a WebSocket handshake that `count` refuses with a ShredwayError; undefined: none. */
+export function handshakeRefusal(count: () => void): HttpResponse | undefined {
+  try {
+    count();
+    return undefined;
+  } catch (thrown) {
+    if (thrown instanceof ShredwayError) return answerOf(thrown);
+    throw thrown;
+  }
 }
 
 export function textAnswer(body: string): HttpResponse {

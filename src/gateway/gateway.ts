@@ -96,6 +96,7 @@ export class Gateway {
       submissions,
       report,
       authorise: (head) => this.#callers.authorise(head, ["submit", "batch"]),
+      countHandshake: this.#countHandshake,
       checkSignature: (what, signature) => checkedSignature({ parts }, what, signature),
     });
     const { tipFloor } = parts;
@@ -120,6 +121,7 @@ export class Gateway {
         return serverRefusal(status, reason, message);
       },
       webSockets: Object.fromEntries(webSockets),
+      clock: this.#parts.clock,
     };
   }
 
@@ -304,6 +306,9 @@ export class Gateway {
     return this.#callers;
   }
 
+  /** A WebSocket handshake costs its key a call. */
+  readonly #countHandshake = (key: ApiKey): void => this.exchangeOf(key).admit("handshake");
+
   /** For pages: one call of somebody whose key is known already. */
   exchangeOf(key: ApiKey): Exchange {
     return new Exchange(this.#desk, {
@@ -322,13 +327,13 @@ export class Gateway {
 
   /** Calls over a WebSocket are those of HTTP: the same methods, the same limits. */
   #subscriptions(): WebSocketRoute {
-    const { clock, sockets } = this.#parts;
+    const { sockets } = this.#parts;
     const { report } = this;
     const exchangeOf = ({ key }: { readonly key: ApiKey }): Exchange => this.exchangeOf(key);
     return subscriptionRoute({
       node: sockets,
       authorise: (head) => this.#callers.authorise(head, scopes),
-      clock,
+      countHandshake: this.#countHandshake,
       report,
       admit: (caller, method) => exchangeOf(caller).admit(method),
       dispatch: (caller, method, params) => exchangeOf(caller).dispatch(method, params),

@@ -10,7 +10,7 @@ import type { HttpHead, HttpResponse, WebSocketPeer, WebSocketRoute } from "../h
 import { isJsonObject, readJson, writeJson } from "../json-rpc/json-text.ts";
 import { errorObjectOf } from "../json-rpc/refusal.ts";
 import type { Submissions, TimelineEvent } from "../submission/types.ts";
-import { prefixOf, refusalAnswer } from "./answers.ts";
+import { handshakeRefusal, prefixOf, refusalAnswer } from "./answers.ts";
 import { texts } from "./params.ts";
 import type { Authorise } from "./parts.ts";
 import { eventJson } from "./status-json.ts";
@@ -18,6 +18,12 @@ import { eventJson } from "./status-json.ts";
 export const feedsPerKeyMax = 8;
 export const signaturesMax = 256;
 const messageBytesMax = 32 * 1024;
+/** Each message replaces a filter. */
+const messageLimits = {
+  messagesPerSecond: 5,
+  messagesBurst: 25,
+  bytesPerSecond: 64 * 1024,
+} as const;
 const backpressureBytesMax = 1024 * 1024;
 const idleSeconds = 60;
 /** So often at most a key is looked at again. */
@@ -27,6 +33,8 @@ export interface StatusFeedParts {
   readonly clock: Clock;
   readonly submissions: Pick<Submissions, "subscribe">;
   readonly authorise: Authorise;
+  /** Counts a handshake against the key's limit. Throws ShredwayError "rate_limited". */
+  readonly countHandshake: (key: ApiKey) => void;
   /** Throws ShredwayError "value_invalid" for what is no signature. */
   readonly checkSignature: (what: string, signature: string) => string;
   readonly report: (thrown: unknown) => string;
@@ -43,6 +51,7 @@ interface Feed {
 
 export class StatusFeed implements WebSocketRoute {
   readonly messageBytesMax = messageBytesMax;
+  readonly messageLimits = messageLimits;
   readonly backpressureBytesMax = backpressureBytesMax;
   readonly idleSeconds = idleSeconds;
   readonly #parts: StatusFeedParts;
@@ -61,7 +70,7 @@ export class StatusFeed implements WebSocketRoute {
     const found = this.#parts.authorise(head);
     if (!("key" in found)) return found;
     const open = this.#perKey.get(found.key.id) ?? 0;
-    if (open < feedsPerKeyMax) return undefined;
+    if (open < feedsPerKeyMax) return handshakeRefusal(() => this.#parts.countHandshake(found.key));
     return refusalAnswer(
       "rate_limited",
       `expected at most ${feedsPerKeyMax} status feeds with this key, got one more`,

@@ -6,21 +6,18 @@
 // closed with 1013 and finds out at once; it reconnects as it does with any node.
 
 import type { ApiKey } from "../accounts/types.ts";
-import type { Clock } from "../core/clock.ts";
 import { quote, ShredwayError } from "../core/errors.ts";
+import type { MessageLimits } from "../http/message-allowance.ts";
 import type { HttpHead, WebSocketPeer, WebSocketRoute } from "../http/types.ts";
 import type { Json } from "../json-rpc/json-text.ts";
 import type { NodeSockets } from "../json-rpc/node.ts";
 import type { ReportFault } from "../json-rpc/refusal.ts";
-import { answerOf, prefixOf } from "./answers.ts";
+import { answerOf, handshakeRefusal, prefixOf } from "./answers.ts";
 import type { Authorise } from "./parts.ts";
 import { Session, type SessionLimits, subscriptionKinds } from "./subscriptions-session.ts";
 
 export interface SubscriptionLimits extends SessionLimits {
   readonly socketsPerKey: number;
-  /** Of one connection, and so many at once after a pause. */
-  readonly messagesPerSecond: number;
-  readonly messagesBurst: number;
 }
 
 const defaults: SubscriptionLimits = {
@@ -28,9 +25,12 @@ const defaults: SubscriptionLimits = {
   underWayMax: 256,
   heldBytesMax: 8 * 1024 * 1024,
   socketsPerKey: 32,
+};
+const messageLimits = {
   messagesPerSecond: 50,
   messagesBurst: 250,
-};
+  bytesPerSecond: 1024 * 1024,
+} as const;
 const messageBytesMax = 64 * 1024;
 const backpressureBytesMax = 16 * 1024 * 1024;
 const idleSeconds = 120;
@@ -44,21 +44,21 @@ export interface SubscriptionOptions {
   /** null: every subscription is refused with "upstream_missing". */
   readonly node: NodeSockets | null;
   readonly authorise: Authorise;
-  readonly clock: Pick<Clock, "monotonicNs">;
+  /** Counts a handshake against the key's limit. Throws ShredwayError "rate_limited". */
+  readonly countHandshake: (key: ApiKey) => void;
   readonly report: ReportFault;
   /** Ordinary methods over the WebSocket; absent: there are none. */
   readonly dispatch?: (caller: Caller, method: string, params: readonly Json[]) => unknown;
   /** Asked before every call; throws ShredwayError "rate_limited". */
   readonly admit?: (caller: Caller, method: string) => void;
   readonly limits?: Partial<SubscriptionLimits>;
+  readonly messageLimits?: MessageLimits;
 }
 
 interface Row {
   readonly caller: Caller;
   readonly head: HttpHead;
   readonly session: Session;
-  allowance: number;
-  countedNs: bigint;
 }
 
 class Sockets {
@@ -86,8 +86,9 @@ class Sockets {
         ),
       );
     }
-    this.#callers.set(head, answer);
-    return undefined;
+    const refusal = handshakeRefusal(() => this.#options.countHandshake(answer.key));
+    if (!refusal) this.#callers.set(head, answer);
+    return refusal;
   }
 
   open(peer: WebSocketPeer, head: HttpHead): void {
@@ -98,26 +99,14 @@ class Sockets {
       caller,
       head,
       session: this.#newSession(peer, caller),
-      allowance: this.#limits.messagesBurst,
-      countedNs: this.#options.clock.monotonicNs(),
     });
   }
 
   message(peer: WebSocketPeer, text: string): void {
     const row = this.#rows.get(peer);
     if (!row) return;
-    const { messagesPerSecond, messagesBurst } = this.#limits;
-    const nowNs = this.#options.clock.monotonicNs();
-    const regained = (Number(nowNs - row.countedNs) / 1e9) * messagesPerSecond;
-    row.allowance = Math.min(messagesBurst, row.allowance + regained) - 1;
-    row.countedNs = nowNs;
-    if (row.allowance < 0) {
-      peer.close(1008, `expected at most ${messagesPerSecond} messages per second`);
-    } else if (!this.#isStillAllowed(row)) {
-      peer.close(1008, "the API key does not hold any more");
-    } else {
-      row.session.message(text);
-    }
+    if (this.#isStillAllowed(row)) row.session.message(text);
+    else peer.close(1008, "the API key does not hold any more");
   }
 
   /** A key may have been revoked, have expired, or have got other limits since. */
@@ -178,6 +167,7 @@ export function subscriptionRoute(options: SubscriptionOptions): WebSocketRoute 
   const sockets = new Sockets(options);
   return {
     messageBytesMax,
+    messageLimits: options.messageLimits ?? messageLimits,
     backpressureBytesMax,
     idleSeconds,
     accept: (head) => sockets.accept(head),

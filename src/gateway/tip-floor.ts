@@ -17,7 +17,9 @@ import { Query, uriChoice } from "./query.ts";
 
 export const questionsPerSecond = 10;
 export const streamsMax = 2;
-/** Of a peer; a larger one closes it. */
+/** Nothing can be asked for, so a peer sends no more than pings, pongs and a greeting. */
+const messageLimits = { messagesPerSecond: 2, messagesBurst: 20, bytesPerSecond: 4096 } as const;
+/** A larger message closes its peer. */
 const messageBytesMax = 1024;
 /** Some forty snapshots that were not read: ten hours of them, beside what the kernel holds. */
 const backpressureBytesMax = 16 * 1024;
@@ -105,6 +107,7 @@ function limitHeaders({ limit, remaining, resetSeconds }: LimitVerdict): Record<
 
 export class TipFloorFace implements WebSocketRoute {
   readonly messageBytesMax = messageBytesMax;
+  readonly messageLimits = messageLimits;
   readonly backpressureBytesMax = backpressureBytesMax;
   readonly idleSeconds = idleSeconds;
   readonly #parts: TipFloorParts;

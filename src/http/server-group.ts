@@ -38,11 +38,12 @@ export class HttpServerGroup {
 
   /** Open ones, by path. */
   get webSockets(): ReadonlyMap<string, number> {
-    const all = new Map<string, number>();
-    for (const { webSockets } of this.#servers) {
-      for (const [path, count] of webSockets) all.set(path, (all.get(path) ?? 0) + count);
-    }
-    return all;
+    return this.#summed(({ webSockets }) => webSockets);
+  }
+
+  /** Closed because their peer sent too much, by path, since the start. */
+  get webSocketsOverLimit(): ReadonlyMap<string, number> {
+    return this.#summed(({ webSocketsOverLimit }) => webSocketsOverLimit);
   }
 
   /** All at once; see HttpServer. */
@@ -53,5 +54,13 @@ export class HttpServerGroup {
   /** At once. Idempotent. */
   close(): void {
     for (const server of this.#servers) server.close();
+  }
+
+  #summed(countsOf: (server: HttpServer) => ReadonlyMap<string, number>): Map<string, number> {
+    const all = new Map<string, number>();
+    for (const server of this.#servers) {
+      for (const [path, count] of countsOf(server)) all.set(path, (all.get(path) ?? 0) + count);
+    }
+    return all;
   }
 }

@@ -19,7 +19,7 @@ import type {
 import { createServer } from "node:net";
 import { getSystemErrorMap } from "node:util";
 import { type Endpoint, formatAddress, formatEndpoint, parseEndpoint } from "../core/addresses.ts";
-import type { Clock } from "../core/clock.ts";
+import { type Clock, systemClock } from "../core/clock.ts";
 import { messageOf, ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import {
@@ -101,7 +101,9 @@ export class HttpServer {
     this.#refusal = (...facts) =>
       options.refusal ? options.refusal(...facts) : errorAnswer(...facts);
     this.#log = log;
-    this.#peers = new WebSocketPeers((thrown) => this.#fault("a WebSocket", thrown));
+    this.#peers = new WebSocketPeers(options.clock ?? systemClock, (thrown) =>
+      this.#fault("a WebSocket", thrown),
+    );
     this.#route();
   }
 
@@ -140,6 +142,11 @@ export class HttpServer {
   /** Open ones, by path. */
   get webSockets(): ReadonlyMap<string, number> {
     return this.#webSockets;
+  }
+
+  /** Closed because their peer sent too much, by path, since the start. */
+  get webSocketsOverLimit(): ReadonlyMap<string, number> {
+    return this.#peers.overLimit;
   }
 
   /**
@@ -382,7 +389,7 @@ export class HttpServer {
           const key = request.getHeader("sec-websocket-key");
           const protocol = request.getHeader("sec-websocket-protocol");
           this.#end(exchange);
-          const socket = this.#peers.newSocket(route, exchange.head);
+          const socket = this.#peers.newSocket(path, route, exchange.head);
           response.upgrade(socket, key, protocol, "", context);
         } catch (thrown) {
           this.#failed(exchange, thrown);
@@ -393,6 +400,8 @@ export class HttpServer {
         this.#peers.opened(ws);
       },
       message: (ws, message, isBinary) => this.#peers.message(ws, message, isBinary),
+      ping: (ws, message) => this.#peers.control(ws, message),
+      pong: (ws, message) => this.#peers.control(ws, message),
       close: (ws) => {
         // The filter hears of a socket that becomes a WebSocket, not of its end.
         this.#connections -= 1;

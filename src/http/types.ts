@@ -2,7 +2,9 @@
 //
 // Only types; server.ts is the one file that knows the web server behind it.
 
+import type { Clock } from "../core/clock.ts";
 import type { Reason } from "../core/errors.ts";
+import type { MessageLimits } from "./message-allowance.ts";
 
 export interface HttpRequest {
   /** Upper case. */
@@ -51,6 +53,11 @@ export interface WebSocketRoute {
   accept?(head: HttpHead): HttpResponse | undefined;
   /** A larger message closes the peer with 1009; one larger by 64 kB and more without a frame. */
   readonly messageBytesMax: number;
+  /**
+   * A peer that sends more is closed with 1008, and one that goes on meanwhile is cut without a frame:
+   * a frame would be read after everything that waits, and reading a flood is what has to end.
+   */
+  readonly messageLimits: MessageLimits;
   /** A peer that has so much waiting is closed. */
   readonly backpressureBytesMax: number;
   /** 8 to 960. Without a sign of life (answers to pings are some) for so long, it is closed. */
@@ -74,6 +81,8 @@ export interface HttpServerOptions {
   refusal?(status: number, reason: Reason, message: string): HttpResponse;
   /** By path; "*" for every path that has no own entry. */
   readonly webSockets?: Readonly<Record<string, WebSocketRoute>>;
+  /** Measures what WebSocket peers send. Default: the system's clock. */
+  readonly clock?: Pick<Clock, "monotonicNs">;
   /** Sockets at once, HTTP and WebSocket together; more are closed at once. Default 10,000. */
   readonly connectionsMax?: number;
 }

@@ -1,9 +1,11 @@
 // WebSocket peers: what happens between a WebSocket of the web server and the route it belongs to.
 //
-// Called by server.ts for every event of a socket. Holds that `closed` comes once for every `open`,
+// Called by server.ts for every event of a socket. Limits what every peer may send. Holds that `closed` comes once for every `open`,
 // that a route that throws costs its own peer only, and that a peer is safe to use when it is gone:
 // the library throws then.
 
+import type { Clock } from "../core/clock.ts";
+import { MessageAllowance } from "./message-allowance.ts";
 import type { HttpHead, WebSocketPeer, WebSocketRoute } from "./types.ts";
 
 /** The part of a WebSocket of the library that is used here. */
@@ -17,6 +19,8 @@ export interface RawSocket {
 
 /** What the web server keeps with a WebSocket. */
 export interface Socket {
+  /** The path of the route: "*" for one that serves every other path. */
+  readonly path: string;
   readonly route: WebSocketRoute;
   readonly head: HttpHead;
   readonly peer: Peer;
@@ -28,10 +32,13 @@ const reasonBytesMax = 123;
 
 class Peer implements WebSocketPeer {
   readonly remoteAddress: string;
+  readonly allowance: MessageAllowance;
   raw: RawSocket | undefined;
+  isOverLimit = false;
 
-  constructor(remoteAddress: string) {
+  constructor(remoteAddress: string, allowance: MessageAllowance) {
     this.remoteAddress = remoteAddress;
+    this.allowance = allowance;
   }
 
   send(text: string): boolean {
@@ -49,19 +56,35 @@ class Peer implements WebSocketPeer {
     const isCode = Number.isInteger(code) && code >= 1000 && code <= 4999;
     raw.end(isCode ? code : 1011, fitting(reason));
   }
+
+  /** Ends the TCP connection: nothing more of the peer is read, and it gets no close frame. */
+  cut(): void {
+    this.raw?.close();
+  }
 }
 
 export class WebSocketPeers {
+  readonly #clock: Pick<Clock, "monotonicNs">;
   readonly #onFault: (thrown: unknown) => void;
   readonly #open = new Set<Peer>();
+  readonly #overLimit = new Map<string, number>();
 
   /** `onFault`: hears of everything that a route throws. */
-  constructor(onFault: (thrown: unknown) => void) {
+  constructor(clock: Pick<Clock, "monotonicNs">, onFault: (thrown: unknown) => void) {
+    this.#clock = clock;
     this.#onFault = onFault;
   }
 
-  newSocket(route: WebSocketRoute, head: HttpHead): Socket {
-    return { route, head, peer: new Peer(head.remoteAddress) };
+  /** Sockets that were closed because their peer sent too much, by path, since the start. */
+  get overLimit(): ReadonlyMap<string, number> {
+    return this.#overLimit;
+  }
+
+  newSocket(path: string, route: WebSocketRoute, head: HttpHead): Socket {
+    const { messageLimits, messageBytesMax } = route;
+    const nowNs = this.#clock.monotonicNs();
+    const allowance = new MessageAllowance(messageLimits, messageBytesMax, nowNs);
+    return { path, route, head, peer: new Peer(head.remoteAddress, allowance) };
   }
 
   opened(raw: RawSocket): void {
@@ -73,6 +96,7 @@ export class WebSocketPeers {
 
   message(raw: RawSocket, message: ArrayBuffer, isBinary: boolean): void {
     const { route, peer } = raw.getUserData();
+    if (!this.#admits(raw, message.byteLength)) return;
     if (isBinary) {
       peer.close(1003, "expected text messages");
     } else if (message.byteLength > route.messageBytesMax) {
@@ -84,6 +108,11 @@ export class WebSocketPeers {
     }
   }
 
+  /** A ping or a pong; the library answers pings itself. */
+  control(raw: RawSocket, message: ArrayBuffer): void {
+    this.#admits(raw, message.byteLength);
+  }
+
   closed(raw: RawSocket): void {
     const { route, peer } = raw.getUserData();
     peer.raw = undefined;
@@ -93,6 +122,21 @@ export class WebSocketPeers {
 
   closeAll(code: number, reason: string): void {
     for (const peer of this.#open) peer.close(code, reason);
+  }
+
+  /** False: the frame is not handled, and its peer is closed or about to be. */
+  #admits(raw: RawSocket, bytes: number): boolean {
+    const { path, route, peer } = raw.getUserData();
+    const verdict = peer.allowance.take(bytes, this.#clock.monotonicNs());
+    if (verdict === "taken") return true;
+    if (!peer.isOverLimit) {
+      peer.isOverLimit = true;
+      this.#overLimit.set(path, (this.#overLimit.get(path) ?? 0) + 1);
+      // After the frames that came with this one: what they are decides how the socket ends.
+      setImmediate(() => peer.close(1008, limitText(route)));
+    }
+    if (verdict === "flood") peer.cut();
+    return false;
   }
 
   #guard(peer: Peer, call: () => unknown): void {
@@ -107,6 +151,14 @@ export class WebSocketPeers {
       failed(thrown);
     }
   }
+}
+
+function limitText({ messageLimits }: WebSocketRoute): string {
+  const { messagesPerSecond, bytesPerSecond } = messageLimits;
+  return (
+    `message limit exceeded: at most ${messagesPerSecond} messages and ${bytesPerSecond} bytes ` +
+    "per second"
+  );
 }
 
 /** `reason`, cut to what a close frame holds, never inside a character. */

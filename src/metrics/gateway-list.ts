@@ -19,6 +19,8 @@ export interface GatewayFacts {
   readonly connectionsMax: number;
   /** By path. */
   readonly webSockets: Iterable<readonly [path: string, count: number]>;
+  /** Closed because their peer sent too much, by path. */
+  readonly webSocketsOverLimit: Iterable<readonly [path: string, count: number]>;
   readonly submissionsUnderWay: number;
   readonly submissionsUnderWayMax: number;
   /** null: signatures are checked elsewhere. */
@@ -74,6 +76,14 @@ const http: readonly Metric<GatewayFacts>[] = [
   gauges("shredway_gateway_websockets", ["path"], "Open WebSockets.", ({ webSockets }, add) => {
     for (const [path, count] of webSockets) add([path], count);
   }),
+  counters(
+    "shredway_gateway_websockets_over_limit_total",
+    ["path"],
+    "WebSockets closed because their peer exceeded the message limit, by path.",
+    ({ webSocketsOverLimit }, add) => {
+      for (const [path, count] of webSocketsOverLimit) add([path], count);
+    },
+  ),
   gauge(
     "shredway_gateway_submissions_under_way",
     "Calls that submit something and are not answered yet.",

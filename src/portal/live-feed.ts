@@ -29,6 +29,8 @@ export const feedsPerAccountMax = 8;
 export const feedsMax = 256;
 /** The page sends nothing. */
 const messageBytesMax = 1024;
+/** Nothing can be asked for: pongs only. */
+const messageLimits = { messagesPerSecond: 2, messagesBurst: 20, bytesPerSecond: 1024 } as const;
 const backpressureBytesMax = 4 * 1024 * 1024;
 const idleSeconds = 60;
 const periodMs = 1000;
@@ -109,6 +111,7 @@ const topics = Object.keys(topicScopes) as Topic[];
 
 export class LiveFeed implements WebSocketRoute {
   readonly messageBytesMax = messageBytesMax;
+  readonly messageLimits = messageLimits;
   readonly backpressureBytesMax = backpressureBytesMax;
   readonly idleSeconds = idleSeconds;
   readonly #parts: PortalParts;

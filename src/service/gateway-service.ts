@@ -235,6 +235,7 @@ export class GatewayService {
         connections: this.#server?.connections ?? 0,
         connectionsMax: this.#config.http?.connectionsMax ?? 0,
         webSockets: this.#server?.webSockets ?? [],
+        webSocketsOverLimit: this.#server?.webSocketsOverLimit ?? [],
         submissionsUnderWay: face.room.underWay,
         submissionsUnderWayMax: face.room.most,
         checksPending: verifier?.pending ?? null,

@@ -12,6 +12,7 @@ async function opened(): Promise<HttpServer> {
     bodyBytesMax: () => 1000,
     webSockets: {
       "*": {
+        messageLimits: { messagesPerSecond: 1e6, messagesBurst: 1e6, bytesPerSecond: 1e9 },
         messageBytesMax: 1000,
         backpressureBytesMax: 1000,
         idleSeconds: 10,

@@ -9,6 +9,7 @@ import { logged, RawClient, serve, until, urlOf } from "./clients.ts";
 
 const echo: WebSocketRoute = {
   messageBytesMax: 1000,
+  messageLimits: { messagesPerSecond: 100, messagesBurst: 100, bytesPerSecond: 1_000_000 },
   backpressureBytesMax: 100_000,
   idleSeconds: 30,
   open: () => undefined,
@@ -209,6 +210,85 @@ describe("WebSockets", () => {
       { code: 4003, reason: "a".repeat(122) },
       { code: 1011, reason: "no code" },
     ]);
+  });
+});
+
+describe("message limits", () => {
+  const texts: string[] = [];
+  const limited = (messageLimits: WebSocketRoute["messageLimits"]): WebSocketRoute => ({
+    ...echo,
+    messageLimits,
+    message: (_, text) => void texts.push(text),
+  });
+  const tight = limited({ messagesPerSecond: 1, messagesBurst: 10, bytesPerSecond: 1e6 });
+
+  it.each<[string, (socket: Client) => void]>([
+    ["messages", (socket) => socket.send("x")],
+    ["pings", (socket) => socket.ping()],
+    ["pongs", (socket) => socket.pong()],
+  ])("close a peer that sends too many %s with 1008, and count it once", async (_, send) => {
+    texts.length = 0;
+    const server = await serve({
+      handle,
+      clock: new ManualClock(),
+      webSockets: { "/tight": tight, "*": echo },
+    });
+    const other = await connected(server);
+    const socket = await connected(server, "/tight");
+    for (let i = 0; i < 10; i++) send(socket);
+    socket.send("over");
+    expect(await closeOf(socket)).toEqual({
+      code: 1008,
+      reason: "message limit exceeded: at most 1 messages and 1000000 bytes per second",
+    });
+    expect(texts).not.toContain("over");
+    expect([...server.webSocketsOverLimit]).toEqual([["/tight", 1]]);
+    other.send("still served");
+    expect(await nextText(other)).toBe("still served");
+  });
+
+  it("count bytes as well as messages", async () => {
+    const route = limited({ messagesPerSecond: 1e6, messagesBurst: 1e6, bytesPerSecond: 10_000 });
+    const server = await serve({ handle, clock: new ManualClock(), webSockets: { "*": route } });
+    const socket = await connected(server);
+    for (let i = 0; i < 12; i++) socket.send("x".repeat(1000));
+    expect((await closeOf(socket)).code).toBe(1008);
+  });
+
+  it("let a peer go on at the rate that it has", async () => {
+    const clock = new ManualClock();
+    const server = await serve({
+      handle,
+      clock,
+      webSockets: { "*": { ...echo, ...tight, message: echo.message } },
+    });
+    const socket = await connected(server);
+    for (let i = 0; i < 100; i++) {
+      socket.send(`${i}`);
+      expect(await nextText(socket)).toBe(`${i}`);
+      await clock.advance(1000);
+    }
+    expect([...server.webSocketsOverLimit]).toEqual([]);
+  });
+
+  it("cut a flood: after the burst neither the route nor the kernel takes anything more", async () => {
+    texts.length = 0;
+    let closedCalls = 0;
+    const route = { ...tight, closed: () => void (closedCalls += 1) };
+    const server = await serve({ handle, clock: new ManualClock(), webSockets: { "*": route } });
+    const raw = await RawClient.open(server);
+    await raw.write(
+      "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
+    );
+    await raw.readUntil(/101 Switching Protocols/);
+    const frame = Buffer.from([0x81, 0x81, 0, 0, 0, 0, 0x78]); // "x", masked with zeros
+    raw.socket.write(Buffer.concat(Array.from({ length: 100_000 }, () => frame)));
+    await raw.closed();
+    expect(texts.length).toBe(10);
+    expect(closedCalls).toBe(1);
+    expect(server.connections).toBe(0);
+    expect([...server.webSocketsOverLimit]).toEqual([["*", 1]]);
   });
 });
 

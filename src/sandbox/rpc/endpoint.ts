@@ -28,6 +28,12 @@ import { Session } from "./subscriptions/session.ts";
 
 export const bodyBytesMax = 256 * 1024;
 const messageBytesMax = 64 * 1024;
+/** Wide: the gateway's own connections end here, and it limits what its callers send. */
+const messageLimits = {
+  messagesPerSecond: 10_000,
+  messagesBurst: 20_000,
+  bytesPerSecond: 64 * 1024 * 1024,
+} as const;
 const backpressureBytesMax = 8 * 1024 * 1024;
 const idleSeconds = 120;
 const batchMax = 100;
@@ -239,6 +245,7 @@ export class RpcEndpoint {
   #webSocketRoute(): WebSocketRoute {
     return {
       messageBytesMax,
+      messageLimits,
       backpressureBytesMax,
       idleSeconds,
       accept: () =>
