@@ -93,6 +93,16 @@ export function answerOf(error: ShredwayError): HttpResponse {
   });
 }
 
+/** The answer to a WebSocket handshake of a caller who is paused; undefined for 0 seconds. */
+export function pauseRefusal(seconds: number): HttpResponse | undefined {
+  if (seconds === 0) return undefined;
+  return refusalAnswer(
+    "rate_limited",
+    `a WebSocket of this key exceeded its message limit; retry in ${seconds} s`,
+    { headers: { "retry-after": String(seconds) } },
+  );
+}
+
 /** The answer to a WebSocket handshake that `count` refuses with a ShredwayError; undefined: none. */
 export function handshakeRefusal(count: () => void): HttpResponse | undefined {
   try {

@@ -327,12 +327,13 @@ export class Gateway {
 
   /** Calls over a WebSocket are those of HTTP: the same methods, the same limits. */
   #subscriptions(): WebSocketRoute {
-    const { sockets } = this.#parts;
+    const { clock, sockets } = this.#parts;
     const { report } = this;
     const exchangeOf = ({ key }: { readonly key: ApiKey }): Exchange => this.exchangeOf(key);
     return subscriptionRoute({
       node: sockets,
       authorise: (head) => this.#callers.authorise(head, scopes),
+      clock,
       countHandshake: this.#countHandshake,
       report,
       admit: (caller, method) => exchangeOf(caller).admit(method),

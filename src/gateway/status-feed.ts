@@ -6,11 +6,12 @@
 import type { ApiKey } from "../accounts/types.ts";
 import type { Clock } from "../core/clock.ts";
 import { ShredwayError } from "../core/errors.ts";
+import { HandshakePauses } from "../http/handshake-pauses.ts";
 import type { HttpHead, HttpResponse, WebSocketPeer, WebSocketRoute } from "../http/types.ts";
 import { isJsonObject, readJson, writeJson } from "../json-rpc/json-text.ts";
 import { errorObjectOf } from "../json-rpc/refusal.ts";
 import type { Submissions, TimelineEvent } from "../submission/types.ts";
-import { handshakeRefusal, prefixOf, refusalAnswer } from "./answers.ts";
+import { handshakeRefusal, pauseRefusal, prefixOf, refusalAnswer } from "./answers.ts";
 import { texts } from "./params.ts";
 import type { Authorise } from "./parts.ts";
 import { eventJson } from "./status-json.ts";
@@ -57,6 +58,7 @@ export class StatusFeed implements WebSocketRoute {
   readonly #parts: StatusFeedParts;
   readonly #feeds = new Map<WebSocketPeer, Feed>();
   readonly #perKey = new Map<string, number>();
+  readonly #pauses = new HandshakePauses();
 
   constructor(parts: StatusFeedParts) {
     this.#parts = parts;
@@ -69,6 +71,9 @@ export class StatusFeed implements WebSocketRoute {
   accept(head: HttpHead): HttpResponse | undefined {
     const found = this.#parts.authorise(head);
     if (!("key" in found)) return found;
+    const nowNs = this.#parts.clock.monotonicNs();
+    const paused = pauseRefusal(this.#pauses.secondsLeft(found.key.id, nowNs));
+    if (paused) return paused;
     const open = this.#perKey.get(found.key.id) ?? 0;
     if (open < feedsPerKeyMax) return handshakeRefusal(() => this.#parts.countHandshake(found.key));
     return refusalAnswer(
@@ -104,6 +109,11 @@ export class StatusFeed implements WebSocketRoute {
       const { report } = this.#parts;
       peer.send(writeJson({ error: errorObjectOf(thrown, { report, prefixOf }) }));
     }
+  }
+
+  exceeded(peer: WebSocketPeer): void {
+    const feed = this.#feeds.get(peer);
+    if (feed) this.#pauses.begin(feed.key.id, this.#parts.clock.monotonicNs());
   }
 
   closed(peer: WebSocketPeer): void {

@@ -6,13 +6,15 @@
 // closed with 1013 and finds out at once; it reconnects as it does with any node.
 
 import type { ApiKey } from "../accounts/types.ts";
+import type { Clock } from "../core/clock.ts";
 import { quote, ShredwayError } from "../core/errors.ts";
+import { HandshakePauses } from "../http/handshake-pauses.ts";
 import type { MessageLimits } from "../http/message-allowance.ts";
 import type { HttpHead, WebSocketPeer, WebSocketRoute } from "../http/types.ts";
 import type { Json } from "../json-rpc/json-text.ts";
 import type { NodeSockets } from "../json-rpc/node.ts";
 import type { ReportFault } from "../json-rpc/refusal.ts";
-import { answerOf, handshakeRefusal, prefixOf } from "./answers.ts";
+import { answerOf, handshakeRefusal, pauseRefusal, prefixOf } from "./answers.ts";
 import type { Authorise } from "./parts.ts";
 import { Session, type SessionLimits, subscriptionKinds } from "./subscriptions-session.ts";
 
@@ -44,6 +46,7 @@ export interface SubscriptionOptions {
   /** null: every subscription is refused with "upstream_missing". */
   readonly node: NodeSockets | null;
   readonly authorise: Authorise;
+  readonly clock: Pick<Clock, "monotonicNs">;
   /** Counts a handshake against the key's limit. Throws ShredwayError "rate_limited". */
   readonly countHandshake: (key: ApiKey) => void;
   readonly report: ReportFault;
@@ -68,6 +71,7 @@ class Sockets {
   readonly #rows = new Map<WebSocketPeer, Row>();
   /** By key. */
   readonly #counts = new Map<string, number>();
+  readonly #pauses = new HandshakePauses();
 
   constructor(options: SubscriptionOptions) {
     this.#options = options;
@@ -86,7 +90,13 @@ class Sockets {
         ),
       );
     }
-    const refusal = handshakeRefusal(() => this.#options.countHandshake(answer.key));
+    const pausedSeconds = this.#pauses.secondsLeft(
+      answer.key.id,
+      this.#options.clock.monotonicNs(),
+    );
+    const refusal =
+      pauseRefusal(pausedSeconds) ??
+      handshakeRefusal(() => this.#options.countHandshake(answer.key));
     if (!refusal) this.#callers.set(head, answer);
     return refusal;
   }
@@ -100,6 +110,11 @@ class Sockets {
       head,
       session: this.#newSession(peer, caller),
     });
+  }
+
+  exceeded(peer: WebSocketPeer): void {
+    const row = this.#rows.get(peer);
+    if (row) this.#pauses.begin(row.caller.key.id, this.#options.clock.monotonicNs());
   }
 
   message(peer: WebSocketPeer, text: string): void {
@@ -173,6 +188,7 @@ export function subscriptionRoute(options: SubscriptionOptions): WebSocketRoute 
     accept: (head) => sockets.accept(head),
     open: (peer, head) => sockets.open(peer, head),
     message: (peer, text) => sockets.message(peer, text),
+    exceeded: (peer) => sockets.exceeded(peer),
     closed: (peer) => sockets.closed(peer),
   };
 }

@@ -64,6 +64,8 @@ export interface WebSocketRoute {
   readonly idleSeconds: number;
   open(peer: WebSocketPeer, head: HttpHead): void;
   message(peer: WebSocketPeer, text: string): void;
+  /** The peer exceeded `messageLimits` and is about to be closed. Once, before `closed`. */
+  exceeded?(peer: WebSocketPeer): void;
   closed(peer: WebSocketPeer): void;
 }
 

@@ -26,6 +26,14 @@ export interface Socket {
   readonly peer: Peer;
 }
 
+interface Message {
+  readonly route: WebSocketRoute;
+  readonly peer: Peer;
+  readonly text: string;
+}
+
+/** About a millisecond of the dearest ones. */
+const messagesPerTurn = 16;
 const dropped = 2;
 /** A close frame has 125 bytes, two of them for the code. */
 const reasonBytesMax = 123;
@@ -68,6 +76,8 @@ export class WebSocketPeers {
   readonly #onFault: (thrown: unknown) => void;
   readonly #open = new Set<Peer>();
   readonly #overLimit = new Map<string, number>();
+  readonly #waiting: Message[] = [];
+  #handledThisTurn = 0;
 
   /** `onFault`: hears of everything that a route throws. */
   constructor(clock: Pick<Clock, "monotonicNs">, onFault: (thrown: unknown) => void) {
@@ -103,9 +113,34 @@ export class WebSocketPeers {
       peer.close(1009, `expected at most ${route.messageBytesMax} bytes`);
     } else {
       // Copied by the decoding: the bytes are gone when this returns.
-      const text = Buffer.from(message).toString("utf8");
-      this.#guard(peer, () => route.message(peer, text));
+      this.#handle({ route, peer, text: Buffer.from(message).toString("utf8") });
     }
+  }
+
+  /**
+   * Messages of all sockets share a bounded part of each turn of the event loop, so that many sockets
+   * that use their bursts at once do not keep HTTP requests waiting. Their order is kept; what waits is
+   * bounded by the message limits.
+   */
+  #handle(message: Message): void {
+    if (this.#handledThisTurn === 0) setImmediate(() => this.#beginTurn());
+    if (this.#handledThisTurn < messagesPerTurn && this.#waiting.length === 0) {
+      this.#handledThisTurn += 1;
+      this.#deliver(message);
+    } else {
+      this.#waiting.push(message);
+    }
+  }
+
+  #beginTurn(): void {
+    const due = this.#waiting.splice(0, messagesPerTurn);
+    this.#handledThisTurn = due.length;
+    if (due.length > 0) setImmediate(() => this.#beginTurn());
+    for (const message of due) this.#deliver(message);
+  }
+
+  #deliver({ route, peer, text }: Message): void {
+    if (peer.raw) this.#guard(peer, () => route.message(peer, text));
   }
 
   /** A ping or a pong; the library answers pings itself. */
@@ -131,6 +166,7 @@ export class WebSocketPeers {
     if (verdict === "taken") return true;
     if (!peer.isOverLimit) {
       peer.isOverLimit = true;
+      this.#guard(peer, () => route.exceeded?.(peer));
       this.#overLimit.set(path, (this.#overLimit.get(path) ?? 0) + 1);
       // After the frames that came with this one: what they are decides how the socket ends.
       setImmediate(() => peer.close(1008, limitText(route)));

@@ -199,6 +199,10 @@ class FeedClient {
     return client;
   }
 
+  send(text: string): void {
+    this.#socket.send(text);
+  }
+
   async ask(message: unknown): Promise<unknown> {
     const count = this.messages.length;
     this.#socket.send(typeof message === "string" ? message : JSON.stringify(message));
@@ -227,6 +231,26 @@ describe("the status feed", () => {
     expect(client.messages).toEqual([{ signature, event: told }]);
     client.close();
     await opened(run, 0);
+  });
+
+  it("closes a flood, and takes no new feed of its key for 10 s", async () => {
+    const run = await GatewayRun.open();
+    const client = await FeedClient.open(run);
+    await opened(run, 1);
+    for (let i = 0; i < 26; i++) client.send("{");
+    await opened(run, 0);
+    const faults = client.messages.filter((message) => JSON.stringify(message).includes("error"));
+    expect(faults.length).toBeLessThanOrEqual(25);
+    expect((await FeedClient.open(run)).refusal).toBe(429);
+    await run.clock.advance(10_000);
+    await FeedClient.open(run);
+    await opened(run, 1);
+  });
+
+  it("counts each handshake as a call of its key", async () => {
+    const run = await GatewayRun.open();
+    await FeedClient.open(run);
+    expect(run.taken.map(({ id }) => id)).toEqual(["k_good"]);
   });
 
   it("pushes what was asked for, once something was", async () => {

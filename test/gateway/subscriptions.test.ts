@@ -11,6 +11,7 @@ import { RpcSocket } from "../clients/rpc-socket.ts";
 import { serve, until, urlOf } from "../http/clients.ts";
 import { closing } from "../support/closing.ts";
 import { apiKey, tipAddress } from "../support/gateway.ts";
+import { ManualClock } from "../support/manual-clock.ts";
 import { answerWith, notification, type Question, SocketNode } from "../support/socket-node.ts";
 
 const signature = "1".repeat(64);
@@ -30,6 +31,7 @@ async function open(
   const route = subscriptionRoute({
     node,
     authorise: () => ({ key: apiKey("one") }),
+    clock: systemClock,
     countHandshake: () => undefined,
     report: (thrown) => String(faults.push(thrown)),
     ...options,
@@ -208,10 +210,15 @@ describe("clients that mean no good", () => {
 
   it("closes a flood, one of unanswered messages, and binary frames", async () => {
     const messageLimits = { messagesBurst: 10, messagesPerSecond: 1, bytesPerSecond: 1_000_000 };
-    const { site } = await facing(answerWith, { messageLimits });
-    const flood = await connect(site);
+    const clock = new ManualClock();
+    const limited = await facing(answerWith, { messageLimits, clock });
+    const flood = await connect(limited.site);
     for (let i = 0; i < 20; i++) flood.raw.send("{}");
     expect(await flood.closed).toBe(1008);
+    await expect(connect(limited.site)).rejects.toThrow("429"); // the key is paused
+    await clock.advance(10_000);
+    await connect(limited.site);
+    const { site } = await facing(answerWith);
     const slow = await facing(() => undefined, { limits: { underWayMax: 4 } });
     const waiter = await connect(slow.site);
     for (let id = 0; id < 5; id++) {

@@ -271,10 +271,44 @@ describe("message limits", () => {
     expect([...server.webSocketsOverLimit]).toEqual([]);
   });
 
+  it("share the turns of the event loop: bursts of many sockets, each in its order", async () => {
+    const told: string[] = [];
+    let turn = 0;
+    const perTurn = new Map<number, number>();
+    const route: WebSocketRoute = {
+      ...echo,
+      message: (_, text) => {
+        perTurn.set(turn, (perTurn.get(turn) ?? 0) + 1);
+        told.push(text);
+      },
+    };
+    const server = await serve({ handle, webSockets: { "*": route } });
+    const sockets = await Promise.all(Array.from({ length: 8 }, () => connected(server)));
+    let isCounting = true;
+    const count = () => {
+      turn += 1;
+      if (isCounting) setImmediate(count);
+    };
+    count();
+    for (const [i, socket] of sockets.entries()) {
+      for (let j = 0; j < 50; j++) socket.send(`${i} ${j}`);
+    }
+    await until(() => told.length === 400);
+    isCounting = false;
+    expect(Math.max(...perTurn.values())).toBeLessThanOrEqual(32); // 16 of a turn's polls, 16 of its timers
+    for (const i of sockets.keys()) {
+      const own = told.filter((text) => text.startsWith(`${i} `));
+      expect(own).toEqual(Array.from({ length: 50 }, (_, j) => `${i} ${j}`));
+    }
+  });
+
   it("cut a flood: after the burst neither the route nor the kernel takes anything more", async () => {
     texts.length = 0;
     let closedCalls = 0;
-    const route = { ...tight, closed: () => void (closedCalls += 1) };
+    const closed = () => {
+      closedCalls += 1;
+    };
+    const route = { ...tight, closed };
     const server = await serve({ handle, clock: new ManualClock(), webSockets: { "*": route } });
     const raw = await RawClient.open(server);
     await raw.write(
