@@ -13,7 +13,12 @@ import { isObject } from "../core/values.ts";
 import { leaderKeysMax } from "../leaders/schedule.ts";
 import { findNonceAccount, nonceAccountBytes } from "../nonces/nonce-account.ts";
 import type { NonceAccountView, NonceNode } from "../nonces/types.ts";
-import type { Outcomes, SignatureOutcome } from "../submission/types.ts";
+import {
+  commitments,
+  type Outcomes,
+  type SignatureOutcome,
+  type StatusSearch,
+} from "../submission/types.ts";
 import type { LandedTransaction, LandedTransactions } from "../tips/registration-types.ts";
 import { readBounded } from "./bounded-body.ts";
 
@@ -30,7 +35,6 @@ const statusesBytesMax = 1024 * 1024;
 const transactionBytesMax = 2 * 1024 * 1024;
 /** The newest version that callers can register; nodes answer older ones, too. */
 const transactionVersionMax = 1;
-const commitments = ["processed", "confirmed", "finalized"] as const;
 /** Of one getMultipleAccounts call; each has some 500 bytes, for its data is cut. */
 const accountsMax = 100;
 const accountsBytesMax = 256 * 1024;
@@ -203,8 +207,14 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
     throw this.#failure("sendTransaction", `expected a signature, got ${quote(result)}`);
   }
 
-  /** Of the last blocks that the node remembers, no history: at most 256, in the same order. */
-  async signatureStatuses(signatures: readonly string[]): Promise<(SignatureOutcome | null)[]> {
+  /**
+   * Of at most 256 signatures, in the same order: of the last blocks that the node remembers, or also
+   * of its history, which costs it more.
+   */
+  async signatureStatuses(
+    signatures: readonly string[],
+    { searchHistory = false }: StatusSearch = {},
+  ): Promise<(SignatureOutcome | null)[]> {
     const method = "getSignatureStatuses";
     if (signatures.length === 0) return [];
     if (signatures.length > statusesMax) {
@@ -213,7 +223,7 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
         `${method}: expected at most ${statusesMax} signatures, got ${signatures.length}`,
       );
     }
-    const params = [signatures, { searchTransactionHistory: false }];
+    const params = [signatures, { searchTransactionHistory: searchHistory }];
     const value = valueIn(await this.call(method, params, statusesBytesMax));
     if (!Array.isArray(value) || value.length !== signatures.length) {
       const came = Array.isArray(value) ? `${value.length}` : quote(value);
