@@ -169,6 +169,8 @@ describe("RpcClient, for outcomes", () => {
       { slot: 7n, err, commitment: "processed" },
     ]);
     expect(asked).toEqual([[["a", "b", "c"], { searchTransactionHistory: false }]]);
+    await node.signatureStatuses(["a", "b", "c"], { searchHistory: true });
+    expect(asked.pop()).toEqual([["a", "b", "c"], { searchTransactionHistory: true }]);
     expect(await node.signatureStatuses([])).toEqual([]);
     const many = Array.from({ length: 257 }, () => "a");
     await expect(node.signatureStatuses(many)).rejects.toThrow("at most 256 signatures, got 257");
