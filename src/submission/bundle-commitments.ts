@@ -71,11 +71,11 @@ export class NodeBundleCommitments implements BundleCommitments {
     );
     if (!isInBlocks) return null;
     const outcomes = await this.#outcomesOf(transactions);
-    const commitments = transactions.map((status) =>
+    const found = transactions.map((status) =>
       commitmentOf(status, outcomes?.get(status.signature) ?? null),
     );
     let least: BundleCommitment | null = null;
-    for (const one of commitments) {
+    for (const one of found) {
       if (one === null) return null;
       if (least === null) least = one;
       else if (isHigher(least.commitment, one.commitment)) {

@@ -50,8 +50,8 @@ async function followed(id: string) {
   const told = [];
   while (told.at(-1)?.confirmation_status !== "finalized") {
     const { result } = await client.getBundleStatuses([[id]]);
-    const [landed] = result?.value ?? [];
-    if (landed) told.push(landed);
+    const [bundle] = result?.value ?? [];
+    if (bundle) told.push(bundle);
     await systemClock.sleep(20);
   }
   return told;

@@ -41,7 +41,7 @@ class Harness {
     });
   }
 
-  /** What one call is told, and how many milliseconds it took. */
+  /** What one call is told; it took `tookMs`. */
   async read(...signatures: string[]): Promise<(string | undefined)[]> {
     return this.#told(signatures, false);
   }
@@ -51,18 +51,19 @@ class Harness {
   }
 
   async #told(signatures: readonly string[], isOld: boolean): Promise<(string | undefined)[]> {
-    let answers: ReadonlyMap<string, SignatureOutcome | null> | null = null;
     const startedNs = this.clock.monotonicNs();
     const questions = signatures.map((signature) => ({ signature, isOld }));
-    void this.reader.read(questions).then((read) => {
-      answers = read;
+    let isAnswered = false;
+    const reading = this.reader.read(questions).finally(() => {
+      isAnswered = true;
     });
-    const found = () => answers;
-    while (found() === null) await this.clock.advance(1);
+    const isWaiting = () => !isAnswered;
+    while (isWaiting()) await this.clock.advance(1);
+    const answers = await reading;
     this.tookMs = Number((this.clock.monotonicNs() - startedNs) / 1_000_000n);
     return signatures.map((signature) => {
-      const outcome = found()?.get(signature);
-      return outcome === null ? "unknown" : outcome?.commitment;
+      const told = answers.get(signature);
+      return told === null ? "unknown" : told?.commitment;
     });
   }
 
