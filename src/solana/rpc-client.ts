@@ -10,6 +10,7 @@ import { messageOf, quote, ShredwayError } from "../core/errors.ts";
 import { parsePubkey } from "../core/primitives.ts";
 import { basicAuthorization, maskerOf } from "../core/url-secrets.ts";
 import { isObject } from "../core/values.ts";
+import { jsonRpcCodes } from "../json-rpc/codes.ts";
 import { leaderKeysMax } from "../leaders/schedule.ts";
 import { findNonceAccount, nonceAccountBytes } from "../nonces/nonce-account.ts";
 import type { NonceAccountView, NonceNode } from "../nonces/types.ts";
@@ -60,6 +61,11 @@ export interface ClusterNode {
 /** The field `value` of an answer with a context. */
 function valueIn(result: unknown): unknown {
   return isObject(result) ? result["value"] : undefined;
+}
+
+function hasNoHistory(error: unknown): boolean {
+  const code = error instanceof ShredwayError ? error.details["code"] : undefined;
+  return code === jsonRpcCodes.transactionHistoryNotAvailable;
 }
 
 export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
@@ -209,7 +215,7 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
 
   /**
    * Of at most 256 signatures, in the same order: of the last blocks that the node remembers, or also
-   * of its history, which costs it more.
+   * of its history, which costs it more. A node without a history tells what it remembers.
    */
   async signatureStatuses(
     signatures: readonly string[],
@@ -224,7 +230,12 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
       );
     }
     const params = [signatures, { searchTransactionHistory: searchHistory }];
-    const value = valueIn(await this.call(method, params, statusesBytesMax));
+    const answer = this.call(method, params, statusesBytesMax).catch((error: unknown) => {
+      if (!searchHistory || !hasNoHistory(error)) throw error;
+      const recent = [signatures, { searchTransactionHistory: false }];
+      return this.call(method, recent, statusesBytesMax);
+    });
+    const value = valueIn(await answer);
     if (!Array.isArray(value) || value.length !== signatures.length) {
       const came = Array.isArray(value) ? `${value.length}` : quote(value);
       throw this.#failure(method, `expected ${signatures.length} statuses, got ${came}`);

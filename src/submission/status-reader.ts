@@ -8,9 +8,8 @@
 // the node's history is asked, where the node has one.
 
 import type { Clock } from "../core/clock.ts";
-import { messageOf, ShredwayError } from "../core/errors.ts";
+import { messageOf } from "../core/errors.ts";
 import { RareWarning } from "../core/rare-warning.ts";
-import { jsonRpcCodes } from "../json-rpc/codes.ts";
 import { nsPerMs } from "./tracked.ts";
 import type { Outcomes, SignatureOutcome } from "./types.ts";
 
@@ -44,8 +43,6 @@ const changingMs = 400;
 const unknownMs = 10_000;
 /** After a failure nothing is asked for this time. */
 const pauseMs = 1_000;
-/** A node without a history is asked for one again after this time. */
-const noHistoryMs = 600_000;
 /** About 4 MB. */
 const knownMax = 16_384;
 const warnEveryMs = 10_000;
@@ -63,11 +60,6 @@ class WaitingQuestion {
   }
 }
 
-function hasNoHistory(error: unknown): boolean {
-  const code = error instanceof ShredwayError ? error.details["code"] : undefined;
-  return code === jsonRpcCodes.transactionHistoryNotAvailable;
-}
-
 export class StatusReader {
   readonly #clock: Clock;
   readonly #node: StatusReaderDependencies["node"];
@@ -82,7 +74,6 @@ export class StatusReader {
   #isRoundUnderWay = false;
   #nextRoundMs = Number.NEGATIVE_INFINITY;
   #pausedUntilMs = Number.NEGATIVE_INFINITY;
-  #noHistoryUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor({ clock, node, log }: StatusReaderDependencies) {
     this.#clock = clock;
@@ -150,13 +141,11 @@ export class StatusReader {
 
   async #round(): Promise<void> {
     this.#isRoundUnderWay = true;
-    const nowMs = this.#nowMs;
-    this.#nextRoundMs = nowMs + roundEveryMs;
+    this.#nextRoundMs = this.#nowMs + roundEveryMs;
     const round = this.#queue.splice(0, signaturesPerRound);
-    const hasHistory = nowMs >= this.#noHistoryUntilMs;
-    const ofHistory = round.filter(({ question }) => question.isOld && hasHistory);
-    const recent = round.filter(({ question }) => !(question.isOld && hasHistory));
-    await Promise.all([this.#askNode(recent, false), this.#askNode(ofHistory, true)]);
+    const old = round.filter(({ question }) => question.isOld);
+    const recent = round.filter(({ question }) => !question.isOld);
+    await Promise.all([this.#askNode(recent, false), this.#askNode(old, true)]);
     this.#settle(round);
     this.#isRoundUnderWay = false;
     this.#plan();
@@ -171,11 +160,6 @@ export class StatusReader {
         this.#learn(question, outcomes[i] ?? null);
       }
     } catch (error) {
-      if (searchHistory && hasNoHistory(error)) {
-        this.#noHistoryUntilMs = this.#nowMs + noHistoryMs;
-        await this.#askNode(waiting, false);
-        return;
-      }
       this.#pausedUntilMs = this.#nowMs + pauseMs;
       this.#settle(this.#queue.splice(0)); // they would wait for a node that fails
       this.#warning.give(() => `bundle statuses: the node did not answer: ${messageOf(error)}`);

@@ -316,7 +316,7 @@ export interface SignatureOutcome {
 }
 
 export interface StatusSearch {
-  /** Also older than the node's cache of some minutes. A node may have no history. Default false. */
+  /** Also what the node's cache of some minutes forgot, if the node has a history. Default false. */
   readonly searchHistory?: boolean;
 }
 

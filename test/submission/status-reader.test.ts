@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { ShredwayError } from "../../src/core/errors.ts";
 import { StatusReader } from "../../src/submission/status-reader.ts";
 import type { Commitment, SignatureOutcome, StatusSearch } from "../../src/submission/types.ts";
 import { ManualClock } from "../support/manual-clock.ts";
@@ -17,7 +16,6 @@ class Harness {
   readonly cached = new Map<string, SignatureOutcome>();
   readonly history = new Map<string, SignatureOutcome>();
   failure: Error | null = null;
-  hasHistory = true;
   answerMs = 1;
   readonly reader = new StatusReader({
     clock: this.clock,
@@ -32,9 +30,6 @@ class Harness {
     this.asked.push({ signatures, searchHistory });
     await this.clock.sleep(this.answerMs);
     if (this.failure) throw this.failure;
-    if (searchHistory && !this.hasHistory) {
-      throw new ShredwayError("rpc_failed", "no history", { details: { code: -32011 } });
-    }
     return signatures.map((signature) => {
       const old = searchHistory ? this.history.get(signature) : undefined;
       return this.cached.get(signature) ?? old ?? null;
@@ -152,21 +147,6 @@ describe("a status reader", () => {
     await harness.clock.advance(2_000);
     expect(await harness.readOld("b")).toEqual(["unknown"]);
     expect(harness.asked.length).toBe(3);
-  });
-
-  it("asks a node without a history for what is recent only, without a warning", async () => {
-    const harness = new Harness();
-    harness.hasHistory = false;
-    harness.cached.set("a", outcome("finalized"));
-    expect(await harness.readOld("a", "b")).toEqual(["finalized", "unknown"]);
-    expect(harness.asked.map(({ searchHistory }) => searchHistory)).toEqual([true, false]);
-    expect(await harness.readOld("c")).toEqual(["unknown"]);
-    expect(harness.asked.map(({ searchHistory }) => searchHistory)).toEqual([true, false, false]);
-    harness.hasHistory = true;
-    harness.history.set("d", outcome("finalized"));
-    await harness.clock.advance(600_000);
-    expect(await harness.readOld("d")).toEqual(["finalized"]);
-    expect(harness.warnings).toEqual([]);
   });
 
   it("leaves out what a failing node does not tell, asks nothing for a second, and warns", async () => {
