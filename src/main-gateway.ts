@@ -41,8 +41,11 @@ import type { ShredSalesService } from "./service/shred-sales.ts";
 import { RpcClient } from "./solana/rpc-client.ts";
 import { Upstream } from "./solana/upstream.ts";
 import { Store } from "./store/store.ts";
+import { NodeBundleCommitments } from "./submission/bundle-commitments.ts";
 import { Pipeline } from "./submission/pipeline.ts";
 import type { PlanPolicy } from "./submission/plan.ts";
+import { StatusReader } from "./submission/status-reader.ts";
+import type { BundleCommitments } from "./submission/types.ts";
 import { TipStatistics } from "./tips/tip-statistics.ts";
 import type { Tracker } from "./tracker/types.ts";
 
@@ -155,6 +158,15 @@ function makePipeline(parts: Parts): Pipeline {
   );
 }
 
+function makeBundleCommitments({ config, clock, log }: GatewayOptions): BundleCommitments {
+  const { solana } = config;
+  const warn = (text: string): void => log.warn(text);
+  const reader = solana
+    ? new StatusReader({ clock, node: new RpcClient(solana.rpc), log: { warn } })
+    : null;
+  return new NodeBundleCommitments({ clock, reader });
+}
+
 function makeFace(parts: Parts, pipeline: Pipeline, pages: readonly Pages[]): Gateway {
   const rates = new RateLimits(callersMax);
   const { options, tables, keyRing, verifier, upstream, shreds, tips, nonces, tracker } = parts;
@@ -177,6 +189,7 @@ function makeFace(parts: Parts, pipeline: Pipeline, pages: readonly Pages[]): Ga
       verifier,
       base58: { decode: decodeBase58, encode: encodeBase58 },
       submissions: pipeline,
+      bundleCommitments: makeBundleCommitments(options),
       preflight: upstream && preflightOf(upstream),
       reads: readMethodsOf(upstream),
       sockets: upstream,

@@ -47,7 +47,13 @@ while (status === "Pending") {
   const { result } = await client.getInFlightBundleStatuses([[id]]);
   status = result.value[0].status;
 }
-const { result } = await client.getBundleStatuses([[id]]);
-const [landed] = result.value;
-console.log(status, landed ? `in slot ${landed.slot}: ${landed.transactions.join(" ")}` : "");
+if (status !== "Landed") throw new Error(`the bundle ended as ${status}`);
+
+let landed = null;
+while (landed?.confirmation_status !== "finalized") {
+  await new Promise((done) => setTimeout(done, 500));
+  const { result } = await client.getBundleStatuses([[id]]);
+  landed = result.value[0];
+}
+console.log(`finalized in slot ${landed.slot}: ${landed.transactions.join(" ")}`);
 process.exit(0);

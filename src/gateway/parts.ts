@@ -12,7 +12,7 @@ import type { HttpHead, HttpResponse, Pages } from "../http/types.ts";
 import type { Json } from "../json-rpc/json-text.ts";
 import type { NodeSockets } from "../json-rpc/node.ts";
 import type { Nonces } from "../nonces/types.ts";
-import type { Submissions } from "../submission/types.ts";
+import type { BundleCommitments, Submissions } from "../submission/types.ts";
 import type { TierRules, Tiers } from "../tiers/types.ts";
 import type { Registrar } from "../tips/registration-types.ts";
 import type { TipFloor } from "../tips/tip-types.ts";
@@ -117,6 +117,7 @@ export interface GatewayParts {
   readonly verifier: SignatureVerifier;
   readonly base58: Base58;
   readonly submissions: Submissions;
+  readonly bundleCommitments: BundleCommitments;
   /** null: no node is configured, `skipPreflight: false` is taken as true. */
   readonly preflight: Preflight | null;
   readonly reads: ReadMethods;

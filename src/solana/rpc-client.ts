@@ -10,10 +10,16 @@ import { messageOf, quote, ShredwayError } from "../core/errors.ts";
 import { parsePubkey } from "../core/primitives.ts";
 import { basicAuthorization, maskerOf } from "../core/url-secrets.ts";
 import { isObject } from "../core/values.ts";
+import { jsonRpcCodes } from "../json-rpc/codes.ts";
 import { leaderKeysMax } from "../leaders/schedule.ts";
 import { findNonceAccount, nonceAccountBytes } from "../nonces/nonce-account.ts";
 import type { NonceAccountView, NonceNode } from "../nonces/types.ts";
-import type { Outcomes, SignatureOutcome } from "../submission/types.ts";
+import {
+  commitments,
+  type Outcomes,
+  type SignatureOutcome,
+  type StatusSearch,
+} from "../submission/types.ts";
 import type { LandedTransaction, LandedTransactions } from "../tips/registration-types.ts";
 import { readBounded } from "./bounded-body.ts";
 
@@ -30,7 +36,6 @@ const statusesBytesMax = 1024 * 1024;
 const transactionBytesMax = 2 * 1024 * 1024;
 /** The newest version that callers can register; nodes answer older ones, too. */
 const transactionVersionMax = 1;
-const commitments = ["processed", "confirmed", "finalized"] as const;
 /** Of one getMultipleAccounts call; each has some 500 bytes, for its data is cut. */
 const accountsMax = 100;
 const accountsBytesMax = 256 * 1024;
@@ -56,6 +61,11 @@ export interface ClusterNode {
 /** The field `value` of an answer with a context. */
 function valueIn(result: unknown): unknown {
   return isObject(result) ? result["value"] : undefined;
+}
+
+function hasNoHistory(error: unknown): boolean {
+  const code = error instanceof ShredwayError ? error.details["code"] : undefined;
+  return code === jsonRpcCodes.transactionHistoryNotAvailable;
 }
 
 export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
@@ -203,8 +213,14 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
     throw this.#failure("sendTransaction", `expected a signature, got ${quote(result)}`);
   }
 
-  /** Of the last blocks that the node remembers, no history: at most 256, in the same order. */
-  async signatureStatuses(signatures: readonly string[]): Promise<(SignatureOutcome | null)[]> {
+  /**
+   * Of at most 256 signatures, in the same order: of the last blocks that the node remembers, or also
+   * of its history, which costs it more. A node without a history tells what it remembers.
+   */
+  async signatureStatuses(
+    signatures: readonly string[],
+    { searchHistory = false }: StatusSearch = {},
+  ): Promise<(SignatureOutcome | null)[]> {
     const method = "getSignatureStatuses";
     if (signatures.length === 0) return [];
     if (signatures.length > statusesMax) {
@@ -213,8 +229,13 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
         `${method}: expected at most ${statusesMax} signatures, got ${signatures.length}`,
       );
     }
-    const params = [signatures, { searchTransactionHistory: false }];
-    const value = valueIn(await this.call(method, params, statusesBytesMax));
+    const params = [signatures, { searchTransactionHistory: searchHistory }];
+    const answer = this.call(method, params, statusesBytesMax).catch((error: unknown) => {
+      if (!searchHistory || !hasNoHistory(error)) throw error;
+      const recent = [signatures, { searchTransactionHistory: false }];
+      return this.call(method, recent, statusesBytesMax);
+    });
+    const value = valueIn(await answer);
     if (!Array.isArray(value) || value.length !== signatures.length) {
       const came = Array.isArray(value) ? `${value.length}` : quote(value);
       throw this.#failure(method, `expected ${signatures.length} statuses, got ${came}`);

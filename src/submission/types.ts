@@ -195,6 +195,22 @@ export interface BundleStatus {
   readonly transactions: readonly TransactionStatus[];
 }
 
+export const commitments = ["processed", "confirmed", "finalized"] as const;
+/** As nodes say it, the least settled first. */
+export type Commitment = (typeof commitments)[number];
+
+export interface BundleCommitment {
+  /** Where its first transaction landed. */
+  readonly slot: bigint;
+  readonly commitment: Commitment;
+}
+
+/** How settled bundles are; bundle-commitments.ts is the real one. */
+export interface BundleCommitments {
+  /** null: the bundle is not in a block, or one of its transactions failed. Never rejects. */
+  of(bundle: BundleStatus): Promise<BundleCommitment | null>;
+}
+
 /** The pipeline as the gateway sees it. */
 export interface Submissions {
   /**
@@ -296,13 +312,21 @@ export interface SignatureOutcome {
   readonly slot: bigint;
   /** null: it succeeded. JSON as the node wrote it. */
   readonly err: unknown;
-  readonly commitment: "processed" | "confirmed" | "finalized";
+  readonly commitment: Commitment;
+}
+
+export interface StatusSearch {
+  /** Also what the node's cache of some minutes forgot, if the node has a history. Default false. */
+  readonly searchHistory?: boolean;
 }
 
 /** A node's answers; solana/rpc-client.ts is the real one. All may reject with "rpc_failed". */
 export interface Outcomes {
   /** At most 256 signatures. */
-  signatureStatuses(signatures: readonly string[]): Promise<(SignatureOutcome | null)[]>;
+  signatureStatuses(
+    signatures: readonly string[],
+    search?: StatusSearch,
+  ): Promise<(SignatureOutcome | null)[]>;
   /** At commitment "confirmed". */
   isBlockhashValid(blockhash: string): Promise<boolean>;
   /** Present value of a durable nonce (base58) at "confirmed"; null: no such account. */

@@ -15,7 +15,10 @@ import { verifySignatures } from "../../src/sandbox/chain/keys.ts";
 import type { ChainApi } from "../../src/sandbox/chain/types.ts";
 import { parseTransaction } from "../../src/sandbox/chain/wire.ts";
 import { decodeBase58 } from "../../src/sandbox/rpc/bytes.ts";
+import { RpcClient } from "../../src/solana/rpc-client.ts";
 import { Upstream } from "../../src/solana/upstream.ts";
+import { NodeBundleCommitments } from "../../src/submission/bundle-commitments.ts";
+import { StatusReader } from "../../src/submission/status-reader.ts";
 import { bundleIdOf } from "../../src/submission/tracked.ts";
 import type { Submissions, SubmitRequest, TransactionStatus } from "../../src/submission/types.ts";
 import { inspectorFor, noPartners } from "../support/gateway.ts";
@@ -129,6 +132,8 @@ export class GatewayCluster implements Site {
     const submissions = new ChainSubmissions(chain);
     const upstream = Upstream.open({ rpc: cluster.url, clock: systemClock });
     const node = options.hasNode === false ? null : upstream;
+    const statusNode = new RpcClient(cluster.url);
+    const reader = new StatusReader({ clock: systemClock, node: statusNode, log: console });
     const key = randomBytes(16).toString("hex");
     const parts: GatewayParts = {
       clock: systemClock,
@@ -138,6 +143,7 @@ export class GatewayCluster implements Site {
       verifier: { verify },
       base58: { decode: (text) => decodeBase58(text, 8000), encode: encodeBase58 },
       submissions,
+      bundleCommitments: new NodeBundleCommitments({ clock: systemClock, reader: node && reader }),
       preflight: node && preflightOf(node),
       reads: readMethodsOf(node),
       sockets: node,

@@ -12,6 +12,7 @@ import {
 } from "@solana/web3.js";
 import { JitoJsonRpcClient } from "jito-js-rpc";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
 import { knownCodes } from "../../src/json-rpc/codes.ts";
 import { closing } from "../support/closing.ts";
 import { call } from "./cluster.ts";
@@ -42,6 +43,18 @@ async function landed(to: PublicKey, lamports: number): Promise<void> {
   while ((await connection.getBalance(to)) !== lamports) {
     await new Promise((resolve) => setImmediate(resolve));
   }
+}
+
+/** Every answer about a bundle that landed, as the examples of block engines ask: until "finalized". */
+async function followed(id: string) {
+  const told = [];
+  while (told.at(-1)?.confirmation_status !== "finalized") {
+    const { result } = await client.getBundleStatuses([[id]]);
+    const [bundle] = result?.value ?? [];
+    if (bundle) told.push(bundle);
+    await systemClock.sleep(20);
+  }
+  return told;
 }
 
 beforeAll(async () => {
@@ -81,9 +94,18 @@ describe("jito-js-rpc", () => {
     const inflight = await client.getInFlightBundleStatuses([[String(id)]]);
     expect(["Pending", "Landed"]).toContain(inflight.result?.value[0]?.status);
     await landed(second, 2_000_000);
-    const { result } = await client.getBundleStatuses([[String(id)]]);
-    expect(result?.value[0]).toMatchObject({ bundle_id: id, err: { Ok: null } });
-    expect(result?.value[0]?.transactions.length).toBe(2);
+    const told = await followed(String(id));
+    expect(told.at(-1)).toMatchObject({ bundle_id: id, err: { Ok: null } });
+    expect(told.at(-1)?.transactions.length).toBe(2);
+    const words = [...new Set(told.map((each) => each.confirmation_status))];
+    expect(words.at(-1)).toBe("finalized");
+    const order = ["processed", "confirmed", "finalized"] as const;
+    expect(words).toEqual(order.filter((word) => words.includes(word)));
+    const truth = gateway.cluster.chain.status(told[0]?.transactions[0] ?? "");
+    expect(truth).toMatchObject({
+      confirmationStatus: "finalized",
+      slot: BigInt(told[0]?.slot ?? 0),
+    });
   });
 });
 

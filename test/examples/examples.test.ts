@@ -67,7 +67,7 @@ describe.concurrent("stock clients", () => {
 
   it("jito-js-rpc sends a bundle and follows it", async () => {
     expect(await stage.run("examples/jito-js-rpc/bundle.mjs", gateway, chain)).toMatch(
-      new RegExp(`^bundle [0-9a-f]{64}\nLanded in slot \\d+: ${signature} ${signature}\n$`),
+      new RegExp(`^bundle [0-9a-f]{64}\nfinalized in slot \\d+: ${signature} ${signature}\n$`),
     );
   });
 });

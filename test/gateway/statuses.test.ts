@@ -1,7 +1,10 @@
 import { base58 } from "@scure/base";
 import { describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
+import { systemClock } from "../../src/core/clock.ts";
 import { feedsPerKeyMax } from "../../src/gateway/status-feed.ts";
+import { NodeBundleCommitments } from "../../src/submission/bundle-commitments.ts";
+import { StatusReader } from "../../src/submission/status-reader.ts";
 import type { TransactionStatus } from "../../src/submission/types.ts";
 import { until } from "../http/clients.ts";
 import { closing } from "../support/closing.ts";
@@ -128,9 +131,10 @@ describe("getTransactionStatus", () => {
 
 describe("bundle statuses", () => {
   const id = "ab".repeat(32);
+  const reason = "confirmed";
 
   it.each([
-    [[status({ state: "landed" }), status({ state: "landed", signature: other })], "Landed", 5],
+    [[status({ reason }), status({ reason, signature: other })], "Landed", 5],
     [[status({ state: "landed" }), status({ state: "open" })], "Pending", null],
     [[status({ state: "expired" }), status({ state: "landed" })], "Failed", null],
     [[status({ state: "landed_failed" })], "Failed", null],
@@ -160,6 +164,36 @@ describe("bundle statuses", () => {
     };
     expect(Object(body).result.value).toEqual([word === "Landed" ? landed : null]);
   });
+
+  it.each(["processed", "confirmed", "finalized"] as const)(
+    "say %s as the node does",
+    async (commitment) => {
+      const asked: string[][] = [];
+      const node = {
+        signatureStatuses: async (signatures: readonly string[]) => {
+          asked.push([...signatures]);
+          return signatures.map(() => ({ slot: 5n, err: null, commitment }));
+        },
+      };
+      const reader = new StatusReader({ clock: systemClock, node, log: { warn: () => {} } });
+      const bundleCommitments = new NodeBundleCommitments({ clock: systemClock, reader });
+      const run = await GatewayRun.open({}, { bundleCommitments });
+      const state = commitment === "processed" ? "open" : "landed";
+      const transactions = [status({ state, reason }), status({ state, reason, signature: other })];
+      run.bundles.set(`a_1 ${id}`, { bundleId: id, transactions });
+      const { body } = await run.call("getBundleStatuses", [[id, id]]);
+      const told = { bundle_id: id, slot: 5, confirmation_status: commitment };
+      expect(Object(body).result.value).toMatchObject([told, told]);
+      expect(asked).toEqual([[signature, other]]);
+      // A bundle that may still be gone has not landed.
+      const inflight = await run.call("getInflightBundleStatuses", [[id]]);
+      const [word, slot] = state === "open" ? ["Pending", null] : ["Landed", 5];
+      expect(inflight.body).toMatchObject({
+        result: { value: [{ bundle_id: id, status: word, landed_slot: slot }] },
+      });
+      expect(asked.length).toBe(1);
+    },
+  );
 
   it("are told of at most 5 ids", async () => {
     const run = await GatewayRun.open();

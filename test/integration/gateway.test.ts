@@ -11,6 +11,7 @@ import {
   Transaction,
   type TransactionInstruction,
 } from "@solana/web3.js";
+import { JitoJsonRpcClient } from "jito-js-rpc";
 import { beforeEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { systemClock } from "../../src/core/clock.ts";
@@ -170,6 +171,43 @@ describe("the gateway in the sandbox", () => {
     await gateway.call("sendBundle", [bad.map(base64), { revertProtection: true }]);
     await systemClock.sleep(3000);
     for (const wire of bad) expect(sandbox.chain.status(signatureOf(wire))).toBeNull();
+  });
+
+  it("tells stock jito-js-rpc that a bundle is confirmed, and goes on until finalized", async () => {
+    const { origin, searchParams } = new URL(sandbox.gatewayUrl);
+    const client = new JitoJsonRpcClient(`${origin}/api/v1`, searchParams.get("api-key") ?? "");
+    const wires = [await signed(), await signed()];
+    const { result } = await client.sendBundle([wires.map(base64), { encoding: "base64" }]);
+    const id = String(result);
+    const told: string[] = [];
+    let landed: { readonly slot: number } | undefined;
+    while (told.at(-1) !== "finalized") {
+      const [bundle] = (await client.getBundleStatuses([[id]])).result?.value ?? [];
+      if (bundle && bundle.confirmation_status !== told.at(-1)) {
+        told.push(bundle.confirmation_status);
+        landed = bundle;
+      }
+      await systemClock.sleep(50);
+    }
+    // A slow machine may miss the first ones; none comes twice or after a later one.
+    expect(told).toEqual(
+      ["processed", "confirmed", "finalized"].filter((one) => told.includes(one)),
+    );
+    const signatures = wires.map(signatureOf);
+    for (const signature of signatures) {
+      const truth = { confirmationStatus: "finalized", slot: BigInt(landed?.slot ?? 0) };
+      expect(sandbox.chain.status(signature)).toMatchObject(truth);
+      expect(await statusOf(signature)).toMatchObject({ state: "landed", slot: landed?.slot });
+    }
+    const inflight = await client.getInFlightBundleStatuses([[id]]);
+    expect(inflight.result?.value).toEqual([
+      { bundle_id: id, status: "Landed", landed_slot: landed?.slot },
+    ]);
+    expect(await client.confirmInflightBundle(id)).toMatchObject({
+      bundle_id: id,
+      transactions: signatures,
+      confirmation_status: "finalized",
+    });
   });
 
   it("sends batches with the specification's own texts", async () => {

@@ -12,8 +12,16 @@ import { SqlKeyStore } from "../../src/store/key-store.ts";
 import { SqlLandedTipStore } from "../../src/store/landed-tip-store.ts";
 import { nodeLockOf } from "../../src/store/node-lock.ts";
 import { SqlSubmissionStore } from "../../src/store/submission-store.ts";
+import { NodeBundleCommitments } from "../../src/submission/bundle-commitments.ts";
 import { Pipeline } from "../../src/submission/pipeline.ts";
-import type { Parcel, Route, SubmitRequest } from "../../src/submission/types.ts";
+import { StatusReader } from "../../src/submission/status-reader.ts";
+import type {
+  Commitment,
+  Outcomes,
+  Parcel,
+  Route,
+  SubmitRequest,
+} from "../../src/submission/types.ts";
 import { TipStatistics } from "../../src/tips/tip-statistics.ts";
 import type { TransactionFacts } from "../../src/transactions/facts.ts";
 import type { Databases } from "../store/databases.ts";
@@ -31,6 +39,8 @@ export class Cluster {
   readonly random = new SeededRandom(5);
   /** Slots by signature. */
   readonly landed = new Map<string, bigint>();
+  /** How settled all of it is. */
+  commitment: Commitment = "confirmed";
   readonly made: TransactionFacts[] = [];
   readonly #databases: Databases;
   readonly #place: string;
@@ -61,6 +71,18 @@ export class Cluster {
   }
 }
 
+function outcomesOf(cluster: Cluster): Outcomes {
+  return {
+    signatureStatuses: async (asked) =>
+      asked.map((signature) => {
+        const slot = cluster.landed.get(signature);
+        return slot === undefined ? null : { slot, err: null, commitment: cluster.commitment };
+      }),
+    isBlockhashValid: async () => true,
+    nonceValue: async () => null,
+  };
+}
+
 export class Node {
   readonly clock = new ManualClock();
   readonly driver: SharingDriver;
@@ -71,6 +93,7 @@ export class Node {
   readonly keyRing = new KeyRing();
   readonly keyWatch: KeyWatch;
   readonly pipeline: Pipeline;
+  readonly bundleCommitments: NodeBundleCommitments;
   readonly tips: TipStatistics;
   readonly orphans: OrphanWatch;
 
@@ -104,6 +127,9 @@ export class Node {
     this.keys = new SqlKeyStore(driver);
     this.keyWatch = new KeyWatch({ clock, log, store: this.keys, keyRing: this.keyRing });
     const route = this.#route();
+    const outcomes = outcomesOf(cluster);
+    const reader = new StatusReader({ clock, node: outcomes, log });
+    this.bundleCommitments = new NodeBundleCommitments({ clock, reader });
     this.pipeline = new Pipeline({
       clock,
       log,
@@ -116,15 +142,7 @@ export class Node {
       }),
       store: this.store,
       sights: null,
-      outcomes: {
-        signatureStatuses: async (asked) =>
-          asked.map((signature) => {
-            const slot = cluster.landed.get(signature);
-            return slot === undefined ? null : { slot, err: null, commitment: "confirmed" };
-          }),
-        isBlockhashValid: async () => true,
-        nonceValue: async () => null,
-      },
+      outcomes,
       leaders: () => ({ slot: 4n, current: "A", next: "B" }),
       slotNs: () => null,
       inspect: (wire) => {

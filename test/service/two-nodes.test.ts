@@ -40,6 +40,13 @@ onEachDatabase((databases) => {
           ended?.transactions.every(({ state, slot }) => state === "landed" && slot === 9n) ?? false
         );
       });
+      const [landed] = await b.pipeline.bundles(accountId, [bundleId]);
+      for (const commitment of ["confirmed", "finalized"] as const) {
+        cluster.commitment = commitment;
+        const settled = landed && b.bundleCommitments.of(landed);
+        await b.clock.advance(500);
+        expect(await settled).toEqual({ slot: 9n, commitment });
+      }
       expect(await b.pipeline.statuses("ben", [single.signature])).toEqual([null]);
       expect(b.sent).toEqual([]);
     });

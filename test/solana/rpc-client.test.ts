@@ -169,10 +169,33 @@ describe("RpcClient, for outcomes", () => {
       { slot: 7n, err, commitment: "processed" },
     ]);
     expect(asked).toEqual([[["a", "b", "c"], { searchTransactionHistory: false }]]);
+    await node.signatureStatuses(["a", "b", "c"], { searchHistory: true });
+    expect(asked.pop()).toEqual([["a", "b", "c"], { searchTransactionHistory: true }]);
     expect(await node.signatureStatuses([])).toEqual([]);
     const many = Array.from({ length: 257 }, () => "a");
     await expect(node.signatureStatuses(many)).rejects.toThrow("at most 256 signatures, got 257");
     expect(asked.length).toBe(1);
+  });
+
+  it("tells what a node without a history remembers, and other errors as they are", async () => {
+    const asked: unknown[] = [];
+    let code = -32011;
+    const node = await openNode((id, response, _, params) => {
+      asked.push(Object(params)[1]);
+      const searches = Object(params)[1].searchTransactionHistory;
+      const answer = searches
+        ? { error: { code, message: "Transaction history is not available from this node" } }
+        : { result: { context: {}, value: [status] } };
+      response.end(JSON.stringify({ id, ...answer }));
+    });
+    expect(await node.signatureStatuses(["a"], { searchHistory: true })).toEqual([
+      { slot: 7n, err: null, commitment: "confirmed" },
+    ]);
+    const [searched, recent] = [true, false].map((one) => ({ searchTransactionHistory: one }));
+    expect(asked).toEqual([searched, recent]);
+    code = -32005;
+    await expect(node.signatureStatuses(["a"], { searchHistory: true })).rejects.toThrow("-32005");
+    expect(asked.length).toBe(3);
   });
 
   it.each<[string, unknown, RegExp]>([

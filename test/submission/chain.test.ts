@@ -1,11 +1,18 @@
 // The pipeline on the sandbox chain: every end that the real virtual machine can give.
 
 import { type Keypair, SystemProgram } from "@solana/web3.js";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
 import { SeededRandom } from "../../src/core/seeded-random.ts";
 import { encodeBase58 } from "../../src/sandbox/chain/base58.ts";
+import { RpcEndpoint } from "../../src/sandbox/rpc/endpoint.ts";
+import { RpcClient } from "../../src/solana/rpc-client.ts";
+import { NodeBundleCommitments } from "../../src/submission/bundle-commitments.ts";
 import { Pipeline } from "../../src/submission/pipeline.ts";
+import { StatusReader } from "../../src/submission/status-reader.ts";
+import { bundleIdOf } from "../../src/submission/tracked.ts";
 import type {
+  BundleCommitment,
   Parcel,
   Route,
   RouteCapabilities,
@@ -15,6 +22,7 @@ import { TipStatistics } from "../../src/tips/tip-statistics.ts";
 import type { LandedTipStore } from "../../src/tips/tip-types.ts";
 import type { TransactionFacts } from "../../src/transactions/facts.ts";
 import { addressOf, alice, bob, ChainRun, carol, transferOf, wallet } from "../support/chain.ts";
+import { closing } from "../support/closing.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 import { factsOf, outcomesOf, sightsOf } from "./chain-parts.ts";
 import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-parts.ts";
@@ -77,8 +85,9 @@ class Stage {
   readonly clock: ManualClock;
   readonly run: ChainRun;
   readonly route: ChainRoute;
-  readonly pipeline: Pipeline;
   readonly tips: TipStatistics;
+  readonly #store: ModelStore;
+  pipeline: Pipeline;
 
   constructor(run: ChainRun, clock: ManualClock, tips: TipStatistics) {
     this.run = run;
@@ -90,9 +99,14 @@ class Stage {
       this.clock,
     );
     this.clock.every(50, () => run.pass(50_000_000n));
-    const store = new ModelStore(this.clock, new SeededRandom(1));
-    store.failShare = 0;
-    this.pipeline = new Pipeline({
+    this.#store = new ModelStore(this.clock, new SeededRandom(1));
+    this.#store.failShare = 0;
+    this.pipeline = this.#makePipeline();
+  }
+
+  #makePipeline(): Pipeline {
+    const { run } = this;
+    return new Pipeline({
       clock: this.clock,
       log: { warn: () => {} },
       routes: () => [this.route],
@@ -102,14 +116,22 @@ class Stage {
         partners: new Set<string>(),
         partnerUnitLamports: 10n,
       }),
-      store: store.of(() => true),
+      store: this.#store.of(() => true),
       sights: sightsOf(run, this.clock),
       outcomes: outcomesOf(run),
       leaders: () => ({ slot: run.chain.currentSlot, current: null, next: null }),
       slotNs: () => run.slotNs,
       inspect: (wire) => factsOf(wire),
-      tips,
+      tips: this.tips,
     });
+  }
+
+  /** The next process on the same disk. */
+  async restart(): Promise<void> {
+    this.pipeline.close();
+    await this.clock.advance(1_000);
+    this.pipeline = this.#makePipeline();
+    await this.pipeline.restore();
   }
 
   static async open(clock = new ManualClock()): Promise<Stage> {
@@ -302,5 +324,73 @@ describe("tips on the sandbox chain", () => {
       percentiles: { p25: 11_000n, p50: 11_000n, p75: 22_000n, p99: 22_000n },
       isStale: false,
     });
+  });
+});
+
+describe("a bundle on the sandbox chain", () => {
+  let stage: Stage;
+  let node: RpcClient;
+  let bundleId: string;
+  let signatures: string[];
+
+  beforeEach(async () => {
+    stage = await Stage.open();
+    await stage.clock.advance(1_000);
+    const { chain } = stage.run;
+    const endpoint = await RpcEndpoint.open(chain, systemClock, { listen: "127.0.0.1:0" });
+    node = new RpcClient(`http://${closing(endpoint).address}`);
+    const [first, second] = [
+      stage.run.transfer(alice, bob, 16n),
+      stage.run.transfer(bob, carol, 17n),
+    ];
+    signatures = await stage.submit(factsOf(first), factsOf(second));
+    bundleId = bundleIdOf(signatures);
+  });
+
+  /** As a process that has just begun tells it: with nothing in memory. */
+  async function told(): Promise<BundleCommitment | null | undefined> {
+    const log = { warn: (text: string) => expect.fail(text) };
+    const reader = new StatusReader({ clock: systemClock, node, log });
+    const commitments = new NodeBundleCommitments({ clock: stage.clock, reader });
+    const [bundle] = await stage.pipeline.bundles(accountId, [bundleId]);
+    return bundle && commitments.of(bundle);
+  }
+
+  const truth = () => stage.run.chain.status(signatures[1] ?? "");
+
+  it("is processed, then confirmed, then finalized, and stays so over a restart", async () => {
+    const seen: unknown[] = [];
+    for (const commitment of ["processed", "confirmed", "finalized"]) {
+      while (truth()?.confirmationStatus !== commitment) await stage.clock.advance(50);
+      seen.push(await told());
+      await stage.clock.advance(1_000);
+      expect(await told()).toEqual(seen.at(-1));
+    }
+    const slot = truth()?.slot;
+    expect(seen).toEqual([
+      { slot, commitment: "processed" },
+      { slot, commitment: "confirmed" },
+      { slot, commitment: "finalized" },
+    ]);
+    expect(await stage.status(signatures[0])).toMatchObject({ reason: "confirmed", slot });
+    await stage.restart();
+    expect(stage.pipeline.snapshot().ended).toBe(0);
+    expect(await told()).toEqual({ slot, commitment: "finalized" });
+    await stage.clock.advance(301 * 400);
+    expect(await node.signatureStatuses(signatures)).toEqual([null, null]);
+    expect(await told()).toEqual({ slot, commitment: "finalized" });
+  });
+
+  it("is nowhere when the fork that held it is gone", async () => {
+    const { clock, run } = stage;
+    while (!truth()) await clock.advance(50);
+    expect(await told()).toMatchObject({ commitment: "processed" });
+    run.chain.faults.forkNext(3);
+    run.chain.faults.refuses = (signature) => signatures.includes(signature);
+    while (truth()) await clock.advance(50);
+    expect(await told()).toBeNull();
+    run.chain.faults.refuses = null;
+    while (truth()?.confirmationStatus !== "finalized") await clock.advance(1_000);
+    expect(await told()).toEqual({ slot: truth()?.slot, commitment: "finalized" });
   });
 });

@@ -15,6 +15,7 @@ import type {
 import { HttpServer } from "../../src/http/server.ts";
 import { verifySignatures } from "../../src/sandbox/chain/keys.ts";
 import { parseTransaction } from "../../src/sandbox/chain/wire.ts";
+import { NodeBundleCommitments } from "../../src/submission/bundle-commitments.ts";
 import type {
   BundleStatus,
   SubmitRequest,
@@ -209,6 +210,7 @@ export class GatewayRun {
           return () => void listeners.delete(listener);
         },
       },
+      bundleCommitments: new NodeBundleCommitments({ clock: this.clock, reader: null }),
       preflight,
       reads: {
         has: (method) => method === "getSlot" || method === "getFault",

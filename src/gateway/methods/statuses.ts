@@ -2,7 +2,12 @@
 //
 // Called through table.ts. Only of the caller's own account: what another one submitted is unknown.
 
-import type { BundleStatus, TransactionStatus } from "../../submission/types.ts";
+import {
+  type BundleCommitments,
+  type BundleStatus,
+  commitments,
+  type TransactionStatus,
+} from "../../submission/types.ts";
 import { type Call, type MethodTable, method } from "../method.ts";
 import { type ArgsOf, required } from "../params.ts";
 import { samples } from "../samples.ts";
@@ -16,7 +21,6 @@ import {
   orNull,
   signatureText,
   slot,
-  word,
 } from "../schema.ts";
 import { invalid, readTexts, type Shape } from "../shapes.ts";
 import { statusJson } from "../status-json.ts";
@@ -74,14 +78,17 @@ function landedSlot(transactions: readonly TransactionStatus[]): bigint | null {
   return isLanded ? (transactions[0]?.slot ?? null) : null;
 }
 
-function bundleJson(bundle: BundleStatus | null): unknown {
-  const landed = bundle ? landedSlot(bundle.transactions) : null;
-  if (!bundle || landed === null) return null;
+async function bundleJson(
+  commitmentsOf: BundleCommitments,
+  bundle: BundleStatus | null,
+): Promise<unknown> {
+  const landed = bundle && (await commitmentsOf.of(bundle));
+  if (!landed) return null;
   return {
     bundle_id: bundle.bundleId,
     transactions: bundle.transactions.map((each) => each.signature),
-    slot: landed,
-    confirmation_status: "confirmed",
+    slot: landed.slot,
+    confirmation_status: landed.commitment,
     err: { Ok: null },
   };
 }
@@ -102,7 +109,7 @@ async function bundleValues(
   const bundles = await call.parts.submissions.bundles(call.key.accountId, asked);
   return {
     context: { slot: call.parts.slot() ?? 0n },
-    value: asked.map((id, i) => jsonOf(id, bundles[i] ?? null)),
+    value: await Promise.all(asked.map((id, i) => jsonOf(id, bundles[i] ?? null))),
   };
 }
 
@@ -117,7 +124,10 @@ const landedBundle = closed("LandedBundle", {
   bundle_id: bundleId,
   transactions: listOf(signatureText, { minItems: 1, maxItems: 4 }),
   slot,
-  confirmation_status: word("confirmed"),
+  confirmation_status: described(
+    "processed: in a block, may still be gone; finalized: as the node of solana.rpc says it",
+    enumOf(commitments),
+  ),
   err: closed("BundleError", { Ok: { type: "null" } }),
 });
 const inflightBundle = closed("InflightBundle", {
@@ -187,6 +197,9 @@ export const statusMethods: MethodTable = {
   getBundleStatuses: method({
     scopes,
     summary: "Tells which bundles landed, as block engines do; null: it did not, or is not known.",
+    description:
+      "confirmation_status is the node's word: processed, confirmed, then finalized. Without a node a " +
+      "bundle that was seen in the relay's shreds stays processed.",
     params: bundleParams,
     result: { name: "statuses", schema: valuesSchema("BundleStatuses", landedBundle) },
     errors: ["store_failed"],
@@ -199,13 +212,14 @@ export const statusMethods: MethodTable = {
             bundle_id: samples.bundleId,
             transactions: [samples.signature, samples.secondSignature],
             slot: samples.slot,
-            confirmation_status: "confirmed",
+            confirmation_status: "finalized",
             err: { Ok: null },
           },
         ],
       },
     },
-    run: (call, args) => bundleValues(call, args, (_, bundle) => bundleJson(bundle)),
+    run: (call, args) =>
+      bundleValues(call, args, (_, bundle) => bundleJson(call.parts.bundleCommitments, bundle)),
   }),
   getInflightBundleStatuses: method({
     scopes,

@@ -4,6 +4,7 @@ import { type Keypair, PublicKey, SystemProgram, TransactionInstruction } from "
 import { beforeAll, describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
 import type { Json } from "../../../src/json-rpc/json-text.ts";
+import type { ChainOptions } from "../../../src/sandbox/chain/options.ts";
 import { dispatch } from "../../../src/sandbox/rpc/dispatch.ts";
 import type { MethodContext } from "../../../src/sandbox/rpc/method.ts";
 import { addressOf, ChainRun, sol, transferOf, wallet, wallets } from "../../support/chain.ts";
@@ -13,12 +14,15 @@ const [payer = wallet(1), other = wallet(2)] = wallets;
 const payerAddress = addressOf(payer);
 const tokenProgram = new PublicKey("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
 
-async function openChain(): Promise<{ run: ChainRun; context: MethodContext }> {
+async function openChain(
+  options: ChainOptions = {},
+): Promise<{ run: ChainRun; context: MethodContext }> {
   const run = await ChainRun.open({
     rootedDepth: 2,
     historySlots: 256,
     intervalsPerSlot: 2,
     hashesPerTick: 4,
+    ...options,
   });
   const node = {
     identity: run.chain.validators()[0]?.identity ?? "",
@@ -345,6 +349,23 @@ describe("history", () => {
       expect.objectContaining({ confirmations: null, status: { Ok: null }, err: null }),
       null,
     ]);
+  });
+
+  it("knows statuses of 300 rooted slots, and older ones in its history only", async () => {
+    const old = await openChain({ historySlots: 1_000 });
+    const statusOf = (signature: string, config: { readonly [key: string]: Json } = {}) =>
+      Object(dispatch(old.context, "getSignatureStatuses", [[signature], config])).value[0];
+    const signature = old.run.chain.send(old.run.transfer(payer, other, sol));
+    while (statusOf(signature)?.confirmationStatus !== "finalized") old.run.slots(1);
+    const { slot } = statusOf(signature);
+    while (old.run.chain.slot("finalized") < slot + 300n) old.run.slots(1);
+    expect(statusOf(signature)).toMatchObject({ slot, confirmationStatus: "finalized" });
+    old.run.slots(1);
+    expect(statusOf(signature)).toBeNull();
+    expect(statusOf(signature, { searchTransactionHistory: true })).toMatchObject({
+      slot,
+      confirmationStatus: "finalized",
+    });
   });
 });
 

@@ -22,6 +22,8 @@ import { Config, invalidParams, type Params } from "../params.ts";
 import { memoOf } from "../transaction-view.ts";
 
 const signatureStatusesMax = 256;
+/** Rooted slots whose statuses a node's cache holds; older ones are in its history only. */
+const statusCacheSlots = 300n;
 const signaturesMax = 1000;
 const blockRangeMax = 500_000n;
 
@@ -83,10 +85,13 @@ function getSignatureStatuses(context: MethodContext, params: Params): unknown {
     .at(0, "signatures")
     .array(signatureStatusesMax)
     .map((value) => value.signature());
-  params.config(1).boolean("searchTransactionHistory");
+  const searchesHistory = params.config(1).boolean("searchTransactionHistory");
+  const { chain } = context;
+  const firstCached = chain.slot("finalized") - statusCacheSlots;
   const statuses = signatures.map((signature) => {
-    const status = context.chain.status(signature);
-    return status && { ...status, status: resultOf(status.err) };
+    const status = chain.status(signature);
+    if (!status || (status.slot < firstCached && !searchesHistory)) return null;
+    return { ...status, status: resultOf(status.err) };
   });
   return withContext(context, "processed", statuses);
 }
