@@ -52,6 +52,10 @@ describe("supported versions of Node.js", () => {
     expect(binaries).toEqual(expect.arrayContaining(Object.values(modules)));
   });
 
+  it.each(["README.md", "docs/first-hour.md", "docs/operations.md"])("are named by %s", (path) => {
+    expect(readFileSync(join(root, path), "utf8")).toContain(supportedNode());
+  });
+
   it.each(["20.19.0", "20.20.2", "22.12.0", "22.23.3"])("include %s", (version) => {
     expect(nodeVersionError(version)).toBeNull();
   });
