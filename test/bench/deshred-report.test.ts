@@ -169,11 +169,11 @@ describe("beside section", () => {
 
   it("says missed although the relay without deshredding did not hold still", () => {
     const unsteady = [1000, 1100, 1200, 1300, 1400];
-    const verdicts = (ratio: number) =>
+    const verdictsAt = (ratio: number) =>
       besideSection(lines(unsteady, ratio)).findings.map(({ verdict }) => verdict);
-    expect(verdicts(1.2)).toEqual(["missed", "missed"]);
+    expect(verdictsAt(1.2)).toEqual(["missed", "missed"]);
     // A ratio of best rounds has no interval of its own.
-    expect(verdicts(1.01)).toEqual(["met", "inconclusive"]);
+    expect(verdictsAt(1.01)).toEqual(["met", "inconclusive"]);
   });
 
   it("shows what was lost and recovered", () => {
