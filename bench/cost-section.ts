@@ -166,28 +166,26 @@ function receivingTable(cases: readonly Case[]): Table {
 
 function findings(cases: readonly Case[]): Finding[] {
   return cases.flatMap((which) => {
-    const bare = summaryOf(which, "bare_sendmmsg");
     const fanOut = ratio(which, "shredway", "shredway_to_nobody", "bare_sendmmsg");
     if (which.burst === 1) {
       const what = `fan-out ÷ bare sendmmsg, single shreds, ${countText(which)}`;
-      return [finding(what, fanOut, { reach: 1.1, unit: "×", reference: bare })];
+      return [finding(what, fanOut, { target: 1.1, unit: "×", isRatio: true })];
     }
     const samePath = ratio(which, "shredway", "shredway_to_nobody", "bare_paced");
-    const paced = summaryOf(which, "bare_paced");
     const where = `${countText(which)}, bursts of ${which.burst}, segments cut by the ${which.segmentation}`;
     const found = [
       finding(`fan-out ÷ bare sendmmsg, ${where}`, fanOut, {
-        reach: 0.5,
+        target: 0.5,
         unit: "×",
-        reference: bare,
+        isRatio: true,
       }),
     ];
     if (which.destinations >= pacedDestinationsMin) {
       found.push(
         finding(`fan-out ÷ bare GSO in the same rhythm, ${where}`, samePath, {
-          reach: 1.1,
+          target: 1.1,
           unit: "×",
-          reference: paced,
+          isRatio: true,
         }),
       );
     }

@@ -3,10 +3,10 @@
 import { byRound, type Line, numberOf, ofKind, textOf } from "./lines.ts";
 import { finding, type Section } from "./section.ts";
 import { type Rounds, type Summary, summarise } from "./statistics.ts";
-import { fecSetBits, throughputReach } from "./steps-section.ts";
+import { fecSetBits, throughputTarget } from "./steps-section.ts";
 import { micros, number } from "./table.ts";
 
-const recoveryReachUs = 60;
+const recoveryTargetUs = 60;
 
 const of = (rounds: Rounds, value: (each: number) => number): Summary =>
   summarise([...rounds.values()].map(value));
@@ -41,7 +41,7 @@ export function recoverySection(lines: readonly Line[]): Section {
     ],
     findings: losses.map(([name, summary]) =>
       finding(`recovery of a FEC set, ${name}`, summary, {
-        reach: recoveryReachUs,
+        target: recoveryTargetUs,
         unit: "µs",
       }),
     ),
@@ -112,7 +112,7 @@ export function deshredSection(lines: readonly Line[]): Section {
     ],
     findings: measured.map(({ arrival, gbitPerSecond }) =>
       finding(`deshredding, one core, ${arrival}`, gbitPerSecond, {
-        reach: throughputReach,
+        target: throughputTarget,
         unit: "Gbit/s",
         bound: "at least",
       }),

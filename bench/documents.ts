@@ -6,6 +6,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { KeptReport, KeptRun, KeptSection } from "./kept-report.ts";
 import { readmePart } from "./readme-table.ts";
+import { measuredText, targetText, verdictsText } from "./section.ts";
 import { renderMarkdown } from "./table.ts";
 
 /** The run that most sections are of; of as many, the last. */
@@ -51,12 +52,17 @@ export function numbersPart(kept: KeptReport): string {
     const run = kept.runs[section.run];
     parts.push(...sectionPart(section, !run || run === main ? null : ownRun(run, main)));
   }
-  const rows = kept.sections
-    .flatMap(({ findings }) => findings)
-    .map(({ text, outcome }) => [text, outcome]);
-  if (rows.length > 0) {
-    const table = { title: "Reach", columns: ["what", "outcome"], rows };
-    parts.push("", "### What the project reaches for", "", renderMarkdown(table));
+  const findings = kept.sections.flatMap((section) => section.findings);
+  if (findings.length > 0) {
+    const rows = findings.map((found) => [
+      found.what,
+      measuredText(found),
+      targetText(found),
+      found.verdict,
+    ]);
+    const columns = ["what", "measured", "target", "verdict"];
+    const table = { title: verdictsText(findings), columns, rows };
+    parts.push("", "### Targets", "", renderMarkdown(table));
   }
   return parts.join("\n");
 }

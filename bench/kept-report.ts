@@ -7,8 +7,8 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { type Machine, machineText } from "./machine.ts";
-import { findingText, type Section } from "./section.ts";
-import type { NoiseIndex, Outcome } from "./statistics.ts";
+import type { Finding, Section } from "./section.ts";
+import type { NoiseIndex } from "./statistics.ts";
 import { percent, type Table } from "./table.ts";
 
 const file = fileURLToPath(new URL("results/latest.json", import.meta.url));
@@ -47,7 +47,7 @@ export interface KeptSection {
   readonly seconds: number | null;
   readonly tables: readonly Table[];
   readonly notes: readonly string[];
-  readonly findings: readonly { readonly text: string; readonly outcome: Outcome }[];
+  readonly findings: readonly Finding[];
 }
 
 export interface KeptReport {
@@ -124,10 +124,7 @@ export function withRun(
       seconds,
       tables,
       notes,
-      findings: findings.map((found) => ({
-        text: findingText(found).slice(12),
-        outcome: found.outcome,
-      })),
+      findings,
     }),
   );
   const replaced = new Set(fresh.map(({ name }) => name));

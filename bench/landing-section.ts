@@ -9,7 +9,7 @@ import { type Finding, finding, type Section } from "./section.ts";
 import { quantile, type Summary, summarise } from "./statistics.ts";
 import { micros } from "./table.ts";
 
-const reachUs = 1000;
+const targetUs = 1000;
 
 interface Landings {
   readonly which: string;
@@ -70,10 +70,10 @@ function javaScriptLandings(runs: readonly JavaScriptLandings[]): Landings {
 /** A report that never came is none in time. */
 function landingFinding({ which, p99Best, watched, reported }: Landings): Finding {
   const what = `best p99 from the last needed shred to the report, ${which}`;
-  const limit = { reach: reachUs, unit: "µs" };
+  const limit = { target: targetUs, unit: "µs" };
   const found = finding(what, summarise([p99Best / 1000]), limit);
   if (reported === watched) return found;
-  return { ...found, what: `${what} (${watched - reported} not reported)`, outcome: "missed" };
+  return { ...found, what: `${what} (${watched - reported} not reported)`, verdict: "missed" };
 }
 
 export function landingSection(

@@ -52,9 +52,9 @@ function latencyFindings(rounds: readonly Line[]): Finding[] {
         ),
       );
       return finding(`p50 to the ${which_end} destination ÷ forwarder, ${which}`, ratio, {
-        reach: 1.2,
+        target: 1.2,
         unit: "×",
-        reference: summarise([...forwarder.values()]),
+        isRatio: true,
       });
     }),
   );

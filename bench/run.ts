@@ -25,9 +25,9 @@ import { describeMachine } from "./machine.ts";
 import { microSection } from "./micro.ts";
 import { buildNativeProgram, findProgram, runScenario } from "./native-program.ts";
 import { regionsSection } from "./regions-section.ts";
-import { findingText, type Section } from "./section.ts";
+import { findingText, type Section, verdictsText } from "./section.ts";
 import { shredsSection } from "./shreds-section.ts";
-import { noiseIndex } from "./statistics.ts";
+import { judgedRoundsMin, noiseIndex } from "./statistics.ts";
 import { stepsSection, workerSection } from "./steps-section.ts";
 import { renderText } from "./table.ts";
 import { tpuSection } from "./tpu-section.ts";
@@ -155,11 +155,12 @@ function renderReport(report: Report): string {
   }
   const findings = report.sections.flatMap((section) => section.findings);
   if (findings.length > 0) {
-    parts.push("", "== What the project reaches for ==", "");
+    parts.push("", `== Targets: ${verdictsText(findings)} ==`, "");
     parts.push(...findings.map((found) => `  ${findingText(found)}`));
     parts.push(
       "",
-      "  no verdict: fewer than 5 rounds, or the reference's quartiles differed by more than 5 %.",
+      "  met / missed: the whole interval between the quartiles meets / misses the target.",
+      `  inconclusive: the interval contains the target, or a ratio has fewer than ${judgedRoundsMin} rounds.`,
     );
   }
   return parts.join("\n");

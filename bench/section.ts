@@ -1,17 +1,17 @@
 // A section of the report: what one scenario found, ready to be printed in any form.
 
-import { type Bound, judge, type Outcome, type Summary } from "./statistics.ts";
+import { type Bound, judge, type Summary, type Target, type Verdict } from "./statistics.ts";
 import { number, type Table } from "./table.ts";
 
-/** One thing the project reaches for, and whether this run got there. */
+/** One target of the project, and whether this run met it. */
 export interface Finding {
   readonly what: string;
   readonly value: Summary;
   readonly unit: string;
-  readonly reach: number;
-  /** Whether `reach` is the most or the least that it should be. */
+  readonly target: number;
+  /** Whether `target` is the most or the least that the value should be. */
   readonly bound: Bound;
-  readonly outcome: Outcome;
+  readonly verdict: Verdict;
 }
 
 export interface Section {
@@ -27,14 +27,31 @@ export interface Section {
 export function finding(
   what: string,
   value: Summary,
-  limit: { reach: number; unit: string; reference?: Summary | undefined; bound?: Bound },
+  limit: Target & { readonly unit: string },
 ): Finding {
-  const { reach, unit, reference, bound = "at most" } = limit;
-  return { what, value, unit, reach, bound, outcome: judge(value, reach, reference, bound) };
+  const { target, unit, bound = "at most" } = limit;
+  return { what, value, unit, target, bound, verdict: judge(value, limit) };
 }
 
-export function findingText({ what, value, unit, reach, bound, outcome }: Finding): string {
+/** "0.230 (0.226 to 0.234) ×": median, and quartiles where there are several rounds. */
+export function measuredText({ value, unit }: Finding): string {
   const range = value.count > 1 ? ` (${number(value.low)} to ${number(value.high)})` : "";
-  const wish = bound === "at most" ? "reach for" : "reach for at least";
-  return `${outcome.padEnd(10)}  ${what}: ${number(value.median)}${range} ${unit}, ${wish} ${number(reach)}`;
+  return `${number(value.median)}${range} ${unit}`;
+}
+
+/** "≥ 0.8" */
+export function targetText({ target, bound }: Finding): string {
+  return `${bound === "at most" ? "≤" : "≥"} ${target.toLocaleString("en-US")}`;
+}
+
+export function findingText(found: Finding): string {
+  const { verdict, what } = found;
+  return `${verdict.padEnd(12)}  ${what}: ${measuredText(found)}, target: ${targetText(found)}`;
+}
+
+/** "3 targets: 1 met, 2 missed, 0 inconclusive" */
+export function verdictsText(findings: readonly Finding[]): string {
+  const count = (one: Verdict) => findings.filter(({ verdict }) => verdict === one).length;
+  const counts = (["met", "missed", "inconclusive"] as const).map((one) => `${count(one)} ${one}`);
+  return `${findings.length} targets: ${counts.join(", ")}`;
 }

@@ -1,7 +1,7 @@
-// Statistics of the bench: quartiles, ratios taken round by round, and when to give no verdict.
+// Statistics of the bench: quartiles, ratios taken round by round, and verdicts on targets.
 //
-// Pure. On a shared machine a mean says little: medians and quartiles are reported, and a ratio is
-// judged only when its reference held still (quartiles within 5 % of the median).
+// Pure. On a shared machine a mean says little: medians and quartiles are reported. The quartiles are
+// the interval that a target is held against, so noise widens the interval and never hides a miss.
 
 export interface Summary {
   readonly median: number;
@@ -55,29 +55,39 @@ export function perRound(
   return results;
 }
 
-export const referenceSpreadMax = 0.05;
-/** Quartiles of fewer rounds say nothing. */
+/** Quartiles of fewer rounds are no interval to judge a ratio by. */
 export const judgedRoundsMin = 5;
 
-export type Outcome = "reached" | "missed" | "no verdict";
+/**
+ * met: the whole interval is on the target's side. missed: the whole interval is beyond the target.
+ * inconclusive: the target lies within the interval, or there is no interval.
+ */
+export type Verdict = "met" | "missed" | "inconclusive";
 
 export type Bound = "at most" | "at least";
 
+export interface Target {
+  readonly target: number;
+  /** Default: "at most". */
+  readonly bound?: Bound | undefined;
+  /** A ratio to something measured in the same rounds: inconclusive after fewer than judgedRoundsMin. */
+  readonly isRatio?: boolean | undefined;
+}
+
 /**
- * Judges `value` against `limit`. When it is relative to a reference: only after enough rounds, and
- * only when the reference was steady.
+ * Holds the interval from the lower to the upper quartile against the target; a value that meets the
+ * target exactly meets it. A single absolute value is an interval of no width.
  */
 export function judge(
   value: Summary,
-  limit: number,
-  reference?: Summary,
-  bound: Bound = "at most",
-): Outcome {
-  if (value.count === 0 || Number.isNaN(value.median)) return "no verdict";
-  if (reference && value.count < judgedRoundsMin) return "no verdict";
-  if (reference && spread(reference) > referenceSpreadMax) return "no verdict";
-  const holds = bound === "at most" ? value.median <= limit : value.median >= limit;
-  return holds ? "reached" : "missed";
+  { target, bound = "at most", isRatio = false }: Target,
+): Verdict {
+  if (value.count === 0 || Number.isNaN(value.median)) return "inconclusive";
+  if (isRatio && value.count < judgedRoundsMin) return "inconclusive";
+  const [best, worst] = bound === "at most" ? [value.low, value.high] : [value.high, value.low];
+  const meets = (one: number) => (bound === "at most" ? one <= target : one >= target);
+  if (!meets(best)) return "missed";
+  return meets(worst) ? "met" : "inconclusive";
 }
 
 /**

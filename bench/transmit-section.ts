@@ -29,8 +29,8 @@ interface Case {
 const lossTolerated = 0.005;
 /** With fewer, the one send that is cloned is most of the cost, and no reason to leave the socket. */
 const judgedDestinationsMin = 50;
-const reach = { single: 0.25, segmentedByDevice: 0.05, segmentedByKernel: 0.16, last: 0.05 };
-const reachRate = 10_000;
+const targets = { single: 0.25, segmentedByDevice: 0.05, segmentedByKernel: 0.16, last: 0.05 };
+const targetRate = 10_000;
 
 function groupBy(lines: readonly Line[], key: (line: Line) => string): Map<string, Line[]> {
   const groups = new Map<string, Line[]>();
@@ -138,11 +138,11 @@ function costFindings(cases: readonly Case[]): Finding[] {
   );
   return judged.map((which) => {
     const ofBursts =
-      which.segmentation === "device" ? reach.segmentedByDevice : reach.segmentedByKernel;
+      which.segmentation === "device" ? targets.segmentedByDevice : targets.segmentedByKernel;
     return finding(`clone ÷ bare sendmmsg, ${label(which)}`, toBare(which, "clone"), {
-      reach: which.burst === 1 ? reach.single : ofBursts,
+      target: which.burst === 1 ? targets.single : ofBursts,
       unit: "×",
-      reference: summaryOf(which, "bare_sendmmsg"),
+      isRatio: true,
     });
   });
 }
@@ -213,9 +213,9 @@ function latencyFindings(lines: readonly Line[]): Finding[] {
         ),
       );
       return finding(`p50 to the last destination, ${text}, ${which}`, ratio, {
-        reach: reach.last,
+        target: targets.last,
         unit: "×",
-        reference: summarise([...reference.values()]),
+        isRatio: true,
       });
     }),
   );
@@ -253,7 +253,7 @@ function rateFindings(lines: readonly Line[]): Finding[] {
         `relay by clone without loss, one core, ${rateCase(line)}`,
         summarise([rateOf(line)]),
         {
-          reach: reachRate,
+          target: targetRate,
           unit: "shreds/s",
           bound: "at least",
         },

@@ -5,6 +5,7 @@
 import { realpathSync } from "node:fs";
 import { basename, relative } from "node:path";
 import { messageOf, quote, ShredwayError } from "../core/errors.ts";
+import { nodeVersionError } from "../core/node-version.mjs";
 import { packageVersion } from "../core/version.ts";
 import { exitCodes, helpOf, parseArguments, usageError } from "./command.ts";
 import { commands } from "./commands.ts";
@@ -94,6 +95,12 @@ async function run(given: readonly string[]): Promise<number> {
   if (!load) {
     const expected = Object.keys(commands).join(", ");
     throw usageError(`expected a command (${expected}), got ${quote(name)}`);
+  }
+  // The doctor reports the version among its findings.
+  const wrongNode = name === "doctor" ? null : nodeVersionError();
+  if (wrongNode !== null) {
+    process.stderr.write(`shredway: ${wrongNode}\n`);
+    return exitCodes.failed;
   }
   const stopped = stopOnSignals(); // first: loading a command takes a while
   const command = await load();

@@ -2,6 +2,7 @@
 //
 // A part of checks.ts.
 
+import { nodeVersionError, supportedNode } from "../core/node-version.mjs";
 import type { Input } from "./checks.ts";
 import { type Found, ok } from "./finding.ts";
 
@@ -10,7 +11,6 @@ const lostShareMax = 1e-5;
 const swappinessMax = 10;
 const clockOffsetMaxSeconds = 0.001;
 const lockedMemoryLeast = 64 << 20;
-const nodeLeast = [20, 19] as const;
 
 export function sysctl(key: string, value: number): string {
   return `sysctl -w ${key}=${value} && echo '${key} = ${value}' >> /etc/sysctl.d/60-shredway.conf`;
@@ -128,16 +128,9 @@ export function clockOffset({ facts, probes }: Input): Found {
 
 export function nodeVersion({ probes }: Input): Found {
   const check = "node";
-  const why = "The program is tested with Node 20.19 and newer.";
-  const [major = 0, minor = 0] = probes.nodeVersion.split(".").map(Number);
-  const isOld = major < nodeLeast[0] || (major === nodeLeast[0] && minor < nodeLeast[1]);
-  const text = `Node ${probes.nodeVersion}`;
-  if (!isOld) return ok(check, text, why);
-  return {
-    check,
-    level: "fail",
-    finding: text,
-    why,
-    remedy: "install Node 20.19 or newer, then npm rebuild",
-  };
+  const why = `The program is tested with ${supportedNode()}, and its web server has binaries for these.`;
+  const finding = `Node ${probes.nodeVersion}`;
+  if (nodeVersionError(probes.nodeVersion) === null) return ok(check, finding, why);
+  const remedy = `install ${supportedNode()}, then run npm ci`;
+  return { check, level: "fail", finding, why, remedy };
 }

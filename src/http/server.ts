@@ -22,6 +22,7 @@ import { type Endpoint, formatAddress, formatEndpoint, parseEndpoint } from "../
 import { type Clock, systemClock } from "../core/clock.ts";
 import { messageOf, ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import { supportedNode } from "../core/node-version.mjs";
 import {
   checkedAnswer,
   closingAnswer,
@@ -65,15 +66,15 @@ type WebServer = Pick<
   "App" | "us_listen_socket_close" | "us_socket_local_port"
 >;
 
-/** Its binaries are for certain versions of Node; loaded when wanted, so that it can be said well. */
+/** Its binaries are for certain versions of Node and processors; loaded here, so that a missing one is told plainly. */
 async function loadWebServer(): Promise<WebServer> {
   try {
     return await import("uWebSockets.js");
   } catch (cause) {
     throw new ShredwayError(
       "http_open",
-      `uWebSockets.js could not be loaded: expected Node 20 or 22, got ${process.version}; for Node ` +
-        "24 run: npm install uWebSockets.js@github:uNetworking/uWebSockets.js#v20.56.0",
+      `uWebSockets.js could not be loaded: it has no binary for Node ${process.versions.node} on ` +
+        `${process.platform}-${process.arch}; expected ${supportedNode()} on Linux with glibc`,
       { cause },
     );
   }

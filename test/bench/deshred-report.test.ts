@@ -13,21 +13,21 @@ import { stepsSection } from "../../bench/steps-section.ts";
 const line = (fields: Record<string, string | number | boolean>) =>
   parseLine(JSON.stringify(fields));
 
-const outcomes = ({ findings }: Section) => findings.map(({ what, outcome }) => [what, outcome]);
+const verdicts = ({ findings }: Section) => findings.map(({ what, verdict }) => [what, verdict]);
 
 /** One line of each of five rounds. */
 function rounds(fields: (round: number) => Record<string, string | number | boolean>) {
   return [1, 2, 3, 4, 5].map((round) => line({ round, ...fields(round) }));
 }
 
-describe("findings that reach for at least something", () => {
-  const limit = { reach: 2, unit: "Gbit/s", bound: "at least" } as const;
+describe("findings with a least value", () => {
+  const limit = { target: 2, unit: "Gbit/s", bound: "at least" } as const;
 
-  it("are reached at the limit and missed below", () => {
-    expect(finding("x", summarise([2]), limit).outcome).toBe("reached");
+  it("are met at the target and missed below", () => {
+    expect(finding("x", summarise([2]), limit).verdict).toBe("met");
     const slow = finding("x", summarise([1.9]), limit);
-    expect(slow.outcome).toBe("missed");
-    expect(findingText(slow)).toBe("missed      x: 1.90 Gbit/s, reach for at least 2.00");
+    expect(slow.verdict).toBe("missed");
+    expect(findingText(slow)).toBe("missed        x: 1.90 Gbit/s, target: ≥ 2");
   });
 
   it("hold for the shredder: bits of 64 shreds by the time of one set", () => {
@@ -35,8 +35,8 @@ describe("findings that reach for at least something", () => {
       stepsSection(
         rounds(() => ({ kind: "step", step: "shredder, one FEC set of 64 shreds", ns })),
       ).findings.find(({ what }) => what === "shredding, one core");
-    expect(shredder(62_233.6)).toMatchObject({ outcome: "reached", value: { median: 10 } });
-    expect(shredder(622_336)).toMatchObject({ outcome: "missed", value: { median: 1 } });
+    expect(shredder(62_233.6)).toMatchObject({ verdict: "met", value: { median: 10 } });
+    expect(shredder(622_336)).toMatchObject({ verdict: "missed", value: { median: 1 } });
   });
 });
 
@@ -58,11 +58,11 @@ describe("recovery section", () => {
   ];
 
   it("judges whole sets on the machine's own path, in microseconds", () => {
-    expect(outcomes(recoverySection(lines(59_000)))).toEqual([
-      ["recovery of a FEC set, 32 data shreds lost", "reached"],
-      ["recovery of a FEC set, 4 data shreds lost, all others there", "reached"],
+    expect(verdicts(recoverySection(lines(59_000)))).toEqual([
+      ["recovery of a FEC set, 32 data shreds lost", "met"],
+      ["recovery of a FEC set, 4 data shreds lost, all others there", "met"],
     ]);
-    expect(recoverySection(lines(61_000)).findings[0]?.outcome).toBe("missed");
+    expect(recoverySection(lines(61_000)).findings[0]?.verdict).toBe("missed");
   });
 
   it("shows every path", () => {
@@ -91,8 +91,8 @@ describe("deshred section", () => {
     const section = deshredSection(lines(100_000));
     expect(section.values["in order, Gbit/s"]?.median).toBeCloseTo(6.22336);
     expect(section.tables[0]?.rows[0]).toEqual(["in order", "100", "100–100", "6.22", "1,000,000"]);
-    expect(outcomes(section)).toEqual([["deshredding, one core, in order", "reached"]]);
-    expect(deshredSection(lines(400_000)).findings[0]?.outcome).toBe("missed");
+    expect(verdicts(section)).toEqual([["deshredding, one core, in order", "met"]]);
+    expect(deshredSection(lines(400_000)).findings[0]?.verdict).toBe("missed");
   });
 
   it("tells nanoseconds per transaction and megabytes per second of the entries alone", () => {
@@ -123,14 +123,14 @@ describe("hand-over section", () => {
   it("subtracts round by round, and shows how much was really handed over", () => {
     const section = handOverSection(lines(0));
     expect(section.tables[0]?.rows).toEqual([["64", "3,000", "3,120", "120", "120–120", "75 %"]]);
-    expect(section.findings.map(({ value, outcome }) => [value.median, outcome])).toEqual([
-      [0, "reached"],
+    expect(section.findings.map(({ value, verdict }) => [value.median, verdict])).toEqual([
+      [0, "met"],
     ]);
   });
 
   it("wants no allocation, and does not blame the worker for those of OpenSSL", () => {
     const [found] = handOverSection(lines(1)).findings;
-    expect(found).toMatchObject({ outcome: "missed", value: { median: 10 } });
+    expect(found).toMatchObject({ verdict: "missed", value: { median: 10 } });
     expect(found?.unit).toBe("in 1000 packets");
     expect(handOverSection(lines(1, "openssl")).findings).toEqual([]);
   });
@@ -158,18 +158,22 @@ describe("beside section", () => {
   const steady = [1000, 1000, 1000, 1000, 1000];
 
   it("judges the ratio of the medians, and of the best tails", () => {
-    expect(outcomes(besideSection(lines(steady, 1.04)))).toEqual([
-      ["p50 with deshredding ÷ none, 10 × burst of 1", "reached"],
-      ["best p99 with deshredding ÷ none, 10 × burst of 1", "reached"],
+    expect(verdicts(besideSection(lines(steady, 1.04)))).toEqual([
+      ["p50 with deshredding ÷ none, 10 × burst of 1", "met"],
+      ["best p99 with deshredding ÷ none, 10 × burst of 1", "met"],
     ]);
     const slower = besideSection(lines(steady, 1.06)).findings;
-    expect(slower.map(({ outcome }) => outcome)).toEqual(["missed", "missed"]);
+    expect(slower.map(({ verdict }) => verdict)).toEqual(["missed", "missed"]);
     expect(slower[1]?.value.median).toBeCloseTo(1.06);
   });
 
-  it("gives no verdict when the relay without deshredding did not hold still", () => {
-    const unsteady = besideSection(lines([1000, 1100, 1200, 1300, 1400], 1.2)).findings;
-    expect(unsteady.map(({ outcome }) => outcome)).toEqual(["no verdict", "no verdict"]);
+  it("says missed although the relay without deshredding did not hold still", () => {
+    const unsteady = [1000, 1100, 1200, 1300, 1400];
+    const verdictsAt = (ratio: number) =>
+      besideSection(lines(unsteady, ratio)).findings.map(({ verdict }) => verdict);
+    expect(verdictsAt(1.2)).toEqual(["missed", "missed"]);
+    // A ratio of best rounds has no interval of its own.
+    expect(verdictsAt(1.01)).toEqual(["met", "inconclusive"]);
   });
 
   it("shows what was lost and recovered", () => {
@@ -195,19 +199,19 @@ describe("landings section", () => {
 
   it("judges the best round's tail", () => {
     const section = landingSection(lines([5_000_000, 900_000], 10), inJavaScript);
-    expect(section.findings).toMatchObject([{ outcome: "reached", value: { median: 900 } }]);
+    expect(section.findings).toMatchObject([{ verdict: "met", value: { median: 900 } }]);
     expect(section.tables[0]?.rows).toEqual([
       ["one by one", "200", "900", "2,950", "20", "20"],
       ["one by one, nothing lost, in JavaScript", "200", "298", "298", "3", "3"],
     ]);
     const slow = landingSection(lines([5_000_000, 1_100_000], 10), inJavaScript);
-    expect(slow.findings[0]?.outcome).toBe("missed");
+    expect(slow.findings[0]?.verdict).toBe("missed");
   });
 
   it("calls it missed when a report never came", () => {
     const section = landingSection(lines([900_000], 9), inJavaScript);
     expect(section.findings[0]).toMatchObject({
-      outcome: "missed",
+      verdict: "missed",
       what: "best p99 from the last needed shred to the report, one by one (1 not reported)",
     });
   });

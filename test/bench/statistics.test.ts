@@ -1,11 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
+  type Bound,
   judge,
   judgedRoundsMin,
   noiseIndex,
   perRound,
   quantile,
+  type Summary,
   spread,
   summarise,
 } from "../../bench/statistics.ts";
@@ -69,21 +71,51 @@ describe("perRound", () => {
 });
 
 describe("judge", () => {
-  const steady = summarise([100, 100, 101, 101, 102]);
-  const unsteady = summarise([80, 90, 100, 110, 120]);
-  const value = (median: number) => summarise(Array(judgedRoundsMin).fill(median));
+  const interval = (low: number, median: number, high: number, count = 7): Summary => ({
+    median,
+    low,
+    high,
+    count,
+  });
+  const ratio = (value: Summary, bound: Bound, target: number) =>
+    judge(value, { target, bound, isRatio: true });
 
-  it("compares the median with the limit, the limit included", () => {
-    expect(judge(value(1.1), 1.1, steady)).toBe("reached");
-    expect(judge(value(1.11), 1.1, steady)).toBe("missed");
-    expect(judge(summarise([140]), 150)).toBe("reached");
+  it("holds the whole interval against the target, the target included", () => {
+    expect(ratio(interval(0.9, 1, 1.1), "at most", 1.1)).toBe("met");
+    expect(ratio(interval(0.9, 1, 1.11), "at most", 1.1)).toBe("inconclusive");
+    expect(ratio(interval(1.1, 1.2, 1.3), "at most", 1.1)).toBe("inconclusive");
+    expect(ratio(interval(1.11, 1.2, 1.3), "at most", 1.1)).toBe("missed");
+    expect(ratio(interval(0.8, 0.9, 1), "at least", 0.8)).toBe("met");
+    expect(ratio(interval(0.7, 0.9, 1), "at least", 0.8)).toBe("inconclusive");
+    expect(ratio(interval(0.7, 0.75, 0.79), "at least", 0.8)).toBe("missed");
   });
 
-  it("gives no verdict on an unsteady reference, on few rounds, or without a value", () => {
-    expect(judge(value(1), 1.1, unsteady)).toBe("no verdict");
-    expect(judge(summarise([1, 1]), 1.1, steady)).toBe("no verdict");
-    expect(judge(summarise([]), 1.1, steady)).toBe("no verdict");
-    expect(judge(summarise([]), 1.1)).toBe("no verdict");
+  it("judges a single absolute value by itself", () => {
+    expect(judge(summarise([140]), { target: 150 })).toBe("met");
+    expect(judge(summarise([151]), { target: 150 })).toBe("missed");
+    expect(judge(summarise([0]), { target: 0 })).toBe("met");
+  });
+
+  it("is inconclusive without a value, and for a ratio of few rounds", () => {
+    expect(judge(summarise([]), { target: 1.1 })).toBe("inconclusive");
+    expect(judge(summarise([Number.NaN]), { target: 1.1 })).toBe("inconclusive");
+    expect(ratio(interval(1, 1, 1, judgedRoundsMin - 1), "at most", 1.1)).toBe("inconclusive");
+    expect(ratio(interval(1, 1, 1, judgedRoundsMin), "at most", 1.1)).toBe("met");
+  });
+
+  it("says missed for every interval beyond the target, however wide", () => {
+    const bounds = fc.constantFrom<Bound>("at most", "at least");
+    const rounds = fc.array(finite, { minLength: judgedRoundsMin, maxLength: 20 });
+    fc.assert(
+      fc.property(rounds, bounds, finite, fc.boolean(), (values, bound, target, isRatio) => {
+        const value = summarise(values);
+        const beyond = (one: number) => (bound === "at most" ? one > target : one < target);
+        const verdict = judge(value, { target, bound, isRatio });
+        if (beyond(value.low) && beyond(value.high)) expect(verdict).toBe("missed");
+        else if (beyond(value.low) || beyond(value.high)) expect(verdict).toBe("inconclusive");
+        else expect(verdict).toBe("met");
+      }),
+    );
   });
 });
 

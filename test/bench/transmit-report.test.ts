@@ -81,18 +81,18 @@ describe("cost of the ways out", () => {
       "0.300 (0.300–0.300)",
       "0.250 (0.250–0.250)",
     ]);
-    expect(section.findings.map(({ what, reach, outcome }) => [what, reach, outcome])).toEqual([
-      ["clone ÷ bare sendmmsg, 200 × burst of 1", 0.25, "reached"],
+    expect(section.findings.map(({ what, target, verdict }) => [what, target, verdict])).toEqual([
+      ["clone ÷ bare sendmmsg, 200 × burst of 1", 0.25, "met"],
     ]);
   });
 
-  it("reaches for less in bursts, and for least where the device segments", () => {
-    const reachOf = (segmentation: string) =>
+  it("has a lower target for bursts, and the lowest where the device segments", () => {
+    const verdictsOf = (segmentation: string) =>
       transmitSection(costLines({ all: { burst: 8, segmentation } })).findings.map(
-        ({ reach, outcome }) => [reach, outcome],
+        ({ target, verdict }) => [target, verdict],
       );
-    expect(reachOf("device")).toEqual([[0.05, "missed"]]);
-    expect(reachOf("kernel")).toEqual([[0.16, "missed"]]);
+    expect(verdictsOf("device")).toEqual([[0.05, "missed"]]);
+    expect(verdictsOf("kernel")).toEqual([[0.16, "missed"]]);
     expect(transmitSection(costLines({ all: { destinations: 10 } })).findings).toEqual([]);
     expect(transmitSection(costLines({ all: { device: "veth" } })).findings).toEqual([]);
   });
@@ -101,13 +101,13 @@ describe("cost of the ways out", () => {
     const section = transmitSection(costLines({ clone: { delivered: 0.6 } }));
     expect(section.tables[0]?.rows[0]?.[3]).toBe("40.0 % lost");
     expect(section.tables[1]?.rows[0]?.[2]).toBe("–");
-    expect(section.findings[0]?.outcome).toBe("no verdict");
+    expect(section.findings[0]?.verdict).toBe("inconclusive");
     expect(section.notes.join("\n")).toContain("what was asked for: 5 of 25");
   });
 
   it("gives a way no cost when it says itself that it sent less", () => {
     const section = transmitSection(costLines({ clone: { told: 0.9 } }));
-    expect(section.findings[0]?.outcome).toBe("no verdict");
+    expect(section.findings[0]?.verdict).toBe("inconclusive");
   });
 });
 
@@ -117,9 +117,9 @@ describe("latency of the ways out", () => {
       latencyLines({ bare_sendmmsg: 6_000_000, clone: 150_000, forwarder: 1e7, relay_clone: 1e6 }),
     );
     expect(
-      section.findings.map(({ what, value, outcome }) => [what, value.median, outcome]),
+      section.findings.map(({ what, value, verdict }) => [what, value.median, verdict]),
     ).toEqual([
-      ["p50 to the last destination, clone ÷ bare sendmmsg, 200 × burst of 32", 0.025, "reached"],
+      ["p50 to the last destination, clone ÷ bare sendmmsg, 200 × burst of 32", 0.025, "met"],
       ["p50 to the last destination, relay by clone ÷ forwarder, 200 × burst of 32", 0.1, "missed"],
     ]);
     expect(section.tables[0]?.rows[1]).toEqual([
@@ -135,7 +135,10 @@ describe("latency of the ways out", () => {
 
   it("has no median of nothing", () => {
     const section = transmitSection(latencyLines({ bare_sendmmsg: 6_000_000, clone: 0 }, 320));
-    expect(section.findings.map(({ outcome }) => outcome)).toEqual(["no verdict", "no verdict"]);
+    expect(section.findings.map(({ verdict }) => verdict)).toEqual([
+      "inconclusive",
+      "inconclusive",
+    ]);
     expect(section.tables[0]?.rows[0]?.slice(-2)).toEqual(["0", "1600"]);
   });
 });
@@ -147,8 +150,8 @@ describe("rate of the whole relay", () => {
       rateLine({}),
       rateLine({ burst: 32, segmentation: "kernel", shreds_per_second: 9000 }),
     ]);
-    expect(section.findings.map(({ what, outcome }) => [what, outcome])).toEqual([
-      ["relay by clone without loss, one core, veth, 200 × burst of 1", "reached"],
+    expect(section.findings.map(({ what, verdict }) => [what, verdict])).toEqual([
+      ["relay by clone without loss, one core, veth, 200 × burst of 1", "met"],
       [
         "relay by clone without loss, one core, veth, 200 × burst of 32, segments cut by the kernel",
         "missed",

@@ -1,0 +1,145 @@
+// Supported versions of Node.js: what package.json says, what users read, and what npm makes of it.
+
+import { spawnSync } from "node:child_process";
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { nodeVersionError, supportedNode } from "../../src/core/node-version.mjs";
+import { programWords } from "../support/shredway.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const words = "Node 20 (from 20.19) or Node 22 (from 22.12)";
+const remedy = `expected ${words}; install one of these, then run npm ci`;
+
+/** Environment in which every Node program is told that it runs on another version. */
+function onNode(version: string): NodeJS.ProcessEnv {
+  const changes = {
+    version: `"v${version}"`,
+    versions: `{ ...process.versions, node: "${version}", modules: "137" }`,
+  };
+  const code = Object.entries(changes).map(
+    ([name, value]) => `Object.defineProperty(process, "${name}", { value: ${value} });`,
+  );
+  const disguise = `--import=data:text/javascript,${encodeURIComponent(code.join("\n"))}`;
+  return { ...process.env, NODE_OPTIONS: disguise };
+}
+
+function run(version: string, program: readonly string[]) {
+  return spawnSync(process.execPath, program, {
+    cwd: root,
+    encoding: "utf8",
+    timeout: 30_000,
+    env: onNode(version),
+  });
+}
+
+describe("supported versions of Node.js", () => {
+  it("are those of package.json", () => {
+    expect(supportedNode()).toBe(words);
+    expect(nodeVersionError()).toBeNull();
+    expect(supportedNode("^24.1.2")).toBe("Node 24 (from 24.1.2)");
+  });
+
+  it("are those that the web server has a binary for", () => {
+    const files = readdirSync(join(root, "node_modules/uWebSockets.js/dist/bin"));
+    const binaries = files.flatMap((file) => /^uws_linux_x64_(\d+)\.node$/.exec(file)?.[1] ?? []);
+    const modules = { 20: "115", 22: "127" };
+    const lines = [...supportedNode().matchAll(/Node (\d+)/g)].map(([, major]) => major);
+    expect(lines).toEqual(Object.keys(modules));
+    expect(binaries).toEqual(expect.arrayContaining(Object.values(modules)));
+  });
+
+  it.each(["README.md", "docs/first-hour.md", "docs/operations.md"])("are named by %s", (path) => {
+    expect(readFileSync(join(root, path), "utf8")).toContain(supportedNode());
+  });
+
+  it.each(["20.19.0", "20.20.2", "22.12.0", "22.23.3"])("include %s", (version) => {
+    expect(nodeVersionError(version)).toBeNull();
+  });
+
+  it.each(["18.20.4", "20.18.3", "21.7.3", "22.11.0", "23.11.0", "24.21.0", "26.10.0"])(
+    "exclude %s, and the message says what runs and what to install",
+    (version) => {
+      expect(nodeVersionError(version)).toBe(`unsupported Node.js version ${version}: ${remedy}`);
+    },
+  );
+
+  it("begin with the least version of each line and end with the line", () => {
+    const number = fc.integer({ min: 0, max: 40 });
+    const three = fc.tuple(number, number, number);
+    fc.assert(
+      fc.property(three, number, number, ([line, minor, patch], major, other) => {
+        const range = `^${line}.${minor}.${patch}`;
+        const isIn = major === line && other >= minor;
+        expect(nodeVersionError(`${major}.${other}.${patch}`, range) === null).toBe(isIn);
+        if (patch > 0) {
+          const before = `${line}.${minor}.${patch - 1}`;
+          expect(nodeVersionError(before, range)).toContain(`version ${before}: expected Node`);
+        }
+      }),
+    );
+  });
+
+  it("are refused in another form than a list of release lines", () => {
+    expect(() => supportedNode(">=20")).toThrow('engines.node: expected "^20.19.0 || ^22.12.0"');
+  });
+});
+
+describe("on a version that is not supported", () => {
+  const line = `shredway: unsupported Node.js version 24.21.0: ${remedy}\n`;
+
+  it.each([
+    ["npm start, before it compiles", ["src/core/node-version.mjs"]],
+    ["shredway start", [...programWords, "start", "--data", "/nonexistent/data"]],
+    ["shredway start --config", [...programWords, "start", "--config", "/nonexistent.yaml"]],
+  ])("%s says so in one line and ends with exit code 1", (_, program) => {
+    const { status, stdout, stderr } = run("24.21.0", program);
+    expect({ status, stdout, stderr }).toEqual({ status: 1, stdout: "", stderr: line });
+  });
+
+  it("shredway --version still answers", () => {
+    const { version }: { version: string } = JSON.parse(
+      readFileSync(join(root, "package.json"), "utf8"),
+    );
+    const { status, stdout } = run("24.21.0", [...programWords, "--version"]);
+    expect([status, stdout]).toEqual([0, `${version}\n`]);
+  });
+});
+
+describe("npm ci", () => {
+  /** In a copy, without installing anything. */
+  function dryRun(version: string) {
+    const folder = mkdtempSync(join(tmpdir(), "shredway-npm-"));
+    try {
+      for (const name of ["package.json", "package-lock.json", ".npmrc"]) {
+        copyFileSync(join(root, name), join(folder, name));
+      }
+      const options = ["--dry-run", "--offline", "--ignore-scripts", "--no-audit", "--no-fund"];
+      return spawnSync("npm", ["ci", ...options], {
+        cwd: folder,
+        encoding: "utf8",
+        timeout: 60_000,
+        env: onNode(version),
+      });
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }
+
+  it.each(["20.19.0", "22.12.0"])("finds every package fit for Node %s", (version) => {
+    const { status, stderr } = dryRun(version);
+    expect(stderr).not.toContain("EBADENGINE");
+    expect(status).toBe(0);
+  });
+
+  it.each(["18.20.4", "24.21.0", "26.10.0"])("names what it expects on Node %s", (version) => {
+    const { status, stderr } = dryRun(version);
+    expect(status).toBe(1);
+    expect(stderr).toContain("EBADENGINE");
+    expect(stderr).toContain('Required: {"node":"^20.19.0 || ^22.12.0"}');
+    expect(stderr).toContain(`"node":"v${version}"`);
+  });
+});
