@@ -6,6 +6,8 @@
 // bell.h).
 #include <napi.h>
 
+#include <climits>
+
 #include "addon/arguments.h"
 #include "addon/relay_handle.h"
 #include "addon/traffic_handles.h"
@@ -15,6 +17,7 @@
 #include "net/kernel_clock.h"
 #include "net/privileges.h"
 #include "net/service_notify.h"
+#include "net/udp_socket.h"
 
 namespace shredway::addon {
 namespace {
@@ -109,6 +112,27 @@ Napi::Value notify(const Napi::CallbackInfo& info) {
   return Napi::String::New(env, notify_service_manager(address, text.data(), text.size()));
 }
 
+// (endpoint) -> [descriptor, 0, ""], or [-1, errno, error text]. The caller owns the descriptor.
+Napi::Value open_bound_socket_of(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Endpoint address;
+  if (!read_endpoint(info[0], "address", address)) return env.Undefined();
+  SocketResult result = open_bound_socket(address);
+  const auto answer = Napi::Array::New(env, 3);
+  answer.Set(0u, Napi::Number::New(env, result.socket.release()));
+  answer.Set(1u, Napi::Number::New(env, result.error_number));
+  answer.Set(2u, Napi::String::New(env, result.error));
+  return answer;
+}
+
+// (descriptor) -> whether no other socket may bind its port.
+Napi::Value refuse_port_sharing_of(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  uint32_t fd = 0;
+  if (!read_u32(info[0], "descriptor", INT_MAX, fd)) return env.Undefined();
+  return Napi::Boolean::New(env, refuse_port_sharing(static_cast<int>(fd)));
+}
+
 // Null where the kernel does not tell.
 Napi::Value kernel_clock(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
@@ -131,6 +155,8 @@ Napi::Object register_addon(Napi::Env env, Napi::Object exports) {
   exports.Set("describe", Napi::Function::New<describe>(env));
   exports.Set("giveUpNetworkPrivileges", Napi::Function::New<give_up_network_privileges>(env));
   exports.Set("notifyServiceManager", Napi::Function::New<notify>(env));
+  exports.Set("openBoundSocket", Napi::Function::New<open_bound_socket_of>(env));
+  exports.Set("refusePortSharing", Napi::Function::New<refuse_port_sharing_of>(env));
   exports.Set("kernelClock", Napi::Function::New<kernel_clock>(env));
   exports.Set("Relay", RelayHandle::define(env));
   exports.Set("PacedSender", PacedSenderHandle::define(env));

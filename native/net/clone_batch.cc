@@ -67,12 +67,13 @@ uint32_t sum_of(const uint8_t* bytes, size_t count) {
   return sum;
 }
 
-// Like a socket's datagrams: not to be fragmented, which needs no identification then.
+// Like a socket's datagrams: a router may fragment them (nothing that ICMP says about a narrow path
+// is believed, udp_socket.h), so each needs an identification.
 void write_ipv4(HeadWriter& head, const CloneTarget& target, const CloneHead& look) {
   head.u16(static_cast<uint16_t>(0x4500 | look.dscp << 2));
   head.u16(0);  // total length, by the program
-  head.u16(0);  // identification
-  head.u16(IP_DF);
+  head.u16(0);  // identification, by the program: the trigger's
+  head.u16(0);  // no flags, no offset
   head.u8(look.ttl);
   head.u8(IPPROTO_UDP);
   head.u16(0);  // checksum, by the program

@@ -120,10 +120,11 @@ UdpSocket load_program(const std::vector<bpf_insn>& program, std::string& error)
 }
 
 // A socket that sends by the interface alone.
-UdpSocket open_trigger_socket(int family, const std::string& interface, std::string& error) {
-  UdpSocket socket(::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+UdpSocket open_trigger_socket(bool ipv4, const std::string& interface, std::string& error) {
+  const char* refused = nullptr;
+  UdpSocket socket = open_udp_socket(ipv4, refused);
   if (!socket.valid()) {
-    error = clone_error("socket for triggers", errno);
+    error = clone_error(std::string(refused) + " for triggers", errno);
   } else if (setsockopt(socket.fd(), SOL_SOCKET, SO_BINDTODEVICE, interface.data(),
                         static_cast<socklen_t>(interface.size())) != 0) {
     error = clone_error("SO_BINDTODEVICE " + interface, errno);
@@ -222,10 +223,10 @@ std::string ClonePlane::Parts::open(const ClonePlaneOptions& options) {
 std::string ClonePlane::Parts::open_sockets(uint32_t workers) {
   std::string error;
   for (uint32_t worker = 0; worker < workers; worker++) {
-    ipv4.push_back(open_trigger_socket(AF_INET, interface->name(), error));
+    ipv4.push_back(open_trigger_socket(true, interface->name(), error));
     if (!error.empty()) return error;
     if (!interface->ipv6()) continue;
-    ipv6.push_back(open_trigger_socket(AF_INET6, interface->name(), error));
+    ipv6.push_back(open_trigger_socket(false, interface->name(), error));
     if (!error.empty()) return error;
   }
   gso = udp_gso_supported(ipv4[0].fd());

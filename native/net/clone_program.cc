@@ -47,17 +47,19 @@ struct HeadLayout {
   uint16_t bytes;         // of all three heads
   uint16_t ip_length_at;  // u16: total length (IPv4), payload length (IPv6)
   uint16_t ip_length_from;
-  uint16_t ip_sum_at;  // 0: has none
+  uint16_t ip_identification_at;  // 0: has none, nor a sum
+  uint16_t ip_sum_at;
   uint16_t udp_at;
 };
-constexpr HeadLayout kIpv4 = {ETH_P_IP, 42, 16, 14, 24, 34};
-constexpr HeadLayout kIpv6 = {ETH_P_IPV6, 62, 18, 54, 0, 54};
+constexpr HeadLayout kIpv4 = {ETH_P_IP, 42, 16, 14, 18, 24, 34};
+constexpr HeadLayout kIpv6 = {ETH_P_IPV6, 62, 18, 54, 0, 0, 54};
 constexpr uint16_t kUdpPortAt = 2, kUdpLengthAt = 4, kUdpSumAt = 6;  // in the UDP head
 
 // r0 is what helpers return, r1 to r5 are their arguments and gone after each call.
 enum Register : uint8_t { r0, r1, r2, r3, r4, r5, kPacket, kServed, kRow, kJob, kStack };
 constexpr Field kKey = {static_cast<size_t>(-4), BPF_W};  // on the stack: number of a row
 constexpr Field kIpLength = {static_cast<size_t>(-8), BPF_H};
+constexpr Field kIpIdentification = {static_cast<size_t>(-12), BPF_H};
 constexpr Field kUdpLength = {static_cast<size_t>(-16), BPF_H};
 
 // Puts instructions together; jumps go to labels, which are set before or after.
@@ -175,8 +177,15 @@ void find_job(Assembler& code, const HeadLayout& head, int jobs_fd, Assembler::L
   code.jump_if(BPF_JNE, r0, r1, drop);
 }
 
-// The lengths that all clones' heads have, in network order, onto the stack.
-void keep_lengths(Assembler& code, const HeadLayout& head) {
+// What all clones' heads have in common, in network order, onto the stack: lengths, and the
+// identification that the kernel gave the trigger. It is unique for a destination, too, and whoever
+// cuts a burst into segments counts on from it.
+void keep_common(Assembler& code, const HeadLayout& head, Assembler::Label drop) {
+  if (head.ip_identification_at) {
+    reach_heads(code, head, drop);
+    code.load(r1, r2, {head.ip_identification_at, BPF_H});
+    code.store(kStack, kIpIdentification, r1);
+  }
   code.load(r1, kPacket, kPacketLength);
   code.move(r2, r1);
   code.compute(BPF_SUB, r1, head.ip_length_from);
@@ -219,8 +228,11 @@ void write_heads(Assembler& code, const HeadLayout& head, Assembler::Label drop)
   }  // what is left is the UDP sum
   code.load(r1, kStack, kIpLength);
   code.store(r2, {head.ip_length_at, BPF_H}, r1);
-  if (head.ip_sum_at) {
+  if (head.ip_identification_at) {
     code.load(r3, kRow, kRowIpSum);
+    code.compute(BPF_ADD, r1, r3);
+    code.load(r3, kStack, kIpIdentification);
+    code.store(r2, {head.ip_identification_at, BPF_H}, r3);
     code.compute(BPF_ADD, r1, r3);
     fold(code, r1, r3);
     code.compute(BPF_XOR, r1, 0xffff);
@@ -268,7 +280,7 @@ void clone_and_count(Assembler& code) {
 void serve_family(Assembler& code, const HeadLayout& head, int targets_fd, int jobs_fd,
                   Assembler::Label done, Assembler::Label drop) {
   find_job(code, head, jobs_fd, drop);
-  keep_lengths(code, head);
+  keep_common(code, head, drop);
   code.move(kServed, 0);
   const Assembler::Label next = code.label();
   code.place(next);

@@ -86,6 +86,13 @@ uint32_t mtu_of_metrics(Bytes payload) {
   return mtu;
 }
 
+// An IPv4 route that ends at a certain time is an exception that ICMP made (RFC 1191): its MTU was
+// learned. Of IPv6, configured routes may end, too, and any MTU takes a whole shred.
+bool is_learned(uint8_t family, Bytes cache_info) {
+  rta_cacheinfo info;
+  return family == AF_INET && read(cache_info, info) && info.rta_expires != 0;
+}
+
 // IFLA_AF_SPEC, AF_INET6, IFLA_INET6_CONF: an array of int32 by DEVCONF_*. Routers may announce a
 // smaller MTU for IPv6 than the link has.
 uint32_t mtu_of_families(Bytes payload) {
@@ -145,6 +152,7 @@ std::optional<RouteMessage> read_route(const NetlinkMessage& message) {
   if (head.rtm_family != AF_INET && head.rtm_family != AF_INET6) return std::nullopt;
   RouteMessage route;
   route.type = head.rtm_type;
+  bool learned = false;
   each_attribute(after(message.body, sizeof head), [&](uint16_t type, Bytes payload) {
     if (type == RTA_OIF) route.interface = number(payload);
     if (type == RTA_GATEWAY) route.gateway = address(head.rtm_family, payload);
@@ -152,7 +160,9 @@ std::optional<RouteMessage> read_route(const NetlinkMessage& message) {
     if (type == RTA_PREFSRC) route.source = address(head.rtm_family, payload);
     if (type == RTA_METRICS) route.mtu = mtu_of_metrics(payload);
     if (type == RTA_ENCAP || type == RTA_ENCAP_TYPE) route.encapsulated = true;
+    if (type == RTA_CACHEINFO) learned = is_learned(head.rtm_family, payload);
   });
+  if (learned) route.mtu = 0;
   return route;
 }
 

@@ -38,7 +38,9 @@ struct RouteMessage {
   bool encapsulated = false;
   std::optional<AddressBytes> gateway;  // may be IPv6 for an IPv4 destination
   std::optional<AddressBytes> source;
-  uint32_t mtu = 0;  // 0: the link's
+  // 0: the link's. One that the kernel learned from ICMP does not count: anybody can forge it, and
+  // neither sockets (udp_socket.h) nor clones follow it.
+  uint32_t mtu = 0;
 };
 struct LinkMessage {
   uint32_t interface = 0;

@@ -21,7 +21,7 @@ struct NextHopWatchOptions {
   Endpoint source;                           // address to send from; unspecified: the route's
   uint32_t packet_bytes_max = 1228;          // UDP payload that the path's MTU must take
   uint32_t receive_buffer_bytes = 1u << 20;  // for messages; those beyond it are lost
-  uint32_t everything_every_ms = 10'000;     // path MTUs are learned without a message
+  uint32_t everything_every_ms = 10'000;     // in case a message was lost
   // Told after every change, from the watch's thread, and only when the table differs from the one
   // told before. Never called after stop(), which must not be called from here.
   std::function<void(std::shared_ptr<const NextHops>)> publish;

@@ -36,7 +36,7 @@ struct NextHop {
   X(neighbour_checked,                                                                 \
     "one destination behind a next hop that nothing was heard of for a while: "        \
     "its datagrams make the kernel ask")                                               \
-  X(mtu_small, "the path does not take a whole shred")
+  X(mtu_small, "the interface or a configured route does not take a whole shred")
 enum class NextHopState : uint8_t {
 #define X(name, meaning) name,
   SHREDWAY_NEXT_HOP_STATES(X)

@@ -35,14 +35,14 @@ const char* remedy(int error_number) {
   }
 }
 
-std::string describe(const char* call, const Endpoint& endpoint) {
-  const int error_number = errno;
+std::string describe(const char* call, const Endpoint& endpoint, int error_number) {
   return std::string(call) + " " + to_string(endpoint) + ": " +
          std::generic_category().message(error_number) + remedy(error_number);
 }
 
-SocketResult failed(const char* call, const Endpoint& endpoint) {
-  return {UdpSocket(), describe(call, endpoint)};
+SocketResult failed(const std::string& call, const Endpoint& endpoint) {
+  const int error_number = errno;
+  return {UdpSocket(), describe(call.c_str(), endpoint, error_number), error_number};
 }
 
 bool set_option(int fd, int level, int option, int value) {
@@ -64,12 +64,23 @@ void set_buffer(int fd, int forced_option, int option, uint32_t buffer_bytes) {
   if (!set_option(fd, SOL_SOCKET, forced_option, wish)) set_option(fd, SOL_SOCKET, option, wish);
 }
 
-UdpSocket open_socket(bool ipv4) {
-  const int family = ipv4 ? AF_INET : AF_INET6;
-  UdpSocket socket(::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (socket.valid() && !ipv4 && !set_option(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 1))
-    return UdpSocket();
-  return socket;
+// Path MTUs that ICMP tells are neither learned through this socket nor followed by it, whoever
+// else made the kernel learn them. IP_PMTUDISC_INTERFACE does the same, but refuses a datagram that
+// the interface does not take whole, where OMIT has it fragmented. An IPv6 socket has both options:
+// without IPV6_V6ONLY it would send IPv4, too. Returns the name of the refused option, or nullptr.
+const char* ignore_path_mtu(int fd, bool ipv4) {
+  if (!set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_OMIT)) return "IP_MTU_DISCOVER";
+  if (!ipv4 && !set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_OMIT))
+    return "IPV6_MTU_DISCOVER";
+  return nullptr;
+}
+
+// open_udp_socket() for an address that the error text names.
+SocketResult open_for(const Endpoint& address) {
+  const char* refused = nullptr;
+  UdpSocket socket = open_udp_socket(address.is_ipv4(), refused);
+  if (!socket.valid()) return failed(std::string(refused) + " for", address);
+  return {std::move(socket), ""};
 }
 
 bool bind_to(int fd, const Endpoint& endpoint) {
@@ -123,10 +134,27 @@ UdpSocket::~UdpSocket() {
   if (fd_ >= 0) close(fd_);
 }
 
+int UdpSocket::release() { return std::exchange(fd_, -1); }
+
+UdpSocket open_udp_socket(bool ipv4, const char*& refused) {
+  UdpSocket socket(
+      ::socket(ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  refused = "socket";
+  if (!socket.valid()) return socket;
+  refused = nullptr;
+  if (!ipv4 && !set_option(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, 1)) refused = "IPV6_V6ONLY";
+  if (!refused) refused = ignore_path_mtu(socket.fd(), ipv4);
+  if (!refused) return socket;
+  const int error_number = errno;
+  socket = UdpSocket();
+  errno = error_number;  // closing may have changed it
+  return socket;
+}
+
 SocketResult open_receive_socket(const ReceiveSocketOptions& options) {
-  UdpSocket socket = open_socket(options.address.is_ipv4());
-  if (!socket.valid()) return failed("socket for", options.address);
-  const int fd = socket.fd();
+  SocketResult opened = open_for(options.address);
+  if (!opened.socket.valid()) return opened;
+  const int fd = opened.socket.fd();
   if (!enable_timestamps(fd)) return failed("SO_TIMESTAMPNS for", options.address);
   set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, options.buffer_bytes);
   // A wish only: without CAP_NET_ADMIN, more than net.core.busy_read is refused.
@@ -137,14 +165,14 @@ SocketResult open_receive_socket(const ReceiveSocketOptions& options) {
   if (options.share_port && !set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1))
     return failed("SO_REUSEPORT for", options.address);
   if (!bind_to(fd, options.address)) return failed("bind", options.address);
-  return {std::move(socket), ""};
+  return opened;
 }
 
 SocketResult open_send_socket(const SendSocketOptions& options) {
   const bool ipv4 = options.source.is_ipv4();
-  UdpSocket socket = open_socket(ipv4);
-  if (!socket.valid()) return failed("socket for", options.source);
-  const int fd = socket.fd();
+  SocketResult opened = open_for(options.source);
+  if (!opened.socket.valid()) return opened;
+  const int fd = opened.socket.fd();
   set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, options.buffer_bytes);
   const bool queued = ipv4 ? set_option(fd, IPPROTO_IP, IP_RECVERR, 1)
                            : set_option(fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
@@ -152,14 +180,23 @@ SocketResult open_send_socket(const SendSocketOptions& options) {
   if (!refuse_datagrams(fd)) return failed("SO_ATTACH_FILTER for", options.source);
   if (const char* refused = set_head(fd, options)) return failed(refused, options.source);
   if (!bind_to(fd, options.source)) return failed("bind", options.source);
-  return {std::move(socket), ""};
+  return opened;
 }
+
+SocketResult open_bound_socket(const Endpoint& address) {
+  SocketResult opened = open_for(address);
+  if (opened.socket.valid() && !bind_to(opened.socket.fd(), address))
+    return failed("bind", address);
+  return opened;
+}
+
+bool refuse_port_sharing(int fd) { return set_option(fd, SOL_SOCKET, SO_REUSEADDR, 0); }
 
 std::string connect_socket(int fd, const Endpoint& to) {
   sockaddr_storage address;
   const socklen_t bytes = to_sockaddr(to, address);
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address), bytes) == 0) return "";
-  return describe("connect", to);
+  return describe("connect", to, errno);
 }
 
 Endpoint local_endpoint(int fd) {
@@ -188,6 +225,9 @@ bool udp_gso_supported(int fd) {
   return getsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &segment_bytes, &bytes) == 0;
 }
 
-bool ipv6_supported() { return open_socket(false).valid(); }
+bool ipv6_supported() {
+  const char* refused = nullptr;
+  return open_udp_socket(false, refused).valid();
+}
 
 }  // namespace shredway

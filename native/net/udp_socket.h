@@ -1,7 +1,12 @@
-// UDP sockets of the relay: opened, sized, steered and closed here, and nowhere else.
+// UDP sockets of the whole product, the control plane's included: opened, sized, steered and closed
+// here, and nowhere else.
 //
-// Called when the relay opens (never on the packet path). Each failure names the call, the address
+// Called when something opens (never on the packet path). Each failure names the call, the address
 // and the errno in words, and says what would help.
+//
+// No socket believes ICMP about the MTU of a path (IP_PMTUDISC_OMIT, for IPv6 too): anybody can
+// forge such a message, and one would cut every datagram to a destination into fragments for ten
+// minutes. Datagrams leave whole whenever the interface takes them, IPv4 ones without DF.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +27,8 @@ class UdpSocket {
   ~UdpSocket();
   int fd() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
+  // The descriptor, which the caller owns from now on.
+  int release();
 
  private:
   int fd_ = -1;
@@ -29,8 +36,13 @@ class UdpSocket {
 
 struct SocketResult {
   UdpSocket socket;
-  std::string error;  // empty on success
+  std::string error;     // empty on success
+  int error_number = 0;  // errno of what failed
 };
+
+// A socket without an address, non-blocking, with the options that every UDP socket has. An IPv6
+// socket is IPv6-only. Invalid on failure: errno says why, `refused` which call.
+UdpSocket open_udp_socket(bool ipv4, const char*& refused);
 
 struct ReceiveSocketOptions {
   Endpoint address;           // port 0: the kernel chooses
@@ -50,6 +62,11 @@ struct SendSocketOptions {
 // Non-blocking, with ICMP errors queued (IP_RECVERR / IPV6_RECVERR). Receives nothing: whatever
 // strangers send to its port is dropped, so that it cannot crowd out the queued errors.
 SocketResult open_send_socket(const SendSocketOptions& options);
+// For sockets that Node.js reads and writes (its UV_UDP handles take a descriptor). Bound, with
+// nothing else set. Node.js sets SO_REUSEADDR on a descriptor that it takes, which lets any local
+// user bind the same port: refuse_port_sharing() takes that back, and returns false on failure.
+SocketResult open_bound_socket(const Endpoint& address);
+bool refuse_port_sharing(int fd);
 // For a socket that sends to one address only. Returns an error text, empty on success.
 std::string connect_socket(int fd, const Endpoint& to);
 

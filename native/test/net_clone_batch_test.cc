@@ -254,8 +254,11 @@ class FrameReceiver {
       CHECK_EQ(setsockopt(socket_.fd(), SOL_SOCKET, SO_RCVBUFFORCE, &buffer_bytes, sizeof(int)), 0);
     });
   }
+  uint32_t first_identification = 0;  // of IPv4, in the last read()
+  // IPv4 frames to one destination must differ in their identification: a router may fragment them.
   std::vector<Bytes> read(size_t expected, uint16_t port) {
     std::vector<Bytes> out;
+    std::set<Bytes> identified;
     std::array<uint8_t, 65536> bytes;
     for (;;) {
       pollfd entry = {socket_.fd(), POLLIN, 0};
@@ -266,18 +269,24 @@ class FrameReceiver {
       if (length < ssize_t(port_at) + 6 || (bytes[port_at] << 8 | bytes[port_at + 1]) != port)
         continue;
       out.emplace_back(bytes.begin(), bytes.begin() + length);
-      if (is_ipv4) level(out.back());
+      if (!is_ipv4) continue;
+      Bytes identity(out.back().begin() + 30, out.back().begin() + 34);  // the destination
+      identity.insert(identity.end(), out.back().begin() + 18, out.back().begin() + 20);
+      CHECK(identified.insert(identity).second);
+      if (out.size() == 1) first_identification = uint32_t(out[0][18] << 8 | out[0][19]);
+      level(out.back());
     }
   }
 
  private:
-  // Identification and the permission to fragment are the kernel's choice, and nothing that a
-  // receiver sees; the head's checksum, which covers them, is checked here.
+  // The identification is the kernel's choice, and nothing that a receiver sees; the head's
+  // checksum, which covers it, is checked here. Every datagram may be fragmented on its way.
   static void level(Bytes& frame) {
     uint32_t sum = 0;
     for (size_t at = 14; at < 34; at += 2) sum += uint32_t(frame[at] << 8 | frame[at + 1]);
     CHECK_EQ((sum & 0xffff) + (sum >> 16), 0xffffu);
-    for (const size_t at : {18, 19, 20, 21, 24, 25}) frame[at] = 0;
+    CHECK_EQ(frame[20] | frame[21], 0);
+    for (const size_t at : {18, 19, 24, 25}) frame[at] = 0;
   }
   UdpSocket socket_;
 };
@@ -320,6 +329,7 @@ TEST(clone_batch_sends_the_frames_that_a_socket_sends) {
       constexpr uint16_t kPort = 9100;
       const std::vector<CloneTarget> list = cable.targets(is_ipv4, 20, kPort);
       batch.set_lists({&list, 1});
+      std::set<uint32_t> identified;  // each burst anew
       // Odd lengths too, and payloads whose sum is all there is.
       for (const uint16_t bytes : {kDataBytes, kCodeBytes, uint16_t{1}, uint16_t{18}})
         for (const uint32_t count : {1u, 2u, 7u}) {
@@ -327,6 +337,7 @@ TEST(clone_batch_sends_the_frames_that_a_socket_sends) {
           batch.add(0, burst.group(), 0, false);
           batch.flush();
           const std::vector<Bytes> cloned = frames.read(20 * count, kPort);
+          if (is_ipv4) CHECK(identified.insert(frames.first_identification).second);
           for (const CloneTarget& target : list) {
             const Address to(target.destination);
             by_socket.add(burst.group(), to.get(), to.bytes, 1);

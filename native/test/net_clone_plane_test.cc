@@ -67,6 +67,18 @@ void with_capabilities(std::initializer_list<unsigned> kept, const std::function
   }).join();
 }
 
+TEST(clone_plane_triggers_ignore_icmp_about_the_path_mtu) {
+  in_clone_lab([](Lab&) {
+    const auto plane = open_plane(2);
+    if (!plane) return;
+    for (const uint32_t worker : {0u, 1u}) {
+      const CloneRegion region = plane->region(worker);
+      check_path_mtu_is_ignored(region.trigger_ipv4, true);
+      check_path_mtu_is_ignored(region.trigger_ipv6, false);
+    }
+  });
+}
+
 TEST(clone_plane_asks_for_what_is_missing) {
   in_clone_lab([](Lab&) {
     constexpr unsigned kPerfmon = 38, kBpf = 39;  // CAP_PERFMON, CAP_BPF

@@ -105,6 +105,27 @@ TEST(netlink_reads_a_route) {
   CHECK(!route->encapsulated);
 }
 
+TEST(netlink_leaves_out_an_mtu_that_icmp_made_the_kernel_learn) {
+  const Bytes mtu = attribute(RTA_METRICS, attribute(RTAX_MTU, u32(560)));
+  const auto read_mtu = [&](uint8_t family, uint32_t expires, size_t info_bytes) {
+    rta_cacheinfo info{};
+    info.rta_expires = expires;
+    Bytes bytes = bytes_of(info);
+    bytes.resize(info_bytes);
+    const Bytes cache = attribute(RTA_CACHEINFO, bytes);
+    // In whichever order they come.
+    const auto first = read_route(only(route_message(family, RTN_UNICAST, cache + mtu)));
+    const auto second = read_route(only(route_message(family, RTN_UNICAST, mtu + cache)));
+    CHECK(first && second && first->mtu == second->mtu);
+    return first ? first->mtu : 1u;
+  };
+  constexpr size_t kWhole = sizeof(rta_cacheinfo);
+  CHECK_EQ(read_mtu(AF_INET, 59'900, kWhole), 0u);
+  CHECK_EQ(read_mtu(AF_INET, 0, kWhole), 560u);  // configured
+  CHECK_EQ(read_mtu(AF_INET, 59'900, kWhole - 1), 560u);
+  CHECK_EQ(read_mtu(AF_INET6, 59'900, kWhole), 560u);  // a router announced the route
+}
+
 TEST(netlink_reads_an_ipv6_gateway_of_an_ipv4_route) {
   const Bytes gateway = bytes_of(uint16_t{AF_INET6}) + raw("fe80::1");
   const auto route =

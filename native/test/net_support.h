@@ -49,6 +49,19 @@ inline UdpSocket sender(bool is_ipv4) {
   return std::move(result.socket);
 }
 
+// What a socket makes of ICMP about the MTU of a path; -1: the option is refused.
+inline int path_mtu_option(int fd, bool is_ipv4) {
+  int value = -1;
+  socklen_t bytes = sizeof value;
+  const int refused = is_ipv4 ? getsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &value, &bytes)
+                              : getsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &value, &bytes);
+  return refused == 0 ? value : -1;
+}
+inline void check_path_mtu_is_ignored(int fd, bool is_ipv4) {
+  CHECK_EQ(path_mtu_option(fd, true), int{IP_PMTUDISC_OMIT});
+  if (!is_ipv4) CHECK_EQ(path_mtu_option(fd, false), int{IPV6_PMTUDISC_OMIT});
+}
+
 // True first for IPv4; false for IPv6 when this machine has an IPv6 loopback.
 inline std::vector<bool> families() {
   const bool ipv6 = open_receive_socket({loopback(false), 0, false, 0}).error.empty();

@@ -40,6 +40,48 @@ TEST(udp_socket_neither_blocks_nor_leaks_to_children) {
   }
 }
 
+TEST(udp_socket_of_every_kind_ignores_icmp_about_the_path_mtu) {
+  for (const bool is_ipv4 : families()) {
+    const UdpSocket in = receiver(is_ipv4), shared = receiver(is_ipv4, true), out = sender(is_ipv4);
+    const SocketResult bound = open_bound_socket(loopback(is_ipv4));
+    CHECK_EQ(bound.error, std::string());
+    for (const int fd : {in.fd(), shared.fd(), out.fd(), bound.socket.fd()})
+      check_path_mtu_is_ignored(fd, is_ipv4);
+    CHECK_EQ(connect_socket(out.fd(), local_endpoint(in.fd())), std::string());
+    check_path_mtu_is_ignored(out.fd(), is_ipv4);
+  }
+}
+
+// Node.js sets SO_REUSEADDR on a descriptor that it takes.
+TEST(udp_socket_takes_back_the_sharing_of_its_port) {
+  for (const bool is_ipv4 : families()) {
+    const SocketResult bound = open_bound_socket(loopback(is_ipv4));
+    const int fd = bound.socket.fd(), on = 1;
+    const Address taken(local_endpoint(fd));
+    const auto share = [&] {
+      const char* refused = nullptr;
+      const UdpSocket other = open_udp_socket(is_ipv4, refused);
+      CHECK_EQ(setsockopt(other.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);
+      return bind(other.fd(), taken.get(), taken.bytes) == 0;
+    };
+    CHECK(!share());
+    CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);
+    CHECK(share());
+    CHECK(refuse_port_sharing(fd));
+    CHECK(!share());
+  }
+  CHECK(!refuse_port_sharing(-1));
+}
+
+TEST(udp_socket_is_released_to_its_new_owner) {
+  UdpSocket owner = receiver(true);
+  const int fd = owner.release();
+  CHECK(!owner.valid());
+  owner = UdpSocket();
+  CHECK(is_open(fd));
+  owner = UdpSocket(fd);
+}
+
 TEST(udp_socket_port_is_shared_only_when_asked) {
   for (const bool is_ipv4 : families()) {
     const UdpSocket alone = receiver(is_ipv4);
@@ -57,8 +99,10 @@ TEST(udp_socket_port_is_shared_only_when_asked) {
 
 TEST(udp_socket_names_an_address_that_is_not_here) {
   const Endpoint foreign = ipv4(192, 0, 2, 77, 0);
+  CHECK_EQ(open_bound_socket(foreign).error_number, EADDRNOTAVAIL);
   for (const std::string& error :
-       {open_receive_socket({foreign, 0, false, 0}).error, open_send_socket({foreign, 0}).error}) {
+       {open_receive_socket({foreign, 0, false, 0}).error, open_send_socket({foreign, 0}).error,
+        open_bound_socket(foreign).error}) {
     CHECK(error.find("192.0.2.77:0") != std::string::npos);
     CHECK(error.find("no interface of this machine has this address") != std::string::npos);
   }

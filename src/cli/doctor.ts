@@ -53,7 +53,7 @@ async function examine(file: string | undefined): Promise<Finding[]> {
   if (file === undefined) return machineFindings(defaultConfig());
   try {
     const config = loadConfig(file, readOwnAddresses());
-    const facts = await readConfigFacts(file, config.relay);
+    const facts = readConfigFacts(file, config.relay);
     const around = await readServiceFacts(file, config, systemClock);
     return [
       ...machineFindings(config),

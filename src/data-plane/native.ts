@@ -163,6 +163,10 @@ export interface NativeAddon {
   /** Why the text did not reach the socket; empty when it did. */
   notifyServiceManager(address: string, text: string): string;
   kernelClock(): KernelClock | null;
+  /** Descriptor, 0 and ""; or -1, errno and an error text. `address`: 18 bytes. */
+  openBoundSocket(address: Uint8Array): [number, number, string];
+  /** False: the kernel refused. */
+  refusePortSharing(descriptor: number): boolean;
   Relay: new (options: NativeRelayOptions) => NativeRelay;
   PacedSender: new (to: Uint8Array, from: Uint8Array, bufferBytes: number) => NativePacedSender;
   Shredder: new (seed: Uint8Array) => NativeShredder;

@@ -3,7 +3,6 @@
 // Called by cli/doctor.ts only. Changes nothing.
 
 import { spawnSync } from "node:child_process";
-import { createSocket } from "node:dgram";
 import { readdirSync, readFileSync } from "node:fs";
 import { formatAddress, parseEndpoint } from "../core/addresses.ts";
 import type { RelayConfig } from "../core/config.ts";
@@ -11,6 +10,7 @@ import { messageOf } from "../core/errors.ts";
 import { describeNative, kernelClock } from "../data-plane/native.ts";
 import { Relay } from "../data-plane/relay.ts";
 import { coverageText, loadLeaderSchedule } from "../leaders/schedule.ts";
+import { openUdpSocket } from "../net/udp-socket.ts";
 import type { Probes, Wishes } from "./checks.ts";
 import type { ConfigFacts } from "./config-checks.ts";
 import type { SystemReader } from "./facts.ts";
@@ -86,11 +86,11 @@ function tryRelay(
   };
 }
 
-export async function readConfigFacts(file: string, relay: RelayConfig): Promise<ConfigFacts> {
+export function readConfigFacts(file: string, relay: RelayConfig): ConfigFacts {
   const leadersFile = relay.leaders?.file;
   return {
     files: [file, ...(leadersFile === undefined ? [] : [leadersFile])].map(fileFact),
-    ports: await Promise.all(relay.listen.map(portFact)),
+    ports: relay.listen.map(portFact),
     ...leadersFacts(relay.authentication === "leader-schedule" ? leadersFile : undefined),
   };
 }
@@ -106,21 +106,12 @@ function leadersFacts(
   }
 }
 
-function portFact(address: string): Promise<PortFact> {
+function portFact(address: string): PortFact {
   const endpoint = parseEndpoint(address, { allowPortZero: true });
-  const socket = createSocket({
-    type: endpoint.family === "ipv4" ? "udp4" : "udp6",
-    ipv6Only: endpoint.family === "ipv6",
-  });
-  return new Promise((resolve) => {
-    const end = (error: string | null) => {
-      socket.close();
-      resolve({ address, error });
-    };
-    socket.once("error", (error) => end(messageOf(error)));
-    socket.bind(
-      { address: formatAddress(endpoint.bytes), port: endpoint.port, exclusive: true },
-      () => end(null),
-    );
-  });
+  try {
+    openUdpSocket({ host: formatAddress(endpoint.bytes), port: endpoint.port }).close();
+    return { address, error: null };
+  } catch (error) {
+    return { address, error: messageOf(error) };
+  }
 }

@@ -4,7 +4,7 @@
 // for each family. Whatever comes in is hostile: what cannot be an answer is dropped by its length and
 // mark, and of the rest no more than a bounded number a second is looked at. Nothing is ever answered.
 
-import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
+import type { RemoteInfo, Socket } from "node:dgram";
 import { isProofShaped } from "../accounts/destination-proof.ts";
 import {
   type Endpoint,
@@ -16,6 +16,7 @@ import {
 import type { Clock } from "../core/clock.ts";
 import { messageOf, ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import { openUdpSocket } from "./udp-socket.ts";
 
 export interface ChallengeSocketOptions {
   /** Of delivery.proof.listen and listenIpv6; port 0: the kernel chooses. */
@@ -44,25 +45,6 @@ function codeOf(error: unknown): string {
   return typeof code === "string" ? code : "";
 }
 
-/** Settles when it is bound; rejects with what the kernel said. */
-function bound({ bytes, port, family }: Endpoint): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const socket =
-      family === "ipv4"
-        ? createSocket({ type: "udp4", recvBufferSize: receiveBufferBytes })
-        : createSocket({ type: "udp6", ipv6Only: true, recvBufferSize: receiveBufferBytes });
-    const fail = (error: Error): void => {
-      socket.close();
-      reject(error);
-    };
-    socket.once("error", fail);
-    socket.bind(port, formatAddress(bytes), () => {
-      socket.off("error", fail);
-      resolve(socket);
-    });
-  });
-}
-
 export class ChallengeSocket {
   readonly #options: ChallengeSocketOptions;
   readonly #sockets: Partial<Record<Endpoint["family"], Socket>> = {};
@@ -79,8 +61,8 @@ export class ChallengeSocket {
   static async open(options: ChallengeSocketOptions): Promise<ChallengeSocket> {
     const opened = new ChallengeSocket(options);
     try {
-      await opened.#open("listen", parseEndpoint(options.listen, { allowPortZero: true }));
-      await opened.#open("listenIpv6", parseEndpoint(options.listenIpv6, { allowPortZero: true }));
+      opened.#open("listen", parseEndpoint(options.listen, { allowPortZero: true }));
+      opened.#open("listenIpv6", parseEndpoint(options.listenIpv6, { allowPortZero: true }));
     } catch (error) {
       await opened.close();
       throw error;
@@ -130,7 +112,7 @@ export class ChallengeSocket {
     );
   }
 
-  async #open(key: "listen" | "listenIpv6", endpoint: Endpoint): Promise<void> {
+  #open(key: "listen" | "listenIpv6", endpoint: Endpoint): void {
     const text = formatEndpoint(endpoint);
     const isIpv6 = key === "listenIpv6";
     if ((endpoint.family === "ipv6") !== isIpv6) {
@@ -138,7 +120,11 @@ export class ChallengeSocket {
       throw new ShredwayError("config_invalid", `${expected}, got ${text}`);
     }
     try {
-      const socket = await bound(endpoint);
+      const socket = openUdpSocket({
+        host: formatAddress(endpoint.bytes),
+        port: endpoint.port,
+        recvBufferSize: receiveBufferBytes,
+      });
       // An error event that nobody listens to would end the process.
       socket.on("error", (error) => this.#warn(`${text}: ${messageOf(error)}`));
       socket.on("message", (datagram, from) => this.#hear(datagram, from));

@@ -74,9 +74,7 @@ export class TpuEndpoint {
   /** Rejects when there is no socket to be had, or the key is none. */
   static async open(parts: EndpointParts): Promise<TpuEndpoint> {
     const endpoint = new TpuEndpoint(parts);
-    endpoint.#sockets = await TpuSockets.open(parts.settings.bind, (packet) =>
-      endpoint.#receive(packet),
-    );
+    endpoint.#sockets = TpuSockets.open(parts.settings.bind, (packet) => endpoint.#receive(packet));
     endpoint.#tidy = parts.clock.every(tidyMs, () => endpoint.#hangUpOnUnused());
     return endpoint;
   }

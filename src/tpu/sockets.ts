@@ -3,8 +3,9 @@
 // Owned by endpoint.ts. Sends at once: the address is never looked up, for it is always a number. What
 // the kernel refuses is counted and otherwise a lost packet, which QUIC knows how to deal with.
 
-import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
+import type { RemoteInfo, Socket } from "node:dgram";
 import { isIPv6 } from "node:net";
+import { openUdpSocket } from "../net/udp-socket.ts";
 import type { TpuAddress } from "./types.ts";
 
 export type PacketListener = (packet: Uint8Array, from: RemoteInfo) => void;
@@ -18,27 +19,16 @@ export interface BoundSocket {
 /** Asked for; the kernel gives what it allows. */
 const bufferBytes = 4 * 1024 * 1024;
 
-function bound(host: string, family: 4 | 6, listener: PacketListener): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const socket = createSocket({
-      type: family === 4 ? "udp4" : "udp6",
-      ipv6Only: family === 6,
-      recvBufferSize: bufferBytes,
-      sendBufferSize: bufferBytes,
-      // The default one takes its time, for numbers, too.
-      lookup: (hostname, _options, callback) => callback(null, hostname, family),
-    });
-    const fail = (error: Error): void => {
-      socket.close();
-      reject(error);
-    };
-    socket.once("error", fail);
-    socket.bind({ address: host, port: 0, exclusive: true }, () => {
-      socket.off("error", fail);
-      socket.on("message", listener);
-      resolve(socket);
-    });
+function bound(host: string, family: 4 | 6, listener: PacketListener): Socket {
+  const socket = openUdpSocket({
+    host,
+    port: 0,
+    recvBufferSize: bufferBytes,
+    sendBufferSize: bufferBytes,
+    // The default one takes its time, for numbers, too.
+    lookup: (hostname, _options, callback) => callback(null, hostname, family),
   });
+  return socket.on("message", listener);
 }
 
 export class TpuSockets {
@@ -51,19 +41,23 @@ export class TpuSockets {
     if (error) this.#fail(error);
   };
 
-  /** A machine without one of the families goes on without it; rejects when it has neither. */
-  static async open(
+  /** A machine without one of the families goes on without it; throws when it has neither. */
+  static open(
     bind: { readonly ipv4: string; readonly ipv6: string },
     listener: PacketListener,
-  ): Promise<TpuSockets> {
+  ): TpuSockets {
     const opened = new TpuSockets();
-    const [ipv4, ipv6] = await Promise.allSettled([
-      bound(bind.ipv4, 4, listener),
-      bound(bind.ipv6, 6, listener),
-    ]);
-    if (ipv4.status === "fulfilled") opened.#ipv4 = opened.#watched(ipv4.value);
-    if (ipv6.status === "fulfilled") opened.#ipv6 = opened.#watched(ipv6.value);
-    if (ipv4.status === "rejected" && ipv6.status === "rejected") throw ipv4.reason;
+    let refusal: unknown;
+    try {
+      opened.#ipv4 = opened.#watched(bound(bind.ipv4, 4, listener));
+    } catch (error) {
+      refusal = error;
+    }
+    try {
+      opened.#ipv6 = opened.#watched(bound(bind.ipv6, 6, listener));
+    } catch {
+      if (!opened.#ipv4) throw refusal;
+    }
     return opened;
   }
 

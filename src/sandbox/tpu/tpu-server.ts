@@ -9,11 +9,12 @@
 // that the peer was asked to stop is lost.
 
 import { randomBytes } from "node:crypto";
-import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
+import type { RemoteInfo, Socket } from "node:dgram";
 import { once } from "node:events";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { openUdpSocket } from "../../net/udp-socket.ts";
 import { newCredentials } from "../../tpu/certificate.ts";
 import {
   buildQuicheConfig,
@@ -153,19 +154,14 @@ export class TpuServer {
     this.#tokens = new RetryTokens(this.#options.clock);
     this.#config = this.#makeConfig();
     const { host, port } = this.#local;
-    const socket = createSocket({
-      type: host.includes(":") ? "udp6" : "udp4",
-      recvBufferSize: receiveBufferBytes,
-    });
-    this.#socket = socket;
-    socket.bind(port, host);
+    let socket: Socket;
     try {
-      await once(socket, "listening");
+      socket = openUdpSocket({ host, port, recvBufferSize: receiveBufferBytes });
     } catch (cause) {
-      this.#socket = undefined;
       const message = `cannot listen on ${this.address} (UDP): ${messageOf(cause)}`;
       throw new ShredwayError("system", message, { cause });
     }
+    this.#socket = socket;
     this.#local.port = socket.address().port;
     socket.on("message", (packet, from) => this.#receive(packet, from));
     // What the kernel tells of packets sent earlier: QUIC finds out by itself.
