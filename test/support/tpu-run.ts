@@ -183,9 +183,15 @@ export class TpuRun {
     await until(() => this.chain.chain.transactionCount() >= BigInt(count), `${count} executed`);
   }
 
-  /** How many parcels reported this and nothing else. */
-  count(kinds: string): number {
-    return this.parcels.filter((parcel) => parcel.kinds === kinds).length;
+  /** How many parcels reported what: the kinds, and the reason of the last where it has one. */
+  get outcomes(): Record<string, number> {
+    const counts: Record<string, number> = {};
+    for (const { kinds, events } of this.parcels) {
+      const last = events.at(-1);
+      const outcome = last && "reason" in last ? `${kinds}: ${last.reason}` : kinds;
+      counts[outcome] = (counts[outcome] ?? 0) + 1;
+    }
+    return counts;
   }
 
   /** From now on slots pass in real time, but none while a parcel of long ago has not ended. */
