@@ -85,7 +85,7 @@ describe.skipIf(!quiche)("transactions to the leaders of a sandbox over QUIC", (
     await run.ended();
     await run.executed(total);
     expect(run.landed).toBe(total);
-    expect(run.count(good)).toBe(total);
+    expect(run.outcomes).toEqual({ [good]: total });
     const { counts, leaders } = run.tpu;
     expect(counts).toMatchObject({ late: 0, overflowed: 0, refused: 0 });
     const used = [...leaders.values()].filter((leader) => leader.counts.transactions > 0);
@@ -98,7 +98,7 @@ describe.skipIf(!quiche)("transactions to the leaders of a sandbox over QUIC", (
     run.toWindow();
     for (let i = 0; i < 300; i++) expect(run.offer()).toBe(true);
     await run.ended();
-    expect(run.count(good)).toBe(300);
+    expect(run.outcomes).toEqual({ [good]: 300 });
     await until(() => run.leader().counts.transactions === 300, "300 transactions");
     run.chain.slots(1);
     expect(run.landed).toBe(300);
@@ -124,7 +124,7 @@ describe.skipIf(!quiche)("transactions to the leaders of a sandbox over QUIC", (
     run.toWindow();
     for (let i = 0; i < 300; i++) expect(run.offer()).toBe(true);
     await run.ended();
-    expect(run.count(good)).toBe(300);
+    expect(run.outcomes).toEqual({ [good]: 300 });
     await until(() => run.leader().counts.transactions === 300, "300 transactions");
     run.chain.slots(1);
     expect(run.landed).toBe(300);

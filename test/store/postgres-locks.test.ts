@@ -196,7 +196,7 @@ describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
     const { lost } = await hold(driver, "tiers");
     const set = async (words: string): Promise<void> => {
       await server().run(`ALTER SYSTEM ${words}`);
-      await server().run("SELECT pg_reload_conf()");
+      await server().reload();
     };
     files.closing({ close: () => set("RESET default_transaction_read_only") });
     await set("SET default_transaction_read_only = on");

@@ -22,6 +22,8 @@ import { systemClock } from "../../src/core/clock.ts";
 const packageFolder = "/usr/lib/postgresql";
 /** Of the server's own role; tests make weaker ones. */
 export const superuser = "shredway";
+/** Only a failure ever takes so long. */
+const promoteSeconds = 100;
 
 function isProgram(path: string): boolean {
   try {
@@ -251,6 +253,29 @@ export class PostgresServer {
       return (await client.query({ text: sql, rowMode: "array" })).rows;
     } finally {
       await client.end().catch(() => {});
+    }
+  }
+
+  /**
+   * Reads the configuration again. Settles when every session applies it to its next statement:
+   * `pg_reload_conf` only sends a signal, which the server follows later, and new sessions start with
+   * what the server has read after it has passed the signal on to all others.
+   */
+  async reload(): Promise<void> {
+    const loadTime = async (): Promise<unknown> => {
+      const [[time] = []] = await this.run("SELECT extract(epoch FROM pg_conf_load_time())");
+      return time;
+    };
+    const before = await loadTime();
+    await this.run("SELECT pg_reload_conf()");
+    while ((await loadTime()) === before) await systemClock.sleep(5);
+  }
+
+  /** Makes a replica take changes, and waits until it does. */
+  async promote(): Promise<void> {
+    const [[isPromoted] = []] = await this.run(`SELECT pg_promote(true, ${promoteSeconds})`);
+    if (isPromoted !== true) {
+      throw new Error(`the replica still only reads ${promoteSeconds} s after its promotion`);
     }
   }
 

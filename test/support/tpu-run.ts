@@ -30,8 +30,12 @@ const gatewayStake = 10n ** 15n;
 const driveMs = 5;
 /** Only a failure ever takes so long. */
 const slowMs = 30_000;
+/** Longer than any test: a transaction has all the time that it takes. */
+const restMsDefault = 600_000;
 /** A machine that is too slow gets slower slots. */
 const catchUpSlotsMax = 2n;
+/** Far fewer than a blockhash is good for. */
+const behindSlotsMax = 16n;
 
 export interface TpuRunOptions {
   readonly chain?: ChainOptions;
@@ -61,7 +65,8 @@ export class TpuRun {
   readonly tpu: SandboxTpu;
   readonly route: TpuRoute;
   readonly parcels: TestParcel[] = [];
-  readonly #open = new Set<TestParcel>();
+  /** Parcels that have not ended, oldest first, with the slots in which they were offered. */
+  readonly #open = new Map<TestParcel, bigint>();
   readonly #clock: Clock;
   #lamports = 0n;
 
@@ -101,6 +106,8 @@ export class TpuRun {
         leaderAt: (slot) => chain.chain.leaderOf(slot),
       },
       addresses: options.addresses?.({ chain, tpu }) ?? addressesIn(tpu),
+      // What a transaction is given with `offer` holds, however slow machine and link are.
+      copyMsMax: restMsDefault,
       partners: () => new Set(),
       readSeed: () => Uint8Array.from(gateway.seed),
     });
@@ -137,7 +144,7 @@ export class TpuRun {
   }
 
   /** Offers a transfer that is like no other; false: the route took nothing. */
-  offer(restMs = 600_000): boolean {
+  offer(restMs = restMsDefault): boolean {
     const wire = this.#transfer(++this.#lamports);
     const deadlineNs = this.#clock.nowNs() + BigInt(restMs) * 1_000_000n;
     const parcel = new TestParcel([factsOf(wire)], { deadlineNs });
@@ -146,7 +153,7 @@ export class TpuRun {
     };
     if (!this.route.offer(parcel)) return false;
     this.parcels.push(parcel);
-    this.#open.add(parcel);
+    this.#open.set(parcel, this.slot);
     return true;
   }
 
@@ -176,19 +183,28 @@ export class TpuRun {
     await until(() => this.chain.chain.transactionCount() >= BigInt(count), `${count} executed`);
   }
 
-  /** How many parcels reported this and nothing else. */
-  count(kinds: string): number {
-    return this.parcels.filter((parcel) => parcel.kinds === kinds).length;
+  /** How many parcels reported what: the kinds, and the reason of the last where it has one. */
+  get outcomes(): Record<string, number> {
+    const counts: Record<string, number> = {};
+    for (const { kinds, events } of this.parcels) {
+      const last = events.at(-1);
+      const outcome = last && "reason" in last ? `${kinds}: ${last.reason}` : kinds;
+      counts[outcome] = (counts[outcome] ?? 0) + 1;
+    }
+    return counts;
   }
 
-  /** From now on slots pass in real time. */
+  /** From now on slots pass in real time, but none while a parcel of long ago has not ended. */
   drive(): void {
     let lastNs = systemClock.monotonicNs();
     const timer = systemClock.every(driveMs, () => {
       const nowNs = systemClock.monotonicNs();
-      const most = catchUpSlotsMax * this.chain.slotNs;
-      this.chain.pass(nowNs - lastNs > most ? most : nowNs - lastNs);
+      const passedNs = nowNs - lastNs;
       lastNs = nowNs;
+      const [oldest = this.slot] = this.#open.values();
+      if (this.slot - oldest >= behindSlotsMax) return;
+      const most = catchUpSlotsMax * this.chain.slotNs;
+      this.chain.pass(passedNs > most ? most : passedNs);
     });
     closing({ close: () => timer.cancel() });
   }
