@@ -111,8 +111,8 @@ describe("errors", () => {
     const answers: boolean[] = [];
     for (let drainMs = 0; drainMs < 12_000; drainMs += 250) {
       for (const workerOffsetMs of [0, 50]) {
-        for (let at = drainMs + workerOffsetMs; at < drainMs + 250; at += 100)
-          answers.push(run.add(at));
+        for (let atMs = drainMs + workerOffsetMs; atMs < drainMs + 250; atMs += 100)
+          answers.push(run.add(atMs));
       }
     }
     const first = answers.indexOf(true);

@@ -260,7 +260,7 @@ describe("message limits", () => {
     const server = await serve({
       handle,
       clock,
-      webSockets: { "*": { ...echo, ...tight, message: echo.message } },
+      webSockets: { "*": { ...echo, messageLimits: tight.messageLimits } },
     });
     const socket = await connected(server);
     for (let i = 0; i < 100; i++) {
