@@ -7,14 +7,14 @@
 // Prints where it listens, its process and the API key; ends with its standard input.
 
 import { randomBytes } from "node:crypto";
-import { keyRandomBytes } from "../src/accounts/api-keys.ts";
-import { createKey } from "../src/accounts/create-key.ts";
+import { openGateway } from "../src/app/compose-gateway.ts";
 import { systemClock } from "../src/core/clock.ts";
-import { completeConfig } from "../src/core/config.ts";
+import { completeConfig } from "../src/core/configuration/configuration.ts";
 import { createLogger } from "../src/core/log.ts";
 import { pubkeyOf } from "../src/core/primitives.ts";
-import { HttpServer } from "../src/http/server.ts";
-import { openGateway } from "../src/main-gateway.ts";
+import { keyRandomBytes } from "../src/gateway/accounts/api-keys.ts";
+import { createKey } from "../src/gateway/accounts/create-key.ts";
+import { HttpServer } from "../src/gateway/http/server.ts";
 
 const [kind = "", sinkPort = "", folder = ""] = process.argv.slice(2);
 const log = createLogger({ level: "warn" });

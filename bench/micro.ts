@@ -4,10 +4,14 @@
 // to bytes, counters to objects. One second per part, a tenth in the small form.
 
 import Benchmark from "benchmark";
-import { decodeSnapshot, layoutOf } from "../src/data-plane/snapshot.ts";
-import { encodeDestinations, encodeLeaders, encodeSources } from "../src/data-plane/tables.ts";
-import { buildSchedule, leaderOf } from "../src/leaders/schedule.ts";
-import { parseShred } from "../src/shred/parse-shred.ts";
+import { parseShred } from "../src/relay/data-plane/parse-shred.ts";
+import { decodeSnapshot, layoutOf } from "../src/relay/data-plane/snapshot.ts";
+import {
+  encodeDestinations,
+  encodeLeaders,
+  encodeSources,
+} from "../src/relay/data-plane/tables.ts";
+import { buildSchedule, leaderOf } from "../src/relay/leaders/schedule.ts";
 import { type Line, ofKind, textOf } from "./lines.ts";
 import type { Section } from "./section.ts";
 import { type Summary, summarise } from "./statistics.ts";

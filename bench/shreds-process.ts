@@ -7,12 +7,12 @@
 
 import { randomBytes } from "node:crypto";
 import { createInterface } from "node:readline";
-import { keyRandomBytes } from "../src/accounts/api-keys.ts";
-import { createKey } from "../src/accounts/create-key.ts";
+import { openService } from "../src/app/open-service.ts";
 import { systemClock } from "../src/core/clock.ts";
-import { completeConfig } from "../src/core/config.ts";
+import { completeConfig } from "../src/core/configuration/configuration.ts";
 import { createLogger } from "../src/core/log.ts";
-import { openService } from "../src/main.ts";
+import { keyRandomBytes } from "../src/gateway/accounts/api-keys.ts";
+import { createKey } from "../src/gateway/accounts/create-key.ts";
 
 const [folder = "", accounts = "1", tipAddress = ""] = process.argv.slice(2);
 const plenty = 1_000_000;

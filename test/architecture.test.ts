@@ -5,93 +5,115 @@ import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { importsOf, includesOf, type SourceFile, sourceFiles } from "./support/source-tree.ts";
 
-/** A file imports from its own folder and from lower layers only, and from what `besides` lists. */
-const layers = ["core", "rule", "adapter", "service", "entry"] as const;
-type Layer = (typeof layers)[number];
+/**
+ * The top-level modules in the order of dependence: a file imports from its own module and from those
+ * before it. So a packet, a transaction and a tip each read down the tree.
+ */
+const modules = [
+  "core",
+  "relay",
+  "tips",
+  "shreds",
+  "gateway",
+  "platform",
+  "app",
+  "sandbox",
+  "tools",
+] as const;
+type Module = (typeof modules)[number];
 
-const folderLayers: Readonly<Record<string, Layer>> = {
-  core: "core",
-  // Rules: no I/O, no clock of their own.
-  shred: "rule",
-  leaders: "rule",
-  replay: "rule",
-  race: "rule",
-  "json-rpc": "rule",
-  transactions: "rule",
-  submission: "rule",
-  nonces: "rule",
-  tracker: "rule",
-  tips: "rule",
-  tiers: "rule",
-  accounts: "rule",
-  // Adapters: each owns one way to the outside.
-  captures: "adapter",
-  "data-plane": "adapter",
-  http: "adapter",
-  net: "adapter",
-  gateway: "adapter",
-  routes: "adapter",
-  solana: "adapter",
-  store: "adapter",
-  tpu: "adapter",
-  portal: "adapter",
-  metrics: "adapter",
-  // Put together from adapters that are handed in.
-  doctor: "service",
-  sandbox: "service",
-  service: "service",
-  cli: "entry",
-  // For programs of callers: nothing in here imports it, and it imports nothing in here.
-  client: "entry",
-  "main.ts": "entry",
-  "main-gateway.ts": "entry",
-  "main-partners.ts": "entry",
-  "main-portal.ts": "entry",
-  "main-routes.ts": "entry",
-  "main-shreds.ts": "entry",
-  "main-sandbox.ts": "entry",
-  "index.ts": "entry",
+/** A library for callers' programs: nothing in here imports it, and it imports nothing in here. */
+const callersLibrary = "client";
+
+/**
+ * Imports between the folders of one module; everything else between them is refused. "" stands for
+ * the files of the module itself.
+ */
+const folderImports: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  core: {
+    "": [],
+    addresses: [""],
+    configuration: ["", "addresses"],
+    "json-rpc": [""],
+    transactions: [""],
+  },
+  relay: {
+    "": ["data-plane", "leaders"],
+    captures: [],
+    "data-plane": ["leaders"],
+    leaders: ["data-plane"],
+  },
+  shreds: { destinations: [], registrations: [], tiers: ["registrations"] },
+  gateway: {
+    accounts: [],
+    http: [],
+    submission: [],
+    nonces: [],
+    tracker: [],
+    transactions: ["nonces"],
+    tpu: [],
+    routes: ["submission", "tpu"],
+    schema: ["submission"],
+    methods: ["accounts", "http", "nonces", "schema", "submission", "tracker"],
+    endpoints: ["accounts", "http", "methods", "schema", "submission", "tracker"],
+  },
+  platform: {
+    solana: [],
+    store: [],
+    metrics: [],
+    portal: [],
+    doctor: ["solana", "store"],
+  },
+  tools: {
+    "": ["commands", "listen", "race", "replay", "terminal"],
+    commands: ["sandbox", "terminal"],
+    listen: ["race", "terminal"],
+    race: ["listen", "terminal"],
+    replay: ["terminal"],
+    sandbox: ["terminal"],
+    terminal: [],
+  },
 };
 
-/** Imports inside a layer, folder by folder; everything else inside a layer is refused. */
-const besides: Readonly<Record<string, readonly string[]>> = {
-  race: ["leaders", "shred"],
-  submission: ["nonces", "leaders", "transactions"],
-  nonces: ["transactions"],
-  tracker: ["leaders"],
-  tips: ["accounts", "transactions"],
-  tiers: ["accounts", "tips"],
-  gateway: ["http"],
-  metrics: ["data-plane", "http"],
-  net: ["data-plane"],
-  portal: ["data-plane", "gateway", "http"],
-  routes: ["tpu"],
-  store: ["data-plane"],
-  tpu: ["net"],
-  sandbox: ["service"],
-  cli: ["main.ts", "main-sandbox.ts"],
-  "main.ts": ["main-gateway.ts"],
-  "main-gateway.ts": ["main-partners.ts", "main-portal.ts", "main-routes.ts", "main-shreds.ts"],
-  "main-sandbox.ts": ["main.ts"],
-};
+/** Rules: no I/O, no clock of their own, no chance. A folder, or one file. */
+const rules: readonly string[] = [
+  "src/core/json-rpc/",
+  "src/core/transactions/",
+  "src/relay/data-plane/parse-shred.ts",
+  "src/relay/leaders/",
+  "src/tips/",
+  "src/shreds/destinations/",
+  "src/shreds/registrations/",
+  "src/shreds/tiers/",
+  "src/gateway/accounts/",
+  "src/gateway/submission/",
+  "src/gateway/nonces/",
+  "src/gateway/tracker/",
+];
+
+/** Adapters that stand beside the rules they serve. */
+const adaptersBesideRules: readonly string[] = ["src/shreds/destinations/challenge-socket.ts"];
+
+/** Production never loads the sandbox: only these start it. */
+const sandboxStarters: readonly string[] = ["src/tools/sandbox/", "src/tools/commands/start.ts"];
 
 /** Packages and Node parts that only these places may use. */
 const onlyIn: Readonly<Record<string, readonly string[]>> = {
-  "node-gyp-build": ["src/data-plane/native.ts"],
-  "uWebSockets.js": ["src/http/server.ts"],
+  "node-gyp-build": ["src/relay/data-plane/native.ts"],
+  "uWebSockets.js": ["src/gateway/http/server.ts"],
   litesvm: ["src/sandbox/chain/svm.ts"],
   "litesvm/dist/internal.js": ["src/sandbox/chain/svm.ts"],
   "@solana/kit": [],
-  "@solana/web3.js": ["src/solana/"],
-  "better-sqlite3": ["src/store/"],
-  pg: ["src/store/"],
-  undici: ["src/routes/", "src/solana/"],
-  "@matrixai/quic": ["src/tpu/quiche.ts"],
-  "@matrixai/quic/dist/native/quiche.js": ["src/tpu/quiche.ts"],
-  "prom-client": ["src/metrics/"],
+  "@solana/web3.js": ["src/platform/solana/"],
+  "better-sqlite3": ["src/platform/store/"],
+  pg: ["src/platform/store/"],
+  undici: ["src/gateway/routes/", "src/platform/solana/"],
+  "@matrixai/quic": ["src/gateway/tpu/quiche.ts"],
+  "@matrixai/quic/dist/native/quiche.js": ["src/gateway/tpu/quiche.ts"],
+  "prom-client": ["src/platform/metrics/"],
   pino: ["src/core/log.ts"],
-  yaml: ["src/core/config"],
-  zod: ["src/core/config"],
+  yaml: ["src/core/configuration/"],
+  zod: ["src/core/configuration/"],
   "@scure/base": ["src/core/primitives.ts"],
 };
 
@@ -103,32 +125,80 @@ const ioModules =
 const impureWords =
   /\b(Date\.now|new Date\(\)|Math\.random|set(Timeout|Interval|Immediate)\(|performance\.now|process\.hrtime|crypto\.random|randomBytes)/;
 
-function folderOf(path: string): string {
-  return path.split("/")[1] ?? "";
+/** Module and folder of a file in src/: "src/a/b/c.ts" -> ["a", "b"], "src/a/c.ts" -> ["a", ""]. */
+function placeOf(path: string): readonly [string, string] {
+  const [, top = "", folder = "", file] = path.split("/");
+  return [top, file === undefined ? "" : folder];
 }
 
-function layerOf(folder: string): Layer | undefined {
-  return Object.hasOwn(folderLayers, folder) ? folderLayers[folder] : undefined;
+function isModule(name: string): name is Module {
+  return modules.some((each) => each === name);
 }
 
 function stripComments(text: string): string {
   return text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "");
 }
 
-/** Breaches of the layers by one file. Exported rules are checked on planted files below, too. */
+/** Why a file of `[top, folder]` must not import one of `[otherTop, otherFolder]`; null: it may. */
+function importRefusal(
+  [top, folder]: readonly [string, string],
+  [otherTop, otherFolder]: readonly [string, string],
+): string | null {
+  if (!isModule(otherTop)) return `there is no module ${otherTop}`;
+  if (otherTop !== top) {
+    const isBelow = isModule(top) && modules.indexOf(otherTop) < modules.indexOf(top);
+    return isBelow ? null : `${otherTop} is above ${top}`;
+  }
+  const table = Object.hasOwn(folderImports, top) ? folderImports[top] : undefined;
+  const isAllowed = !table || folder === otherFolder || table[folder]?.includes(otherFolder);
+  return isAllowed ? null : `${top}/${folder} does not import ${top}/${otherFolder}`;
+}
+
+/** Breaches of the order by one file. Exported rules are checked on planted files below, too. */
 function layerBreaches({ path, text }: SourceFile): string[] {
-  const folder = folderOf(path);
-  const layer = layerOf(folder);
-  if (!layer) return [`${path}: the folder ${folder} has no layer in test/architecture.test.ts`];
+  const place = placeOf(path);
+  if (place[0] === callersLibrary) return [];
+  if (!isModule(place[0]))
+    return [`${path}: ${place[0]} is no module of test/architecture.test.ts`];
   return importsOf(text)
     .filter((name) => name.startsWith("."))
     .flatMap((name) => {
-      const imported = folderOf(join(dirname(path), name));
-      const importedLayer = layerOf(imported);
-      const isBelow = importedLayer && layers.indexOf(importedLayer) < layers.indexOf(layer);
-      const isAllowed = imported === folder || isBelow || besides[folder]?.includes(imported);
-      return isAllowed ? [] : [`${path}: ${folder} (${layer}) must not import ${name}`];
+      const target = join(dirname(path), name);
+      const other = placeOf(target);
+      const refusal = importRefusal(place, other);
+      if (refusal !== null) return [`${path} imports ${name}: ${refusal}`];
+      const isStarted = sandboxStarters.some((starter) => path.startsWith(starter));
+      const reachesIntoSandbox = other[0] === "sandbox" && place[0] !== "sandbox";
+      return reachesIntoSandbox && !isStarted
+        ? [`${path} imports ${name}: the sandbox is not part of the product`]
+        : [];
     });
+}
+
+/** Files that import each other in a circle, types included; each circle once, as its paths. */
+function importCircles(files: readonly SourceFile[]): string[][] {
+  const graph = new Map(
+    files.map(({ path, text }) => [
+      path,
+      importsOf(text)
+        .filter((name) => name.startsWith("."))
+        .map((name) => join(dirname(path), name)),
+    ]),
+  );
+  const circles: string[][] = [];
+  const done = new Set<string>();
+  const visit = (path: string, trail: readonly string[]): void => {
+    const start = trail.indexOf(path);
+    if (start >= 0) {
+      circles.push(trail.slice(start));
+      return;
+    }
+    if (done.has(path)) return;
+    for (const next of graph.get(path) ?? []) visit(next, [...trail, path]);
+    done.add(path);
+  };
+  for (const path of graph.keys()) visit(path, []);
+  return circles;
 }
 
 function packageBreaches({ path, text }: SourceFile): string[] {
@@ -140,14 +210,14 @@ function packageBreaches({ path, text }: SourceFile): string[] {
 }
 
 function ruleBreaches({ path, text }: SourceFile): string[] {
-  const layer = layerOf(folderOf(path));
-  const mayReadClock = layer !== "rule" && layer !== "core";
-  if (mayReadClock || path === "src/core/clock.ts") return [];
+  const isRule = rules.some((rule) => path.startsWith(rule)) && !adaptersBesideRules.includes(path);
+  const isCore = path.startsWith("src/core/");
+  if ((!isRule && !isCore) || path === "src/core/clock.ts") return [];
   const words = impureWords.exec(stripComments(text))?.[0];
   const found = words === undefined ? [] : [`${path}: ${words} outside src/core/clock.ts`];
-  if (layer === "rule") {
-    const modules = importsOf(text).filter((name) => ioModules.test(name));
-    found.push(...modules.map((name) => `${path}: a rule must not import ${name}`));
+  if (isRule) {
+    const foreign = importsOf(text).filter((name) => ioModules.test(name));
+    found.push(...foreign.map((name) => `${path}: a rule must not import ${name}`));
   }
   return found;
 }
@@ -170,7 +240,7 @@ const clockCalls = /\b(clock_gettime|clock_ns|gettimeofday|std::chrono)\b/;
 const clockReaders = ["native/relay/worker.cc", "native/relay/deshred_thread.cc"];
 
 function nativeBreaches({ path, text }: SourceFile): string[] {
-  const folder = folderOf(path);
+  const folder = path.split("/")[1] ?? "";
   const allowed = Object.hasOwn(nativeIncludes, folder) ? nativeIncludes[folder] : undefined;
   if (!allowed) return [`${path}: the folder ${folder} has no row in test/architecture.test.ts`];
   const found = includesOf(text).flatMap((name) => {
@@ -221,6 +291,28 @@ describe("TypeScript", () => {
     expect(typeScript.flatMap(layerBreaches)).toEqual([]);
   });
 
+  it("has no circle of imports, types included", () => {
+    expect(importCircles(typeScript)).toEqual([]);
+    const planted = [
+      { path: "src/a.ts", text: 'import type { x } from "./b.ts";' },
+      { path: "src/b.ts", text: 'export { x } from "./c.ts";' },
+      { path: "src/c.ts", text: 'import { x } from "./a.ts";' },
+      { path: "src/d.ts", text: 'import { x } from "./a.ts";' },
+    ];
+    expect(importCircles(planted)).toEqual([["src/a.ts", "src/b.ts", "src/c.ts"]]);
+    expect(importCircles(planted.slice(1))).toEqual([]);
+  });
+
+  it("has at most ten entries, each of at least two files", () => {
+    const entries = new Map<string, number>();
+    for (const { path } of typeScript) {
+      const top = path.split("/")[1] ?? "";
+      entries.set(top, (entries.get(top) ?? 0) + 1);
+    }
+    expect(entries.size).toBeLessThanOrEqual(10);
+    expect([...entries].filter(([, files]) => files < 2)).toEqual([]);
+  });
+
   it("uses the addon, the web server, the chain client and the database in one place each", () => {
     expect(typeScript.flatMap(packageBreaches)).toEqual([]);
   });
@@ -240,19 +332,26 @@ describe("TypeScript", () => {
   it("fails on a file that breaks a rule", () => {
     const planted = (path: string, text: string): SourceFile => ({ path, text });
     const breaches = [
-      planted("src/core/a.ts", 'import { x } from "../shred/parse-shred.ts";'),
-      planted("src/shred/a.ts", 'import type { x } from "../data-plane/relay.ts";'),
-      planted("src/leaders/a.ts", 'export * from "../shred/parse-shred.ts";'),
-      planted("src/captures/a.ts", 'const x = await import("../data-plane/relay.ts");'),
-      planted("src/service/a.ts", 'import "../main.ts";'),
+      planted("src/core/a.ts", 'import { x } from "../relay/parse-shred.ts";'),
+      planted("src/relay/a.ts", 'import type { x } from "../gateway/http/types.ts";'),
+      planted("src/tips/a.ts", 'export * from "../shreds/tiers/types.ts";'),
+      planted("src/relay/captures/a.ts", 'const x = await import("../data-plane/relay.ts");'),
+      planted("src/gateway/http/a.ts", 'import { x } from "../endpoints/gateway.ts";'),
+      planted("src/app/a.ts", 'import "../tools/shredway.ts";'),
+      planted("src/app/a.ts", 'import "../sandbox/sandbox.ts";'),
+      planted("src/tools/race/a.ts", 'import "../../sandbox/sandbox.ts";'),
+      planted("src/tools/race/a.ts", 'import "../../client/index.ts";'),
       planted("src/novel/a.ts", ""),
     ];
     expect(breaches.flatMap(layerBreaches).length).toBe(breaches.length);
-    const allowed = planted("src/cli/a.ts", 'import { x } from "../main.ts"; import "./b.ts";');
-    expect(layerBreaches(allowed)).toEqual([]);
-    const addon = planted("src/cli/a.ts", 'require("node-gyp-build")(root);');
+    const allowed = [
+      planted("src/tools/sandbox/a.ts", 'import "../../sandbox/sandbox.ts"; import "./b.ts";'),
+      planted("src/app/a.ts", 'import { x } from "../platform/store/store.ts";'),
+    ];
+    expect(allowed.flatMap(layerBreaches)).toEqual([]);
+    const addon = planted("src/tools/a.ts", 'require("node-gyp-build")(root);');
     expect(packageBreaches(addon)).toEqual([
-      "src/cli/a.ts: node-gyp-build belongs to src/data-plane/native.ts",
+      "src/tools/a.ts: node-gyp-build belongs to src/relay/data-plane/native.ts",
     ]);
     const impure = planted("src/tips/a.ts", 'import "node:fs";\nconst now = Date.now();');
     expect(ruleBreaches(impure).length).toBe(2);

@@ -4,10 +4,10 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import type { Command } from "../src/cli/command.ts";
-import { commands } from "../src/cli/commands.ts";
+import { readMethodNames } from "../src/gateway/endpoints/read-methods.ts";
 import { methods } from "../src/gateway/methods/table.ts";
-import { readMethodNames } from "../src/gateway/read-methods.ts";
+import { commands } from "../src/tools/commands.ts";
+import type { Command } from "../src/tools/terminal/command.ts";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
 
@@ -115,7 +115,7 @@ describe("documents", () => {
     expect(unknownWords(["listen", "--port", "1", "--none"], known)).toEqual([
       "shredway listen --none",
     ]);
-    expect(callsIn("```sh\nnode dist/cli/shredway.js lisp --port 1 | head\n```")).toEqual([
+    expect(callsIn("```sh\nnode dist/tools/shredway.js lisp --port 1 | head\n```")).toEqual([
       ["lisp", "--port", "1"],
     ]);
   });

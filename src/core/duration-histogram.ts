@@ -1,9 +1,9 @@
 // DurationHistogram: how long things took, counted by fixed bounds.
 //
-// Kept by whoever measures (requests, commits, the event loop); read by src/metrics. To count costs a few
+// Kept by whoever measures (requests, commits, the event loop); read by src/platform/metrics. To count costs a few
 // comparisons and nothing else. The bounds never change, so that counts of many machines add up.
 
-/** Counts of a distribution; src/metrics writes it as a histogram of Prometheus. */
+/** Counts of a distribution; src/platform/metrics writes it as a histogram of Prometheus. */
 export interface HistogramValue {
   /** Upper bounds, inclusive, ascending, in the unit of the metric. */
   readonly bounds: readonly number[];

@@ -4,7 +4,7 @@
 // a raw transaction: fields with such names are masked, and so are keys inside texts.
 
 import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from "pino";
-import { Problems } from "./problems.ts";
+import { Problems } from "./recent-warnings.ts";
 
 export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 export type LogLevel = (typeof logLevels)[number];

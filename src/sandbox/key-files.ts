@@ -5,7 +5,7 @@
 
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { makeKeyFile, readKeyPair } from "../solana/key-file.ts";
+import { makeKeyFile, readKeyPair } from "../platform/solana/key-file.ts";
 
 const fileNames = { funding: "nonce-funding.json", identity: "identity.json" } as const;
 

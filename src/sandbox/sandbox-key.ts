@@ -6,9 +6,9 @@
 import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { hashKeyText, keyRandomBytes } from "../accounts/api-keys.ts";
-import { createKey } from "../accounts/create-key.ts";
-import { type KeyStore, scopes } from "../accounts/types.ts";
+import { hashKeyText, keyRandomBytes } from "../gateway/accounts/api-keys.ts";
+import { createKey } from "../gateway/accounts/create-key.ts";
+import { type KeyStore, scopes } from "../gateway/accounts/types.ts";
 
 const fileName = "sandbox.key";
 const requestsPerSecond = 10_000;

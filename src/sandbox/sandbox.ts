@@ -4,14 +4,14 @@
 // runs in production, told by a configuration where its node is. Receivers are relays without
 // destinations, so what arrives is verified and duplicates are counted by the same code.
 
+import type { GatewayService, GatewaySnapshot } from "../app/gateway-service.ts";
+import type { Service } from "../app/service.ts";
 import type { Clock, Timer } from "../core/clock.ts";
-import type { Relay } from "../data-plane/relay.ts";
-import type { RelaySnapshot } from "../data-plane/snapshot.ts";
-import type { GatewayService, GatewaySnapshot } from "../service/gateway-service.ts";
-import type { LandingWatch } from "../service/landing-watch.ts";
-import type { RpcLeaders } from "../service/rpc-leaders.ts";
-import type { Service } from "../service/service.ts";
-import { RpcClient } from "../solana/rpc-client.ts";
+import { RpcClient } from "../platform/solana/rpc-client.ts";
+import type { Relay } from "../relay/data-plane/relay.ts";
+import type { RelaySnapshot } from "../relay/data-plane/snapshot.ts";
+import type { LandingWatch } from "../relay/landing-watch-list.ts";
+import type { RpcLeaders } from "../relay/leaders/rpc-leader-schedule.ts";
 import type { SandboxChain } from "./chain/chain.ts";
 import type { SandboxPartners } from "./partners/partners.ts";
 import { shredGapNs, tickMs } from "./plan.ts";

@@ -9,9 +9,9 @@
 import type { Clock, Timer } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
 import { OtherTips } from "./other-tips.ts";
-import { TipKeeper } from "./tip-keeper.ts";
 import type { LandedTip, LandedTipStore, TipFloor, TipSnapshot } from "./tip-types.ts";
 import { TipWindow, tipLamportsMax, type WindowPercentiles } from "./tip-window.ts";
+import { TipKeeper } from "./tip-writer.ts";
 
 export interface TipStatisticsParts {
   readonly clock: Clock;

@@ -16,9 +16,9 @@ import {
 import { ShredwayClient, type ShredwayClientOptions } from "../../src/client/index.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
-import { openSandbox } from "../../src/main-sandbox.ts";
+import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
+import { openSandbox } from "../../src/sandbox/open-sandbox.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
-import { RpcClient } from "../../src/solana/rpc-client.ts";
 import { until } from "../support/udp-receiver.ts";
 
 export class ClientStage {

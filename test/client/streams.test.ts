@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { ShredwayCallError, ShredwayClient, type StatusUpdate } from "../../src/client/index.ts";
-import type { TimelineEvent, TransactionStatus } from "../../src/submission/types.ts";
+import type { TimelineEvent, TransactionStatus } from "../../src/gateway/submission/types.ts";
 import { closing } from "../support/closing.ts";
 import { GatewayRun, scoped } from "../support/gateway.ts";
 import { until } from "../support/udp-receiver.ts";

@@ -3,24 +3,28 @@
 
 import { randomBytes } from "node:crypto";
 import { Connection, Keypair, LAMPORTS_PER_SOL } from "@solana/web3.js";
-import type { ApiKey, Scope } from "../../src/accounts/types.ts";
-import { formatEndpoint, parseEndpoint } from "../../src/core/addresses.ts";
+import { formatEndpoint, parseEndpoint } from "../../src/core/addresses/addresses.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { Gateway, type GatewayParts } from "../../src/gateway/gateway.ts";
-import { preflightOf } from "../../src/gateway/preflight.ts";
-import { readMethodsOf } from "../../src/gateway/read-methods.ts";
-import { HttpServer } from "../../src/http/server.ts";
+import type { ApiKey, Scope } from "../../src/gateway/accounts/types.ts";
+import { Gateway, type GatewayParts } from "../../src/gateway/endpoints/gateway.ts";
+import { readMethodsOf } from "../../src/gateway/endpoints/read-methods.ts";
+import { HttpServer } from "../../src/gateway/http/server.ts";
+import { preflightOf } from "../../src/gateway/methods/preflight.ts";
+import { NodeBundleCommitments } from "../../src/gateway/submission/bundle-commitments.ts";
+import { StatusReader } from "../../src/gateway/submission/status-reader.ts";
+import { bundleIdOf } from "../../src/gateway/submission/tracked-transaction.ts";
+import type {
+  Submissions,
+  SubmitRequest,
+  TransactionStatus,
+} from "../../src/gateway/submission/types.ts";
+import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
+import { Upstream } from "../../src/platform/solana/upstream.ts";
 import { encodeBase58 } from "../../src/sandbox/chain/base58.ts";
 import { verifySignatures } from "../../src/sandbox/chain/keys.ts";
 import type { ChainApi } from "../../src/sandbox/chain/types.ts";
 import { parseTransaction } from "../../src/sandbox/chain/wire.ts";
 import { decodeBase58 } from "../../src/sandbox/rpc/bytes.ts";
-import { RpcClient } from "../../src/solana/rpc-client.ts";
-import { Upstream } from "../../src/solana/upstream.ts";
-import { NodeBundleCommitments } from "../../src/submission/bundle-commitments.ts";
-import { StatusReader } from "../../src/submission/status-reader.ts";
-import { bundleIdOf } from "../../src/submission/tracked.ts";
-import type { Submissions, SubmitRequest, TransactionStatus } from "../../src/submission/types.ts";
 import { inspectorFor, noPartners } from "../support/gateway.ts";
 import { Cluster, type Site } from "./cluster.ts";
 

@@ -13,7 +13,7 @@ import {
 import { JitoJsonRpcClient } from "jito-js-rpc";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import { knownCodes } from "../../src/json-rpc/codes.ts";
+import { knownCodes } from "../../src/core/json-rpc/codes.ts";
 import { closing } from "../support/closing.ts";
 import { call } from "./cluster.ts";
 import { fundedPayer, GatewayCluster, minimumTipLamports, tipAddress } from "./gateway-cluster.ts";

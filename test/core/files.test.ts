@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { openCapture } from "../../src/captures/read-capture.ts";
 import { readTextFile } from "../../src/core/files.ts";
+import { openCapture } from "../../src/relay/captures/read-capture.ts";
 
 let folder = "";
 beforeEach(() => {

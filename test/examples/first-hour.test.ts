@@ -26,7 +26,7 @@ let said = "";
 async function start(): Promise<void> {
   const at = (port: string): string => `127.0.0.1:${ports.get(port)}`;
   const addresses = ["--http", at("8780"), "--udp", at("20000"), "--rpc", at("8899")];
-  const started = stage.start("dist/cli/shredway.js", "start", ...addresses);
+  const started = stage.start("dist/tools/shredway.js", "start", ...addresses);
   sandbox = started;
   await until(() => started.stdout.includes("\nready "), "the sandbox");
 }

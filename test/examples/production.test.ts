@@ -4,8 +4,8 @@ import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { loadConfig } from "../../src/core/config.ts";
-import { wishesOf } from "../../src/doctor/config-checks.ts";
+import { loadConfig } from "../../src/core/configuration/configuration.ts";
+import { wishesOf } from "../../src/platform/doctor/config-checks.ts";
 import { shredway } from "../support/shredway.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -109,7 +109,9 @@ describe("shredway.service", () => {
 
   it("waits longer for the end than the service drains", () => {
     const text = readFileSync(join(folder, "shredway.service"), "utf8");
-    const drainMs = /const answerMs = (\d+)/.exec(readFileSync("src/cli/start.ts", "utf8"))?.[1];
+    const drainMs = /const answerMs = (\d+)/.exec(
+      readFileSync("src/tools/commands/start.ts", "utf8"),
+    )?.[1];
     const stopSeconds = /^TimeoutStopSec=(\d+)$/m.exec(text)?.[1];
     expect(Number(stopSeconds) * 1000).toBeGreaterThanOrEqual(2 * Number(drainMs));
     expect(text).toContain("Type=notify\n");
@@ -129,6 +131,6 @@ describe("Dockerfile", () => {
       expect(existsSync(path)).toBe(true);
       expect(ignore).toContain(`!${path}`);
     }
-    expect(readFileSync("src/tsconfig.json", "utf8")).toContain('"outDir": "../dist"');
+    expect(readFileSync("src/app/tsconfig.json", "utf8")).toContain('"outDir": "../../dist"');
   });
 });

@@ -12,8 +12,8 @@ import {
 import { beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { isObject } from "../../src/core/values.ts";
+import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
-import { RpcClient } from "../../src/solana/rpc-client.ts";
 import { runningSandbox } from "../support/sandbox.ts";
 import { stockConnection } from "../support/stock-connection.ts";
 import { until } from "../support/udp-receiver.ts";

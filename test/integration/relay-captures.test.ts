@@ -4,11 +4,11 @@
 
 import { describe, expect, it } from "vitest";
 import { SeededRandom } from "../../src/core/seeded-random.ts";
-import { PacedSender } from "../../src/data-plane/paced-sender.ts";
-import { Relay, type RelayOptions } from "../../src/data-plane/relay.ts";
-import type { Destination, Source } from "../../src/data-plane/tables.ts";
-import { buildSchedule } from "../../src/leaders/schedule.ts";
-import { parseShred } from "../../src/shred/parse-shred.ts";
+import { PacedSender } from "../../src/relay/data-plane/paced-sender.ts";
+import { parseShred } from "../../src/relay/data-plane/parse-shred.ts";
+import { Relay, type RelayOptions } from "../../src/relay/data-plane/relay.ts";
+import type { Destination, Source } from "../../src/relay/data-plane/tables.ts";
+import { buildSchedule } from "../../src/relay/leaders/schedule.ts";
 import { hasTestdata, leaderKey, packetsOf, testdataFile } from "../support/captures.ts";
 import { closing } from "../support/closing.ts";
 import { freeUdpPort } from "../support/free-ports.ts";

@@ -13,9 +13,9 @@ import {
 } from "@solana/web3.js";
 import { beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
+import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import { sandboxSources } from "../../src/sandbox/plan.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
-import { RpcClient } from "../../src/solana/rpc-client.ts";
 import { closing } from "../support/closing.ts";
 import { MovableClock } from "../support/movable-clock.ts";
 import { runningSandbox } from "../support/sandbox.ts";

@@ -2,11 +2,11 @@
 
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
+import { credentialsOf } from "../../src/gateway/tpu/certificate.ts";
+import { NodeAddresses } from "../../src/gateway/tpu/node-addresses.ts";
+import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import { RpcEndpoint } from "../../src/sandbox/rpc/endpoint.ts";
 import type { CloseReason } from "../../src/sandbox/tpu/limits.ts";
-import { RpcClient } from "../../src/solana/rpc-client.ts";
-import { credentialsOf } from "../../src/tpu/certificate.ts";
-import { NodeAddresses } from "../../src/tpu/node-addresses.ts";
 import { closing } from "../support/closing.ts";
 import { LossyLink } from "../support/lossy-link.ts";
 import { MovableClock } from "../support/movable-clock.ts";

@@ -11,5 +11,5 @@ export default function buildProgram(): void {
     encoding: "utf8",
   });
   if (status !== 0) throw new Error(`npm run compile failed:\n${stdout}${stderr}`);
-  process.env["SHREDWAY_TEST_PROGRAM"] = `${root}dist/cli/shredway.js`; // the workers inherit it
+  process.env["SHREDWAY_TEST_PROGRAM"] = `${root}dist/tools/shredway.js`; // the workers inherit it
 }

@@ -3,8 +3,8 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { openCapture } from "../../src/captures/read-capture.ts";
 import { parsePubkey, pubkeyBytes } from "../../src/core/primitives.ts";
+import { openCapture } from "../../src/relay/captures/read-capture.ts";
 
 const testdata = process.env["SHREDWAY_TESTDATA"] ?? resolve("../shared/testdata");
 

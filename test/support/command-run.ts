@@ -1,7 +1,7 @@
 // A command of the command line run in this process: what it printed, and its end.
 
-import { type Command, parseArguments } from "../../src/cli/command.ts";
-import { Terminal } from "../../src/cli/terminal.ts";
+import { type Command, parseArguments } from "../../src/tools/terminal/command.ts";
+import { Terminal } from "../../src/tools/terminal/terminal.ts";
 
 export class CommandRun {
   stdout = "";

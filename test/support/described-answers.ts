@@ -5,9 +5,9 @@
 import { Ajv } from "ajv";
 import addFormats from "ajv-formats";
 import { type Reason, reasons } from "../../src/core/errors.ts";
+import { readJson, writeJson } from "../../src/core/json-rpc/json-text.ts";
 import { isObject } from "../../src/core/values.ts";
 import { methods } from "../../src/gateway/methods/table.ts";
-import { readJson, writeJson } from "../../src/json-rpc/json-text.ts";
 
 type Validate = ReturnType<Ajv["compile"]>;
 

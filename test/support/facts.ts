@@ -1,8 +1,8 @@
 // TransactionFacts for tests of what happens to a transaction after its check.
 
+import type { TransactionFacts } from "../../src/core/transactions/facts.ts";
 import { encodeBase58 } from "../../src/sandbox/chain/base58.ts";
 import { parseTransaction } from "../../src/sandbox/chain/wire.ts";
-import type { TransactionFacts } from "../../src/transactions/facts.ts";
 
 const nothingKnown = {
   nonce: null,

@@ -2,28 +2,28 @@
 
 import { createHash } from "node:crypto";
 import { base58 } from "@scure/base";
-import type { ApiKey, Scope } from "../../src/accounts/types.ts";
-import { parseAddressRange } from "../../src/core/addresses.ts";
+import { parseAddressRange } from "../../src/core/addresses/addresses.ts";
 import { ShredwayError } from "../../src/core/errors.ts";
-import { Gateway } from "../../src/gateway/gateway.ts";
+import type { TransactionFacts } from "../../src/core/transactions/facts.ts";
+import type { ApiKey, Scope } from "../../src/gateway/accounts/types.ts";
+import { Gateway } from "../../src/gateway/endpoints/gateway.ts";
+import { HttpServer } from "../../src/gateway/http/server.ts";
 import type {
   GatewayParts,
   GatewaySettings,
   LimitVerdict,
   TransactionInspector,
-} from "../../src/gateway/parts.ts";
-import { HttpServer } from "../../src/http/server.ts";
-import { verifySignatures } from "../../src/sandbox/chain/keys.ts";
-import { parseTransaction } from "../../src/sandbox/chain/wire.ts";
-import { NodeBundleCommitments } from "../../src/submission/bundle-commitments.ts";
+} from "../../src/gateway/methods/dependencies.ts";
+import { NodeBundleCommitments } from "../../src/gateway/submission/bundle-commitments.ts";
 import type {
   BundleStatus,
   SubmitRequest,
   TimelineEvent,
   TransactionStatus,
-} from "../../src/submission/types.ts";
-import type { Tracker } from "../../src/tracker/types.ts";
-import type { TransactionFacts } from "../../src/transactions/facts.ts";
+} from "../../src/gateway/submission/types.ts";
+import type { Tracker } from "../../src/gateway/tracker/types.ts";
+import { verifySignatures } from "../../src/sandbox/chain/keys.ts";
+import { parseTransaction } from "../../src/sandbox/chain/wire.ts";
 import { addressOf, wallet } from "./chain.ts";
 import { closing } from "./closing.ts";
 import { checkAnswers } from "./described-answers.ts";

@@ -5,7 +5,7 @@
 
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { once } from "node:events";
-import { parseEndpoint } from "../../src/core/addresses.ts";
+import { parseEndpoint } from "../../src/core/addresses/addresses.ts";
 import { SeededRandom } from "../../src/core/seeded-random.ts";
 
 export interface LinkQuality {

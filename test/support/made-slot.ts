@@ -1,6 +1,6 @@
 // The shreds of a whole slot of the tests' own making, for relays that check no signatures.
 
-import { Shredder } from "../../src/data-plane/shredder.ts";
+import { Shredder } from "../../src/relay/data-plane/shredder.ts";
 
 /** `number`: another one for each slot. `bytes` of entries, all of them `fill`. */
 export function madeSlot(number: number, bytes = 20_000, fill = 0): Uint8Array[] {

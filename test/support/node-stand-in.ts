@@ -1,8 +1,8 @@
 // A node that answers every call with what a test gave it, and remembers what it was asked.
 
 import { ShredwayError } from "../../src/core/errors.ts";
-import { type Json, JsonText } from "../../src/json-rpc/json-text.ts";
-import type { NodeAnswer, NodeCalls } from "../../src/json-rpc/node.ts";
+import { type Json, JsonText } from "../../src/core/json-rpc/json-text.ts";
+import type { NodeAnswer, NodeCalls } from "../../src/core/json-rpc/node.ts";
 
 export class NodeStandIn implements NodeCalls {
   readonly asked: [string, readonly Json[]][] = [];

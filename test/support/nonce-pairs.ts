@@ -4,9 +4,9 @@
 import { base58 } from "@scure/base";
 import { expect } from "vitest";
 import { ShredwayError } from "../../src/core/errors.ts";
-import { NativeCoSigningCheck } from "../../src/data-plane/co-signing.ts";
-import { TransactionInspector } from "../../src/data-plane/transactions.ts";
-import type { NonceInfo, NonceOwner, Nonces } from "../../src/nonces/types.ts";
+import type { NonceInfo, NonceOwner, Nonces } from "../../src/gateway/nonces/types.ts";
+import { NativeCoSigningCheck } from "../../src/gateway/transactions/co-signing.ts";
+import { TransactionInspector } from "../../src/gateway/transactions/transaction-checks.ts";
 import { encodeBase58 } from "../../src/sandbox/chain/base58.ts";
 import { parseTransaction } from "../../src/sandbox/chain/wire.ts";
 import { GatewayRun, tipAddress, tipWallet } from "./gateway.ts";

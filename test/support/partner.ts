@@ -2,9 +2,9 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import type { RouteConfig } from "../../src/core/config.ts";
-import type { Parcel, RouteEvent } from "../../src/submission/types.ts";
-import type { TransactionFacts } from "../../src/transactions/facts.ts";
+import type { RouteConfig } from "../../src/core/configuration/configuration.ts";
+import type { TransactionFacts } from "../../src/core/transactions/facts.ts";
+import type { Parcel, RouteEvent } from "../../src/gateway/submission/types.ts";
 
 export interface PartnerRequest {
   readonly method: string;

@@ -6,8 +6,8 @@
 import { randomBytes } from "node:crypto";
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
-import { parseEndpoint } from "../../src/core/addresses.ts";
-import { newCredentials } from "../../src/tpu/certificate.ts";
+import { parseEndpoint } from "../../src/core/addresses/addresses.ts";
+import { newCredentials } from "../../src/gateway/tpu/certificate.ts";
 import {
   buildQuicheConfig,
   loadQuiche,
@@ -17,7 +17,7 @@ import {
   type QuicheConnection,
   type QuicheCredentials,
   tpuProtocol,
-} from "../../src/tpu/quiche.ts";
+} from "../../src/gateway/tpu/quiche.ts";
 import { closing } from "./closing.ts";
 
 /** Where it cannot be had, tests are skipped: describe.skipIf(!quiche). */

@@ -2,7 +2,7 @@
 
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
-import { openSandbox, type SandboxChoice } from "../../src/main-sandbox.ts";
+import { openSandbox, type SandboxChoice } from "../../src/sandbox/open-sandbox.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
 import { closing } from "./closing.ts";
 import { temporaryFolder } from "./temporary-folder.ts";

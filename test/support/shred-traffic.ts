@@ -6,8 +6,8 @@
 
 import { createHash } from "node:crypto";
 import { SeededRandom } from "../../src/core/seeded-random.ts";
-import { Shredder, type SlotPosition } from "../../src/data-plane/shredder.ts";
-import type { LeaderSchedule } from "../../src/leaders/schedule.ts";
+import { Shredder, type SlotPosition } from "../../src/relay/data-plane/shredder.ts";
+import type { LeaderSchedule } from "../../src/relay/leaders/schedule.ts";
 import { makeEntryBatch } from "./made-up-entries.ts";
 
 /** Ledger bytes that 32 data shreds carry; the last set of a slot is resigned and carries less. */

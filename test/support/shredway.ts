@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
-const source = fileURLToPath(new URL("../../src/cli/shredway.ts", import.meta.url));
+const source = fileURLToPath(new URL("../../src/tools/shredway.ts", import.meta.url));
 
 /** What stands behind `node` to run the command line. */
 export const programWords: readonly string[] = process.env["SHREDWAY_TEST_PROGRAM"]

@@ -1,11 +1,11 @@
 // The product's endpoint of connections to leaders, in a test: what it tells is kept.
 
-import { formatAddress, parseEndpoint } from "../../src/core/addresses.ts";
+import { formatAddress, parseEndpoint } from "../../src/core/addresses/addresses.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { newCredentials } from "../../src/tpu/certificate.ts";
-import { TpuEndpoint } from "../../src/tpu/endpoint.ts";
-import { type QuicheCredentials, tpuProtocol } from "../../src/tpu/quiche.ts";
-import type { LeaderState, TpuEvent, TpuSettings } from "../../src/tpu/types.ts";
+import { newCredentials } from "../../src/gateway/tpu/certificate.ts";
+import { TpuEndpoint } from "../../src/gateway/tpu/endpoint.ts";
+import { type QuicheCredentials, tpuProtocol } from "../../src/gateway/tpu/quiche.ts";
+import type { LeaderState, TpuEvent, TpuSettings } from "../../src/gateway/tpu/types.ts";
 import { closing } from "./closing.ts";
 import { needQuiche } from "./quic-client.ts";
 import { until } from "./udp-receiver.ts";

@@ -4,11 +4,11 @@
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { formatAddress, parseEndpoint } from "../../src/core/addresses.ts";
+import { formatAddress, parseEndpoint } from "../../src/core/addresses/addresses.ts";
 import { type Clock, systemClock } from "../../src/core/clock.ts";
-import type { RouteConfig } from "../../src/core/config.ts";
+import type { RouteConfig } from "../../src/core/configuration/configuration.ts";
 import { parsePubkey, pubkeyBytes } from "../../src/core/primitives.ts";
-import { TpuRoute, type TpuRouteParts } from "../../src/routes/tpu-route.ts";
+import { TpuRoute, type TpuRouteParts } from "../../src/gateway/routes/tpu-route.ts";
 import { buildTransaction, transferInstruction } from "../../src/sandbox/chain/build.ts";
 import { KeyPair } from "../../src/sandbox/chain/keys.ts";
 import type { ChainOptions } from "../../src/sandbox/chain/options.ts";

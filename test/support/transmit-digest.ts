@@ -1,7 +1,7 @@
 // What a receiver got, whatever the order, as one short text; and what a relay says of itself.
 
 import { createHash } from "node:crypto";
-import type { NextHopStateName } from "../../src/data-plane/names.ts";
+import type { NextHopStateName } from "../../src/relay/data-plane/names.ts";
 
 export interface RelayState {
   readonly received: bigint;

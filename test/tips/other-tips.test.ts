@@ -3,8 +3,8 @@
 import { describe, expect, it } from "vitest";
 import { TipStatistics } from "../../src/tips/tip-statistics.ts";
 import type { LandedTip, LandedTipStore } from "../../src/tips/tip-types.ts";
+import { MemoryStore } from "../shreds/registrations/memory-store.ts";
 import { ManualClock } from "../support/manual-clock.ts";
-import { MemoryStore } from "./memory-store.ts";
 
 const second = 1000;
 const minute = 60 * second;

@@ -10,15 +10,25 @@ import {
   VersionedTransaction,
 } from "@solana/web3.js";
 import { createLogger, type Logger } from "../../src/core/log.ts";
-import { decodeBase58, encodeBase58 } from "../../src/data-plane/base58.ts";
-import { SignatureVerifier, TransactionInspector } from "../../src/data-plane/transactions.ts";
-import { migrate } from "../../src/store/migrations.ts";
-import { SqlRegistrationStore } from "../../src/store/registration-store.ts";
-import { SqlTierStore } from "../../src/store/tier-store.ts";
-import { type PendingPlaces, Registrar, type RegistrarParts } from "../../src/tips/registrar.ts";
-import type { Registration, RegistrationEntry } from "../../src/tips/registration-types.ts";
-import type { BookedTip, TipBook } from "../../src/tips/tip-book.ts";
-import type { Files } from "../store/files.ts";
+import {
+  SignatureVerifier,
+  TransactionInspector,
+} from "../../src/gateway/transactions/transaction-checks.ts";
+import { migrate } from "../../src/platform/store/migrations.ts";
+import { SqlRegistrationStore } from "../../src/platform/store/tables/registration-store.ts";
+import { SqlTierStore } from "../../src/platform/store/tables/tier-store.ts";
+import { decodeBase58, encodeBase58 } from "../../src/relay/data-plane/base58.ts";
+import {
+  type PendingPlaces,
+  Registrar,
+  type RegistrarParts,
+} from "../../src/shreds/registrations/registrar.ts";
+import type {
+  Registration,
+  RegistrationEntry,
+} from "../../src/shreds/registrations/registration-types.ts";
+import type { BookedTip, TipBook } from "../../src/shreds/registrations/tier-accounting.ts";
+import type { Files } from "../platform/store/files.ts";
 import { addressOf, alice, bob, transferOf, wallet } from "../support/chain.ts";
 import { closing } from "../support/closing.ts";
 

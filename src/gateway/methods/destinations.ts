@@ -4,18 +4,14 @@
 // Called through table.ts. Only of the caller's own account: another one's are unknown. Times are ISO
 // 8601 in UTC.
 
+import { ShredwayError } from "../../core/errors.ts";
 import {
   type AccountDestination,
   type Destinations,
   destinationStates,
   pauseReasons,
   proofKinds,
-} from "../../accounts/destination-types.ts";
-import { ShredwayError } from "../../core/errors.ts";
-import { type Call, type MethodTable, method } from "../method.ts";
-import { type ArgsOf, required } from "../params.ts";
-import type { ShredSales } from "../parts.ts";
-import { samples } from "../samples.ts";
+} from "../../shreds/destinations/destination-types.ts";
 import {
   closed,
   described,
@@ -25,8 +21,12 @@ import {
   orNull,
   string,
   time,
-} from "../schema.ts";
-import { optionsOf, requiredField, text } from "../shapes.ts";
+} from "../schema/json-schema.ts";
+import { type ArgsOf, required } from "../schema/params.ts";
+import { samples } from "../schema/samples.ts";
+import { optionsOf, requiredField, text } from "../schema/shapes.ts";
+import type { ShredSales } from "./dependencies.ts";
+import { type Call, type MethodTable, method } from "./method.ts";
 
 /** Throws "registration_off". */
 export function salesOf({ parts }: Pick<Call, "parts">): ShredSales {

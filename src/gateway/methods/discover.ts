@@ -2,8 +2,8 @@
 //
 // Called through table.ts. The same text as GET /openrpc.json.
 
-import { JsonText } from "../../json-rpc/json-text.ts";
-import { openMethod } from "../method.ts";
+import { JsonText } from "../../core/json-rpc/json-text.ts";
+import { openMethod } from "./method.ts";
 
 export const discoverName = "rpc.discover";
 

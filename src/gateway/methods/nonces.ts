@@ -4,14 +4,14 @@
 // appears in no answer. Another caller's key and a text that is none get the same answer.
 
 import { ShredwayError } from "../../core/errors.ts";
-import type { Json } from "../../json-rpc/json-text.ts";
-import type { NonceInfo, Nonces } from "../../nonces/types.ts";
-import { type Call, type MethodTable, method } from "../method.ts";
-import { type ArgsOf, required } from "../params.ts";
-import { samples } from "../samples.ts";
-import { closed, publicKey } from "../schema.ts";
-import { anything } from "../shapes.ts";
+import type { Json } from "../../core/json-rpc/json-text.ts";
+import type { NonceInfo, Nonces } from "../nonces/types.ts";
+import { closed, publicKey } from "../schema/json-schema.ts";
+import { type ArgsOf, required } from "../schema/params.ts";
+import { samples } from "../schema/samples.ts";
+import { anything } from "../schema/shapes.ts";
 import { withRetryAfter } from "./destinations.ts";
+import { type Call, type MethodTable, method } from "./method.ts";
 
 /** 32 bytes in base58. */
 const addressLengthMax = 44;

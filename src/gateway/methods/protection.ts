@@ -6,10 +6,10 @@
 // the protected choice is taken.
 
 import { quote, ShredwayError } from "../../core/errors.ts";
-import { isJsonObject, type Json } from "../../json-rpc/json-text.ts";
-import type { UriOptions } from "../method.ts";
-import type { JsonSchema } from "../schema.ts";
-import { flag, switchField } from "../shapes.ts";
+import { isJsonObject, type Json } from "../../core/json-rpc/json-text.ts";
+import type { JsonSchema } from "../schema/json-schema.ts";
+import { flag, switchField } from "../schema/shapes.ts";
+import type { UriOptions } from "./method.ts";
 
 export interface Protection {
   /** Only routes that keep the transaction private. */

@@ -4,13 +4,13 @@
 // Called through table.ts. Each answer begins with another address: callers who take the first one
 // spread over all of them, and no address's write lock becomes the bottleneck.
 
-import { scopes } from "../../accounts/types.ts";
 import { quote, ShredwayError } from "../../core/errors.ts";
-import { type Call, type KeyedMethod, type MethodTable, method } from "../method.ts";
-import { optional } from "../params.ts";
-import { samples } from "../samples.ts";
-import { boolean, closed, listOf, orNull, publicKey, string } from "../schema.ts";
-import { type Field, optionsOf, readText, type Shape } from "../shapes.ts";
+import { scopes } from "../accounts/types.ts";
+import { boolean, closed, listOf, orNull, publicKey, string } from "../schema/json-schema.ts";
+import { optional } from "../schema/params.ts";
+import { samples } from "../schema/samples.ts";
+import { type Field, optionsOf, readText, type Shape } from "../schema/shapes.ts";
+import { type Call, type KeyedMethod, type MethodTable, method } from "./method.ts";
 
 function rotated<T>(list: readonly T[], turn: number): T[] {
   const start = list.length === 0 ? 0 : turn % list.length;

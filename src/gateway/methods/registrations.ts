@@ -8,10 +8,7 @@ import {
   type Registration,
   registrationReasons,
   registrationStates,
-} from "../../tips/registration-types.ts";
-import { type Call, type MethodTable, method } from "../method.ts";
-import { type ArgsOf, optional } from "../params.ts";
-import { samples } from "../samples.ts";
+} from "../../shreds/registrations/registration-types.ts";
 import {
   closed,
   described,
@@ -22,8 +19,11 @@ import {
   signatureText,
   time,
   u64,
-} from "../schema.ts";
-import { count, field, optionsOf, positive } from "../shapes.ts";
+} from "../schema/json-schema.ts";
+import { type ArgsOf, optional } from "../schema/params.ts";
+import { samples } from "../schema/samples.ts";
+import { count, field, optionsOf, positive } from "../schema/shapes.ts";
+import { type Call, type MethodTable, method } from "./method.ts";
 
 const limitMax = 1000;
 const limitUsual = 100;

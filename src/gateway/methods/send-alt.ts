@@ -4,14 +4,14 @@
 // the leader may change between the check here and the sending.
 
 import { ShredwayError } from "../../core/errors.ts";
-import type { Json } from "../../json-rpc/json-text.ts";
-import type { TransactionFacts } from "../../transactions/facts.ts";
-import { paysPerUnit, unitFeeText } from "../../transactions/unit-fee.ts";
-import { type Call, method } from "../method.ts";
-import { type ArgsOf, required } from "../params.ts";
-import { samples } from "../samples.ts";
-import { listOf, signatureText } from "../schema.ts";
-import { optionsOf, switchField, text } from "../shapes.ts";
+import type { Json } from "../../core/json-rpc/json-text.ts";
+import type { TransactionFacts } from "../../core/transactions/facts.ts";
+import { paysPerUnit, unitFeeText } from "../../core/transactions/unit-fee.ts";
+import { listOf, signatureText } from "../schema/json-schema.ts";
+import { type ArgsOf, required } from "../schema/params.ts";
+import { samples } from "../schema/samples.ts";
+import { optionsOf, switchField, text } from "../schema/shapes.ts";
+import { type Call, method } from "./method.ts";
 import { protectionSchema, readProtection } from "./protection.ts";
 import { encodingField, submissionErrors, transactionText } from "./submission-params.ts";
 

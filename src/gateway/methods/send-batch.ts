@@ -4,17 +4,17 @@
 // word for word; what went wrong in detail stands in `error.data`.
 
 import { messageOf, ShredwayError } from "../../core/errors.ts";
-import { isJsonArray, type Json } from "../../json-rpc/json-text.ts";
-import { JsonRpcRefusal } from "../../json-rpc/refusal.ts";
-import type { TransactionFacts } from "../../transactions/facts.ts";
-import { duplicateOf } from "../admission.ts";
-import { type Call, method } from "../method.ts";
-import { type ArgsOf, optional, required } from "../params.ts";
-import { samples } from "../samples.ts";
-import { listOf, signatureText } from "../schema.ts";
-import { invalid, optionsOf, type Shape, texts } from "../shapes.ts";
+import { isJsonArray, type Json } from "../../core/json-rpc/json-text.ts";
+import { JsonRpcRefusal } from "../../core/json-rpc/refusal.ts";
+import type { TransactionFacts } from "../../core/transactions/facts.ts";
+import { listOf, signatureText } from "../schema/json-schema.ts";
+import { type ArgsOf, optional, required } from "../schema/params.ts";
+import { samples } from "../schema/samples.ts";
+import { invalid, optionsOf, type Shape, texts } from "../schema/shapes.ts";
+import { type Call, method } from "./method.ts";
 import { type Protection, protectionSchema, readProtection } from "./protection.ts";
 import { encodingField, transactionText } from "./submission-params.ts";
+import { duplicateOf } from "./transaction-admission.ts";
 
 export const batchTransactionsMax = 25;
 

@@ -3,17 +3,17 @@
 // Called through table.ts and by raw.ts.
 
 import { ShredwayError } from "../../core/errors.ts";
-import type { Json } from "../../json-rpc/json-text.ts";
-import { bundleIdOf } from "../../submission/tracked.ts";
-import type { TransactionFacts } from "../../transactions/facts.ts";
-import { duplicateOf } from "../admission.ts";
-import { type Call, method } from "../method.ts";
-import { type ArgsOf, optional, required } from "../params.ts";
-import { samples } from "../samples.ts";
-import { bundleId, described, listOf, signatureText } from "../schema.ts";
-import { optionsOf, texts } from "../shapes.ts";
+import type { Json } from "../../core/json-rpc/json-text.ts";
+import type { TransactionFacts } from "../../core/transactions/facts.ts";
+import { bundleId, described, listOf, signatureText } from "../schema/json-schema.ts";
+import { type ArgsOf, optional, required } from "../schema/params.ts";
+import { samples } from "../schema/samples.ts";
+import { optionsOf, texts } from "../schema/shapes.ts";
+import { bundleIdOf } from "../submission/tracked-transaction.ts";
+import { type Call, method } from "./method.ts";
 import { type Protection, protectionSchema, readProtection } from "./protection.ts";
 import { encodingField, submissionErrors, transactionText } from "./submission-params.ts";
+import { duplicateOf } from "./transaction-admission.ts";
 
 export const bundleTransactionsMax = 4;
 

@@ -6,19 +6,19 @@
 // out what was co-signed: it leaves by routes alone.
 
 import { ShredwayError } from "../../core/errors.ts";
-import { isJsonArray, type Json } from "../../json-rpc/json-text.ts";
-import type { NonceInfo, Nonces } from "../../nonces/types.ts";
-import type { SubmitRequest } from "../../submission/types.ts";
-import type { TransactionFacts } from "../../transactions/facts.ts";
-import { duplicateOf } from "../admission.ts";
-import { type Call, method } from "../method.ts";
-import { type ArgsOf, optional, required } from "../params.ts";
-import { samples } from "../samples.ts";
-import { listOf, signatureText } from "../schema.ts";
-import { invalid, optionsOf, readTexts, type Shape } from "../shapes.ts";
+import { isJsonArray, type Json } from "../../core/json-rpc/json-text.ts";
+import type { TransactionFacts } from "../../core/transactions/facts.ts";
+import type { NonceInfo, Nonces } from "../nonces/types.ts";
+import { listOf, signatureText } from "../schema/json-schema.ts";
+import { type ArgsOf, optional, required } from "../schema/params.ts";
+import { samples } from "../schema/samples.ts";
+import { invalid, optionsOf, readTexts, type Shape } from "../schema/shapes.ts";
+import type { SubmitRequest } from "../submission/types.ts";
+import { type Call, method } from "./method.ts";
 import { noncesOf } from "./nonces.ts";
 import { protectionSchema, readProtection } from "./protection.ts";
 import { encodingField, submissionErrors, transactionText } from "./submission-params.ts";
+import { duplicateOf } from "./transaction-admission.ts";
 
 const pairSize = 2;
 

@@ -3,15 +3,12 @@
 // Called through table.ts. Stands in for a node: its options, and the two of the third parameter
 // and the URL.
 
+import type { Json } from "../../core/json-rpc/json-text.ts";
 import { u64Max } from "../../core/primitives.ts";
-import type { Json } from "../../json-rpc/json-text.ts";
-import { bundleIdOf } from "../../submission/tracked.ts";
-import type { SubmitOptions } from "../../submission/types.ts";
-import type { TransactionFacts } from "../../transactions/facts.ts";
-import { type Call, method } from "../method.ts";
-import { type ArgsOf, optional, required } from "../params.ts";
-import { samples } from "../samples.ts";
-import { signatureText } from "../schema.ts";
+import type { TransactionFacts } from "../../core/transactions/facts.ts";
+import { signatureText } from "../schema/json-schema.ts";
+import { type ArgsOf, optional, required } from "../schema/params.ts";
+import { samples } from "../schema/samples.ts";
 import {
   count,
   field,
@@ -21,7 +18,10 @@ import {
   optionsOf,
   switchField,
   text,
-} from "../shapes.ts";
+} from "../schema/shapes.ts";
+import { bundleIdOf } from "../submission/tracked-transaction.ts";
+import type { SubmitOptions } from "../submission/types.ts";
+import { type Call, method } from "./method.ts";
 import { protectionSchema, readProtection } from "./protection.ts";
 import { encodingField, submissionErrors, transactionText } from "./submission-params.ts";
 

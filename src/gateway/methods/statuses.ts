@@ -3,15 +3,6 @@
 // Called through table.ts. Only of the caller's own account: what another one submitted is unknown.
 
 import {
-  type BundleCommitments,
-  type BundleStatus,
-  commitments,
-  type TransactionStatus,
-} from "../../submission/types.ts";
-import { type Call, type MethodTable, method } from "../method.ts";
-import { type ArgsOf, required } from "../params.ts";
-import { samples } from "../samples.ts";
-import {
   bundleId,
   closed,
   described,
@@ -21,10 +12,19 @@ import {
   orNull,
   signatureText,
   slot,
-} from "../schema.ts";
-import { invalid, readTexts, type Shape } from "../shapes.ts";
-import { statusJson } from "../status-json.ts";
-import { statusSchema } from "../status-schema.ts";
+} from "../schema/json-schema.ts";
+import { type ArgsOf, required } from "../schema/params.ts";
+import { samples } from "../schema/samples.ts";
+import { invalid, readTexts, type Shape } from "../schema/shapes.ts";
+import { statusSchema } from "../schema/status-schema.ts";
+import {
+  type BundleCommitments,
+  type BundleStatus,
+  commitments,
+  type TransactionStatus,
+} from "../submission/types.ts";
+import { type Call, type MethodTable, method } from "./method.ts";
+import { statusJson } from "./status-json.ts";
 
 export const statusesMax = 256;
 /** As block engines bound it. */

@@ -3,9 +3,9 @@
 // Declared here once, used by send-*.ts.
 
 import type { Reason } from "../../core/errors.ts";
-import { encodings } from "../../transactions/transaction-text.ts";
-import type { JsonSchema } from "../schema.ts";
-import { field, oneOf } from "../shapes.ts";
+import { encodings } from "../../core/transactions/transaction-text.ts";
+import type { JsonSchema } from "../schema/json-schema.ts";
+import { field, oneOf } from "../schema/shapes.ts";
 
 /** Of 4,096 bytes in base64; of base58 no more than 1,683. */
 const textLengthMax = 5464;

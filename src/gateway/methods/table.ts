@@ -3,10 +3,10 @@
 // Called by exchange.ts and description/*. A test holds docs/gateway.md to it. The method that tells of
 // all others is beside the table: it describes, and is not described.
 
-import { type Method, type MethodTable, openMethod } from "../method.ts";
-import { word } from "../schema.ts";
+import { word } from "../schema/json-schema.ts";
 import { destinationMethods } from "./destinations.ts";
 import { discover, discoverName } from "./discover.ts";
+import { type Method, type MethodTable, openMethod } from "./method.ts";
 import { nonceMethods } from "./nonces.ts";
 import { regionMethods } from "./regions.ts";
 import { registrationMethods } from "./registrations.ts";

@@ -3,11 +3,7 @@
 // Called through table.ts. Only of the caller's own account. Times are ISO 8601 in UTC, amounts integer
 // lamports.
 
-import { type TierEvent, tierEventKinds } from "../../tiers/types.ts";
-import { type Call, type MethodTable, method } from "../method.ts";
-import { type ArgsOf, optional } from "../params.ts";
-import type { ShredSales } from "../parts.ts";
-import { samples } from "../samples.ts";
+import { type TierEvent, tierEventKinds } from "../../shreds/tiers/types.ts";
 import {
   closed,
   described,
@@ -19,9 +15,13 @@ import {
   string,
   time,
   wholeNumber,
-} from "../schema.ts";
-import { field, integer, optionsOf, positive } from "../shapes.ts";
+} from "../schema/json-schema.ts";
+import { type ArgsOf, optional } from "../schema/params.ts";
+import { samples } from "../schema/samples.ts";
+import { field, integer, optionsOf, positive } from "../schema/shapes.ts";
+import type { ShredSales } from "./dependencies.ts";
 import { salesOf, timeOrNull } from "./destinations.ts";
+import { type Call, type MethodTable, method } from "./method.ts";
 
 export const tierEventsMax = 100;
 

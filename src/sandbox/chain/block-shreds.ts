@@ -4,7 +4,7 @@
 // the leader's key; FEC sets are chained inside the block and onto the last set of the actual parent,
 // whatever slots lie between. The last batch ends the slot.
 
-import type { Shredder, SlotPosition } from "../../data-plane/shredder.ts";
+import type { Shredder, SlotPosition } from "../../relay/data-plane/shredder.ts";
 import { HashChain } from "./poh.ts";
 import type { WireTransaction } from "./wire.ts";
 

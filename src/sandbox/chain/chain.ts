@@ -8,7 +8,7 @@
 
 import { ShredwayError } from "../../core/errors.ts";
 import { parsePubkey, pubkeyBytes, u64Max } from "../../core/primitives.ts";
-import type { LeaderSchedule } from "../../leaders/schedule.ts";
+import type { LeaderSchedule } from "../../relay/leaders/schedule.ts";
 import { computeBudgetProgram, slotHashesSysvar, sysvarOwner } from "./addresses.ts";
 import { Background } from "./background.ts";
 import { encodeBase58 } from "./base58.ts";

@@ -5,7 +5,7 @@
 // the next one, as a cluster tells them.
 
 import { SeededRandom } from "../../core/seeded-random.ts";
-import { buildSchedule, type LeaderSchedule } from "../../leaders/schedule.ts";
+import { buildSchedule, type LeaderSchedule } from "../../relay/leaders/schedule.ts";
 
 export const slotsPerTurn = 4;
 

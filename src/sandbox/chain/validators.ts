@@ -3,7 +3,7 @@
 // Called by chain.ts at the start. The stakes fall from the first to the last, as a real cluster's
 // do, so that the leader schedule is uneven.
 
-import { Shredder } from "../../data-plane/shredder.ts";
+import { Shredder } from "../../relay/data-plane/shredder.ts";
 import { KeyPair } from "./keys.ts";
 import type { Validator } from "./types.ts";
 

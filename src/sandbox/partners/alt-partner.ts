@@ -7,8 +7,8 @@
 // now, else by the leader that executes it.
 
 import { ShredwayError } from "../../core/errors.ts";
-import { JsonRpcRefusal } from "../../json-rpc/refusal.ts";
-import { describeFailure } from "../../transactions/describe-failure.ts";
+import { JsonRpcRefusal } from "../../core/json-rpc/refusal.ts";
+import { describeFailure } from "../../core/transactions/describe-failure.ts";
 import { encodeBase58 } from "../chain/base58.ts";
 import { feeOf } from "../chain/fees.ts";
 import type { ChainApi } from "../chain/types.ts";

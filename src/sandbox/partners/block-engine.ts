@@ -4,7 +4,7 @@
 // sendTransaction, with `bundleOnly=true` as a bundle of one. A bundle that is sent again while it is
 // known is answered as before.
 
-import type { HttpRequest } from "../../http/types.ts";
+import type { HttpRequest } from "../../gateway/http/types.ts";
 import type { ChainApi } from "../chain/types.ts";
 import { unknownMethod } from "../rpc/dispatch.ts";
 import type { Params, Value } from "../rpc/params.ts";

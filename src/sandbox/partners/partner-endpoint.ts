@@ -4,13 +4,13 @@
 // `faults` may be changed at any time and hold for requests that come afterwards.
 
 import type { Clock } from "../../core/clock.ts";
+import { handleJsonRpc } from "../../core/json-rpc/handle.ts";
+import type { Json } from "../../core/json-rpc/json-text.ts";
 import type { Logger } from "../../core/log.ts";
-import { HttpServer } from "../../http/server.ts";
-import type { HttpRequest, HttpResponse } from "../../http/types.ts";
-import { handleJsonRpc } from "../../json-rpc/handle.ts";
-import type { Json } from "../../json-rpc/json-text.ts";
+import { HttpServer } from "../../gateway/http/server.ts";
+import type { HttpRequest, HttpResponse } from "../../gateway/http/types.ts";
 import { Params } from "../rpc/params.ts";
-import { Gate } from "./gate.ts";
+import { Gate } from "./fault-injector.ts";
 
 const bodyBytesMax = 256 * 1024;
 const batchMax = 100;

@@ -5,7 +5,7 @@
 // them all.
 
 import type { Clock } from "../../core/clock.ts";
-import type { completeConfig } from "../../core/config.ts";
+import type { completeConfig } from "../../core/configuration/configuration.ts";
 import type { Logger } from "../../core/log.ts";
 import { KeyPair } from "../chain/keys.ts";
 import type { ChainApi } from "../chain/types.ts";

@@ -1,7 +1,7 @@
 // The SWQoS partner and the scheduler of the sandbox: single transactions, straight to the chain.
 
 import { ShredwayError } from "../../core/errors.ts";
-import type { HttpRequest, HttpResponse } from "../../http/types.ts";
+import type { HttpRequest, HttpResponse } from "../../gateway/http/types.ts";
 import type { ChainApi } from "../chain/types.ts";
 import { decodeBase64 } from "../rpc/bytes.ts";
 import { unknownMethod } from "../rpc/dispatch.ts";

@@ -4,7 +4,7 @@
 // table; everything that a method throws goes on to the framing.
 
 import { quote, ShredwayError } from "../../core/errors.ts";
-import type { Json } from "../../json-rpc/json-text.ts";
+import type { Json } from "../../core/json-rpc/json-text.ts";
 import type { MethodContext } from "./method.ts";
 import { methods } from "./methods/table.ts";
 import { Params } from "./params.ts";

@@ -5,21 +5,21 @@
 // to everything that is JSON-RPC, errors included: stock clients lose the error otherwise.
 // What may go wrong on purpose is in `faults`.
 
-import { formatEndpoint, parseEndpoint } from "../../core/addresses.ts";
+import { formatEndpoint, parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
+import { handleJsonRpc } from "../../core/json-rpc/handle.ts";
+import type { Json } from "../../core/json-rpc/json-text.ts";
+import { JsonRpcRefusal } from "../../core/json-rpc/refusal.ts";
 import type { Logger } from "../../core/log.ts";
-import { HttpServer } from "../../http/server.ts";
+import { HttpServer } from "../../gateway/http/server.ts";
 import type {
   HttpRequest,
   HttpResponse,
   HttpServerOptions,
   WebSocketPeer,
   WebSocketRoute,
-} from "../../http/types.ts";
-import { handleJsonRpc } from "../../json-rpc/handle.ts";
-import type { Json } from "../../json-rpc/json-text.ts";
-import { JsonRpcRefusal } from "../../json-rpc/refusal.ts";
+} from "../../gateway/http/types.ts";
 import type { ChainApi } from "../chain/types.ts";
 import { dispatch } from "./dispatch.ts";
 import type { MethodContext } from "./method.ts";

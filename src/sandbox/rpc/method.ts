@@ -4,7 +4,7 @@
 // its parameters, asks the chain and returns the result as the node shapes it; it never waits.
 
 import type { Clock } from "../../core/clock.ts";
-import { JsonRpcRefusal } from "../../json-rpc/refusal.ts";
+import { JsonRpcRefusal } from "../../core/json-rpc/refusal.ts";
 import type { ChainApi, Commitment } from "../chain/types.ts";
 import type { Config, Params } from "./params.ts";
 

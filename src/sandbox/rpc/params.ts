@@ -5,8 +5,13 @@
 // nothing else, whatever the caller sent.
 
 import { quote, ShredwayError } from "../../core/errors.ts";
+import {
+  isJsonArray,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+} from "../../core/json-rpc/json-text.ts";
 import { type Pubkey, parsePubkey, u64Max } from "../../core/primitives.ts";
-import { isJsonArray, isJsonObject, type Json, type JsonObject } from "../../json-rpc/json-text.ts";
 import type { Commitment } from "../chain/types.ts";
 import { decodeBase58 } from "./bytes.ts";
 

@@ -7,23 +7,13 @@
 import { encodeBase58 } from "./bytes.ts";
 import { parseSystem } from "./parse-system.ts";
 import { parseToken } from "./parse-token.ts";
+import type { ParsedInstruction, PlainInstruction } from "./parsed-instruction.ts";
 import {
   associatedTokenProgramId,
   memoProgramIds,
   systemProgramId,
   tokenPrograms,
 } from "./programs.ts";
-
-export interface PlainInstruction {
-  readonly programId: string;
-  /** Addresses. */
-  readonly accounts: readonly string[];
-  readonly data: Uint8Array;
-  readonly stackHeight: number;
-}
-
-/** Type and fields of an instruction; undefined: not one of the program's known ones. */
-export type ParsedInstruction = { readonly type: string; readonly info: object } | undefined;
 
 function parseAssociatedToken({ accounts, data }: PlainInstruction): ParsedInstruction {
   const [source, account, wallet, mint, systemProgram, tokenProgram] = accounts;

@@ -4,7 +4,7 @@
 // behind a u64 length). Returns undefined for unknown numbers and for data or accounts too short.
 
 import { Fields } from "./bytes.ts";
-import type { ParsedInstruction, PlainInstruction } from "./parse-instruction.ts";
+import type { ParsedInstruction, PlainInstruction } from "./parsed-instruction.ts";
 
 interface Shape {
   /** Names of the accounts that must be there; "" is not shown. */

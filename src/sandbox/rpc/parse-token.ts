@@ -4,8 +4,8 @@
 // SPL Token and Token-2022 share; extensions of Token-2022 and what is malformed: undefined.
 
 import { Fields } from "./bytes.ts";
-import type { ParsedInstruction, PlainInstruction } from "./parse-instruction.ts";
 import { namedAccounts } from "./parse-system.ts";
+import type { ParsedInstruction, PlainInstruction } from "./parsed-instruction.ts";
 import { uiTokenAmount } from "./token-layout.ts";
 
 interface Shape {

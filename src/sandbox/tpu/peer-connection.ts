@@ -4,7 +4,7 @@
 // one timer for everything that comes due. Who may stay is the server's decision (`admit`).
 
 import type { Clock, Timer } from "../../core/clock.ts";
-import type { Quiche, QuicheAddress, QuicheConnection } from "../../tpu/quiche.ts";
+import type { Quiche, QuicheAddress, QuicheConnection } from "../../gateway/tpu/quiche.ts";
 import {
   badCertificateCode,
   type CloseReason,

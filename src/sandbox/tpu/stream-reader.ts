@@ -3,7 +3,7 @@
 // Called by peer-connection.ts whenever packets came. Reads at most as many new streams as it is told
 // to: what is not read costs the peer its credit.
 
-import type { Quiche, QuicheConnection } from "../../tpu/quiche.ts";
+import type { Quiche, QuicheConnection } from "../../gateway/tpu/quiche.ts";
 import { transactionBytesMax } from "./limits.ts";
 
 interface OpenStream {

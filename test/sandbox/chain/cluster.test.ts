@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { coveredSlots } from "../../../src/leaders/schedule.ts";
+import { coveredSlots } from "../../../src/relay/leaders/schedule.ts";
 import { encodeBase58 } from "../../../src/sandbox/chain/base58.ts";
 import { SandboxLeaders } from "../../../src/sandbox/chain/leader-schedule.ts";
 import { makeValidators } from "../../../src/sandbox/chain/validators.ts";

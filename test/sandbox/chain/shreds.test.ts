@@ -1,9 +1,9 @@
 import { createHash, createPublicKey, verify } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import { type DataShred, parseShred } from "../../../src/relay/data-plane/parse-shred.ts";
 import { encodeBase58 } from "../../../src/sandbox/chain/base58.ts";
 import { HashChain, signaturesRoot } from "../../../src/sandbox/chain/poh.ts";
 import { parseTransaction } from "../../../src/sandbox/chain/wire.ts";
-import { type DataShred, parseShred } from "../../../src/shred/parse-shred.ts";
 import { alice, bob, ChainRun, carol } from "../../support/chain.ts";
 import { type Entry, readEntries } from "../../support/entries.ts";
 

@@ -2,11 +2,11 @@
 
 import { ComputeBudgetProgram, type Keypair } from "@solana/web3.js";
 import { beforeEach, describe, expect, it } from "vitest";
-import { completeConfig } from "../../../src/core/config.ts";
-import { openRoute } from "../../../src/routes/open-route.ts";
+import { completeConfig } from "../../../src/core/configuration/configuration.ts";
+import { openRoute } from "../../../src/gateway/routes/open-route.ts";
+import type { Route, RouteEvent } from "../../../src/gateway/submission/types.ts";
 import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { SandboxPartners } from "../../../src/sandbox/partners/partners.ts";
-import type { Route, RouteEvent } from "../../../src/submission/types.ts";
 import { addressOf, alice, bob, ChainRun, carol, transferOf, wallet } from "../../support/chain.ts";
 import { closing } from "../../support/closing.ts";
 import { factsOf } from "../../support/facts.ts";

@@ -2,7 +2,7 @@
 
 import { createServer } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { parseEndpoint } from "../../../src/core/addresses.ts";
+import { parseEndpoint } from "../../../src/core/addresses/addresses.ts";
 import { ShredwayError } from "../../../src/core/errors.ts";
 import { RpcEndpoint } from "../../../src/sandbox/rpc/endpoint.ts";
 import { call, post } from "../../clients/cluster.ts";

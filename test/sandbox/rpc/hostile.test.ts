@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { knownCodes } from "../../../src/json-rpc/codes.ts";
+import { knownCodes } from "../../../src/core/json-rpc/codes.ts";
 import { methods } from "../../../src/sandbox/rpc/methods/table.ts";
 import { subscriptionKinds } from "../../../src/sandbox/rpc/subscriptions/kinds.ts";
 import { Cluster, call, isRpcAnswer, post, type RpcAnswer } from "../../clients/cluster.ts";

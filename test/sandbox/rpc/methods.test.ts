@@ -3,7 +3,7 @@
 import { type Keypair, PublicKey, SystemProgram, TransactionInstruction } from "@solana/web3.js";
 import { beforeAll, describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
-import type { Json } from "../../../src/json-rpc/json-text.ts";
+import type { Json } from "../../../src/core/json-rpc/json-text.ts";
 import type { ChainOptions } from "../../../src/sandbox/chain/options.ts";
 import { dispatch } from "../../../src/sandbox/rpc/dispatch.ts";
 import type { MethodContext } from "../../../src/sandbox/rpc/method.ts";

@@ -2,12 +2,12 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { describeFailure } from "../../../src/core/transactions/describe-failure.ts";
 import { encodeBase58 } from "../../../src/sandbox/chain/base58.ts";
 import { decodeBase58, decodeBase64 } from "../../../src/sandbox/rpc/bytes.ts";
 import { encodeAccount } from "../../../src/sandbox/rpc/encode-account.ts";
 import { encodeParsedInstruction } from "../../../src/sandbox/rpc/parse-instruction.ts";
 import { uiTokenAmount } from "../../../src/sandbox/rpc/token-layout.ts";
-import { describeFailure } from "../../../src/transactions/describe-failure.ts";
 
 const programs = [
   "11111111111111111111111111111111",

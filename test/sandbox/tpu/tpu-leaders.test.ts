@@ -3,11 +3,11 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
+import { credentialsOf } from "../../../src/gateway/tpu/certificate.ts";
+import { RpcClient } from "../../../src/platform/solana/rpc-client.ts";
 import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { RpcEndpoint } from "../../../src/sandbox/rpc/endpoint.ts";
 import { SandboxTpu, type SandboxTpuOptions } from "../../../src/sandbox/tpu/tpu-leaders.ts";
-import { RpcClient } from "../../../src/solana/rpc-client.ts";
-import { credentialsOf } from "../../../src/tpu/certificate.ts";
 import { alice, bob, ChainRun } from "../../support/chain.ts";
 import { closing } from "../../support/closing.ts";
 import { needQuiche, QuicClient, quiche } from "../../support/quic-client.ts";

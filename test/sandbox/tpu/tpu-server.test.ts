@@ -4,6 +4,7 @@ import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
+import { credentialsOf } from "../../../src/gateway/tpu/certificate.ts";
 import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
 import {
   badCertificateCode,
@@ -14,7 +15,6 @@ import {
 } from "../../../src/sandbox/tpu/limits.ts";
 import type { TpuPeer } from "../../../src/sandbox/tpu/peer-connection.ts";
 import { TpuServer, type TpuServerOptions } from "../../../src/sandbox/tpu/tpu-server.ts";
-import { credentialsOf } from "../../../src/tpu/certificate.ts";
 import { closing } from "../../support/closing.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { MovableClock } from "../../support/movable-clock.ts";

@@ -9,7 +9,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { newCredentials } from "../../../src/tpu/certificate.ts";
+import { newCredentials } from "../../../src/gateway/tpu/certificate.ts";
 import { closing } from "../closing.ts";
 import type { NetworkNamespace } from "../network-namespace.ts";
 import { temporaryFolder } from "../temporary-folder.ts";

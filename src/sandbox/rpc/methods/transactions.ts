@@ -3,8 +3,8 @@
 // Called through table.ts. What fails in its preflight is never sent. Nothing waits here: a submitted
 // transaction stands in the queue of the chain when its signature is answered.
 
-import { JsonRpcRefusal } from "../../../json-rpc/refusal.ts";
-import { describeFailure } from "../../../transactions/describe-failure.ts";
+import { JsonRpcRefusal } from "../../../core/json-rpc/refusal.ts";
+import { describeFailure } from "../../../core/transactions/describe-failure.ts";
 import { parseTransaction } from "../../chain/wire.ts";
 import { readAccountEncoding } from "../encode-account.ts";
 import {

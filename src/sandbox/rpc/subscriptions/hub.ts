@@ -4,7 +4,7 @@
 // every watch each block at each commitment it reaches, besides the moments of slots. A watch that
 // throws is reported and costs nobody else anything: the chain must never feel its listeners.
 
-import type { ReportFault } from "../../../json-rpc/refusal.ts";
+import type { ReportFault } from "../../../core/json-rpc/refusal.ts";
 import type { Block, ChainEvent, Commitment, ExecutedTransaction } from "../../chain/types.ts";
 import type { MethodContext } from "../method.ts";
 

@@ -5,8 +5,8 @@
 // closing removes all its watches from the hub.
 
 import { ShredwayError } from "../../../core/errors.ts";
-import type { WebSocketPeer } from "../../../http/types.ts";
-import { type Json, writeJson } from "../../../json-rpc/json-text.ts";
+import { type Json, writeJson } from "../../../core/json-rpc/json-text.ts";
+import type { WebSocketPeer } from "../../../gateway/http/types.ts";
 import { unknownMethod } from "../dispatch.ts";
 import { invalidParams, Params } from "../params.ts";
 import type { SubscriptionHub, Watch } from "./hub.ts";

@@ -1,0 +1,351 @@
+// Composition of the gateway: store, keys, checks, routes, pipeline, node, HTTP.
+//
+// Called by main.ts when the configuration has a section http, and by the bench. Whatever fails closes
+// what was opened before it.
+
+import { hostname } from "node:os";
+import { formatEndpoint, parseEndpoint } from "../core/addresses/addresses.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Config } from "../core/configuration/configuration.ts";
+import type { Logger } from "../core/log.ts";
+import { KeyRing } from "../gateway/accounts/key-ring.ts";
+import { RateLimits } from "../gateway/accounts/rate-limits.ts";
+import { type Face, faces } from "../gateway/endpoints/endpoint-groups.ts";
+import { type GatewayParts as FaceParts, Gateway } from "../gateway/endpoints/gateway.ts";
+import { readMethodsOf } from "../gateway/endpoints/read-methods.ts";
+import { HttpServerGroup } from "../gateway/http/server-group.ts";
+import type { HttpServerOptions, Pages } from "../gateway/http/types.ts";
+import type { GatewaySettings } from "../gateway/methods/dependencies.ts";
+import { preflightOf } from "../gateway/methods/preflight.ts";
+import type { NonceBook } from "../gateway/nonces/nonce-service.ts";
+import type { RouteTable } from "../gateway/routes/route-table.ts";
+import { NodeBundleCommitments } from "../gateway/submission/bundle-commitments.ts";
+import { Pipeline } from "../gateway/submission/pipeline.ts";
+import type { PlanPolicy } from "../gateway/submission/plan.ts";
+import { StatusReader } from "../gateway/submission/status-reader.ts";
+import { OrphanWatch } from "../gateway/submission/submission-failover.ts";
+import type { BundleCommitments } from "../gateway/submission/types.ts";
+import type { Tracker } from "../gateway/tracker/types.ts";
+import {
+  SignatureVerifier,
+  TransactionInspector,
+} from "../gateway/transactions/transaction-checks.ts";
+import { RpcClient } from "../platform/solana/rpc-client.ts";
+import { Upstream } from "../platform/solana/upstream.ts";
+import { Store } from "../platform/store/store.ts";
+import { decodeBase58, encodeBase58 } from "../relay/data-plane/base58.ts";
+import { LandingWatch } from "../relay/landing-watch-list.ts";
+import type { RelayService } from "../relay/relay-service.ts";
+import { TipStatistics } from "../tips/tip-statistics.ts";
+import { openNonces, TrackerPart } from "./compose-partners.ts";
+import { openPortal } from "./compose-portal.ts";
+import { openRoutes } from "./compose-routes.ts";
+import { openShredSales } from "./compose-shreds.ts";
+import { GatewayService } from "./gateway-service.ts";
+import {
+  bytesOf,
+  policyOf,
+  settingsOf,
+  shredTipAddressesOf,
+  tipAddressesOf,
+} from "./gateway-settings.ts";
+import { nodeNameOf } from "./node-name.ts";
+import type { ShredSalesService } from "./shred-sales.ts";
+
+export interface GatewayOptions {
+  readonly config: Config;
+  /** Tells who leads and shows landings; absent: neither is known. */
+  readonly relay?: RelayService;
+  /** Of the operators; absent: there are none. */
+  readonly pages?: Pages;
+  readonly log: Logger;
+  readonly clock: Clock;
+  /** Of the tiers alone; default: `clock`. */
+  readonly tierClock?: Clock;
+  /** Default: the native one. The bench takes signatures on trust for one of its measurements. */
+  readonly verifier?: Pick<SignatureVerifier, "verify" | "close">;
+}
+
+/** Callers whose limits are remembered; the longest silent is forgotten. */
+const callersMax = 100_000;
+const msPerHour = 3_600_000;
+
+/** Each address of http.listen, and those for WebSockets at the port above. */
+function listenersOf({ http }: Config): string[] {
+  const listen = http?.listen ?? [];
+  const [first] = listen.map((text) => parseEndpoint(text, { allowPortZero: true }));
+  const hasPortAbove = first && first.port !== 0 && first.port < 65_535;
+  const above = hasPortAbove ? [formatEndpoint({ ...first, port: first.port + 1 })] : [];
+  return [...new Set([...listen, ...(http?.webSocketListen ?? above)])];
+}
+
+/** What follows a reload: everything that is made of the configuration alone. */
+class Tables {
+  config: Config;
+  /** The same object for ever: its fields change. */
+  readonly settings: GatewaySettings;
+  inspector: TransactionInspector;
+  /** Base58. */
+  shredTipAddresses: ReadonlySet<string>;
+  /** Finds tips for shreds and no others. */
+  shredInspector: TransactionInspector;
+  policy: PlanPolicy;
+
+  readonly #partners: TrackerPart;
+
+  /** Throws ShredwayError. */
+  constructor(config: Config, partners: TrackerPart) {
+    this.config = config;
+    this.#partners = partners;
+    this.policy = policyOf(config, partners.tracker);
+    this.settings = settingsOf(config);
+    this.inspector = new TransactionInspector({
+      tipAddresses: tipAddressesOf(config),
+      frontKeyPrefixes: config.gateway.frontKeyPrefixes,
+    });
+    this.shredTipAddresses = shredTipAddressesOf(config);
+    this.shredInspector = new TransactionInspector({
+      tipAddresses: bytesOf(this.shredTipAddresses),
+      frontKeyPrefixes: [],
+    });
+  }
+
+  /** Throws ShredwayError; what is returned puts the new ones in force. */
+  prepare(config: Config): () => void {
+    const { settings, ...tables } = new Tables(config, this.#partners);
+    return () => {
+      this.#partners.apply(config);
+      Object.assign(this, tables);
+      Object.assign(this.settings, settings);
+    };
+  }
+}
+
+interface Parts {
+  readonly options: GatewayOptions;
+  readonly tables: Tables;
+  readonly store: Store;
+  readonly keyRing: KeyRing;
+  readonly routes: RouteTable;
+  readonly verifier: Pick<SignatureVerifier, "verify" | "close">;
+  readonly landings: LandingWatch | null;
+  readonly upstream: Upstream | null;
+  readonly tips: TipStatistics;
+  /** null: no shred-tip address is configured. */
+  readonly shreds: ShredSalesService | null;
+  readonly tracker: Tracker;
+  /** null: no node is configured. */
+  readonly nonces: NonceBook | null;
+}
+
+function makePipeline(parts: Parts): Pipeline {
+  const { options, tables, store, routes, landings, tips, nonces } = parts;
+  const { config, relay, clock, log } = options;
+  const { resendMs, openMax, openPerAccountMax } = config.gateway;
+  return new Pipeline(
+    {
+      clock,
+      log,
+      routes: () => routes.routes(),
+      policy: () => tables.policy,
+      store: store.submissions,
+      sights: landings,
+      outcomes: config.solana ? new RpcClient(config.solana.rpc) : null,
+      leaders: () => relay?.leaders() ?? { slot: null, current: null, next: null },
+      slotNs: () => relay?.slots.slotClock.now(clock.nowNs())?.slotNs ?? null,
+      inspect: (wire) => tables.inspector.inspect(wire),
+      tips,
+      ...(nonces && { nonces }),
+    },
+    { resendMs, openMax, openPerAccountMax, historyMs: config.data.historyHours * msPerHour },
+  );
+}
+
+function makeBundleCommitments({ config, clock, log }: GatewayOptions): BundleCommitments {
+  const { solana } = config;
+  const warn = (text: string): void => log.warn(text);
+  const reader = solana
+    ? new StatusReader({ clock, node: new RpcClient(solana.rpc), log: { warn } })
+    : null;
+  return new NodeBundleCommitments({ clock, reader });
+}
+
+function makeFace(parts: Parts, pipeline: Pipeline, pages: readonly Pages[]): Gateway {
+  const rates = new RateLimits(callersMax);
+  const { options, tables, keyRing, verifier, upstream, shreds, tips, nonces, tracker } = parts;
+  const { clock, log, relay } = options;
+  const take: FaceParts["limits"]["take"] = (key, nowNs) => {
+    const { requestsPerSecond, burst } = tables.config.gateway;
+    const limit = {
+      requestsPerSecond: key.requestsPerSecond ?? requestsPerSecond,
+      burst: key.burst ?? burst,
+    };
+    return rates.take(key.id, limit, nowNs);
+  };
+  return new Gateway(
+    {
+      clock,
+      log,
+      keys: keyRing,
+      limits: { take },
+      inspector: { inspect: (wire) => tables.inspector.inspect(wire) },
+      verifier,
+      base58: { decode: decodeBase58, encode: encodeBase58 },
+      submissions: pipeline,
+      bundleCommitments: makeBundleCommitments(options),
+      preflight: upstream && preflightOf(upstream),
+      reads: readMethodsOf(upstream),
+      sockets: upstream,
+      shreds,
+      tipFloor: tips,
+      nonces,
+      tracker,
+      pages,
+      slot: () => relay?.leaders().slot ?? null,
+    },
+    tables.settings,
+  );
+}
+
+/** Other nodes may use the store, too. */
+function isShared({ data }: Config): boolean {
+  return data.postgres !== undefined;
+}
+
+function openTips({ config, clock, log }: GatewayOptions, store: Store): Promise<TipStatistics> {
+  return TipStatistics.open({ clock, log, store: store.landedTips, isShared: isShared(config) });
+}
+
+/** null: the store is this service's alone. */
+function orphanWatchOf({ options, store }: Parts, pipeline: Pipeline): OrphanWatch | null {
+  if (!isShared(options.config)) return null;
+  const { clock, log } = options;
+  return new OrphanWatch({
+    clock,
+    log,
+    store: store.submissions,
+    locks: store.locks,
+    takeUp: (records) => pipeline.takeUp(records),
+  });
+}
+
+function openStore({ config, clock, log }: GatewayOptions): Promise<Store> {
+  const { directory, postgres } = config.data;
+  const node = nodeNameOf(config.data.node, hostname());
+  return Store.open({ directory, postgres, node, isService: true, clock, log });
+}
+
+/** null: no shred-tip address is configured. */
+async function openShreds({
+  options,
+  tables,
+  store,
+  verifier,
+  landings,
+}: Pick<Parts, "options" | "tables" | "store" | "verifier" | "landings">) {
+  if (tables.shredTipAddresses.size === 0) return null;
+  const { config, relay, clock, tierClock = clock, log } = options;
+  return openShredSales({
+    config,
+    relay,
+    store,
+    verifier,
+    landings,
+    inspector: () => tables.shredInspector,
+    addresses: () => tables.shredTipAddresses,
+    clock,
+    tierClock,
+    log,
+  });
+}
+
+function openVerifier({ gateway }: Config): SignatureVerifier {
+  const { checkThreads, checkQueueMax } = gateway;
+  return SignatureVerifier.open({ threads: checkThreads, queueMax: checkQueueMax });
+}
+
+/** One server for http.listen, and one for each entry of http.split. */
+function openServers(face: Gateway, config: Config, log: Logger): Promise<HttpServerGroup> {
+  const { connectionsMax, serves = faces, split = [] } = config.http ?? {};
+  const serverOf = (listen: readonly string[], served: readonly Face[]): HttpServerOptions => ({
+    ...face.serverOptions(new Set(served)),
+    listen,
+    ...(connectionsMax !== undefined && { connectionsMax }),
+  });
+  const servers = [
+    serverOf(listenersOf(config), serves),
+    ...split.map((one) => serverOf(one.listen, one.serves)),
+  ];
+  return HttpServerGroup.open(servers, log);
+}
+
+/** Throws ShredwayError; nothing stays open then. */
+export async function openGateway(options: GatewayOptions): Promise<GatewayService> {
+  const { config, relay, clock, log } = options;
+  const partners = new TrackerPart({ config, relay, clock, log });
+  const opened: { close(): void | Promise<void> }[] = [partners];
+  try {
+    const tables = new Tables(config, partners);
+    const store = await openStore(options);
+    opened.push(store);
+    const verifier = options.verifier ?? openVerifier(config);
+    opened.push(verifier);
+    const upstream = config.solana ? Upstream.open({ ...config.solana, log, clock }) : null;
+    if (upstream) opened.push(upstream);
+    const { tracker } = partners;
+    const { table: routes, addresses } = await openRoutes({ config, relay, tracker, clock, log });
+    opened.push(addresses, routes);
+    const keyRing = new KeyRing();
+    const landings = relay?.config.deshred ? new LandingWatch(relay.relay, log) : null;
+    const tips = await openTips(options, store);
+    opened.push(tips);
+    const shreds = await openShreds({ options, tables, store, verifier, landings });
+    if (shreds) opened.push(shreds);
+    const nonces = await openNonces({ config, store, clock, log });
+    if (nonces) opened.push(nonces);
+    const parts = {
+      options,
+      tables,
+      store,
+      keyRing,
+      routes,
+      verifier,
+      landings,
+      upstream,
+      tips,
+      shreds,
+      tracker,
+      nonces,
+    };
+    const pipeline = makePipeline(parts);
+    const { settings } = tables;
+    const late = { gateway: () => face, service: () => service, inForce: () => tables.config };
+    const portal = openPortal({ ...options, ...parts, ...late, pipeline, settings });
+    const pages = [options.pages, portal].filter((each) => each !== undefined && each !== null);
+    const face: Gateway = makeFace(parts, pipeline, pages);
+    const service: GatewayService = new GatewayService({
+      ...parts,
+      config,
+      pipeline,
+      orphans: orphanWatchOf(parts, pipeline),
+      live: tables,
+      face,
+      verifier: verifier instanceof SignatureVerifier ? verifier : null,
+      tracker,
+      openServer: () => openServers(face, config, log),
+      others: [
+        ...(portal ? [portal] : []),
+        addresses,
+        partners,
+        verifier,
+        ...(upstream ? [upstream] : []),
+      ],
+      log,
+      clock,
+    });
+    return service;
+  } catch (error) {
+    for (const part of opened.toReversed()) await part.close();
+    throw error;
+  }
+}

@@ -1,0 +1,94 @@
+// Composition of the portal: what of the gateway, the relay and the store it is shown, and no more.
+//
+// Called by main-gateway.ts, before the gateway that it belongs to is made: whatever needs that is asked
+// for when the first request comes.
+
+import type { Clock } from "../core/clock.ts";
+import type { Config } from "../core/configuration/configuration.ts";
+import { type Logger, problemsOf } from "../core/log.ts";
+import { packageVersion } from "../core/version.ts";
+import type { KeyRing } from "../gateway/accounts/key-ring.ts";
+import type { Gateway } from "../gateway/endpoints/gateway.ts";
+import type { GatewaySettings, ShredSales } from "../gateway/methods/dependencies.ts";
+import type { RouteTable } from "../gateway/routes/route-table.ts";
+import type { Submissions } from "../gateway/submission/types.ts";
+import type { Counter, ServiceFacts } from "../platform/portal/dependencies.ts";
+import { pageFolder } from "../platform/portal/page-files.ts";
+import { Portal } from "../platform/portal/portal.ts";
+import type { Store } from "../platform/store/store.ts";
+import type { RelayService } from "../relay/relay-service.ts";
+import { destinationSettingsOf } from "../shreds/destinations/destination-rules.ts";
+import { TipHistory } from "../tips/tip-history.ts";
+import type { TipFloor } from "../tips/tip-types.ts";
+import type { GatewayService } from "./gateway-service.ts";
+
+export interface PortalOptions {
+  readonly config: Config;
+  readonly relay?: RelayService;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly store: Store;
+  readonly keyRing: KeyRing;
+  readonly routes: RouteTable;
+  readonly pipeline: Submissions;
+  readonly tips: TipFloor;
+  readonly shreds: ShredSales | null;
+  readonly settings: GatewaySettings;
+  /** With what reloads changed. */
+  readonly inForce: () => Config;
+  /** Both exist when the first request comes. */
+  readonly gateway: () => Gateway;
+  readonly service: () => GatewayService;
+}
+
+function counterOf(gateway: Gateway): Counter {
+  const { callers, report } = gateway;
+  return {
+    addressOf: (head) => callers.addressOf(head),
+    isProxied: (head) => callers.isProxied(head),
+    check: (head, text, refuse) => callers.check(head, text, refuse),
+    admit: (key, method) => gateway.exchangeOf(key).admit(method),
+    dispatch: (key, method, params) => gateway.exchangeOf(key).dispatch(method, params),
+    report,
+  };
+}
+
+const noDelivery = { regions: [], perAccountMax: 0 };
+
+function serviceFactsOf(options: PortalOptions): ServiceFacts {
+  const { config, relay, store, settings, service, shreds, inForce } = options;
+  return {
+    version: packageVersion(),
+    region: config.regions.length > 0 ? settings.regions[0].name : null,
+    node: config.data.postgres === undefined ? null : store.node,
+    delivery: () => (shreds ? destinationSettingsOf(inForce()) : noDelivery),
+    leaders: () => relay?.leaders() ?? { slot: null, current: null },
+    warnings: () => [...(relay?.warnings() ?? []), ...service().warnings()],
+  };
+}
+
+/** null: it is switched off. */
+export function openPortal(options: PortalOptions): Portal | null {
+  const { config, relay, log, clock, store, keyRing, routes, pipeline, tips, shreds } = options;
+  if (!config.portal.enabled) return null;
+  const problems = problemsOf(log);
+  return new Portal({
+    clock,
+    log,
+    sessionHours: config.portal.sessionHours,
+    pageFolder,
+    keys: keyRing,
+    keyStore: store.keys,
+    refreshKeys: () => options.service().refreshKeys(),
+    counter: () => counterOf(options.gateway()),
+    service: serviceFactsOf(options),
+    relay: relay ? () => relay.snapshot() : null,
+    shreds,
+    shredTipAddresses: () => options.settings.regions[0].shredTipAddresses,
+    tips: new TipHistory(tips),
+    submissions: pipeline,
+    submissionLists: store.submissions,
+    routes: () => routes.snapshots(),
+    problems: () => problems.list,
+  });
+}

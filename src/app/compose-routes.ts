@@ -1,0 +1,60 @@
+// Composition of the routes: what leads over HTTP, and what leads to the leaders themselves.
+//
+// Called by main-gateway.ts.
+
+import type { Clock } from "../core/clock.ts";
+import type { Config } from "../core/configuration/configuration.ts";
+import type { Logger } from "../core/log.ts";
+import { openRoute } from "../gateway/routes/open-route.ts";
+import { RouteTable } from "../gateway/routes/route-table.ts";
+import { tpuOpener } from "../gateway/routes/tpu-route.ts";
+import { NodeAddresses } from "../gateway/tpu/node-addresses.ts";
+import type { Tracker } from "../gateway/tracker/types.ts";
+import { readSeed } from "../platform/solana/key-file.ts";
+import { RpcClient } from "../platform/solana/rpc-client.ts";
+import { leaderNameAt } from "../relay/leaders/leader-context.ts";
+import type { RelayService } from "../relay/relay-service.ts";
+
+export interface RoutesOptions {
+  readonly config: Config;
+  readonly relay: RelayService | undefined;
+  readonly tracker: Tracker;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface RoutesPart {
+  readonly table: RouteTable;
+  /** Closed after the table. */
+  readonly addresses: NodeAddresses;
+}
+
+/** Those of the configuration are open. Throws ShredwayError; nothing stays open then. */
+export async function openRoutes(options: RoutesOptions): Promise<RoutesPart> {
+  const { config, relay, tracker, clock, log } = options;
+  const addresses = new NodeAddresses({
+    nodes: config.solana ? new RpcClient(config.solana.rpc) : null,
+    clock,
+    log,
+    allowPrivate: config.relay.allowPrivateDestinations,
+  });
+  const openTpu = tpuOpener({
+    clock,
+    log,
+    leaders: {
+      slot: () => relay?.leaders().slot ?? null,
+      leaderAt: (slot) => leaderNameAt(relay?.schedule, slot),
+    },
+    addresses,
+    partners: () => tracker.memberSet(),
+    readSeed,
+  });
+  const table = new RouteTable((route) => openRoute(route, { clock, log, openTpu }));
+  try {
+    await table.replace(config.routes);
+  } catch (error) {
+    addresses.close();
+    throw error;
+  }
+  return { table, addresses };
+}

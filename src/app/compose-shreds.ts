@@ -1,0 +1,199 @@
+// Composition of what registered tips buy: registrar, tiers, destinations, proof.
+//
+// Called by main-gateway.ts when shred-tip addresses are configured. Whatever fails closes what was
+// opened before it; the store is the caller's.
+
+import { randomBytes } from "node:crypto";
+import { type Endpoint, formatAddress, parseEndpoint } from "../core/addresses/addresses.ts";
+import {
+  canonicalAddresses,
+  listenersReached,
+  readOwnAddresses,
+} from "../core/addresses/own-addresses.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Config } from "../core/configuration/configuration.ts";
+import { thresholdsOf } from "../core/configuration/schema-delivery.ts";
+import type { Logger } from "../core/log.ts";
+import type { SignatureVerifier } from "../gateway/methods/dependencies.ts";
+import type { TransactionInspector } from "../gateway/transactions/transaction-checks.ts";
+import { RpcClient } from "../platform/solana/rpc-client.ts";
+import type { Store } from "../platform/store/store.ts";
+import { decodeBase58 } from "../relay/data-plane/base58.ts";
+import type { LandingWatch } from "../relay/landing-watch-list.ts";
+import type { RelayService } from "../relay/relay-service.ts";
+import { ChallengeSocket } from "../shreds/destinations/challenge-socket.ts";
+import { destinationSettingsOf } from "../shreds/destinations/destination-rules.ts";
+import { AccountDestinations } from "../shreds/destinations/destinations.ts";
+import { RegistrationCount } from "../shreds/registrations/counted-on-acceptance.ts";
+import {
+  defaultWatchLimits,
+  RegistrationWatch,
+} from "../shreds/registrations/landing-confirmation.ts";
+import { RegistrationPlaces } from "../shreds/registrations/pending-capacity.ts";
+import { RegistrationSeat } from "../shreds/registrations/pending-registrations.ts";
+import { Registrar } from "../shreds/registrations/registrar.ts";
+import { TierSeat } from "../shreds/tiers/tier-leadership.ts";
+import type { TierRules } from "../shreds/tiers/types.ts";
+import { ShredSalesService } from "./shred-sales.ts";
+
+export interface ShredSalesOptions {
+  readonly config: Config;
+  readonly relay: RelayService | undefined;
+  readonly store: Store;
+  readonly verifier: SignatureVerifier;
+  readonly landings: LandingWatch | null;
+  /** With the shred-tip addresses in force. */
+  readonly inspector: () => TransactionInspector;
+  /** Those addresses, in base58. */
+  readonly addresses: () => ReadonlySet<string>;
+  readonly clock: Clock;
+  readonly tierClock: Clock;
+  readonly log: Logger;
+}
+
+/** Own addresses hold for so long. */
+const ownAddressesNs = 5_000_000_000n;
+const dayMs = 24 * 3_600_000;
+
+function tierRulesOf({ relay, tiers }: Config): TierRules {
+  const thresholds = thresholdsOf(relay.tiers, tiers.thresholdLamports);
+  return {
+    tiers: thresholds.map(([name, lamports]) => ({ name, thresholdLamports: BigInt(lamports) })),
+    windowMs: dayMs,
+    graceMs: dayMs,
+  };
+}
+
+/**
+ * Whether an endpoint is this service's own, or (unless such destinations are allowed) this machine's. A
+ * reload asks for all destinations in one turn: own addresses are read once for them.
+ */
+function ownTest(
+  { relay }: Config,
+  listeners: readonly Endpoint[],
+  clock: Clock,
+): (endpoint: Endpoint) => boolean {
+  const read = () => {
+    const texts = readOwnAddresses();
+    const isReached = listenersReached(listeners, () => texts);
+    const own = relay.allowPrivateDestinations ? new Set() : new Set(canonicalAddresses(texts));
+    return (endpoint: Endpoint): boolean =>
+      isReached(endpoint) !== undefined || own.has(formatAddress(endpoint.bytes));
+  };
+  let test = read();
+  let readNs = clock.monotonicNs();
+  return (endpoint) => {
+    if (clock.monotonicNs() - readNs > ownAddressesNs) {
+      test = read();
+      readNs = clock.monotonicNs();
+    }
+    return test(endpoint);
+  };
+}
+
+async function openDestinations(
+  { config, store, relay, clock, log }: ShredSalesOptions,
+  opened: { close(): void | Promise<void> }[],
+): Promise<{ challenges: ChallengeSocket; destinations: AccountDestinations }> {
+  const { listen, listenIpv6 } = config.delivery.proof;
+  const known: { destinations?: AccountDestinations } = {};
+  const challenges = await ChallengeSocket.open({
+    listen,
+    listenIpv6,
+    clock,
+    log,
+    isAwaited: (from) => known.destinations?.isAwaited(from) ?? false,
+    onMessage: (from, datagram) => known.destinations?.answer(from, datagram),
+  });
+  opened.push(challenges);
+  const own = [...(relay?.relay.addresses ?? []), ...challenges.addresses];
+  const listeners = own.map((text) => parseEndpoint(text));
+  const destinations = await AccountDestinations.open(
+    {
+      clock,
+      store: store.destinations,
+      log,
+      random: (count) => randomBytes(count),
+      sendChallenge: (address, datagram) => challenges.send(address, datagram),
+      isOwnListener: ownTest(config, listeners, clock),
+    },
+    destinationSettingsOf(config),
+  );
+  opened.push(destinations);
+  known.destinations = destinations;
+  return { challenges, destinations };
+}
+
+/** Takes and counts registrations, in whichever node's term. */
+function seatOf(
+  { config, store, landings, addresses, clock, log }: ShredSalesOptions,
+  settled: (outcome: string) => void,
+) {
+  const node = config.solana && new RpcClient(config.solana.rpc);
+  const places = new RegistrationPlaces(defaultWatchLimits);
+  const shared = { clock, log, store: store.registrations, places, settled };
+  return new RegistrationSeat({
+    ...shared,
+    countsAtOnce: !node,
+    open: (tiers) => {
+      if (!node) return new RegistrationCount({ ...shared, tiers });
+      const decode = decodeBase58;
+      const asked = { landed: node, outcomes: node, sights: landings, decode, addresses };
+      return new RegistrationWatch({ ...shared, ...asked, tiers });
+    },
+  });
+}
+
+/** Throws ShredwayError; nothing stays open then. */
+export async function openShredSales(options: ShredSalesOptions): Promise<ShredSalesService> {
+  const { config, relay, store, clock, tierClock, log, verifier, addresses } = options;
+  const opened: { close(): void | Promise<void> }[] = [];
+  try {
+    const { challenges, destinations } = await openDestinations(options, opened);
+    const rules = tierRulesOf(config);
+    const settled = new Map<string, number>();
+    const registrations = seatOf(options, (outcome) => {
+      settled.set(outcome, (settled.get(outcome) ?? 0) + 1);
+    });
+    const tiers = new TierSeat({
+      rules,
+      store: store.tiers,
+      locks: store.locks,
+      counting: registrations,
+      clock: tierClock,
+      log,
+      random: Math.random,
+    });
+    const registrar = new Registrar({
+      log,
+      reader: {
+        inspect: (wire) => options.inspector().inspect(wire),
+        decode: (text) => decodeBase58(text),
+      },
+      verifier,
+      store: store.registrations,
+      tiers,
+      places: registrations,
+      present: () => ({
+        slot: relay?.leaders().slot ?? null,
+        slotNs: relay?.slots.slotClock.now(clock.nowNs())?.slotNs ?? null,
+      }),
+      addresses,
+    });
+    return new ShredSalesService({
+      config,
+      relay: relay ?? null,
+      tiers,
+      rules,
+      registrar,
+      registrations,
+      settled,
+      destinations,
+      challenges,
+      log,
+    });
+  } catch (error) {
+    for (const part of opened.toReversed()) await part.close();
+    throw error;
+  }
+}

@@ -1,0 +1,312 @@
+// The gateway as a service: keys and settings kept current, HTTP opened and drained, numbers.
+//
+// Built by main-gateway.ts, run by service.ts. Owns the order of things: restored submissions before
+// the first request, answers before the store closes.
+
+import type { Clock } from "../core/clock.ts";
+import type { Config } from "../core/configuration/configuration.ts";
+import { messageOf } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { KeyRing } from "../gateway/accounts/key-ring.ts";
+import { KeyWatch } from "../gateway/accounts/key-updates.ts";
+import type { KeyStore } from "../gateway/accounts/types.ts";
+import type { Gateway } from "../gateway/endpoints/gateway.ts";
+import type { HttpServerGroup } from "../gateway/http/server-group.ts";
+import type { NonceBook, NonceBookSnapshot } from "../gateway/nonces/nonce-service.ts";
+import type { RouteTable } from "../gateway/routes/route-table.ts";
+import { TpuRoute } from "../gateway/routes/tpu-route.ts";
+import type { Pipeline, PipelineSnapshot } from "../gateway/submission/pipeline.ts";
+import type { OrphanWatch } from "../gateway/submission/submission-failover.ts";
+import type { RouteSnapshot, Submissions } from "../gateway/submission/types.ts";
+import type { Tracker } from "../gateway/tracker/types.ts";
+import type { SignatureVerifier } from "../gateway/transactions/transaction-checks.ts";
+import type { GatewayPartFacts } from "../platform/metrics/list.ts";
+import { type DirectRoute, noteDirect } from "../platform/metrics/route-list.ts";
+import { RunningTotals } from "../platform/metrics/running-totals.ts";
+import type { Store } from "../platform/store/store.ts";
+import type { LandingWatch } from "../relay/landing-watch-list.ts";
+import type { TipStatistics } from "../tips/tip-statistics.ts";
+import { DatabaseMove } from "./database-move.ts";
+import { gatewayRestartKeys } from "./gateway-settings.ts";
+import type { ReadinessFacts } from "./readiness.ts";
+import type { ShredSalesService, ShredSalesSnapshot } from "./shred-sales.ts";
+
+export interface GatewaySnapshot {
+  readonly connections: number;
+  readonly submissions: PipelineSnapshot;
+  readonly routes: readonly RouteSnapshot[];
+  /** null: no tips for shreds are registered here. */
+  readonly shreds: ShredSalesSnapshot | null;
+  /** Landed in the last 15 minutes. */
+  readonly landedTips: number;
+  /** null: no node is configured. */
+  readonly nonces: NonceBookSnapshot | null;
+}
+
+/** What a reload changes without a restart. */
+export interface LiveSettings {
+  /** Throws ShredwayError. Changes nothing: what is returned does, and cannot fail. */
+  prepare(config: Config): () => void;
+}
+
+const drainLookMs = 10;
+
+interface Closable {
+  close(): void | Promise<void>;
+}
+
+export interface GatewayServiceParts {
+  readonly config: Config;
+  readonly store: Store;
+  readonly keyRing: KeyRing;
+  readonly routes: RouteTable;
+  readonly pipeline: Pipeline;
+  /** Null: the relay does not read the chain from its shreds. */
+  readonly landings: LandingWatch | null;
+  readonly tips: TipStatistics;
+  /** null: no tips for shreds are registered here. */
+  readonly shreds: ShredSalesService | null;
+  /** null: no node is configured. */
+  readonly nonces: NonceBook | null;
+  /** null: no other service uses the store. */
+  readonly orphans: OrphanWatch | null;
+  readonly live: LiveSettings;
+  readonly face: Pick<Gateway, "counts" | "room">;
+  /** null: signatures are checked elsewhere. */
+  readonly verifier: Pick<SignatureVerifier, "pending"> | null;
+  readonly tracker: Tracker;
+  readonly openServer: () => Promise<HttpServerGroup>;
+  /** Closed last, in this order: nothing needs them any more then. */
+  readonly others: readonly Closable[];
+  readonly log: Logger;
+  readonly clock: Clock;
+}
+
+export class GatewayService {
+  readonly #parts: GatewayServiceParts;
+  readonly #keyWatch: KeyWatch;
+  readonly #move: DatabaseMove;
+  #config: Config;
+  #server: HttpServerGroup | undefined;
+  readonly #directTotals = new RunningTotals();
+  #closing: Promise<void> | undefined;
+
+  constructor(parts: GatewayServiceParts) {
+    this.#parts = parts;
+    this.#config = parts.config;
+    const { clock, log, store, keyRing } = parts;
+    this.#keyWatch = new KeyWatch({ clock, log, store: store.keys, keyRing });
+    this.#move = new DatabaseMove(store, log);
+  }
+
+  /** Takes up what an earlier process left open, then answers. Throws ShredwayError. */
+  async start(): Promise<void> {
+    const { pipeline, log, shreds, orphans } = this.#parts;
+    await this.#keyWatch.refresh();
+    await shreds?.start();
+    const restored = await pipeline.restore();
+    if (restored > 0) log.info({ transactions: restored }, "open submissions taken up again");
+    orphans?.start();
+    this.#server = await this.#parts.openServer();
+  }
+
+  /** In the order of http.listen; empty before `start`. */
+  get addresses(): readonly string[] {
+    return this.#server?.addresses ?? [];
+  }
+
+  /** Where people look; null before `start`, and where the portal is switched off. */
+  get portalUrl(): string | null {
+    const [address] = this.addresses;
+    const { portal } = this.#parts.config;
+    return portal.enabled && address !== undefined ? `http://${address}/portal/` : null;
+  }
+
+  get submissions(): Submissions {
+    return this.#parts.pipeline;
+  }
+
+  get shreds(): ShredSalesService | null {
+    return this.#parts.shreds;
+  }
+
+  get tipFloor(): TipStatistics {
+    return this.#parts.tips;
+  }
+
+  get landings(): LandingWatch | null {
+    return this.#parts.landings;
+  }
+
+  /** A key that is made by them holds after `refreshKeys` or, made elsewhere, within a moment. */
+  get keys(): KeyStore {
+    return this.#parts.store.keys;
+  }
+
+  refreshKeys(): Promise<void> {
+    return this.#keyWatch.refresh();
+  }
+
+  warnings(): string[] {
+    const { store, keyRing, shreds } = this.#parts;
+    const { routes, solana } = this.#config;
+    const warnings = [...store.warnings];
+    if (keyRing.size === 0) {
+      warnings.push(
+        "there is no API key yet: every call is refused. shredway keys create makes one",
+      );
+    }
+    if (routes.length === 0) {
+      warnings.push("routes is empty: every submission is refused with no_route");
+    }
+    if (!solana) {
+      warnings.push(
+        "solana.rpc is not given: read methods are refused, and what became of a transaction is known " +
+          "from the relay's shreds alone",
+      );
+      if (shreds) {
+        warnings.push(
+          "solana.rpc is not given: registered tips count at once, whether they land or not",
+        );
+      }
+    }
+    return warnings;
+  }
+
+  /**
+   * Throws ShredwayError when it refuses `wanted`. Changes nothing: what is returned takes over what
+   * can change live, and returns the keys that need a restart.
+   */
+  prepare(wanted: Config): () => readonly string[] {
+    const take = this.#parts.live.prepare(wanted);
+    return () => {
+      take();
+      return this.#apply(wanted);
+    };
+  }
+
+  #apply(wanted: Config): readonly string[] {
+    const { routes, log, shreds, store } = this.#parts;
+    shreds?.apply(wanted);
+    routes
+      .replace(wanted.routes)
+      .catch((error: unknown) => log.error(`a route could not be closed: ${messageOf(error)}`));
+    const restart = gatewayRestartKeys(this.#config, wanted, store.isOnFile);
+    this.#move.apply(wanted);
+    this.#config = wanted;
+    log.info({ routes: wanted.routes.length }, "reloaded: routes, tips and limits are in force");
+    return restart;
+  }
+
+  snapshot(): GatewaySnapshot {
+    const { pipeline, routes, shreds, tips, nonces } = this.#parts;
+    return {
+      connections: this.#server?.connections ?? 0,
+      submissions: pipeline.snapshot(),
+      routes: routes.snapshots(),
+      shreds: shreds?.snapshot() ?? null,
+      landedTips: tips.size,
+      nonces: nonces?.snapshot() ?? null,
+    };
+  }
+
+  /** Rejects while the database does not answer. */
+  pingStore(): Promise<void> {
+    return this.#parts.store.ping();
+  }
+
+  readiness(): NonNullable<ReadinessFacts["gateway"]> {
+    const { routes, keyRing, clock, store } = this.#parts;
+    const { states } = keyRing.counts(clock.nowNs());
+    return {
+      routes: routes.snapshots(),
+      keysInForce: states.get("in_force") ?? 0,
+      store: { isReachable: store.numbers().isReachable, isOnFile: store.isOnFile },
+    };
+  }
+
+  /** For the metrics. */
+  facts(): GatewayPartFacts {
+    const { face, verifier, pipeline, store } = this.#parts;
+    const { gateway } = this.#config;
+    return {
+      gateway: {
+        requests: face.counts,
+        connections: this.#server?.connections ?? 0,
+        connectionsMax: this.#config.http?.connectionsMax ?? 0,
+        webSockets: this.#server?.webSockets ?? [],
+        webSocketsOverLimit: this.#server?.webSocketsOverLimit ?? [],
+        submissionsUnderWay: face.room.underWay,
+        submissionsUnderWayMax: face.room.most,
+        checksPending: verifier?.pending ?? null,
+        checksPendingMax: gateway.checkQueueMax,
+        pipeline: pipeline.snapshot(),
+        openMax: gateway.openMax,
+      },
+      routes: this.#routeFacts(),
+      accounts: this.#accountFacts(),
+      store: {
+        kind: store.isOnFile ? "sqlite" : "postgres",
+        node: store.node,
+        ...store.numbers(),
+      },
+    };
+  }
+
+  #routeFacts(): GatewayPartFacts["routes"] {
+    const { routes } = this.#parts;
+    const direct: DirectRoute[] = routes
+      .routes()
+      .filter((route) => route instanceof TpuRoute)
+      .map((route) => ({ name: route.capabilities.name, leaders: route.leaders() }));
+    noteDirect(this.#directTotals, direct);
+    return { routes: routes.snapshots(), direct, directTotals: this.#directTotals.totals };
+  }
+
+  #accountFacts(): GatewayPartFacts["accounts"] {
+    const { keyRing, clock, tips, shreds, nonces, tracker } = this.#parts;
+    const { states, accounts } = keyRing.counts(clock.nowNs());
+    const next = tracker.next(null);
+    return {
+      keys: states,
+      accounts,
+      landedTips: tips.size,
+      tipFloor: tips.snapshot,
+      shreds: shreds?.facts() ?? null,
+      nonces: nonces?.snapshot() ?? null,
+      trackerMembers: tracker.memberSet().size,
+      trackerSlotsAhead: next && next.leaderSlot - next.contextSlot,
+    };
+  }
+
+  /** Answers what is under way, then lets the routes send what they took; at most `graceMs`. */
+  async drain(graceMs: number): Promise<void> {
+    const { clock, routes } = this.#parts;
+    const endNs = clock.monotonicNs() + BigInt(graceMs) * 1_000_000n;
+    await this.#server?.drain(graceMs, clock);
+    const isBusy = () => routes.snapshots().some(({ queued, inFlight }) => queued + inFlight > 0);
+    while (isBusy() && clock.monotonicNs() < endNs) await clock.sleep(drainLookMs);
+  }
+
+  /** Settles when what was acknowledged is kept and every file is closed. Idempotent. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const { pipeline, routes, store, others, shreds, tips, nonces, orphans } = this.#parts;
+    this.#keyWatch.close();
+    this.#server?.close();
+    pipeline.stop();
+    const orphansClosed = orphans?.close(); // what it still takes the next process goes on with
+    await routes.close();
+    pipeline.close();
+    await shreds?.close();
+    await tips.close();
+    await nonces?.close();
+    await orphansClosed;
+    await store.close();
+    for (const part of others) await part.close();
+  }
+}

@@ -1,0 +1,106 @@
+// What the gateway takes from a configuration: regions, tip addresses, policy. Pure.
+//
+// Called by main when the gateway opens and by gateway-service.ts on reload, which also asks here what
+// a running gateway cannot take over.
+
+import { parseAddressRange } from "../core/addresses/addresses.ts";
+import type { Config } from "../core/configuration/configuration.ts";
+import { parsePubkey, pubkeyBytes } from "../core/primitives.ts";
+import type { GatewaySettings, Region } from "../gateway/methods/dependencies.ts";
+import type { PlanPolicy } from "../gateway/submission/plan.ts";
+import type { Tracker } from "../gateway/tracker/types.ts";
+
+function regionOf(config: Config, one: Config["regions"][number]): Region {
+  const own = (addresses: readonly string[], shared: readonly string[]) =>
+    addresses.length > 0 ? addresses : shared;
+  return {
+    name: one.name,
+    url: one.url ?? null,
+    tipAddresses: own(one.tipAddresses, config.tips.addresses),
+    shredTipAddresses: own(one.shredTipAddresses, config.tips.shredAddresses),
+  };
+}
+
+/** All regions, this machine's first. */
+function regionsOf(config: Config): readonly [Region, ...Region[]] {
+  const { tips, region, regions } = config;
+  const all = regions.map((one) => regionOf(config, one));
+  const own = all.find(({ name }) => name === region) ?? all[0];
+  if (own) return [own, ...all.filter((other) => other !== own)];
+  const { addresses: tipAddresses, shredAddresses: shredTipAddresses } = tips;
+  return [{ name: "default", url: null, tipAddresses, shredTipAddresses }];
+}
+
+export function settingsOf(config: Config): GatewaySettings {
+  return {
+    regions: regionsOf(config),
+    minimumTipLamports: BigInt(config.tips.minimumLamports),
+    partnerUnitLamports: BigInt(config.gateway.partnerUnitLamports),
+    trustedProxies: (config.http?.trustedProxies ?? []).map(parseAddressRange),
+  };
+}
+
+/** 32 bytes each, each once. */
+export function bytesOf(addresses: Iterable<string>): Uint8Array[] {
+  return [...new Set(addresses)].map((text) => pubkeyBytes(parsePubkey(text)));
+}
+
+/** A tip to any region's address counts in every region. */
+export function tipAddressesOf(config: Config): Uint8Array[] {
+  const all = regionsOf(config).flatMap(({ tipAddresses }) => tipAddresses);
+  return bytesOf([...all, ...config.tips.addresses]);
+}
+
+/** The same of tips for shreds, in base58, each once. */
+export function shredTipAddressesOf(config: Config): ReadonlySet<string> {
+  const all = regionsOf(config).flatMap(({ shredTipAddresses }) => shredTipAddresses);
+  return new Set([...all, ...config.tips.shredAddresses]);
+}
+
+/** Members of the tracker come and go: they are asked for when they are needed. */
+export function policyOf(config: Config, tracker: Tracker): PlanPolicy {
+  return {
+    denyLeaders: new Set(config.gateway.denyLeaders),
+    minimumTipLamports: BigInt(config.tips.minimumLamports),
+    partnerUnitLamports: BigInt(config.gateway.partnerUnitLamports),
+    get partners() {
+      return tracker.memberSet();
+    },
+    nextPartnerSlot: (slot) => tracker.next(slot)?.leaderSlot ?? null,
+  };
+}
+
+/** Keys whose change only a restart takes over. `isOnFile`: the database can move to PostgreSQL. */
+export function gatewayRestartKeys(running: Config, wanted: Config, isOnFile: boolean): string[] {
+  const differs = (a: unknown, b: unknown) => JSON.stringify(a) !== JSON.stringify(b);
+  const { http } = running;
+  const found = wanted.http
+    ? (["listen", "webSocketListen", "connectionsMax", "serves", "split"] as const)
+        .filter((key) => differs(http?.[key], wanted.http?.[key]))
+        .map((key) => `http.${key}`)
+    : ["http"];
+  const ofGateway = [
+    "openMax",
+    "openPerAccountMax",
+    "checkThreads",
+    "checkQueueMax",
+    "resendMs",
+  ] as const;
+  for (const key of ofGateway) {
+    if (differs(running.gateway[key], wanted.gateway[key])) found.push(`gateway.${key}`);
+  }
+  const dataOf = ({ data: { postgres, ...data } }: Config) => [data, isOnFile ? null : postgres];
+  if (differs(dataOf(running), dataOf(wanted))) found.push("data");
+  if (differs(running.tiers, wanted.tiers)) found.push("tiers");
+  if (differs(running.nonces, wanted.nonces)) found.push("nonces");
+  if (differs(running.portal, wanted.portal)) found.push("portal");
+  for (const key of ["listen", "listenIpv6"] as const) {
+    if (running.delivery.proof[key] !== wanted.delivery.proof[key]) {
+      found.push(`delivery.proof.${key}`);
+    }
+  }
+  const registers = (config: Config) => shredTipAddressesOf(config).size > 0;
+  if (registers(running) !== registers(wanted)) found.push("tips.shredAddresses");
+  if (running.solana?.websocket !== wanted.solana?.websocket) found.push("solana.websocket");
+  return found;
+}

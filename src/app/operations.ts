@@ -1,0 +1,200 @@
+// Operations: metrics and readiness of a whole service, on the gateway's listeners and on its own.
+//
+// Made by main.ts before the gateway, which shows its pages; told of the gateway when there is one. Reads
+// snapshots, changes nothing. Its own listeners are open before everything else and close after it, so that
+// whoever watches the service sees it start and drain.
+
+import { type AddressRange, isInRange, parseAddressRange } from "../core/addresses/addresses.ts";
+import type { Clock, Timer } from "../core/clock.ts";
+import type { Config } from "../core/configuration/configuration.ts";
+import type { Logger } from "../core/log.ts";
+import { packageVersion } from "../core/version.ts";
+import { clientAddress } from "../gateway/http/client-address.ts";
+import { HttpServer } from "../gateway/http/server.ts";
+import type { HttpHead, Pages } from "../gateway/http/types.ts";
+import { DestinationRows } from "../platform/metrics/destination-rows.ts";
+import type { Format } from "../platform/metrics/exposition.ts";
+import { type ServiceFacts, writeMetrics } from "../platform/metrics/list.ts";
+import { type Check, isReady, OperatorPages } from "../platform/metrics/pages.ts";
+import { ProcessMeter } from "../platform/metrics/process-meter.ts";
+import { describeNative } from "../relay/data-plane/native.ts";
+import type { SlotSnapshot } from "../relay/data-plane/snapshot.ts";
+import { coveredSlots } from "../relay/leaders/schedule.ts";
+import type { RelayService } from "../relay/relay-service.ts";
+import type { GatewayService } from "./gateway-service.ts";
+import { checksOf, type ReadinessFacts } from "./readiness.ts";
+
+/** So often the database is asked whether it is there, for nothing else may ask for hours. */
+const pingMs = 5000;
+const connectionsMax = 256;
+
+export interface OperationsParts {
+  readonly config: Config;
+  readonly relay: RelayService;
+  readonly log: Logger;
+  readonly clock: Clock;
+}
+
+export class Operations {
+  /** For the gateway's listeners: for everybody but those who may read them they do not exist. */
+  readonly pages: Pages;
+  readonly #parts: OperationsParts;
+  readonly #ownPages: OperatorPages;
+  readonly #meter: ProcessMeter;
+  readonly #rows = new DestinationRows();
+  readonly #version = packageVersion();
+  readonly #pinging: Timer;
+  #isPinging = false;
+  #config: Config;
+  #allowed: readonly AddressRange[];
+  #trustedProxies: readonly AddressRange[];
+  #gateway: GatewayService | undefined;
+  #server: HttpServer | undefined;
+  #phase: ReadinessFacts["phase"] = "starting";
+
+  constructor(parts: OperationsParts) {
+    this.#parts = parts;
+    this.#config = parts.config;
+    this.#allowed = parts.config.operations.allow.map(parseAddressRange);
+    this.#trustedProxies = proxiesOf(parts.config);
+    const shared = {
+      metrics: (format: Format) => this.metrics(format),
+      checks: () => this.checks(),
+    };
+    this.pages = new OperatorPages({ ...shared, mayRead: (head) => this.#mayRead(head) });
+    this.#ownPages = new OperatorPages({ ...shared, mayRead: () => true });
+    this.#meter = new ProcessMeter(parts.clock);
+    this.#pinging = parts.clock.every(pingMs, () => void this.#ping());
+  }
+
+  /** The gateway's numbers are shown from now on. */
+  watch(gateway: GatewayService): void {
+    this.#gateway = gateway;
+  }
+
+  /** Opens the own listeners. Throws ShredwayError "http_open". */
+  async start(): Promise<void> {
+    const { listen } = this.#config.operations;
+    if (!listen) return;
+    this.#server = await HttpServer.open(
+      {
+        listen,
+        bodyBytesMax: () => 0,
+        connectionsMax,
+        handle: (request) => this.#ownPages.handle(request),
+      },
+      this.#parts.log,
+    );
+  }
+
+  /** Everything was started; the database is asked at once. */
+  async started(): Promise<void> {
+    await this.#ping();
+    this.#phase = "running";
+  }
+
+  draining(): void {
+    this.#phase = "draining";
+  }
+
+  /** Of the own listeners. */
+  get addresses(): readonly string[] {
+    return this.#server?.addresses ?? [];
+  }
+
+  /** Takes over what can change live; returns the keys that need a restart. */
+  apply(wanted: Config): readonly string[] {
+    this.#allowed = wanted.operations.allow.map(parseAddressRange);
+    this.#trustedProxies = proxiesOf(wanted);
+    const before = JSON.stringify(this.#config.operations.listen ?? []);
+    const isSame = before === JSON.stringify(wanted.operations.listen ?? []);
+    this.#config = wanted;
+    return isSame ? [] : ["operations.listen"];
+  }
+
+  checks(): readonly Check[] {
+    const { relay, clock } = this.#parts;
+    return checksOf({
+      phase: this.#phase,
+      lastShredNs: lastShredNs(relay),
+      isAuthenticated: relay.config.authentication === "leader-schedule",
+      schedule: relay.schedule,
+      slot: relay.slots.slotClock.slotAt(clock.nowNs()),
+      nowNs: clock.nowNs(),
+      gateway: this.#gateway?.readiness() ?? null,
+    });
+  }
+
+  metrics(format: Format): string {
+    return writeMetrics(this.#facts(), format);
+  }
+
+  close(): void {
+    this.#pinging.cancel();
+    this.#meter.close();
+    this.#server?.close();
+  }
+
+  #facts(): ServiceFacts {
+    const { relay, clock } = this.#parts;
+    const checks = this.checks();
+    const snapshot = relay.snapshot();
+    const { slotClock } = relay.slots;
+    const { destinations } = snapshot;
+    const { destinationSeries } = this.#config.operations;
+    return {
+      build: {
+        version: this.#version,
+        nodeVersion: process.version,
+        ed25519: describeNative().ed25519,
+      },
+      process: this.#meter.facts(),
+      checks: { isReady: isReady(checks), checks },
+      relay: {
+        snapshot,
+        destinations: this.#rows.rows(destinations, relay.fixedAddresses, destinationSeries),
+        tiers: relay.relay.tiers,
+        isAuthenticated: relay.config.authentication === "leader-schedule",
+        isCloning: relay.relay.transmit.way === "clone",
+      },
+      slots: {
+        now: slotClock.now(clock.nowNs()),
+        skipShare: slotClock.skipShare(),
+        schedule: relay.schedule ? coveredSlots(relay.schedule) : null,
+      },
+      gateway: this.#gateway?.facts() ?? null,
+    };
+  }
+
+  /** A loopback peer that speaks for somebody else is not believed, unless it is a trusted proxy. */
+  #mayRead(head: HttpHead): boolean {
+    const { address, isCertain } = clientAddress(head, this.#trustedProxies);
+    return isCertain && this.#allowed.some((range) => isInRange(address, range));
+  }
+
+  /** Never rejects: what came of it the store counts. */
+  async #ping(): Promise<void> {
+    if (this.#isPinging) return;
+    this.#isPinging = true;
+    await this.#gateway?.pingStore().catch(() => {});
+    this.#isPinging = false;
+  }
+}
+
+function proxiesOf({ http }: Config): readonly AddressRange[] {
+  return (http?.trustedProxies ?? []).map(parseAddressRange);
+}
+
+function lastShredNs(relay: RelayService): ReadinessFacts["lastShredNs"] {
+  let slots: readonly SlotSnapshot[];
+  try {
+    slots = relay.relay.slots();
+  } catch {
+    return "unanswered";
+  }
+  let newest: bigint | null = null;
+  for (const { lastSeenNs } of slots) {
+    if (newest === null || lastSeenNs > newest) newest = lastSeenNs;
+  }
+  return newest;
+}

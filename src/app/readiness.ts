@@ -1,0 +1,101 @@
+// Readiness: is this node fit to take traffic, and if not, why? Pure.
+//
+// Asked by operations.ts for /health/ready and the metrics. Critical is what makes this node useless while
+// another one may be fine: a balancer then sends its callers there. What all nodes share (PostgreSQL, the
+// chain) is not: to take every node out for it would take away what they still do from memory.
+
+import type { RouteSnapshot } from "../gateway/submission/types.ts";
+import type { Check } from "../platform/metrics/pages.ts";
+import { coverageText, coveredSlots, type LeaderSchedule } from "../relay/leaders/schedule.ts";
+
+export interface ReadinessFacts {
+  readonly phase: "starting" | "running" | "draining";
+  /** null: the data plane does not answer. */
+  readonly lastShredNs: bigint | null | "unanswered";
+  readonly isAuthenticated: boolean;
+  readonly schedule: LeaderSchedule | undefined;
+  /** null: not known. */
+  readonly slot: bigint | null;
+  readonly nowNs: bigint;
+  /** null: the relay alone. */
+  readonly gateway: {
+    readonly routes: readonly Pick<RouteSnapshot, "name" | "health">[];
+    readonly keysInForce: number;
+    readonly store: { readonly isReachable: boolean | null; readonly isOnFile: boolean };
+  } | null;
+}
+
+/** Shreds come every few milliseconds. */
+const silentNs = 10_000_000_000n;
+
+function check(name: string, critical: boolean, problem: string | null, detail: string): Check {
+  return { name, ok: problem === null, critical, detail: problem ?? detail };
+}
+
+function phaseCheck({ phase }: ReadinessFacts): Check {
+  const problem = phase === "running" ? null : `the service is ${phase}`;
+  return check("running", true, problem, "started, and not draining");
+}
+
+function dataPlane({ lastShredNs }: ReadinessFacts): Check {
+  const problem = lastShredNs === "unanswered" ? "the relay's workers are closed" : null;
+  return check("data_plane", true, problem, "the relay's workers answer");
+}
+
+function shreds({ lastShredNs, nowNs }: ReadinessFacts): Check {
+  const last = lastShredNs === "unanswered" ? null : lastShredNs;
+  const ageNs = last === null ? null : nowNs - last;
+  const age =
+    ageNs === null ? "" : `the last new shred came ${Number(ageNs / 100_000_000n) / 10} s ago`;
+  if (ageNs === null) return check("shreds", false, "no shred has come yet", "");
+  return check("shreds", false, ageNs > silentNs ? age : null, age);
+}
+
+/** Without it every shred is dropped. */
+function leaderSchedule({ isAuthenticated, schedule, slot }: ReadinessFacts): Check {
+  const name = "leader_schedule";
+  if (!isAuthenticated) return check(name, false, null, "not needed: authentication is off");
+  if (!schedule) return check(name, true, "there is none yet: every shred is dropped", "");
+  const text = coverageText(schedule);
+  const { first, last } = coveredSlots(schedule);
+  const isOutside = slot !== null && (slot < first || slot > last);
+  return check(name, true, isOutside ? `${text}, the present slot is ${slot}` : null, text);
+}
+
+function slotClock({ slot }: ReadinessFacts): Check {
+  const problem = slot === null ? "the present slot is not known" : null;
+  return check("slot_clock", false, problem, `slot ${slot}`);
+}
+
+type GatewayReadiness = NonNullable<ReadinessFacts["gateway"]>;
+
+/** A service without routes may be wanted: tips and tracker need none. */
+function routes({ routes: all }: GatewayReadiness): Check {
+  if (all.length === 0) return check("routes", false, "none is configured", "");
+  const up = all.filter(({ health }) => health === "up").length;
+  const text = `${up} of ${all.length} are up`;
+  return check("routes", true, up === 0 ? text : null, text);
+}
+
+function database({ store: { isReachable, isOnFile } }: GatewayReadiness): Check {
+  const problem = isReachable === false ? "it did not answer the last question" : null;
+  const text = isReachable === null ? "not asked yet" : "it answered the last question";
+  return check("database", isOnFile, problem, text);
+}
+
+function keys({ keysInForce }: GatewayReadiness): Check {
+  const problem = keysInForce === 0 ? "none is in force: every call is refused" : null;
+  return check("api_keys", false, problem, `${keysInForce} in force`);
+}
+
+export function checksOf(facts: ReadinessFacts): Check[] {
+  const { gateway } = facts;
+  return [
+    phaseCheck(facts),
+    dataPlane(facts),
+    leaderSchedule(facts),
+    slotClock(facts),
+    shreds(facts),
+    ...(gateway ? [routes(gateway), database(gateway), keys(gateway)] : []),
+  ];
+}

@@ -1,0 +1,151 @@
+// Shred sales: registered tips become tiers, tiers and proved destinations become the relay's table.
+//
+// Built by main-shreds.ts, run by gateway-service.ts, asked by the gateway (ShredSales). Whatever changes
+// a tier or a destination reaches the relay in the same turn: before the answer that tells of it leaves.
+
+import type { Config } from "../core/configuration/configuration.ts";
+import { messageOf } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { ShredSales } from "../gateway/methods/dependencies.ts";
+import type { ShredSaleFacts } from "../platform/metrics/account-list.ts";
+import type { RelayService } from "../relay/relay-service.ts";
+import type { ChallengeSocket } from "../shreds/destinations/challenge-socket.ts";
+import { destinationSettingsOf } from "../shreds/destinations/destination-rules.ts";
+import type { AccountDestinations } from "../shreds/destinations/destinations.ts";
+import type { RegistrationSeat } from "../shreds/registrations/pending-registrations.ts";
+import type { Registrar } from "../shreds/registrations/registrar.ts";
+import { coverageOf } from "../shreds/tiers/coverage.ts";
+import type { TierSeat } from "../shreds/tiers/tier-leadership.ts";
+import type { TierRules } from "../shreds/tiers/types.ts";
+
+export interface ShredSalesParts {
+  readonly config: Config;
+  readonly relay: Pick<RelayService, "setAccountDestinations" | "onUnreachable"> | null;
+  readonly tiers: TierSeat;
+  readonly rules: TierRules;
+  readonly registrar: Registrar;
+  readonly registrations: RegistrationSeat;
+  /** By how they ended; grows while it runs. */
+  readonly settled: ReadonlyMap<string, number>;
+  readonly destinations: AccountDestinations;
+  readonly challenges: ChallengeSocket;
+  readonly log: Logger;
+}
+
+export interface ShredSalesSnapshot {
+  /** Registrations whose landing is awaited here. */
+  readonly pending: number;
+  /** Destinations of this region that are proved and not paused. */
+  readonly active: number;
+  /** Those of them that get shreds. */
+  readonly covered: number;
+}
+
+export class ShredSalesService implements ShredSales {
+  readonly #parts: ShredSalesParts;
+  readonly #ends: (() => void)[] = [];
+  #region: string;
+  #isPlanned = false;
+  #isClosed = false;
+  #covered = 0;
+
+  constructor(parts: ShredSalesParts) {
+    this.#parts = parts;
+    this.#region = destinationSettingsOf(parts.config).region;
+  }
+
+  /** Takes up where an earlier process ended; nobody is sent to before. Throws ShredwayError. */
+  async start(): Promise<void> {
+    const { tiers, destinations, relay } = this.#parts;
+    await tiers.start();
+    this.#ends.push(
+      tiers.onChange((accountId) => {
+        if (destinations.ofAccount(accountId).length > 0) this.#plan();
+      }),
+      destinations.onChange(() => this.#plan()),
+    );
+    relay?.onUnreachable((address, atNs) => {
+      destinations.unreachable(address, Number(atNs / 1_000_000n));
+    });
+    this.#publish();
+  }
+
+  get registrar(): Registrar {
+    return this.#parts.registrar;
+  }
+
+  get tiers(): TierSeat {
+    return this.#parts.tiers;
+  }
+
+  get destinations(): AccountDestinations {
+    return this.#parts.destinations;
+  }
+
+  readonly tierRules = (): TierRules => this.#parts.rules;
+
+  /** Takes over what can change live. */
+  apply(config: Config): void {
+    const settings = destinationSettingsOf(config);
+    this.#region = settings.region;
+    this.#parts.destinations.apply(settings);
+    this.#plan();
+  }
+
+  snapshot(): ShredSalesSnapshot {
+    const { destinations, registrations } = this.#parts;
+    return {
+      pending: registrations.pending,
+      active: destinations.active(this.#region).length,
+      covered: this.#covered,
+    };
+  }
+
+  /** For the metrics. */
+  facts(): ShredSaleFacts {
+    const { destinations, registrations, registrar, settled, tiers } = this.#parts;
+    return {
+      pending: registrations.pending,
+      registered: registrar.outcomes,
+      settled,
+      ...tiers.census(),
+      isKeeper: tiers.isKeeper,
+      destinations: destinations.counts(),
+      covered: this.#covered,
+    };
+  }
+
+  /** Settles when what was acknowledged is kept. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const end of this.#ends.splice(0)) end();
+    const { registrations, destinations, challenges, tiers } = this.#parts;
+    destinations.close();
+    await challenges.close();
+    await tiers.close();
+    await registrations.close();
+  }
+
+  /** Many changes of one turn are one table. */
+  #plan(): void {
+    if (this.#isPlanned) return;
+    this.#isPlanned = true;
+    queueMicrotask(() => {
+      this.#isPlanned = false;
+      if (this.#isClosed) return;
+      try {
+        this.#publish();
+      } catch (error) {
+        this.#parts.log.error(`the relay's destinations were not published: ${messageOf(error)}`);
+      }
+    });
+  }
+
+  #publish(): void {
+    const { destinations, tiers, relay } = this.#parts;
+    const active = destinations.active(this.#region);
+    const covered = coverageOf(active, (accountId) => tiers.tierOf(accountId));
+    this.#covered = covered.length;
+    relay?.setAccountDestinations(covered);
+  }
+}

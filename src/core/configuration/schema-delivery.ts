@@ -1,0 +1,81 @@
+// Configuration of tiers and of the accounts' destinations: keys, ranges, units, defaults, meanings.
+//
+// A part of config-schema.ts.
+
+import { z } from "zod";
+import { parseAddressRange } from "../addresses/addresses.ts";
+import { integer, key, lamports, name, parsed, parseEndpointOrPortZero } from "./schema-keys.ts";
+
+const defaultThresholds: Readonly<Record<string, number>> = {
+  "tier-1": 200_000_000,
+  "tier-2": 500_000_000,
+};
+
+/** Tiers that can be bought, narrowest first, with their thresholds in lamports. */
+export function thresholdsOf(
+  names: readonly string[],
+  given: Readonly<Record<string, number>> = defaultThresholds,
+): (readonly [tier: string, lamports: number])[] {
+  return names.flatMap((tier) => {
+    const threshold = Object.hasOwn(given, tier) ? given[tier] : undefined;
+    return threshold === undefined ? [] : [[tier, threshold] as const];
+  });
+}
+
+export const tiers = z.strictObject({
+  thresholdLamports: key(z.record(name(), lamports()).exactOptional(), {
+    expects:
+      "a mapping from tiers of relay.tiers to integers 1 to 2^53 - 1, larger for wider tiers",
+    unit: "lamports",
+    meaning:
+      "Registered tips of the last 24 hours that buy a tier; reached at equality. A tier that is not " +
+      "named here cannot be bought.",
+    absent: "0.2 SOL for `tier-1` and 0.5 SOL for `tier-2`, where relay.tiers has these",
+  }),
+});
+
+const proof = z.strictObject({
+  listen: key(parsed(parseEndpointOrPortZero).default("0.0.0.0:0"), {
+    expects: "an address and port such as 192.0.2.1:20001; port 0: the kernel chooses",
+    meaning:
+      "Own address that challenges are sent from to IPv4 destinations; an echo of one comes back there.",
+  }),
+  listenIpv6: key(parsed(parseEndpointOrPortZero).default("[::]:0"), {
+    expects: "an address and port such as [2001:db8::1]:20001; port 0: the kernel chooses",
+    meaning: "The same for IPv6 destinations.",
+  }),
+  hours: key(integer(1, 8760).default(24), {
+    expects: "an integer 1 to 8760",
+    unit: "hours",
+    meaning:
+      "So long a proof holds. Challenges for the next one are sent at a half, three quarters and nine " +
+      "tenths of it.",
+  }),
+});
+
+export const delivery = z.strictObject({
+  regions: key(z.array(name()).min(1).max(64).default(["frankfurt", "new-york"]), {
+    expects: "a list of 1 to 64 region names",
+    meaning: "Regions that accounts may have shreds delivered from. Each once.",
+  }),
+  region: key(name().exactOptional(), {
+    expects: "a name of delivery.regions",
+    meaning: "Region of this relay: it sends to the accounts' destinations of this region only.",
+    absent: "the first of `delivery.regions`",
+  }),
+  destinationsPerAccount: key(integer(1, 64).default(2), {
+    expects: "an integer 1 to 64",
+    unit: "destinations",
+    meaning: "Destinations that an account may have, in all regions together.",
+  }),
+  denied: key(z.array(parsed(parseAddressRange)).max(1024).default([]), {
+    expects: "a list of at most 1024 addresses and CIDR ranges",
+    meaning:
+      "Where accounts may not have shreds sent to, besides what `relay.allowPrivateDestinations` " +
+      "refuses. Destinations that are there already get nothing.",
+  }),
+  proof: key(proof.prefault({}), {
+    expects: "a mapping",
+    meaning: "How it is found out that an address is its account's.",
+  }),
+});

@@ -1,0 +1,112 @@
+// Secrets of a configuration that stand outside of it: in files, in the environment, in credentials
+// of the service manager.
+//
+// Called by config.ts between reading a file and checking it. Only keys that may hold a secret take a
+// reference; what it stands for is never quoted in an error.
+
+import { resolve } from "node:path";
+import { messageOf, ShredwayError } from "../errors.ts";
+import { readTextFile } from "../files.ts";
+import type { ConfigProblem } from "./rules.ts";
+
+type Path = readonly (string | number)[];
+
+export interface SecretPlaces {
+  /** Of the configuration: relative paths of files start there. */
+  readonly folder: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+export interface ResolvedSecrets {
+  /** The configuration with every reference replaced. */
+  readonly value: unknown;
+  readonly problems: readonly ConfigProblem[];
+  /** Files that were named, absolute. */
+  readonly files: readonly string[];
+}
+
+/** Keys with URLs: what is put into the middle of one is percent-encoded. */
+const urlKeys =
+  /^(solana\.(rpc|websocket)|data\.postgres|tracker\.url|routes\.\d+\.url|routes\.\d+\.leaders\.[^.]+)$/;
+const textKeys = /^routes\.\d+\.headers\.[^.]+$/;
+
+const reference = /\$\{(file|env|credential):([^{}]*)\}/g;
+const credentialName = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
+const forms = `\${file:PATH}, \${env:NAME} or \${credential:NAME}`;
+const secretBytesMax = 4096;
+const depthMax = 8;
+
+/** Every text of `file` with its references replaced. Throws nothing: what is wrong is a problem. */
+export function resolveSecrets(file: unknown, places: SecretPlaces): ResolvedSecrets {
+  const problems: ConfigProblem[] = [];
+  const files: string[] = [];
+  const resolveText = (text: string, path: Path): string => {
+    if (!text.includes("${")) return text;
+    const key = path.join(".");
+    const isUrl = urlKeys.test(key);
+    const problem = (message: string) => problems.push({ path: [...path], message });
+    if (!isUrl && !textKeys.test(key)) {
+      if (text.search(reference) >= 0)
+        problem(
+          "expected the value itself: only URLs of nodes, partners and the database, and headers, take references",
+        );
+      return text;
+    }
+    if (text.replaceAll(reference, "").includes("${")) {
+      problem(`expected ${forms}, got another text in \${…}`);
+      return text;
+    }
+    return text.replaceAll(reference, (whole, kind: string, name: string) => {
+      try {
+        const secret = secretOf(kind, name, places, files);
+        return isUrl && whole !== text ? encodeURIComponent(secret) : secret;
+      } catch (error) {
+        problem(messageOf(error));
+        return whole;
+      }
+    });
+  };
+  return { value: mapTexts(file, [], resolveText), problems, files };
+}
+
+function mapTexts(value: unknown, path: Path, map: (text: string, path: Path) => string): unknown {
+  if (path.length > depthMax) return value; // no key lies so deep; an alias may even hold itself
+  if (typeof value === "string") return map(value, path);
+  if (Array.isArray(value)) return value.map((part, i) => mapTexts(part, [...path, i], map));
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).map(([key, part]) => [
+    key,
+    mapTexts(part, [...path, key], map),
+  ]);
+  return Object.fromEntries(entries);
+}
+
+function refused(message: string): ShredwayError {
+  return new ShredwayError("config_invalid", message);
+}
+
+function secretOf(kind: string, name: string, places: SecretPlaces, files: string[]): string {
+  if (name === "") throw refused(`expected ${forms}, got no name`);
+  if (kind === "env") return oneLine(places.environment[name], `the variable ${name}`);
+  const path = kind === "file" ? resolve(places.folder, name) : credentialPath(name, places);
+  files.push(path);
+  return oneLine(readTextFile(path, secretBytesMax, "config_invalid"), path);
+}
+
+function credentialPath(name: string, { environment }: SecretPlaces): string {
+  if (!credentialName.test(name))
+    throw refused("expected a credential's name without slashes, got another text");
+  const folder = environment["CREDENTIALS_DIRECTORY"];
+  if (folder) return resolve(folder, name);
+  throw refused(
+    `expected the service manager's credential ${name} (LoadCredential=), got no CREDENTIALS_DIRECTORY`,
+  );
+}
+
+function oneLine(text: string | undefined, where: string): string {
+  const secret = text?.replace(/\r?\n$/, "") ?? "";
+  if (secret === "") throw refused(`${where}: expected a secret, got nothing`);
+  if (/\p{Cc}/u.test(secret))
+    throw refused(`${where}: expected one line of text, got control characters or more lines`);
+  return secret;
+}

@@ -1,0 +1,73 @@
+// Transactions as callers write them: base64 or base58, told or guessed, strictly decoded and bounded.
+//
+// Called by the gateway for submissions and by the registrar for tips. Pure; never quotes a transaction.
+
+import { ShredwayError } from "../errors.ts";
+import type { TransactionFacts } from "./facts.ts";
+
+export const encodings = ["base64", "base58"] as const;
+export type Encoding = (typeof encodings)[number];
+
+/** Of 4,096 bytes, the largest transaction. */
+const base64CharactersMax = 5464;
+/** Of 1,232 bytes, as nodes bound it: base58 costs the square of the length. */
+const base58CharactersMax = 1683;
+const base58Only = /^[1-9A-HJ-NP-Za-km-z]+$/;
+
+export interface TransactionReader {
+  /** Throws ShredwayError "transaction_invalid" or "transaction_version". */
+  inspect(wire: Uint8Array): TransactionFacts;
+  /** Base58; nothing when it is none. */
+  decode(text: string): Uint8Array | null | undefined;
+}
+
+function undecodable(what: string, expected: string, got: string): ShredwayError {
+  return new ShredwayError("value_invalid", `${what}: expected ${expected}, got ${got}`);
+}
+
+function fromBase64(what: string, text: string): Uint8Array {
+  if (text.length > base64CharactersMax) {
+    const expected = `at most ${base64CharactersMax} characters of base64`;
+    throw undecodable(what, expected, String(text.length));
+  }
+  const bytes = Buffer.from(text, "base64");
+  if (text !== "" && bytes.toString("base64") === text) return bytes;
+  throw undecodable(what, "a transaction in base64", `${text.length} other characters`);
+}
+
+function fromBase58(what: string, text: string, reader: TransactionReader): Uint8Array {
+  if (text.length > base58CharactersMax) {
+    const expected = `at most ${base58CharactersMax} characters of base58 (larger ones: base64)`;
+    throw undecodable(what, expected, String(text.length));
+  }
+  const bytes = text === "" ? null : reader.decode(text);
+  if (bytes) return bytes;
+  throw undecodable(what, "a transaction in base58", `${text.length} other characters`);
+}
+
+/**
+ * `what` names the text in messages. Without an encoding, text of base58's letters alone that is no
+ * transaction in base58 may be base64 all the same; what is neither is refused as base58, the nodes'
+ * default. Throws ShredwayError "value_invalid", or what `inspect` throws.
+ */
+export function readTransactionText(
+  what: string,
+  text: string,
+  encoding: Encoding | null,
+  reader: TransactionReader,
+): TransactionFacts {
+  const inBase64 = (): TransactionFacts => reader.inspect(fromBase64(what, text));
+  const inBase58 = (): TransactionFacts => reader.inspect(fromBase58(what, text, reader));
+  if (encoding === "base58") return inBase58();
+  if (encoding === "base64" || !base58Only.test(text)) return inBase64();
+  try {
+    return inBase58();
+  } catch (thrown) {
+    if (text.length % 4 !== 0) throw thrown;
+    try {
+      return inBase64();
+    } catch {
+      throw thrown;
+    }
+  }
+}

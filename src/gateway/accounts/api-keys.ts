@@ -1,0 +1,139 @@
+// API keys: making one, recognising one, and the checks of what people ask of it.
+//
+// Called by the command `keys`, and by whoever else makes keys; key-ring.ts hashes what callers bring.
+// The text of a key exists in the return value of newApiKey only. No chance of its own: random bytes
+// are handed in.
+
+import { hash } from "node:crypto";
+import { formatAddressRange, parseAddressRange } from "../../core/addresses/addresses.ts";
+import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
+import { pubkeyOf } from "../../core/primitives.ts";
+import { type ApiKey, type Scope, scopes } from "./types.ts";
+
+/** Of a secret, and of an id behind it. */
+const secretBytes = 32;
+const idBytes = 6;
+export const keyRandomBytes = secretBytes + idBytes;
+
+const textPrefix = "sw_";
+const hintLength = textPrefix.length + 4;
+
+export const nameLengthMax = 64;
+export const labelLengthMax = 100;
+export const requestsPerSecondMax = 1_000_000;
+export const burstMax = 1_000_000;
+export const rangesMax = 64;
+/** sendBatch must be asked for, and so must the operator's view. */
+export const defaultScopes: readonly Scope[] = ["submit", "read", "shreds"];
+
+/** What is decided about a key by people; already checked. */
+export type KeyWishes = Pick<
+  ApiKey,
+  "accountId" | "accountName" | "label" | "scopes" | "requestsPerSecond" | "burst" | "allowedRanges"
+>;
+
+/** SHA-256 of a key's text, 32 bytes. */
+export function hashKeyText(text: string): Buffer {
+  return hash("sha256", text, "buffer");
+}
+
+function refuse(what: string, expected: string, got: unknown): ShredwayError {
+  return new ShredwayError("value_invalid", `${what}: expected ${expected}, got ${quote(got)}`);
+}
+
+/**
+ * A new key and its text, which is not kept anywhere. `random`: 38 bytes that nobody can guess.
+ * Throws ShredwayError "value_invalid" for another length.
+ */
+export function newApiKey(
+  wishes: KeyWishes,
+  random: Uint8Array,
+  nowNs: bigint,
+): { text: string; key: ApiKey } {
+  if (random.length !== keyRandomBytes) {
+    throw refuse("random bytes", `${keyRandomBytes}`, random.length);
+  }
+  // Base58 as public keys have it: 32 bytes, no letter that looks like another.
+  const text = textPrefix + pubkeyOf(random.subarray(0, secretBytes));
+  const key: ApiKey = {
+    id: `k_${Buffer.from(random.subarray(secretBytes)).toString("hex")}`,
+    accountId: wishes.accountId,
+    accountName: wishes.accountName,
+    hash: new Uint8Array(hashKeyText(text)),
+    hint: text.slice(0, hintLength),
+    label: wishes.label,
+    scopes: wishes.scopes,
+    requestsPerSecond: wishes.requestsPerSecond,
+    burst: wishes.burst,
+    allowedRanges: wishes.allowedRanges,
+    createdNs: nowNs,
+    expiresNs: null,
+    revokedNs: null,
+  };
+  return { text, key };
+}
+
+/** in force: may be used now. */
+export type KeyState = "in force" | "expired" | "revoked";
+
+export function keyState(key: Pick<ApiKey, "expiresNs" | "revokedNs">, nowNs: bigint): KeyState {
+  if (key.revokedNs !== null) return "revoked";
+  return key.expiresNs !== null && key.expiresNs <= nowNs ? "expired" : "in force";
+}
+
+/** Letters, digits and marks of one line, so that a list of names reads as it is. */
+function isOneLine(text: string): boolean {
+  return !/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(text) && text.trim() === text;
+}
+
+/** Throws ShredwayError "value_invalid". */
+export function checkAccountName(name: string): string {
+  if (name !== "" && name.length <= nameLengthMax && isOneLine(name)) return name;
+  throw refuse("account", `a name of 1 to ${nameLengthMax} characters on one line`, name);
+}
+
+/** Throws ShredwayError "value_invalid". */
+export function checkLabel(label: string): string {
+  if (label.length <= labelLengthMax && isOneLine(label)) return label;
+  throw refuse("label", `at most ${labelLengthMax} characters on one line`, label);
+}
+
+/** "submit,read" as scopes, each once, in the order of `scopes`. Throws "value_invalid". */
+export function parseScopes(text: string): readonly Scope[] {
+  const names = text.split(",").map((name) => name.trim());
+  const unknown = names.find((name) => !scopes.some((scope) => scope === name));
+  if (unknown !== undefined) throw refuse("scopes", `some of ${scopes.join(",")}`, unknown);
+  return scopes.filter((scope) => names.includes(scope));
+}
+
+function checkCount(what: string, count: number | null, max: number): number | null {
+  if (count === null || (Number.isInteger(count) && count >= 1 && count <= max)) return count;
+  throw refuse(what, `a whole number from 1 to ${max}`, count);
+}
+
+/** Both or neither may be null: the gateway's default. Throws ShredwayError "value_invalid". */
+export function checkLimits(
+  requestsPerSecond: number | null,
+  burst: number | null,
+): Pick<ApiKey, "requestsPerSecond" | "burst"> {
+  return {
+    requestsPerSecond: checkCount("requests per second", requestsPerSecond, requestsPerSecondMax),
+    burst: checkCount("burst", burst, burstMax),
+  };
+}
+
+/** Addresses and ranges as they are written back. Throws ShredwayError "value_invalid". */
+export function checkRanges(texts: readonly string[]): readonly string[] {
+  if (texts.length > rangesMax) {
+    throw refuse("allowed ranges", `at most ${rangesMax}`, texts.length);
+  }
+  const ranges = texts.map((text) => {
+    try {
+      return formatAddressRange(parseAddressRange(text.trim()));
+    } catch (cause) {
+      const message = `allowed ranges: ${messageOf(cause)}`;
+      throw new ShredwayError("value_invalid", message, { cause });
+    }
+  });
+  return [...new Set(ranges)];
+}

@@ -1,0 +1,86 @@
+// Descriptions: what the gateway says of itself, as OpenRPC and as OpenAPI.
+//
+// Made by gateway.ts, asked for /openrpc.json, /openapi.json and rpc.discover. A document is written once
+// for a configuration and never for a request. No key is needed: there is nothing in it but what the
+// documentation has, and the names and URLs of the regions.
+
+import { createHash } from "node:crypto";
+import { writeJson } from "../../../core/json-rpc/json-text.ts";
+import type { HttpHead, HttpResponse } from "../../http/types.ts";
+import type { GatewaySettings } from "../../methods/dependencies.ts";
+import { browserHeaders, jsonHeaders } from "../answers.ts";
+import { openApiDocument } from "./openapi.ts";
+import { type DescriptionFacts, openRpcDocument } from "./openrpc.ts";
+
+export interface Description {
+  readonly text: string;
+  /** With its quotes. */
+  readonly tag: string;
+}
+
+const cacheControl = "public, max-age=300";
+
+function write(document: object): Description {
+  const text = writeJson(document);
+  const digest = createHash("sha256").update(text).digest("base64url");
+  return { text, tag: `"${digest.slice(0, 22)}"` };
+}
+
+/** As If-None-Match lists them; weak ones are as good. */
+function isListed(tag: string, listed: string | undefined): boolean {
+  if (listed === undefined) return false;
+  const tags = listed.split(",").map((each) => each.trim().replace(/^W\//, ""));
+  return tags.includes(tag) || tags.includes("*");
+}
+
+/** Keeps what `build` made of the regions until there are others. */
+class Kept {
+  readonly #build: (facts: DescriptionFacts) => object;
+  #of: GatewaySettings["regions"] | undefined;
+  #description: Description | undefined;
+
+  constructor(build: (facts: DescriptionFacts) => object) {
+    this.#build = build;
+  }
+
+  get(version: string, regions: GatewaySettings["regions"]): Description {
+    if (this.#description && this.#of === regions) return this.#description;
+    this.#of = regions;
+    this.#description = write(this.#build({ version, regions }));
+    return this.#description;
+  }
+}
+
+export class Descriptions {
+  readonly #version: string;
+  readonly #settings: Pick<GatewaySettings, "regions">;
+  readonly #openRpc = new Kept(openRpcDocument);
+  readonly #openApi = new Kept(openApiDocument);
+
+  /** A reload of `settings` brings other regions. */
+  constructor(version: string, settings: Pick<GatewaySettings, "regions">) {
+    this.#version = version;
+    this.#settings = settings;
+  }
+
+  openRpc(): Description {
+    return this.#openRpc.get(this.#version, this.#settings.regions);
+  }
+
+  openApi(): Description {
+    return this.#openApi.get(this.#version, this.#settings.regions);
+  }
+
+  /** GET and HEAD of either. */
+  answer(head: HttpHead, { text, tag }: Description): HttpResponse {
+    const isForBrowser = head.header("origin") !== undefined;
+    const headers = {
+      ...(isForBrowser ? browserHeaders : jsonHeaders),
+      "cache-control": cacheControl,
+      etag: tag,
+    };
+    if (!isListed(tag, head.header("if-none-match"))) return { status: 200, headers, body: text };
+    const { "content-type": _, ...unchanged } = headers; // there is no content
+    return { status: 304, headers: unchanged };
+  }
+}

@@ -1,0 +1,99 @@
+// What HTTP answers look like, whatever the path: refusals, and the headers that come with them.
+//
+// Used by paths.ts. answers.ts is what writes them.
+
+import { errorTable, reasons } from "../../../core/errors.ts";
+import { closed, enumOf, type JsonSchema, string, wholeNumber } from "../../schema/json-schema.ts";
+
+export interface Header {
+  readonly description: string;
+  readonly schema: JsonSchema;
+}
+
+export interface Answer {
+  readonly description: string;
+  /** Absent: there is no body. */
+  readonly content?: { readonly type: string; readonly schema: JsonSchema };
+  readonly headers?: Readonly<Record<string, Header>>;
+}
+
+export type Answers = Readonly<Record<number, Answer>>;
+
+const whole = wholeNumber(0, Number.MAX_SAFE_INTEGER);
+
+export const limitHeaders = {
+  "X-RateLimit-Limit": { description: "calls that may be made at once", schema: whole },
+  "X-RateLimit-Remaining": { description: "of them left", schema: whole },
+  "X-RateLimit-Reset": { description: "seconds until all may be made again", schema: whole },
+} as const;
+
+const retryAfter = {
+  "Retry-After": { description: "seconds", schema: wholeNumber(1, Number.MAX_SAFE_INTEGER) },
+} as const;
+
+const codes = [...new Set(reasons.map((reason) => errorTable[reason].jsonRpcCode))];
+
+/** Reasons that reach a caller by HTTP. */
+const toldReasons = reasons.filter((reason) => errorTable[reason].httpStatus !== undefined);
+
+/** `error` of a JSON-RPC answer; of a node it may have no data. */
+export const jsonRpcError: JsonSchema = {
+  title: "JsonRpcError",
+  type: "object",
+  required: ["code", "message"],
+  properties: {
+    code: { type: "integer", enum: codes.filter((code) => code !== undefined) },
+    message: { type: "string", description: "begins with the reason and a colon" },
+    data: {
+      type: "object",
+      required: ["reason"],
+      properties: { reason: enumOf(toldReasons) },
+      description: "the reason, and facts beside it",
+    },
+  },
+  additionalProperties: false,
+};
+
+/** Before any call was read there is no id to answer. */
+const refusedCall = closed("RefusedCall", {
+  jsonrpc: { type: "string", const: "2.0" },
+  error: jsonRpcError,
+  id: {},
+});
+
+export const plainError = closed("Refusal", {
+  error: closed("RefusalError", { reason: enumOf(toldReasons), message: string }),
+});
+
+const descriptions: Readonly<Record<number, string>> = {
+  400: "a value is not of its kind",
+  401: "no valid API key",
+  403: "the API key is not made for this",
+  404: "there is none",
+  413: "the body is too large",
+  426: "a WebSocket is expected",
+  429: "a limit is reached, or there is no room",
+  503: "the server is closing, or keeps nothing at present",
+};
+
+export function answer(description: string, schema: JsonSchema, type = "application/json"): Answer {
+  return { description, content: { type, schema } };
+}
+
+function refusals(statuses: readonly number[], schema: JsonSchema): Answers {
+  const rows = statuses.map((status): [number, Answer] => {
+    const headers = status === 429 || status === 503 ? { headers: retryAfter } : {};
+    return [status, { ...answer(descriptions[status] ?? "refused", schema), ...headers }];
+  });
+  return Object.fromEntries(rows);
+}
+
+/** With a JSON-RPC body. */
+export function jsonRpcRefusals(...statuses: readonly number[]): Answers {
+  return refusals(statuses, refusedCall);
+}
+
+/** {"error": {"reason", "message"}}; what is refused before the path is looked at is JSON-RPC all the same. */
+export function plainRefusals(...statuses: readonly number[]): Answers {
+  return refusals(statuses, { oneOf: [plainError, refusedCall] });
+}

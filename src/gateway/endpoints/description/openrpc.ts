@@ -1,0 +1,90 @@
+// OpenRPC: the gateway's methods as a document that programs read.
+//
+// Built by descriptions.ts from the methods' own declarations and the one table of errors. What a node
+// answers is named and not described: it is the node's.
+
+import { errorTable, type Reason } from "../../../core/errors.ts";
+import type { Region } from "../../methods/dependencies.ts";
+import type { Method, MethodDocument } from "../../methods/method.ts";
+import { methods } from "../../methods/table.ts";
+import { readMethodNames } from "../read-methods.ts";
+
+export interface DescriptionFacts {
+  readonly version: string;
+  readonly regions: readonly Pick<Region, "name" | "url">[];
+}
+
+export const title = "Shredway gateway";
+export const license = { name: "Apache-2.0" };
+
+/** The newest that the public validators read. */
+const openRpcVersion = "1.3.2";
+
+function contentDescriptors({ params }: MethodDocument): object[] {
+  return params.map(({ name, description, isRequired, schema }) => ({
+    name,
+    description,
+    required: isRequired,
+    schema,
+  }));
+}
+
+function examplePairing(name: string, { example, params, result }: MethodDocument): object {
+  return {
+    name: `${name}Example`,
+    params: example.params.map((value, i) => ({ name: params[i]?.name ?? `params[${i}]`, value })),
+    result: { name: result.name, value: example.result },
+  };
+}
+
+function errorReference(reason: Reason): object {
+  return { $ref: `#/components/errors/${reason}` };
+}
+
+function methodObject(name: string, method: Method): object {
+  const { summary, description, result, errors, scopes } = method;
+  return {
+    name,
+    summary,
+    ...(description !== undefined && { description }),
+    paramStructure: "by-position",
+    params: contentDescriptors(method),
+    result: { name: result.name, required: true, schema: result.schema },
+    errors: errors.map(errorReference),
+    examples: [examplePairing(name, method)],
+    "x-scopes": scopes,
+  };
+}
+
+function errorObject(reason: Reason): object {
+  const { jsonRpcCode, text } = errorTable[reason];
+  return { code: jsonRpcCode, message: text, data: { reason } };
+}
+
+/** Those that a method names, each once. */
+function namedReasons(): Reason[] {
+  return [...new Set(Object.values(methods).flatMap(({ errors }) => errors))].toSorted();
+}
+
+const description =
+  "JSON-RPC 2.0 over HTTP POST and WebSocket. Parameters stand by position; null counts as absent, and " +
+  "options that are not known are ignored. Errors: `message` begins with the reason, which is in " +
+  "`data.reason`, too; `data` may hold facts beside it.";
+
+export function openRpcDocument({ version, regions }: DescriptionFacts): object {
+  const servers = regions.flatMap(({ name, url }) => (url === null ? [] : [{ name, url }]));
+  return {
+    openrpc: openRpcVersion,
+    info: { title, version, description, license },
+    ...(servers.length > 0 && { servers }),
+    methods: Object.entries(methods).map(([name, method]) => methodObject(name, method)),
+    components: {
+      errors: Object.fromEntries(namedReasons().map((reason) => [reason, errorObject(reason)])),
+    },
+    "x-passed-on": {
+      description: "methods of a node, passed on to the one behind this service: its own answers",
+      scopes: ["read"],
+      methods: readMethodNames,
+    },
+  };
+}

@@ -1,0 +1,381 @@
+// The paths of HTTP that are no JSON-RPC method: what each takes and answers. The one table of them.
+//
+// Read by openapi.ts and the API document. gateway.ts answers them; a test holds the two together, and
+// another one sends real answers through the schemas. Parameters of URLs are those that read themselves.
+
+import { registrationReasons } from "../../../shreds/registrations/registration-types.ts";
+import { transactionText } from "../../methods/submission-params.ts";
+import {
+  boolean,
+  closed,
+  described,
+  enumOf,
+  type JsonSchema,
+  lamports,
+  listOf,
+  number,
+  orNull,
+  publicKey,
+  type Sample,
+  signatureText,
+  slot,
+  string,
+  time,
+  wholeNumber,
+  word,
+} from "../../schema/json-schema.ts";
+import { samples } from "../../schema/samples.ts";
+import { pushedEventSchema } from "../../schema/status-schema.ts";
+import { batchBytesMax } from "../body-limits.ts";
+import { rawMethods, rawParameters } from "../raw.ts";
+import { uriParameters } from "../request-context.ts";
+import { entriesMax, shredPayParameters, shredPayPath } from "../shred-pay.ts";
+import { signaturesMax } from "../status-feed.ts";
+import { formatParameter } from "../tip-floor.ts";
+import { nextPath, slotPath, validatorsPath } from "../tracker-handler.ts";
+import { openApiPath, openRpcPath } from "./document-paths.ts";
+import {
+  type Answers,
+  answer,
+  jsonRpcRefusals,
+  limitHeaders,
+  plainRefusals,
+} from "./http-answers.ts";
+import { callAnswer, callBody, rawAnswer } from "./json-rpc-bodies.ts";
+
+export interface Parameter {
+  readonly name: string;
+  readonly description: string;
+  readonly schema: JsonSchema;
+  readonly place: "query" | "path";
+}
+
+export interface Operation {
+  readonly path: string;
+  readonly method: "get" | "post";
+  /** Unique; names of generated clients. */
+  readonly id: string;
+  readonly summary: string;
+  readonly description?: string;
+  readonly needsKey: boolean;
+  readonly parameters: readonly Parameter[];
+  readonly body?: { readonly type: string; readonly schema: JsonSchema; readonly example?: Sample };
+  readonly answers: Answers;
+  /** What goes over the WebSocket that the path becomes. */
+  readonly webSocket?: { readonly said?: JsonSchema; readonly heard: JsonSchema };
+}
+
+type Described = Pick<Parameter, "name" | "description" | "schema">;
+
+function inQuery(...parameters: readonly Described[]): Parameter[] {
+  return parameters.map(({ name, description, schema }) => ({
+    name,
+    description,
+    schema,
+    place: "query",
+  }));
+}
+
+// ---- JSON-RPC -------------------------------------------------------------------------------
+
+const callRefusals = jsonRpcRefusals(401, 413, 429, 503);
+
+function callOperation(path: string, id: string, isBlockEngine: boolean): Operation {
+  const { mevProtect, swqosOnly, revertProtection, bundleOnly } = uriParameters;
+  const uuid = { name: "uuid", description: "an API key", schema: string };
+  return {
+    path,
+    method: "post",
+    id,
+    summary: "JSON-RPC 2.0: a call, or an array of up to 25.",
+    description: `The methods are those of \`${openRpcPath}\`. The Content-Type does not matter.`,
+    needsKey: true,
+    parameters: inQuery(
+      mevProtect,
+      swqosOnly,
+      revertProtection,
+      ...(isBlockEngine ? [bundleOnly, uuid] : []),
+    ),
+    body: {
+      type: "application/json",
+      schema: callBody,
+      example: { jsonrpc: "2.0", id: 1, method: "getHealth" },
+    },
+    answers: {
+      200: {
+        ...answer("the answer, an error too", callAnswer),
+        headers: {
+          ...limitHeaders,
+          ...(isBlockEngine && {
+            "X-Bundle-Id": { description: "of what became a bundle", schema: string },
+          }),
+        },
+      },
+      ...callRefusals,
+    },
+  };
+}
+
+const rawParameterList = inQuery(
+  {
+    name: "method",
+    description: "absent: sendTransaction, or getHealth when there is no body",
+    schema: enumOf(rawMethods),
+  },
+  uriParameters.mevProtect,
+  uriParameters.swqosOnly,
+  uriParameters.revertProtection,
+  ...Object.values(rawParameters),
+);
+
+function rawOperation(
+  path: string,
+  id: string,
+  summary: string,
+  body: Operation["body"],
+): Operation {
+  return {
+    path,
+    method: "post",
+    id,
+    summary,
+    description: "Answers are those of JSON-RPC with the id 1. There is no preflight.",
+    needsKey: true,
+    parameters: rawParameterList,
+    ...(body && { body }),
+    answers: {
+      200: { ...answer("the answer, an error too", rawAnswer), headers: limitHeaders },
+      ...callRefusals,
+    },
+  };
+}
+
+const calls: readonly Operation[] = [
+  callOperation("/relay", "call", false),
+  callOperation("/", "callAtRoot", false),
+  callOperation("/api/v1/transactions", "callTransactions", true),
+  callOperation("/api/v1/bundles", "callBundles", true),
+  callOperation("/api/v1/getTipAccounts", "callGetTipAccounts", true),
+  callOperation("/api/v1/getBundleStatuses", "callGetBundleStatuses", true),
+  callOperation("/api/v1/getInflightBundleStatuses", "callGetInflightBundleStatuses", true),
+  rawOperation("/relayb", "sendBytes", "A transaction as bytes; several as frames.", {
+    type: "application/octet-stream",
+    schema: {
+      description: "a frame: its length as u16 big-endian, then so many bytes",
+    },
+  }),
+  rawOperation("/relay2", "sendText", "A transaction in base64; several separated by commas.", {
+    type: "text/plain",
+    schema: string,
+    example: samples.transaction,
+  }),
+];
+
+// ---- tips -----------------------------------------------------------------------------------
+
+function snapshotSchema(title: string, amount: JsonSchema, hasAverage: boolean): JsonSchema {
+  return closed(title, {
+    time: described("of the refresh", time),
+    landed_tips_25th_percentile: amount,
+    landed_tips_50th_percentile: amount,
+    landed_tips_75th_percentile: amount,
+    landed_tips_95th_percentile: amount,
+    landed_tips_99th_percentile: amount,
+    ...(hasAverage && { ema_landed_tips_50th_percentile: amount }),
+    count: described("landed tips that it is made of", wholeNumber(0, Number.MAX_SAFE_INTEGER)),
+    window_start: time,
+    stale: described("no tip landed in the window: it is an earlier one", boolean),
+  });
+}
+
+const snapshot: JsonSchema = {
+  title: "TipSnapshot",
+  oneOf: [
+    snapshotSchema("TipSnapshotInLamports", lamports, false),
+    snapshotSchema("TipSnapshotInSol", { ...number, minimum: 0, description: "SOL" }, true),
+  ],
+};
+
+const tips: readonly Operation[] = [
+  {
+    path: "/tip_floor",
+    method: "get",
+    id: "tipFloor",
+    summary: "What landed tips were lately, in an array of one snapshot.",
+    needsKey: false,
+    parameters: inQuery(formatParameter),
+    answers: {
+      200: {
+        ...answer("the snapshot", listOf(snapshot, { minItems: 1, maxItems: 1 })),
+        headers: limitHeaders,
+      },
+      ...plainRefusals(400, 429, 503),
+    },
+  },
+  {
+    path: "/tip_stream",
+    method: "get",
+    id: "tipStream",
+    summary: "WebSocket: the snapshot at once, and after every refresh.",
+    needsKey: false,
+    parameters: inQuery(formatParameter),
+    answers: {
+      101: { description: "the WebSocket is open" },
+      ...plainRefusals(400, 429, 503),
+      ...jsonRpcRefusals(426),
+    },
+    webSocket: { heard: snapshot },
+  },
+  {
+    path: shredPayPath,
+    method: "post",
+    id: "registerTips",
+    summary: "Registers tips for shreds.",
+    description: `Each entry stands for itself: one of another shape is passed over, and \`verbose\` tells of it. At most ${batchBytesMax} bytes. What is told as accepted is on the disk.`,
+    needsKey: true,
+    parameters: inQuery(...Object.values(shredPayParameters)),
+    body: {
+      type: "application/json",
+      schema: listOf(
+        {
+          title: "RegistrationEntry",
+          type: "object",
+          required: ["transaction", "slot"],
+          properties: {
+            transaction: transactionText,
+            slot: { anyOf: [slot, { type: "string", pattern: "^[0-9]{1,20}$" }] },
+          },
+        },
+        { minItems: 1, maxItems: entriesMax },
+      ),
+      example: [{ transaction: samples.transaction, slot: samples.slot }],
+    },
+    answers: {
+      200: {
+        ...answer(
+          "signatures that were taken, in order",
+          closed(
+            "Registered",
+            {
+              accepted: listOf(signatureText, { maxItems: entriesMax }),
+              rejected: listOf(
+                closed("RejectedEntry", {
+                  index: wholeNumber(0, entriesMax - 1),
+                  reason: enumOf(registrationReasons),
+                  message: string,
+                }),
+              ),
+            },
+            ["rejected"],
+          ),
+        ),
+        headers: limitHeaders,
+      },
+      ...plainRefusals(400, 401, 403, 404, 413, 429, 503),
+    },
+  },
+];
+
+// ---- partners, statuses, the service itself -------------------------------------------------
+
+const nextPartner = closed("NextPartner", {
+  pubkey: publicKey,
+  leader_slot: described("first slot at or after the asked one that the partner leads", slot),
+  context_slot: described("the present one; 0: not known", slot),
+});
+
+const partners: readonly Operation[] = [
+  {
+    path: validatorsPath,
+    method: "get",
+    id: "alternativePartners",
+    summary: "Who of the alternative partners leads in this epoch.",
+    needsKey: false,
+    parameters: [],
+    answers: { 200: answer("identities", listOf(publicKey)), ...plainRefusals(503) },
+  },
+  {
+    path: nextPath,
+    method: "get",
+    id: "nextAlternativePartner",
+    summary: "Which alternative partner leads next, from the present slot on.",
+    needsKey: false,
+    parameters: [],
+    answers: { 200: answer("the leader", nextPartner), ...plainRefusals(404, 503) },
+  },
+  {
+    path: slotPath,
+    method: "get",
+    id: "nextAlternativePartnerAt",
+    summary: "Which alternative partner leads next, from a slot on.",
+    needsKey: false,
+    parameters: [{ name: "slot", description: "a slot", schema: slot, place: "path" }],
+    answers: { 200: answer("the leader", nextPartner), ...plainRefusals(400, 404, 503) },
+  },
+];
+
+const filter = closed("StatusFilter", {
+  signatures: orNull(listOf(signatureText, { minItems: 1, maxItems: signaturesMax })),
+});
+
+function documentOperation(path: string, id: string, name: string): Operation {
+  return {
+    path,
+    method: "get",
+    id,
+    summary: `The ${name} document of this service.`,
+    needsKey: false,
+    parameters: [],
+    answers: {
+      200: {
+        ...answer("the document", { type: "object" }),
+        headers: { ETag: { description: "of the text", schema: string } },
+      },
+      304: { description: "it is as If-None-Match has it" },
+      ...jsonRpcRefusals(503),
+    },
+  };
+}
+
+const rest: readonly Operation[] = [
+  {
+    path: "/status",
+    method: "get",
+    id: "statusFeed",
+    summary: "WebSocket: every event of the account's submissions as it comes.",
+    description: "Say a filter to hear of some signatures only; null: of all again.",
+    needsKey: true,
+    parameters: [],
+    answers: {
+      101: { description: "the WebSocket is open" },
+      ...jsonRpcRefusals(401, 403, 426, 429, 503),
+    },
+    webSocket: {
+      said: filter,
+      heard: {
+        oneOf: [
+          pushedEventSchema,
+          closed("FilterSet", {
+            filter: closed("FilterCount", {
+              signatures: orNull(wholeNumber(1, signaturesMax)),
+            }),
+          }),
+          closed("FeedError", { error: { type: "object" } }),
+        ],
+      },
+    },
+  },
+  {
+    path: "/gethealth",
+    method: "get",
+    id: "health",
+    summary: "Says that the service answers.",
+    needsKey: false,
+    parameters: [],
+    answers: { 200: answer("it does", word("ok"), "text/plain"), ...jsonRpcRefusals(503) },
+  },
+  documentOperation(openRpcPath, "openRpc", "OpenRPC"),
+  documentOperation(openApiPath, "openApi", "OpenAPI"),
+];
+
+export const operations: readonly Operation[] = [...calls, ...tips, ...partners, ...rest];

@@ -1,0 +1,382 @@
+// Gateway: the HTTP face of the service. Which path is answered by what?
+//
+// Made by the service, which opens an HttpServer with `serverOptions()`. Owns no socket, no file, no
+// thread: everything is handed in (parts.ts). Every request gets one answer; a caller who goes away
+// does not undo what he submitted.
+
+import { isUtf8 } from "node:buffer";
+import { type Reason, ShredwayError } from "../../core/errors.ts";
+import { answerJsonRpc, type JsonRpcAnswer } from "../../core/json-rpc/handle.ts";
+import { writeJson } from "../../core/json-rpc/json-text.ts";
+import { errorObjectOf, reasonOf } from "../../core/json-rpc/refusal.ts";
+import { packageVersion } from "../../core/version.ts";
+import { type ApiKey, scopes } from "../accounts/types.ts";
+import type {
+  HttpHead,
+  HttpRequest,
+  HttpResponse,
+  HttpServerOptions,
+  Path,
+  WebSocketRoute,
+} from "../http/types.ts";
+import { Room } from "../methods/concurrency-limit.ts";
+import type { GatewayParts, GatewaySettings } from "../methods/dependencies.ts";
+import type { Desk } from "../methods/method.ts";
+import { checkedSignature } from "../methods/statuses.ts";
+import { Admission } from "../methods/transaction-admission.ts";
+import {
+  answerOf,
+  baseHeaders,
+  plainRefusal,
+  prefixOf,
+  preflightAnswer,
+  type RefusalShape,
+  refusalAnswer,
+  serverRefusal,
+  textAnswer,
+} from "./answers.ts";
+import { batchBytesMax, headBytesMax, methodBytesMax } from "./body-limits.ts";
+import { Callers, unauthorized } from "./caller.ts";
+import { Descriptions } from "./description/descriptions.ts";
+import { openApiPath, openRpcPath } from "./description/document-paths.ts";
+import { type Face, isServed } from "./endpoint-groups.ts";
+import { Query } from "./query.ts";
+import { readRawMethod, runRaw } from "./raw.ts";
+import { Exchange } from "./request-context.ts";
+import { RequestCounts } from "./request-counts.ts";
+import { answerShredPay, requestsUnderWayMax, shredPayPath } from "./shred-pay.ts";
+import { StatusFeed } from "./status-feed.ts";
+import { subscriptionRoute } from "./subscriptions.ts";
+import { TipFloorFace } from "./tip-floor.ts";
+import { isSlotPath, nextPath, slotPath, TrackerFace, validatorsPath } from "./tracker-handler.ts";
+
+export type { GatewayParts, GatewaySettings } from "../methods/dependencies.ts";
+
+type Handler = Path["handle"];
+
+const strangersBytesMax = 1024;
+/** About 50 ms of the event loop. */
+const submissionsUnderWayMax = 512;
+const blockEnginePath = /^\/api\/v1\//;
+/** As block engines spell them; each takes every method. */
+const blockEnginePaths = [
+  "transactions",
+  "bundles",
+  "getTipAccounts",
+  "getBundleStatuses",
+  "getInflightBundleStatuses",
+].map((name) => `/api/v1/${name}`);
+
+export class Gateway {
+  readonly #parts: GatewayParts;
+  /** For the metrics. */
+  readonly counts: RequestCounts;
+  readonly #desk: Desk;
+  readonly #descriptions: Descriptions;
+  readonly #callers: Callers;
+  readonly #statusFeed: StatusFeed;
+  readonly #tipFloor: TipFloorFace | null;
+  readonly #registrations = new Room(requestsUnderWayMax);
+  readonly #paths: ReadonlyMap<string, Path>;
+  #turns = 0;
+  #reports = 0;
+
+  /** `settings` may change while it runs: each is read when it is needed. */
+  constructor(parts: GatewayParts, settings: GatewaySettings) {
+    this.#parts = parts;
+    const admission = new Admission(parts, settings);
+    const room = new Room(submissionsUnderWayMax);
+    const descriptions = new Descriptions(packageVersion(), settings);
+    this.#descriptions = descriptions;
+    this.#desk = { parts, settings, admission, room, nextTurn: () => this.#turns++, descriptions };
+    const { keys, clock, submissions } = parts;
+    this.counts = new RequestCounts(() => clock.monotonicNs());
+    this.#callers = new Callers({ keys, clock, settings });
+    const report = (thrown: unknown): string => this.#report(thrown);
+    this.#statusFeed = new StatusFeed({
+      clock,
+      submissions,
+      report,
+      authorise: (head) => this.#callers.authorise(head, ["submit", "batch"]),
+      countHandshake: this.#countHandshake,
+      checkSignature: (what, signature) => checkedSignature({ parts }, what, signature),
+    });
+    const { tipFloor } = parts;
+    const addressOf = (head: HttpHead): Uint8Array => this.#callers.addressOf(head);
+    this.#tipFloor = tipFloor && new TipFloorFace({ clock, tipFloor, addressOf });
+    this.#paths = this.#makePaths();
+  }
+
+  /**
+   * For HttpServer, but for the addresses and the number of connections. `served`: what its listeners
+   * show; absent: everything.
+   */
+  serverOptions(served?: ReadonlySet<Face>): Omit<HttpServerOptions, "listen" | "connectionsMax"> {
+    const webSockets = Object.entries(this.webSockets).filter(
+      ([path]) => !served || isServed(path, served),
+    );
+    return {
+      bodyBytesMax: (head) => this.bodyBytesMax(head),
+      handle: (request) => this.handle(request, served),
+      refusal: (status, reason, message) => {
+        this.counts.refused(reason);
+        return serverRefusal(status, reason, message);
+      },
+      webSockets: Object.fromEntries(webSockets),
+      clock: this.#parts.clock,
+    };
+  }
+
+  /** Calls under way that submit something. */
+  get room(): Room {
+    return this.#desk.room;
+  }
+
+  get webSockets(): Readonly<Record<string, WebSocketRoute>> {
+    const subscriptions = this.#subscriptions();
+    return {
+      "/status": this.#statusFeed,
+      "/": subscriptions,
+      "/relay": subscriptions,
+      ...(this.#tipFloor && { "/tip_stream": this.#tipFloor }),
+      ...Object.assign({}, ...this.#parts.pages.map((pages) => pages.webSockets)),
+    };
+  }
+
+  /** Never throws and never rejects for anything that a caller sends. */
+  handle(request: HttpRequest, served?: ReadonlySet<Face>): HttpResponse | Promise<HttpResponse> {
+    const isShown = !served || isServed(request.path, served);
+    const path = isShown ? this.#findPath(request) : undefined;
+    return this.counts.answered(request.path, path !== undefined, () =>
+      path ? this.#answer(request, path, served) : this.#unknownPath(served),
+    );
+  }
+
+  #unknownPath(served: ReadonlySet<Face> | undefined): HttpResponse {
+    const listed = this.#parts.pages.flatMap((pages) => pages.listed);
+    const known = [...this.#paths.keys(), ...listed];
+    const shown = served ? known.filter((path) => isServed(path, served)) : known;
+    return refusalAnswer("path_unknown", `expected one of ${shown.join(", ")}`);
+  }
+
+  #answer(
+    request: HttpRequest,
+    path: Path,
+    served: ReadonlySet<Face> | undefined,
+  ): HttpResponse | Promise<HttpResponse> {
+    if (path.methods.includes(request.method)) return path.handle(request);
+    const home = this.#homeOf(request);
+    if (home !== undefined && (!served || isServed(home, served)))
+      return { status: 302, headers: { ...baseHeaders, location: home } };
+    const allow = [...path.methods, "OPTIONS"].join(", ");
+    if (request.method === "OPTIONS") return preflightAnswer(request, allow);
+    return refusalAnswer("http_method", `expected ${allow}, got ${request.method.slice(0, 20)}`, {
+      headers: { allow },
+    });
+  }
+
+  #findPath(head: HttpHead): Path | undefined {
+    const { path } = head;
+    const own = this.#paths.get(isSlotPath(path) ? slotPath : path);
+    if (own) return own;
+    for (const pages of this.#parts.pages) {
+      const found = pages.find(path, head);
+      if (found) return found;
+    }
+    return undefined;
+  }
+
+  /** Where somebody is sent who looks at this address with a browser. */
+  #homeOf(request: HttpRequest): string | undefined {
+    const { path, method } = request;
+    const isLooking = path === "/" && (method === "GET" || method === "HEAD");
+    if (!isLooking || !(request.header("accept") ?? "").includes("text/html")) return undefined;
+    return this.#parts.pages.find((pages) => pages.home !== undefined)?.home;
+  }
+
+  #makePaths(): ReadonlyMap<string, Path> {
+    const post = (handle: Handler): Path => ({ methods: ["POST"], handle });
+    const json = post((request) => this.#answerJson(request));
+    const get = (handle: Handler): Path => ({ methods: ["GET", "HEAD"], handle });
+    const tipFloor = this.#tipFloor;
+    const descriptions = this.#descriptions;
+    const tracker = new TrackerFace(this.#parts.tracker);
+    return new Map<string, Path>([
+      ["/relay", json],
+      ["/", json],
+      ["/relayb", post((request) => this.#answerRaw(request, false))],
+      ["/relay2", post((request) => this.#answerRaw(request, true))],
+      [shredPayPath, post((request) => this.#answerShredPay(request))],
+      ["/gethealth", get(() => textAnswer("ok"))],
+      ...blockEnginePaths.map((path): [string, Path] => [path, json]),
+      ["/status", { methods: ["GET"], handle: () => upgradeAnswer() }],
+      ...(tipFloor ? tipPaths(tipFloor) : []),
+      [validatorsPath, get((request) => tracker.answerValidators(request))],
+      [nextPath, get((request) => tracker.answerNext(request))],
+      [slotPath, get((request) => tracker.answerAt(request))],
+      [openRpcPath, get((request) => descriptions.answer(request, descriptions.openRpc()))],
+      [openApiPath, get((request) => descriptions.answer(request, descriptions.openApi()))],
+    ]);
+  }
+
+  /** A key is looked for only where it makes a difference: most bodies are small. */
+  bodyBytesMax(head: HttpHead): number {
+    const announced = Number(head.header("content-length") ?? Number.NaN);
+    if (announced <= headBytesMax(false)) return headBytesMax(false);
+    const { key } = this.#callers.find(
+      head,
+      new Query(head.query),
+      blockEnginePath.test(head.path),
+    );
+    return headBytesMax(Boolean(key));
+  }
+
+  #exchange(request: HttpRequest, query: Query, refuse?: RefusalShape): Exchange | HttpResponse {
+    const isBlockEngine = blockEnginePath.test(request.path);
+    const { key, refusal } = this.#callers.find(request, query, isBlockEngine, refuse);
+    if (refusal) return refusal;
+    return new Exchange(this.#desk, {
+      key,
+      query,
+      isBlockEngine,
+      isForBrowser: request.header("origin") !== undefined,
+      receivedNs: this.#parts.clock.nowNs(),
+      report: (thrown) => this.#report(thrown),
+      ended: this.#ended,
+    });
+  }
+
+  readonly #ended = (method: string, reason: Reason | null): void =>
+    this.counts.called(method, reason);
+
+  #answerJson(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
+    const exchange = this.#exchange(request, new Query(request.query));
+    if (!(exchange instanceof Exchange)) return exchange;
+    // Strangers may ask for health, which is short; nothing longer of theirs is read.
+    if (!exchange.hasKey && request.body.length > strangersBytesMax) {
+      return answerOf(unauthorized("none"));
+    }
+    const text = textOf(request.body);
+    // Under a flood even to read a call costs too much: refused unread, so with the id null.
+    if (this.#desk.room.isFull && text.includes('"send')) return noRoomAnswer;
+    const bytesMax = exchange.bytesMaxOf(text);
+    if (request.body.length > bytesMax) return tooLarge(bytesMax, request.body.length);
+    return answerJsonRpc(text, exchange).then((answer) => exchange.response(answer));
+  }
+
+  async #answerRaw(request: HttpRequest, isText: boolean): Promise<HttpResponse> {
+    const query = new Query(request.query);
+    const exchange = this.#exchange(request, query);
+    if (!(exchange instanceof Exchange)) return exchange;
+    const { body } = request;
+    let answer: JsonRpcAnswer;
+    let called = "";
+    try {
+      const method = readRawMethod(query, body.length === 0);
+      called = method;
+      exchange.admit(method);
+      const bytesMax = methodBytesMax(method, true);
+      if (body.length > bytesMax) return tooLarge(bytesMax, body.length);
+      const result = await runRaw({ exchange, query, body, isText }, method);
+      answer = { text: writeJson({ jsonrpc: "2.0", result, id: 1 }), reason: null };
+    } catch (thrown) {
+      const error = errorObjectOf(thrown, { report: exchange.report, prefixOf });
+      answer = {
+        text: writeJson({ jsonrpc: "2.0", error, id: 1 }),
+        reason: reasonOf(thrown),
+      };
+    }
+    this.counts.called(called, answer.reason);
+    return exchange.response(answer);
+  }
+
+  #answerShredPay(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
+    const query = new Query(request.query);
+    const exchange = this.#exchange(request, query, plainRefusal);
+    if (!(exchange instanceof Exchange)) return exchange;
+    return answerShredPay({
+      exchange,
+      query,
+      body: request.body,
+      room: this.#registrations,
+      textOf,
+    });
+  }
+
+  /** Who asks, for pages that people sign in to: wrong keys are counted together with all others. */
+  get callers(): Callers {
+    return this.#callers;
+  }
+
+  /** A WebSocket handshake costs its key a call. */
+  readonly #countHandshake = (key: ApiKey): void => this.exchangeOf(key).admit("handshake");
+
+  /** For pages: one call of somebody whose key is known already. */
+  exchangeOf(key: ApiKey): Exchange {
+    return new Exchange(this.#desk, {
+      key,
+      query: new Query(""),
+      isBlockEngine: false,
+      isForBrowser: false,
+      receivedNs: this.#parts.clock.nowNs(),
+      report: this.report,
+      ended: this.#ended,
+    });
+  }
+
+  /** Writes a fault to the log; returns what a caller can quote to find it there. */
+  readonly report = (thrown: unknown): string => this.#report(thrown);
+
+  /** Calls over a WebSocket are those of HTTP: the same methods, the same limits. */
+  #subscriptions(): WebSocketRoute {
+    const { clock, sockets } = this.#parts;
+    const { report } = this;
+    const exchangeOf = ({ key }: { readonly key: ApiKey }): Exchange => this.exchangeOf(key);
+    return subscriptionRoute({
+      node: sockets,
+      authorise: (head) => this.#callers.authorise(head, scopes),
+      clock,
+      countHandshake: this.#countHandshake,
+      report,
+      admit: (caller, method) => exchangeOf(caller).admit(method),
+      dispatch: (caller, method, params) => exchangeOf(caller).dispatch(method, params),
+    });
+  }
+
+  #report(thrown: unknown): string {
+    const reference = `gateway-${++this.#reports}`;
+    const error = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
+    this.#parts.log?.error({ reference, error }, "a method of the gateway failed");
+    return reference;
+  }
+}
+
+function tipPaths(face: TipFloorFace): [string, Path][] {
+  return [
+    ["/tip_floor", { methods: ["GET", "HEAD"], handle: (request) => face.answer(request) }],
+    ["/tip_stream", { methods: ["GET"], handle: () => upgradeAnswer() }],
+  ];
+}
+
+const noRoomAnswer = refusalAnswer(
+  "overloaded",
+  "expected room for one more submission, got none; try again",
+  { headers: { "retry-after": "1" } },
+);
+
+/** What is no UTF-8 becomes a text that is no JSON, and is answered as such. */
+function textOf(body: Uint8Array): string {
+  if (!isUtf8(body)) return "\ufffd";
+  return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString();
+}
+
+function tooLarge(bytesMax: number, bytes: number): HttpResponse {
+  const message = `expected a body of at most ${Math.min(bytesMax, batchBytesMax)} bytes, got ${bytes}`;
+  return refusalAnswer("body_too_large", message);
+}
+
+function upgradeAnswer(): HttpResponse {
+  const error = new ShredwayError("http_method", "expected a WebSocket (Upgrade: websocket)");
+  const answer = refusalAnswer(error.reason, error.message);
+  return { ...answer, status: 426, headers: { ...answer.headers, upgrade: "websocket" } };
+}

@@ -1,0 +1,143 @@
+// /relayb and /relay2: submissions without JSON, their method and options in the URL.
+//
+// Called by gateway.ts. /relayb takes the bytes of a transaction, several as frames (u16 big-endian
+// length, then so many bytes); /relay2 takes base64, several separated by commas. Answers are those
+// of JSON-RPC with the id 1. There is no preflight.
+
+import { quote, ShredwayError } from "../../core/errors.ts";
+import { JsonRpcRefusal } from "../../core/json-rpc/refusal.ts";
+import { u64Max } from "../../core/primitives.ts";
+import type { TransactionFacts } from "../../core/transactions/facts.ts";
+import type { Call } from "../methods/method.ts";
+import { readProtection } from "../methods/protection.ts";
+import {
+  batchTransactionsMax,
+  checkBatchSize,
+  sanitise,
+  submitBatch,
+} from "../methods/send-batch.ts";
+import { bundleTransactionsMax, submitBundle } from "../methods/send-bundle.ts";
+import { submitTransaction } from "../methods/send-transaction.ts";
+import { type Query, uriCount } from "./query.ts";
+import type { Exchange } from "./request-context.ts";
+
+export const rawMethods = ["sendTransaction", "sendBundle", "sendBatch", "getHealth"] as const;
+type RawMethod = (typeof rawMethods)[number];
+
+const u32Max = 0xffff_ffffn;
+
+/** Beside those of every submission. */
+export const rawParameters = {
+  maxRetries: uriCount(
+    "max-retries",
+    u32Max,
+    "sendTransaction: the service sends it again at most so many times",
+  ),
+  minContextSlot: uriCount(
+    "min-context-slot",
+    u64Max,
+    "sendTransaction: refused while the present slot is lower",
+  ),
+} as const;
+
+/** How one transaction of the body becomes facts. */
+type Reader = (call: Call, what: string) => TransactionFacts;
+
+/** Without a name: a transaction; without a body, too: a question for health. */
+export function readRawMethod(query: Query, isEmpty: boolean): RawMethod {
+  const name = query.text("method") ?? (isEmpty ? "getHealth" : "sendTransaction");
+  const method = rawMethods.find((each) => each === name);
+  if (method) return method;
+  throw new ShredwayError(
+    "method_unknown",
+    `URI parameter method: expected one of ${rawMethods.join(", ")}, got ${quote(name)}`,
+  );
+}
+
+function frameRefused(at: number, expected: string, got: number): ShredwayError {
+  return new ShredwayError(
+    "value_invalid",
+    `body at ${at}: expected ${expected}, got ${got} bytes`,
+  );
+}
+
+/** Throws "value_invalid" unless frames fill the body. Counts no further than `max`. */
+export function readFrames(body: Uint8Array, max: number): Uint8Array[] {
+  const frames: Uint8Array[] = [];
+  for (let at = 0; at < body.length; ) {
+    const left = body.length - at - 2;
+    if (left < 0) throw frameRefused(at, "a length of 2 bytes", left + 2);
+    const length = ((body[at] ?? 0) << 8) | (body[at + 1] ?? 0);
+    if (length > left) throw frameRefused(at + 2, `a frame of ${length} bytes`, left);
+    if (frames.length < max) frames.push(body.subarray(at + 2, at + 2 + length));
+    else frames.push(body.subarray(0, 0));
+    at += 2 + length;
+  }
+  return frames;
+}
+
+function byteReaders(body: Uint8Array, isSingle: boolean): Reader[] {
+  const wires = isSingle ? [body] : readFrames(body, batchTransactionsMax);
+  return wires.map((wire) => (call, what) => call.admission.inspect(what, wire));
+}
+
+function textReaders(body: Uint8Array, isSingle: boolean): Reader[] {
+  // Latin-1: whatever is no base64 is refused by the decoder, and a byte is a character.
+  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+    .toString("latin1")
+    .replace(/\r?\n$/, "");
+  const parts = isSingle ? [text] : text.split(",");
+  return parts.map((part) => (call, what) => call.admission.read(what, part, "base64"));
+}
+
+function count(size: number, max: number): void {
+  if (size >= 1 && size <= max) return;
+  throw new ShredwayError("value_invalid", `body: expected 1 to ${max} transactions, got ${size}`);
+}
+
+export interface RawRequest {
+  readonly exchange: Exchange;
+  readonly query: Query;
+  readonly body: Uint8Array;
+  readonly isText: boolean;
+}
+
+/** The result; throws or rejects with ShredwayError. */
+export async function runRaw(
+  { exchange, query, body, isText }: RawRequest,
+  method: RawMethod,
+): Promise<unknown> {
+  if (method === "getHealth") return "ok";
+  const isSingle = method === "sendTransaction";
+  const call = exchange.callOf(method, [method === "sendBatch" ? "batch" : "submit"]);
+  const readers = (isText ? textReaders : byteReaders)(body, isSingle);
+  const protection = readProtection([], call.uri);
+  const nameOf = (i: number): string => (isSingle ? "body" : `transaction ${i}`);
+  if (method === "sendBatch") {
+    checkBatchSize(readers.length);
+    count(readers.length, batchTransactionsMax);
+    const transactions = readers.map((read, i) =>
+      sanitise(i, () => {
+        const transaction = read(call, nameOf(i));
+        call.admission.checkTip(nameOf(i), [transaction]);
+        return transaction;
+      }),
+    );
+    return submitBatch(call, transactions, protection);
+  }
+  if (method === "sendBundle") {
+    count(readers.length, bundleTransactionsMax);
+    const transactions = readers.map((read, i) => read(call, nameOf(i)));
+    return submitBundle(call, transactions, protection);
+  }
+  const resends = rawParameters.maxRetries.read(query);
+  const minContextSlot = rawParameters.minContextSlot.read(query) ?? null;
+  const [transaction] = readers.map((read) => read(call, "body"));
+  if (!transaction) throw new JsonRpcRefusal("value_invalid", "body: expected a transaction", {});
+  call.admission.checkTip("body", [transaction]);
+  await call.admission.verify([transaction], () => "body");
+  call.admission.checkContext(minContextSlot);
+  const resendsMax = resends === undefined ? null : Number(resends);
+  await submitTransaction(call, transaction, { ...protection, resendsMax });
+  return transaction.signature;
+}

@@ -1,0 +1,226 @@
+// One HTTP request with its calls: who may call what, and how often.
+//
+// Made by gateway.ts for each request, handed to the framing of JSON-RPC. Counts every call of an
+// array against the limit of the key; remembers the last word of the limit for the headers.
+
+import { quote, type Reason, ShredwayError } from "../../core/errors.ts";
+import type { JsonRpcAnswer, JsonRpcOptions } from "../../core/json-rpc/handle.ts";
+import type { Json } from "../../core/json-rpc/json-text.ts";
+import type { ApiKey } from "../accounts/types.ts";
+import type { HttpResponse } from "../http/types.ts";
+import type { LimitVerdict } from "../methods/dependencies.ts";
+import type { Call, Desk, KeyedMethod, Method, UriOptions } from "../methods/method.ts";
+import { resemblesProtection } from "../methods/protection.ts";
+import { findMethod } from "../methods/table.ts";
+import { browserHeaders, jsonHeaders, prefixOf, statusOf } from "./answers.ts";
+import { bodyBytesMax } from "./body-limits.ts";
+import { scopeMissing, unauthorized } from "./caller.ts";
+import { type Query, uriFlag } from "./query.ts";
+
+export const uriParameters = {
+  mevProtect: uriFlag("mev-protect", "only by routes that keep the transaction private"),
+  swqosOnly: uriFlag("swqos-only", "only by SWQoS partners"),
+  revertProtection: uriFlag(
+    "revert-protection",
+    "dropped instead of landing as failed; only routes that can do that are used",
+  ),
+  bundleOnly: uriFlag("bundleOnly", "the transaction becomes a bundle of its own"),
+} as const;
+
+const protectiveParameters = [
+  uriParameters.mevProtect.name,
+  uriParameters.swqosOnly.name,
+  uriParameters.revertProtection.name,
+] as const;
+
+/**
+ * Throws ShredwayError "value_invalid" also for an unknown parameter that resembles a protective one:
+ * a transaction must not leave without the protection that its sender believes in.
+ */
+function readUriOptions(query: Query, isBlockEngine: boolean): UriOptions {
+  const unknown = query.names.find(
+    (name) => !protectiveParameters.some((each) => each === name) && resemblesProtection(name),
+  );
+  const isKnown = isBlockEngine && unknown === uriParameters.bundleOnly.name;
+  if (unknown !== undefined && !isKnown) {
+    throw new ShredwayError(
+      "value_invalid",
+      `unknown URI parameter ${quote(unknown)}; the protective parameters are ` +
+        `${protectiveParameters.join(", ")}${isBlockEngine ? ", bundleOnly" : ""}`,
+    );
+  }
+  return {
+    mevProtect: uriParameters.mevProtect.read(query),
+    swqosOnly: uriParameters.swqosOnly.read(query),
+    revertProtection: uriParameters.revertProtection.read(query),
+    bundleOnly: uriParameters.bundleOnly.read(query),
+  };
+}
+
+/** Calls of one array. */
+export const callsMax = 25;
+/** Levels of nesting of a body. */
+export const depthMax = 8;
+
+export interface ExchangeFacts {
+  /** null: none was shown. */
+  readonly key: ApiKey | null;
+  readonly query: Query;
+  readonly isBlockEngine: boolean;
+  /** The page that asks is told which headers it may read. */
+  readonly isForBrowser: boolean;
+  readonly receivedNs: bigint;
+  readonly report: (thrown: unknown) => string;
+  /** Hears of the end of each call. */
+  readonly ended: JsonRpcOptions["ended"];
+}
+
+/** Seconds as headers have them: whole, and never too short. */
+function wholeSeconds(seconds: number): string {
+  return String(Math.max(1, Math.ceil(seconds)));
+}
+
+export class Exchange implements JsonRpcOptions {
+  readonly batchMax = callsMax;
+  readonly depthMax = depthMax;
+  readonly answersWithoutId = true;
+  readonly prefixOf = prefixOf;
+  readonly report: (thrown: unknown) => string;
+  readonly ended: NonNullable<JsonRpcOptions["ended"]>;
+  readonly #desk: Desk;
+  readonly #facts: ExchangeFacts;
+  #uri: UriOptions | undefined;
+  #verdict: LimitVerdict | undefined;
+  #bundleId: string | undefined;
+  #retryAfterSeconds: number | undefined;
+  #lacksKey = false;
+
+  constructor(desk: Desk, facts: ExchangeFacts) {
+    this.#desk = desk;
+    this.#facts = facts;
+    this.report = facts.report;
+    this.ended = (method, reason) => facts.ended?.(method, reason);
+  }
+
+  get hasKey(): boolean {
+    return this.#facts.key !== null;
+  }
+
+  /** Throws "unauthorized" or "rate_limited". */
+  admit(name: string): void {
+    if (findMethod(name)?.scopes.length === 0) return;
+    const { key } = this.#facts;
+    if (!key) {
+      this.#lacksKey = true;
+      throw unauthorized("none");
+    }
+    this.#take(key);
+  }
+
+  #take(key: ApiKey): void {
+    const { clock, limits } = this.#desk.parts;
+    const verdict = limits.take(key, clock.monotonicNs());
+    this.#verdict = verdict;
+    if (verdict.allowed) return;
+    this.#retryAfterSeconds = verdict.retryAfterSeconds;
+    throw new ShredwayError(
+      "rate_limited",
+      `expected at most ${verdict.limit} calls at once with this key, got more; ` +
+        `try again in ${wholeSeconds(verdict.retryAfterSeconds)} s`,
+      { details: { limit: verdict.limit, retryAfterSeconds: verdict.retryAfterSeconds } },
+    );
+  }
+
+  /** The result; throws or rejects with ShredwayError. */
+  dispatch(name: string, params: readonly Json[]): unknown {
+    const method = findMethod(name);
+    if (method) return this.run(name, method, params);
+    const { reads } = this.#desk.parts;
+    if (!reads.has(name)) {
+      throw new ShredwayError("method_unknown", `Method not found: ${quote(name)}`);
+    }
+    this.#checkScopes(name, ["read"]);
+    return reads.call(name, params);
+  }
+
+  run(name: string, method: Method, params: readonly Json[]): unknown {
+    if (!("run" in method)) return method.answer(this.#desk);
+    const call = this.callOf(name, method.scopes);
+    if (!name.startsWith("send")) return method.run(call, params);
+    return this.#desk.room.with(() => method.run(call, params));
+  }
+
+  /** Throws "unauthorized" or "scope_missing". */
+  callOf(name: string, scopes: KeyedMethod["scopes"]): Call {
+    const { isBlockEngine, receivedNs, query } = this.#facts;
+    this.#uri ??= readUriOptions(query, isBlockEngine);
+    const { parts, settings, admission } = this.#desk;
+    // Field by field: spreading the desk takes several times as long.
+    return {
+      parts,
+      settings,
+      admission,
+      nextTurn: this.#desk.nextTurn,
+      key: this.#checkScopes(name, scopes),
+      uri: this.#uri,
+      isBlockEngine,
+      receivedNs,
+      takeMore: (count) => {
+        const { key } = this.#facts;
+        if (!key) return;
+        for (let i = 0; i < count; i++) this.#take(key);
+      },
+      tellRetryAfter: (seconds) => {
+        this.#retryAfterSeconds = seconds;
+      },
+      tellBundleId: (id) => {
+        this.#bundleId = id;
+      },
+    };
+  }
+
+  /** What a body of this method may have; the key decides whether there are batches for it. */
+  bytesMaxOf(text: string): number {
+    return bodyBytesMax(text, this.#facts.key?.scopes.includes("batch") ?? false);
+  }
+
+  response({ text, reason }: JsonRpcAnswer): HttpResponse {
+    const status = this.#lacksKey ? 401 : statusOf(reason);
+    return { status, headers: this.#headers(status, reason), body: text };
+  }
+
+  #checkScopes(name: string, scopes: KeyedMethod["scopes"]): ApiKey {
+    const { key } = this.#facts;
+    if (!key) throw unauthorized("none");
+    if (!scopes.some((scope) => key.scopes.includes(scope))) throw scopeMissing(name, key, scopes);
+    return key;
+  }
+
+  #headers(status: number, reason: Reason | null): Record<string, string> {
+    const headers = this.#usualHeaders();
+    if (this.#bundleId !== undefined) headers["x-bundle-id"] = this.#bundleId;
+    if (this.#facts.isForBrowser) Object.assign(headers, browserHeaders);
+    if (status === 401) headers["www-authenticate"] = "Bearer";
+    if (this.#retryAfterSeconds !== undefined) {
+      headers["retry-after"] = wholeSeconds(this.#retryAfterSeconds);
+    } else if (reason === "overloaded") {
+      headers["retry-after"] = "1";
+    }
+    return headers;
+  }
+
+  /** One literal: built field by field it takes five times as long. */
+  #usualHeaders(): Record<string, string> {
+    const verdict = this.#verdict;
+    if (!verdict) return { ...jsonHeaders };
+    return {
+      "access-control-allow-origin": jsonHeaders["access-control-allow-origin"],
+      "cache-control": jsonHeaders["cache-control"],
+      "referrer-policy": jsonHeaders["referrer-policy"],
+      "content-type": jsonHeaders["content-type"],
+      "x-ratelimit-limit": String(verdict.limit),
+      "x-ratelimit-remaining": String(Math.max(0, Math.floor(verdict.remaining))),
+      "x-ratelimit-reset": String(Math.ceil(verdict.resetSeconds)),
+    };
+  }
+}

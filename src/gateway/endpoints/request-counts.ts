@@ -1,0 +1,133 @@
+// Request counts: what was asked of the gateway, how it was answered, how long that took.
+//
+// Told by gateway.ts of every request and by exchange.ts of every call; read by the metrics. Names that
+// callers choose (paths, methods) are counted by the few that the gateway knows, so that nobody can make
+// the list grow.
+
+import { DurationHistogram, type HistogramValue } from "../../core/duration-histogram.ts";
+import type { Reason } from "../../core/errors.ts";
+import type { HttpResponse } from "../http/types.ts";
+import { methods } from "../methods/table.ts";
+import { readMethodNames } from "./read-methods.ts";
+
+interface Group {
+  readonly name: string;
+  readonly statuses: Map<number, number>;
+  readonly durations: DurationHistogram;
+}
+
+/** Of paths that are no key of the table. */
+const unknownPath = "unknown";
+const otherMethod = "other";
+const groupByPath: Readonly<Record<string, string>> = {
+  "/": "relay",
+  "/relay": "relay",
+  "/relayb": "relayb",
+  "/relay2": "relay2",
+  "/shred-pay": "shred_pay",
+  "/gethealth": "health",
+  "/status": "status",
+  "/tip_floor": "tip_floor",
+  "/tip_stream": "tip_stream",
+  "/metrics": "metrics",
+  "/openrpc.json": "description",
+  "/openapi.json": "description",
+};
+const groupByBeginning: readonly (readonly [string, string])[] = [
+  ["/api/v1/", "block_engine"],
+  ["/api/", "tracker"],
+  ["/health/", "health"],
+  ["/portal", "portal"],
+];
+const knownMethods: ReadonlySet<string> = new Set([...Object.keys(methods), ...readMethodNames]);
+
+function groupOf(path: string): string {
+  if (Object.hasOwn(groupByPath, path)) return groupByPath[path] ?? unknownPath;
+  return groupByBeginning.find(([begin]) => path.startsWith(begin))?.[1] ?? unknownPath;
+}
+
+export class RequestCounts {
+  readonly #nowNs: () => bigint;
+  readonly #groups = new Map<string, Group>();
+  /** By method, then by reason. */
+  readonly #calls = new Map<string, Map<string, number>>();
+  readonly #refusals = new Map<Reason, number>();
+
+  /** `nowNs`: monotonic. */
+  constructor(nowNs: () => bigint) {
+    this.#nowNs = nowNs;
+    const names = new Set([...Object.values(groupByPath), ...groupByBeginning.map(([, to]) => to)]);
+    for (const name of [...names, unknownPath]) {
+      const durations = new DurationHistogram();
+      this.#groups.set(name, { name, statuses: new Map(), durations });
+    }
+  }
+
+  /** Answers as `answer` does, and counts it then. `isKnown`: somebody answers the path. */
+  answered<Answer extends HttpResponse | Promise<HttpResponse>>(
+    path: string,
+    isKnown: boolean,
+    answer: () => Answer,
+  ): Answer {
+    const begunNs = this.#nowNs();
+    const group = this.#groups.get(isKnown ? groupOf(path) : unknownPath);
+    const returned = answer();
+    if (!group) return returned;
+    if (returned instanceof Promise) {
+      // A fault is answered 500 by the server; whoever awaits `returned` hears of it.
+      returned.then(
+        ({ status }) => this.#count(group, status, begunNs),
+        () => this.#count(group, 500, begunNs),
+      );
+    } else {
+      this.#count(group, returned.status, begunNs);
+    }
+    return returned;
+  }
+
+  /** One call of JSON-RPC; `reason` null: it was answered. */
+  called(method: string, reason: Reason | null): void {
+    const name = knownMethods.has(method) ? method : otherMethod;
+    let reasons = this.#calls.get(name);
+    if (!reasons) {
+      reasons = new Map();
+      this.#calls.set(name, reasons);
+    }
+    const key = reason ?? "ok";
+    reasons.set(key, (reasons.get(key) ?? 0) + 1);
+  }
+
+  /** The server answered before anybody was asked. */
+  refused(reason: Reason): void {
+    this.#refusals.set(reason, (this.#refusals.get(reason) ?? 0) + 1);
+  }
+
+  // What the metrics read.
+
+  *requests(): Iterable<readonly [path: string, status: number, count: number]> {
+    for (const { name, statuses } of this.#groups.values()) {
+      for (const [status, count] of statuses) yield [name, status, count];
+    }
+  }
+
+  *durations(): Iterable<readonly [path: string, durations: HistogramValue]> {
+    for (const { name, statuses, durations } of this.#groups.values()) {
+      if (statuses.size > 0) yield [name, durations.value()];
+    }
+  }
+
+  *calls(): Iterable<readonly [method: string, reason: string, count: number]> {
+    for (const [method, reasons] of this.#calls) {
+      for (const [reason, count] of reasons) yield [method, reason, count];
+    }
+  }
+
+  refusals(): Iterable<readonly [reason: string, count: number]> {
+    return this.#refusals;
+  }
+
+  #count({ statuses, durations }: Group, status: number, begunNs: bigint): void {
+    statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    durations.addNs(this.#nowNs() - begunNs);
+  }
+}

@@ -1,0 +1,120 @@
+// POST /shred-pay: tips are registered for shreds.
+//
+// Called by gateway.ts. Counts each request as one call of the key, reads the entries, hands them to the
+// registrar. Speaks no JSON-RPC: what is refused here is answered with an HTTP status and
+// {"error": {"reason", "message"}}, what was looked at with 200 and the signatures that were taken.
+
+import { errorTable, quote, ShredwayError } from "../../core/errors.ts";
+import {
+  isJsonArray,
+  isJsonObject,
+  type Json,
+  readCallJson,
+  writeJson,
+} from "../../core/json-rpc/json-text.ts";
+import { reasonOf } from "../../core/json-rpc/refusal.ts";
+import { u64Max } from "../../core/primitives.ts";
+import type {
+  RegistrationEntry,
+  RegistrationResult,
+} from "../../shreds/registrations/registration-types.ts";
+import type { HttpResponse } from "../http/types.ts";
+import type { Room } from "../methods/concurrency-limit.ts";
+import { registrarOf } from "../methods/registrations.ts";
+import { batchBytesMax } from "./body-limits.ts";
+import { type Query, uriFlag } from "./query.ts";
+import { depthMax, type Exchange } from "./request-context.ts";
+
+export const shredPayPath = "/shred-pay";
+export const entriesMax = 25;
+export const shredPayParameters = {
+  verbose: uriFlag("verbose", "tells of the entries that were not taken, too"),
+  dryRun: uriFlag("dry_run", "everything is checked and nothing kept"),
+} as const;
+/** Their entries together fill no more than half of the verifier's room, which submissions share. */
+export const requestsUnderWayMax = 40;
+
+/** As an integer or its decimal digits: libraries write u64 as either. */
+function slotOf(json: Json | undefined): bigint | null {
+  if (typeof json === "string") {
+    return /^[0-9]{1,20}$/.test(json) && BigInt(json) <= u64Max ? BigInt(json) : null;
+  }
+  const isInteger = typeof json === "bigint" || Number.isSafeInteger(json);
+  if ((typeof json !== "bigint" && typeof json !== "number") || !isInteger) return null;
+  const slot = BigInt(json);
+  return slot >= 0n && slot <= u64Max ? slot : null;
+}
+
+/** null: of another shape. Fields that it does not know are passed over. */
+function entryOf(json: Json): RegistrationEntry | null {
+  if (!isJsonObject(json)) return null;
+  const { transaction } = json;
+  const slot = slotOf(json["slot"]);
+  return typeof transaction === "string" && slot !== null ? { transaction, slot } : null;
+}
+
+/** Throws "json_invalid" or "request_invalid". */
+export function readEntries(text: string): (RegistrationEntry | null)[] {
+  const json = readCallJson(text, depthMax);
+  if (!isJsonArray(json)) {
+    throw new ShredwayError("request_invalid", `body: expected an array, got ${quote(json)}`);
+  }
+  if (json.length >= 1 && json.length <= entriesMax) return json.map(entryOf);
+  throw new ShredwayError(
+    "request_invalid",
+    `body: expected 1 to ${entriesMax} entries, got ${json.length}`,
+  );
+}
+
+function resultJson(results: readonly RegistrationResult[], isVerbose: boolean): string {
+  const accepted: string[] = [];
+  const rejected: object[] = [];
+  for (const [index, result] of results.entries()) {
+    if (result.accepted) accepted.push(result.signature);
+    else rejected.push({ index, reason: result.reason, message: result.message });
+  }
+  return writeJson(isVerbose ? { accepted, rejected } : { accepted });
+}
+
+export interface ShredPayRequest {
+  readonly exchange: Exchange;
+  readonly query: Query;
+  readonly body: Uint8Array;
+  readonly room: Room;
+  /** What is no UTF-8 becomes a text that is no JSON. */
+  textOf(body: Uint8Array): string;
+}
+
+async function register(request: ShredPayRequest): Promise<string> {
+  const { exchange, query, body, room } = request;
+  exchange.admit(shredPayPath);
+  const call = exchange.callOf(shredPayPath, ["shreds"]);
+  const registrar = registrarOf(call);
+  if (body.length > batchBytesMax) {
+    const message = `expected a body of at most ${batchBytesMax} bytes, got ${body.length}`;
+    throw new ShredwayError("body_too_large", message);
+  }
+  const isVerbose = shredPayParameters.verbose.read(query);
+  const isDryRun = shredPayParameters.dryRun.read(query);
+  const results = await room.with(() => {
+    const entries = readEntries(request.textOf(body));
+    return registrar.register(call.key.accountId, entries, isDryRun);
+  });
+  return resultJson(results, isVerbose);
+}
+
+/** Never throws, whatever came. */
+export async function answerShredPay(request: ShredPayRequest): Promise<HttpResponse> {
+  const { exchange } = request;
+  try {
+    return exchange.response({ text: await register(request), reason: null });
+  } catch (thrown) {
+    const reason = reasonOf(thrown);
+    const isFault = reason === "internal" || !(thrown instanceof ShredwayError);
+    const message = isFault
+      ? `Internal error, reference ${exchange.report(thrown)}`
+      : thrown.message;
+    const answer = exchange.response({ text: writeJson({ error: { reason, message } }), reason });
+    return { ...answer, status: errorTable[reason].httpStatus ?? 500 };
+  }
+}

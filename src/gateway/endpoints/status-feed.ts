@@ -1,0 +1,161 @@
+// /status: a WebSocket that pushes every new event of an account's transactions.
+//
+// Handed to the HTTP server by gateway.ts. A peer may ask for certain signatures only. A peer that
+// reads too slowly is closed by the server; a key that does not hold any more closes its feeds.
+
+import type { Clock } from "../../core/clock.ts";
+import { ShredwayError } from "../../core/errors.ts";
+import { isJsonObject, readJson, writeJson } from "../../core/json-rpc/json-text.ts";
+import { errorObjectOf } from "../../core/json-rpc/refusal.ts";
+import type { ApiKey } from "../accounts/types.ts";
+import { HandshakePauses } from "../http/handshake-pauses.ts";
+import type { HttpHead, HttpResponse, WebSocketPeer, WebSocketRoute } from "../http/types.ts";
+import type { Authorise } from "../methods/dependencies.ts";
+import { eventJson } from "../methods/status-json.ts";
+import { texts } from "../schema/params.ts";
+import type { Submissions, TimelineEvent } from "../submission/types.ts";
+import { handshakeRefusal, pauseRefusal, prefixOf, refusalAnswer } from "./answers.ts";
+
+export const feedsPerKeyMax = 8;
+export const signaturesMax = 256;
+const messageBytesMax = 32 * 1024;
+/** Each message replaces a filter. */
+const messageLimits = {
+  messagesPerSecond: 5,
+  messagesBurst: 25,
+  bytesPerSecond: 64 * 1024,
+} as const;
+const backpressureBytesMax = 1024 * 1024;
+const idleSeconds = 60;
+/** So often at most a key is looked at again. */
+const recheckNs = 1_000_000_000n;
+
+export interface StatusFeedParts {
+  readonly clock: Clock;
+  readonly submissions: Pick<Submissions, "subscribe">;
+  readonly authorise: Authorise;
+  /** Counts a handshake against the key's limit. Throws ShredwayError "rate_limited". */
+  readonly countHandshake: (key: ApiKey) => void;
+  /** Throws ShredwayError "value_invalid" for what is no signature. */
+  readonly checkSignature: (what: string, signature: string) => string;
+  readonly report: (thrown: unknown) => string;
+}
+
+interface Feed {
+  readonly key: ApiKey;
+  readonly head: HttpHead;
+  /** null: all of the account. */
+  signatures: ReadonlySet<string> | null;
+  checkedNs: bigint;
+  stop: () => void;
+}
+
+export class StatusFeed implements WebSocketRoute {
+  readonly messageBytesMax = messageBytesMax;
+  readonly messageLimits = messageLimits;
+  readonly backpressureBytesMax = backpressureBytesMax;
+  readonly idleSeconds = idleSeconds;
+  readonly #parts: StatusFeedParts;
+  readonly #feeds = new Map<WebSocketPeer, Feed>();
+  readonly #perKey = new Map<string, number>();
+  readonly #pauses = new HandshakePauses();
+
+  constructor(parts: StatusFeedParts) {
+    this.#parts = parts;
+  }
+
+  get count(): number {
+    return this.#feeds.size;
+  }
+
+  accept(head: HttpHead): HttpResponse | undefined {
+    const found = this.#parts.authorise(head);
+    if (!("key" in found)) return found;
+    const nowNs = this.#parts.clock.monotonicNs();
+    const paused = pauseRefusal(this.#pauses.secondsLeft(found.key.id, nowNs));
+    if (paused) return paused;
+    const open = this.#perKey.get(found.key.id) ?? 0;
+    if (open < feedsPerKeyMax) return handshakeRefusal(() => this.#parts.countHandshake(found.key));
+    return refusalAnswer(
+      "rate_limited",
+      `expected at most ${feedsPerKeyMax} status feeds with this key, got one more`,
+      { headers: { "retry-after": "1" } },
+    );
+  }
+
+  open(peer: WebSocketPeer, head: HttpHead): void {
+    const found = this.#parts.authorise(head);
+    if (!("key" in found)) {
+      peer.close(1008, "the key does not hold any more");
+      return;
+    }
+    const { key } = found;
+    this.#perKey.set(key.id, (this.#perKey.get(key.id) ?? 0) + 1);
+    const checkedNs = this.#parts.clock.monotonicNs();
+    const feed: Feed = { key, head, signatures: null, checkedNs, stop: () => undefined };
+    this.#feeds.set(peer, feed);
+    feed.stop = this.#parts.submissions.subscribe(key.accountId, (signature, event) =>
+      this.#push(peer, signature, event),
+    );
+  }
+
+  message(peer: WebSocketPeer, text: string): void {
+    const feed = this.#feeds.get(peer);
+    if (!feed) return;
+    try {
+      feed.signatures = this.#readFilter(text);
+      peer.send(writeJson({ filter: { signatures: feed.signatures?.size ?? null } }));
+    } catch (thrown) {
+      const { report } = this.#parts;
+      peer.send(writeJson({ error: errorObjectOf(thrown, { report, prefixOf }) }));
+    }
+  }
+
+  exceeded(peer: WebSocketPeer): void {
+    const feed = this.#feeds.get(peer);
+    if (feed) this.#pauses.begin(feed.key.id, this.#parts.clock.monotonicNs());
+  }
+
+  closed(peer: WebSocketPeer): void {
+    const feed = this.#feeds.get(peer);
+    if (!feed) return;
+    this.#feeds.delete(peer);
+    feed.stop();
+    const left = (this.#perKey.get(feed.key.id) ?? 1) - 1;
+    if (left > 0) this.#perKey.set(feed.key.id, left);
+    else this.#perKey.delete(feed.key.id);
+  }
+
+  /** null: everything. */
+  #readFilter(text: string): ReadonlySet<string> | null {
+    const message = readJson(text, 3);
+    if (!isJsonObject(message) || message["signatures"] === undefined) {
+      throw new ShredwayError(
+        "value_invalid",
+        'expected {"signatures": […]} or {"signatures": null}',
+      );
+    }
+    const { signatures } = message;
+    if (signatures === null) return null;
+    const given = texts("signatures", signatures, signaturesMax);
+    return new Set(given.map((each, i) => this.#parts.checkSignature(`signatures[${i}]`, each)));
+  }
+
+  #push(peer: WebSocketPeer, signature: string, event: TimelineEvent): void {
+    const feed = this.#feeds.get(peer);
+    if (!feed || feed.signatures?.has(signature) === false) return;
+    if (!this.#holds(feed)) {
+      peer.close(1008, "the key does not hold any more");
+      return;
+    }
+    peer.send(writeJson({ signature, event: eventJson(event, null) }));
+  }
+
+  /** Revoked and expired keys hear nothing more than a second later. */
+  #holds(feed: Feed): boolean {
+    const nowNs = this.#parts.clock.monotonicNs();
+    if (nowNs - feed.checkedNs < recheckNs) return true;
+    feed.checkedNs = nowNs;
+    return "key" in this.#parts.authorise(feed.head);
+  }
+}

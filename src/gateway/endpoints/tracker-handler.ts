@@ -1,0 +1,76 @@
+// /api/alt_validators and /api/next_alt_validator: who of the alternative partners leads, for everybody,
+// without a key.
+//
+// Handed requests by gateway.ts. Not limited: an answer costs microseconds, from memory alone, like that
+// of /gethealth. Speaks no JSON-RPC.
+
+import { quote } from "../../core/errors.ts";
+import { writeJson } from "../../core/json-rpc/json-text.ts";
+import { u64Max } from "../../core/primitives.ts";
+import type { HttpHead, HttpResponse } from "../http/types.ts";
+import type { Tracker } from "../tracker/types.ts";
+import { browserHeaders, jsonHeaders, plainRefusal } from "./answers.ts";
+
+export const validatorsPath = "/api/alt_validators";
+export const nextPath = "/api/next_alt_validator";
+const slotPrefix = `${nextPath}/`;
+/** As the list of paths names it. */
+export const slotPath = `${slotPrefix}{slot}`;
+
+export function isSlotPath(path: string): boolean {
+  return path.startsWith(slotPrefix);
+}
+
+/** Decimal digits, as for every slot that comes as text; nothing is decoded or trimmed. */
+function readSlot(text: string): bigint | null {
+  if (!/^[0-9]{1,20}$/.test(text)) return null;
+  const slot = BigInt(text);
+  return slot <= u64Max ? slot : null;
+}
+
+function answerOf(head: HttpHead, value: unknown): HttpResponse {
+  const isForBrowser = head.header("origin") !== undefined;
+  return {
+    status: 200,
+    headers: isForBrowser ? browserHeaders : jsonHeaders,
+    body: writeJson(value),
+  };
+}
+
+export class TrackerFace {
+  readonly #tracker: Tracker;
+
+  constructor(tracker: Tracker) {
+    this.#tracker = tracker;
+  }
+
+  /** GET and HEAD /api/alt_validators. */
+  answerValidators(head: HttpHead): HttpResponse {
+    return answerOf(head, this.#tracker.members());
+  }
+
+  /** GET and HEAD /api/next_alt_validator. */
+  answerNext(head: HttpHead): HttpResponse {
+    return this.#answerNext(head, null);
+  }
+
+  /** GET and HEAD /api/next_alt_validator/{slot}. */
+  answerAt(head: HttpHead): HttpResponse {
+    const text = head.path.slice(slotPrefix.length);
+    const slot = readSlot(text);
+    if (slot !== null) return this.#answerNext(head, slot);
+    const expected = `expected an integer from 0 to ${u64Max} in decimal digits`;
+    return plainRefusal("value_invalid", `slot: ${expected}, got ${quote(text)}`);
+  }
+
+  #answerNext(head: HttpHead, slot: bigint | null): HttpResponse {
+    const next = this.#tracker.next(slot);
+    if (!next) {
+      const from = slot === null ? "the present slot" : `slot ${slot}`;
+      const message = `expected an alternative-partner leader at or after ${from}, none is known`;
+      return plainRefusal("leader_unknown", message);
+    }
+    const { pubkey, leaderSlot, contextSlot } = next;
+    return answerOf(head, { pubkey, leader_slot: leaderSlot, context_slot: contextSlot });
+  }
+}

@@ -1,0 +1,205 @@
+// WebSocket peers: what happens between a WebSocket of the web server and the route it belongs to.
+//
+// Called by server.ts for every event of a socket. Limits what every peer may send. Holds that `closed` comes once for every `open`,
+// that a route that throws costs its own peer only, and that a peer is safe to use when it is gone:
+// the library throws then.
+
+import type { Clock } from "../../core/clock.ts";
+import { MessageAllowance } from "./message-allowance.ts";
+import type { HttpHead, WebSocketPeer, WebSocketRoute } from "./types.ts";
+
+/** The part of a WebSocket of the library that is used here. */
+export interface RawSocket {
+  getUserData(): Socket;
+  /** 2: dropped, for too much is waiting. */
+  send(text: string, isBinary: boolean): number;
+  end(code: number, reason: string): void;
+  close(): void;
+}
+
+/** What the web server keeps with a WebSocket. */
+export interface Socket {
+  /** The path of the route: "*" for one that serves every other path. */
+  readonly path: string;
+  readonly route: WebSocketRoute;
+  readonly head: HttpHead;
+  readonly peer: Peer;
+}
+
+interface Message {
+  readonly route: WebSocketRoute;
+  readonly peer: Peer;
+  readonly text: string;
+}
+
+/** About a millisecond of the dearest ones. */
+const messagesPerTurn = 16;
+const dropped = 2;
+/** A close frame has 125 bytes, two of them for the code. */
+const reasonBytesMax = 123;
+
+class Peer implements WebSocketPeer {
+  readonly remoteAddress: string;
+  readonly allowance: MessageAllowance;
+  raw: RawSocket | undefined;
+  isOverLimit = false;
+
+  constructor(remoteAddress: string, allowance: MessageAllowance) {
+    this.remoteAddress = remoteAddress;
+    this.allowance = allowance;
+  }
+
+  send(text: string): boolean {
+    const { raw } = this;
+    if (!raw) return false;
+    if (raw.send(text, false) !== dropped) return true;
+    // Not end(): its close frame would wait behind everything the peer does not read.
+    raw.close();
+    return false;
+  }
+
+  close(code: number, reason: string): void {
+    const { raw } = this;
+    if (!raw) return;
+    const isCode = Number.isInteger(code) && code >= 1000 && code <= 4999;
+    raw.end(isCode ? code : 1011, fitting(reason));
+  }
+
+  /** Ends the TCP connection: nothing more of the peer is read, and it gets no close frame. */
+  cut(): void {
+    this.raw?.close();
+  }
+}
+
+export class WebSocketPeers {
+  readonly #clock: Pick<Clock, "monotonicNs">;
+  readonly #onFault: (thrown: unknown) => void;
+  readonly #open = new Set<Peer>();
+  readonly #overLimit = new Map<string, number>();
+  readonly #waiting: Message[] = [];
+  #handledThisTurn = 0;
+
+  /** `onFault`: hears of everything that a route throws. */
+  constructor(clock: Pick<Clock, "monotonicNs">, onFault: (thrown: unknown) => void) {
+    this.#clock = clock;
+    this.#onFault = onFault;
+  }
+
+  /** Sockets that were closed because their peer sent too much, by path, since the start. */
+  get overLimit(): ReadonlyMap<string, number> {
+    return this.#overLimit;
+  }
+
+  newSocket(path: string, route: WebSocketRoute, head: HttpHead): Socket {
+    const { messageLimits, messageBytesMax } = route;
+    const nowNs = this.#clock.monotonicNs();
+    const allowance = new MessageAllowance(messageLimits, messageBytesMax, nowNs);
+    return { path, route, head, peer: new Peer(head.remoteAddress, allowance) };
+  }
+
+  opened(raw: RawSocket): void {
+    const { route, head, peer } = raw.getUserData();
+    peer.raw = raw;
+    this.#open.add(peer);
+    this.#guard(peer, () => route.open(peer, head));
+  }
+
+  message(raw: RawSocket, message: ArrayBuffer, isBinary: boolean): void {
+    const { route, peer } = raw.getUserData();
+    if (!this.#admits(raw, message.byteLength)) return;
+    if (isBinary) {
+      peer.close(1003, "expected text messages");
+    } else if (message.byteLength > route.messageBytesMax) {
+      peer.close(1009, `expected at most ${route.messageBytesMax} bytes`);
+    } else {
+      // Copied by the decoding: the bytes are gone when this returns.
+      this.#handle({ route, peer, text: Buffer.from(message).toString("utf8") });
+    }
+  }
+
+  /**
+   * Messages of all sockets share a bounded part of each turn of the event loop, so that many sockets
+   * that use their bursts at once do not keep HTTP requests waiting. Their order is kept; what waits is
+   * bounded by the message limits.
+   */
+  #handle(message: Message): void {
+    if (this.#handledThisTurn === 0) setImmediate(() => this.#beginTurn());
+    if (this.#handledThisTurn < messagesPerTurn && this.#waiting.length === 0) {
+      this.#handledThisTurn += 1;
+      this.#deliver(message);
+    } else {
+      this.#waiting.push(message);
+    }
+  }
+
+  #beginTurn(): void {
+    const due = this.#waiting.splice(0, messagesPerTurn);
+    this.#handledThisTurn = due.length;
+    if (due.length > 0) setImmediate(() => this.#beginTurn());
+    for (const message of due) this.#deliver(message);
+  }
+
+  #deliver({ route, peer, text }: Message): void {
+    if (peer.raw) this.#guard(peer, () => route.message(peer, text));
+  }
+
+  /** A ping or a pong; the library answers pings itself. */
+  control(raw: RawSocket, message: ArrayBuffer): void {
+    this.#admits(raw, message.byteLength);
+  }
+
+  closed(raw: RawSocket): void {
+    const { route, peer } = raw.getUserData();
+    peer.raw = undefined;
+    this.#open.delete(peer);
+    this.#guard(peer, () => route.closed(peer));
+  }
+
+  closeAll(code: number, reason: string): void {
+    for (const peer of this.#open) peer.close(code, reason);
+  }
+
+  /** False: the frame is not handled, and its peer is closed or about to be. */
+  #admits(raw: RawSocket, bytes: number): boolean {
+    const { path, route, peer } = raw.getUserData();
+    const verdict = peer.allowance.take(bytes, this.#clock.monotonicNs());
+    if (verdict === "taken") return true;
+    if (!peer.isOverLimit) {
+      peer.isOverLimit = true;
+      this.#guard(peer, () => route.exceeded?.(peer));
+      this.#overLimit.set(path, (this.#overLimit.get(path) ?? 0) + 1);
+      // After the frames that came with this one: what they are decides how the socket ends.
+      setImmediate(() => peer.close(1008, limitText(route)));
+    }
+    if (verdict === "flood") peer.cut();
+    return false;
+  }
+
+  #guard(peer: Peer, call: () => unknown): void {
+    const failed = (thrown: unknown): void => {
+      this.#onFault(thrown);
+      peer.close(1011, "a fault of the server");
+    };
+    try {
+      const returned = call();
+      if (returned instanceof Promise) returned.catch(failed);
+    } catch (thrown) {
+      failed(thrown);
+    }
+  }
+}
+
+function limitText({ messageLimits }: WebSocketRoute): string {
+  const { messagesPerSecond, bytesPerSecond } = messageLimits;
+  return (
+    `message limit exceeded: at most ${messagesPerSecond} messages and ${bytesPerSecond} bytes ` +
+    "per second"
+  );
+}
+
+/** `reason`, cut to what a close frame holds, never inside a character. */
+function fitting(reason: string): string {
+  let text = reason.slice(0, reasonBytesMax);
+  while (Buffer.byteLength(text) > reasonBytesMax) text = text.slice(0, -1);
+  return text.replace(/[\ud800-\udbff]$/, "");
+}

@@ -1,0 +1,119 @@
+// From a caller's bytes to transactions that may be submitted: every check, in one order.
+//
+// Called by methods/* and raw.ts. Decodes strictly, inspects, looks at the tip, has signatures
+// verified off the event loop. Everything of a request is checked before anything of it is
+// submitted. Throws ShredwayError; never quotes a transaction.
+
+import { ShredwayError } from "../../core/errors.ts";
+import { JsonRpcRefusal } from "../../core/json-rpc/refusal.ts";
+import { describeFailure } from "../../core/transactions/describe-failure.ts";
+import type { TransactionFacts } from "../../core/transactions/facts.ts";
+import { type Encoding, readTransactionText } from "../../core/transactions/transaction-text.ts";
+import type { GatewayParts, GatewaySettings, SimulationOptions } from "./dependencies.ts";
+
+/** The first signature that comes twice, or undefined. */
+export function duplicateOf(transactions: readonly TransactionFacts[]): string | undefined {
+  const seen = new Set<string>();
+  for (const { signature } of transactions) {
+    if (seen.has(signature)) return signature;
+    seen.add(signature);
+  }
+  return undefined;
+}
+
+export type AdmissionParts = Pick<
+  GatewayParts,
+  "base58" | "inspector" | "verifier" | "preflight" | "slot"
+>;
+
+export class Admission {
+  readonly #parts: AdmissionParts;
+  readonly #settings: GatewaySettings;
+
+  constructor(parts: AdmissionParts, settings: GatewaySettings) {
+    this.#parts = parts;
+    this.#settings = settings;
+  }
+
+  /** Throws "value_invalid", "transaction_invalid" or "transaction_version". */
+  read(what: string, text: string, encoding: Encoding | null): TransactionFacts {
+    return readTransactionText(what, text, encoding, {
+      inspect: (wire) => this.inspect(what, wire),
+      decode: (base58) => this.#parts.base58.decode(base58),
+    });
+  }
+
+  /** Throws "transaction_invalid" or "transaction_version", with `what` before the message. */
+  inspect(what: string, wire: Uint8Array): TransactionFacts {
+    try {
+      return this.#parts.inspector.inspect(wire);
+    } catch (thrown) {
+      if (!(thrown instanceof ShredwayError)) throw thrown;
+      throw new ShredwayError(thrown.reason, `${what}: ${thrown.message}`, {
+        cause: thrown,
+        details: thrown.details,
+      });
+    }
+  }
+
+  /** What the transactions pay together must reach the minimum. "tip_missing", "tip_too_low". */
+  checkTip(what: string, transactions: readonly TransactionFacts[]): void {
+    const tip = transactions.reduce((sum, { tipLamports }) => sum + tipLamports, 0n);
+    const minimum = this.#settings.minimumTipLamports;
+    if (tip >= minimum) return;
+    const addresses = this.#settings.regions[0].tipAddresses.join(", ");
+    throw new ShredwayError(
+      tip === 0n ? "tip_missing" : "tip_too_low",
+      `${what}: tip ${tip} lamports, minimum ${minimum} lamports, addresses: ${addresses}`,
+      { details: { tipLamports: tip, minimumLamports: minimum } },
+    );
+  }
+
+  /** "signature_invalid", or "overloaded" when the verifier has no room. */
+  async verify(
+    transactions: readonly TransactionFacts[],
+    nameOf: (index: number) => string,
+  ): Promise<void> {
+    const checks: Promise<boolean>[] = [];
+    for (const { wire } of transactions) {
+      const check = this.#parts.verifier.verify(wire);
+      if (!check) {
+        await Promise.allSettled(checks);
+        throw new ShredwayError("overloaded", "too many transactions wait for verification", {
+          details: { retryAfterSeconds: 1 },
+        });
+      }
+      checks.push(check);
+    }
+    const valid = checks.length === 1 ? [await checks[0]] : await Promise.all(checks);
+    const wrong = valid.indexOf(false);
+    if (wrong < 0) return;
+    throw new ShredwayError(
+      "signature_invalid",
+      `${nameOf(wrong)}: expected signatures that hold, got at least one that does not`,
+      { details: { index: wrong } },
+    );
+  }
+
+  /** "context_slot_ahead" when the present slot is known and lower. */
+  checkContext(minContextSlot: bigint | null): void {
+    const slot = this.#parts.slot();
+    if (minContextSlot === null || slot === null || slot >= minContextSlot) return;
+    throw new ShredwayError(
+      "context_slot_ahead",
+      `Minimum context slot has not been reached: expected slot ${minContextSlot} or later, got ${slot}`,
+      { details: { contextSlot: slot } },
+    );
+  }
+
+  /** "preflight_failed", or what the node's failure is called. Nothing without a node. */
+  async preflight(wire: Uint8Array, options: SimulationOptions): Promise<void> {
+    const simulation = await this.#parts.preflight?.simulate(wire, options);
+    if (!simulation || simulation.err === null || simulation.err === undefined) return;
+    throw new JsonRpcRefusal(
+      "preflight_failed",
+      `Transaction simulation failed: ${describeFailure(simulation.err)}`,
+      simulation,
+    );
+  }
+}

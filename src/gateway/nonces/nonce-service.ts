@@ -1,0 +1,215 @@
+// The nonce book: what the gateway is told about nonces, and the signatures of managed authorities.
+//
+// Made by the composition; asked by getNonce and sendIdeal, told of landed transactions by the submission
+// pipeline. Puts together the values in use, the managed accounts and the check of what may be
+// co-signed. A managed authority signs nothing that the check did not place, no other value than the
+// present one, and no other bytes than those that were looked at.
+
+import type { Clock, Timer } from "../../core/clock.ts";
+import { ShredwayError } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
+import { parsePubkey, pubkeyBytes, pubkeyOf } from "../../core/primitives.ts";
+import type { CoSigningCheck } from "./co-signing.ts";
+import {
+  type ManagedNonceLimits,
+  type ManagedNonceParts,
+  ManagedNonces,
+  managedNonceLimits,
+} from "./managed-nonces.ts";
+import { type NonceValueLimits, NonceValues, valueLimitsFor } from "./nonce-values.ts";
+import type {
+  ManagedNonce,
+  ManagedNonceStore,
+  NonceInfo,
+  NonceKeys,
+  NonceNode,
+  NonceOwner,
+  Nonces,
+} from "./types.ts";
+
+export interface NonceBookParts {
+  readonly clock: Clock;
+  readonly log: Pick<Logger, "info" | "warn">;
+  /** Answers, or gives up, in less time than a connection of HTTP lasts. */
+  readonly node: NonceNode;
+  readonly store: ManagedNonceStore;
+  /** null: no accounts are managed. */
+  readonly keys: NonceKeys | null;
+  readonly check: CoSigningCheck;
+  /** Base58. */
+  readonly encode: (bytes: Uint8Array) => string;
+}
+
+export interface NonceBookLimits {
+  readonly values: NonceValueLimits;
+  readonly managed: ManagedNonceLimits;
+  /** A call waits no longer for its account: connections of HTTP end at 10 s. */
+  readonly waitMs: number;
+  readonly retryAfterSeconds: number;
+}
+
+export function bookLimitsFor(pollMs: number): NonceBookLimits {
+  return {
+    values: valueLimitsFor(pollMs),
+    managed: managedNonceLimits,
+    waitMs: 8_000,
+    retryAfterSeconds: 2,
+  };
+}
+
+export interface NonceBookSnapshot {
+  /** Managed accounts that are ready, and those on their way. */
+  readonly managed: number;
+  readonly making: number;
+  /** Accounts whose values are kept in memory. */
+  readonly inUse: number;
+}
+
+function isInvalid(thrown: unknown): boolean {
+  return thrown instanceof ShredwayError && thrown.reason === "nonce_invalid";
+}
+
+export class NonceBook implements Nonces {
+  readonly #parts: NonceBookParts;
+  readonly #limits: NonceBookLimits;
+  readonly #values: NonceValues;
+  #managed: ManagedNonces | null = null;
+
+  /** Throws ShredwayError "store_failed". */
+  static async open(parts: NonceBookParts, limits: NonceBookLimits): Promise<NonceBook> {
+    const book = new NonceBook(parts, limits);
+    const { keys } = parts;
+    if (keys) {
+      const managedParts: ManagedNonceParts = {
+        ...parts,
+        keys,
+        seen: (address, view, askedMs) => book.#values.learn(address, view, askedMs),
+      };
+      book.#managed = await ManagedNonces.open(managedParts, limits.managed);
+    }
+    return book;
+  }
+
+  private constructor(parts: NonceBookParts, limits: NonceBookLimits) {
+    this.#parts = parts;
+    this.#limits = limits;
+    this.#values = new NonceValues(parts, limits.values);
+  }
+
+  async managed(owner: NonceOwner): Promise<NonceInfo> {
+    const managed = this.#managed;
+    if (managed) return this.#inTime(this.#infoOf(managed, owner));
+    throw new ShredwayError(
+      "nonce_unavailable",
+      "expected nonces.fundingKeyFile to be configured, got none: no nonce accounts are managed here; " +
+        "pass the public key of your own nonce account",
+    );
+  }
+
+  async of(account: string): Promise<NonceInfo> {
+    const { value, authority } = await this.#values.get(account);
+    return { nonce: value, nonceAccount: account, nonceAuthority: authority };
+  }
+
+  ownerOf(account: string): NonceOwner | null {
+    const nonce = this.#managed?.find(account);
+    return nonce ? { accountId: nonce.accountId, keyId: nonce.keyId } : null;
+  }
+
+  async coSign(account: string, wire: Uint8Array): Promise<Uint8Array> {
+    const copy = Uint8Array.from(wire); // nobody else can change what is signed after the look
+    const { managed, keys, nonce } = this.#managedAt(account);
+    managed.checkDerived(nonce);
+    const authority = keys.authority(nonce.index);
+    const place = this.#parts.check.place(
+      copy,
+      pubkeyBytes(parsePubkey(account)),
+      authority.publicKey,
+    );
+    await this.#checkValue(account, authority.address, pubkeyOf(place.lifetime));
+    const { signatureAt, messageBegin, messageEnd } = place;
+    copy.set(authority.sign(copy.subarray(messageBegin, messageEnd)), signatureAt);
+    return copy;
+  }
+
+  /** NonceListener of submission/types.ts: a transaction that advances it was seen, or landed. */
+  advanced(account: Uint8Array, value: Uint8Array): void {
+    this.#values.advanced(pubkeyOf(account), pubkeyOf(value));
+  }
+
+  snapshot(): NonceBookSnapshot {
+    return {
+      managed: this.#managed?.size ?? 0,
+      making: this.#managed?.making ?? 0,
+      inUse: this.#values.size,
+    };
+  }
+
+  /** Settles when nothing asks the node or the store any more. Idempotent. */
+  async close(): Promise<void> {
+    this.#values.close();
+    await this.#managed?.close();
+  }
+
+  async #infoOf(managed: ManagedNonces, owner: NonceOwner): Promise<NonceInfo> {
+    const nonce = await managed.ready(owner);
+    managed.checkDerived(nonce);
+    try {
+      return await this.of(nonce.address);
+    } catch (error) {
+      if (!isInvalid(error)) throw error;
+    }
+    const { address } = await managed.again(owner);
+    return this.of(address);
+  }
+
+  /** The work goes on when the call's time is over. */
+  async #inTime<T>(work: Promise<T>): Promise<T> {
+    const { waitMs, retryAfterSeconds } = this.#limits;
+    let timer: Timer | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = this.#parts.clock.after(waitMs, () =>
+        reject(
+          new ShredwayError(
+            "nonce_pending",
+            `the nonce account is being made; ask again in ${retryAfterSeconds} s`,
+            { details: { retryAfterSeconds } },
+          ),
+        ),
+      );
+    });
+    try {
+      return await Promise.race([work, late]);
+    } finally {
+      timer?.cancel();
+    }
+  }
+
+  #managedAt(account: string): { managed: ManagedNonces; keys: NonceKeys; nonce: ManagedNonce } {
+    const managed = this.#managed;
+    const { keys } = this.#parts;
+    const nonce = managed?.find(account);
+    if (managed && keys && nonce) return { managed, keys, nonce };
+    throw new ShredwayError(
+      "co_signing_refused",
+      `nonce account ${account}: expected one that is managed here, got another`,
+    );
+  }
+
+  async #checkValue(account: string, authority: string, lifetime: string): Promise<void> {
+    let known = this.#values.lately(account);
+    // The caller may know a newer one than memory.
+    if (known?.value !== lifetime) known = await this.#values.getNow(account);
+    if (known.authority !== authority) {
+      throw new ShredwayError(
+        "nonce_invalid",
+        `nonce account ${account}: expected authority ${authority}, got ${known.authority}`,
+      );
+    }
+    if (known.value === lifetime) return;
+    throw new ShredwayError(
+      "nonce_stale",
+      `nonce account ${account}: expected its present value ${known.value} as the blockhash, got ${lifetime}`,
+    );
+  }
+}

@@ -1,0 +1,131 @@
+// The transactions that make and advance a managed nonce account: legacy, signed, as wire bytes.
+//
+// Pure. Called by making.ts. Both live by a recent blockhash, and both are harmless when they come
+// twice: the second making finds the account in use, the second advance finds it advanced, and the
+// chain takes back all that such a transaction did but its fee.
+
+import { parsePubkey, pubkeyBytes } from "../../core/primitives.ts";
+import { nonceAccountBytes } from "./nonce-account.ts";
+import type { Signer } from "./types.ts";
+
+export const lamportsPerSignature = 5000n;
+/** Each of the two transactions has as many. */
+export const signaturesOfEach = 2n;
+
+const systemProgram = new Uint8Array(32);
+const recentBlockhashes = pubkeyBytes(parsePubkey("SysvarRecentB1ockHashes11111111111111111111"));
+const rent = pubkeyBytes(parsePubkey("SysvarRent111111111111111111111111111111111"));
+
+// System instructions by their number.
+const transfer = 2;
+const advance = 4;
+const initialise = 6;
+const allocate = 8;
+
+interface Instruction {
+  /** Indexes of the message's keys. */
+  readonly accounts: readonly number[];
+  readonly data: Uint8Array;
+}
+
+interface Message {
+  /** Signers in the order of their keys; the first one pays. */
+  readonly signers: readonly Signer[];
+  readonly readonlySigned: number;
+  /** Behind the signers, the System program last. */
+  readonly others: readonly Uint8Array[];
+  readonly readonlyUnsigned: number;
+  readonly blockhash: string;
+  readonly instructions: readonly Instruction[];
+}
+
+export interface SignedTransaction {
+  readonly wire: Uint8Array;
+  /** First signature, 64 bytes. */
+  readonly signature: Uint8Array;
+}
+
+function u32(value: number): Uint8Array {
+  const bytes = new Uint8Array(4);
+  new DataView(bytes.buffer).setUint32(0, value, true);
+  return bytes;
+}
+
+function u64(value: bigint): Uint8Array {
+  const bytes = new Uint8Array(8);
+  new DataView(bytes.buffer).setBigUint64(0, value, true);
+  return bytes;
+}
+
+/** Every length here is below 128: one byte of compact-u16. */
+function sign(message: Message): SignedTransaction {
+  const { signers, others, instructions } = message;
+  const keys = [...signers.map(({ publicKey }) => publicKey), ...others];
+  const bytes = Buffer.concat([
+    Uint8Array.of(signers.length, message.readonlySigned, message.readonlyUnsigned, keys.length),
+    ...keys,
+    pubkeyBytes(parsePubkey(message.blockhash)),
+    Uint8Array.of(instructions.length),
+    ...instructions.flatMap(({ accounts, data }) => [
+      Uint8Array.of(keys.length - 1, accounts.length, ...accounts, data.length),
+      data,
+    ]),
+  ]);
+  const signatures = signers.map((signer) => signer.sign(bytes));
+  const [signature = new Uint8Array(64)] = signatures;
+  return { wire: Buffer.concat([Uint8Array.of(signers.length), ...signatures, bytes]), signature };
+}
+
+export interface NonceCreation {
+  /** Pays. */
+  readonly payer: Signer;
+  readonly account: Signer;
+  /** 32 bytes. */
+  readonly authority: Uint8Array;
+  /** What the account lacks of the rent-exempt minimum. */
+  readonly lamports: bigint;
+  readonly blockhash: string;
+}
+
+/**
+ * Not by CreateAccount, which refuses an address that holds lamports: whoever saw the transaction under
+ * way could send it one lamport and so stop it for ever. Throws ShredwayError "value_invalid" for a
+ * blockhash that is none.
+ */
+export function createNonce(creation: NonceCreation): SignedTransaction {
+  const { payer, account, authority, lamports, blockhash } = creation;
+  return sign({
+    signers: [payer, account],
+    readonlySigned: 0,
+    others: [recentBlockhashes, rent, systemProgram],
+    readonlyUnsigned: 3,
+    blockhash,
+    instructions: [
+      { accounts: [0, 1], data: Buffer.concat([u32(transfer), u64(lamports)]) },
+      { accounts: [1], data: Buffer.concat([u32(allocate), u64(BigInt(nonceAccountBytes))]) },
+      { accounts: [1, 2, 3], data: Buffer.concat([u32(initialise), authority]) },
+    ],
+  });
+}
+
+export interface NonceAdvance {
+  /** Pays. */
+  readonly payer: Signer;
+  /** 32 bytes. */
+  readonly account: Uint8Array;
+  readonly authority: Signer;
+  readonly blockhash: string;
+}
+
+/** Throws ShredwayError "value_invalid" for a blockhash that is none. */
+export function advanceNonce(parts: NonceAdvance): SignedTransaction {
+  const { payer, account, authority, blockhash } = parts;
+  return sign({
+    signers: [payer, authority],
+    readonlySigned: 1,
+    others: [account, recentBlockhashes, systemProgram],
+    readonlyUnsigned: 2,
+    blockhash,
+    instructions: [{ accounts: [2, 3, 1], data: u32(advance) }],
+  });
+}

@@ -1,0 +1,298 @@
+// Present values of nonce accounts in use: kept in memory, so that who asks often need not wait.
+//
+// Called by nonce-book.ts. An account that somebody asked for is asked about again and again for a while,
+// many in one call; and at once, in short steps, after something advanced it. An answer is as old as its
+// question: a later question's answer is never replaced by an earlier one's. Nodes behind one address lag
+// behind each other, so a value that was seen to change does not come back for a while. Memory and
+// questions are bounded.
+
+import type { Clock, Timer } from "../../core/clock.ts";
+import { messageOf, ShredwayError } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
+import { findNonceAccount, type NonceAccount, readNonceAccount } from "./nonce-account.ts";
+import type { NonceAccountView, NonceNode } from "./types.ts";
+
+export interface NonceValueLimits {
+  /** Between two questions about an account in use. */
+  readonly pollMs: number;
+  /** Instead, after it was advanced, until the value changed; at most `spentMs`. */
+  readonly hurryMs: number;
+  readonly spentMs: number;
+  /** So old may be what is answered from memory. */
+  readonly freshMs: number;
+  /** In use: so long after it was asked for. */
+  readonly usedMs: number;
+  /** So long an account or value that was there before is taken for a word of a node that is behind. */
+  readonly lagMs: number;
+  /** So old may be what a transaction that is to be signed is compared with: a spent value harms nobody. */
+  readonly latelyMs: number;
+  /** Of callers, under way at once: a node that hangs must not hold everybody. */
+  readonly questionsMax: number;
+  /** Of those in use; the one that was unused longest makes room. */
+  readonly accountsMax: number;
+}
+
+export function valueLimitsFor(pollMs: number): NonceValueLimits {
+  return {
+    pollMs,
+    hurryMs: Math.min(pollMs, 150),
+    spentMs: 30_000,
+    freshMs: Math.min(2 * pollMs, 2_000),
+    usedMs: 60_000,
+    lagMs: 30_000,
+    latelyMs: 10_000,
+    questionsMax: 64,
+    accountsMax: 1_000,
+  };
+}
+
+export interface NonceValueParts {
+  readonly clock: Clock;
+  readonly log: Pick<Logger, "warn">;
+  readonly node: Pick<NonceNode, "accounts">;
+}
+
+/** When a question was asked; `order` tells those of one millisecond apart. */
+interface Asked {
+  readonly ms: number;
+  readonly order: number;
+}
+
+interface Entry {
+  readonly address: string;
+  account: NonceAccount;
+  /** Of the question that `account` answers. */
+  asked: Asked;
+  usedMs: number;
+  dueMs: number;
+  /** A question of the round is under way. */
+  isAsked: boolean;
+  /** The value before, and since when there is another; for those that lag. */
+  previous: string | null;
+  changedMs: number;
+  /** Since when the value is known to be spent; null: it is not. */
+  spentMs: number | null;
+}
+
+function crowded(): ShredwayError {
+  return new ShredwayError(
+    "overloaded",
+    "too many questions about nonces wait for the node; try again",
+    { details: { retryAfterSeconds: 1 } },
+  );
+}
+
+/** As getMultipleAccounts bounds it. */
+const accountsPerQuestion = 100;
+
+export class NonceValues {
+  readonly #parts: NonceValueParts;
+  readonly #limits: NonceValueLimits;
+  /** The longest unused first. */
+  readonly #entries = new Map<string, Entry>();
+  /** Of callers, which others may join. */
+  readonly #questions = new Map<string, Promise<NonceAccount>>();
+  #timer: { readonly atMs: number; readonly timer: Timer } | null = null;
+  #questionCount = 0;
+  #isFailing = false;
+  #isClosed = false;
+
+  constructor(parts: NonceValueParts, limits: NonceValueLimits) {
+    this.#parts = parts;
+    this.#limits = limits;
+  }
+
+  /** Accounts in use. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Throws ShredwayError "nonce_invalid", "rpc_failed", or "overloaded" when too many wait for the node. */
+  async get(address: string): Promise<NonceAccount> {
+    const entry = this.#entries.get(address);
+    const isFresh = entry && this.#nowMs() - entry.asked.ms <= this.#limits.freshMs;
+    if (!isFresh || entry.spentMs !== null) return this.#ask(address);
+    this.#use(entry);
+    return entry.account;
+  }
+
+  /** What memory has of the last seconds; undefined: nothing. */
+  lately(address: string): NonceAccount | undefined {
+    const entry = this.#entries.get(address);
+    const isLate = entry && this.#nowMs() - entry.asked.ms <= this.#limits.latelyMs;
+    return isLate && entry.spentMs === null ? entry.account : undefined;
+  }
+
+  /** What the node says to a question that is asked now. Throws as `get`. */
+  async getNow(address: string): Promise<NonceAccount> {
+    const asked = this.#asked(this.#nowMs());
+    const [view = null] = await this.#parts.node.accounts([address]);
+    const account = this.#learn(address, view, asked);
+    return account ?? readNonceAccount(address, view);
+  }
+
+  /** Somebody else asked at `askedMs`, monotonic. */
+  learn(address: string, view: NonceAccountView | null, askedMs: number): void {
+    const { order = 0 } = this.#entries.get(address)?.asked ?? {};
+    this.#learn(address, view, { ms: askedMs, order });
+  }
+
+  /** This value of it was spent, most likely. Nothing happens unless it is in use, and not known already. */
+  advanced(address: string, value: string): void {
+    const entry = this.#entries.get(address);
+    if (!entry || entry.account.value !== value || this.#isClosed) return;
+    const nowMs = this.#nowMs();
+    entry.spentMs ??= nowMs;
+    entry.dueMs = nowMs;
+    this.#schedule(nowMs);
+  }
+
+  /** Questions under way go nowhere. Idempotent. */
+  close(): void {
+    this.#isClosed = true;
+    this.#timer?.timer.cancel();
+    this.#timer = null;
+    this.#entries.clear();
+  }
+
+  #nowMs(): number {
+    return Number(this.#parts.clock.monotonicNs() / 1_000_000n);
+  }
+
+  #asked(ms: number): Asked {
+    return { ms, order: ++this.#questionCount };
+  }
+
+  #ask(address: string): Promise<NonceAccount> {
+    let question = this.#questions.get(address);
+    if (!question) {
+      if (this.#questions.size >= this.#limits.questionsMax) return Promise.reject(crowded());
+      question = this.getNow(address).finally(() => this.#questions.delete(address));
+      this.#questions.set(address, question);
+    }
+    return question;
+  }
+
+  #use(entry: Entry): void {
+    entry.usedMs = this.#nowMs();
+    this.#entries.delete(entry.address);
+    this.#entries.set(entry.address, entry);
+  }
+
+  /** What is known now; null: the account is no nonce. */
+  #learn(address: string, view: NonceAccountView | null, asked: Asked): NonceAccount | null {
+    const account = findNonceAccount(view);
+    if (this.#isClosed) return account;
+    const entry = this.#entries.get(address);
+    if (!entry) {
+      if (account) this.#add(address, account, asked);
+      return account;
+    }
+    this.#use(entry);
+    return this.#update(entry, account, asked);
+  }
+
+  #update(entry: Entry, account: NonceAccount | null, asked: Asked): NonceAccount | null {
+    if (asked.ms < entry.asked.ms || asked.order < entry.asked.order) return entry.account;
+    const { lagMs } = this.#limits;
+    if (account === null) {
+      if (asked.ms - entry.asked.ms < lagMs) return entry.account;
+      this.#entries.delete(entry.address);
+      return null;
+    }
+    const isBack = account.value === entry.previous;
+    if (isBack && asked.ms - entry.changedMs < lagMs) return entry.account;
+    if (account.value !== entry.account.value) {
+      entry.previous = entry.account.value;
+      entry.changedMs = this.#nowMs();
+      entry.spentMs = null;
+    }
+    entry.account = account;
+    entry.asked = asked;
+    return account;
+  }
+
+  #add(address: string, account: NonceAccount, asked: Asked): void {
+    const nowMs = this.#nowMs();
+    const [oldest] = this.#entries.keys();
+    if (this.#entries.size >= this.#limits.accountsMax && oldest !== undefined) {
+      this.#entries.delete(oldest);
+    }
+    const entry: Entry = {
+      address,
+      account,
+      asked,
+      usedMs: nowMs,
+      dueMs: this.#nextRound(nowMs),
+      isAsked: false,
+      previous: null,
+      changedMs: nowMs - this.#limits.lagMs, // nothing is known of a change
+      spentMs: null,
+    };
+    this.#entries.set(address, entry);
+    this.#schedule(entry.dueMs);
+  }
+
+  /** The same moment for all of them, so that they share questions. */
+  #nextRound(nowMs: number): number {
+    const { pollMs } = this.#limits;
+    return (Math.floor(nowMs / pollMs) + 1) * pollMs;
+  }
+
+  #schedule(atMs: number): void {
+    if (this.#isClosed || (this.#timer && this.#timer.atMs <= atMs)) return;
+    this.#timer?.timer.cancel();
+    const waitMs = Math.max(0, atMs - this.#nowMs());
+    this.#timer = { atMs, timer: this.#parts.clock.after(waitMs, () => this.#round()) };
+  }
+
+  #round(): void {
+    this.#timer = null;
+    const nowMs = this.#nowMs();
+    const due: Entry[] = [];
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const entry of this.#entries.values()) {
+      if (nowMs - entry.usedMs > this.#limits.usedMs) {
+        this.#entries.delete(entry.address);
+      } else if (entry.dueMs > nowMs) {
+        nextMs = Math.min(nextMs, entry.dueMs);
+      } else if (!entry.isAsked) {
+        due.push(entry);
+        this.#endHurry(entry, nowMs);
+        const hurriedMs = nowMs + this.#limits.hurryMs;
+        entry.dueMs = entry.spentMs === null ? this.#nextRound(nowMs) : hurriedMs;
+        nextMs = Math.min(nextMs, entry.dueMs);
+      }
+    }
+    for (let i = 0; i < due.length; i += accountsPerQuestion) {
+      void this.#askAll(due.slice(i, i + accountsPerQuestion), nowMs);
+    }
+    if (nextMs < Number.POSITIVE_INFINITY) this.#schedule(nextMs);
+  }
+
+  #endHurry(entry: Entry, nowMs: number): void {
+    const { spentMs } = entry;
+    if (spentMs !== null && nowMs - spentMs > this.#limits.spentMs) entry.spentMs = null;
+  }
+
+  async #askAll(group: readonly Entry[], nowMs: number): Promise<void> {
+    const asked = this.#asked(nowMs);
+    for (const entry of group) entry.isAsked = true;
+    try {
+      const views = await this.#parts.node.accounts(group.map(({ address }) => address));
+      this.#isFailing = false;
+      group.forEach((entry, i) => {
+        const isHere = this.#entries.get(entry.address) === entry;
+        if (isHere) this.#update(entry, findNonceAccount(views[i] ?? null), asked);
+      });
+    } catch (error) {
+      if (!this.#isFailing) this.#parts.log.warn(`values of nonces: ${messageOf(error)}`);
+      this.#isFailing = true;
+    } finally {
+      for (const entry of group) {
+        entry.isAsked = false;
+        this.#schedule(entry.dueMs);
+      }
+    }
+  }
+}

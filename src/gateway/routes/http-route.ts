@@ -1,0 +1,87 @@
+// HttpRoute: a Route over one or more partner addresses.
+//
+// Opened by open-route.ts. One address for everybody, or one for each leader; the books, the bound of
+// the queue and the name are those of the whole.
+
+import type { Clock } from "../../core/clock.ts";
+import type { Logger } from "../../core/log.ts";
+import type { Parcel, Route, RouteCapabilities, RouteSnapshot } from "../submission/types.ts";
+import { HttpPort, type HttpPortOptions } from "./partner-endpoint.ts";
+import { Tally } from "./route-counts.ts";
+
+export interface HttpRouteParts {
+  readonly clock: Clock;
+  readonly log?: Logger | undefined;
+}
+
+/** By leader (base58), or the one that everybody is reached by. */
+export type PortPlan =
+  | { readonly all: HttpPortOptions }
+  | { readonly byLeader: ReadonlyMap<string, HttpPortOptions> };
+
+export class HttpRoute implements Route {
+  readonly capabilities: RouteCapabilities;
+  readonly #tally: Tally;
+  readonly #ports: readonly HttpPort[];
+  readonly #portOf: (parcel: Parcel) => HttpPort | undefined;
+  #isClosed = false;
+
+  constructor(capabilities: RouteCapabilities, plan: PortPlan, { clock, log }: HttpRouteParts) {
+    this.capabilities = capabilities;
+    this.#tally = new Tally(clock, log);
+    const open = (options: HttpPortOptions): HttpPort =>
+      new HttpPort(options, { clock, log, tally: this.#tally });
+    if ("all" in plan) {
+      const port = open(plan.all);
+      this.#ports = [port];
+      this.#portOf = () => port;
+    } else {
+      const ports = new Map(Array.from(plan.byLeader, ([leader, one]) => [leader, open(one)]));
+      this.#ports = [...ports.values()];
+      this.#portOf = ({ leader }) => (leader === null ? undefined : ports.get(leader));
+    }
+  }
+
+  /** At least one of its ports is. */
+  get isUp(): boolean {
+    return !this.#isClosed && this.#ports.some((port) => port.isUp);
+  }
+
+  offer(parcel: Parcel): boolean {
+    const port = this.#takes(parcel) ? this.#portOf(parcel) : undefined;
+    if (port) return port.offer(parcel);
+    this.#tally.turnAway();
+    return false;
+  }
+
+  snapshot(): RouteSnapshot {
+    const tally = this.#tally;
+    const down = this.#ports.find((port) => !port.isUp) ?? this.#ports[0];
+    const failing = this.#ports.find((port) => port.lastFailure !== "");
+    return {
+      ...tally.counts(),
+      name: this.capabilities.name,
+      kind: this.capabilities.kind,
+      health: this.isUp ? "up" : "down",
+      lastFailure: down?.lastFailure || failing?.lastFailure || "",
+      queued: tally.queued,
+      inFlight: tally.inFlight,
+      sendP50Us: tally.sendPercentileUs(50),
+      sendP99Us: tally.sendPercentileUs(99),
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all(this.#ports.map((port) => port.close()));
+  }
+
+  /** A plan offers nothing else; what it would do to a partner is not worth finding out. */
+  #takes({ mode, transactions }: Parcel): boolean {
+    return (
+      !this.#isClosed &&
+      this.capabilities.modes.includes(mode) &&
+      (mode === "bundle" ? transactions.length > 0 : transactions.length === 1)
+    );
+  }
+}

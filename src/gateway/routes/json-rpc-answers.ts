@@ -1,0 +1,183 @@
+// What a partner's answer means: HTTP status and JSON-RPC, one verdict for each call.
+//
+// Called by the dialects. Answers are hostile text of at most 64 kB: every shape that is not
+// documented is a failure, never an exception. The reasons are stable words; what a partner writes
+// is only searched for the few texts that mean something else than its code says.
+
+import { isObject } from "../../core/values.ts";
+import type { Parcel } from "../submission/types.ts";
+import type { HttpAnswer, Reading, Verdict } from "./dialect.ts";
+
+export const acknowledged: Verdict = { kind: "acknowledged" };
+
+export function refused(reason: string, isFinal = false): Verdict {
+  return { kind: "refused", reason, isFinal };
+}
+
+function failed(reason: string): Verdict {
+  return { kind: "failed", reason };
+}
+
+/** The same for every parcel. */
+function all(parcels: readonly Parcel[], verdict: Verdict, fault: string | null): Reading {
+  return { verdicts: parcels.map(() => verdict), fault };
+}
+
+const alreadyThere = /already[ _]?(been[ _]?)?(processed|submitted|received|known|landed)/i;
+const blockhashUnknown = /blockhash[ _]?not[ _]?found/i;
+const rateLimited = /rate[ _-]?limit|too many requests/i;
+
+/** Codes that a node answers to these bytes for ever. */
+const finalCodes: ReadonlyMap<number, string> = new Map([
+  [-32_602, "params_invalid"],
+  [-32_003, "signature_invalid"],
+  [-32_006, "precompile_invalid"],
+  [-32_013, "signature_invalid"],
+  [-32_015, "transaction_version"],
+]);
+const passingCodes: ReadonlyMap<number, string> = new Map([
+  [-32_700, "request_invalid"],
+  [-32_600, "request_invalid"],
+  [-32_601, "method_unknown"],
+  [-32_603, "partner_error"],
+  [-32_002, "preflight_failed"],
+  [-32_005, "node_behind"],
+  [-32_016, "node_behind"],
+  [-32_097, "rate_limited"],
+  [-32_429, "rate_limited"],
+  [429, "rate_limited"],
+]);
+
+/** Of the error object of one call. */
+function verdictOfError(error: unknown): Verdict {
+  if (!isObject(error)) {
+    return typeof error === "string"
+      ? verdictOfText(error, "partner_error")
+      : failed("answer_invalid");
+  }
+  const { code, message, data } = error;
+  const text = typeof message === "string" ? message : "";
+  const failure = isObject(data) ? JSON.stringify(data["err"] ?? "") : "";
+  if (alreadyThere.test(text) || failure === '"AlreadyProcessed"') return acknowledged;
+  if (blockhashUnknown.test(text) || failure === '"BlockhashNotFound"') {
+    return refused("blockhash_not_found");
+  }
+  if (rateLimited.test(text)) return refused("rate_limited");
+  const number = typeof code === "number" ? code : 0;
+  const final = finalCodes.get(number);
+  return final === undefined
+    ? refused(passingCodes.get(number) ?? "partner_error")
+    : refused(final, true);
+}
+
+function verdictOfText(text: string, reason: string, isFinal = false): Verdict {
+  if (alreadyThere.test(text)) return acknowledged;
+  if (blockhashUnknown.test(text)) return refused("blockhash_not_found");
+  return refused(reason, isFinal);
+}
+
+export function parseJson(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString("utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
+/** A refusal of several calls at once says nothing final of any. */
+function softened(verdict: Verdict, calls: number): Verdict {
+  return verdict.kind === "refused" && calls > 1 ? { ...verdict, isFinal: false } : verdict;
+}
+
+/** What a status other than 2xx means; null: the body decides. */
+export function readStatus(
+  { status, body }: HttpAnswer,
+  parcels: readonly Parcel[],
+): Reading | null {
+  if (status >= 200 && status < 300) return null;
+  if (status === 429) return all(parcels, refused("rate_limited"), null);
+  if (status >= 500) return all(parcels, refused("partner_error"), `HTTP status ${status}`);
+  if (status === 401 || status === 403) {
+    return all(parcels, refused("unauthorized"), `HTTP status ${status}`);
+  }
+  const isOurs = status === 400 || status === 413 || status === 422;
+  if (!isOurs) return all(parcels, refused(`http_${status}`), `HTTP status ${status}`);
+  const answer = parseJson(body);
+  const verdict =
+    isObject(answer) && "error" in answer
+      ? verdictOfError(answer["error"])
+      : verdictOfText(
+          body.toString("utf8"),
+          status === 413 ? "too_large" : "request_invalid",
+          true,
+        );
+  return all(parcels, softened(verdict, parcels.length), null);
+}
+
+const signatureText = /^[1-9A-HJ-NP-Za-km-z]{80,90}$/;
+
+/** Of one answer object that has the right id. */
+function verdictOfCall(answer: Record<string, unknown>, parcel: Parcel): Verdict {
+  const { error, result } = answer;
+  if (error !== undefined && error !== null) return verdictOfError(error);
+  if (result === undefined) return failed("answer_invalid");
+  const [first] = parcel.transactions;
+  const isOther =
+    parcel.mode === "transaction" &&
+    typeof result === "string" &&
+    signatureText.test(result) &&
+    result !== first?.signature;
+  return isOther ? failed("answer_mismatched") : acknowledged;
+}
+
+function readArray(
+  answers: readonly unknown[],
+  parcels: readonly Parcel[],
+  firstId: number,
+): Reading {
+  const verdicts: (Verdict | undefined)[] = parcels.map(() => undefined);
+  for (const answer of answers) {
+    const id = isObject(answer) ? answer["id"] : undefined;
+    if (!isObject(answer) || typeof id !== "number") continue;
+    const parcel = parcels[id - firstId];
+    if (parcel) verdicts[id - firstId] ??= verdictOfCall(answer, parcel);
+  }
+  const isComplete = !verdicts.includes(undefined);
+  return {
+    verdicts: verdicts.map((verdict) => verdict ?? failed("answer_missing")),
+    fault: isComplete ? null : "expected an answer to every call, got fewer",
+  };
+}
+
+/** Of an answer to calls that are numbered from `firstId`; an array when there were several. */
+export function readJsonRpc(
+  answer: HttpAnswer,
+  parcels: readonly Parcel[],
+  firstId: number,
+): Reading {
+  const byStatus = readStatus(answer, parcels);
+  if (byStatus) return byStatus;
+  const body = parseJson(answer.body);
+  if (Array.isArray(body)) return readArray(body, parcels, firstId);
+  const [only] = parcels;
+  if (!isObject(body)) {
+    return all(parcels, failed("answer_invalid"), "expected JSON-RPC, got something else");
+  }
+  const { id, error } = body;
+  // An error without an id is of the request as a whole.
+  if (
+    error !== undefined &&
+    error !== null &&
+    (id === null || id === undefined || parcels.length > 1)
+  ) {
+    return all(parcels, softened(verdictOfError(error), parcels.length), null);
+  }
+  if (!only || parcels.length > 1 || id !== firstId) {
+    return all(
+      parcels,
+      failed("answer_mismatched"),
+      `expected an answer with id ${firstId}, got another`,
+    );
+  }
+  return all(parcels, verdictOfCall(body, only), null);
+}

@@ -1,0 +1,104 @@
+// From a route's configuration to the open route.
+//
+// The one place that knows which kinds exist and what they speak; everybody else sees `Route`.
+
+import type { Clock } from "../../core/clock.ts";
+import type { RouteConfig } from "../../core/configuration/configuration.ts";
+import { routeHeadersProblem } from "../../core/configuration/route-headers.ts";
+import { ShredwayError } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
+import type { ParcelMode, Route, RouteCapabilities } from "../submission/types.ts";
+import { quicheHint } from "../tpu/quiche.ts";
+import { altPartnerDialect } from "./alt-partner.ts";
+import { blockEngineDialect } from "./block-engine.ts";
+import type { Dialect } from "./dialect.ts";
+import { HttpRoute, type PortPlan } from "./http-route.ts";
+import type { HttpPortOptions } from "./partner-endpoint.ts";
+import { schedulerDialect } from "./scheduler.ts";
+import { swqosDialect } from "./swqos-rpc.ts";
+
+const packetBytesMax = 1232;
+const v1TransactionBytesMax = 4096;
+
+export interface RouteParts {
+  readonly clock: Clock;
+  readonly log?: Logger | undefined;
+  /** Of routes over QUIC (tpu-route.ts); null: there are none here. Throws as openRoute. */
+  readonly openTpu?: ((config: RouteConfig) => Route) | null | undefined;
+}
+
+/** Null: it does not speak HTTP. */
+function dialectOf(config: RouteConfig, url: URL): Dialect | null {
+  switch (config.kind) {
+    case "swqos":
+      return swqosDialect(url, config.callsPerRequest);
+    case "block-builder":
+      return blockEngineDialect(url);
+    case "scheduler":
+      return schedulerDialect(url, config);
+    case "alt-partner":
+      return altPartnerDialect(url, config.callsPerRequest);
+    case "tpu":
+      return null;
+  }
+}
+
+function capabilitiesOf(config: RouteConfig): RouteCapabilities {
+  const { name, kind, mevSafe, leaders, transactions, bundles } = config;
+  const isBuilder = kind === "block-builder";
+  const modes: ParcelMode[] = [
+    ...(transactions ? (["transaction"] as const) : []),
+    ...(isBuilder && bundles ? (["bundle"] as const) : []),
+  ];
+  return {
+    name,
+    kind,
+    modes,
+    transactionBytesMax:
+      config.transactionBytesMax ?? (isBuilder ? packetBytesMax : v1TransactionBytesMax),
+    mevSafe,
+    minimumTipLamports: BigInt(config.minimumTipLamports),
+    leaders: leaders ? new Set(Object.keys(leaders)) : null,
+  };
+}
+
+function refused({ name }: RouteConfig, message: string): ShredwayError {
+  return new ShredwayError("config_invalid", `route ${name}: ${message}`);
+}
+
+function isOverQuic({ kind, quicPorts }: RouteConfig): boolean {
+  return kind === "tpu" || (kind === "alt-partner" && quicPorts !== undefined);
+}
+
+/**
+ * Connects when there is something to send; over QUIC, when a leader is near. Throws ShredwayError
+ * "config_invalid".
+ */
+export function openRoute(config: RouteConfig, { clock, log, openTpu }: RouteParts): Route {
+  if (isOverQuic(config)) {
+    if (openTpu) return openTpu(config);
+    throw refused(config, `expected QUIC for it, got a service without; ${quicheHint}`);
+  }
+  const problem = routeHeadersProblem(config.headers);
+  if (problem !== null) throw refused(config, problem);
+  const { name, headers, connections, queueMax, timeoutMs } = config;
+  const portTo = (text: string): HttpPortOptions => {
+    const url = new URL(text);
+    const dialect = dialectOf(config, url);
+    if (!dialect) throw refused(config, `expected a kind that speaks HTTP, got ${config.kind}`);
+    return { name, url, headers, dialect, connections, queueMax, timeoutMs };
+  };
+  const { url, leaders } = config;
+  if (url === undefined && !leaders) {
+    throw refused(config, "expected url or leaders, got neither");
+  }
+  const plan: PortPlan =
+    url === undefined
+      ? {
+          byLeader: new Map(
+            Object.entries(leaders ?? {}).map(([leader, port]) => [leader, portTo(port)]),
+          ),
+        }
+      : { all: portTo(url) };
+  return new HttpRoute(capabilitiesOf(config), plan, { clock, log });
+}

@@ -1,0 +1,381 @@
+// One partner address: a bounded queue, connections, time-outs, health.
+//
+// The engine of every route over HTTP; http-route.ts puts one or more together. What is offered
+// leaves as soon as a connection is free, alone or with what waits beside it. Nothing is sent twice:
+// the pipeline decides that. Time-outs are counted here from the moment a connection is taken until
+// the answer is complete, by one timer for all. `report` is never called inside `offer`.
+
+import type { Clock, Timer } from "../../core/clock.ts";
+import { basicAuthorization, maskerOf } from "../../core/configuration/url-secrets.ts";
+import type { Logger } from "../../core/log.ts";
+import type { Parcel } from "../submission/types.ts";
+import type { Dialect, HttpAnswer } from "./dialect.ts";
+import { Health } from "./health.ts";
+import { ParcelQueue, type Waiting } from "./outbound-queue.ts";
+import { HttpLane, type LaneFailure } from "./partner-connection.ts";
+import type { Tally } from "./route-counts.ts";
+
+/** A timer that comes so late tells of this process, not of the other side. */
+const stallNs = 20_000_000n;
+const secondLookMs = 10;
+/** Between two looks for parcels in the queue that are of no use any more. */
+const sweepMs = 250;
+const retryAfterMsMax = 60_000;
+const failureLengthMax = 240;
+const idMax = 2 ** 31;
+
+export interface HttpPortOptions {
+  /** Of the route, for the log. */
+  readonly name: string;
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly dialect: Dialect;
+  readonly connections: number;
+  /** Of the whole route. */
+  readonly queueMax: number;
+  readonly timeoutMs: number;
+}
+
+export interface HttpPortParts {
+  readonly clock: Clock;
+  readonly log: Logger | undefined;
+  readonly tally: Tally;
+}
+
+interface Request {
+  readonly lane: HttpLane;
+  /** Empty: a probe. */
+  readonly waiting: readonly Waiting[];
+  readonly firstId: number;
+  readonly startedNs: bigint;
+  isSent: boolean;
+}
+
+/** Names and values in turn; the configuration's own win. */
+function headersOf(
+  url: URL,
+  headers: Readonly<Record<string, string>>,
+  contentType: string,
+): string[] {
+  const basic = basicAuthorization(url);
+  const all = new Map([["content-type", contentType]]);
+  if (basic !== null) all.set("authorization", basic);
+  for (const [name, value] of Object.entries(headers)) all.set(name.toLowerCase(), value);
+  return [...all].flat();
+}
+
+export class HttpPort {
+  readonly #options: HttpPortOptions;
+  readonly #clock: Clock;
+  readonly #log: Logger | undefined;
+  readonly #tally: Tally;
+  readonly #health: Health;
+  readonly #mask: (text: string) => string;
+  readonly #headers: string[];
+  readonly #queue = new ParcelQueue();
+  readonly #idle: HttpLane[] = [];
+  /** Idle or not. */
+  #lanes = 0;
+  /** Oldest first. */
+  readonly #underWay = new Set<Request>();
+  #nextId = 1;
+  #isPumpDue = false;
+  #timeout: Timer | undefined;
+  #sweep: Timer | undefined;
+  #closing: { readonly closed: Promise<void>; readonly finish: () => void } | undefined;
+
+  constructor(options: HttpPortOptions, { clock, log, tally }: HttpPortParts) {
+    const { url, headers, dialect } = options;
+    this.#options = options;
+    this.#clock = clock;
+    this.#log = log;
+    this.#tally = tally;
+    this.#mask = maskerOf(url, headers);
+    this.#headers = headersOf(url, headers, dialect.contentType);
+    this.#health = new Health(clock, {
+      probe: () => this.#probe(),
+      usable: () => this.#pump(),
+      changed: (isUp, failure) => this.#healthChanged(isUp, failure),
+    });
+  }
+
+  get isUp(): boolean {
+    return this.#health.isUp;
+  }
+
+  /** Masked; empty when there was none. */
+  get lastFailure(): string {
+    return this.#health.lastFailure;
+  }
+
+  /** False: full, down or closed. The tally knows of it either way. */
+  offer(parcel: Parcel): boolean {
+    if (this.#closing || !this.isUp || this.#tally.queued >= this.#options.queueMax) {
+      this.#tally.turnAway();
+      return false;
+    }
+    this.#tally.queue();
+    this.#queue.push({ parcel, offeredNs: this.#clock.monotonicNs() });
+    this.#sweep ??= this.#clock.after(sweepMs, () => this.#sweepQueue());
+    this.#pumpSoon();
+    return true;
+  }
+
+  /** Settles when requests under way ended or their time was over. Idempotent. */
+  close(): Promise<void> {
+    if (!this.#closing) {
+      let finish: () => void = () => undefined;
+      const closed = new Promise<void>((resolve) => {
+        finish = resolve;
+      });
+      this.#closing = { closed, finish };
+      this.#health.close();
+      this.#dropQueue("route_closed");
+      for (const lane of this.#idle.splice(0)) lane.close();
+      for (const request of this.#underWay) {
+        if (request.waiting.length > 0) continue;
+        request.lane.cut();
+        this.#over(request);
+      }
+      this.#finishWhenIdle();
+    }
+    return this.#closing.closed;
+  }
+
+  /** After all that is offered in this turn: never inside `offer`. */
+  #pumpSoon(): void {
+    if (this.#isPumpDue) return;
+    this.#isPumpDue = true;
+    queueMicrotask(() => {
+      this.#isPumpDue = false;
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    while (this.#free > 0 && this.#health.isUp && !this.#isClosed) {
+      if (this.#health.isProving && this.#underWay.size > 0) return;
+      const waiting = this.#take();
+      if (waiting.length === 0) return;
+      // What was dropped on the way may have made its listener close the route.
+      if (!this.#isClosed) {
+        this.#start(waiting);
+        continue;
+      }
+      for (const { parcel } of waiting) this.#tally.drop(parcel, "route_closed");
+    }
+  }
+
+  /** What the next request holds: its share of what waits, of one path. */
+  #take(): Waiting[] {
+    const { dialect } = this.#options;
+    const callsMax = Math.min(dialect.callsMax, Math.ceil(this.#queue.length / this.#free));
+    const taken: Waiting[] = [];
+    const nowNs = this.#clock.nowNs();
+    let path = "";
+    let next = this.#queue.first;
+    while (next && taken.length < callsMax) {
+      const isLate = next.parcel.deadlineNs < nowNs;
+      const own = callsMax > 1 ? dialect.pathOf(next.parcel) : "";
+      if (!isLate && taken.length > 0 && own !== path) break;
+      this.#queue.shift();
+      if (isLate) {
+        this.#tally.drop(next.parcel, "deadline_passed");
+      } else {
+        path = own;
+        taken.push(next);
+      }
+      next = this.#queue.first;
+    }
+    if (!next) this.#cancelSweep();
+    return taken;
+  }
+
+  #start(waiting: readonly Waiting[]): void {
+    const { dialect } = this.#options;
+    const parcels = waiting.map(({ parcel }) => parcel);
+    const [first] = parcels;
+    if (!first) return;
+    const firstId = this.#nextId;
+    this.#nextId = firstId + parcels.length > idMax ? 1 : firstId + parcels.length;
+    const body = dialect.write(parcels, firstId);
+    for (const _ of parcels) this.#tally.leaveQueue();
+    this.#send("POST", dialect.pathOf(first), body, { waiting, firstId });
+  }
+
+  #send(
+    method: "POST" | "GET",
+    path: string,
+    body: Uint8Array | null,
+    { waiting, firstId }: Pick<Request, "waiting" | "firstId">,
+  ): void {
+    const lane = this.#takeLane();
+    if (!lane) return;
+    const startedNs = this.#clock.monotonicNs();
+    const request: Request = { lane, waiting, firstId, startedNs, isSent: false };
+    this.#underWay.add(request);
+    this.#timeout ??= this.#clock.after(this.#options.timeoutMs, () => this.#cutLate());
+    lane.send(
+      { method, path, headers: this.#headers, body },
+      {
+        sent: () => this.#sent(request),
+        answered: (answer, retryAfter) => this.#answered(request, answer, retryAfter),
+        failed: (failure) => this.#failed(request, failure),
+      },
+    );
+  }
+
+  get #isClosed(): boolean {
+    return this.#closing !== undefined;
+  }
+
+  /** Connections that could take a request. */
+  get #free(): number {
+    return this.#idle.length + this.#options.connections - this.#lanes;
+  }
+
+  /** The one that was used last, of those with a connection; a new one when none has one. */
+  #takeLane(): HttpLane | undefined {
+    const at = this.#idle.findLastIndex((lane) => lane.isConnected);
+    if (at >= 0) return this.#idle.splice(at, 1)[0];
+    const unused = this.#idle.pop();
+    if (unused || this.#lanes >= this.#options.connections) return unused;
+    this.#lanes++;
+    return new HttpLane(this.#options.url.origin, this.#options.timeoutMs);
+  }
+
+  #sent(request: Request): void {
+    if (request.isSent) return;
+    request.isSent = true;
+    for (const { parcel, offeredNs } of request.waiting) this.#tally.send(parcel, offeredNs);
+  }
+
+  #answered(request: Request, answer: HttpAnswer, retryAfter: string | null): void {
+    this.#over(request);
+    if (request.waiting.length === 0) {
+      // Whatever the partner thinks of an empty question: it is there.
+      this.#health.probed(answer.status >= 500 ? this.#say(`HTTP status ${answer.status}`) : null);
+    } else {
+      // The last write's callback may come after the answer.
+      this.#sent(request);
+      const parcels = request.waiting.map(({ parcel }) => parcel);
+      const { verdicts, fault } = this.#options.dialect.read(answer, parcels, request.firstId);
+      if (fault !== null) this.#health.failed(this.#say(fault), false);
+      else this.#health.succeeded();
+      if (retryAfter !== null) this.#pauseFor(retryAfter);
+      for (const [place, parcel] of parcels.entries()) {
+        this.#tally.end(parcel, verdicts[place] ?? { kind: "failed", reason: "answer_missing" });
+      }
+    }
+    this.#afterwards();
+  }
+
+  #failed(request: Request, { reason, text, isUnreachable }: LaneFailure): void {
+    this.#over(request);
+    this.#endFailed(request, reason, this.#say(`${reason}: ${text}`), isUnreachable);
+    this.#afterwards();
+  }
+
+  #endFailed(request: Request, reason: string, failure: string, isUnreachable: boolean): void {
+    if (request.waiting.length === 0) this.#health.probed(failure);
+    else this.#health.failed(failure, isUnreachable);
+    for (const { parcel } of request.waiting) this.#tally.end(parcel, { kind: "failed", reason });
+  }
+
+  #cutLate(isSecondLook = false): void {
+    this.#timeout = undefined;
+    const { timeoutMs } = this.#options;
+    const lateNs = this.#clock.monotonicNs() - BigInt(timeoutMs) * 1_000_000n;
+    const [oldest] = this.#underWay;
+    if (!isSecondLook && oldest && lateNs - oldest.startedNs > stallNs) {
+      // This process was busy: the answer may be here and wait to be read.
+      this.#timeout = this.#clock.after(secondLookMs, () => this.#cutLate(true));
+      return;
+    }
+    for (const request of this.#underWay) {
+      if (request.startedNs > lateNs) {
+        const restMs = Number(request.startedNs - lateNs) / 1e6;
+        this.#timeout = this.#clock.after(restMs, () => this.#cutLate());
+        break;
+      }
+      const isUnreachable = !request.lane.cut();
+      this.#over(request);
+      const reason = isUnreachable ? "connect_timeout" : "timeout";
+      const failure = this.#say(`${reason}: expected an answer within ${timeoutMs} ms, got none`);
+      this.#endFailed(request, reason, failure, isUnreachable);
+    }
+    this.#afterwards();
+  }
+
+  #over(request: Request): void {
+    this.#underWay.delete(request);
+    if (this.#closing) request.lane.close();
+    else this.#idle.push(request.lane);
+    if (this.#underWay.size > 0) return;
+    this.#timeout?.cancel();
+    this.#timeout = undefined;
+  }
+
+  #afterwards(): void {
+    if (this.#closing) this.#finishWhenIdle();
+    else this.#pump();
+  }
+
+  #finishWhenIdle(): void {
+    if (this.#underWay.size === 0) this.#closing?.finish();
+  }
+
+  /** RFC 9110: seconds, or a date. */
+  #pauseFor(retryAfter: string): void {
+    const seconds = /^\d{1,9}$/.test(retryAfter) ? Number(retryAfter) : Number.NaN;
+    const untilMs = Number.isNaN(seconds) ? Date.parse(retryAfter) : Number.NaN;
+    const nowMs = Number(this.#clock.nowNs() / 1_000_000n);
+    const ms = Math.min(retryAfterMsMax, Number.isNaN(seconds) ? untilMs - nowMs : seconds * 1000);
+    if (!(ms > 0)) return;
+    this.#health.pauseFor(ms, this.#say(`rate_limited: asked to wait ${Math.ceil(ms / 1000)} s`));
+  }
+
+  #probe(): void {
+    if (this.#free === 0 || this.#closing) {
+      // Requests from before still hold every connection; they end within the time-out.
+      this.#health.probed(this.#health.lastFailure);
+      return;
+    }
+    const { pathname, search } = this.#options.url;
+    this.#send("GET", `${pathname}${search}`, null, { waiting: [], firstId: 0 });
+  }
+
+  #healthChanged(isUp: boolean, failure: string): void {
+    const { name, url } = this.#options;
+    const fields = { route: name, host: url.host, failure };
+    if (isUp) this.#log?.info(fields, "a route is up again");
+    else this.#log?.warn(fields, "a route is down");
+    if (!isUp) this.#dropQueue("route_down");
+  }
+
+  #dropQueue(reason: string): void {
+    this.#cancelSweep();
+    for (const { parcel } of this.#queue.remove(() => true)) this.#tally.drop(parcel, reason);
+  }
+
+  #sweepQueue(): void {
+    this.#sweep = undefined;
+    const nowNs = this.#clock.nowNs();
+    const late = this.#queue.remove(({ parcel }) => parcel.deadlineNs < nowNs);
+    if (this.#queue.length > 0) {
+      this.#sweep = this.#clock.after(sweepMs, () => this.#sweepQueue());
+    }
+    for (const { parcel } of late) this.#tally.drop(parcel, "deadline_passed");
+  }
+
+  #cancelSweep(): void {
+    this.#sweep?.cancel();
+    this.#sweep = undefined;
+  }
+
+  #say(text: string): string {
+    const said = `${this.#options.url.host}: ${this.#mask(text)}`;
+    const line = said.replaceAll(/\s+/g, " ");
+    return line.length > failureLengthMax ? `${line.slice(0, failureLengthMax)}...` : line;
+  }
+}

@@ -1,0 +1,99 @@
+// The books of one route: every parcel offered is in exactly one column, at any time.
+//
+// Kept by a route and the ports it consists of. offered = turnedAway + acknowledged + refused +
+// failed + dropped + queued + inFlight holds whenever a report is made, so whoever hears one sees
+// books that add up. What a listener throws goes to the log and no further.
+
+import type { Clock } from "../../core/clock.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
+import type { Parcel, RouteCounts, RouteEvent } from "../submission/types.ts";
+import type { Verdict } from "./dialect.ts";
+import { SendTimes } from "./send-times.ts";
+
+export class Tally {
+  readonly #clock: Clock;
+  readonly #log: Logger | undefined;
+  readonly #sendTimes = new SendTimes();
+  #offered = 0;
+  #turnedAway = 0;
+  #sent = 0;
+  #queued = 0;
+  #inFlight = 0;
+  readonly #ends = { acknowledged: 0, refused: 0, failed: 0, dropped: 0 };
+
+  constructor(clock: Clock, log: Logger | undefined) {
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  get queued(): number {
+    return this.#queued;
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  turnAway(): void {
+    this.#offered++;
+    this.#turnedAway++;
+  }
+
+  queue(): void {
+    this.#offered++;
+    this.#queued++;
+  }
+
+  drop(parcel: Parcel, reason: string): void {
+    this.#queued--;
+    this.#ends.dropped++;
+    this.#tell(parcel, { kind: "dropped", atNs: this.#clock.nowNs(), reason });
+  }
+
+  leaveQueue(): void {
+    this.#queued--;
+    this.#inFlight++;
+  }
+
+  /** Both monotonic; `sentNs` where it is known better than by being told of it. */
+  send(parcel: Parcel, offeredNs: bigint, sentNs?: bigint): void {
+    this.#sent++;
+    const nowNs = this.#clock.monotonicNs();
+    this.#sendTimes.add((sentNs ?? nowNs) - offeredNs, nowNs);
+    let bytes = 0;
+    for (const { wire } of parcel.transactions) bytes += wire.length;
+    const sinceNs = sentNs === undefined || sentNs > nowNs ? 0n : nowNs - sentNs;
+    this.#tell(parcel, { kind: "sent", atNs: this.#clock.nowNs() - sinceNs, bytes });
+  }
+
+  end(parcel: Parcel, verdict: Verdict): void {
+    this.#inFlight--;
+    this.#ends[verdict.kind]++;
+    this.#tell(parcel, { ...verdict, atNs: this.#clock.nowNs() });
+  }
+
+  counts(): RouteCounts {
+    return {
+      offered: BigInt(this.#offered),
+      turnedAway: BigInt(this.#turnedAway),
+      sent: BigInt(this.#sent),
+      acknowledged: BigInt(this.#ends.acknowledged),
+      refused: BigInt(this.#ends.refused),
+      failed: BigInt(this.#ends.failed),
+      dropped: BigInt(this.#ends.dropped),
+    };
+  }
+
+  sendPercentileUs(p: number): number | null {
+    return this.#sendTimes.percentile(p, this.#clock.monotonicNs());
+  }
+
+  #tell(parcel: Parcel, event: RouteEvent): void {
+    try {
+      parcel.report(event);
+    } catch (thrown) {
+      this.#log?.error({ error: messageOf(thrown) }, "a listener of a route failed");
+    }
+  }
+}

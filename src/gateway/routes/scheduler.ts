@@ -1,0 +1,43 @@
+// A scheduler: any HTTP service that takes transactions, as JSON-RPC, base64 text or plain bytes.
+//
+// For the last two a status of 2xx is a yes, unless the body is JSON with an error.
+
+import type { RouteConfig } from "../../core/configuration/configuration.ts";
+import { isObject } from "../../core/values.ts";
+import type { Dialect, Reading } from "./dialect.ts";
+import { acknowledged, parseJson, readJsonRpc, readStatus } from "./json-rpc-answers.ts";
+import { sendTransactionDialect } from "./send-transaction.ts";
+import { base64Of } from "./wire-text.ts";
+
+const read: Dialect["read"] = (answer, parcels, firstId): Reading => {
+  const byStatus = readStatus(answer, parcels);
+  if (byStatus) return byStatus;
+  const isObjectText = answer.body[0] === 0x7b; // "{"
+  const body = isObjectText ? parseJson(answer.body) : undefined;
+  const { error } = isObject(body) ? body : {};
+  if (error === undefined || error === null) {
+    return { verdicts: parcels.map(() => acknowledged), fault: null };
+  }
+  // There was no id to echo: whatever the body says in its place is not looked at.
+  const text = Buffer.from(JSON.stringify({ id: firstId, error }));
+  return readJsonRpc({ status: answer.status, body: text }, parcels, firstId);
+};
+
+export function schedulerDialect(
+  url: URL,
+  { format, callsPerRequest }: Pick<RouteConfig, "format" | "callsPerRequest">,
+): Dialect {
+  const path = `${url.pathname}${url.search}`;
+  if (format === "json-rpc") return sendTransactionDialect(callsPerRequest, () => path);
+  const isText = format === "base64";
+  return {
+    callsMax: 1,
+    contentType: isText ? "text/plain" : "application/octet-stream",
+    pathOf: () => path,
+    write: ([parcel]) => {
+      const wire = parcel?.transactions[0]?.wire ?? new Uint8Array(0);
+      return isText ? Buffer.from(base64Of(wire), "latin1") : wire;
+    },
+    read,
+  };
+}

@@ -1,0 +1,320 @@
+// TpuRoute: transactions to the leaders themselves, or to their alternative partners' ports, over QUIC.
+//
+// Opened by open-route.ts through what `tpuOpener` makes. Says who gets a transaction and where that
+// is; how it gets there is the thread's business (src/gateway/tpu/). A transaction that goes to several leaders
+// is sent when the first copy is, acknowledged when the first one is, and failed when all are.
+// An acknowledgement means that the bytes arrived, not that the leader takes them.
+
+import {
+  formatAddress,
+  formatEndpoint,
+  parseAddress,
+  parseEndpoint,
+} from "../../core/addresses/addresses.ts";
+import type { Clock, Timer } from "../../core/clock.ts";
+import type { RouteConfig } from "../../core/configuration/configuration.ts";
+import { ShredwayError } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
+import type { Parcel, Route, RouteCapabilities, RouteSnapshot } from "../submission/types.ts";
+import { TpuIdentity } from "../tpu/identity.ts";
+import { targetsOf, type UpcomingLeaders, upcomingOf } from "../tpu/leader-selection.ts";
+import { quicheHint, quicheProblem, tpuProtocol } from "../tpu/quiche.ts";
+import { TpuThread, type TpuThreadOptions } from "../tpu/tpu-thread.ts";
+import type { LeaderState, TpuAddress, TpuEvent } from "../tpu/types.ts";
+import type { Verdict } from "./dialect.ts";
+import { Tally } from "./route-counts.ts";
+
+export interface TpuRouteParts {
+  readonly clock: Clock;
+  readonly log?: Logger | undefined;
+  readonly leaders: UpcomingLeaders;
+  /** Where a leader (base58) takes transactions; tpu/node-addresses.ts is the real one. */
+  readonly addresses: { addressOf(identity: string): TpuAddress | null };
+  /** Alternative partners, in base58: who is connected with before his slots. */
+  readonly partners: () => ReadonlySet<string>;
+  /** See TpuIdentity. */
+  readonly readSeed: (path: string) => Uint8Array;
+  /** How long a copy may wait for its leader; for tests on slow machines. */
+  readonly copyMsMax?: number | undefined;
+  /** See TpuThread; for tests. */
+  readonly start?: TpuThreadOptions["start"];
+}
+
+/** A leader's state with its name. */
+export interface TpuLeader extends LeaderState {
+  /** Base58; null: nobody known is there any more. */
+  readonly identity: string | null;
+}
+
+/** One parcel and its copies. */
+interface Entry {
+  readonly parcel: Parcel;
+  /** Monotonic. */
+  readonly offeredNs: bigint;
+  /** Copies that may still say something. */
+  open: number;
+  isSent: boolean;
+  isEnded: boolean;
+  /** Of the first copy that was sent and failed. */
+  failure: string | null;
+}
+
+const transactionBytesMax = 4096;
+/**
+ * A copy is of use near its leader's window only, and whoever offers sends again: what waits longer for a
+ * leader that does not answer would take the others' room. About the rest of a window and another one.
+ */
+const copyMsMax = 4000;
+/** A third of the shortest slot that is planned. */
+const aimMs = 70;
+const anyAddress = { ipv4: "0.0.0.0", ipv6: "::" };
+const nsPerMs = 1e6;
+
+function keyOf({ host, port }: TpuAddress): string {
+  return formatEndpoint({ bytes: parseAddress(host), port });
+}
+
+function givenAddresses(config: RouteConfig): ReadonlyMap<string, TpuAddress> {
+  return new Map(
+    Object.entries(config.quicAddresses ?? {}).map(([identity, text]) => {
+      const { bytes, port } = parseEndpoint(text);
+      return [identity, { host: formatAddress(bytes), port }];
+    }),
+  );
+}
+
+export class TpuRoute implements Route {
+  readonly capabilities: RouteCapabilities;
+  readonly #config: RouteConfig;
+  readonly #parts: TpuRouteParts;
+  readonly #tally: Tally;
+  readonly #identity: TpuIdentity;
+  readonly #thread: TpuThread;
+  readonly #given: ReadonlyMap<string, TpuAddress>;
+  readonly #aimTimer: Timer;
+  #aimText = "";
+  /** By the addresses of the last aim. */
+  #identities: ReadonlyMap<string, string> = new Map();
+  readonly #copies = new Map<number, Entry>();
+  #nextCopy = 0;
+  #lastFailure = "";
+  #isClosed = false;
+
+  /** Throws ShredwayError "config_invalid" for an identity that cannot be read. */
+  constructor(config: RouteConfig, parts: TpuRouteParts) {
+    const { clock, log, readSeed, start } = parts;
+    const { name, kind, mevSafe, connections, queueMax, timeoutMs } = config;
+    this.#config = config;
+    this.#parts = parts;
+    this.capabilities = {
+      name,
+      kind,
+      modes: ["transaction"],
+      transactionBytesMax: config.transactionBytesMax ?? transactionBytesMax,
+      mevSafe,
+      minimumTipLamports: BigInt(config.minimumTipLamports),
+      leaders: null,
+    };
+    this.#tally = new Tally(clock, log);
+    this.#given = givenAddresses(config);
+    this.#identity = new TpuIdentity({
+      path: config.identityFile,
+      readSeed,
+      clock,
+      log,
+      changed: (credentials) => this.#thread.identify(credentials),
+    });
+    this.#thread = new TpuThread({
+      settings: {
+        applicationProtocol: tpuProtocol,
+        connectionsMax: connections,
+        // A leader that does not take what it gets leaves room for another one.
+        queueMax: Math.max(1, Math.ceil(queueMax / 2)),
+        timeoutMs,
+        bind: anyAddress,
+        seed: Number(clock.monotonicNs() & 0xffff_ffffn),
+      },
+      credentials: this.#identity.credentials,
+      clock,
+      log,
+      tell: (event) => this.#hear(event),
+      start,
+    });
+    this.#aimTimer = clock.every(aimMs, () => this.#aim());
+    this.#aim();
+  }
+
+  /** Whether there is somebody to send to just now. */
+  get isUp(): boolean {
+    if (this.#isClosed || !this.#thread.isUp) return false;
+    if (this.#config.kind === "alt-partner") return true;
+    return this.#addressesFor(null, false).length > 0;
+  }
+
+  offer(parcel: Parcel): boolean {
+    const addresses = this.#takes(parcel)
+      ? this.#addressesFor(parcel.leader, parcel.revertProtection)
+      : [];
+    const [transaction] = parcel.transactions;
+    if (addresses.length === 0 || !transaction || !this.#hasRoom) {
+      this.#tally.turnAway();
+      return false;
+    }
+    const { clock } = this.#parts;
+    this.#tally.queue();
+    const offeredNs = clock.monotonicNs();
+    const givenMs = Number(parcel.deadlineNs - clock.nowNs()) / nsPerMs;
+    const restMs = Math.min(givenMs, this.#parts.copyMsMax ?? copyMsMax);
+    const open = addresses.length;
+    const entry: Entry = { parcel, offeredNs, open, isSent: false, isEnded: false, failure: null };
+    for (const address of addresses) {
+      const id = this.#nextCopy++;
+      this.#copies.set(id, entry);
+      this.#thread.send({ id, address, bytes: transaction.wire, restMs });
+    }
+    return true;
+  }
+
+  snapshot(): RouteSnapshot {
+    const tally = this.#tally;
+    return {
+      ...tally.counts(),
+      name: this.capabilities.name,
+      kind: this.capabilities.kind,
+      health: this.isUp ? "up" : "down",
+      lastFailure: this.#lastFailure || this.#thread.lastFailure,
+      queued: tally.queued,
+      inFlight: tally.inFlight,
+      sendP50Us: tally.sendPercentileUs(50),
+      sendP99Us: tally.sendPercentileUs(99),
+    };
+  }
+
+  /** What is known of each leader; a moment old. */
+  leaders(): TpuLeader[] {
+    return this.#thread.leaders.map((state) => ({
+      ...state,
+      identity: this.#identities.get(state.address) ?? null,
+    }));
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#aimTimer.cancel();
+    this.#identity.close();
+    await this.#thread.close();
+  }
+
+  get #hasRoom(): boolean {
+    return this.#tally.queued < this.#config.queueMax;
+  }
+
+  /** A plan offers nothing else. */
+  #takes({ mode, transactions }: Parcel): boolean {
+    return (
+      !this.#isClosed && this.#thread.isUp && mode === "transaction" && transactions.length === 1
+    );
+  }
+
+  /** `leader`: whom the plan aims at. */
+  #addressesFor(leader: string | null, isProtected: boolean): TpuAddress[] {
+    const { kind, fanout } = this.#config;
+    const isPartner = kind === "alt-partner";
+    const targets = isPartner ? [] : targetsOf(this.#parts.leaders, fanout);
+    if (leader !== null && !targets.includes(leader)) {
+      // The plan's word is a moment older, but the slot may not be known here at all.
+      if (targets.length === 0) targets.push(leader);
+    }
+    if (targets.length === 0) {
+      this.#lastFailure = "leaders: expected the present leader to be known, got no leader";
+      return [];
+    }
+    const addresses = targets.flatMap((identity) => this.#addressOf(identity, isProtected));
+    this.#lastFailure =
+      addresses.length > 0
+        ? ""
+        : `leaders: expected an address for transactions over QUIC of ${targets.join(", ")}, got none`;
+    return addresses;
+  }
+
+  #addressOf(identity: string, isProtected: boolean): TpuAddress[] {
+    const address = this.#given.get(identity) ?? this.#parts.addresses.addressOf(identity);
+    if (!address) return [];
+    const { quicPorts } = this.#config;
+    if (!quicPorts) return [address];
+    return [{ host: address.host, port: isProtected ? quicPorts.protected : quicPorts.plain }];
+  }
+
+  /** Keeps connections with those who lead soon. */
+  #aim(): void {
+    const { kind, connectAheadSlots, quicPorts } = this.#config;
+    const { leaders, partners } = this.#parts;
+    const upcoming = upcomingOf(leaders, connectAheadSlots);
+    const isPartner = kind === "alt-partner";
+    const aimed = isPartner ? upcoming.filter((identity) => partners().has(identity)) : upcoming;
+    const identities = new Map<string, string>();
+    const addresses: TpuAddress[] = [];
+    for (const identity of aimed) {
+      const own = [
+        ...this.#addressOf(identity, false),
+        ...(quicPorts ? this.#addressOf(identity, true) : []),
+      ];
+      for (const address of own) {
+        addresses.push(address);
+        identities.set(keyOf(address), identity);
+      }
+    }
+    const text = [...identities.keys()].join();
+    if (text === this.#aimText) return;
+    this.#aimText = text;
+    this.#identities = new Map([...[...this.#identities].slice(-256), ...identities]);
+    this.#thread.aim(addresses);
+  }
+
+  #hear(event: TpuEvent): void {
+    const entry = this.#copies.get(event.id);
+    if (!entry) return;
+    const { parcel } = entry;
+    if (event.kind === "sent") {
+      if (entry.isSent) return;
+      entry.isSent = true;
+      this.#tally.leaveQueue();
+      this.#tally.send(parcel, entry.offeredNs, event.atNs);
+      return;
+    }
+    this.#copies.delete(event.id);
+    entry.open--;
+    if (entry.isEnded) return;
+    if (event.kind === "acknowledged") {
+      this.#end(entry, { kind: "acknowledged" });
+      return;
+    }
+    if (event.kind === "failed") entry.failure ??= event.reason;
+    if (entry.open > 0) return;
+    if (entry.isSent) {
+      this.#end(entry, { kind: "failed", reason: entry.failure ?? event.reason });
+    } else {
+      entry.isEnded = true;
+      this.#tally.drop(parcel, event.reason);
+    }
+  }
+
+  #end(entry: Entry, verdict: Verdict): void {
+    entry.isEnded = true;
+    this.#tally.end(entry.parcel, verdict);
+  }
+}
+
+/** For open-route.ts. The optional package is looked for when the first such route is opened. */
+export function tpuOpener(parts: TpuRouteParts): (config: RouteConfig) => TpuRoute {
+  return (config) => {
+    const problem = quicheProblem();
+    if (problem !== null) {
+      throw new ShredwayError(
+        "config_invalid",
+        `route ${config.name}: expected the optional package @matrixai/quic, got: ${problem}; ${quicheHint}`,
+      );
+    }
+    return new TpuRoute(config, parts);
+  };
+}

@@ -1,0 +1,290 @@
+// Shapes of parameters: each reads a value, refuses what is none, and says of itself what it takes.
+//
+// Declared by methods/*, gathered by method.ts, read for every call and described once in description/*.
+// Null counts as absent. Unknown fields of options are ignored, as nodes do. Reading throws ShredwayError
+// "value_invalid" (or what a method's own shape says) and nothing else, whatever the caller sent.
+
+import { quote, ShredwayError } from "../../core/errors.ts";
+import {
+  isJsonArray,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+} from "../../core/json-rpc/json-text.ts";
+import { type JsonSchema, orNull, type Sample } from "./json-schema.ts";
+
+export function invalid(what: string, expected: string, actual: unknown): ShredwayError {
+  return new ShredwayError("value_invalid", `${what}: expected ${expected}, got ${quote(actual)}`);
+}
+
+export interface Shape<T> {
+  readonly schema: JsonSchema;
+  /** Made once for each place where such a value stands; `what` names it in messages. */
+  readonly reader: (what: string) => (json: Json | undefined) => T;
+  /** What is looked at in every parameter of a call before any of them is read. */
+  readonly check?: (what: string, json: Json | undefined) => void;
+}
+
+export type ValueOf<S> = S extends Shape<infer T> ? T : never;
+
+// ---- values ---------------------------------------------------------------------------------
+
+export function readText(what: string, json: Json | undefined): string {
+  if (typeof json === "string") return json;
+  throw invalid(what, "a string", json);
+}
+
+/** 1 to `max` texts. */
+export function readTexts(what: string, json: Json | undefined, max: number): string[] {
+  if (!isJsonArray(json)) throw invalid(what, `an array of 1 to ${max} strings`, json);
+  if (json.length === 0 || json.length > max) {
+    throw invalid(what, `1 to ${max} elements`, json.length);
+  }
+  return json.map((element, i) => readText(`${what}[${i}]`, element));
+}
+
+/** What the text has to be besides is the method's to check; `schema` says it. */
+export function text(schema: JsonSchema = {}): Shape<string> {
+  return {
+    schema: { type: "string", ...schema },
+    reader: (what) => (json) => readText(what, json),
+  };
+}
+
+export function texts(max: number, items: JsonSchema): Shape<string[]> {
+  return {
+    schema: { type: "array", minItems: 1, maxItems: max, items },
+    reader: (what) => (json) => readTexts(what, json, max),
+  };
+}
+
+/** As it came: for a method that checks it itself. */
+export function anything(schema: JsonSchema): Shape<Json | undefined> {
+  return { schema, reader: () => (json) => json };
+}
+
+export const flag: Shape<boolean> = {
+  schema: { type: "boolean" },
+  reader: (what) => (json) => {
+    if (typeof json === "boolean") return json;
+    throw invalid(what, "true or false", json);
+  },
+};
+
+export function oneOf<const T extends string>(choices: readonly T[]): Shape<T> {
+  return {
+    schema: { type: "string", enum: choices },
+    reader: (what) => (json) => {
+      const found = choices.find((choice) => choice === json);
+      if (found !== undefined) return found;
+      throw invalid(what, `one of ${choices.join(", ")}`, json);
+    },
+  };
+}
+
+export function integer(max: bigint): Shape<bigint> {
+  return {
+    schema: { type: "integer", minimum: 0, maximum: max },
+    reader: (what) => (json) => {
+      if (typeof json === "bigint" || (typeof json === "number" && Number.isInteger(json))) {
+        const value = BigInt(json);
+        if (value >= 0n && value <= max) return value;
+      }
+      throw invalid(what, `an integer from 0 to ${max}`, json);
+    },
+  };
+}
+
+export function count(max: number): Shape<number> {
+  return {
+    schema: { type: "integer", minimum: 0, maximum: max },
+    reader: (what) => (json) => {
+      if (typeof json === "number" && Number.isInteger(json) && json >= 0 && json <= max) {
+        return json;
+      }
+      throw invalid(what, `an integer from 0 to ${max}`, json);
+    },
+  };
+}
+
+/** A count that is not 0. */
+export function positive(max: number): Shape<number> {
+  const counted = count(max);
+  return {
+    schema: { ...counted.schema, minimum: 1 },
+    reader: (what) => {
+      const read = counted.reader(what);
+      return (json) => {
+        const value = read(json);
+        if (value === 0) throw invalid(what, `an integer from 1 to ${max}`, value);
+        return value;
+      };
+    },
+  };
+}
+
+// ---- options --------------------------------------------------------------------------------
+
+/** One field of options; no name of Object.prototype, which a call's objects may have. */
+export interface Field<T> {
+  readonly schema: JsonSchema;
+  readonly isRequired: boolean;
+  /** A second name of the field, for when the first is not given. */
+  readonly alias?: string;
+  readerOf(what: string, name: string): (options: JsonObject) => T;
+}
+
+function isAbsent(json: Json | undefined): json is null | undefined {
+  return json === undefined || json === null;
+}
+
+export interface FieldOptions<A> {
+  readonly description: string;
+  /** What is read for it when it is absent. */
+  readonly absent: A;
+  /** What that means, where it can be written. */
+  readonly fallback?: Sample;
+  readonly alias?: string;
+}
+
+function fieldSchema(shape: Shape<unknown>, options: FieldOptions<unknown>): JsonSchema {
+  const { description, fallback } = options;
+  const known = { ...orNull(shape.schema), description };
+  return fallback === undefined ? known : { ...known, default: fallback };
+}
+
+export function field<T, const A>(shape: Shape<T>, options: FieldOptions<A>): Field<T | A> {
+  const { absent, alias } = options;
+  const readerOf = (what: string, name: string) => {
+    const read = shape.reader(`${what}.${name}`);
+    const readOther = alias === undefined ? null : shape.reader(`${what}.${alias}`);
+    return (given: JsonObject): T | A => {
+      const json = given[name];
+      if (!isAbsent(json)) return read(json);
+      if (readOther === null || alias === undefined) return absent;
+      const other = given[alias];
+      return isAbsent(other) ? absent : readOther(other);
+    };
+  };
+  const schema = fieldSchema(shape, options);
+  return { schema, isRequired: false, ...(alias !== undefined && { alias }), readerOf };
+}
+
+/** Given as null it is not absent: it means `ofNull`. */
+export function nullableField<T, const A, const N>(
+  shape: Shape<T>,
+  options: FieldOptions<A> & { readonly ofNull: N; readonly alias: string },
+): Field<T | A | N> {
+  const { absent, ofNull, alias } = options;
+  const readerOf = (what: string, name: string) => {
+    const readers = [name, alias].map((each) => ({
+      each,
+      read: shape.reader(`${what}.${each}`),
+    }));
+    return (given: JsonObject): T | A | N => {
+      for (const { each, read } of readers) {
+        const json = given[each];
+        if (json !== undefined) return json === null ? ofNull : read(json);
+      }
+      return absent;
+    };
+  };
+  return { ...field(shape, options), readerOf };
+}
+
+export function requiredField<T>(shape: Shape<T>, description: string): Field<T> {
+  return {
+    schema: { ...shape.schema, description },
+    isRequired: true,
+    readerOf: (what, name) => {
+      const read = shape.reader(`${what}.${name}`);
+      return (given) => read(given[name]);
+    },
+  };
+}
+
+export const switchField = (description: string): Field<boolean> =>
+  field(flag, { description, absent: false, fallback: false });
+
+type Fields = Readonly<Record<string, Field<unknown>>>;
+type FieldValues<F extends Fields> = {
+  readonly [Name in keyof F]: F[Name] extends Field<infer T> ? T : never;
+};
+
+function optionsSchema(
+  title: string,
+  fields: Fields,
+  readElsewhere: Readonly<Record<string, JsonSchema>>,
+): JsonSchema {
+  const properties: Record<string, JsonSchema> = { ...readElsewhere };
+  for (const [name, { schema, alias }] of Object.entries(fields)) {
+    properties[name] = schema;
+    if (alias !== undefined) {
+      properties[alias] = { ...schema, description: `the same as ${name}, which goes first` };
+    }
+  }
+  const required = Object.keys(fields).filter((name) => fields[name]?.isRequired);
+  const isNeeded = required.length > 0;
+  return { title, type: "object", properties, ...(isNeeded && { required }) };
+}
+
+const noFields: JsonObject = Object.freeze(Object.create(null));
+
+/** A reader for each field. */
+type FieldReaders<F extends Fields> = {
+  readonly [Name in keyof F]: ReturnType<F[Name]["readerOf"]>;
+};
+
+function readersOf<F extends Fields>(what: string, fields: F): FieldReaders<F> {
+  const readers: Record<string, unknown> = {};
+  for (const [name, each] of Object.entries(fields)) readers[name] = each.readerOf(what, name);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- there is one for each field of F
+  return readers as FieldReaders<F>;
+}
+
+function valuesByLoop<F extends Fields>(
+  readers: FieldReaders<F>,
+  given: JsonObject,
+): FieldValues<F> {
+  const values: Record<string, unknown> = {};
+  for (const [name, read] of Object.entries(readers)) values[name] = read(given);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every field of F was just read
+  return values as FieldValues<F>;
+}
+
+export interface OptionsChoice<F extends Fields> {
+  /** They cannot be left out. */
+  readonly isNeeded?: boolean;
+  /** Fields that belong to the options and that the method reads by other means. */
+  readonly readElsewhere?: Readonly<Record<string, JsonSchema>>;
+  /** The same field by field, for what is read all the time: a loop takes twice as long. */
+  readonly values?: (read: FieldReaders<F>, given: JsonObject) => FieldValues<F>;
+}
+
+/** Fields are read in the order in which they stand in `fields`. */
+export function optionsOf<const F extends Fields>(
+  title: string,
+  fields: F,
+  choice: OptionsChoice<F> = {},
+): Shape<FieldValues<F>> {
+  const { isNeeded = false, readElsewhere = {}, values = valuesByLoop } = choice;
+  const schema = optionsSchema(title, fields, readElsewhere);
+  const hasRequired = schema.required !== undefined;
+  const check = (what: string, json: Json | undefined): void => {
+    if (isJsonObject(json) || (!isNeeded && isAbsent(json))) return;
+    throw invalid(what, "an object", json);
+  };
+  return {
+    schema: isNeeded || hasRequired ? schema : orNull(schema),
+    check,
+    reader: (what) => {
+      const readers = readersOf(what, fields);
+      const usual = hasRequired ? null : Object.freeze(values(readers, noFields));
+      return (json) => {
+        if (isJsonObject(json)) return values(readers, json);
+        check(what, json);
+        return usual ?? values(readers, noFields);
+      };
+    },
+  };
+}

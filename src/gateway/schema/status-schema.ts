@@ -1,0 +1,97 @@
+// Timelines as documents describe them; status-json.ts is what writes them.
+//
+// Called by methods/statuses.ts and description/*. One schema for each kind of event, and no other.
+
+import { endStates, type SubmitMethod } from "../submission/types.ts";
+import {
+  bundleId,
+  closed,
+  described,
+  enumOf,
+  type JsonSchema,
+  listOf,
+  number,
+  orNull,
+  publicKey,
+  signatureText,
+  slot,
+  string,
+  time,
+  wholeNumber,
+  word,
+} from "./json-schema.ts";
+
+/** A record, so that a method that is forgotten does not compile. */
+const submitMethods: Readonly<Record<SubmitMethod, true>> = {
+  sendTransaction: true,
+  sendBundle: true,
+  sendBatch: true,
+  sendIdeal: true,
+  sendAlt: true,
+};
+const submitMethod = enumOf(Object.keys(submitMethods));
+
+/** As addEvent of the pipeline keeps it: of more the first and the last. */
+const eventsMax = 64;
+
+const route = described("its name in the configuration", string);
+const attempt = wholeNumber(1, Number.MAX_SAFE_INTEGER);
+const bytes = wholeNumber(0, Number.MAX_SAFE_INTEGER);
+/** JSON as the node wrote it. */
+const nodeError: JsonSchema = { description: "of the chain, as nodes tell it; null: none" };
+
+/** By the titles of their schemas. */
+const eventFields = {
+  Received: { kind: word("received"), method: submitMethod },
+  Held: { kind: word("held"), reason: string },
+  Queued: { kind: word("queued"), route, attempt },
+  Sent: {
+    kind: word("sent"),
+    route,
+    attempt,
+    bytes,
+    slot: orNull(slot),
+    leader: orNull(publicKey),
+  },
+  Acknowledged: { kind: word("acknowledged"), route, attempt },
+  Lost: { kind: enumOf(["refused", "failed", "dropped"]), route, attempt, reason: string },
+  Seen: { kind: word("seen"), slot },
+  Ended: {
+    kind: enumOf(endStates),
+    reason: string,
+    slot: orNull(slot),
+    err: nodeError,
+    sibling: described("superseded by it", signatureText),
+  },
+} as const satisfies Record<string, Record<string, JsonSchema>>;
+
+/** A sibling is told where there is one, and of a node's error what JSON can hold. */
+const optionalFields = ["sibling", "err"];
+
+function eventSchema(when: Record<string, JsonSchema>): JsonSchema {
+  const kinds = Object.entries(eventFields).map(([title, { kind, ...fields }]) =>
+    closed(title, { kind, ...when, ...fields }, optionalFields),
+  );
+  return { title: "TimelineEvent", oneOf: kinds };
+}
+
+export const statusSchema = closed("TransactionStatus", {
+  signature: signatureText,
+  state: enumOf(["open", ...endStates]),
+  method: submitMethod,
+  bundleId: orNull(bundleId),
+  receivedAt: time,
+  slot: orNull(described("where it landed, or was seen last", slot)),
+  reason: orNull(described("word of the end; null while it is open", string)),
+  err: nodeError,
+  events: listOf(
+    eventSchema({ at: time, offsetMs: described("milliseconds after the receipt", number) }),
+    { maxItems: eventsMax },
+  ),
+});
+
+/** What the WebSocket pushes. */
+export const pushedEventSchema = closed("PushedEvent", {
+  signature: signatureText,
+  event: eventSchema({ at: time }),
+});

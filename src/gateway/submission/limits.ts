@@ -1,0 +1,39 @@
+// Limits of the pipeline: how many, how long, how often; each with its reason.
+
+import type { DispatchLimits } from "./dispatch.ts";
+import type { WatchLimits } from "./outcome-observer.ts";
+
+export interface PipelineLimits extends DispatchLimits, WatchLimits {
+  /** Transactions whose end is awaited. */
+  readonly openMax: number;
+  /** Of one account: nobody shall take the room of all the others. */
+  readonly openPerAccountMax: number;
+  /** Ended transactions in memory; older ones are asked from the store. */
+  readonly endedMax: number;
+  /** So long the store keeps what ended. */
+  readonly historyMs: number;
+}
+
+export const defaultLimits: PipelineLimits = {
+  openMax: 50_000,
+  openPerAccountMax: 10_000,
+  // At 100 a second, so long as a client may send the same transaction again: some minutes.
+  endedMax: 50_000,
+  historyMs: 24 * 3_600_000,
+  resendMs: 2_000,
+  // Twice 150 slots of 400 ms: only nonces live longer, and whoever has one may send it again.
+  resendForMs: 120_000,
+  heldMax: 10_000,
+  lookMs: 400,
+  looksMax: 8,
+  // Three times what a node is usually behind the first shreds.
+  sightMs: 3_000,
+  // 150 blocks take 22 s at 150 ms and 60 s at 400 ms.
+  firstAskMs: 20_000,
+  askMs: 5_000,
+  // Twelve slots and more: nodes behind one address differ by less.
+  settleMs: 5_000,
+  asksMax: 16,
+  unobservedMs: 120_000,
+  ageMaxMs: 24 * 3_600_000,
+};

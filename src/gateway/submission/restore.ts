@@ -1,0 +1,115 @@
+// Restore: what was open when the process ended, as submissions again.
+//
+// Called once by pipeline.ts before the first request. A bundle is sent again only when all of it is
+// there; of one that is not whole the rest is watched to its end. What a record does not say (which
+// routes refused it, what is still under way) is taken from the safe side.
+
+import type { TransactionFacts } from "../../core/transactions/facts.ts";
+import { bundleIdOf, Submission, takeOver } from "./tracked-transaction.ts";
+import type { SubmissionRecord } from "./types.ts";
+
+export interface Restored {
+  readonly submission: Submission;
+  readonly records: readonly SubmissionRecord[];
+  readonly facts: readonly TransactionFacts[];
+  /** Not to be sent again: a part is missing. */
+  readonly isPart: boolean;
+}
+
+export type Inspect = (wire: Uint8Array) => TransactionFacts | Promise<TransactionFacts>;
+
+/** Those of one bundle together, in order. */
+function groups(records: readonly SubmissionRecord[]): SubmissionRecord[][] {
+  const byKey = new Map<string, SubmissionRecord[]>();
+  for (const record of records) {
+    const { accountId, bundleId, signature } = record;
+    const key = `${accountId} ${bundleId ?? signature}`;
+    const group = byKey.get(key);
+    if (group) group.push(record);
+    else byKey.set(key, [record]);
+  }
+  return [...byKey.values()].map((group) =>
+    group.toSorted((a, b) => a.bundleIndex - b.bundleIndex),
+  );
+}
+
+function attemptsOf(records: readonly SubmissionRecord[]): number {
+  let attempts = 0;
+  for (const event of records.flatMap(({ events }) => events)) {
+    if (event.kind === "queued") attempts = Math.max(attempts, event.attempt);
+  }
+  return attempts;
+}
+
+/** Legs of the last attempt when all of them were dropped before they left; else 0. */
+function unsentLegsOf(records: readonly SubmissionRecord[], attempt: number): number {
+  const events = records[0]?.events ?? []; // every transaction of a bundle has the same
+  const ofAttempt = events.filter((event) => "attempt" in event && event.attempt === attempt);
+  const queued = ofAttempt.filter(({ kind }) => kind === "queued").length;
+  const dropped = ofAttempt.filter(({ kind }) => kind === "dropped").length;
+  return queued > 0 && dropped === queued && ofAttempt.length === 2 * queued ? queued : 0;
+}
+
+async function factsOf(
+  { wire, signature }: SubmissionRecord,
+  inspect: Inspect,
+): Promise<TransactionFacts | null> {
+  try {
+    const facts = wire && (await inspect(wire));
+    return facts?.signature === signature ? facts : null;
+  } catch {
+    return null; // refused now, though it was taken before: told as unreadable
+  }
+}
+
+async function restored(group: readonly SubmissionRecord[], inspect: Inspect) {
+  const facts = await Promise.all(group.map((record) => factsOf(record, inspect)));
+  const readable = group.flatMap((record, i) => {
+    const known = facts[i];
+    return known ? [{ record, known }] : [];
+  });
+  const unreadable = group.filter((_, i) => !facts[i]);
+  const [first] = readable;
+  if (!first) return { restored: null, unreadable };
+  const records = readable.map(({ record }) => record);
+  const { accountId, method, bundleId, options, receivedNs } = first.record;
+  const submission = new Submission({
+    accountId,
+    method,
+    isBundle: bundleId !== null,
+    options,
+    receivedNs,
+    transactions: readable.map(({ known }) => known),
+  });
+  // An attempt may have been made that is not kept: they are written now and then.
+  takeOver(submission, attemptsOf(records));
+  submission.resends = Math.max(0, submission.attempts - 1);
+  submission.lastLegs = unsentLegsOf(records, submission.attempts);
+  submission.lastUnsent = submission.lastLegs;
+  const isPart =
+    bundleId !== null && bundleIdOf(records.map(({ signature }) => signature)) !== bundleId;
+  const all: Restored = { submission, records, facts: submission.transactions, isPart };
+  return { restored: all, unreadable };
+}
+
+const groupsAtOnce = 256;
+
+/** `unreadable`: records whose bytes are missing or refused. */
+export async function restoreFrom(
+  records: readonly SubmissionRecord[],
+  inspect: Inspect,
+): Promise<{ restored: Restored[]; unreadable: SubmissionRecord[] }> {
+  const all = groups(records);
+  const result: { restored: Restored[]; unreadable: SubmissionRecord[] } = {
+    restored: [],
+    unreadable: [],
+  };
+  for (let at = 0; at < all.length; at += groupsAtOnce) {
+    const part = all.slice(at, at + groupsAtOnce);
+    for (const one of await Promise.all(part.map((group) => restored(group, inspect)))) {
+      if (one.restored) result.restored.push(one.restored);
+      result.unreadable.push(...one.unreadable);
+    }
+  }
+  return result;
+}

@@ -1,0 +1,155 @@
+// Memory: the transactions that are open, and those that ended lately.
+//
+// Asked before the store for every status, and by every new call: is this transaction known? Open
+// ones are bounded by the pipeline's limit, ended ones here; the store keeps them longer.
+
+import type { TransactionFacts } from "../../core/transactions/facts.ts";
+import { lifetimeKeyOf } from "../../core/transactions/lifetimes.ts";
+import type { Tracked, View } from "./tracked-transaction.ts";
+
+const landedNoncesMax = 16_384;
+
+function bundleKey(accountId: string, bundleId: string): string {
+  return `${accountId} ${bundleId}`;
+}
+
+/** Whoever signs as a nonce's authority without being it takes nothing from those who are. */
+function pairKeyOf(facts: TransactionFacts | null): string | null {
+  if (!facts?.nonce) return null;
+  return `${lifetimeKeyOf(facts)}${Buffer.from(facts.nonce.authority).toString("latin1")}`;
+}
+
+export class Memory {
+  readonly #endedMax: number;
+  readonly #open = new Map<string, Tracked>();
+  /** Oldest end first. */
+  readonly #ended = new Map<string, Tracked>();
+  readonly #bundles = new Map<string, readonly View[]>();
+  /** Views of open transactions by account. */
+  readonly #openByAccount = new Map<string, number>();
+  /** Lifetime with a nonce -> who landed with it; oldest first. */
+  readonly #landedByNonce = new Map<string, string>();
+  /** Nonce value and authority -> open ones that were submitted as one of a pair. */
+  readonly #pairs = new Map<string, Set<Tracked>>();
+
+  constructor(endedMax: number) {
+    this.#endedMax = endedMax;
+  }
+
+  get openCount(): number {
+    return this.#open.size;
+  }
+
+  openCountOf(accountId: string): number {
+    return this.#openByAccount.get(accountId) ?? 0;
+  }
+
+  /** An account's view of an open transaction begins (1) or ends (-1). */
+  countOpenView(accountId: string, change: 1 | -1): void {
+    const count = this.openCountOf(accountId) + change;
+    if (count > 0) this.#openByAccount.set(accountId, count);
+    else this.#openByAccount.delete(accountId);
+  }
+
+  get endedCount(): number {
+    return this.#ended.size;
+  }
+
+  open(signature: string): Tracked | undefined {
+    return this.#open.get(signature);
+  }
+
+  ended(signature: string): Tracked | undefined {
+    return this.#ended.get(signature);
+  }
+
+  view(accountId: string, signature: string): View | undefined {
+    const tracked = this.#open.get(signature) ?? this.#ended.get(signature);
+    return tracked?.views.get(accountId);
+  }
+
+  bundle(accountId: string, bundleId: string): readonly View[] | undefined {
+    return this.#bundles.get(bundleKey(accountId, bundleId));
+  }
+
+  addOpen(tracked: Tracked): void {
+    this.#ended.delete(tracked.signature);
+    this.#open.set(tracked.signature, tracked);
+  }
+
+  /** It was submitted as one of a pair; until its end. */
+  joinPair(tracked: Tracked): void {
+    const key = pairKeyOf(tracked.facts);
+    if (key === null) return;
+    const pair = this.#pairs.get(key) ?? new Set();
+    this.#pairs.set(key, pair.add(tracked));
+  }
+
+  /** Open ones with this nonce value and authority that were submitted as one of a pair. */
+  pairOf(facts: TransactionFacts | null): readonly Tracked[] {
+    const key = pairKeyOf(facts);
+    return key === null ? [] : [...(this.#pairs.get(key) ?? [])];
+  }
+
+  addBundle(views: readonly View[]): void {
+    const [first] = views;
+    if (first?.bundleId) this.#bundles.set(bundleKey(first.accountId, first.bundleId), views);
+  }
+
+  forgetBundle(accountId: string, bundleId: string | null): void {
+    if (bundleId !== null) this.#bundles.delete(bundleKey(accountId, bundleId));
+  }
+
+  /** Before its facts are dropped. */
+  forget(tracked: Tracked): void {
+    this.#open.delete(tracked.signature);
+    this.#leavePair(tracked);
+  }
+
+  /** Before its facts are dropped. */
+  moveToEnded(tracked: Tracked): void {
+    this.#open.delete(tracked.signature);
+    this.#ended.set(tracked.signature, tracked);
+    this.#leavePair(tracked);
+    const hasLanded = tracked.end?.kind === "landed" || tracked.end?.kind === "landed_failed";
+    if (hasLanded && tracked.facts?.nonce) {
+      this.#landedByNonce.set(lifetimeKeyOf(tracked.facts), tracked.signature);
+      this.#trim(this.#landedByNonce, landedNoncesMax, () => {});
+    }
+    this.#trim(this.#ended, this.#endedMax, (oldest) => this.#forgetBundles(oldest));
+  }
+
+  /** Who landed with the same nonce value. */
+  landedSibling({ facts }: Pick<Tracked, "facts">): string | undefined {
+    return facts?.nonce ? this.#landedByNonce.get(lifetimeKeyOf(facts)) : undefined;
+  }
+
+  forgetEndedBefore(ns: bigint): void {
+    for (const [signature, tracked] of this.#ended) {
+      if (tracked.end && tracked.end.atNs >= ns) break;
+      this.#ended.delete(signature);
+      this.#forgetBundles(tracked);
+    }
+  }
+
+  #leavePair(tracked: Tracked): void {
+    const key = pairKeyOf(tracked.facts);
+    if (key === null) return;
+    const pair = this.#pairs.get(key);
+    if (pair?.delete(tracked) && pair.size === 0) this.#pairs.delete(key);
+  }
+
+  #trim<T>(map: Map<string, T>, max: number, forget: (value: T) => void): void {
+    for (const [key, value] of map) {
+      if (map.size <= max) return;
+      map.delete(key);
+      forget(value);
+    }
+  }
+
+  #forgetBundles({ views }: Tracked): void {
+    for (const { accountId, bundleId } of views.values()) {
+      this.forgetBundle(accountId, bundleId);
+    }
+  }
+}

@@ -1,0 +1,206 @@
+// What the pipeline holds in memory: transactions, who submitted them, and how they are sent.
+//
+// Three things that are not the same: a Tracked is one signature on the chain and has one end; a
+// Submission is what one account asked for with one call, the unit that is planned, sent and sent
+// again by that account's options; a View is one transaction of one account, the unit that is kept
+// and shown. Two accounts with the same bytes share the Tracked and nothing else. When an account
+// submits a transaction again in another way, its View moves to the new Submission: the last word
+// counts. Only data and what follows from it; the pipeline and its parts change it.
+
+import { createHash } from "node:crypto";
+import type { TransactionFacts } from "../../core/transactions/facts.ts";
+import { type EndEvent, Lifecycle } from "./lifecycle.ts";
+import type {
+  SubmissionRecord,
+  SubmitMethod,
+  SubmitOptions,
+  SubmitRequest,
+  TransactionStatus,
+} from "./types.ts";
+
+/** Monotonic milliseconds are `number` in this folder: exact for 285,000 years. */
+export const nsPerMs = 1_000_000n;
+
+/** One signature. */
+export class Tracked {
+  readonly signature: string;
+  /** Null after the end: bytes are kept for open ones only. */
+  facts: TransactionFacts | null;
+  /** By account. */
+  readonly views = new Map<string, View>();
+  end: EndEvent | null = null;
+
+  // Of outcome-watch.ts.
+  readonly bornMs: number;
+  /** Last proof that it is in a block; null: none, or the block is gone. */
+  seenMs: number | null = null;
+  /** Blocks that were told. */
+  readonly seenSlots = new Set<bigint>();
+  /** When the first question was asked that found it absent after its lifetime was gone. */
+  absentMs: number | null = null;
+  unwatch: (() => void) | null = null;
+  isAsked = false;
+
+  // Of tracking.ts.
+  /** Its tip was told as seen, in this life of the process or an earlier one. */
+  isTipSeen = false;
+
+  constructor(facts: TransactionFacts, bornMs: number) {
+    this.signature = facts.signature;
+    this.facts = facts;
+    this.bornMs = bornMs;
+  }
+}
+
+/** One call of one account. */
+export class Submission {
+  readonly accountId: string;
+  readonly method: SubmitMethod;
+  readonly isBundle: boolean;
+  readonly options: SubmitOptions;
+  readonly receivedNs: bigint;
+  /** In order; emptied when nothing is sent any more. */
+  transactions: readonly TransactionFacts[];
+  readonly views: View[] = [];
+
+  // Of dispatch.ts.
+  attempts = 0;
+  resends = 0;
+  /** Attempts that the account caused by submitting again. */
+  repeats = 0;
+  lastAttemptMs = 0;
+  /** Names of routes that will always refuse it. */
+  readonly refusedBy = new Set<string>();
+  /** Legs that were offered and taken, and those of them that surely came to nothing. */
+  legs = 0;
+  legsGone = 0;
+  /** Of the last attempt: its legs, and those that were refused finally. */
+  lastLegs = 0;
+  lastRefused = 0;
+  /** Of the last attempt: legs that were dropped before they left. */
+  lastUnsent = 0;
+  /** No route took it when its call came: only the other one of its pair was taken. */
+  isLeftOver = false;
+  /** Attempts in a row of which nothing left: they do not count as resends. */
+  unsentAttempts = 0;
+  /** Calls that wait for the store. */
+  waiters = 0;
+  isHeld = false;
+  isStopped = false;
+  isRejected = false;
+
+  constructor(request: SubmitRequest) {
+    this.accountId = request.accountId;
+    this.method = request.method;
+    this.isBundle = request.isBundle;
+    this.options = request.options;
+    this.receivedNs = request.receivedNs;
+    this.transactions = request.transactions;
+  }
+
+  /** Whether the request asks for the same, for transactions that all belong here. */
+  isSameAs(request: SubmitRequest): boolean {
+    const { transactions, method, isBundle, options } = request;
+    return (
+      transactions.length === this.views.length &&
+      method === this.method &&
+      isBundle === this.isBundle &&
+      isSameOptions(options, this.options) &&
+      this.views.every((view, i) => {
+        return view.submission === this && view.tracked.signature === transactions[i]?.signature;
+      })
+    );
+  }
+}
+
+/** Nothing of the last attempt left its routes: to send it once more is no resend. */
+export function isUnsent({ lastUnsent, lastLegs }: Submission): boolean {
+  return lastLegs > 0 && lastUnsent === lastLegs;
+}
+
+/** What the account's call asked for has not been done yet: the next attempt is no resend. */
+export function isUndone(submission: Submission): boolean {
+  return submission.attempts === 0 || submission.isLeftOver || isUnsent(submission);
+}
+
+/** Goes on where an earlier submission of the same account, or of an earlier process, stopped. */
+export function takeOver(submission: Submission, attempts: number): void {
+  submission.attempts = attempts;
+  // A leg that never comes to nothing: what became of the earlier ones nobody can say.
+  submission.legs = 1;
+}
+
+function isSameOptions(a: SubmitOptions, b: SubmitOptions): boolean {
+  return (
+    a.swqosOnly === b.swqosOnly &&
+    a.mevProtect === b.mevProtect &&
+    a.revertProtection === b.revertProtection &&
+    a.resendsMax === b.resendsMax &&
+    (a.enableFallback ?? false) === (b.enableFallback ?? false)
+  );
+}
+
+/** One transaction of one account. */
+export class View {
+  readonly tracked: Tracked;
+  readonly accountId: string;
+  readonly lifecycle: Lifecycle;
+  submission: Submission;
+  bundleId: string | null;
+  bundleIndex: number;
+  /** Of the first call. */
+  receivedNs: bigint;
+
+  // Of keeper.ts.
+  isDirty = false;
+  /** At least once. */
+  isKept = false;
+  writing: Promise<void> | null = null;
+  /** Another record stands for it, or none shall. */
+  isForgotten = false;
+
+  constructor(tracked: Tracked, submission: Submission, lifecycle = new Lifecycle()) {
+    this.tracked = tracked;
+    this.accountId = submission.accountId;
+    this.submission = submission;
+    this.lifecycle = lifecycle;
+    this.bundleId = null;
+    this.bundleIndex = 0;
+    this.receivedNs = submission.receivedNs;
+  }
+
+  get record(): SubmissionRecord {
+    const { tracked, submission, lifecycle } = this;
+    const { end } = lifecycle;
+    return {
+      signature: tracked.signature,
+      accountId: this.accountId,
+      method: submission.method,
+      bundleId: this.bundleId,
+      bundleIndex: this.bundleIndex,
+      options: submission.options,
+      receivedNs: this.receivedNs,
+      state: lifecycle.state,
+      endedNs: end?.atNs ?? null,
+      slot: lifecycle.slot,
+      reason: end?.reason ?? null,
+      err: end?.err ?? null,
+      events: lifecycle.events,
+      wire: end ? null : (tracked.facts?.wire ?? null),
+    };
+  }
+
+  get status(): TransactionStatus {
+    return statusOf(this.record);
+  }
+}
+
+export function statusOf(record: SubmissionRecord): TransactionStatus {
+  const { signature, state, method, bundleId, receivedNs, slot, reason, err, events } = record;
+  return { signature, state, method, bundleId, receivedNs, slot, reason, err, events };
+}
+
+/** SHA-256 in hex of the signatures joined by ",". */
+export function bundleIdOf(signatures: readonly string[]): string {
+  return createHash("sha256").update(signatures.join(",")).digest("hex");
+}

@@ -1,0 +1,218 @@
+// The endpoint of all connections to leaders: sockets, connections by their ids, leaders by address.
+//
+// Runs on a thread of its own (tpu-worker.ts), and in tests anywhere. Bounded: so many connections,
+// so many waiting transactions for each leader, so many leaders remembered. Packets find their
+// connection by the id that we chose for it; whatever carries none of them is dropped.
+
+import { randomBytes } from "node:crypto";
+import type { Clock, Timer } from "../../core/clock.ts";
+import { SeededRandom } from "../../core/seeded-random.ts";
+import { idleTimeoutMs, TpuConnection } from "./connection.ts";
+import { Leader } from "./leader.ts";
+import {
+  buildQuicheConfig,
+  packetBytesMax,
+  type Quiche,
+  type QuicheConfig,
+  type QuicheCredentials,
+} from "./quiche.ts";
+import { TpuSockets } from "./sockets.ts";
+import type { LeaderState, TpuAddress, TpuEvent, TpuParcel, TpuSettings } from "./types.ts";
+
+export interface EndpointParts {
+  readonly quiche: Quiche;
+  readonly clock: Clock;
+  readonly settings: TpuSettings;
+  readonly credentials: QuicheCredentials;
+  /** Must not throw. */
+  readonly tell: (event: TpuEvent) => void;
+  /** Some leader's state is another one. Must not throw. */
+  readonly changed: () => void;
+}
+
+const scidBytes = 8;
+const leadersMax = 256;
+/** A leader that is not wanted and was not used for so long is hung up on. */
+const lingerNs = 5_000_000_000n;
+const tidyMs = 1000;
+const longHeaderBit = 0x80;
+/** Long header: flags, version, length of the destination's id, id. */
+const longIdAt = 6;
+/** Nothing comes back but acknowledgements: leaders open no streams. */
+const nothingBytes = 0;
+
+function keyOf({ host, port }: TpuAddress): string {
+  return `${host} ${port}`;
+}
+
+function configOf(
+  quiche: Quiche,
+  settings: TpuSettings,
+  credentials: QuicheCredentials,
+): QuicheConfig {
+  return buildQuicheConfig(quiche, {
+    credentials,
+    applicationProtocol: settings.applicationProtocol,
+    idleTimeoutMs,
+    packetBytesMax,
+    connectionBytesMax: nothingBytes,
+    streamBytesMax: nothingBytes,
+    streamsMax: 0,
+  });
+}
+
+export class TpuEndpoint {
+  readonly #parts: EndpointParts;
+  readonly #random: SeededRandom;
+  #config: QuicheConfig;
+  #sockets: TpuSockets | null = null;
+  readonly #leaders = new Map<string, Leader>();
+  /** By our id, as latin1. */
+  readonly #connections = new Map<string, TpuConnection>();
+  #tidy: Timer | undefined;
+
+  /** Rejects when there is no socket to be had, or the key is none. */
+  static async open(parts: EndpointParts): Promise<TpuEndpoint> {
+    const endpoint = new TpuEndpoint(parts);
+    endpoint.#sockets = TpuSockets.open(parts.settings.bind, (packet) => endpoint.#receive(packet));
+    endpoint.#tidy = parts.clock.every(tidyMs, () => endpoint.#hangUpOnUnused());
+    return endpoint;
+  }
+
+  private constructor(parts: EndpointParts) {
+    this.#parts = parts;
+    this.#random = new SeededRandom(parts.settings.seed);
+    this.#config = configOf(parts.quiche, parts.settings, parts.credentials);
+  }
+
+  /** The nearest first; more than `connectionsMax` are not looked at. */
+  aim(addresses: readonly TpuAddress[]): void {
+    const wanted = addresses.slice(0, this.#parts.settings.connectionsMax);
+    const keys = new Set(wanted.map(keyOf));
+    for (const [key, leader] of this.#leaders) if (!keys.has(key)) leader.want(null);
+    for (const [rank, address] of wanted.entries()) this.#leaderAt(address)?.want(rank);
+  }
+
+  send({ id, address, bytes, restMs }: TpuParcel): void {
+    const { clock, tell } = this.#parts;
+    const nowNs = clock.monotonicNs();
+    const leader = this.#leaderAt(address);
+    if (!leader) {
+      tell({ kind: "dropped", id, atNs: nowNs, reason: "too_many_leaders" });
+      return;
+    }
+    leader.send({ id, bytes, deadlineNs: nowNs + BigInt(Math.max(0, Math.ceil(restMs * 1e6))) });
+  }
+
+  /** Another identity: new connections; the old ones end when nothing is under way on them. */
+  identify(credentials: QuicheCredentials): void {
+    const { quiche, settings } = this.#parts;
+    this.#config = configOf(quiche, settings, credentials);
+    for (const leader of this.#leaders.values()) leader.renew();
+  }
+
+  leaders(): LeaderState[] {
+    return Array.from(this.#leaders.values(), ({ state }) => state);
+  }
+
+  /** Why packets did not leave: how many, and what the kernel said last. */
+  get failures(): { readonly packets: number; readonly last: string } {
+    return { packets: this.#sockets?.failed ?? 0, last: this.#sockets?.lastFailure ?? "" };
+  }
+
+  close(): void {
+    this.#tidy?.cancel();
+    for (const leader of this.#leaders.values()) leader.close("route_closed");
+    this.#sockets?.close();
+    this.#sockets = null;
+  }
+
+  #receive(packet: Uint8Array): void {
+    const [first] = packet;
+    if (first === undefined) return;
+    const at = (first & longHeaderBit) === 0 ? 1 : longIdAt;
+    const id = Buffer.from(packet.buffer, packet.byteOffset, packet.length);
+    this.#connections.get(id.toString("latin1", at, at + scidBytes))?.receive(packet);
+  }
+
+  #leaderAt(address: TpuAddress): Leader | null {
+    const key = keyOf(address);
+    const known = this.#leaders.get(key);
+    if (known) return known;
+    if (this.#leaders.size >= leadersMax && !this.#forgetOne()) return null;
+    const { clock, settings, tell, changed } = this.#parts;
+    const leader = new Leader(address, {
+      clock,
+      random: this.#random,
+      queueMax: settings.queueMax,
+      connect: (to, listener) => this.#connect(to, listener),
+      makeRoom: (forWhom) => this.#makeRoom(forWhom),
+      tell,
+      changed,
+    });
+    this.#leaders.set(key, leader);
+    return leader;
+  }
+
+  #forgetOne(): boolean {
+    for (const [key, leader] of this.#leaders) {
+      if (leader.isForgettable) return this.#leaders.delete(key);
+    }
+    return false;
+  }
+
+  #connect(
+    remote: TpuAddress,
+    listener: ConstructorParameters<typeof TpuConnection>[0]["listener"],
+  ): TpuConnection {
+    const { quiche, clock, settings } = this.#parts;
+    const socket = this.#sockets?.socketFor(remote);
+    if (!socket) throw new Error(`expected a socket for ${remote.host}, got none`);
+    const scid = randomBytes(scidBytes);
+    const key = scid.toString("latin1");
+    const connection = new TpuConnection({
+      quiche,
+      config: this.#config,
+      clock,
+      local: socket.local,
+      remote,
+      scid,
+      timeoutMs: settings.timeoutMs,
+      transmit: (packet) => socket.send(packet, remote),
+      listener: {
+        ...listener,
+        closed: (name) => {
+          this.#connections.delete(key);
+          listener.closed(name);
+        },
+      },
+    });
+    this.#connections.set(key, connection);
+    return connection;
+  }
+
+  /**
+   * Hangs up on the leader that was not needed for the longest time; for something that waits also on
+   * the farthest of those that are connected with in advance. False: all others are busy.
+   */
+  #makeRoom(forWhom: Leader): boolean {
+    if (this.#connections.size < this.#parts.settings.connectionsMax) return true;
+    let oldest: Leader | undefined;
+    let farthest: Leader | undefined;
+    for (const leader of this.#leaders.values()) {
+      if (leader === forWhom || leader.connections === 0 || !leader.isQuiet) continue;
+      if (leader.rank === null) {
+        if (!oldest || leader.usedNs < oldest.usedNs) oldest = leader;
+      } else if (!farthest || leader.rank > (farthest.rank ?? 0)) farthest = leader;
+    }
+    (oldest ?? (forWhom.hasWaiting ? farthest : undefined))?.hangUp();
+    return this.#connections.size < this.#parts.settings.connectionsMax;
+  }
+
+  #hangUpOnUnused(): void {
+    const lateNs = this.#parts.clock.monotonicNs() - lingerNs;
+    for (const leader of this.#leaders.values()) {
+      if (leader.isIdle && leader.usedNs < lateNs) leader.hangUp();
+    }
+  }
+}

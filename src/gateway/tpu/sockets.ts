@@ -1,0 +1,106 @@
+// The UDP sockets of the direct route: one for each address family, for all leaders.
+//
+// Owned by endpoint.ts. Sends at once: the address is never looked up, for it is always a number. What
+// the kernel refuses is counted and otherwise a lost packet, which QUIC knows how to deal with.
+
+import type { RemoteInfo, Socket } from "node:dgram";
+import { isIPv6 } from "node:net";
+import { openUdpSocket } from "../../relay/data-plane/udp-socket.ts";
+import type { TpuAddress } from "./types.ts";
+
+export type PacketListener = (packet: Uint8Array, from: RemoteInfo) => void;
+
+export interface BoundSocket {
+  /** Where it is bound: what QUIC calls this end of the path. */
+  readonly local: TpuAddress;
+  send(packet: Uint8Array, to: TpuAddress): void;
+}
+
+/** Asked for; the kernel gives what it allows. */
+const bufferBytes = 4 * 1024 * 1024;
+
+function bound(host: string, family: 4 | 6, listener: PacketListener): Socket {
+  const socket = openUdpSocket({
+    host,
+    port: 0,
+    recvBufferSize: bufferBytes,
+    sendBufferSize: bufferBytes,
+    // The default one takes its time, for numbers, too.
+    lookup: (hostname, _options, callback) => callback(null, hostname, family),
+  });
+  return socket.on("message", listener);
+}
+
+export class TpuSockets {
+  #ipv4: Socket | null = null;
+  #ipv6: Socket | null = null;
+  #failed = 0;
+  #lastFailure = "";
+  /** One for all packets. Without it the kernel's refusals would be heard by nobody. */
+  readonly #sent = (error: Error | null): void => {
+    if (error) this.#fail(error);
+  };
+
+  /** A machine without one of the families goes on without it; throws when it has neither. */
+  static open(
+    bind: { readonly ipv4: string; readonly ipv6: string },
+    listener: PacketListener,
+  ): TpuSockets {
+    const opened = new TpuSockets();
+    let refusal: unknown;
+    try {
+      opened.#ipv4 = opened.#watched(bound(bind.ipv4, 4, listener));
+    } catch (error) {
+      refusal = error;
+    }
+    try {
+      opened.#ipv6 = opened.#watched(bound(bind.ipv6, 6, listener));
+    } catch {
+      if (!opened.#ipv4) throw refusal;
+    }
+    return opened;
+  }
+
+  /** Packets that the kernel refused. */
+  get failed(): number {
+    return this.#failed;
+  }
+
+  get lastFailure(): string {
+    return this.#lastFailure;
+  }
+
+  /** Null: this machine has no such family. */
+  socketFor({ host }: TpuAddress): BoundSocket | null {
+    const socket = isIPv6(host) ? this.#ipv6 : this.#ipv4;
+    if (!socket) return null;
+    const { address, port } = socket.address();
+    return {
+      local: { host: address, port },
+      send: (packet, to) => {
+        try {
+          socket.send(packet, to.port, to.host, this.#sent);
+        } catch (error) {
+          this.#fail(error);
+        }
+      },
+    };
+  }
+
+  close(): void {
+    this.#ipv4?.close();
+    this.#ipv6?.close();
+    this.#ipv4 = null;
+    this.#ipv6 = null;
+  }
+
+  #watched(socket: Socket): Socket {
+    socket.on("error", (error: Error) => this.#fail(error));
+    return socket;
+  }
+
+  #fail(error: unknown): void {
+    this.#failed++;
+    this.#lastFailure = error instanceof Error ? error.message : String(error);
+  }
+}

@@ -1,0 +1,209 @@
+// Transactions as the native part sees them: what one look at the bytes tells, and whether every
+// signature holds.
+//
+// Called for each request, on the event loop: the look costs about a microsecond, the signatures are
+// checked by threads of their own. Nothing that is refused here can ever land.
+
+import { ShredwayError } from "../../core/errors.ts";
+import type { TransactionFacts, TransactionVersion } from "../../core/transactions/facts.ts";
+import { transactionRefusalNames } from "../../relay/data-plane/names.ts";
+import {
+  describeNative,
+  guarded,
+  type NativeSignatureVerifier,
+  type NativeTransactionInspector,
+  native,
+} from "../../relay/data-plane/native.ts";
+import { frontKeyRanges } from "./dont-front.ts";
+
+// ---- inspection -----------------------------------------------------------------------------
+
+// The layout of native/addon/transaction_handles.h (struct InspectionRecord).
+const recordBytes = 144;
+const at = {
+  tipLamports: 0,
+  priorityFeeLamports: 8,
+  got: 16,
+  computeUnitLimit: 24,
+  signature: 28,
+  feePayer: 30,
+  lifetime: 32,
+  nonceAccount: 34,
+  nonceAuthority: 36,
+  faultOffset: 38,
+  version: 40,
+  hasFrontKey: 41,
+  signatureTextLength: 42,
+  signatureText: 48,
+  computeUnitPrice: 136,
+} as const;
+const versions: readonly TransactionVersion[] = ["legacy", 0, 1];
+const signatureBytes = 64;
+const keyBytes = 32;
+
+export interface InspectorOptions {
+  /** Public keys, 32 bytes each. */
+  readonly tipAddresses: readonly Uint8Array[];
+  /** Beginnings of base58 texts. */
+  readonly frontKeyPrefixes: readonly string[];
+}
+
+export class TransactionInspector {
+  readonly #native: NativeTransactionInspector;
+  readonly #record = Buffer.alloc(recordBytes);
+  readonly #view = new DataView(this.#record.buffer, this.#record.byteOffset, recordBytes);
+
+  /** Throws ShredwayError "value_invalid" for another length, too many, or an impossible prefix. */
+  constructor({ tipAddresses, frontKeyPrefixes }: InspectorOptions) {
+    for (const { length } of tipAddresses) {
+      if (length === keyBytes) continue;
+      throw new ShredwayError(
+        "value_invalid",
+        `tip address: expected ${keyBytes} bytes, got ${length}`,
+      );
+    }
+    const ranges = frontKeyRanges(frontKeyPrefixes);
+    this.#native = guarded(
+      "value_invalid",
+      () => new (native().TransactionInspector)(Buffer.concat(tipAddresses), ranges),
+    );
+  }
+
+  /**
+   * The bytes must be one transaction and nothing else; they are kept, not copied, and must not change
+   * from now on. Throws ShredwayError "transaction_version" or "transaction_invalid", with the name of
+   * the refusal and its offset as details.
+   */
+  inspect(wire: Uint8Array): TransactionFacts {
+    const refusal = this.#native.inspect(wire, this.#record);
+    const view = this.#view;
+    if (refusal !== 0) {
+      const offset = view.getUint16(at.faultOffset, true);
+      throw transactionRefusal(refusal, offset, view.getBigUint64(at.got, true));
+    }
+    const textEnd = at.signatureText + view.getUint8(at.signatureTextLength);
+    const nonceAccount = view.getUint16(at.nonceAccount, true);
+    return {
+      wire,
+      version: versions[view.getUint8(at.version)] ?? "legacy",
+      signatureBytes: part(wire, view.getUint16(at.signature, true), signatureBytes),
+      signature: this.#record.toString("latin1", at.signatureText, textEnd),
+      feePayer: part(wire, view.getUint16(at.feePayer, true), keyBytes),
+      lifetime: part(wire, view.getUint16(at.lifetime, true), keyBytes),
+      nonce:
+        nonceAccount === 0
+          ? null
+          : {
+              account: part(wire, nonceAccount, keyBytes),
+              authority: part(wire, view.getUint16(at.nonceAuthority, true), keyBytes),
+            },
+      tipLamports: view.getBigUint64(at.tipLamports, true),
+      computeUnitLimit: view.getUint32(at.computeUnitLimit, true),
+      computeUnitPrice: view.getBigUint64(at.computeUnitPrice, true),
+      priorityFeeLamports: view.getBigUint64(at.priorityFeeLamports, true),
+      hasFrontKey: view.getUint8(at.hasFrontKey) === 1,
+    };
+  }
+}
+
+/** What a transaction is refused with, by the refusal's number (names.ts). */
+export function transactionRefusal(number: number, offset: number, got: bigint): ShredwayError {
+  const { transactionExpected, transactionGot } = describeNative();
+  const refusal = transactionRefusalNames[number] ?? "malformed";
+  const came = (transactionGot[number] ?? "").replace("#", String(got));
+  return new ShredwayError(
+    refusal === "version_unknown" ? "transaction_version" : "transaction_invalid",
+    `transaction: expected ${transactionExpected[number]}, got ${came} (offset ${offset})`,
+    { details: { refusal, offset } },
+  );
+}
+
+/** A view, no copy; never a Buffer, which would cost more to make. */
+function part(wire: Uint8Array, offset: number, length: number): Uint8Array {
+  return new Uint8Array(wire.buffer, wire.byteOffset + offset, length);
+}
+
+// ---- signatures -----------------------------------------------------------------------------
+
+// The layout of native/verify/signature_verifier.h (struct VerifyResult).
+const resultBytes = 8;
+const resultsAtOnce = 256;
+const outcomeValid = 1;
+
+export interface VerifierOptions {
+  readonly threads: number;
+  /** Transactions that may wait for an answer at the same time. */
+  readonly queueMax: number;
+}
+
+interface Waiting {
+  resolve(holds: boolean): void;
+  reject(error: ShredwayError): void;
+}
+
+export class SignatureVerifier {
+  readonly #native: NativeSignatureVerifier;
+  readonly #waiting = new Map<number, Waiting>();
+  readonly #results = new Uint8Array(resultsAtOnce * resultBytes);
+  readonly #view = new DataView(this.#results.buffer);
+  #nextTicket = 0;
+  #isClosed = false;
+
+  private constructor({ threads, queueMax }: VerifierOptions) {
+    this.#native = guarded("system", () => new (native().SignatureVerifier)(threads, queueMax));
+    guarded("system", () => this.#native.onResults(() => this.#drain()));
+  }
+
+  /** Throws ShredwayError "system" when the threads cannot be had. Keeps no process alive. */
+  static open(options: VerifierOptions): SignatureVerifier {
+    return new SignatureVerifier(options);
+  }
+
+  /**
+   * Whether every signature holds; false for bytes that are no transaction. The bytes are copied. Null:
+   * the queue is full. Rejects with ShredwayError "http_closing" when the verifier is closed before.
+   */
+  verify(wire: Uint8Array): Promise<boolean> | null {
+    if (this.#isClosed) return Promise.reject(closedError());
+    const ticket = this.#nextTicket;
+    if (!this.#native.submit(ticket, wire)) return null;
+    this.#nextTicket = (ticket + 1) >>> 0;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(ticket, { resolve, reject });
+    });
+  }
+
+  /** Transactions that wait for their answer. */
+  get pending(): number {
+    return this.#waiting.size;
+  }
+
+  /** May be called again. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#native.close();
+    for (const waiting of this.#waiting.values()) waiting.reject(closedError());
+    this.#waiting.clear();
+  }
+
+  #drain(): void {
+    if (this.#isClosed) return;
+    for (let count = resultsAtOnce; count === resultsAtOnce; ) {
+      count = this.#native.drain(this.#results);
+      for (let i = 0; i < count; i++) {
+        const ticket = this.#view.getUint32(i * resultBytes, true);
+        const holds = this.#view.getUint32(i * resultBytes + 4, true) === outcomeValid;
+        this.#waiting.get(ticket)?.resolve(holds);
+        this.#waiting.delete(ticket);
+      }
+    }
+  }
+}
+
+function closedError(): ShredwayError {
+  return new ShredwayError(
+    "http_closing",
+    "signatures: expected an open verifier, it closed before they were checked",
+  );
+}

@@ -1,0 +1,71 @@
+// The checks of fan-out inside the kernel (relay.transmit: clone). Pure.
+//
+// A part of checks.ts. Whether it works is tried out; these say what is missing when it does not.
+
+import type { Found } from "./finding.ts";
+import type { Input } from "./input.ts";
+
+// Memory maps that workers write, CAP_BPF (5.8), and loops in programs are all there.
+const clonesSince = [5, 10] as const;
+// A burst to 200 destinations is 200 packets and more at once; the usual length is 1,000.
+const transmitQueueLeast = 1000;
+
+export function cloning({ facts, wishes, probes }: Input): Found {
+  const check = "transmit";
+  const why =
+    "With many destinations, cloning inside the kernel costs a small part of a send for each (docs/transmit.md).";
+  const wish = `relay.transmit: ${wishes.transmit}`;
+  const finding = `${wish}, but shreds would go by socket: ${probes.cloneRefusal}`;
+  if (wishes.transmit === "socket") return { check, level: "ok", finding: wish, why, remedy: null };
+  if (probes.cloneRefusal !== null) {
+    const level = wishes.transmit === "clone" ? "warn" : "ok";
+    return { check, level, finding, why, remedy: level === "ok" ? null : remedyOf(facts) };
+  }
+  if (facts.bpfJit === 0) {
+    return {
+      check,
+      level: "warn",
+      finding: `${wish} works, but the kernel interprets its program (net.core.bpf_jit_enable is 0)`,
+      why,
+      remedy: "sysctl -w net.core.bpf_jit_enable=1",
+    };
+  }
+  return { check, level: "ok", finding: `${wish} works here`, why, remedy: null };
+}
+
+function remedyOf({ kernel, hasTun, capNetAdmin, capBpf, capPerfmon }: Input["facts"]): string {
+  const [major = 0, minor = 0] = (kernel ?? "").split(".").map((part) => Number.parseInt(part, 10));
+  if (major < clonesSince[0] || (major === clonesSince[0] && minor < clonesSince[1]))
+    return `use Linux ${clonesSince.join(".")} or newer, or set relay.transmit: socket`;
+  const missing = [
+    ...(capNetAdmin === false ? ["CAP_NET_ADMIN"] : []),
+    ...(capBpf === false ? ["CAP_BPF"] : []),
+    ...(capPerfmon === false ? ["CAP_PERFMON"] : []),
+  ];
+  if (missing.length > 0)
+    return `in the systemd unit: AmbientCapabilities=${missing.join(" ")} (docs/transmit.md)`;
+  if (!hasTun) return "modprobe tun (in a container: pass /dev/net/tun in)";
+  return "see docs/transmit.md, or set relay.transmit: socket";
+}
+
+export function transmitQueue({ facts, wishes }: Input): Found {
+  const check = "transmit-queue";
+  const why =
+    "Clones of a burst reach the card's queue together; what finds no room there is lost, and counted as buffer_full.";
+  const known = facts.cards.filter(({ transmitQueueLength }) => transmitQueueLength !== null);
+  const text = known.map(({ name, transmitQueueLength }) => `${name} ${transmitQueueLength}`);
+  const finding =
+    text.length === 0 ? "no network card" : `packets that may wait: ${text.join(", ")}`;
+  const short = known.filter(
+    ({ transmitQueueLength }) => (transmitQueueLength ?? 0) < transmitQueueLeast,
+  );
+  if (wishes.transmit === "socket" || short.length === 0)
+    return { check, level: "ok", finding, why, remedy: null };
+  return {
+    check,
+    level: "warn",
+    finding,
+    why,
+    remedy: short.map(({ name }) => `ip link set dev ${name} txqueuelen 10000`).join(" && "),
+  };
+}

@@ -1,0 +1,243 @@
+// The checks of the gateway's side of a configuration: who can read its secrets, who can reach it, and
+// whether it reaches what it needs. Pure.
+//
+// Called by cli/doctor.ts with the facts of service-facts.ts.
+
+import { classifyAddress } from "../../core/addresses/address-classes.ts";
+import { parseEndpoint } from "../../core/addresses/addresses.ts";
+import type { Config } from "../../core/configuration/configuration.ts";
+import type { FileFact, PortFact } from "./file-facts.ts";
+import { type Finding, type Found, type Level, ok, withMeasure } from "./finding.ts";
+import type { ServiceFacts } from "./service-facts.ts";
+
+const readableByOthers = 0o004;
+const othersMask = 0o007;
+const groupAndOthersMask = 0o077;
+const freeBytesLeast = { warn: 2 ** 30, fail: 64 * 2 ** 20 } as const;
+/** A commit waits for the disk; registrations are answered after it. */
+const syncMsMax = 20;
+const answerMsMax = 500;
+/** About an hour, as the service's own warning. */
+const leaderSlotsLeast = 9000n;
+
+export function checkService(config: Config, file: string, facts: ServiceFacts): Finding[] {
+  const all = [
+    ...secretsInFile(file, facts),
+    ...facts.secretFiles.map((fact) => secretMode(fact, othersMask, "o=")),
+    ...facts.keyFiles.map((fact) => secretMode(fact, groupAndOthersMask, "go=")),
+    ...folder(facts),
+    ...facts.httpPorts.map(httpPort),
+    ...exposure(config),
+    ...leadersEnd(facts),
+    ...postgres(facts),
+    ...node(config, facts),
+    ...facts.routes.map(route),
+  ];
+  return all.map(withMeasure);
+}
+
+function secretsInFile(file: string, { configHoldsSecrets, configMode }: ServiceFacts): Found[] {
+  if (!configHoldsSecrets) return [];
+  const check = "secret-mode";
+  const why = "Who can read this file has the keys and passwords in it.";
+  if (configMode === null || (configMode & readableByOthers) === 0)
+    return [ok(check, `${file} holds secrets, and others cannot read it`, why)];
+  return [
+    {
+      check,
+      level: "warn",
+      finding: `${file} holds secrets, and everybody on this machine can read it (${modeText(configMode)})`,
+      why,
+      remedy: `chmod o= ${file}, or keep them in files of their own (docs/configuration.md, "Secrets")`,
+    },
+  ];
+}
+
+function modeText(mode: number): string {
+  return `mode ${mode.toString(8).padStart(3, "0")}`;
+}
+
+function secretMode({ path, mode }: FileFact, mask: number, change: string): Found {
+  const check = "secret-mode";
+  const why = "Who can read this file has the key or the password in it.";
+  if (mode === null)
+    return {
+      check,
+      level: "fail",
+      finding: `${path}: cannot be looked at`,
+      why,
+      remedy: `ls -l ${path}`,
+    };
+  if ((mode & mask) === 0) return ok(check, `${path}: ${modeText(mode)}`, why);
+  const finding = `${path}: ${modeText(mode)}, others may read it`;
+  return { check, level: "fail", finding, why, remedy: `chmod ${change} ${path}` };
+}
+
+function folder({ folder: fact }: ServiceFacts): Found[] {
+  if (!fact) return [];
+  const { path, mode, isOwn, freeBytes, syncMs } = fact;
+  const check = "data-folder";
+  const why = "Accounts, key hashes and tips are kept here, for the service's user only.";
+  if (mode === null) return [ok(check, `${path} is not there yet: the start makes it`, why)];
+  const isOpen = (mode & groupAndOthersMask) !== 0;
+  const finding = `${path}: ${modeText(mode)}${isOwn ? "" : ", of another user than this one"}`;
+  const remedy = isOpen ? `chmod -R go= ${path}` : null;
+  return [
+    { check, level: isOpen ? "warn" : "ok", finding, why, remedy },
+    disk({ path, freeBytes, syncMs }),
+  ];
+}
+
+interface Disk {
+  readonly path: string;
+  readonly freeBytes: number | null;
+  readonly syncMs: number | null;
+}
+
+function disk({ path, freeBytes, syncMs }: Disk): Found {
+  const check = "data-disk";
+  const why =
+    "What is acknowledged is on this disk first: its delay is the answer's, and when it is full nothing is taken.";
+  const free = freeBytes === null ? "unknown" : `${Math.round(freeBytes / 2 ** 20)} MiB`;
+  const sync =
+    syncMs === null ? "not writable by this user" : `a write takes ${syncMs.toFixed(1)} ms`;
+  const finding = `${path}: ${free} free, ${sync}`;
+  const isShort = freeBytes !== null && freeBytes < freeBytesLeast.warn;
+  if (!isShort && (syncMs === null || syncMs <= syncMsMax)) return ok(check, finding, why);
+  const level: Level = isShort && (freeBytes ?? 0) < freeBytesLeast.fail ? "fail" : "warn";
+  const remedy = isShort
+    ? `make room on the disk of ${path} (df -h ${path}), or move data.directory`
+    : "move data.directory to a local SSD with a write cache that survives a loss of power";
+  return { check, level, finding, why, remedy };
+}
+
+function httpPort({ address, error }: PortFact): Found {
+  const { port } = parseEndpoint(address, { allowPortZero: true });
+  return {
+    check: "listen",
+    level: error === null ? "ok" : "fail",
+    finding: error === null ? `${address} is free` : `${address}: ${error}`,
+    why: "The gateway answers here.",
+    remedy:
+      error === null ? null : `ss -tlpn 'sport = :${port}' (who has it), or change http.listen`,
+  };
+}
+
+function isPublic(address: string): boolean {
+  const name = classifyAddress(parseEndpoint(address, { allowPortZero: true }).bytes);
+  return name === "global" || name === "unspecified" || name === "documentation";
+}
+
+function exposure({ http }: Config): Found[] {
+  if (!http) return [];
+  const check = "exposure";
+  const why = "The gateway speaks HTTP without TLS: keys in it can be read on the way.";
+  const open = http.listen.filter(isPublic);
+  if (open.length === 0) return [ok(check, "the gateway listens on no public address", why)];
+  return [
+    {
+      check,
+      level: "warn",
+      finding: `${open.join(", ")} can be reached from outside, without TLS`,
+      why,
+      remedy:
+        'set http.listen: "127.0.0.1:8780" and http.trustedProxies: [127.0.0.1], with a proxy in front (examples/production/nginx.conf)',
+    },
+  ];
+}
+
+function leadersEnd({ lastLeaderSlot, node: asked }: ServiceFacts): Found[] {
+  const slot = asked?.slot ?? null;
+  if (lastLeaderSlot === null || slot === null) return [];
+  const check = "leaders-end";
+  const why = "Shreds of slots without a leader in the schedule are dropped.";
+  const left = lastLeaderSlot - slot;
+  if (left >= leaderSlotsLeast)
+    return [ok(check, `the leader schedule covers ${left} more slots`, why)];
+  const finding =
+    left < 0n
+      ? `the leader schedule ended ${-left} slots ago`
+      : `the leader schedule covers ${left} more slots`;
+  return [
+    {
+      check,
+      level: left < 0n ? "fail" : "warn",
+      finding,
+      why,
+      remedy:
+        "write a newer schedule into relay.leaders.file and reload, or leave the key out: the node of solana.rpc is asked then",
+    },
+  ];
+}
+
+function postgres({ postgres: servers }: ServiceFacts): Found[] {
+  const check = "postgres";
+  const why =
+    "It keeps accounts, tips and tiers: without a server that takes changes the service does not start.";
+  const takesChanges = servers.some(({ error, isReadOnly }) => error === null && !isReadOnly);
+  return servers.map(({ name, error, isReadOnly, connectMs, settings }) => {
+    if (error !== null) {
+      const level = takesChanges ? "warn" : "fail";
+      const remedy =
+        "look at the server's log, pg_hba.conf and the firewall; docs/postgres.md says what the role needs";
+      return { check, level, finding: `${name}: ${error}`, why, remedy };
+    }
+    if (isReadOnly && !takesChanges) {
+      const remedy = "promote it (SELECT pg_promote()), or name the primary in data.postgres, too";
+      return {
+        check,
+        level: "fail",
+        finding: `${name}: a replica, and no server takes changes`,
+        why,
+        remedy,
+      };
+    }
+    if (isReadOnly) return ok(check, `${name}: a replica`, why);
+    const text = `${name}: ${settings["server_version"] ?? "unknown"}, connected in ${connectMs.toFixed(0)} ms`;
+    const off = ["fsync", "full_page_writes", "synchronous_commit"].filter(
+      (key) => settings[key] === "off",
+    );
+    if (off.length === 0) return ok(check, text, why);
+    const remedy = `${off.map((key) => `ALTER SYSTEM SET ${key} = on;`).join(" ")} SELECT pg_reload_conf();`;
+    return { check, level: "warn", finding: `${text}, but ${off.join(", ")} is off`, why, remedy };
+  });
+}
+
+function node({ relay }: Config, { node: asked }: ServiceFacts): Found[] {
+  if (!asked) return [];
+  const check = "solana-node";
+  const why = "It tells leaders, outcomes and blockhashes; read methods are passed on to it.";
+  const { host, error, answerMs, shredVersion } = asked;
+  if (error !== null) {
+    const remedy = `curl -s -H 'content-type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"getHealth"}' the URL of solana.rpc`;
+    return [{ check, level: "fail", finding: `${host}: ${error}`, why, remedy }];
+  }
+  const text = `${host}: slot ${asked.slot}, answered in ${answerMs.toFixed(0)} ms`;
+  const isSlow = answerMs > answerMsMax;
+  const remedy = isSlow ? "use a node in the same region" : null;
+  const found: Found = { check, level: isSlow ? "warn" : "ok", finding: text, why, remedy };
+  return shredVersion === null ? [found] : [found, versionOf(relay.shredVersion, shredVersion)];
+}
+
+function versionOf(configured: number, ofCluster: number): Found {
+  const check = "shred-version";
+  const why = "Shreds of another version are dropped; it changes with hard forks.";
+  if (configured === ofCluster)
+    return ok(check, `${configured}, as most nodes of the cluster`, why);
+  return {
+    check,
+    level: "fail",
+    finding: `relay.shredVersion is ${configured}, most nodes of the cluster have ${ofCluster}`,
+    why,
+    remedy: `set relay.shredVersion: ${ofCluster}, or solana.rpc to a node of the right cluster`,
+  };
+}
+
+function route({ name, target, error, connectMs }: ServiceFacts["routes"][number]): Found {
+  const check = "route";
+  const why = "Submissions leave by it. It was connected to, nothing was sent.";
+  if (error === null)
+    return ok(check, `${name}: ${target} connected in ${connectMs.toFixed(0)} ms`, why);
+  const remedy = `check routes[].url of ${name}, and the firewall: curl -v ${target}`;
+  return { check, level: "warn", finding: `${name}: ${target}: ${error}`, why, remedy };
+}

@@ -1,0 +1,228 @@
+// Facts about what a configuration names besides the relay: files, the data folder, ports, the
+// database, the node, the partners.
+//
+// Called by cli/doctor.ts. Connects and asks, with a bound on each; submits nothing, keeps nothing.
+
+import {
+  closeSync,
+  constants,
+  fsyncSync,
+  openSync,
+  statfsSync,
+  statSync,
+  writeSync,
+} from "node:fs";
+import { connect, createServer } from "node:net";
+import { formatAddress, formatEndpoint, parseEndpoint } from "../../core/addresses/addresses.ts";
+import type { Clock } from "../../core/clock.ts";
+import {
+  type Config,
+  formatConfig,
+  secretFilesOf,
+} from "../../core/configuration/configuration.ts";
+import { maskerOf } from "../../core/configuration/url-secrets.ts";
+import { messageOf } from "../../core/errors.ts";
+import { isObject } from "../../core/values.ts";
+import { coveredSlots, loadLeaderSchedule } from "../../relay/leaders/schedule.ts";
+import { RpcClient } from "../solana/rpc-client.ts";
+import { type PostgresProbe, probePostgres } from "../store/postgres/probe.ts";
+import { type FileFact, fileFact, type PortFact } from "./file-facts.ts";
+
+export interface FolderFact {
+  readonly path: string;
+  /** null: it is not there yet. */
+  readonly mode: number | null;
+  readonly isOwn: boolean;
+  readonly freeBytes: number | null;
+  /** The middle one of a few small writes, until the disk has them; null: not writable. */
+  readonly syncMs: number | null;
+}
+
+export interface NodeFact {
+  readonly host: string;
+  readonly error: string | null;
+  readonly answerMs: number;
+  readonly slot: bigint | null;
+  /** Of most nodes of its cluster; null: it does not say. */
+  readonly shredVersion: number | null;
+}
+
+export interface RouteFact {
+  readonly name: string;
+  /** "https://host:port" */
+  readonly target: string;
+  readonly error: string | null;
+  readonly connectMs: number;
+}
+
+export interface ServiceFacts {
+  /** Keys or passwords stand in the configuration file itself. */
+  readonly configHoldsSecrets: boolean;
+  readonly configMode: number | null;
+  readonly secretFiles: readonly FileFact[];
+  readonly keyFiles: readonly FileFact[];
+  /** null: there is no gateway, or PostgreSQL keeps everything. */
+  readonly folder: FolderFact | null;
+  readonly httpPorts: readonly PortFact[];
+  readonly postgres: readonly PostgresProbe[];
+  readonly node: NodeFact | null;
+  readonly routes: readonly RouteFact[];
+  /** Last slot of the schedule in a file; null: there is none. */
+  readonly lastLeaderSlot: bigint | null;
+}
+
+const askMs = 3000;
+const nodesBytesMax = 32 * 1024 * 1024;
+const syncTries = 5;
+/** Linux's flag for a file without a name, which is gone when it is closed. */
+const temporaryFile = constants.O_DIRECTORY | 0o20000000;
+
+export async function readServiceFacts(
+  file: string,
+  config: Config,
+  clock: Clock,
+): Promise<ServiceFacts> {
+  const { data, http, nonces, routes, relay, solana } = config;
+  const secretFiles = [...new Set(secretFilesOf(file))];
+  const identityFiles = routes.map(({ identityFile }) => identityFile);
+  const keyFiles = [nonces.fundingKeyFile, nonces.authorityKeyFile, ...identityFiles].filter(
+    (path) => path !== undefined,
+  );
+  const [httpPorts, postgres, node, routeFacts] = await Promise.all([
+    Promise.all([...(http?.listen ?? []), ...(http?.webSocketListen ?? [])].map(tcpPortFact)),
+    data.postgres === undefined ? [] : probePostgres(data.postgres, clock),
+    solana ? nodeFact(solana.rpc, clock) : null,
+    Promise.all(targetsOf(config).map((target) => routeFact(target, clock))),
+  ]);
+  return {
+    configHoldsSecrets: secretFiles.length === 0 && /masked/.test(formatConfig(config)),
+    configMode: fileFact(file).mode,
+    secretFiles: secretFiles.map(fileFact),
+    keyFiles: [...new Set(keyFiles)].map(fileFact),
+    folder: http && data.postgres === undefined ? folderFact(data.directory, clock) : null,
+    httpPorts,
+    postgres,
+    node,
+    routes: routeFacts,
+    lastLeaderSlot: lastSlotOf(relay.leaders?.file),
+  };
+}
+
+function lastSlotOf(file: string | undefined): bigint | null {
+  try {
+    return file === undefined ? null : coveredSlots(loadLeaderSchedule(file)).last;
+  } catch {
+    return null; // config-checks.ts says what is wrong with it
+  }
+}
+
+function folderFact(path: string, clock: Clock): FolderFact {
+  try {
+    const { mode, uid } = statSync(path);
+    const { bavail, bsize } = statfsSync(path);
+    const isOwn = uid === process.getuid?.();
+    return {
+      path,
+      mode: mode & 0o777,
+      isOwn,
+      freeBytes: bavail * bsize,
+      syncMs: syncMs(path, clock),
+    };
+  } catch {
+    return { path, mode: null, isOwn: false, freeBytes: null, syncMs: null };
+  }
+}
+
+/** Into a file without a name: nothing is left behind, whatever happens. */
+function syncMs(folder: string, clock: Clock): number | null {
+  try {
+    const file = openSync(folder, temporaryFile | constants.O_RDWR, 0o600);
+    try {
+      const block = Buffer.alloc(4096, 1);
+      const times = Array.from({ length: syncTries }, () => {
+        const beganNs = clock.monotonicNs();
+        writeSync(file, block);
+        fsyncSync(file);
+        return Number(clock.monotonicNs() - beganNs) / 1e6;
+      });
+      return times.toSorted((a, b) => a - b)[Math.floor(syncTries / 2)] ?? null;
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    return null;
+  }
+}
+
+function tcpPortFact(address: string): Promise<PortFact> {
+  const endpoint = parseEndpoint(address, { allowPortZero: true });
+  const server = createServer();
+  return new Promise((resolve) => {
+    server.once("error", (error) => resolve({ address, error: messageOf(error) }));
+    server.listen(
+      { host: formatAddress(endpoint.bytes), port: endpoint.port, exclusive: true },
+      () => server.close(() => resolve({ address: formatEndpoint(endpoint), error: null })),
+    );
+  });
+}
+
+async function nodeFact(url: string, clock: Clock): Promise<NodeFact> {
+  const client = new RpcClient(url, askMs);
+  const { host } = new URL(url);
+  const beganNs = clock.monotonicNs();
+  try {
+    const { absoluteSlot } = await client.epochInfo();
+    const answerMs = Number(clock.monotonicNs() - beganNs) / 1e6;
+    const shredVersion = await shredVersionOf(client);
+    return { host, error: null, answerMs, slot: absoluteSlot, shredVersion };
+  } catch (error) {
+    const answerMs = Number(clock.monotonicNs() - beganNs) / 1e6;
+    const text = maskerOf(new URL(url))(messageOf(error));
+    return { host, error: text, answerMs, slot: null, shredVersion: null };
+  }
+}
+
+/** What most nodes say; some nodes of another fork are always about. */
+async function shredVersionOf(client: RpcClient): Promise<number | null> {
+  try {
+    const nodes = await client.call("getClusterNodes", [], nodesBytesMax);
+    const counts = new Map<number, number>();
+    for (const node of Array.isArray(nodes) ? nodes : []) {
+      const version: unknown = isObject(node) ? node["shredVersion"] : undefined;
+      if (typeof version === "number") counts.set(version, (counts.get(version) ?? 0) + 1);
+    }
+    return [...counts].toSorted((a, b) => b[1] - a[1])[0]?.[0] ?? null;
+  } catch {
+    return null; // not every node answers it
+  }
+}
+
+function targetsOf({ routes }: Config): { name: string; url: string }[] {
+  return routes.flatMap(({ name, url, leaders = {} }) =>
+    [...(url === undefined ? [] : [url]), ...Object.values(leaders)].map((one) => ({
+      name,
+      url: one,
+    })),
+  );
+}
+
+/** Connects, and no more: what is sent to a partner may cost money. */
+function routeFact({ name, url }: { name: string; url: string }, clock: Clock): Promise<RouteFact> {
+  const { protocol, host, hostname, port } = new URL(url);
+  const target = `${protocol}//${host}`;
+  const beganNs = clock.monotonicNs();
+  return new Promise((resolve) => {
+    const socket = connect({
+      host: hostname.replaceAll(/[[\]]/g, ""),
+      port: port === "" ? (protocol === "https:" ? 443 : 80) : Number(port),
+    });
+    const end = (error: string | null) => {
+      timer.cancel();
+      socket.destroy();
+      resolve({ name, target, error, connectMs: Number(clock.monotonicNs() - beganNs) / 1e6 });
+    };
+    const timer = clock.after(askMs, () => end(`no connection within ${askMs} ms`));
+    socket.once("connect", () => end(null));
+    socket.once("error", (error) => end(messageOf(error)));
+  });
+}

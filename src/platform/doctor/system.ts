@@ -1,0 +1,117 @@
+// Doctor's eyes: the real machine. Reads files, runs a few read-only tools, opens and closes sockets.
+//
+// Called by cli/doctor.ts only. Changes nothing.
+
+import { spawnSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { formatAddress, parseEndpoint } from "../../core/addresses/addresses.ts";
+import type { RelayConfig } from "../../core/configuration/configuration.ts";
+import { messageOf } from "../../core/errors.ts";
+import { describeNative, kernelClock } from "../../relay/data-plane/native.ts";
+import { Relay } from "../../relay/data-plane/relay.ts";
+import { openUdpSocket } from "../../relay/data-plane/udp-socket.ts";
+import { coverageText, loadLeaderSchedule } from "../../relay/leaders/schedule.ts";
+import type { ConfigFacts } from "./config-checks.ts";
+import type { SystemReader } from "./facts.ts";
+import { fileFact, type PortFact } from "./file-facts.ts";
+import type { Probes, Wishes } from "./input.ts";
+
+const toolTimeoutMs = 3000;
+
+export const systemReader: SystemReader = {
+  readText(path) {
+    try {
+      return readFileSync(path, "utf8");
+    } catch {
+      return null; // missing on this machine, or not for this user
+    }
+  },
+  list(path) {
+    try {
+      return readdirSync(path);
+    } catch {
+      return [];
+    }
+  },
+  run(command, ...args) {
+    const done = spawnSync(command, args, { encoding: "utf8", timeout: toolTimeoutMs });
+    return done.status === 0 ? done.stdout : null;
+  },
+};
+
+/** Tries the addon, what receive buffer a socket gets, and clones when they are wished. */
+export function probe({ receiveBufferBytes, transmit }: Wishes): Probes {
+  const nothing = {
+    grantedReceiveBufferBytes: null,
+    cloneRefusal: null,
+    ed25519: "none",
+    sha256Accelerated: false,
+    kernelClock: null,
+    nodeVersion: process.versions.node,
+  };
+  try {
+    const { ed25519, sha256Accelerated } = describeNative();
+    const tried = tryRelay(receiveBufferBytes, transmit === "socket" ? "socket" : "clone");
+    return {
+      ...nothing,
+      ...tried,
+      addonError: null,
+      ed25519,
+      sha256Accelerated,
+      kernelClock: kernelClock(),
+    };
+  } catch (error) {
+    return { ...nothing, addonError: messageOf(error) };
+  }
+}
+
+function tryRelay(
+  bufferBytes: number,
+  transmit: "socket" | "clone",
+): Pick<Probes, "grantedReceiveBufferBytes" | "cloneRefusal"> {
+  const relay = Relay.open({
+    listen: ["127.0.0.1:0"],
+    workers: 1,
+    tiers: ["any"],
+    authentication: "off",
+    shredVersion: 0,
+    receive: { bufferBytes },
+    transmit,
+    prefault: false,
+  });
+  relay.close();
+  return {
+    grantedReceiveBufferBytes: relay.grantedReceiveBufferBytes / 2, // the kernel tells it twice
+    cloneRefusal: relay.transmit.way === "socket" ? relay.transmit.refusal : null,
+  };
+}
+
+export function readConfigFacts(file: string, relay: RelayConfig): ConfigFacts {
+  const leadersFile = relay.leaders?.file;
+  return {
+    files: [file, ...(leadersFile === undefined ? [] : [leadersFile])].map(fileFact),
+    ports: relay.listen.map(portFact),
+    ...leadersFacts(relay.authentication === "leader-schedule" ? leadersFile : undefined),
+  };
+}
+
+function leadersFacts(
+  file: string | undefined,
+): Pick<ConfigFacts, "leadersError" | "leadersCover"> {
+  if (file === undefined) return { leadersError: null, leadersCover: null };
+  try {
+    return { leadersError: null, leadersCover: coverageText(loadLeaderSchedule(file)) };
+  } catch (error) {
+    return { leadersError: messageOf(error), leadersCover: null };
+  }
+}
+
+function portFact(address: string): PortFact {
+  const endpoint = parseEndpoint(address, { allowPortZero: true });
+  try {
+    openUdpSocket({ host: formatAddress(endpoint.bytes), port: endpoint.port }).close();
+    return { address, error: null };
+  } catch (error) {
+    return { address, error: messageOf(error) };
+  }
+}

@@ -1,0 +1,134 @@
+// Key desk: what a session may do with the keys of its own account.
+//
+// Called by calls.ts. A key is made only in the place of the session's own, with what that one had;
+// revoked only by a key that may do as much. Every change is durable and in force when its promise
+// settles, and is a line of the log: who did it, never a key's text.
+
+import { randomBytes } from "node:crypto";
+import { quote, ShredwayError } from "../../core/errors.ts";
+import type { Json } from "../../core/json-rpc/json-text.ts";
+import { keyRandomBytes, keyState, newApiKey } from "../../gateway/accounts/api-keys.ts";
+import type { ApiKey } from "../../gateway/accounts/types.ts";
+import { count, field, optionsOf, requiredField, text } from "../../gateway/schema/shapes.ts";
+import type { PortalParts } from "./dependencies.ts";
+import type { Session } from "./sessions.ts";
+import type { KeyView, NewKeyView } from "./types.ts";
+
+/** As the command keys rotate has them. */
+const overlapHoursDefault = 24;
+export const overlapHoursMax = 365 * 24;
+const hourNs = 3_600_000_000_000n;
+
+export interface Holder {
+  readonly session: Session;
+  readonly key: ApiKey;
+}
+
+export type KeyDeskParts = Pick<PortalParts, "clock" | "log" | "keyStore" | "refreshKeys">;
+
+export function timeText(ns: bigint): string {
+  return new Date(Number(ns / 1_000_000n)).toISOString();
+}
+
+function timeOrNull(ns: bigint | null): string | null {
+  return ns === null ? null : timeText(ns);
+}
+
+export function keyView(key: ApiKey, nowNs: bigint, ownId: string): KeyView {
+  const state = keyState(key, nowNs);
+  const isExpiring = state === "in force" && key.expiresNs !== null;
+  return {
+    id: key.id,
+    hint: key.hint,
+    label: key.label,
+    scopes: key.scopes,
+    allowedRanges: key.allowedRanges,
+    createdAt: timeText(key.createdNs),
+    expiresAt: timeOrNull(key.expiresNs),
+    revokedAt: timeOrNull(key.revokedNs),
+    state: isExpiring ? "expiring" : state === "in force" ? "active" : state,
+    isOwn: key.id === ownId,
+  };
+}
+
+const readRotation = optionsOf("KeyRotation", {
+  overlapHours: field(count(overlapHoursMax), {
+    description: "so long the old key holds on, in hours",
+    absent: overlapHoursDefault,
+  }),
+}).reader("params");
+
+const readRevocation = optionsOf("KeyRevocation", {
+  id: requiredField(text(), "of a key of the account"),
+}).reader("params");
+
+export class KeyDesk {
+  readonly #parts: KeyDeskParts;
+
+  constructor(parts: KeyDeskParts) {
+    this.#parts = parts;
+  }
+
+  /** Newest first. */
+  async list({ key }: Holder): Promise<KeyView[]> {
+    const nowNs = this.#parts.clock.nowNs();
+    const all = await this.#parts.keyStore.keys();
+    return all
+      .filter(({ accountId }) => accountId === key.accountId)
+      .map((one) => keyView(one, nowNs, key.id))
+      .toReversed();
+  }
+
+  /** The session goes on with the new one; other sessions of the old one end with it. */
+  async rotate({ session, key }: Holder, given: Json | undefined): Promise<NewKeyView> {
+    const { clock, log, keyStore, refreshKeys } = this.#parts;
+    const { overlapHours } = readRotation(given);
+    if (key.expiresNs !== null) {
+      // Whoever found an old key must not get a new one for it.
+      throw new ShredwayError(
+        "value_invalid",
+        `rotateKey: expected a key that none takes the place of yet, got ${quote(key.id)}, which holds ` +
+          `until ${timeText(key.expiresNs)}`,
+      );
+    }
+    const nowNs = clock.nowNs();
+    const made = newApiKey(key, randomBytes(keyRandomBytes), nowNs);
+    await keyStore.replaceKey(key.id, nowNs + BigInt(overlapHours) * hourNs, made.key);
+    await refreshKeys();
+    session.keyId = made.key.id;
+    log.info(
+      { account: key.accountName, key: key.id, newKey: made.key.id, overlapHours },
+      "portal: a key was rotated",
+    );
+    return { key: keyView(made.key, nowNs, made.key.id), text: made.text };
+  }
+
+  /** Revoking a revoked one changes nothing. */
+  async revoke({ key }: Holder, given: Json | undefined): Promise<true> {
+    const { clock, log, keyStore, refreshKeys } = this.#parts;
+    const { id } = readRevocation(given);
+    const all = await keyStore.keys();
+    const found = all.find((one) => one.id === id && one.accountId === key.accountId);
+    if (!found) {
+      throw new ShredwayError(
+        "key_unknown",
+        `revokeKey: expected the id of a key of this account, got ${quote(id)}`,
+      );
+    }
+    const beyond = found.scopes.filter((scope) => !key.scopes.includes(scope));
+    if (beyond.length > 0) {
+      throw new ShredwayError(
+        "scope_missing",
+        `revokeKey: expected a session with every scope of the key, got one without ${beyond.join(", ")}`,
+      );
+    }
+    if (found.revokedNs !== null) return true;
+    await keyStore.revokeKey(id, clock.nowNs());
+    await refreshKeys();
+    log.info(
+      { account: key.accountName, key: key.id, revokedKey: id },
+      "portal: a key was revoked",
+    );
+    return true;
+  }
+}

@@ -1,0 +1,275 @@
+// Live feed: /portal/live, a WebSocket that tells the page what has changed, at most once a second.
+//
+// Handed to the HTTP server by portal.ts. One timer and one reading of the relay's counters for all
+// feeds, while there are any. A feed ends with its session; one that reads too slowly is closed by the
+// server. What a topic tells is decided by the session's key: of its own account, and the operator's
+// topics with the scope "operate" only.
+
+import type { Timer } from "../../core/clock.ts";
+import { writeJson } from "../../core/json-rpc/json-text.ts";
+import type { ApiKey, Scope } from "../../gateway/accounts/types.ts";
+import type {
+  HttpHead,
+  HttpResponse,
+  WebSocketPeer,
+  WebSocketRoute,
+} from "../../gateway/http/types.ts";
+import { refusal } from "./answers.ts";
+import { timeText } from "./api-key-actions.ts";
+import { coverageView, destinationViews, tierView, tipsView } from "./customer-views.ts";
+import type { PortalParts } from "./dependencies.ts";
+import {
+  fanOutView,
+  problemViews,
+  routeViews,
+  sourceViews,
+  verdictViews,
+  workerViews,
+} from "./operator-views.ts";
+import { type Sample, Sampler } from "./sampler.ts";
+import { SubmissionList } from "./submission-list.ts";
+import type { LiveTopics, ServiceView } from "./types.ts";
+
+export const feedsPerAccountMax = 8;
+export const feedsMax = 256;
+/** The page sends nothing. */
+const messageBytesMax = 1024;
+/** Nothing can be asked for: pongs only. */
+const messageLimits = { messagesPerSecond: 2, messagesBurst: 20, bytesPerSecond: 1024 } as const;
+const backpressureBytesMax = 4 * 1024 * 1024;
+const idleSeconds = 60;
+const periodMs = 1000;
+/** Of WebSockets: 4000 to 4999 are an application's own. */
+export const sessionEndedCode = 4401;
+
+type Topic = keyof LiveTopics;
+type Tell = { readonly [Name in Topic]: (key: ApiKey) => LiveTopics[Name] | null };
+
+/** With one of these scopes; empty: with any key. */
+const topicScopes: Readonly<Record<Topic, readonly Scope[]>> = {
+  service: [],
+  tier: ["shreds"],
+  destinations: ["shreds"],
+  coverage: [],
+  tips: [],
+  submissions: ["submit", "batch"],
+  sources: ["operate"],
+  workers: ["operate"],
+  routes: ["operate"],
+  verdicts: ["operate"],
+  fanOut: ["operate"],
+  problems: ["operate"],
+};
+
+/** Those that are the same for every account. */
+const sharedTopics: ReadonlySet<Topic> = new Set<Topic>([
+  "coverage",
+  "tips",
+  "sources",
+  "workers",
+  "routes",
+  "verdicts",
+  "fanOut",
+  "problems",
+]);
+
+/** Whether a session may watch: its key, each time it is asked; null: it has ended. */
+export type Admit = (head: HttpHead) => HttpResponse | (() => ApiKey | null);
+
+interface Feed {
+  readonly accountId: string;
+  readonly key: () => ApiKey | null;
+  /** The last message of each topic. */
+  readonly sent: Map<Topic, string>;
+}
+
+/** What is told at one moment: each text is made once, for everybody who gets it. */
+class Moment {
+  readonly #tell: Tell;
+  readonly #texts = new Map<string, string | null>();
+
+  constructor(tell: Tell) {
+    this.#tell = tell;
+  }
+
+  /** null: there is nothing to be told yet. */
+  text(topic: Topic, key: ApiKey): string | null {
+    const isOperator = key.scopes.includes("operate");
+    const whose = sharedTopics.has(topic) ? "" : `${key.accountId} ${isOperator}`;
+    const name = `${topic} ${whose}`;
+    const known = this.#texts.get(name);
+    if (known !== undefined) return known;
+    const value = this.#tell[topic](key);
+    const text = value === null ? null : writeJson({ topic, value });
+    this.#texts.set(name, text);
+    return text;
+  }
+}
+
+function hasTopic(key: ApiKey, topic: Topic): boolean {
+  const wanted = topicScopes[topic];
+  return wanted.length === 0 || wanted.some((scope) => key.scopes.includes(scope));
+}
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of a record of all topics
+const topics = Object.keys(topicScopes) as Topic[];
+
+export class LiveFeed implements WebSocketRoute {
+  readonly messageBytesMax = messageBytesMax;
+  readonly messageLimits = messageLimits;
+  readonly backpressureBytesMax = backpressureBytesMax;
+  readonly idleSeconds = idleSeconds;
+  readonly #parts: PortalParts;
+  readonly #admit: Admit;
+  readonly #sampler: Sampler;
+  readonly #startedAt: string;
+  readonly #feeds = new Map<WebSocketPeer, Feed>();
+  readonly #lists = new Map<string, SubmissionList>();
+  #sample: Sample | null = null;
+  #timer: Timer | null = null;
+
+  constructor(parts: PortalParts, admit: Admit) {
+    this.#parts = parts;
+    this.#admit = admit;
+    this.#sampler = new Sampler(parts.relay);
+    this.#startedAt = timeText(parts.clock.nowNs());
+  }
+
+  get count(): number {
+    return this.#feeds.size;
+  }
+
+  accept(head: HttpHead): HttpResponse | undefined {
+    const admitted = this.#admit(head);
+    if (typeof admitted !== "function") return admitted;
+    const key = admitted();
+    const isFull = this.#feeds.size >= feedsMax;
+    if (!isFull && key && this.#feedsOf(key.accountId) < feedsPerAccountMax) return undefined;
+    return refusal(
+      "rate_limited",
+      `expected at most ${feedsPerAccountMax} live feeds of an account and ${feedsMax} in all, got one more`,
+      { headers: { "retry-after": "5" } },
+    );
+  }
+
+  open(peer: WebSocketPeer, head: HttpHead): void {
+    const admitted = this.#admit(head);
+    const key = typeof admitted === "function" ? admitted() : null;
+    if (typeof admitted !== "function" || !key) {
+      peer.close(sessionEndedCode, "the session has ended");
+      return;
+    }
+    const { accountId } = key;
+    const feed: Feed = { accountId, key: admitted, sent: new Map() };
+    this.#feeds.set(peer, feed);
+    if (!this.#timer) {
+      this.#sample = this.#sampler.take();
+      this.#timer = this.#parts.clock.every(periodMs, () => this.#turn());
+    }
+    if (hasTopic(key, "submissions")) this.#watchSubmissions(accountId, peer);
+    this.#tellNews(peer, feed, key, this.#moment());
+  }
+
+  message(peer: WebSocketPeer): void {
+    peer.close(1008, "expected no messages on this WebSocket");
+  }
+
+  closed(peer: WebSocketPeer): void {
+    const feed = this.#feeds.get(peer);
+    if (!feed) return;
+    this.#feeds.delete(peer);
+    if (this.#feedsOf(feed.accountId) === 0) {
+      this.#lists.get(feed.accountId)?.close();
+      this.#lists.delete(feed.accountId);
+    }
+    if (this.#feeds.size === 0) this.close();
+  }
+
+  /** Nothing is told any more; the HTTP server closes the sockets. */
+  close(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+    this.#sample = null;
+    this.#sampler.forget();
+    for (const list of this.#lists.values()) list.close();
+    this.#lists.clear();
+  }
+
+  #feedsOf(accountId: string): number {
+    let count = 0;
+    for (const feed of this.#feeds.values()) if (feed.accountId === accountId) count++;
+    return count;
+  }
+
+  #watchSubmissions(accountId: string, peer: WebSocketPeer): void {
+    if (this.#lists.has(accountId)) return;
+    const list = new SubmissionList(this.#parts, accountId);
+    this.#lists.set(accountId, list);
+    void list.load().then(() => this.#tellOne(peer));
+  }
+
+  /** Once a second, while somebody watches. */
+  #turn(): void {
+    this.#sample = this.#sampler.take();
+    for (const list of this.#lists.values()) void list.refresh();
+    const moment = this.#moment();
+    for (const [peer, feed] of this.#feeds) {
+      const key = feed.key();
+      if (key) this.#tellNews(peer, feed, key, moment);
+      else peer.close(sessionEndedCode, "the session has ended");
+    }
+  }
+
+  #tellOne(peer: WebSocketPeer): void {
+    const feed = this.#feeds.get(peer);
+    const key = feed?.key();
+    if (feed && key) this.#tellNews(peer, feed, key, this.#moment());
+  }
+
+  #tellNews(peer: WebSocketPeer, feed: Feed, key: ApiKey, moment: Moment): void {
+    for (const topic of topics) {
+      if (!hasTopic(key, topic)) continue;
+      const text = moment.text(topic, key);
+      if (text === null || feed.sent.get(topic) === text) continue;
+      feed.sent.set(topic, text);
+      if (!peer.send(text)) return;
+    }
+  }
+
+  #moment(): Moment {
+    const { shreds, shredTipAddresses, tips, routes, problems } = this.#parts;
+    const sample = this.#sample;
+    return new Moment({
+      service: (key) => this.#service(key),
+      tier: ({ accountId }) => tierView(shreds, accountId, shredTipAddresses()),
+      destinations: ({ accountId }) => destinationViews(shreds, accountId, sample),
+      coverage: () => coverageView(sample),
+      tips: () => tipsView(tips),
+      submissions: ({ accountId }) => this.#lists.get(accountId)?.views ?? null,
+      sources: () => sourceViews(sample),
+      workers: () => workerViews(sample),
+      routes: () => routeViews(routes()),
+      verdicts: () => verdictViews(sample),
+      fanOut: () => fanOutView(sample),
+      problems: () => problemViews(problems()),
+    });
+  }
+
+  #service({ scopes }: ApiKey): ServiceView {
+    const { service, clock } = this.#parts;
+    const { slot, current } = service.leaders();
+    const delivery = service.delivery();
+    return {
+      version: service.version,
+      time: timeText(clock.nowNs()),
+      startedAt: this.#startedAt,
+      region: service.region,
+      node: service.node,
+      slot: slot === null ? null : Number(slot),
+      leader: current,
+      deliveryRegions: delivery.regions,
+      destinationsMax: delivery.perAccountMax,
+      warnings: scopes.includes("operate") ? service.warnings() : [],
+    };
+  }
+}

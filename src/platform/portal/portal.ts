@@ -1,0 +1,257 @@
+// Portal: the pages for people below /portal/. Which path is answered by what, and who has signed in?
+//
+// Made by main-portal.ts, handed to the gateway as its pages. Signing in takes an API key and counts wrong
+// ones as the gateway does; what follows goes by a cookie that no script can read. Whatever changes
+// something must come from the portal's own page (origin.ts). Never shows, logs or keeps a key's text.
+
+import { isUtf8 } from "node:buffer";
+import { quote } from "../../core/errors.ts";
+import { isJsonObject, readJson } from "../../core/json-rpc/json-text.ts";
+import type { ApiKey } from "../../gateway/accounts/types.ts";
+import type {
+  HttpHead,
+  HttpRequest,
+  HttpResponse,
+  Pages,
+  Path,
+  WebSocketRoute,
+} from "../../gateway/http/types.ts";
+import { emptyAnswer, jsonAnswer, plainAnswer, refusal } from "./answers.ts";
+import { type Holder, timeText } from "./api-key-actions.ts";
+import { Calls, refusalOf } from "./calls.ts";
+import type { PortalParts } from "./dependencies.ts";
+import { LiveFeed } from "./live-feed.ts";
+import { isOwnOrigin, isSecure } from "./origin.ts";
+import { PageFiles } from "./page-files.ts";
+import { type Session, Sessions } from "./sessions.ts";
+import type { SessionView } from "./types.ts";
+
+export const cookieName = "shredway_session";
+const pagePath = "/portal/";
+const sessionPath = "/portal/api/session";
+const callPath = "/portal/api/call";
+const livePath = "/portal/live";
+/** A key and some words around it; the gateway bounds longer bodies at 16 kB. */
+const bodyBytesMax = 8192;
+const cookiesMax = 64;
+
+type Handler = Path["handle"];
+/** All that browsers send: what is not allowed is refused here, with the portal's headers. */
+const everyMethod = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const;
+
+/** The value of our cookie; of several with its name none. */
+function tokenOf(head: HttpHead): string | undefined {
+  const pairs = (head.header("cookie") ?? "").split(/[;,]/, cookiesMax).map((pair) => pair.trim());
+  const own = pairs.filter((pair) => pair.startsWith(`${cookieName}=`));
+  return own.length === 1 ? own[0]?.slice(cookieName.length + 1) : undefined;
+}
+
+function textOf(body: Uint8Array): string {
+  return isUtf8(body) ? Buffer.from(body).toString() : "";
+}
+
+const unsigned = refusal(
+  "unauthorized",
+  "expected somebody who has signed in; do so with an API key",
+);
+
+export class Portal implements Pages {
+  readonly home = pagePath;
+  readonly listed = [pagePath];
+  readonly webSockets: Readonly<Record<string, WebSocketRoute>>;
+  readonly #parts: PortalParts;
+  readonly #sessions: Sessions;
+  readonly #files: PageFiles;
+  readonly #calls: Calls;
+  readonly #live: LiveFeed;
+  readonly #paths: ReadonlyMap<string, Path>;
+
+  constructor(parts: PortalParts) {
+    this.#parts = parts;
+    const { clock, keys, sessionHours, log, pageFolder } = parts;
+    this.#sessions = new Sessions({ clock, keys, hours: sessionHours });
+    this.#files = new PageFiles(pageFolder, log);
+    this.#calls = new Calls(parts);
+    this.#live = new LiveFeed(parts, (head) => this.#admitted(head));
+    this.webSockets = { [livePath]: this.#live };
+    this.#paths = new Map([
+      ["/portal", pathOf({ GET: redirect, HEAD: redirect })],
+      [
+        sessionPath,
+        pathOf({
+          GET: (request) => this.#answerSession(request),
+          POST: (request) => this.#signIn(request),
+          DELETE: (request) => this.#signOut(request),
+        }),
+      ],
+      [callPath, pathOf({ POST: (request) => this.#answerCall(request) })],
+      [livePath, pathOf({ GET: () => upgradeAnswer })],
+    ]);
+  }
+
+  find(path: string): Path | undefined {
+    const own = this.#paths.get(path);
+    if (own) return own;
+    if (!path.startsWith(pagePath)) return undefined;
+    const answer: Handler = (request) =>
+      // While there is no page everything below it says how to build it.
+      this.#files.has(path) || !this.#files.isBuilt
+        ? this.#files.answer(request)
+        : plainAnswer(404, "There is nothing here. The portal is at /portal/.");
+    return pathOf({ GET: answer, HEAD: answer });
+  }
+
+  get sessions(): number {
+    return this.#sessions.count;
+  }
+
+  get feeds(): number {
+    return this.#live.count;
+  }
+
+  close(): void {
+    this.#live.close();
+    this.#parts.tips.close();
+  }
+
+  /** Whose session the cookie is; null: nobody's that holds. */
+  #holderOf(head: HttpHead): Holder | null {
+    const address = this.#parts.counter().addressOf(head);
+    const session = this.#sessions.find(tokenOf(head), address);
+    const key = session && this.#sessions.keyOf(session, address);
+    return session && key ? { session, key } : null;
+  }
+
+  /** Of a live feed: whether it may open, and later whether it may go on. */
+  #admitted(head: HttpHead): HttpResponse | (() => ApiKey | null) {
+    if (!isOwnOrigin(head, this.#parts.counter())) return strangeOrigin(head);
+    const holder = this.#holderOf(head);
+    if (!holder) return unsigned;
+    const address = this.#parts.counter().addressOf(head);
+    return () => this.#sessions.keyOf(holder.session, address);
+  }
+
+  #view({ session, key }: { readonly session: Session; readonly key: ApiKey }): SessionView {
+    const { expiresNs } = key;
+    const endsNs = expiresNs !== null && expiresNs < session.endsNs ? expiresNs : session.endsNs;
+    return {
+      account: key.accountName,
+      key: { id: key.id, hint: key.hint, label: key.label, scopes: key.scopes },
+      isOperator: key.scopes.includes("operate"),
+      endsAt: timeText(endsNs),
+    };
+  }
+
+  #answerSession(request: HttpRequest): HttpResponse {
+    const holder = this.#holderOf(request);
+    return holder ? jsonAnswer(this.#view(holder)) : unsigned;
+  }
+
+  #signIn(request: HttpRequest): HttpResponse {
+    const counter = this.#parts.counter();
+    const refused = this.#refusedBody(request);
+    if (refused) return refused;
+    let text: unknown;
+    try {
+      const given = readJson(textOf(request.body), 2);
+      text = isJsonObject(given) ? given["key"] : undefined;
+    } catch (thrown) {
+      return refusalOf(thrown, (fault) => counter.report(fault));
+    }
+    if (typeof text !== "string" || text.trim() === "") {
+      return refusal("value_invalid", 'expected {"key": "sw_…"} with an API key, got none');
+    }
+    const found = counter.check(request, text.trim(), (reason, message, { headers } = {}) =>
+      reason === "unauthorized"
+        ? refusal(reason, "expected a valid API key, got one that is not valid here")
+        : refusal(reason, message, { headers: { ...headers } }),
+    );
+    if (!found.key) return found.refusal;
+    const { key } = found;
+    // Who signs in anew leaves the session before.
+    this.#sessions.end(tokenOf(request));
+    const { token, session } = this.#sessions.open(key);
+    this.#parts.log.info({ account: key.accountName, key: key.id }, "portal: signed in");
+    return jsonAnswer(this.#view({ session, key }), {
+      "set-cookie": this.#cookie(request, token, this.#parts.sessionHours * 3600),
+    });
+  }
+
+  #signOut(request: HttpRequest): HttpResponse {
+    if (!isOwnOrigin(request, this.#parts.counter())) return strangeOrigin(request);
+    const token = tokenOf(request);
+    const holder = this.#holderOf(request);
+    this.#sessions.end(token);
+    if (holder) {
+      const { accountName, id } = holder.key;
+      this.#parts.log.info({ account: accountName, key: id }, "portal: signed out");
+    }
+    return emptyAnswer({ "set-cookie": this.#cookie(request, "", 0) });
+  }
+
+  #answerCall(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
+    const refused = this.#refusedBody(request);
+    if (refused) return refused;
+    const holder = this.#holderOf(request);
+    return holder ? this.#calls.answer(holder, textOf(request.body)) : unsigned;
+  }
+
+  /** Before a body is looked at: from our own page, as JSON, and no more than a call has. */
+  #refusedBody(request: HttpRequest): HttpResponse | null {
+    if (!isOwnOrigin(request, this.#parts.counter())) return strangeOrigin(request);
+    const type = request.header("content-type") ?? "";
+    if (!/^application\/json(\s*;|$)/i.test(type)) {
+      return refusal(
+        "request_invalid",
+        `expected the content type application/json, got ${quote(type)}`,
+      );
+    }
+    if (request.body.length <= bodyBytesMax) return null;
+    return refusal(
+      "body_too_large",
+      `expected a body of at most ${bodyBytesMax} bytes, got ${request.body.length}`,
+    );
+  }
+
+  #cookie(request: HttpRequest, token: string, seconds: number): string {
+    const secure = isSecure(request, this.#parts.counter()) ? "; Secure" : "";
+    return `${cookieName}=${token}; Path=/portal; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure}`;
+  }
+}
+
+function redirect(): HttpResponse {
+  return { ...emptyAnswer({ location: pagePath }), status: 308 };
+}
+
+const upgradeAnswer: HttpResponse = {
+  ...refusal("http_method", "expected a WebSocket (Upgrade: websocket)"),
+  status: 426,
+};
+
+function strangeOrigin(head: HttpHead): HttpResponse {
+  const origin = head.header("origin");
+  return {
+    ...refusal(
+      "request_invalid",
+      `expected a request of the portal's own page (header Origin), got ${quote(origin)}`,
+    ),
+    status: 403,
+  };
+}
+
+/** Every method of HTTP is answered, and with the portal's headers. */
+function pathOf(handlers: Readonly<Record<string, Handler>>): Path {
+  const allow = Object.keys(handlers).join(", ");
+  return {
+    methods: everyMethod,
+    handle: (request) => {
+      const handler = Object.hasOwn(handlers, request.method)
+        ? handlers[request.method]
+        : undefined;
+      if (handler) return handler(request);
+      return refusal("http_method", `expected ${allow}, got ${request.method}`, {
+        headers: { allow },
+      });
+    },
+  };
+}

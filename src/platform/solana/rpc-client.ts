@@ -1,0 +1,394 @@
+// A Solana node as the control plane asks it: JSON-RPC over HTTP, a few methods, checked answers.
+//
+// Called by the service for what the shreds themselves cannot tell: the leader schedule, the present
+// epoch, a second opinion on the slot; by the submission pipeline for outcomes; and for what landed
+// transactions paid; and for nonce accounts. Nothing of it is on a packet's path. Answers are a
+// stranger's bytes: their size is bounded, and whatever has another shape than documented is an error.
+// URLs may hold keys, so errors name the host only.
+
+import { basicAuthorization, maskerOf } from "../../core/configuration/url-secrets.ts";
+import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
+import { jsonRpcCodes } from "../../core/json-rpc/codes.ts";
+import { parsePubkey } from "../../core/primitives.ts";
+import { isObject } from "../../core/values.ts";
+import { findNonceAccount, nonceAccountBytes } from "../../gateway/nonces/nonce-account.ts";
+import type { NonceAccountView, NonceNode } from "../../gateway/nonces/types.ts";
+import {
+  commitments,
+  type Outcomes,
+  type SignatureOutcome,
+  type StatusSearch,
+} from "../../gateway/submission/types.ts";
+import type { EpochInfo, EpochLeaders } from "../../relay/leaders/rpc-leader-schedule.ts";
+import { leaderKeysMax } from "../../relay/leaders/schedule.ts";
+import type {
+  LandedTransaction,
+  LandedTransactions,
+} from "../../shreds/registrations/registration-types.ts";
+import { readBounded } from "./bounded-body.ts";
+
+/** Parsing an answer stops everything else for a while, about 10 ms per MB. */
+const answerBytesMax = 64 * 1024;
+/** A schedule of 432,000 slots over 2,000 leaders has about 4 MB. */
+const scheduleBytesMax = 16 * 1024 * 1024;
+const defaultTimeoutMs = 10_000;
+/** Of one getSignatureStatuses call. */
+const statusesMax = 256;
+/** Errors of custom programs are small, but their names are theirs to choose. */
+const statusesBytesMax = 1024 * 1024;
+/** Inner instructions may carry as much data as the virtual machine moves about, in base58. */
+const transactionBytesMax = 2 * 1024 * 1024;
+/** The newest version that callers can register; nodes answer older ones, too. */
+const transactionVersionMax = 1;
+/** Of one getMultipleAccounts call; each has some 500 bytes, for its data is cut. */
+const accountsMax = 100;
+const accountsBytesMax = 256 * 1024;
+
+/** A node of the cluster; what it says of itself. */
+export interface ClusterNode {
+  /** Base58. */
+  readonly identity: string;
+  /** Where it takes transactions over QUIC, as "192.0.2.1:8009"; not checked. Null: it says nothing. */
+  readonly tpuQuic: string | null;
+}
+
+/** The field `value` of an answer with a context. */
+function valueIn(result: unknown): unknown {
+  return isObject(result) ? result["value"] : undefined;
+}
+
+function hasNoHistory(error: unknown): boolean {
+  const code = error instanceof ShredwayError ? error.details["code"] : undefined;
+  return code === jsonRpcCodes.transactionHistoryNotAvailable;
+}
+
+export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
+  /** Host and port, for messages; never the whole URL. */
+  readonly host: string;
+  readonly #url: string;
+  readonly #headers: Readonly<Record<string, string>>;
+  /** Parts of the URL may be keys: nothing that is said of the node may hold them. */
+  readonly #mask: (text: string) => string;
+  readonly #timeoutMs: number;
+  #nextId = 1;
+
+  /** Throws ShredwayError "value_invalid" unless `url` is http or https. */
+  constructor(url: string, timeoutMs = defaultTimeoutMs) {
+    const parsed = URL.canParse(url) ? new URL(url) : undefined;
+    if (!parsed || !/^https?:$/.test(parsed.protocol)) {
+      throw new ShredwayError("value_invalid", "RPC address: expected a URL of http or https");
+    }
+    this.host = parsed.host;
+    this.#timeoutMs = timeoutMs;
+    this.#mask = maskerOf(parsed);
+    const authorization = basicAuthorization(parsed);
+    parsed.username = parsed.password = ""; // fetch refuses an address that holds them
+    this.#url = parsed.href;
+    this.#headers = {
+      "Content-Type": "application/json",
+      ...(authorization !== null && { Authorization: authorization }),
+    };
+  }
+
+  /**
+   * The result of one call. Throws ShredwayError "rpc_failed": no answer in time, no JSON-RPC, or the
+   * node's own error (then with its code in `details`).
+   */
+  async call(
+    method: string,
+    params: readonly unknown[] = [],
+    bytesMax = answerBytesMax,
+  ): Promise<unknown> {
+    const id = this.#nextId++;
+    const request = JSON.stringify({ jsonrpc: "2.0", id, method, params });
+    const answer = await this.#post(method, request, bytesMax);
+    if (isObject(answer) && isObject(answer["error"])) {
+      const { code, message } = answer["error"];
+      throw this.#failure(
+        method,
+        `the node answered error ${quote(code)}: ${quote(message)}`,
+        typeof code === "number" ? { code } : {},
+      );
+    }
+    if (!isObject(answer) || answer["id"] !== id || !Object.hasOwn(answer, "result")) {
+      throw this.#failure(method, `expected a JSON-RPC answer with id ${id}, got another`);
+    }
+    return answer["result"];
+  }
+
+  /** At commitment "processed": the newest that the node knows. */
+  async slot(): Promise<bigint> {
+    return this.#u53("getSlot", await this.call("getSlot", [{ commitment: "processed" }]));
+  }
+
+  async epochInfo(): Promise<EpochInfo> {
+    const result = await this.call("getEpochInfo", [{ commitment: "processed" }]);
+    const field = (name: string) =>
+      this.#u53("getEpochInfo", isObject(result) ? result[name] : result);
+    const info = {
+      epoch: field("epoch"),
+      absoluteSlot: field("absoluteSlot"),
+      slotIndex: field("slotIndex"),
+      slotsInEpoch: field("slotsInEpoch"),
+    };
+    if (info.slotIndex >= info.slotsInEpoch || info.slotIndex > info.absoluteSlot) {
+      throw this.#failure(
+        "getEpochInfo",
+        `expected slotIndex within the epoch, got ${quote(result)}`,
+      );
+    }
+    return info;
+  }
+
+  /** Of the epoch that holds `slot`; null when the node does not know it yet. */
+  async leaderSchedule(slot: bigint): Promise<EpochLeaders | null> {
+    const result = await this.call("getLeaderSchedule", [Number(slot)], scheduleBytesMax);
+    if (result === null) return null;
+    if (!isObject(result)) throw this.#failure("getLeaderSchedule", "expected an object, got none");
+    const entries = Object.entries(result);
+    if (entries.length > leaderKeysMax) {
+      throw this.#failure(
+        "getLeaderSchedule",
+        `expected at most ${leaderKeysMax} leaders, got ${entries.length}`,
+      );
+    }
+    const leaders = new Map<string, readonly number[]>();
+    for (const [identity, slots] of entries) {
+      if (!Array.isArray(slots) || !slots.every((one) => Number.isSafeInteger(one))) {
+        throw this.#failure("getLeaderSchedule", "expected slot numbers, got something else");
+      }
+      leaders.set(
+        identity,
+        slots.map((one) => Number(one)),
+      );
+    }
+    return leaders;
+  }
+
+  /** Of some thousand nodes, about 0.5 kB each; one that cannot be read is left out. */
+  async clusterNodes(): Promise<ClusterNode[]> {
+    const method = "getClusterNodes";
+    const result = await this.call(method, [], scheduleBytesMax);
+    if (!Array.isArray(result)) {
+      throw this.#failure(method, `expected a list, got ${quote(result)}`);
+    }
+    const nodes = result.flatMap((node: unknown) => {
+      const { pubkey, tpuQuic = null } = isObject(node) ? node : {};
+      const isReadable =
+        typeof pubkey === "string" && (tpuQuic === null || typeof tpuQuic === "string");
+      return isReadable ? [{ identity: pubkey, tpuQuic }] : [];
+    });
+    if (nodes.length === 0 && result.length > 0) {
+      throw this.#failure(method, `expected pubkey and tpuQuic, got ${quote(result[0])}`);
+    }
+    return nodes;
+  }
+
+  /** At commitment "confirmed". */
+  async latestBlockhash(): Promise<string> {
+    const method = "getLatestBlockhash";
+    const value = valueIn(await this.call(method, [{ commitment: "confirmed" }]));
+    const blockhash = isObject(value) ? value["blockhash"] : undefined;
+    try {
+      return parsePubkey(typeof blockhash === "string" ? blockhash : "");
+    } catch {
+      throw this.#failure(method, `expected a blockhash, got ${quote(blockhash)}`);
+    }
+  }
+
+  /** Without preflight. Returns the signature in base58, as the node says it. */
+  async sendTransaction(wire: Uint8Array): Promise<string> {
+    const options = { encoding: "base64", skipPreflight: true };
+    const result = await this.call("sendTransaction", [
+      Buffer.from(wire).toString("base64"),
+      options,
+    ]);
+    if (typeof result === "string") return result;
+    throw this.#failure("sendTransaction", `expected a signature, got ${quote(result)}`);
+  }
+
+  /**
+   * Of at most 256 signatures, in the same order: of the last blocks that the node remembers, or also
+   * of its history, which costs it more. A node without a history tells what it remembers.
+   */
+  async signatureStatuses(
+    signatures: readonly string[],
+    { searchHistory = false }: StatusSearch = {},
+  ): Promise<(SignatureOutcome | null)[]> {
+    const method = "getSignatureStatuses";
+    if (signatures.length === 0) return [];
+    if (signatures.length > statusesMax) {
+      throw new ShredwayError(
+        "value_invalid",
+        `${method}: expected at most ${statusesMax} signatures, got ${signatures.length}`,
+      );
+    }
+    const params = [signatures, { searchTransactionHistory: searchHistory }];
+    const answer = this.call(method, params, statusesBytesMax).catch((error: unknown) => {
+      if (!searchHistory || !hasNoHistory(error)) throw error;
+      const recent = [signatures, { searchTransactionHistory: false }];
+      return this.call(method, recent, statusesBytesMax);
+    });
+    const value = valueIn(await answer);
+    if (!Array.isArray(value) || value.length !== signatures.length) {
+      const came = Array.isArray(value) ? `${value.length}` : quote(value);
+      throw this.#failure(method, `expected ${signatures.length} statuses, got ${came}`);
+    }
+    return value.map((status: unknown) => (status === null ? null : this.#outcome(method, status)));
+  }
+
+  async isBlockhashValid(blockhash: string): Promise<boolean> {
+    const method = "isBlockhashValid";
+    const result = await this.call(method, [blockhash, { commitment: "confirmed" }]);
+    const value = valueIn(result);
+    if (typeof value === "boolean") return value;
+    throw this.#failure(method, `expected true or false, got ${quote(result)}`);
+  }
+
+  /**
+   * Null: no account, or one that holds no durable nonce (any more), which no transaction can use.
+   * Throws "rpc_failed" for an answer that is none.
+   */
+  async nonceValue(account: string): Promise<string | null> {
+    const method = "getAccountInfo";
+    const options = { encoding: "base64", commitment: "confirmed" };
+    const value = valueIn(await this.call(method, [account, options]));
+    if (value === null) return null;
+    return findNonceAccount(this.#account(method, value))?.value ?? null;
+  }
+
+  /** Of their data the first 81 bytes: enough to tell a nonce account. At "confirmed". */
+  async accounts(addresses: readonly string[]): Promise<(NonceAccountView | null)[]> {
+    const method = "getMultipleAccounts";
+    if (addresses.length === 0) return [];
+    if (addresses.length > accountsMax) {
+      throw new ShredwayError(
+        "value_invalid",
+        `${method}: expected at most ${accountsMax} addresses, got ${addresses.length}`,
+      );
+    }
+    const dataSlice = { offset: 0, length: nonceAccountBytes + 1 };
+    const options = { encoding: "base64", commitment: "confirmed", dataSlice };
+    const value = valueIn(await this.call(method, [addresses, options], accountsBytesMax));
+    if (!Array.isArray(value) || value.length !== addresses.length) {
+      const came = Array.isArray(value) ? `${value.length}` : quote(value);
+      throw this.#failure(method, `expected ${addresses.length} accounts, got ${came}`);
+    }
+    return value.map((one: unknown) => (one === null ? null : this.#account(method, one)));
+  }
+
+  /** Rent-exempt, in lamports, of an account with so many bytes of data. */
+  async minimumBalance(bytes: number): Promise<bigint> {
+    const method = "getMinimumBalanceForRentExemption";
+    return this.#u53(method, await this.call(method, [bytes, { commitment: "confirmed" }]));
+  }
+
+  /**
+   * At "confirmed", as far back as the node's history goes. Of accounts that came by a lookup table
+   * nothing is counted.
+   */
+  async landedTransaction(
+    signature: string,
+    addresses: ReadonlySet<string>,
+  ): Promise<LandedTransaction | null> {
+    const method = "getTransaction";
+    const options = {
+      encoding: "json",
+      commitment: "confirmed",
+      maxSupportedTransactionVersion: transactionVersionMax,
+    };
+    const result = await this.call(method, [signature, options], transactionBytesMax);
+    if (result === null) return null;
+    const { slot, meta, transaction } = isObject(result) ? result : {};
+    const { signatures, message } = isObject(transaction) ? transaction : {};
+    if (!isObject(meta) || !Object.hasOwn(meta, "err") || !isObject(message)) {
+      throw this.#failure(method, `expected a transaction with its meta, got ${quote(result)}`);
+    }
+    if (!Array.isArray(signatures) || signatures[0] !== signature) {
+      throw this.#failure(method, `expected signature ${signature}, got ${quote(signatures)}`);
+    }
+    const gainLamports = this.#gain(method, { ...meta, keys: message["accountKeys"] }, addresses);
+    return { slot: this.#u53(method, slot), err: meta["err"], gainLamports };
+  }
+
+  #gain(
+    method: string,
+    { keys, preBalances, postBalances }: Readonly<Record<string, unknown>>,
+    addresses: ReadonlySet<string>,
+  ): bigint {
+    if (!Array.isArray(keys) || !Array.isArray(preBalances) || !Array.isArray(postBalances)) {
+      throw this.#failure(method, "expected keys and balances, got a transaction without them");
+    }
+    let gain = 0n;
+    for (const [i, key] of keys.entries()) {
+      if (typeof key !== "string") {
+        throw this.#failure(method, `expected keys in base58, got ${quote(key)}`);
+      }
+      if (!addresses.has(key)) continue;
+      gain += this.#u53(method, postBalances[i]) - this.#u53(method, preBalances[i]);
+    }
+    return gain;
+  }
+
+  #account(method: string, value: unknown): NonceAccountView {
+    const { data, owner, lamports } = isObject(value) ? value : {};
+    const [text, encoding]: readonly unknown[] = Array.isArray(data) ? data : [];
+    // Some hold more than 2^53 lamports: those are as exact as a number is.
+    const isAmount = typeof lamports === "number" && Number.isInteger(lamports) && lamports >= 0;
+    const isData = typeof text === "string" && encoding === "base64";
+    if (isData && typeof owner === "string" && isAmount) {
+      return { owner, lamports: BigInt(lamports), data: Buffer.from(text, "base64") };
+    }
+    throw this.#failure(method, `expected an account in base64, got ${quote(value)}`);
+  }
+
+  #outcome(method: string, status: unknown): SignatureOutcome {
+    if (!isObject(status)) throw this.#failure(method, `expected a status, got ${quote(status)}`);
+    const commitment = commitments.find((one) => one === status["confirmationStatus"]);
+    if (!commitment || !Object.hasOwn(status, "err")) {
+      throw this.#failure(
+        method,
+        `expected err and confirmationStatus (${commitments.join(", ")}), got ${quote(status)}`,
+      );
+    }
+    return { slot: this.#u53(method, status["slot"]), err: status["err"], commitment };
+  }
+
+  #u53(method: string, value: unknown): bigint {
+    if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0)
+      return BigInt(value);
+    throw this.#failure(method, `expected an integer 0 to 2^53 - 1, got ${quote(value)}`);
+  }
+
+  async #post(method: string, body: string, bytesMax: number): Promise<unknown> {
+    try {
+      const response = await fetch(this.#url, {
+        method: "POST",
+        headers: this.#headers,
+        body,
+        signal: AbortSignal.timeout(this.#timeoutMs),
+      });
+      const text = await readBounded(response, bytesMax);
+      if (response.status !== 200) {
+        throw this.#failure(method, `expected HTTP status 200, got ${response.status}`);
+      }
+      const answer: unknown = JSON.parse(text);
+      return answer;
+    } catch (cause) {
+      if (cause instanceof ShredwayError) throw cause;
+      const inner = cause instanceof Error && cause.cause !== undefined ? cause.cause : cause;
+      throw this.#failure(method, messageOf(inner));
+    }
+  }
+
+  #failure(
+    method: string,
+    text: string,
+    details: Readonly<Record<string, number>> = {},
+  ): ShredwayError {
+    // The cause is left behind: its text and its stack may hold the whole address.
+    return new ShredwayError("rpc_failed", `${method} at ${this.host}: ${this.#mask(text)}`, {
+      details,
+    });
+  }
+}

@@ -1,0 +1,208 @@
+// One WebSocket to a node: questions with ids of our own, and the notifications between the answers.
+//
+// Opened by upstream.ts for whoever passes subscriptions on. Whatever the node sends is a stranger's:
+// messages are bounded, answers to nobody's question are dropped, and a node that is silent, slow or
+// no JSON-RPC loses the socket. Nothing is sent twice: what was asked on a lost socket has failed.
+
+import { subscribe } from "node:diagnostics_channel";
+import type { Socket } from "node:net";
+import { buildConnector, Client, ping, WebSocket } from "undici";
+import type { Clock, Timer } from "../../core/clock.ts";
+import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { type Json, writeJson } from "../../core/json-rpc/json-text.ts";
+import type { NodeAnswer, NodeSocket, NodeSocketListener } from "../../core/json-rpc/node.ts";
+import { isObject } from "../../core/values.ts";
+import type { NodeAddress } from "./upstream-address.ts";
+import { fieldsOf, type NodeMessage, readNodeMessage } from "./upstream-answer.ts";
+
+/** An account of 3 MB in base64. What is larger loses the socket. */
+export const socketMessageBytesMax = 4 * 1024 * 1024;
+const fragmentsMax = 1024;
+/** Of questions that wait for the connection or for a node that does not read. */
+const unsentBytesMax = 1024 * 1024;
+const pingMs = 15_000;
+/** Pings without any sign of life. */
+const silentPingsMax = 3;
+
+/** Hears of pongs; the library tells of them nowhere else. */
+const pongs = new WeakMap<object, () => void>();
+subscribe("undici:websocket:pong", (message) => {
+  const socket = isObject(message) ? message["websocket"] : undefined;
+  if (typeof socket === "object" && socket !== null) pongs.get(socket)?.();
+});
+
+/** Of a signature that a leader has got: its result is still to come. */
+function isReceipt(result: string | undefined): boolean {
+  const notified: unknown = result === undefined ? null : JSON.parse(result);
+  return isObject(notified) && notified["value"] === "receivedSignature";
+}
+
+interface Question {
+  readonly text: string;
+  readonly timer: Timer;
+  readonly done: (answer: NodeAnswer | ShredwayError) => void;
+}
+
+export interface UpstreamSocketOptions {
+  readonly address: NodeAddress;
+  readonly listener: NodeSocketListener;
+  readonly clock: Clock;
+  /** Called once, when it is over for whatever reason. */
+  readonly ended: () => void;
+  /** For an answer, the time for the connection included. */
+  readonly timeoutMs: number;
+}
+
+export class UpstreamSocket implements NodeSocket {
+  readonly #options: UpstreamSocketOptions;
+  readonly #client: Client;
+  readonly #socket: WebSocket;
+  readonly #pinging: Timer;
+  readonly #questions = new Map<string, Question>();
+  #tcp: Socket | undefined;
+  #unsentBytes = 0;
+  #silentPings = 0;
+  #nextId = 1;
+  #isOver = false;
+
+  constructor(options: UpstreamSocketOptions) {
+    const { address, clock, timeoutMs } = options;
+    this.#options = options;
+    this.#client = this.#newClient(address.origin.replace(/^ws/, "http"), timeoutMs);
+    this.#socket = new WebSocket(`${address.origin}${address.path}`, {
+      dispatcher: this.#client,
+      headers: { ...address.headers },
+    });
+    this.#socket.binaryType = "arraybuffer";
+    this.#listen(this.#socket);
+    this.#pinging = clock.every(pingMs, () => this.#ping());
+    pongs.set(this.#socket, () => {
+      this.#silentPings = 0;
+    });
+  }
+
+  get isOpen(): boolean {
+    return !this.#isOver;
+  }
+
+  ask(method: string, params: readonly Json[], done: Question["done"]): void {
+    const id = this.#nextId++;
+    const text = writeJson({ jsonrpc: "2.0", id, method, params });
+    const { clock, timeoutMs } = this.#options;
+    if (this.#isOver || this.#socket.bufferedAmount + this.#unsentBytes > unsentBytesMax) {
+      done(this.#failure("the connection takes no more questions"));
+      return;
+    }
+    // A late answer to a subscription would leave it behind: who answers late is lost.
+    const timer = clock.after(timeoutMs, () => this.#lose(`no answer within ${timeoutMs} ms`));
+    this.#questions.set(String(id), { text, timer, done });
+    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(text);
+    else this.#unsentBytes += text.length;
+  }
+
+  close(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#pinging.cancel();
+    for (const { timer } of this.#questions.values()) timer.cancel();
+    this.#questions.clear();
+    pongs.delete(this.#socket);
+    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.close(1000);
+    // Not waiting for the node's close frame: it may never come.
+    this.#tcp?.destroySoon();
+    this.#client.destroy().catch(() => undefined);
+    this.#options.ended();
+  }
+
+  #listen(socket: WebSocket): void {
+    socket.addEventListener("open", () => this.#opened());
+    socket.addEventListener("message", ({ data }) => this.#message(data));
+    socket.addEventListener("error", ({ error, message }) =>
+      this.#lose(messageOf(error ?? message ?? "no connection")),
+    );
+    socket.addEventListener("close", ({ code }) =>
+      this.#lose(`the node closed the connection with ${code}`),
+    );
+  }
+
+  #newClient(origin: string, timeoutMs: number): Client {
+    const connect = buildConnector({ timeout: timeoutMs });
+    return new Client(origin, {
+      webSocket: { maxPayloadSize: socketMessageBytesMax, maxFragments: fragmentsMax },
+      connect: (options, done) =>
+        connect(options, (...outcome) => {
+          const [, tcp] = outcome;
+          this.#tcp = tcp ?? undefined;
+          if (this.#isOver) tcp?.destroy();
+          done(...outcome);
+        }),
+    });
+  }
+
+  #opened(): void {
+    if (this.#isOver) return;
+    this.#unsentBytes = 0;
+    for (const { text } of this.#questions.values()) this.#socket.send(text);
+  }
+
+  #message(data: unknown): void {
+    if (this.#isOver) return;
+    this.#silentPings = 0;
+    if (typeof data !== "string") {
+      this.#lose("expected text messages, got a binary one");
+      return;
+    }
+    try {
+      this.#hear(readNodeMessage(data, this.#options.address.mask));
+    } catch (thrown) {
+      if (!(thrown instanceof ShredwayError)) throw thrown;
+      this.#lose(thrown.message);
+    }
+  }
+
+  #hear({ id, method, params, answer }: NodeMessage): void {
+    if (method !== undefined) {
+      if (params) this.#notify(method, params.text);
+      return;
+    }
+    const question = id === undefined ? undefined : this.#questions.get(id);
+    if (!question || id === undefined) return;
+    this.#questions.delete(id);
+    question.timer.cancel();
+    question.done(answer ?? this.#failure("expected a result or an error, got neither"));
+  }
+
+  #notify(method: string, params: string): void {
+    const fields = params.startsWith("{") ? fieldsOf(params) : null;
+    const subscription = fields?.get("subscription");
+    if (subscription === undefined) return;
+    this.#options.listener.notified({
+      method,
+      subscription,
+      isLast: method === "signatureNotification" && !isReceipt(fields?.get("result")),
+      text: `{"jsonrpc":"2.0","method":${JSON.stringify(method)},"params":${params}}`,
+    });
+  }
+
+  #ping(): void {
+    if (++this.#silentPings > silentPingsMax) {
+      this.#lose(`no sign of life for ${(silentPingsMax * pingMs) / 1000} s`);
+    } else if (this.#socket.readyState === WebSocket.OPEN) {
+      ping(this.#socket);
+    }
+  }
+
+  #lose(why: string): void {
+    if (this.#isOver) return;
+    const error = this.#failure(why);
+    const open = [...this.#questions.values()];
+    this.close();
+    for (const { done } of open) done(error);
+    this.#options.listener.lost(error);
+  }
+
+  #failure(why: string): ShredwayError {
+    const { address } = this.#options;
+    return new ShredwayError("rpc_failed", `WebSocket at ${address.host}: ${address.mask(why)}`);
+  }
+}

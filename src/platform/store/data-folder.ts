@@ -1,0 +1,62 @@
+// The folder of the data and the database file in it, for nobody but their owner.
+//
+// Called by store.ts before the database opens the file. SQLite gives its other files the mode of the
+// first one, so that is made here.
+
+import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { messageOf, ShredwayError } from "../../core/errors.ts";
+
+export const databaseFileName = "shredway.db";
+/** Held by the service that runs on the folder; commands that change keys need it not. */
+const lockFileName = "service.lock";
+
+/** Group and others. */
+const othersMask = 0o077;
+const othersWriteMask = 0o022;
+
+export interface DataFolder {
+  readonly databasePath: string;
+  readonly lockPath: string;
+  /** What an operator should mend: modes that let others in. */
+  readonly warnings: readonly string[];
+}
+
+function modeText(mode: number): string {
+  return `0${(mode & 0o777).toString(8)}`;
+}
+
+function warningsOf(directory: string, databasePath: string): string[] {
+  const folderMode = statSync(directory).mode;
+  const fileMode = statSync(databasePath).mode;
+  const letsIn = (folderMode & othersMask) !== 0;
+  const isReadable = letsIn && (fileMode & othersMask) !== 0;
+  const isWritable = (folderMode & othersWriteMask) !== 0;
+  if (!isReadable && !isWritable) return [];
+  return [
+    `${directory}: expected a folder that only its owner may use (0700, files 0600), got ` +
+      `${modeText(folderMode)} and ${databaseFileName} ${modeText(fileMode)}: other users of this ` +
+      `machine can ${isWritable ? "change" : "read"} what is kept; run: ` +
+      `chmod -R go= ${directory}`,
+  ];
+}
+
+/**
+ * Makes what is missing. `mustExist`: a folder without a database is refused. Throws ShredwayError
+ * "store_failed".
+ */
+export function prepareDataFolder(directory: string, mustExist = false): DataFolder {
+  const databasePath = join(directory, databaseFileName);
+  try {
+    if (!existsSync(databasePath)) {
+      if (mustExist) throw new Error(`expected a folder with ${databaseFileName}, got none there`);
+      mkdirSync(directory, { recursive: true, mode: 0o700 });
+      closeSync(openSync(databasePath, "a", 0o600));
+    }
+    const lockPath = join(directory, lockFileName);
+    if (!existsSync(lockPath)) closeSync(openSync(lockPath, "a", 0o600));
+    return { databasePath, lockPath, warnings: warningsOf(directory, databasePath) };
+  } catch (cause) {
+    throw new ShredwayError("store_failed", `${directory}: ${messageOf(cause)}`, { cause });
+  }
+}

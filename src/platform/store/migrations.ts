@@ -1,0 +1,226 @@
+// The schema, as the steps that led to it, and bringing a database to the newest one.
+//
+// Run by store.ts at every start. A step is one transaction, and its first statement moves the version:
+// of several processes that start at once one takes the step, the others see it taken. A step that was
+// published is never changed: a new one follows it. {blob} is the database's word for bytes.
+
+import { ShredwayError } from "../../core/errors.ts";
+import { integerAt, type SqlDriver, type Statement } from "./driver.ts";
+import { isMark, unfinished } from "./transfer/mark.ts";
+
+/** Statements that lead from the version before to this one; the first leads from 0 to 1. */
+export type Migration = readonly string[];
+
+export const migrations: readonly Migration[] = [
+  [
+    `CREATE TABLE accounts (
+      id text PRIMARY KEY,
+      name text NOT NULL UNIQUE,
+      created_ns bigint NOT NULL
+    )`,
+    `CREATE TABLE api_keys (
+      id text PRIMARY KEY,
+      account_id text NOT NULL REFERENCES accounts (id),
+      hash {blob} NOT NULL UNIQUE,
+      hint text NOT NULL,
+      label text NOT NULL,
+      scopes text NOT NULL,
+      requests_per_second bigint,
+      burst bigint,
+      allowed_ranges text NOT NULL,
+      created_ns bigint NOT NULL,
+      expires_ns bigint,
+      revoked_ns bigint
+    )`,
+    "CREATE INDEX api_keys_account ON api_keys (account_id)",
+    `CREATE TABLE submissions (
+      account_id text NOT NULL,
+      signature text NOT NULL,
+      method text NOT NULL,
+      bundle_id text,
+      bundle_index bigint NOT NULL,
+      options text NOT NULL,
+      received_ns bigint NOT NULL,
+      state text NOT NULL,
+      ended_ns bigint,
+      slot bigint,
+      reason text,
+      err text,
+      events text NOT NULL,
+      wire {blob},
+      PRIMARY KEY (account_id, signature)
+    )`,
+    "CREATE INDEX submissions_open ON submissions (received_ns) WHERE state = 'open'",
+    "CREATE INDEX submissions_ended ON submissions (ended_ns) WHERE ended_ns IS NOT NULL",
+    `CREATE INDEX submissions_bundle ON submissions (account_id, bundle_id, bundle_index)
+      WHERE bundle_id IS NOT NULL`,
+  ],
+  [
+    // Keys that may submit and were made before there was this scope have what their tips buy.
+    "UPDATE api_keys SET scopes = scopes || ',shreds' WHERE scopes LIKE '%submit%'",
+    `CREATE TABLE registrations (
+      signature {blob} PRIMARY KEY,
+      account_id text NOT NULL,
+      lamports bigint NOT NULL,
+      slot bigint NOT NULL,
+      registered_ms bigint NOT NULL,
+      lifetime {blob} NOT NULL,
+      nonce_account {blob},
+      state text NOT NULL,
+      settled_ms bigint,
+      counted_lamports bigint,
+      counted_order bigint,
+      reason text
+    )`,
+    "CREATE INDEX registrations_account ON registrations (account_id, registered_ms)",
+    `CREATE INDEX registrations_pending ON registrations (registered_ms)
+      WHERE state = 'pending'`,
+    // Holds all that the tier engine reads of tips that leave: it never goes to the table for them.
+    `CREATE INDEX registrations_leaving ON registrations
+      (registered_ms, counted_order, account_id, counted_lamports, settled_ms)
+      WHERE state = 'counted'`,
+    `CREATE UNIQUE INDEX registrations_counted ON registrations (counted_order)
+      WHERE counted_order IS NOT NULL`,
+    `CREATE TABLE tier_states (
+      account_id text PRIMARY KEY,
+      tier text,
+      grace_since_ms bigint,
+      sum_lamports bigint NOT NULL,
+      event_count bigint NOT NULL
+    )`,
+    `CREATE TABLE tier_events (
+      account_id text NOT NULL,
+      number bigint NOT NULL,
+      at_ms bigint NOT NULL,
+      kind text NOT NULL,
+      tier_from text,
+      tier_to text,
+      sum_lamports bigint NOT NULL,
+      PRIMARY KEY (account_id, number)
+    )`,
+    // One row.
+    `CREATE TABLE tier_clock (
+      id bigint PRIMARY KEY,
+      evaluated_ms bigint NOT NULL,
+      counted_order bigint NOT NULL
+    )`,
+    `CREATE TABLE destinations (
+      id text PRIMARY KEY,
+      account_id text NOT NULL REFERENCES accounts (id),
+      region text NOT NULL,
+      address text NOT NULL UNIQUE,
+      created_ms bigint NOT NULL,
+      state text NOT NULL,
+      proved_ms bigint,
+      proved_by text,
+      proof_ends_ms bigint,
+      paused_ms bigint,
+      pause_reason text
+    )`,
+    "CREATE INDEX destinations_account ON destinations (account_id)",
+    `CREATE TABLE landed_tips (
+      signature {blob} PRIMARY KEY,
+      lamports bigint NOT NULL,
+      landed_ms bigint NOT NULL
+    )`,
+    "CREATE INDEX landed_tips_landed ON landed_tips (landed_ms)",
+    // The last snapshot as JSON. One row.
+    "CREATE TABLE tip_snapshots (id bigint PRIMARY KEY, snapshot text NOT NULL)",
+  ],
+  [
+    `CREATE TABLE managed_nonces (
+      number bigint PRIMARY KEY,
+      key_id text NOT NULL UNIQUE,
+      account_id text NOT NULL,
+      address text NOT NULL UNIQUE,
+      state text NOT NULL,
+      created_ms bigint NOT NULL
+    )`,
+  ],
+  // Several nodes on one database.
+  [
+    // Whoever keeps the tiers has the newest; what an earlier keeper writes is refused.
+    "ALTER TABLE tier_clock ADD COLUMN epoch bigint NOT NULL DEFAULT 0",
+    // Number of the checkpoint that last changed the state.
+    "ALTER TABLE tier_clock ADD COLUMN checkpoint bigint NOT NULL DEFAULT 0",
+    "ALTER TABLE tier_states ADD COLUMN checkpoint bigint NOT NULL DEFAULT 0",
+    "CREATE INDEX tier_states_checkpoint ON tier_states (checkpoint)",
+    // Who sends it, and ends it; '': written before nodes had names.
+    "ALTER TABLE submissions ADD COLUMN node text NOT NULL DEFAULT ''",
+  ],
+];
+
+const versionTable = "CREATE TABLE IF NOT EXISTS schema_version (version bigint NOT NULL)";
+const firstVersion =
+  "INSERT INTO schema_version (version) SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM schema_version)";
+const versionQuery = "SELECT version FROM schema_version";
+const nextVersion = "UPDATE schema_version SET version = $1 WHERE version = $2";
+
+/** A mark (transfer-mark.ts) while it is being filled. Throws ShredwayError "store_failed" without one. */
+export async function versionOf(driver: Pick<SqlDriver, "query">): Promise<number> {
+  const [row] = await driver.query(versionQuery, []);
+  if (row) return Number(integerAt(row, 0));
+  throw new ShredwayError("store_failed", "the store: expected its schema's version, got none");
+}
+
+/**
+ * Whoever may not make tables needs not to where there is one; and of several who make it at once
+ * PostgreSQL refuses all but one.
+ */
+async function setUpVersion(driver: SqlDriver): Promise<void> {
+  const isThere = (): Promise<boolean> =>
+    driver.query(versionQuery, []).then(
+      (rows) => rows.length > 0,
+      () => false,
+    );
+  if (await isThere()) return;
+  const setUp = [versionTable, firstVersion].map((sql) => ({ sql, params: [] }));
+  try {
+    await driver.transaction(setUp, "durable");
+  } catch (error) {
+    if (!(await isThere())) throw error;
+  }
+}
+
+/** Throws ShredwayError: "store_newer" for one past `newest`, "store_failed" while it is being filled. */
+export function checkVersion(version: number, newest: number = migrations.length): void {
+  if (isMark(version)) throw unfinished(version);
+  if (version <= newest) return;
+  throw new ShredwayError(
+    "store_newer",
+    `the store: expected a schema of version ${newest} or older, got version ${version}: ` +
+      "it was written by a newer version of the program, which must go on with it",
+    { details: { version, newest } },
+  );
+}
+
+/** Statements of one step, but for the version. */
+export function statementsOf(step: Migration, blobType: string): Statement[] {
+  return step.map((sql) => ({ sql: sql.replaceAll("{blob}", blobType), params: [] }));
+}
+
+/**
+ * Brings the database to the newest version. Throws what `checkVersion` throws; then nothing was
+ * changed.
+ */
+export async function migrate(
+  driver: SqlDriver,
+  blobType: string,
+  steps: readonly Migration[] = migrations,
+): Promise<void> {
+  await setUpVersion(driver);
+  for (;;) {
+    const version = await versionOf(driver);
+    checkVersion(version, steps.length);
+    const step = steps[version];
+    if (!step) return;
+    const moved = { sql: nextVersion, mustChange: true };
+    await driver.transaction(
+      [
+        { ...moved, params: [BigInt(version + 1), BigInt(version)] },
+        ...statementsOf(step, blobType),
+      ],
+      "durable",
+    );
+  }
+}

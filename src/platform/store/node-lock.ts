@@ -1,0 +1,98 @@
+// The name of a node, held by one service in the world: the lock "node NAME".
+//
+// Made by store.ts for a service. Refused at the start while another service has it; lost with its
+// connection and taken again for ever, while the service goes on: what only one may do is guarded by
+// other locks, and by numbers in the transactions themselves.
+
+import type { Clock } from "../../core/clock.ts";
+import { quote, ShredwayError } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
+import { nodeLockOf } from "../../core/node-lock-name.ts";
+import type { HeldLock, SqlDriver } from "./driver.ts";
+
+const againMs = 250;
+/** Longer than a database takes to notice that a former service of that name was cut off. */
+const defaultWaitMs = 12_000;
+const msNs = 1_000_000n;
+
+export interface NodeLockOptions {
+  readonly driver: Pick<SqlDriver, "tryLock">;
+  readonly node: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** For another service of that name. */
+  readonly waitMs?: number;
+}
+
+export class NodeLock {
+  readonly #options: NodeLockOptions;
+  readonly #waitNs: bigint;
+  readonly #closing = new AbortController();
+  #held: HeldLock | null = null;
+  #taking: Promise<void> | undefined;
+
+  /** Throws ShredwayError "store_failed": another service has the name, or the database is away. */
+  static async take(options: NodeLockOptions): Promise<NodeLock> {
+    const lock = new NodeLock(options);
+    const { node, clock, log } = options;
+    const endNs = clock.monotonicNs() + lock.#waitNs;
+    for (let tries = 1; !(await lock.#try()); tries++) {
+      if (clock.monotonicNs() > endNs) {
+        throw new ShredwayError(
+          "store_failed",
+          `data.node: expected a name that no other service on this database has, got ${quote(node)}, ` +
+            `which one has; give each node a name of its own`,
+          { details: { node } },
+        );
+      }
+      if (tries === 1) log.info(`data.node: another service has the name ${quote(node)}; waiting`);
+      await clock.sleep(againMs);
+    }
+    return lock;
+  }
+
+  private constructor(options: NodeLockOptions) {
+    this.#options = options;
+    this.#waitNs = BigInt(options.waitMs ?? defaultWaitMs) * msNs;
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#taking;
+    await this.#held?.release();
+  }
+
+  async #try(): Promise<boolean> {
+    const { driver, node } = this.#options;
+    this.#held = await driver.tryLock(nodeLockOf(node), () => {
+      this.#held = null;
+      this.#taking ??= this.#takeAgain().finally(() => {
+        this.#taking = undefined;
+      });
+    });
+    return this.#held !== null;
+  }
+
+  async #takeAgain(): Promise<void> {
+    const { node, clock, log } = this.#options;
+    const { signal } = this.#closing;
+    let refusedNs: bigint | null = null;
+    let isWarned = false;
+    while (!signal.aborted) {
+      try {
+        if (await this.#try()) break;
+        const nowNs = clock.monotonicNs();
+        refusedNs ??= nowNs;
+        // At first it may be what is left of the connection that was lost, or a look at whether it is free.
+        if (!isWarned && nowNs - refusedNs > this.#waitNs) {
+          isWarned = true;
+          log.warn(`data.node: another service has taken the name ${quote(node)} of this one`);
+        }
+      } catch {
+        refusedNs = null; // the database is away, and others say so
+      }
+      await clock.sleep(againMs * 4, signal);
+    }
+    if (isWarned && !signal.aborted) log.info(`data.node: the name ${quote(node)} is free again`);
+  }
+}

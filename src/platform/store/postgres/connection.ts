@@ -1,0 +1,245 @@
+// One connection to PostgreSQL: statements out, all at once, and their results in.
+//
+// Made by postgres-servers.ts for those who write, read, listen and hold locks. The only file that
+// speaks to pg, which is an optional package. A server that does not answer in time is as good as gone,
+// and so is one that only reads: the connection is ended, and whoever waits is told that it was lost.
+
+import type { Client } from "pg";
+import type { Clock } from "../../../core/clock.ts";
+import { messageOf, quote, ShredwayError } from "../../../core/errors.ts";
+import type { Failure } from "../batch.ts";
+import type { Row, SqlValue } from "../driver.ts";
+import { failureOf, isLost, isOutdated, lostCode, PostgresError, readOnlyCode } from "./failure.ts";
+import { parameterOf, readerOf } from "./values.ts";
+
+/** The oldest whose dialect the statements are written in. */
+const versionMin = 150_000;
+/** The program's texts are few and fixed; more than these are not prepared. */
+const preparedMax = 500;
+
+export interface PostgresTimes {
+  /** To connect, be let in and set up. */
+  readonly connectMs: number;
+  /** For one statement; the server ends it then. A second more, and the connection is ended. */
+  readonly answerMs: number;
+  /** For a lock that another process holds. */
+  readonly lockMs: number;
+}
+
+export const defaultTimes: PostgresTimes = { connectMs: 5000, answerMs: 10_000, lockMs: 5000 };
+const graceMs = 1000;
+/** After so long without a word from its client the server takes a transaction back. */
+const idleInTransactionMs = 8000;
+
+export interface ConnectionOptions {
+  /** Of one server. */
+  readonly url: string;
+  readonly clock: Clock;
+  readonly times: PostgresTimes;
+}
+
+export interface Command {
+  readonly sql: string;
+  readonly params?: readonly SqlValue[];
+}
+
+export interface Done {
+  readonly rows: readonly Row[];
+  /** Rows that it changed. */
+  readonly changes: number;
+  /** What the server did, in its words: "COMMIT". */
+  readonly command: string;
+}
+
+export type Result = Done | Failure;
+
+export function isFailure(result: Result): result is Failure {
+  return "code" in result;
+}
+
+async function load(): Promise<typeof import("pg")> {
+  try {
+    return await import("pg");
+  } catch (cause) {
+    throw new ShredwayError(
+      "store_failed",
+      `data.postgres: expected the optional package pg, got: ${messageOf(cause)}; install it with: npm install --include=optional`,
+      { cause },
+    );
+  }
+}
+
+// A durable commit is never weaker than the server's disk. A client that was killed is noticed within a
+// second, one whose machine is gone within a minute: then what it held is free.
+const setUp = `SELECT current_setting('server_version_num')::bigint, current_setting('server_encoding'),
+  current_setting('transaction_read_only'),
+  set_config('client_encoding', 'UTF8', false), set_config('bytea_output', 'hex', false),
+  set_config('statement_timeout', $1, false), set_config('lock_timeout', $2, false),
+  set_config('idle_in_transaction_session_timeout', $3, false),
+  set_config('tcp_keepalives_idle', '30', false), set_config('tcp_keepalives_interval', '10', false),
+  set_config('tcp_keepalives_count', '3', false),
+  set_config('client_connection_check_interval', '1000', false),
+  set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+    WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)`;
+
+export class PostgresConnection {
+  readonly #client: Client;
+  readonly #clock: Clock;
+  readonly #times: PostgresTimes;
+  /** Of prepared statements, by their text. */
+  readonly #names = new Map<string, string>();
+  #prepared = 0;
+  #lost: Failure | undefined;
+  #isClosing = false;
+  #underWay = 0;
+  /** Called once, when the connection ends unasked. */
+  onLost: () => void = () => {};
+  onNotification: (payload: string) => void = () => {};
+
+  /**
+   * `purpose`: its name in the server's lists. Throws PostgresError; ShredwayError "store_failed"
+   * without the package.
+   */
+  static async open(options: ConnectionOptions, purpose: string): Promise<PostgresConnection> {
+    const { url } = options;
+    const pg = await load();
+    let connection: PostgresConnection | undefined;
+    try {
+      const client = new pg.default.Client({
+        connectionString: url,
+        application_name: purpose,
+        keepAlive: true,
+        pipeline: true,
+      });
+      connection = new PostgresConnection(client, options);
+      await connection.#connect();
+      return connection;
+    } catch (error) {
+      connection?.destroy("not opened");
+      throw new PostgresError(failureOf(error));
+    }
+  }
+
+  private constructor(client: Client, { clock, times }: ConnectionOptions) {
+    this.#client = client;
+    this.#clock = clock;
+    this.#times = times;
+    client.on("error", (error: unknown) => this.#lose(failureOf(error)));
+    client.on("end", () => this.#lose({ code: lostCode, message: "the connection was closed" }));
+    client.on("notification", ({ payload }) => this.onNotification(payload ?? ""));
+  }
+
+  get isLost(): boolean {
+    return this.#lost !== undefined;
+  }
+
+  /** Statements whose results are awaited. */
+  get underWay(): number {
+    return this.#underWay;
+  }
+
+  /**
+   * Sends all of them, then waits: each result stands for itself. Never rejects. `mayTakeLong`: for
+   * changes of the schema, which nothing hurries.
+   */
+  async run(commands: readonly Command[], mayTakeLong = false): Promise<Result[]> {
+    const lost = this.#lost;
+    if (lost) return commands.map(() => lost);
+    this.#underWay += commands.length;
+    const waitMs = this.#times.answerMs + graceMs;
+    const waiting = () =>
+      this.#clock.after(waitMs, () => this.destroy(`no answer for ${waitMs} ms`));
+    let timer = mayTakeLong ? undefined : waiting();
+    const { stream } = this.#client.connection;
+    stream.cork(); // one packet for all that fits into one
+    const results = commands.map(async (command) => {
+      const result = await this.#runOne(command);
+      this.#underWay--;
+      timer?.cancel();
+      timer = this.#underWay > 0 && !mayTakeLong && !this.#lost ? waiting() : undefined;
+      if (isFailure(result) && isLost(result)) this.destroy(result.message);
+      return result;
+    });
+    stream.uncork();
+    const all = await Promise.all(results);
+    timer?.cancel();
+    return all;
+  }
+
+  /** Rows of one statement. Throws PostgresError. */
+  async query(sql: string, params: readonly SqlValue[] = []): Promise<readonly Row[]> {
+    const [result = { code: lostCode, message: "no result" }] = await this.run([{ sql, params }]);
+    if (isFailure(result)) throw new PostgresError(result);
+    return result.rows;
+  }
+
+  /** Ends it in good order; what is under way ends first, for a while. */
+  async close(): Promise<void> {
+    if (this.#lost) return;
+    this.#isClosing = true;
+    const timer = this.#clock.after(graceMs, () => this.destroy("closed"));
+    await this.#client.end();
+    timer.cancel();
+    this.#lose({ code: lostCode, message: "closed" });
+  }
+
+  /** Ends it at once; whoever waits is told that it was lost. */
+  destroy(why: string): void {
+    this.#lose({ code: lostCode, message: why });
+    this.#client.connection.stream.destroy();
+  }
+
+  async #connect(): Promise<void> {
+    const { connectMs, answerMs, lockMs } = this.#times;
+    const late = `not let in for ${connectMs} ms`;
+    const refuse = (): void => void this.#client.connection.stream.destroy(new Error(late));
+    const timer = this.#clock.after(connectMs, refuse);
+    try {
+      await this.#client.connect();
+      const params = [answerMs, lockMs, idleInTransactionMs].map(String);
+      const [[version, encoding, readOnly] = []] = await this.query(setUp, params);
+      if (typeof version !== "bigint" || version < versionMin || encoding !== "UTF8") {
+        const message = `expected PostgreSQL 15 or newer and a database in UTF8, got ${quote(version)} and ${quote(encoding)}`;
+        throw new PostgresError({ code: "", message });
+      }
+      if (readOnly !== "off") {
+        throw new PostgresError({ code: readOnlyCode, message: "a replica, or set so" });
+      }
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  async #runOne({ sql, params = [] }: Command): Promise<Result> {
+    try {
+      const { rows, rowCount, command } = await this.#client.query<(SqlValue | null)[]>({
+        ...this.#nameFor(sql, params.length > 0),
+        text: sql,
+        values: params.map(parameterOf),
+        rowMode: "array",
+        types: { getTypeParser: readerOf },
+      });
+      return { rows, changes: rowCount ?? 0, command };
+    } catch (error) {
+      const failure = failureOf(error);
+      if (isOutdated(failure)) this.#names.delete(sql);
+      return this.#lost && failure.code === lostCode ? this.#lost : failure;
+    }
+  }
+
+  #nameFor(sql: string, hasParams: boolean): { name?: string } {
+    if (!hasParams) return {};
+    const known = this.#names.get(sql);
+    if (known !== undefined) return { name: known };
+    if (this.#prepared === preparedMax) return {};
+    const name = `s${this.#prepared++}`;
+    this.#names.set(sql, name);
+    return { name };
+  }
+
+  #lose(failure: Failure): void {
+    if (this.#lost) return;
+    this.#lost = failure;
+    if (!this.#isClosing) this.onLost();
+  }
+}

@@ -1,0 +1,239 @@
+// PostgreSQL as an SqlDriver: who waits for which commit, who reads, who hears of changes.
+//
+// Made by store.ts. One commit is under way at a time, and every transaction that is asked for
+// meanwhile goes into the next one, in the order in which they were asked for. A server that is away
+// is an error of whoever waits, after a while that bridges its restart; when it is back all goes on.
+
+import type { Clock } from "../../../core/clock.ts";
+import { messageOf, ShredwayError } from "../../../core/errors.ts";
+import type { Logger } from "../../../core/log.ts";
+import type { WriteResult } from "../batch.ts";
+import type {
+  Durability,
+  ForeignChangeListener,
+  HeldLock,
+  Row,
+  SqlDriver,
+  SqlValue,
+  Statement,
+  TransactionEnd,
+} from "../driver.ts";
+import type { StoreCounts } from "../store-counts.ts";
+import { defaultTimes, type PostgresTimes } from "./connection.ts";
+import { failureOf, isLost, PostgresError, storeFailure } from "./failure.ts";
+import { defaultLockTimes, type LockTimes, PostgresLocks } from "./locks.ts";
+import { PostgresNews } from "./news.ts";
+import { PostgresReaders } from "./readers.ts";
+import { PostgresServers } from "./servers.ts";
+import { PostgresWriter, type Transaction, type WriterTimes } from "./writer.ts";
+
+/** What may wait. At 20,000 a second that is five seconds of a server that does not answer. */
+const waitingMax = 100_000;
+/** Of one commit: keeps the others' wait for it below about 100 ms. */
+const batchMax = 2048;
+const defaultWriting: WriterTimes = { waitMs: 5000, outcomeMs: 30_000 };
+
+export interface PostgresDriverOptions {
+  /** postgres://user:password@host:port,host:port/database?sslmode=verify-full */
+  readonly url: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Refuses a database in which nothing was set up. */
+  readonly mustExist?: boolean;
+  readonly counts?: StoreCounts | undefined;
+  readonly times?: Partial<PostgresTimes & WriterTimes & LockTimes>;
+}
+
+interface Job extends Transaction {
+  readonly askedNs: bigint;
+  settle(result: WriteResult): void;
+}
+
+const schemaQuery = "SELECT CAST(to_regclass('schema_version') IS NOT NULL AS integer)";
+const settingsQuery = "SELECT current_setting('fsync'), current_setting('full_page_writes')";
+
+async function look(servers: PostgresServers, mustExist: boolean): Promise<string[]> {
+  const connection = await servers.open("shredway");
+  try {
+    if (mustExist && (await connection.query(schemaQuery))[0]?.[0] !== 1n) {
+      const message = "expected a database that a service has set up, got one without its tables";
+      throw new PostgresError({ code: "", message });
+    }
+    const [[fsync, pages] = []] = await connection.query(settingsQuery);
+    if (fsync === "on" && pages === "on") return [];
+    return [
+      `${servers.name}: expected a server with fsync and full_page_writes on, got them ` +
+        `${String(fsync)} and ${String(pages)}: a loss of power may take everything that is kept`,
+    ];
+  } finally {
+    await connection.close();
+  }
+}
+
+/** What one driver is made of. */
+interface Parts {
+  readonly writer: PostgresWriter;
+  readonly readers: PostgresReaders;
+  readonly news: PostgresNews;
+  readonly locks: PostgresLocks;
+  readonly listeners: Set<ForeignChangeListener>;
+  readonly counts: StoreCounts | undefined;
+  readonly warnings: readonly string[];
+}
+
+export class PostgresDriver implements SqlDriver {
+  /** What an operator should mend. */
+  readonly warnings: readonly string[];
+  readonly #name: string;
+  readonly #clock: Clock;
+  readonly #waitNs: bigint;
+  readonly #parts: Parts;
+  #waiting: Job[] = [];
+  #writing: Promise<void> | undefined;
+  #closing: Promise<void> | undefined;
+
+  /** Throws ShredwayError "store_failed"; "config_invalid" for a URL that is none. */
+  static async open(options: PostgresDriverOptions): Promise<PostgresDriver> {
+    const { url, clock, log, mustExist = false } = options;
+    const times = { ...defaultTimes, ...defaultWriting, ...defaultLockTimes, ...options.times };
+    const servers = new PostgresServers({ url, clock, times });
+    const address = { servers, clock, log };
+    const listeners = new Set<ForeignChangeListener>();
+    const onNews: ForeignChangeListener = (told) => tell(listeners, told, log);
+    let writer: PostgresWriter | undefined;
+    let news: PostgresNews | undefined;
+    try {
+      const warnings = await look(servers, mustExist);
+      const onLateCommit = (): void => news?.tellGap();
+      writer = await PostgresWriter.open({ ...address, writing: times, onLateCommit });
+      const { id } = writer;
+      news = await PostgresNews.open({ ...address, own: id, onNews });
+      const readers = new PostgresReaders({ ...address, waitMs: times.waitMs });
+      const locks = new PostgresLocks({ ...address, id, lockTimes: times });
+      const { counts } = options;
+      const parts = { writer, readers, news, locks, listeners, counts, warnings };
+      return new PostgresDriver(servers.name, clock, times.waitMs, parts);
+    } catch (error) {
+      await writer?.close();
+      if (error instanceof ShredwayError) throw error;
+      throw storeFailure(servers.name, failureOf(error));
+    }
+  }
+
+  private constructor(name: string, clock: Clock, waitMs: number, parts: Parts) {
+    this.#name = name;
+    this.#clock = clock;
+    this.#waitNs = BigInt(waitMs) * 1_000_000n;
+    this.#parts = parts;
+    this.warnings = parts.warnings;
+  }
+
+  async query(sql: string, params: readonly SqlValue[]): Promise<readonly Row[]> {
+    if (this.#closing) throw this.#closed();
+    try {
+      return await this.#parts.readers.read(sql, params);
+    } catch (error) {
+      throw storeFailure(this.#name, failureOf(error));
+    }
+  }
+
+  transaction(
+    statements: readonly Statement[],
+    durability: Durability,
+    news?: readonly string[],
+  ): Promise<TransactionEnd> {
+    if (this.#closing) return Promise.reject(this.#closed());
+    if (this.#waiting.length >= waitingMax) {
+      const message = `${this.#name}: expected at most ${waitingMax} changes to wait, got more`;
+      return Promise.reject(new ShredwayError("store_failed", message));
+    }
+    return new Promise((resolve, reject) => {
+      const settle = (result: WriteResult): void => {
+        if ("code" in result) {
+          reject(storeFailure(this.#name, result));
+          return;
+        }
+        const isCommitted = result.at(-1) !== -1;
+        resolve({ isCommitted, changes: isCommitted ? result : result.slice(0, -1) });
+      };
+      const askedNs = this.#clock.monotonicNs();
+      const isDurable = durability === "durable";
+      this.#waiting.push({ statements, isDurable, news, askedNs, settle });
+      this.#writing ??= this.#write();
+    });
+  }
+
+  async tryLock(name: string, onLost: () => void): Promise<HeldLock | null> {
+    if (this.#closing) throw this.#closed();
+    try {
+      return await this.#parts.locks.tryLock(name, onLost);
+    } catch (error) {
+      if (error instanceof ShredwayError) throw error;
+      throw storeFailure(this.#name, failureOf(error));
+    }
+  }
+
+  onForeignChange(listener: ForeignChangeListener): () => void {
+    const { listeners } = this.#parts;
+    // One of its own: the same function may be given twice.
+    const own: ForeignChangeListener = (news) => listener(news);
+    listeners.add(own);
+    return () => void listeners.delete(own);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#finish();
+    return this.#closing;
+  }
+
+  async #finish(): Promise<void> {
+    const { writer, readers, news, locks } = this.#parts;
+    await this.#writing;
+    await Promise.all([news.close(), readers.close(), locks.close()]);
+    await writer.close();
+  }
+
+  #closed(): ShredwayError {
+    const message = `${this.#name}: expected a store that is open, got a closed one`;
+    return new ShredwayError("store_failed", message);
+  }
+
+  async #write(): Promise<void> {
+    await Promise.resolve(); // what the same turn still asks for goes along
+    while (this.#waiting.length > 0) {
+      const jobs = this.#waiting.slice(0, batchMax);
+      this.#waiting = this.#waiting.slice(jobs.length);
+      this.#parts.counts?.batch(jobs.length);
+      const endNs = (jobs[0]?.askedNs ?? 0n) + this.#waitNs;
+      const results = await this.#parts.writer.write(jobs, endNs);
+      for (const [i, job] of jobs.entries()) {
+        job.settle(results[i] ?? { code: "", message: "expected a result for each, got too few" });
+      }
+      const lost = results.find((result) => "code" in result && isLost(result));
+      if (lost) this.#refuseLate(lost);
+    }
+    this.#writing = undefined; // in the turn that found nothing: the next who asks begins anew
+  }
+
+  /** While the server is away nobody waits longer because many wait. */
+  #refuseLate(failure: WriteResult): void {
+    const askedBeforeNs = this.#clock.monotonicNs() - this.#waitNs;
+    const late = this.#waiting.findIndex(({ askedNs }) => askedNs > askedBeforeNs);
+    const jobs = this.#waiting.splice(0, late === -1 ? this.#waiting.length : late);
+    for (const job of jobs) job.settle(failure);
+  }
+}
+
+function tell(
+  listeners: ReadonlySet<ForeignChangeListener>,
+  news: readonly string[] | null,
+  log: Logger,
+): void {
+  for (const listener of listeners) {
+    try {
+      listener(news);
+    } catch (error) {
+      log.error(`after another process changed the store: ${messageOf(error)}`);
+    }
+  }
+}

@@ -1,0 +1,126 @@
+// News of what others changed in PostgreSQL: LISTEN on a connection of its own, for ever.
+//
+// Made by postgres-driver.ts. A writer's NOTIFY is part of its transaction, so it comes if and only if
+// the change is there, in the order of the commits. What was told while the connection was away cannot
+// be had: after each gap the listener is told that anything may have changed, whatever happened.
+
+import type { Clock, Timer } from "../../../core/clock.ts";
+import type { Logger } from "../../../core/log.ts";
+import type { ForeignChangeListener } from "../driver.ts";
+import { isFailure, type PostgresConnection } from "./connection.ts";
+import { failureOf } from "./failure.ts";
+import { newsOf } from "./payloads.ts";
+import type { PostgresAddress } from "./servers.ts";
+
+/** Of NOTIFY. */
+export const channel = "shredway";
+/** "Anything may have changed" is said once for all commits of this time. What is named never waits. */
+const pauseMs = 100;
+/** A connection that only listens would never learn that the other end is gone, or only reads by now. */
+const lookMs = 5000;
+const look = "SELECT current_setting('transaction_read_only')";
+const againMs = 100;
+const againMsMax = 1000;
+
+export interface NewsOptions extends PostgresAddress {
+  readonly log: Logger;
+  /** The writer's id: what this process tells others itself. */
+  readonly own: string;
+  readonly onNews: ForeignChangeListener;
+}
+
+export class PostgresNews {
+  readonly #options: NewsOptions;
+  readonly #clock: Clock;
+  readonly #closing = new AbortController();
+  #connection: PostgresConnection;
+  #looking: Timer;
+  #pause: Timer | undefined;
+  #isDue = false;
+  #returning: Promise<void> | undefined;
+
+  /** Throws PostgresError. */
+  static async open(options: NewsOptions): Promise<PostgresNews> {
+    return new PostgresNews(options, await listen(options));
+  }
+
+  private constructor(options: NewsOptions, connection: PostgresConnection) {
+    this.#options = options;
+    this.#clock = options.clock;
+    this.#connection = connection;
+    this.#use(connection);
+    this.#looking = this.#clock.every(lookMs, () => {
+      if (!this.#returning) void this.#look();
+    });
+  }
+
+  /** As if somebody had told: anything may have changed. */
+  tellGap(): void {
+    if (this.#closing.signal.aborted) return;
+    if (this.#pause) {
+      this.#isDue = true;
+      return;
+    }
+    this.#isDue = false;
+    this.#pause = this.#clock.after(pauseMs, () => {
+      this.#pause = undefined;
+      if (this.#isDue) this.tellGap();
+    });
+    this.#options.onNews(null);
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#looking.cancel();
+    this.#pause?.cancel();
+    await this.#returning;
+    await this.#connection.close();
+  }
+
+  #use(connection: PostgresConnection): void {
+    this.#connection = connection;
+    connection.onNotification = (payload) => {
+      const news = newsOf(payload, this.#options.own);
+      if (news === null) this.tellGap();
+      else if (news !== "own") this.#options.onNews(news);
+    };
+    connection.onLost = () => {
+      this.#returning ??= this.#return().finally(() => {
+        this.#returning = undefined;
+      });
+    };
+  }
+
+  async #look(): Promise<void> {
+    const connection = this.#connection;
+    const [result] = await connection.run([{ sql: look }]);
+    if (result && !isFailure(result) && result.rows[0]?.[0] !== "off") {
+      connection.destroy("the server only reads by now");
+    }
+  }
+
+  async #return(): Promise<void> {
+    const { signal } = this.#closing;
+    for (let waitMs = againMs; !signal.aborted; waitMs = Math.min(againMsMax, waitMs * 2)) {
+      try {
+        this.#use(await listen(this.#options));
+        this.tellGap();
+        if (!this.#connection.isLost) return;
+      } catch (error) {
+        this.#options.log.debug(`no news of the store: ${failureOf(error).message}`);
+      }
+      await this.#clock.sleep(waitMs, signal);
+    }
+  }
+}
+
+async function listen({ servers }: NewsOptions): Promise<PostgresConnection> {
+  const connection = await servers.open("shredway news");
+  try {
+    await connection.query(`LISTEN ${channel}`);
+    return connection;
+  } catch (error) {
+    connection.destroy("not set up");
+    throw error;
+  }
+}

@@ -1,0 +1,103 @@
+// Reading from PostgreSQL, on connections of its own: no reader waits behind a commit.
+//
+// Made by postgres-driver.ts. What was lost with a connection is asked again on another one: reading
+// twice does no harm.
+
+import type { Row, SqlValue } from "../driver.ts";
+import { isFailure, type PostgresConnection, type Result } from "./connection.ts";
+import { failureOf, fullCode, isLost, isOutdated, lostCode, PostgresError } from "./failure.ts";
+import type { PostgresAddress } from "./servers.ts";
+
+/** With those that write, listen and hold locks six in all: servers allow 100 by default. */
+const connectionsMax = 3;
+/** After a refusal, while there is another connection. */
+const moreAgainMs = 1000;
+const msNs = 1_000_000n;
+const againMs = 50;
+const againMsMax = 1000;
+
+export interface ReadersOptions extends PostgresAddress {
+  /** For a connection; then what waits for one is refused. */
+  readonly waitMs: number;
+}
+
+export class PostgresReaders {
+  readonly #options: ReadersOptions;
+  #connections: PostgresConnection[] = [];
+  #opening: Promise<PostgresConnection> | null = null;
+  /** From this moment of the monotonic clock on more are opened. */
+  #moreFromNs = 0n;
+  #underWay = new Set<Promise<unknown>>();
+
+  constructor(options: ReadersOptions) {
+    this.#options = options;
+  }
+
+  /** Throws PostgresError. */
+  read(sql: string, params: readonly SqlValue[]): Promise<readonly Row[]> {
+    const reading = this.#read(sql, params);
+    this.#underWay.add(reading);
+    const forget = (): void => void this.#underWay.delete(reading);
+    reading.then(forget, forget);
+    return reading;
+  }
+
+  /** What was asked for before ends first. */
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#underWay);
+    await this.#opening?.catch(() => {});
+    for (const connection of this.#connections) await connection.close();
+  }
+
+  async #read(sql: string, params: readonly SqlValue[]): Promise<readonly Row[]> {
+    const { clock, waitMs } = this.#options;
+    const endNs = clock.monotonicNs() + BigInt(waitMs) * msNs;
+    for (let pauseMs = againMs; ; pauseMs = Math.min(againMsMax, pauseMs * 2)) {
+      const result = await this.#try(sql, params);
+      if (!isFailure(result)) return result.rows;
+      const mayHelp = isLost(result) || isOutdated(result) || result.code.startsWith(fullCode);
+      if (!mayHelp || clock.monotonicNs() + BigInt(pauseMs) * msNs > endNs) {
+        throw new PostgresError(result);
+      }
+      await clock.sleep(pauseMs);
+    }
+  }
+
+  async #try(sql: string, params: readonly SqlValue[]): Promise<Result> {
+    try {
+      const connection = await this.#connection();
+      const [result] = await connection.run([{ sql, params }]);
+      return result ?? { code: lostCode, message: "no answer" };
+    } catch (error) {
+      return failureOf(error);
+    }
+  }
+
+  /** The one with least to do; a new one while all have something. */
+  async #connection(): Promise<PostgresConnection> {
+    this.#connections = this.#connections.filter((one) => !one.isLost);
+    const [idlest] = this.#connections.toSorted((a, b) => a.underWay - b.underWay);
+    if (idlest && (idlest.underWay === 0 || this.#connections.length >= connectionsMax)) {
+      return idlest;
+    }
+    if (idlest && this.#options.clock.monotonicNs() < this.#moreFromNs) return idlest;
+    this.#opening ??= this.#open().finally(() => {
+      this.#opening = null;
+    });
+    if (!idlest) return this.#opening;
+    this.#opening.catch(() => {}); // one more would be better, but this one does
+    return idlest;
+  }
+
+  async #open(): Promise<PostgresConnection> {
+    const { servers, clock } = this.#options;
+    try {
+      const connection = await servers.open("shredway reads");
+      this.#connections.push(connection);
+      return connection;
+    } catch (error) {
+      this.#moreFromNs = clock.monotonicNs() + BigInt(moreAgainMs) * msNs;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,127 @@
+// The servers that a URL names, and which of them takes changes.
+//
+// Made by postgres-driver.ts, asked for every connection. They are tried in the order of the URL, from
+// the one that took changes last; a replica is passed over. A server that was left behind when another
+// one took over is passed over too, while this process lives: what it holds is no longer true.
+
+import type { Clock } from "../../../core/clock.ts";
+import {
+  type PostgresHost,
+  postgresHosts,
+  postgresName,
+} from "../../../core/configuration/postgres-url.ts";
+import { ShredwayError } from "../../../core/errors.ts";
+import type { Failure } from "../batch.ts";
+import { isFailure, PostgresConnection, type PostgresTimes } from "./connection.ts";
+import { failureOf, fullCode, isLost, PostgresError, readOnlyCode } from "./failure.ts";
+
+/** Counted up each time that a replica takes over. */
+const timelineQuery = `SELECT ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint`;
+
+const leftBehind = "another server took over from it";
+
+export interface ServersOptions {
+  /** postgres://user:password@host:port,host:port/database?sslmode=verify-full */
+  readonly url: string;
+  readonly clock: Clock;
+  readonly times: PostgresTimes;
+}
+
+/** What those need who open connections. */
+export interface PostgresAddress {
+  readonly servers: PostgresServers;
+  readonly clock: Clock;
+}
+
+interface Refusal {
+  readonly host: string;
+  readonly failure: Failure;
+}
+
+/** Of several: the one that says most, in the words of all. */
+function together(refusals: readonly Refusal[]): Failure {
+  const failures = refusals.map(({ failure }) => failure);
+  const [only] = failures;
+  if (only && failures.length === 1) return only;
+  const full = failures.find(({ code }) => code.startsWith(fullCode));
+  const readOnly = failures.find(({ code }) => code === readOnlyCode);
+  const known = full ?? failures.find((failure) => !isLost(failure)) ?? readOnly ?? only;
+  const message = refusals.map(({ host, failure }) => `${host}: ${failure.message}`).join("; ");
+  return { code: known?.code ?? "", message };
+}
+
+export class PostgresServers {
+  /** For messages: without user, password and options. */
+  readonly name: string;
+  readonly #hosts: readonly PostgresHost[];
+  readonly #clock: Clock;
+  readonly #times: PostgresTimes;
+  /** The one that took changes last. */
+  #last = 0;
+  #timeline = 0n;
+  #open: { readonly connection: PostgresConnection; readonly timeline: bigint }[] = [];
+
+  /** Throws ShredwayError "config_invalid". */
+  constructor({ url, clock, times }: ServersOptions) {
+    this.name = postgresName(url);
+    this.#hosts = postgresHosts(url);
+    this.#clock = clock;
+    this.#times = times;
+  }
+
+  /**
+   * To a server that takes changes. `purpose`: its name in the server's lists. Throws PostgresError;
+   * ShredwayError "store_failed" without the package.
+   */
+  async open(purpose: string): Promise<PostgresConnection> {
+    const count = this.#hosts.length;
+    const first = this.#last;
+    const refusals: Refusal[] = [];
+    for (let i = 0; i < count; i++) {
+      const at = (first + i) % count;
+      const { url = "", name: host = "" } = this.#hosts[at] ?? {};
+      try {
+        const connection = await this.#openAt(url, purpose);
+        this.#last = at;
+        return connection;
+      } catch (error) {
+        if (error instanceof ShredwayError) throw error;
+        refusals.push({ host, failure: failureOf(error) });
+      }
+    }
+    throw new PostgresError(together(refusals));
+  }
+
+  async #openAt(url: string, purpose: string): Promise<PostgresConnection> {
+    const count = this.#hosts.length;
+    // All of them together take no longer than one would.
+    const times = { ...this.#times, connectMs: Math.ceil(this.#times.connectMs / count) };
+    const connection = await PostgresConnection.open({ url, clock: this.#clock, times }, purpose);
+    if (count === 1) return connection;
+    const timeline = await timelineOf(connection);
+    this.#open = this.#open.filter((one) => !one.connection.isLost);
+    this.#open.push({ connection, timeline });
+    if (timeline > this.#timeline) this.#timeline = timeline;
+    this.#leaveBehind();
+    if (!connection.isLost) return connection;
+    throw new PostgresError({ code: readOnlyCode, message: leftBehind });
+  }
+
+  /** Connections to a server from which another one took over. */
+  #leaveBehind(): void {
+    for (const { connection, timeline } of this.#open) {
+      if (timeline < this.#timeline) connection.destroy(leftBehind);
+    }
+  }
+}
+
+/** Not all that speak like PostgreSQL know theirs: then nothing is compared. Throws PostgresError. */
+async function timelineOf(connection: PostgresConnection): Promise<bigint> {
+  const [result] = await connection.run([{ sql: timelineQuery }]);
+  if (result === undefined || isFailure(result)) {
+    if (result && isLost(result)) throw new PostgresError(result);
+    return 0n;
+  }
+  const value = result.rows[0]?.[0];
+  return typeof value === "bigint" ? value : 0n;
+}

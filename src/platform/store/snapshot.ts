@@ -1,0 +1,173 @@
+// A database as it is at one moment, read while others go on changing it.
+//
+// Opened by the commands export and migrate --check, and by the move. SQLite: a read transaction on a
+// connection and a thread of its own; PostgreSQL: a transaction that sees one state and may change
+// nothing. Nobody waits for it, but what it sees is kept as long as it is open.
+
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import type { Worker } from "node:worker_threads";
+import type { Clock } from "../../core/clock.ts";
+import { postgresName } from "../../core/configuration/postgres-url.ts";
+import { messageOf, ShredwayError } from "../../core/errors.ts";
+import type { Failure } from "./batch.ts";
+import { integerAt, type Row, type SqlValue } from "./driver.ts";
+import { versionOf } from "./migrations.ts";
+import { defaultTimes } from "./postgres/connection.ts";
+import { failureOf, storeFailure as postgresFailure } from "./postgres/failure.ts";
+import { PostgresServers } from "./postgres/servers.ts";
+import { storeFailure as sqliteFailure } from "./sqlite/failure.ts";
+import type { SnapshotAnswer, SnapshotOptions, SnapshotRequest } from "./sqlite/snapshot-worker.ts";
+import { startThread } from "./sqlite/thread.ts";
+import { faultOf, keyOf, pageQuery, type Table } from "./transfer/tables.ts";
+
+export interface Snapshot {
+  query(sql: string, params: readonly SqlValue[]): Promise<readonly Row[]>;
+  close(): Promise<void>;
+}
+
+const busyMs = 5000;
+/** Rows of one read: some hundred kilobytes. */
+const pageRows = 1000;
+
+/** A thread with one connection; questions are answered in their order. */
+export class SqliteConnection implements Snapshot {
+  readonly #path: string;
+  readonly #worker: Worker;
+  readonly #waiting: ((answer: SnapshotAnswer) => void)[] = [];
+  #ended: Failure | undefined;
+
+  /** Throws ShredwayError "store_failed". */
+  static async open(options: SnapshotOptions): Promise<SqliteConnection> {
+    const connection = new SqliteConnection(options);
+    try {
+      await connection.#answer();
+      return connection;
+    } catch (error) {
+      await connection.end();
+      throw error;
+    }
+  }
+
+  private constructor(options: SnapshotOptions) {
+    this.#path = options.path;
+    this.#worker = startThread("snapshot-worker", options);
+    this.#worker.on("message", (answer: SnapshotAnswer) => this.#waiting.shift()?.(answer));
+    const end = (message: string): void => {
+      this.#ended ??= { code: "", message };
+      for (const tell of this.#waiting.splice(0)) tell({ failure: this.#ended });
+    };
+    this.#worker.on("error", (error: unknown) => end(messageOf(error)));
+    this.#worker.on("exit", () => end("the thread of the file has ended"));
+  }
+
+  async query(sql: string, params: readonly SqlValue[]): Promise<readonly Row[]> {
+    const request: SnapshotRequest = { sql, params };
+    this.#worker.postMessage(request, []);
+    return this.#answer();
+  }
+
+  /** Ends the transaction, and the file is closed. */
+  async close(): Promise<void> {
+    if (this.#ended) return;
+    const ended = once(this.#worker, "exit");
+    this.#worker.postMessage("close", []);
+    await ended;
+  }
+
+  /** At once, whatever it is at. */
+  async end(): Promise<void> {
+    await this.#worker.terminate();
+  }
+
+  async #answer(): Promise<readonly Row[]> {
+    const answer = await new Promise<SnapshotAnswer>((resolve) => {
+      if (this.#ended) resolve({ failure: this.#ended });
+      else this.#waiting.push(resolve);
+    });
+    if ("rows" in answer) return answer.rows;
+    throw sqliteFailure(this.#path, answer.failure);
+  }
+}
+
+/** The file at `path`. Throws ShredwayError "store_failed". */
+export function openSqliteSnapshot(path: string): Promise<SqliteConnection> {
+  if (!existsSync(path)) {
+    const message = `${path}: expected a database, got no file`;
+    return Promise.reject(new ShredwayError("store_failed", message));
+  }
+  return SqliteConnection.open({ path, busyMs, kind: "snapshot" });
+}
+
+const begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+// Whoever takes the rows may be slow.
+const patience = "SET LOCAL idle_in_transaction_session_timeout = '10min'";
+
+/** Throws ShredwayError "store_failed". */
+export async function openPostgresSnapshot(url: string, clock: Clock): Promise<Snapshot> {
+  const failed = (error: unknown) => postgresFailure(postgresName(url), failureOf(error));
+  try {
+    const servers = new PostgresServers({ url, clock, times: defaultTimes });
+    const connection = await servers.open("shredway snapshot");
+    await connection.query(begin);
+    await connection.query(patience);
+    const query: Snapshot["query"] = async (sql, params) => {
+      try {
+        return await connection.query(sql, params);
+      } catch (error) {
+        throw failed(error);
+      }
+    };
+    return { query, close: () => connection.close() };
+  } catch (error) {
+    throw error instanceof ShredwayError ? error : failed(error);
+  }
+}
+
+// Of the one database there is a list of tables, of the other a function.
+const hasVersionQueries = {
+  sqlite: "SELECT COUNT(*) FROM sqlite_master WHERE name = 'schema_version'",
+  postgres: "SELECT CAST(COUNT(to_regclass('schema_version')) AS bigint)",
+} as const;
+
+/** The version of its schema, 0 without one. May be a mark (transfer-mark.ts). */
+export async function versionIfAny(
+  snapshot: Snapshot,
+  kind: keyof typeof hasVersionQueries,
+): Promise<number> {
+  const [row = []] = await snapshot.query(hasVersionQueries[kind], []);
+  return integerAt(row, 0) === 0n ? 0 : versionOf(snapshot);
+}
+
+function checkRow(table: Table, row: Row): void {
+  for (const [i, column] of table.columns.entries()) {
+    const fault = faultOf(column, row[i] ?? null);
+    if (fault === null) continue;
+    const key = keyOf(table, row).map((value) =>
+      value instanceof Uint8Array ? Buffer.from(value).toString("hex") : String(value),
+    );
+    const place = `${table.name}, row ${key.join(", ")}, column ${column.name}`;
+    throw new ShredwayError("store_failed", `the store: ${place}: ${fault}`);
+  }
+}
+
+/**
+ * All rows of a table in pages. Throws ShredwayError "store_failed", also for a value that is not of
+ * its column's type.
+ */
+export async function* pagesOf(snapshot: Snapshot, table: Table): AsyncGenerator<readonly Row[]> {
+  const first = pageQuery(table, pageRows, false);
+  const next = pageQuery(table, pageRows, true);
+  let rows = await snapshot.query(first, []);
+  for (;;) {
+    for (const row of rows) checkRow(table, row);
+    const last = rows.at(-1);
+    if (!last) return;
+    // Read while these are worked on.
+    const coming = rows.length < pageRows ? null : snapshot.query(next, keyOf(table, last));
+    coming?.catch(() => {}); // told where it is awaited
+    yield rows;
+    if (!coming) return;
+    rows = await coming;
+  }
+}

@@ -1,0 +1,321 @@
+// SQLite as an SqlDriver: the file's thread, and who waits for what of it.
+//
+// Made by store.ts. One batch is under way at a time, and everything that is asked for meanwhile goes
+// into the next one: few messages, few commits, whatever the load. The thread's end, however it comes
+// about, is an error of whoever waits, never the end of the process.
+
+import type { Worker } from "node:worker_threads";
+import type { Clock, Timer } from "../../../core/clock.ts";
+import { messageOf, ShredwayError } from "../../../core/errors.ts";
+import type { Logger } from "../../../core/log.ts";
+import {
+  type BatchItem,
+  type BatchResult,
+  encodeBatch,
+  type Failure,
+  type ReadResult,
+  TextNumbers,
+  type WriteResult,
+} from "../batch.ts";
+import type {
+  Durability,
+  ForeignChangeListener,
+  HeldLock,
+  Row,
+  SqlDriver,
+  SqlValue,
+  Statement,
+  TransactionEnd,
+} from "../driver.ts";
+import type { StoreCounts } from "../store-counts.ts";
+import type { SqliteOptions } from "./database.ts";
+import { isBusy, storeFailure } from "./failure.ts";
+import { startThread } from "./thread.ts";
+import type { WorkerAnswer, WorkerRequest } from "./worker.ts";
+
+/** What may wait. At 20,000 a second that is five seconds of a disk that does not answer. */
+const waitingMax = 100_000;
+/** Of one commit: keeps the others' wait for it below about 100 ms. */
+const batchMax = 2048;
+const foreignLookMs = 100;
+const busyMs = 5000;
+const busyAgainMs = 20;
+
+export interface SqliteDriverOptions {
+  readonly path: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** See SqliteOptions. */
+  readonly busyMs?: number;
+  readonly pagesMax?: number;
+  readonly lockPath?: string;
+  readonly counts?: StoreCounts | undefined;
+  /** Starts the file's thread; tests hold it to end it. */
+  readonly start?: (options: SqliteOptions) => Worker;
+}
+
+interface Job extends BatchItem {
+  readonly isDurable: boolean;
+  settle(result: ReadResult | WriteResult): void;
+  refuse(error: ShredwayError): void;
+}
+
+interface Opened {
+  readonly worker: Worker;
+  readonly foreignVersion: number;
+}
+
+export function startWorker(options: SqliteOptions): Worker {
+  return startThread("worker", options);
+}
+
+/** Ours; the thread's own listeners to other events keep it going. */
+const events = ["message", "error", "exit"] as const;
+
+/** Settles with the thread once the file is open, or with what the file said. */
+function open(worker: Worker): Promise<Opened | Failure> {
+  return new Promise((resolve) => {
+    const finish = (result: Opened | Failure): void => {
+      for (const event of events) worker.removeAllListeners(event);
+      // An error event that nobody listens to would end the process.
+      worker.on("error", () => {});
+      resolve(result);
+    };
+    worker.on("error", (error: unknown) => finish({ code: "", message: messageOf(error) }));
+    worker.on("exit", () => finish({ code: "", message: "the thread ended before it was open" }));
+    worker.on("message", (answer: WorkerAnswer) => {
+      if (answer.kind === "opened") finish({ worker, foreignVersion: answer.foreignVersion });
+      if (answer.kind === "refused") finish(answer.failure);
+    });
+  });
+}
+
+export class SqliteDriver implements SqlDriver {
+  readonly #path: string;
+  readonly #worker: Worker;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #counts: StoreCounts | undefined;
+  readonly #texts = new TextNumbers();
+  readonly #listeners = new Set<ForeignChangeListener>();
+  readonly #locks = new Set<string>();
+  #foreignVersion: number;
+  #looking: Timer | undefined;
+  #waiting: Job[] = [];
+  /** What the thread is at; null: nothing. */
+  #underWay: readonly Job[] | null = null;
+  #isFlushing = false;
+  /** Set by close: no more is taken. */
+  #closing: Promise<void> | undefined;
+  #whenIdle: (() => void) | undefined;
+  /** Set when the thread has ended. */
+  #ended: ShredwayError | undefined;
+  readonly #exited: Promise<void>;
+
+  /**
+   * Opens or makes the file; its folder must be there. Waits a while for another process that has it
+   * locked. Throws ShredwayError "store_failed".
+   */
+  static async open(options: SqliteDriverOptions): Promise<SqliteDriver> {
+    const { path, clock } = options;
+    const wait = options.busyMs ?? busyMs;
+    const { pagesMax, lockPath } = options;
+    const forWorker = {
+      path,
+      busyMs: wait,
+      ...(pagesMax !== undefined && { pagesMax }),
+      ...(lockPath !== undefined && { lockPath }),
+    };
+    const endNs = clock.monotonicNs() + BigInt(wait) * 1_000_000n;
+    for (;;) {
+      const opened = await open((options.start ?? startWorker)(forWorker));
+      if ("worker" in opened) return new SqliteDriver(options, opened);
+      // While one process sets the file up or takes it down, another is sent away without waiting.
+      if (!isBusy(opened) || clock.monotonicNs() > endNs) throw storeFailure(path, opened);
+      await clock.sleep(busyAgainMs);
+    }
+  }
+
+  private constructor(
+    { path, clock, log, counts }: SqliteDriverOptions,
+    { worker, foreignVersion }: Opened,
+  ) {
+    this.#counts = counts;
+    this.#path = path;
+    this.#clock = clock;
+    this.#log = log;
+    this.#worker = worker;
+    this.#foreignVersion = foreignVersion;
+    for (const event of events) worker.removeAllListeners(event);
+    worker.on("message", (answer: WorkerAnswer) => this.#hear(answer));
+    worker.on("error", (error: unknown) => this.#end(messageOf(error)));
+    this.#exited = new Promise((resolve) => {
+      worker.on("exit", (code) => {
+        this.#end(`exit code ${code}`);
+        resolve();
+      });
+    });
+  }
+
+  query(sql: string, params: readonly SqlValue[]): Promise<readonly Row[]> {
+    return new Promise((resolve, reject) => {
+      const settle = (result: ReadResult | WriteResult): void => {
+        if ("code" in result) reject(storeFailure(this.#path, result));
+        else resolve(result.filter((row) => typeof row !== "number"));
+      };
+      const statements = [{ sql, params }];
+      this.#take({ isRead: true, statements, isDurable: false, settle, refuse: reject });
+    });
+  }
+
+  transaction(statements: readonly Statement[], durability: Durability): Promise<TransactionEnd> {
+    return new Promise((resolve, reject) => {
+      const settle = (result: ReadResult | WriteResult): void => {
+        if ("code" in result) {
+          reject(storeFailure(this.#path, result));
+          return;
+        }
+        const counts = result.filter((count) => typeof count === "number");
+        const isCommitted = counts.at(-1) !== -1;
+        resolve({ isCommitted, changes: isCommitted ? counts : counts.slice(0, -1) });
+      };
+      const isDurable = durability === "durable";
+      this.#take({ isRead: false, statements, isDurable, settle, refuse: reject });
+    });
+  }
+
+  /** The file belongs to one service, which need not ask others. */
+  tryLock(name: string): Promise<HeldLock | null> {
+    if (this.#locks.has(name)) return Promise.resolve(null);
+    this.#locks.add(name);
+    let isHeld = true;
+    const release = (): Promise<void> => {
+      if (isHeld) this.#locks.delete(name);
+      isHeld = false;
+      return Promise.resolve();
+    };
+    return Promise.resolve({ release });
+  }
+
+  onForeignChange(listener: ForeignChangeListener): () => void {
+    this.#listeners.add(listener);
+    this.#looking ??= this.#clock.every(foreignLookMs, () => {
+      if (this.#waiting.length === 0) this.#flush(); // an empty batch asks only for the version
+    });
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size === 0) this.#stopLooking();
+    };
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#finish();
+    return this.#closing;
+  }
+
+  async #finish(): Promise<void> {
+    this.#stopLooking();
+    if (this.#underWay !== null || this.#waiting.length > 0) {
+      await new Promise<void>((resolve) => {
+        this.#whenIdle = resolve;
+      });
+    }
+    if (!this.#ended) this.#post({ kind: "close" }, []);
+    await this.#exited;
+  }
+
+  #stopLooking(): void {
+    this.#looking?.cancel();
+    this.#looking = undefined;
+  }
+
+  #take(job: Job): void {
+    if (this.#ended ?? this.#closing) {
+      job.refuse(this.#ended ?? this.#failed("expected a store that is open, got a closed one"));
+      return;
+    }
+    if (this.#waiting.length >= waitingMax) {
+      job.refuse(this.#failed(`expected at most ${waitingMax} changes to wait, got more`));
+      return;
+    }
+    this.#waiting.push(job);
+    if (this.#underWay !== null || this.#isFlushing) return;
+    // What the same turn still asks for goes along.
+    this.#isFlushing = true;
+    queueMicrotask(() => {
+      this.#isFlushing = false;
+      this.#flush();
+    });
+  }
+
+  #flush(): void {
+    if (this.#underWay !== null || this.#ended) return;
+    const jobs = this.#waiting.slice(0, batchMax);
+    this.#waiting = this.#waiting.slice(jobs.length);
+    this.#counts?.batch(jobs.length);
+    const isDurable = jobs.some((job) => job.isDurable);
+    const batch = encodeBatch(jobs, this.#texts, isDurable);
+    this.#underWay = jobs;
+    this.#post({ kind: "batch", batch }, [batch.shape.buffer, batch.bytes.buffer]);
+  }
+
+  #post(request: WorkerRequest, transfers: readonly ArrayBuffer[]): void {
+    this.#worker.postMessage(request, transfers);
+  }
+
+  #hear(answer: WorkerAnswer): void {
+    if (answer.kind === "result") this.#settle(answer.result);
+    if (answer.kind === "closed" && answer.failure) {
+      this.#log.warn(storeFailure(this.#path, answer.failure).message);
+    }
+  }
+
+  #settle({ reads, writes, foreignVersion }: BatchResult): void {
+    const jobs = this.#underWay ?? [];
+    this.#underWay = null;
+    // First the next batch, then those who wait: they have more to do than the thread should wait.
+    if (this.#waiting.length > 0) this.#flush();
+    let read = 0;
+    let write = 0;
+    for (const job of jobs) {
+      const result = job.isRead ? reads[read++] : writes[write++];
+      if (result) job.settle(result);
+      else job.refuse(this.#failed("expected a result for each question, got too few"));
+    }
+    if (foreignVersion !== this.#foreignVersion) {
+      this.#foreignVersion = foreignVersion;
+      this.#tellForeignChange();
+    }
+    if (this.#underWay === null && this.#waiting.length === 0) this.#whenIdle?.();
+  }
+
+  #tellForeignChange(): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener(null);
+      } catch (error) {
+        this.#log.error(`after another process changed the store: ${messageOf(error)}`);
+      }
+    }
+  }
+
+  #end(cause: string): void {
+    if (this.#ended) return;
+    this.#ended = this.#closing
+      ? this.#failed("expected a store that is open, got a closed one")
+      : this.#failed(
+          `expected the store's thread to run, got its end: ${cause}; restart the service`,
+        );
+    if (!this.#closing) this.#log.error(this.#ended.message);
+    this.#stopLooking();
+    const lost = [...(this.#underWay ?? []), ...this.#waiting];
+    this.#underWay = null;
+    this.#waiting = [];
+    for (const job of lost) job.refuse(this.#ended);
+    this.#whenIdle?.();
+  }
+
+  #failed(message: string): ShredwayError {
+    return new ShredwayError("store_failed", `${this.#path}: ${message}`);
+  }
+}

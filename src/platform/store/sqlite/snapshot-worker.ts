@@ -1,0 +1,86 @@
+// The thread of one more connection to an SQLite file: a state that stays, or one that holds the file
+// against all other writers.
+//
+// Started by snapshot.ts. The first answer, without a question, says that it is open.
+
+import { parentPort, workerData } from "node:worker_threads";
+import Database from "better-sqlite3";
+import type { Failure } from "../batch.ts";
+import type { Row, SqlValue } from "../driver.ts";
+import { failureOf, withPlaces } from "./database.ts";
+
+export interface SnapshotOptions {
+  readonly path: string;
+  readonly busyMs: number;
+  /** snapshot: reads one state. */
+  readonly kind: "snapshot" | "writer";
+}
+
+export interface SnapshotRequest {
+  readonly sql: string;
+  readonly params: readonly SqlValue[];
+}
+
+export type SnapshotAnswer = { readonly rows: readonly Row[] } | { readonly failure: Failure };
+
+function open({ path, busyMs, kind }: SnapshotOptions): Database.Database {
+  const readonly = kind === "snapshot";
+  const database = new Database(path, { timeout: busyMs, readonly, fileMustExist: true });
+  try {
+    database.defaultSafeIntegers(true);
+    database.pragma("trusted_schema = OFF");
+    if (readonly) {
+      database.exec("BEGIN");
+      database.prepare("SELECT COUNT(*) FROM sqlite_master").get(); // the state is that of the first read
+    }
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+function serve(options: SnapshotOptions): void {
+  const port = parentPort;
+  if (!port) throw new Error("expected to be started as a thread");
+  const answer = (work: () => readonly Row[]): boolean => {
+    let message: SnapshotAnswer;
+    try {
+      message = { rows: work() };
+    } catch (error) {
+      message = { failure: failureOf(error) };
+    }
+    port.postMessage(message);
+    return "rows" in message;
+  };
+  let database: Database.Database | undefined;
+  const isOpen = answer(() => {
+    database = open(options);
+    return [];
+  });
+  if (!isOpen) {
+    port.close();
+    return;
+  }
+  const statements = new Map<string, Database.Statement<SqlValue[], Row>>();
+  port.on("message", (request: SnapshotRequest | "close") => {
+    if (request === "close") {
+      database?.close();
+      port.close();
+      return;
+    }
+    answer(() => {
+      const { sql, params } = request;
+      // The places of these questions are in order.
+      const known = statements.get(sql) ?? database?.prepare<SqlValue[], Row>(withPlaces(sql).text);
+      if (!known) return [];
+      statements.set(sql, known);
+      if (known.reader) return known.raw(true).all(...params);
+      known.run(...params);
+      return [];
+    });
+  });
+}
+
+const options: SnapshotOptions = workerData;
+serve(options);

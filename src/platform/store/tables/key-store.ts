@@ -1,0 +1,146 @@
+// Accounts and API keys in the database.
+//
+// The KeyStore of accounts/types.ts, over any SqlDriver. Every change is durable before it is told, and
+// tells the others with it.
+// What is read back is checked: an operator may have been at the file with a tool.
+
+import { randomBytes } from "node:crypto";
+import { quote, ShredwayError } from "../../../core/errors.ts";
+import {
+  type Account,
+  type ApiKey,
+  type KeyStore,
+  scopes,
+} from "../../../gateway/accounts/types.ts";
+import {
+  bytesAt,
+  integerAt,
+  integerOrNullAt,
+  numberOrNullAt,
+  type Row,
+  type SqlDriver,
+  type Statement,
+  type TransactionEnd,
+  textAt,
+  wordOf,
+} from "../driver.ts";
+import { onNewsOf } from "../topics.ts";
+
+const topic = "keys";
+
+const keyColumns = `id, account_id, hash, hint, label, scopes, requests_per_second, burst,
+  allowed_ranges, created_ns, expires_ns, revoked_ns`;
+const insertKey = `INSERT INTO api_keys (${keyColumns})
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`;
+const selectKeys = `SELECT ${keyColumns
+  .split(/,\s*/)
+  .map((column) => `k.${column}`)
+  .join(", ")}, a.name FROM api_keys k JOIN accounts a ON a.id = k.account_id
+  ORDER BY k.created_ns, k.id`;
+// A rotation never lengthens the life of a key that was to end earlier.
+const expireKey = `UPDATE api_keys
+  SET expires_ns = CASE WHEN expires_ns < $2 THEN expires_ns ELSE $2 END
+  WHERE id = $1 AND revoked_ns IS NULL`;
+const revokeKey = "UPDATE api_keys SET revoked_ns = COALESCE(revoked_ns, $2) WHERE id = $1";
+const insertAccount = `INSERT INTO accounts (id, name, created_ns) VALUES ($1, $2, $3)
+  ON CONFLICT (name) DO NOTHING`;
+const accountColumns = "SELECT id, name, created_ns FROM accounts";
+
+function accountOf(row: Row): Account {
+  return { id: textAt(row, 0), name: textAt(row, 1), createdNs: integerAt(row, 2) };
+}
+
+function listOf(text: string): string[] {
+  return text === "" ? [] : text.split(",");
+}
+
+function keyOf(row: Row): ApiKey {
+  return {
+    id: textAt(row, 0),
+    accountId: textAt(row, 1),
+    hash: bytesAt(row, 2),
+    hint: textAt(row, 3),
+    label: textAt(row, 4),
+    scopes: listOf(textAt(row, 5)).map((text) => wordOf(text, scopes, "scopes")),
+    requestsPerSecond: numberOrNullAt(row, 6),
+    burst: numberOrNullAt(row, 7),
+    allowedRanges: listOf(textAt(row, 8)),
+    createdNs: integerAt(row, 9),
+    expiresNs: integerOrNullAt(row, 10),
+    revokedNs: integerOrNullAt(row, 11),
+    accountName: textAt(row, 12),
+  };
+}
+
+function insertionOf(key: ApiKey): Statement {
+  return {
+    sql: insertKey,
+    params: [
+      key.id,
+      key.accountId,
+      key.hash,
+      key.hint,
+      key.label,
+      key.scopes.join(","),
+      key.requestsPerSecond === null ? null : BigInt(key.requestsPerSecond),
+      key.burst === null ? null : BigInt(key.burst),
+      key.allowedRanges.join(","),
+      key.createdNs,
+      key.expiresNs,
+      key.revokedNs,
+    ],
+  };
+}
+
+function unknownKey(id: string, expected: string): ShredwayError {
+  return new ShredwayError("key_unknown", `expected the id of ${expected}, got ${quote(id)}`);
+}
+
+export class SqlKeyStore implements KeyStore {
+  readonly #driver: SqlDriver;
+
+  constructor(driver: SqlDriver) {
+    this.#driver = driver;
+  }
+
+  async keys(): Promise<ApiKey[]> {
+    return (await this.#driver.query(selectKeys, [])).map(keyOf);
+  }
+
+  async accounts(): Promise<Account[]> {
+    const rows = await this.#driver.query(`${accountColumns} ORDER BY created_ns, id`, []);
+    return rows.map(accountOf);
+  }
+
+  async ensureAccount(name: string, nowNs: bigint): Promise<Account> {
+    const id = `a_${randomBytes(6).toString("hex")}`;
+    await this.#change([{ sql: insertAccount, params: [id, name, nowNs] }]);
+    const [row] = await this.#driver.query(`${accountColumns} WHERE name = $1`, [name]);
+    if (row) return accountOf(row);
+    throw new ShredwayError("store_failed", `the store: expected account ${quote(name)}, got none`);
+  }
+
+  async addKey(key: ApiKey): Promise<void> {
+    await this.#change([insertionOf(key)]);
+  }
+
+  async replaceKey(oldId: string, expiresNs: bigint, key: ApiKey): Promise<void> {
+    const expiry = { sql: expireKey, params: [oldId, expiresNs], mustChange: true };
+    const end = await this.#change([expiry, insertionOf(key)]);
+    if (!end.isCommitted) throw unknownKey(oldId, "a key that is not revoked");
+  }
+
+  async revokeKey(id: string, nowNs: bigint): Promise<void> {
+    const revocation = { sql: revokeKey, params: [id, nowNs], mustChange: true };
+    const end = await this.#change([revocation]);
+    if (!end.isCommitted) throw unknownKey(id, "a key");
+  }
+
+  onForeignChange(listener: () => void): () => void {
+    return onNewsOf(this.#driver, topic, () => listener());
+  }
+
+  #change(statements: readonly Statement[]): Promise<TransactionEnd> {
+    return this.#driver.transaction(statements, "durable", [topic]);
+  }
+}

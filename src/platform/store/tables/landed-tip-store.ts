@@ -1,0 +1,150 @@
+// Landed tips and the last snapshot of them in the database.
+//
+// The LandedTipStore of tips/tip-types.ts, over any SqlDriver. Changes survive a kill of the process;
+// what a loss of power takes is a second of statistics. Signatures are kept as their bytes. What is
+// read back is checked: an operator may have been at the file with a tool.
+
+import { quote, ShredwayError } from "../../../core/errors.ts";
+import { isJsonObject, type Json, readJson, writeJson } from "../../../core/json-rpc/json-text.ts";
+import type { LandedTip, LandedTipStore, TipSnapshot } from "../../../tips/tip-types.ts";
+import { bytesAt, integerAt, type Row, type SqlDriver, textAt } from "../driver.ts";
+import type { SignatureCodec } from "./signature-codec.ts";
+
+const addTip = `INSERT INTO landed_tips (signature, lamports, landed_ms) VALUES ($1, $2, $3)
+  ON CONFLICT (signature) DO NOTHING`;
+const removeTip = "DELETE FROM landed_tips WHERE signature = $1";
+const select = "SELECT signature, lamports, landed_ms FROM landed_tips";
+const selectSince = `${select} WHERE landed_ms >= $1 ORDER BY landed_ms, signature LIMIT $2`;
+const selectBehind = `${select} WHERE landed_ms >= $1 AND (landed_ms, signature) > ($3, $4)
+  ORDER BY landed_ms, signature LIMIT $2`;
+/** In slices, so that nobody waits long behind it. */
+const forgetMax = 5000;
+const forgetTips = `DELETE FROM landed_tips WHERE signature IN
+  (SELECT signature FROM landed_tips WHERE landed_ms < $1 LIMIT ${forgetMax})`;
+// One row, and its id is the quarter of an hour: nodes that keep theirs at the same time agree by it. A
+// clock that was ahead must not keep the others' away for long.
+const removeSnapshot = "DELETE FROM tip_snapshots WHERE id < $1 OR id > CAST($1 AS bigint) + 1";
+const addSnapshot = `INSERT INTO tip_snapshots (id, snapshot)
+  SELECT CAST($1 AS bigint), CAST($2 AS text) WHERE NOT EXISTS (SELECT 1 FROM tip_snapshots)
+  ON CONFLICT (id) DO NOTHING`;
+const selectSnapshot = "SELECT snapshot FROM tip_snapshots ORDER BY id DESC LIMIT 1";
+
+function unexpected(expected: string, got: unknown): ShredwayError {
+  return new ShredwayError("store_failed", `the store: expected ${expected}, got ${quote(got)}`);
+}
+
+function integerOf(value: Json | undefined, name: string): bigint {
+  if (typeof value === "bigint" && value >= 0n) return value;
+  if (Number.isSafeInteger(value)) return BigInt(Number(value));
+  throw unexpected(`an integer as ${name} of the snapshot`, value);
+}
+
+/** What a Date holds. */
+const timeMsMax = 8.64e15;
+
+function timeOf(value: Json | undefined, name: string): number {
+  const timeMs = Number(integerOf(value, name));
+  if (Math.abs(timeMs) <= timeMsMax) return timeMs;
+  throw unexpected(`a time as ${name} of the snapshot`, value);
+}
+
+function snapshotOf(text: string): TipSnapshot {
+  const read = readJson(text, 2);
+  const fields = isJsonObject(read) ? read : {};
+  const { percentiles: given, isStale } = fields;
+  const percentiles = isJsonObject(given) ? given : {};
+  const percentile = (name: string): bigint => integerOf(percentiles[name], name);
+  if (typeof isStale !== "boolean") throw unexpected("isStale of the snapshot", isStale);
+  return {
+    timeMs: timeOf(fields["timeMs"], "timeMs"),
+    percentiles: {
+      p25: percentile("p25"),
+      p50: percentile("p50"),
+      p75: percentile("p75"),
+      p95: percentile("p95"),
+      p99: percentile("p99"),
+    },
+    emaP50: integerOf(fields["emaP50"], "emaP50"),
+    count: Number(integerOf(fields["count"], "count")),
+    windowStartMs: timeOf(fields["windowStartMs"], "windowStartMs"),
+    isStale,
+  };
+}
+
+export class SqlLandedTipStore implements LandedTipStore {
+  readonly #driver: SqlDriver;
+  readonly #signatures: SignatureCodec;
+
+  constructor(driver: SqlDriver, signatures: SignatureCodec) {
+    this.#driver = driver;
+    this.#signatures = signatures;
+  }
+
+  /** Removes first: what is in both is there anew. */
+  async write(added: readonly LandedTip[], removed: readonly string[]): Promise<void> {
+    const removals = removed.map((signature) => ({
+      sql: removeTip,
+      params: [this.#bytesOf(signature)],
+    }));
+    const additions = added.map(({ signature, lamports, landedMs }) => ({
+      sql: addTip,
+      params: [this.#bytesOf(signature), lamports, BigInt(landedMs)],
+    }));
+    if (removals.length + additions.length === 0) return;
+    await this.#driver.transaction([...removals, ...additions], "survives-kill");
+  }
+
+  async since(sinceMs: number, behind: LandedTip | null, limit: number): Promise<LandedTip[]> {
+    const params = [BigInt(sinceMs), BigInt(limit)];
+    const rows = behind
+      ? await this.#driver.query(selectBehind, [
+          ...params,
+          BigInt(behind.landedMs),
+          this.#bytesOf(behind.signature),
+        ])
+      : await this.#driver.query(selectSince, params);
+    return rows.map((row) => this.#tipOf(row));
+  }
+
+  async forgetBefore(ms: number): Promise<void> {
+    const statement = { sql: forgetTips, params: [BigInt(ms)] };
+    for (;;) {
+      const { changes } = await this.#driver.transaction([statement], "survives-kill");
+      if ((changes[0] ?? 0) < forgetMax) return;
+    }
+  }
+
+  async keepSnapshot(snapshot: TipSnapshot, quarter: number): Promise<void> {
+    const id = BigInt(quarter);
+    const statements = [
+      { sql: removeSnapshot, params: [id] },
+      { sql: addSnapshot, params: [id, writeJson(snapshot)] },
+    ];
+    await this.#driver.transaction(statements, "survives-kill");
+  }
+
+  async lastSnapshot(): Promise<TipSnapshot | null> {
+    const [row] = await this.#driver.query(selectSnapshot, []);
+    if (!row) return null;
+    try {
+      return snapshotOf(textAt(row, 0));
+    } catch (cause) {
+      if (cause instanceof ShredwayError && cause.reason === "store_failed") throw cause;
+      throw new ShredwayError("store_failed", "the store: expected a snapshot as JSON", { cause });
+    }
+  }
+
+  #tipOf(row: Row): LandedTip {
+    return {
+      signature: this.#signatures.encode(bytesAt(row, 0)),
+      lamports: integerAt(row, 1),
+      landedMs: Number(integerAt(row, 2)),
+    };
+  }
+
+  #bytesOf(signature: string): Uint8Array {
+    const bytes = this.#signatures.decode(signature);
+    if (bytes) return bytes;
+    throw unexpected("a signature in base58", signature);
+  }
+}

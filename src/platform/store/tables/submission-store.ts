@@ -1,0 +1,197 @@
+// Submissions in the database.
+//
+// The SubmissionStore of submission/types.ts, over any SqlDriver. Changes survive a kill of the
+// process; a loss of power may take the last ones, for a wait for the disk would stand between a
+// transaction and its leader. Every row belongs to one node, the only one that changes it; that a node is
+// gone somebody else has to know.
+
+import type {
+  SubmissionLister,
+  SubmissionRecord,
+  SubmissionStore,
+} from "../../../gateway/submission/types.ts";
+import { type Row, type SqlDriver, type Statement, textAt } from "../driver.ts";
+import { recordOf, recordOrRemains, rowOf, submissionColumns } from "./submission-rows.ts";
+
+const columns = [...submissionColumns.split(/,\s*/), "node"];
+const insert = `INSERT INTO submissions (${columns.join(", ")})
+  VALUES (${columns.map((_, i) => `$${i + 1}`).join(", ")})
+  ON CONFLICT (account_id, signature)`;
+const addRecord = `${insert} DO NOTHING`;
+const putRecord = `${insert} DO UPDATE SET
+  ${columns
+    .slice(2)
+    .map((column) => `${column} = excluded.${column}`)
+    .join(", ")}
+  WHERE submissions.state = 'rejected' OR (submissions.node = excluded.node
+    AND submissions.state IN ('open', excluded.state))`;
+const select = `SELECT ${submissionColumns} FROM submissions`;
+const inOrder = "ORDER BY received_ns, account_id, bundle_id, bundle_index";
+const selectOpen = `${select} WHERE state = 'open' ${inOrder}`;
+const selectOpenOf = `${select} WHERE state = 'open' AND node = $1 ${inOrder}`;
+const selectOpenNodes =
+  "SELECT DISTINCT node FROM submissions WHERE state = 'open' AND node <> $1 ORDER BY node";
+const takeRow = `UPDATE submissions SET node = $1
+  WHERE account_id = $2 AND signature = $3 AND node = $4 AND state = 'open'`;
+/** In slices, so that nobody waits long behind it; a bundle is never cut. */
+const takeMax = 500;
+/** In slices, so that nobody waits long behind it. */
+const forgetMax = 500;
+const forgetEnded = `DELETE FROM submissions WHERE (account_id, signature) IN
+  (SELECT account_id, signature FROM submissions WHERE ended_ns < $1 LIMIT ${forgetMax})`;
+
+/** Ends that are looked at for an account's newest submissions. */
+const endsLookedAtMax = 5000;
+// The account as an expression, so that no planner reads all that the account ever submitted: it walks
+// along the index of what is open, or of ends.
+const ofAccount = "account_id || '' = $1";
+const selectNewestOpen = `${select} WHERE state = 'open' AND ${ofAccount}
+  ORDER BY received_ns DESC LIMIT $2`;
+const selectNewestEnded = `${select} WHERE ${ofAccount} AND ended_ns >= (
+    SELECT COALESCE(MIN(ended_ns), 0) FROM (
+      SELECT ended_ns FROM submissions WHERE ended_ns IS NOT NULL
+      ORDER BY ended_ns DESC LIMIT ${endsLookedAtMax}) AS newest)
+  ORDER BY ended_ns DESC LIMIT $2`;
+
+/** Names that one query asks for. Few sizes: each is a text of its own, prepared once. */
+const listSizes = [1, 8, 64] as const;
+const listMax = 64;
+
+function listQuery(column: "signature" | "bundle_id", size: number): string {
+  const places = Array.from({ length: size }, (_, i) => `$${i + 2}`).join(", ");
+  return `${select} WHERE account_id = $1 AND ${column} IN (${places})
+    ORDER BY bundle_id, bundle_index`;
+}
+
+const bySignature = new Map(listSizes.map((size) => [size, listQuery("signature", size)]));
+const byBundle = new Map(listSizes.map((size) => [size, listQuery("bundle_id", size)]));
+
+function* slicesOf(records: readonly SubmissionRecord[]): Generator<SubmissionRecord[]> {
+  let slice: SubmissionRecord[] = [];
+  for (const record of records) {
+    const last = slice.at(-1);
+    const isBundle = record.bundleId !== null && record.bundleId === last?.bundleId;
+    if (slice.length >= takeMax && !(isBundle && record.accountId === last.accountId)) {
+      yield slice;
+      slice = [];
+    }
+    slice.push(record);
+  }
+  if (slice.length > 0) yield slice;
+}
+
+export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
+  readonly #driver: SqlDriver;
+  readonly #node: string;
+  readonly #claimsNameless: boolean;
+
+  /**
+   * `node`: of this process; "" where the database is its alone. `claimsNameless`: what was written by a
+   * process without a name becomes this one's at the start.
+   */
+  constructor(driver: SqlDriver, node = "", claimsNameless = true) {
+    this.#driver = driver;
+    this.#node = node;
+    this.#claimsNameless = claimsNameless;
+  }
+
+  async put(records: readonly SubmissionRecord[]): Promise<void> {
+    if (records.length === 0) return;
+    const statements = records.map((record) => ({
+      sql: putRecord,
+      params: rowOf(record, this.#node),
+    }));
+    await this.#driver.transaction(statements, "survives-kill");
+  }
+
+  async add(records: readonly SubmissionRecord[]): Promise<boolean> {
+    const statements = records.map((record) => ({
+      sql: addRecord,
+      params: rowOf(record, this.#node),
+      mustChange: true,
+    }));
+    const { isCommitted } = await this.#driver.transaction(statements, "survives-kill");
+    return isCommitted;
+  }
+
+  async open(): Promise<SubmissionRecord[]> {
+    if (this.#node === "") return (await this.#driver.query(selectOpen, [])).map(recordOrRemains);
+    if (this.#claimsNameless) await this.adopt("");
+    return this.#openOf(this.#node);
+  }
+
+  async openNodes(): Promise<string[]> {
+    if (this.#node === "") return [];
+    const rows = await this.#driver.query(selectOpenNodes, [this.#node]);
+    return rows.map((row) => textAt(row, 0));
+  }
+
+  async adopt(node: string): Promise<SubmissionRecord[]> {
+    if (node === this.#node) return [];
+    const taken: SubmissionRecord[] = [];
+    for (const slice of slicesOf(await this.#openOf(node))) {
+      const statements = slice.map(
+        ({ accountId, signature }): Statement => ({
+          sql: takeRow,
+          params: [this.#node, accountId, signature, node],
+        }),
+      );
+      const { changes } = await this.#driver.transaction(statements, "survives-kill");
+      taken.push(...slice.filter((_, i) => changes[i] === 1));
+    }
+    return taken;
+  }
+
+  find(accountId: string, signatures: readonly string[]): Promise<SubmissionRecord[]> {
+    return this.#findAll(bySignature, accountId, signatures);
+  }
+
+  findBundles(accountId: string, bundleIds: readonly string[]): Promise<SubmissionRecord[]> {
+    return this.#findAll(byBundle, accountId, bundleIds);
+  }
+
+  async newest(accountId: string, limit: number): Promise<SubmissionRecord[]> {
+    const params = [accountId, BigInt(limit)];
+    const rows = await Promise.all([
+      this.#driver.query(selectNewestOpen, params),
+      this.#driver.query(selectNewestEnded, params),
+    ]);
+    return rows
+      .flat()
+      .map(recordOf)
+      .toSorted((a, b) => (a.receivedNs < b.receivedNs ? 1 : -1))
+      .slice(0, limit);
+  }
+
+  async forgetEndedBefore(ns: bigint): Promise<number> {
+    const statement = { sql: forgetEnded, params: [ns] };
+    let forgotten = 0;
+    for (;;) {
+      const { changes } = await this.#driver.transaction([statement], "survives-kill");
+      const [count = 0] = changes;
+      forgotten += count;
+      if (count < forgetMax) return forgotten;
+    }
+  }
+
+  async #openOf(node: string): Promise<SubmissionRecord[]> {
+    return (await this.#driver.query(selectOpenOf, [node])).map(recordOrRemains);
+  }
+
+  async #findAll(
+    queries: ReadonlyMap<number, string>,
+    accountId: string,
+    names: readonly string[],
+  ): Promise<SubmissionRecord[]> {
+    const wanted = [...new Set(names)];
+    const answers: Promise<readonly Row[]>[] = [];
+    for (let begin = 0; begin < wanted.length; begin += listMax) {
+      const part = wanted.slice(begin, begin + listMax);
+      const size = listSizes.find((fitting) => fitting >= part.length) ?? listMax;
+      const last = part.at(-1) ?? "";
+      const filled = [...part, ...Array.from({ length: size - part.length }, () => last)];
+      answers.push(this.#driver.query(queries.get(size) ?? "", [accountId, ...filled]));
+    }
+    return (await Promise.all(answers)).flat().map(recordOf);
+  }
+}

@@ -1,0 +1,258 @@
+// Tiers in the database: states, audit trail, how far the engine had come, and what it has yet to do.
+//
+// The TierStore of tiers/types.ts, over any SqlDriver. Tips that count are registrations, which
+// registration-store.ts writes. A checkpoint is one transaction, durable when it settles; it moves the
+// one row of the clock first, if that still has its epoch, so that of two nodes which take themselves
+// for the keeper only the later one writes anything.
+
+import {
+  type CountedTip,
+  type TierChanges,
+  type TierCheckpoint,
+  type TierEvent,
+  type TierNews,
+  type TierNewsListener,
+  type TierState,
+  type TierStore,
+  tierEventKinds,
+} from "../../../shreds/tiers/types.ts";
+import {
+  integerAt,
+  numberOrNullAt,
+  type Row,
+  type SqlDriver,
+  type Statement,
+  textAt,
+  textOrNullAt,
+  wordAt,
+} from "../driver.ts";
+import { onNewsOf } from "../topics.ts";
+
+/** The first term begins before there is a checkpoint. */
+const selectClock = `SELECT evaluated_ms, counted_order FROM tier_clock
+  WHERE id = 1 AND (evaluated_ms <> 0 OR counted_order <> 0 OR checkpoint <> 0)`;
+const selectTerm = "SELECT epoch, checkpoint FROM tier_clock WHERE id = 1";
+const beginFirstTerm = `INSERT INTO tier_clock (id, evaluated_ms, counted_order, epoch)
+  VALUES (1, 0, 0, 1) ON CONFLICT (id) DO NOTHING`;
+const beginTerm = "UPDATE tier_clock SET epoch = $1 WHERE id = 1 AND epoch = $2";
+const moveClock = `UPDATE tier_clock
+  SET evaluated_ms = $1, counted_order = $2, checkpoint = checkpoint + 1 WHERE id = 1 AND epoch = $3`;
+const stateColumns = "account_id, tier, grace_since_ms, sum_lamports, event_count";
+/** Of one read: the event loop is held up for some milliseconds, not for all of them. */
+const statesPerRead = 5000;
+const selectStates = `SELECT ${stateColumns} FROM tier_states WHERE account_id > $1
+  ORDER BY account_id LIMIT ${statesPerRead}`;
+/** In the order in which they changed; those that change meanwhile come later, or the next time. */
+const selectChanged = `SELECT ${stateColumns}, checkpoint FROM tier_states
+  WHERE (checkpoint, account_id) > ($1, $2) ORDER BY checkpoint, account_id LIMIT ${statesPerRead}`;
+// The number that this transaction gave the clock: nobody has to know it before.
+const putState = `INSERT INTO tier_states (${stateColumns}, checkpoint)
+  VALUES ($1, $2, $3, $4, $5, (SELECT checkpoint FROM tier_clock WHERE id = 1))
+  ON CONFLICT (account_id) DO UPDATE SET
+    tier = excluded.tier, grace_since_ms = excluded.grace_since_ms,
+    sum_lamports = excluded.sum_lamports, event_count = excluded.event_count,
+    checkpoint = excluded.checkpoint`;
+const eventColumns = "account_id, number, at_ms, kind, tier_from, tier_to, sum_lamports";
+// It may be there: a commit whose news were lost is written again.
+const addEvent = `INSERT INTO tier_events (${eventColumns}) VALUES ($1, $2, $3, $4, $5, $6, $7)
+  ON CONFLICT (account_id, number) DO NOTHING`;
+const selectEvents = `SELECT ${eventColumns} FROM tier_events
+  WHERE account_id = $1 AND number < $2 ORDER BY number DESC LIMIT $3`;
+const countedColumns = "counted_order, account_id, counted_lamports, registered_ms, settled_ms";
+/** The words of the partial indexes: without them neither database takes them. */
+export const selectCounted = `SELECT ${countedColumns} FROM registrations
+  WHERE state = 'counted' AND counted_order > $1 ORDER BY counted_order LIMIT $2`;
+export const selectLeaving = `SELECT ${countedColumns} FROM registrations
+  WHERE state = 'counted' AND (registered_ms, counted_order) > ($1, $2) AND registered_ms <= $3
+  ORDER BY registered_ms, counted_order LIMIT $4`;
+const integerMax = 2n ** 63n - 1n;
+
+function stateOf(row: Row): TierState {
+  return {
+    accountId: textAt(row, 0),
+    tier: textOrNullAt(row, 1),
+    graceSinceMs: numberOrNullAt(row, 2),
+    sumLamports: integerAt(row, 3),
+    eventCount: integerAt(row, 4),
+  };
+}
+
+function eventOf(row: Row): TierEvent {
+  return {
+    accountId: textAt(row, 0),
+    number: integerAt(row, 1),
+    atMs: Number(integerAt(row, 2)),
+    kind: wordAt(row, 3, tierEventKinds, "events"),
+    from: textOrNullAt(row, 4),
+    to: textOrNullAt(row, 5),
+    sumLamports: integerAt(row, 6),
+  };
+}
+
+function countedOf(row: Row): CountedTip {
+  return {
+    order: integerAt(row, 0),
+    accountId: textAt(row, 1),
+    lamports: integerAt(row, 2),
+    registeredMs: Number(integerAt(row, 3)),
+    countedMs: Number(integerAt(row, 4)),
+  };
+}
+
+/** Larger sums exist only where no node is asked, and buy no more than this one. */
+const sumMax = 2n ** 63n - 1n;
+
+function kept(sumLamports: bigint): bigint {
+  return sumLamports > sumMax ? sumMax : sumLamports;
+}
+
+function puttingOf({
+  accountId,
+  tier,
+  graceSinceMs,
+  sumLamports,
+  eventCount,
+}: TierState): Statement {
+  const sinceMs = graceSinceMs === null ? null : BigInt(graceSinceMs);
+  return { sql: putState, params: [accountId, tier, sinceMs, kept(sumLamports), eventCount] };
+}
+
+function additionOf({
+  accountId,
+  number,
+  atMs,
+  kind,
+  from,
+  to,
+  sumLamports,
+}: TierEvent): Statement {
+  return {
+    sql: addEvent,
+    params: [accountId, number, BigInt(atMs), kind, from, to, kept(sumLamports)],
+  };
+}
+
+const topic = "tiers";
+const noTier = "-";
+/** Words of a text; others are read. */
+const plain = /^[\w.-]{1,200}$/;
+/** More are read: by then that is quicker. */
+const newsMax = 2000;
+
+function newsOf({ states, events }: TierCheckpoint): string[] {
+  const moved = new Set(
+    events.filter(({ from, to }) => from !== to).map(({ accountId }) => accountId),
+  );
+  if (moved.size > newsMax) return [topic];
+  const news = states.flatMap(({ accountId, tier, eventCount }) => {
+    if (!moved.has(accountId)) return [];
+    const isPlain = plain.test(accountId) && (tier === null || plain.test(tier));
+    return isPlain && tier !== noTier
+      ? [`${topic} ${accountId} ${tier ?? noTier} ${eventCount}`]
+      : [topic];
+  });
+  return news.length > 0 ? news : [topic];
+}
+
+function readNews(text: string): TierNews | null {
+  const [accountId = "", tier = "", count = ""] = text.split(" ");
+  if (accountId === "" || tier === "" || !/^\d{1,19}$/.test(count)) return null;
+  return { accountId, tier: tier === noTier ? null : tier, eventCount: BigInt(count) };
+}
+
+export class SqlTierStore implements TierStore {
+  readonly #driver: SqlDriver;
+
+  constructor(driver: SqlDriver) {
+    this.#driver = driver;
+  }
+
+  async takeOver(): Promise<bigint> {
+    for (;;) {
+      const [term] = await this.#driver.query(selectTerm, []);
+      const epoch = term ? integerAt(term, 0) : 0n;
+      const begin = term
+        ? { sql: beginTerm, params: [epoch + 1n, epoch] }
+        : { sql: beginFirstTerm, params: [] };
+      // Of several that saw the same epoch one has the next.
+      const statements = [{ ...begin, mustChange: true }];
+      const { isCommitted } = await this.#driver.transaction(statements, "durable", [topic]);
+      if (isCommitted) return epoch + 1n;
+    }
+  }
+
+  async epoch(): Promise<bigint> {
+    return (await this.#term()).epoch;
+  }
+
+  async load(): ReturnType<TierStore["load"]> {
+    const [clock] = await this.#driver.query(selectClock, []);
+    if (!clock) return null;
+    const states = await this.#allStates();
+    return { evaluatedMs: Number(integerAt(clock, 0)), countedOrder: integerAt(clock, 1), states };
+  }
+
+  async checkpoint(checkpoint: TierCheckpoint, epoch: bigint): Promise<boolean> {
+    const { evaluatedMs, countedOrder, states, events } = checkpoint;
+    const params = [BigInt(evaluatedMs), countedOrder, epoch];
+    const clock = { sql: moveClock, params, mustChange: true };
+    const statements = [clock, ...states.map(puttingOf), ...events.map(additionOf)];
+    const news = newsOf(checkpoint);
+    return (await this.#driver.transaction(statements, "durable", news)).isCommitted;
+  }
+
+  async statesChangedAfter(checkpoint: bigint | null): Promise<TierChanges> {
+    const term = await this.#term();
+    if (checkpoint === null) return { ...term, states: await this.#allStates() };
+    if (term.checkpoint === checkpoint) return { ...term, states: [] };
+    const states: TierState[] = [];
+    let behind: [bigint, string] = [checkpoint + 1n, ""];
+    for (;;) {
+      const rows = await this.#driver.query(selectChanged, behind);
+      for (const row of rows) states.push(stateOf(row));
+      const last = rows.at(-1);
+      if (!last || rows.length < statesPerRead) return { ...term, states };
+      behind = [integerAt(last, 5), textAt(last, 0)];
+    }
+  }
+
+  onNews(listener: TierNewsListener): () => void {
+    return onNewsOf(this.#driver, topic, (texts) => {
+      listener(texts === null ? null : texts.map(readNews).filter((news) => news !== null));
+    });
+  }
+
+  async countedAfter(order: bigint, limit: number): Promise<CountedTip[]> {
+    const rows = await this.#driver.query(selectCounted, [order, BigInt(limit)]);
+    return rows.map(countedOf);
+  }
+
+  async leavingAfter(
+    behind: { readonly registeredMs: number; readonly order: bigint },
+    untilMs: number,
+    limit: number,
+  ): Promise<CountedTip[]> {
+    const { registeredMs, order } = behind;
+    const params = [BigInt(registeredMs), order, BigInt(untilMs), BigInt(limit)];
+    return (await this.#driver.query(selectLeaving, params)).map(countedOf);
+  }
+
+  async events(accountId: string, before: bigint | null, limit: number): Promise<TierEvent[]> {
+    const params = [accountId, before ?? integerMax, BigInt(limit)];
+    return (await this.#driver.query(selectEvents, params)).map(eventOf);
+  }
+
+  async #term(): Promise<Omit<TierChanges, "states">> {
+    const [term] = await this.#driver.query(selectTerm, []);
+    return { epoch: term ? integerAt(term, 0) : 0n, checkpoint: term ? integerAt(term, 1) : 0n };
+  }
+
+  async #allStates(): Promise<TierState[]> {
+    const states: TierState[] = [];
+    for (;;) {
+      const rows = await this.#driver.query(selectStates, [states.at(-1)?.accountId ?? ""]);
+      for (const row of rows) states.push(stateOf(row));
+      if (rows.length < statesPerRead) return states;
+    }
+  }
+}

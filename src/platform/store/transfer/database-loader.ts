@@ -1,0 +1,152 @@
+// Filling an empty database with rows from elsewhere: the whole of them, or none for anybody.
+//
+// Used by import and move. The database is marked first (transfer-mark.ts), filled in pages, each one
+// transaction that asks for the mark, and whole when the mark is taken away. Whatever ends it in
+// between, a kill included, leaves a marked one, which the next filling empties and begins anew.
+
+import { ShredwayError } from "../../../core/errors.ts";
+import type { Row, SqlDriver, Statement } from "../driver.ts";
+import { checkVersion, migrate, migrations, statementsOf, versionOf } from "../migrations.ts";
+import { isMark, newMark, versionIn } from "./mark.ts";
+import { insertionsOf, type Table, tablesAt } from "./tables.ts";
+
+/** Rows that are removed at a time. */
+const removeMax = 5000;
+
+function failed(message: string): ShredwayError {
+  return new ShredwayError("store_failed", `the store: ${message}`);
+}
+
+/** The same version stays: asks for it, and holds it until the transaction ends. */
+function askFor(mark: number): Statement {
+  const sql = "UPDATE schema_version SET version = $1 WHERE version = $1";
+  return { sql, params: [BigInt(mark)], mustChange: true };
+}
+
+function change(from: number, to: number, condition = ""): Statement {
+  const sql = `UPDATE schema_version SET version = $1 WHERE version = $2${condition}`;
+  return { sql, params: [BigInt(to), BigInt(from)], mustChange: true };
+}
+
+async function tablesWithRows(driver: SqlDriver, tables: readonly Table[]): Promise<string[]> {
+  const found = await Promise.all(
+    tables.map(({ name }) => driver.query(`SELECT 1 FROM ${name} LIMIT 1`, [])),
+  );
+  return tables.filter((_, i) => (found[i]?.length ?? 0) > 0).map(({ name }) => name);
+}
+
+async function versionOrNone(driver: SqlDriver): Promise<number | null> {
+  try {
+    return await versionOf(driver);
+  } catch {
+    return null; // whether it is away or has none: what follows tells
+  }
+}
+
+export interface FillingOptions {
+  readonly driver: SqlDriver;
+  readonly blobType: string;
+  /** Of the rows' schema. */
+  readonly version: number;
+}
+
+export class Filling {
+  /** In the order in which they are filled. */
+  readonly tables: readonly Table[];
+  /** An earlier filling was interrupted; what it left was removed. */
+  readonly wasInterrupted: boolean;
+  readonly #driver: SqlDriver;
+  readonly #version: number;
+  /** Of this filling: the version that the database has until the end. */
+  readonly mark: number;
+
+  /**
+   * Throws ShredwayError: "store_newer" for a newer version's database, "store_failed" for one that
+   * has anything in it; then nothing was changed.
+   */
+  static async begin({ driver, blobType, version }: FillingOptions): Promise<Filling> {
+    if ((await versionOrNone(driver)) === null) {
+      await migrate(driver, blobType, migrations.slice(0, version));
+    }
+    const found = await versionOf(driver);
+    const wasInterrupted = isMark(found);
+    const schema = wasInterrupted ? versionIn(found) : found;
+    checkVersion(schema);
+    const tables = tablesAt(schema);
+    const mark = newMark(schema);
+    if (!wasInterrupted) {
+      const full = await tablesWithRows(driver, tables);
+      if (full.length > 0) {
+        throw failed(`expected an empty database, got one with rows in ${full.join(", ")}`);
+      }
+    }
+    const none = wasInterrupted
+      ? []
+      : tables.map(({ name }) => ` AND NOT EXISTS (SELECT 1 FROM ${name})`);
+    const marking = [change(found, mark, none.join(""))];
+    if (!(await driver.transaction(marking, "durable")).isCommitted) {
+      throw failed("expected an empty database for this alone, got one that others fill");
+    }
+    const filling = new Filling(driver, schema, mark, wasInterrupted);
+    if (wasInterrupted) await filling.#empty();
+    return schema === version ? filling : filling.#rebuilt(blobType, version);
+  }
+
+  private constructor(driver: SqlDriver, version: number, mark: number, wasInterrupted: boolean) {
+    this.#driver = driver;
+    this.#version = version;
+    this.mark = mark;
+    this.tables = tablesAt(version);
+    this.wasInterrupted = wasInterrupted;
+  }
+
+  /** All of them, or none. Throws ShredwayError "store_failed". */
+  async add(table: Table, rows: readonly Row[]): Promise<void> {
+    await this.run(insertionsOf(table, rows));
+  }
+
+  /** Changes of each. One transaction, durable: a server that loses what it told as kept must not lose it here. */
+  async run(statements: readonly Statement[]): Promise<readonly number[]> {
+    const asked = [askFor(this.mark), ...statements];
+    const { isCommitted, changes } = await this.#driver.transaction(asked, "durable");
+    if (!isCommitted) throw failed("expected to fill a database alone, got another one at it");
+    return changes.slice(1);
+  }
+
+  /** From now on the database is a whole one. */
+  async finish(): Promise<void> {
+    const done = [change(this.mark, this.#version)];
+    const { isCommitted } = await this.#driver.transaction(done, "durable");
+    if (isCommitted || (await versionOf(this.#driver)) === this.#version) return;
+    throw failed("expected to fill a database alone, got another one at it");
+  }
+
+  /** Leaves an empty database. */
+  async abandon(): Promise<void> {
+    await this.#empty();
+    await this.finish();
+  }
+
+  async #empty(): Promise<void> {
+    for (const { name, key } of this.tables.toReversed()) {
+      const columns = key.join(", ");
+      const slice = `SELECT ${columns} FROM ${name} LIMIT ${removeMax}`;
+      const sql = `DELETE FROM ${name} WHERE (${columns}) IN (${slice})`;
+      while ((await this.run([{ sql, params: [] }]))[0] === removeMax);
+    }
+  }
+
+  /** The same empty database with the tables of another version. */
+  async #rebuilt(blobType: string, version: number): Promise<Filling> {
+    const mark = newMark(version);
+    const drops = this.tables.toReversed().map(({ name }) => `DROP TABLE ${name}`);
+    const statements = [
+      change(this.mark, mark),
+      ...drops.map((sql) => ({ sql, params: [] })),
+      ...migrations.slice(0, version).flatMap((step) => statementsOf(step, blobType)),
+    ];
+    const { isCommitted } = await this.#driver.transaction(statements, "durable");
+    if (!isCommitted) throw failed("expected to fill a database alone, got another one at it");
+    return new Filling(this.#driver, version, mark, this.wasInterrupted);
+  }
+}

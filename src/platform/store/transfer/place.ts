@@ -1,0 +1,160 @@
+// Where a database is, and opening it for what is done to the whole of one: reading a state, filling.
+//
+// Called by the commands migrate, export and import, by store.ts and by the move. While a database is
+// moved to PostgreSQL (transfer-move.ts), and before, the configuration names the new place already, and
+// the old one is in force until its file has its other name.
+
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "../../../core/clock.ts";
+import { postgresName } from "../../../core/configuration/postgres-url.ts";
+import { ShredwayError } from "../../../core/errors.ts";
+import type { Logger } from "../../../core/log.ts";
+import { databaseFileName, prepareDataFolder } from "../data-folder.ts";
+import { integerAt, type SqlDriver } from "../driver.ts";
+import { defaultTimes, type PostgresConnection } from "../postgres/connection.ts";
+import { PostgresDriver } from "../postgres/driver.ts";
+import { failureOf, storeFailure } from "../postgres/failure.ts";
+import { PostgresServers } from "../postgres/servers.ts";
+import {
+  openPostgresSnapshot,
+  openSqliteSnapshot,
+  type Snapshot,
+  versionIfAny,
+} from "../snapshot.ts";
+import { SqliteDriver } from "../sqlite/driver.ts";
+import { isMark } from "./mark.ts";
+import { tablesAt } from "./tables.ts";
+
+export interface Place {
+  readonly directory: string;
+  /** URL of a PostgreSQL instead of a file in the folder. */
+  readonly postgres?: string | undefined;
+}
+
+/** Beside the database from the beginning of its move on; holds the mark of the PostgreSQL. */
+export function movingPath(directory: string): string {
+  return join(directory, `${databaseFileName}.moving`);
+}
+
+/** The database's name after its move. */
+export function movedPath(directory: string, mark: number): string {
+  return join(directory, `${databaseFileName}.${mark}.moved`);
+}
+
+export interface PlaceInForce extends Place {
+  /** What an operator should know: it is not the one that the configuration names. */
+  readonly warning?: string;
+}
+
+/**
+ * The place that holds, where a configuration names two: the file, until it was moved (it has another
+ * name then) or PostgreSQL has something. Throws ShredwayError "store_failed".
+ */
+export async function placeInForce(place: Place, clock: Clock): Promise<PlaceInForce> {
+  const { directory, postgres } = place;
+  const file = join(directory, databaseFileName);
+  if (postgres === undefined || !existsSync(file)) return place;
+  const moving = movingPath(directory);
+  const toLeave = `; to leave it behind give it another name, and remove ${moving}`;
+  if (existsSync(moving)) {
+    const warning = `${file}: its move to PostgreSQL was begun and did not end, so it is in use as before: SIGHUP tries again${toLeave}`;
+    return { directory, warning };
+  }
+  if (!(await isUntouched(place, clock))) return place;
+  const warning = `${file}: in use as before, for the PostgreSQL of data.postgres is empty: SIGHUP moves everything there${toLeave}`;
+  return { directory, warning };
+}
+
+/** Nothing was ever kept in it. */
+async function isUntouched(place: Place, clock: Clock): Promise<boolean> {
+  const { snapshot, version } = await openSnapshot(place, clock);
+  try {
+    if (isMark(version)) return false;
+    for (const { name } of tablesAt(version)) {
+      if ((await snapshot.query(`SELECT 1 FROM ${name} LIMIT 1`, [])).length > 0) return false;
+    }
+    return true;
+  } finally {
+    await snapshot.close();
+  }
+}
+
+export function nameOfPlace({ directory, postgres }: Place): string {
+  return postgres === undefined ? join(directory, databaseFileName) : postgresName(postgres);
+}
+
+export interface OpenSnapshot {
+  readonly snapshot: Snapshot;
+  /** Of its schema; 0: none. May be a mark. */
+  readonly version: number;
+}
+
+/** Makes nothing: a folder without a database is refused. Throws ShredwayError "store_failed". */
+export async function openSnapshot(place: Place, clock: Clock): Promise<OpenSnapshot> {
+  const { directory, postgres } = place;
+  const snapshot =
+    postgres === undefined
+      ? await openSqliteSnapshot(join(directory, databaseFileName))
+      : await openPostgresSnapshot(postgres, clock);
+  try {
+    const version = await versionIfAny(snapshot, postgres === undefined ? "sqlite" : "postgres");
+    return { snapshot, version };
+  } catch (error) {
+    await snapshot.close();
+    throw error;
+  }
+}
+
+export interface OpenDatabase {
+  readonly driver: SqlDriver;
+  /** Its word for bytes. */
+  readonly blobType: string;
+  readonly warnings: readonly string[];
+}
+
+interface OpenOptions {
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Refuses one that a service uses. */
+  readonly isAlone: boolean;
+}
+
+// Only connections of this program have such names.
+const othersQuery = `SELECT COUNT(*) FROM pg_stat_activity
+  WHERE datname = current_database() AND application_name LIKE 'shredway %' AND pid <> pg_backend_pid()`;
+
+/** Throws ShredwayError "store_failed" when other processes of this program have it open. */
+export async function checkUnused(url: string, clock: Clock): Promise<void> {
+  let connection: PostgresConnection | undefined;
+  try {
+    const servers = new PostgresServers({ url, clock, times: defaultTimes });
+    connection = await servers.open("shredway look");
+    const [row = []] = await connection.query(othersQuery);
+    if (integerAt(row, 0) === 0n) return;
+  } catch (error) {
+    throw error instanceof ShredwayError
+      ? error
+      : storeFailure(postgresName(url), failureOf(error));
+  } finally {
+    await connection?.close();
+  }
+  throw new ShredwayError(
+    "store_failed",
+    `${postgresName(url)}: expected a database that nobody uses, got one that a service or another command has open`,
+  );
+}
+
+/** Makes what is missing, but for the tables. Throws ShredwayError "store_failed". */
+export async function openDatabase(place: Place, options: OpenOptions): Promise<OpenDatabase> {
+  const { directory, postgres: url } = place;
+  const { clock, log, isAlone } = options;
+  if (url !== undefined) {
+    if (isAlone) await checkUnused(url, clock);
+    const driver = await PostgresDriver.open({ url, clock, log });
+    return { driver, blobType: "bytea", warnings: driver.warnings };
+  }
+  const { databasePath: path, lockPath, warnings } = prepareDataFolder(directory);
+  const driver = await SqliteDriver.open({ path, clock, log, ...(isAlone && { lockPath }) });
+  return { driver, blobType: "blob", warnings };
+}

@@ -1,0 +1,187 @@
+// Which tables a schema has, with columns, types and keys: what is carried from one database to another.
+//
+// Read from the steps of migrations.ts themselves, so that no list beside them can be forgotten. Called
+// by export, import and the move. A step in words that are not understood here is an error at the start
+// of any of them, and in the tests.
+
+import { quote } from "../../../core/errors.ts";
+import type { Row, SqlValue } from "../driver.ts";
+import { type Migration, migrations } from "../migrations.ts";
+
+export const columnTypes = ["text", "integer", "bytes"] as const;
+export type ColumnType = (typeof columnTypes)[number];
+
+export interface Column {
+  readonly name: string;
+  readonly type: ColumnType;
+  readonly isNullable: boolean;
+}
+
+export interface Table {
+  readonly name: string;
+  readonly columns: readonly Column[];
+  /** Columns of the primary key, in its order. */
+  readonly key: readonly string[];
+}
+
+const typesByWord: Readonly<Record<string, ColumnType>> = {
+  text: "text",
+  bigint: "integer",
+  "{blob}": "bytes",
+};
+
+/** Steps that change no table's columns. */
+const withoutColumns = /^\s*(CREATE (UNIQUE )?INDEX|UPDATE|DELETE FROM|INSERT INTO|DROP INDEX)\b/;
+
+/** Parts between commas that stand in no brackets. */
+function partsOf(text: string): string[] {
+  const parts: string[] = [];
+  let depth = 0;
+  let part = "";
+  for (const character of text) {
+    if (character === "(") depth++;
+    if (character === ")") depth--;
+    if (character === "," && depth === 0) {
+      parts.push(part.trim());
+      part = "";
+    } else {
+      part += character;
+    }
+  }
+  return [...parts, part.trim()];
+}
+
+function columnOf(text: string): Column {
+  const [, name = "", word = "", rest = ""] = /^(\w+) (\w+|\{blob\})(.*)$/s.exec(text) ?? [];
+  const type = typesByWord[word];
+  if (!type) throw new Error(`a step of the schema: expected a column, got ${quote(text)}`);
+  return { name, type, isNullable: !/NOT NULL|PRIMARY KEY/.test(rest) };
+}
+
+function tableOf(name: string, body: string): Table {
+  const columns: Column[] = [];
+  let key: string[] = [];
+  for (const part of partsOf(body)) {
+    const together = /^PRIMARY KEY \((.*)\)$/.exec(part)?.[1];
+    if (together !== undefined) {
+      key = together.split(/,\s*/);
+      continue;
+    }
+    const column = columnOf(part);
+    columns.push(column);
+    if (part.includes("PRIMARY KEY")) key = [column.name];
+  }
+  if (key.length > 0) return { name, columns, key };
+  throw new Error(`a step of the schema: expected a table with a primary key, got ${name}`);
+}
+
+/** The tables after `version` steps, each behind those that it refers to. */
+export function tablesAt(
+  version: number,
+  steps: readonly Migration[] = migrations,
+): readonly Table[] {
+  const tables = new Map<string, Table>();
+  for (const sql of steps.slice(0, version).flat()) {
+    const [, made, body = ""] = /^\s*CREATE TABLE (\w+) \((.*)\)\s*$/s.exec(sql) ?? [];
+    const [, name = "", text = ""] = /^\s*ALTER TABLE (\w+) ADD COLUMN (.*)$/s.exec(sql) ?? [];
+    const altered = tables.get(name);
+    if (made !== undefined) {
+      tables.set(made, tableOf(made, body));
+    } else if (altered) {
+      tables.set(name, { ...altered, columns: [...altered.columns, columnOf(text)] });
+    } else if (!withoutColumns.test(sql)) {
+      throw new Error(`a step of the schema: expected one that is understood, got ${quote(sql)}`);
+    }
+  }
+  return [...tables.values()];
+}
+
+function listOf(columns: readonly Column[]): string {
+  return columns.map(({ name }) => name).join(", ");
+}
+
+export function keyColumns({ columns, key }: Table): readonly Column[] {
+  return key.flatMap((name) => columns.filter((column) => column.name === name));
+}
+
+export function keyOf(table: Table, row: Row): SqlValue[] {
+  return table.key.map((name) => row[table.columns.findIndex((one) => one.name === name)] ?? null);
+}
+
+/** Parameters $from … for `count` values. */
+function places(from: number, count: number): string {
+  return Array.from({ length: count }, (_, i) => `$${from + i}`).join(", ");
+}
+
+/** Whole rows in the order of the key; `isBehind`: those behind a key, which is $1 …. */
+export function pageQuery(table: Table, rows: number, isBehind: boolean): string {
+  const key = table.key.join(", ");
+  const behind = isBehind ? ` WHERE (${key}) > (${places(1, table.key.length)})` : "";
+  return `SELECT ${listOf(table.columns)} FROM ${table.name}${behind} ORDER BY ${key} LIMIT ${rows}`;
+}
+
+/** The row with the key $1 …. */
+export function rowQuery(table: Table): string {
+  const key = table.key.map((name, i) => `${name} = $${i + 1}`).join(" AND ");
+  return `SELECT ${listOf(table.columns)} FROM ${table.name} WHERE ${key}`;
+}
+
+export function removal(table: Table): string {
+  const key = table.key.map((name, i) => `${name} = $${i + 1}`).join(" AND ");
+  return `DELETE FROM ${table.name} WHERE ${key}`;
+}
+
+/** So many rows go in by one statement; few sizes: each is a text of its own, prepared once. */
+export const insertSizes = [128, 16, 1] as const;
+
+function insertion(table: Table, rows: number): string {
+  const width = table.columns.length;
+  const values = Array.from({ length: rows }, (_, i) => `(${places(1 + i * width, width)})`);
+  return `INSERT INTO ${table.name} (${listOf(table.columns)}) VALUES ${values.join(", ")}`;
+}
+
+/** Statements that add rows. */
+export function insertionsOf(
+  table: Table,
+  rows: readonly Row[],
+): { readonly sql: string; readonly params: SqlValue[] }[] {
+  const statements: { sql: string; params: SqlValue[] }[] = [];
+  for (let at = 0; at < rows.length; ) {
+    const size = insertSizes.find((one) => one <= rows.length - at) ?? 1;
+    const params = rows.slice(at, at + size).flat();
+    statements.push({ sql: insertion(table, size), params });
+    at += size;
+  }
+  return statements;
+}
+
+/** Adds a row, or puts it in the place of the one with its key. */
+export function putting(table: Table): string {
+  const others = table.columns.filter(({ name }) => !table.key.includes(name));
+  const changes = others.map(({ name }) => `${name} = excluded.${name}`).join(", ");
+  const instead = changes === "" ? "NOTHING" : `UPDATE SET ${changes}`;
+  return `${insertion(table, 1)} ON CONFLICT (${table.key.join(", ")}) DO ${instead}`;
+}
+
+const integerMax = 2n ** 63n - 1n;
+
+/** What is wrong with a value, as "expected …, got …"; null: nothing. */
+export function faultOf({ type, isNullable }: Column, value: SqlValue | number): string | null {
+  if (value === null) return isNullable ? null : `expected ${wordFor[type]}, got null`;
+  const isRight =
+    (type === "text" && typeof value === "string") ||
+    (type === "bytes" && value instanceof Uint8Array) ||
+    (type === "integer" &&
+      typeof value === "bigint" &&
+      value <= integerMax &&
+      value >= -integerMax - 1n);
+  if (isRight) return null;
+  const got = value instanceof Uint8Array ? "bytes" : quote(value);
+  return `expected ${wordFor[type]}, got ${got}`;
+}
+
+const wordFor: Readonly<Record<ColumnType, string>> = {
+  text: "text",
+  integer: "an integer of 64 bits",
+  bytes: "bytes",
+};

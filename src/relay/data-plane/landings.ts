@@ -1,0 +1,61 @@
+// Landings: sights of watched transactions, as they cross the boundary.
+//
+// The layout of native/relay/landings.h (struct Landing). Called by relay.ts alone.
+
+import { ShredwayError } from "../../core/errors.ts";
+
+/** One sight of a watched transaction in the relay's own feed. */
+export interface Landing {
+  /** 64 bytes. */
+  readonly signature: Uint8Array;
+  readonly slot: bigint;
+  /** Receive time (CLOCK_REALTIME) of the shred that made it readable. */
+  readonly seenNs: bigint;
+  /** With `ordinal` its order in the slot: first data shred of its batch, place in the batch. */
+  readonly batchIndex: number;
+  readonly ordinal: number;
+  /** Data shred in which it ends. */
+  readonly shredIndex: number;
+  /** Seen before its signature was watched. */
+  readonly remembered: boolean;
+}
+
+const landingBytes = 96;
+const landingsAtOnce = 128;
+const signatureBytes = 64;
+
+/** One array as the addon takes it. Throws ShredwayError "watch_refused" for another length. */
+export function joinSignatures(signatures: readonly Uint8Array[]): Uint8Array {
+  for (const { length } of signatures) {
+    if (length === signatureBytes) continue;
+    throw new ShredwayError(
+      "watch_refused",
+      `signature: expected ${signatureBytes} bytes, got ${length}`,
+    );
+  }
+  return Buffer.concat(signatures);
+}
+
+function decodeLanding(bytes: Uint8Array, at: number): Landing {
+  const view = new DataView(bytes.buffer, bytes.byteOffset + at, landingBytes);
+  return {
+    slot: view.getBigUint64(0, true),
+    seenNs: view.getBigUint64(8, true),
+    batchIndex: view.getUint32(16, true),
+    ordinal: view.getUint32(20, true),
+    shredIndex: view.getUint32(24, true),
+    remembered: view.getUint32(28, true) === 1,
+    signature: bytes.slice(at + 32, at + landingBytes),
+  };
+}
+
+/** All that wait; `drain` fills the array with whole landings and says how many. */
+export function readLandings(drain: (into: Uint8Array) => number): Landing[] {
+  const bytes = new Uint8Array(landingsAtOnce * landingBytes);
+  const landings: Landing[] = [];
+  for (let count = landingsAtOnce; count === landingsAtOnce; ) {
+    count = drain(bytes);
+    for (let i = 0; i < count; i++) landings.push(decodeLanding(bytes, i * landingBytes));
+  }
+  return landings;
+}

@@ -1,0 +1,268 @@
+// The addon, loaded once and checked: the only file that knows how it is found and what it exports.
+//
+// Built by `npm ci` when no prebuild fits (node-gyp-build looks in build/Release, then prebuilds/).
+
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+import { messageOf, type Reason, ShredwayError } from "../../core/errors.ts";
+import {
+  coSigningRefusalNames,
+  deshredCounterNames,
+  eventNames,
+  nextHopStateNames,
+  sendFailureNames,
+  transactionRefusalNames,
+  verdictNames,
+  workerCounterNames,
+} from "./names.ts";
+
+export interface NativeDescription {
+  readonly verdicts: readonly string[];
+  readonly verdictMeanings: readonly string[];
+  readonly sendFailures: readonly string[];
+  readonly nextHopStates: readonly string[];
+  readonly workerCounters: readonly string[];
+  readonly events: readonly string[];
+  readonly deshredCounters: readonly string[];
+  readonly transactionRefusals: readonly string[];
+  /** By refusal: what was expected, and what came ("#" stands for a number). */
+  readonly transactionExpected: readonly string[];
+  readonly transactionGot: readonly string[];
+  readonly coSigningRefusals: readonly string[];
+  readonly coSigningExpected: readonly string[];
+  readonly coSigningGot: readonly string[];
+  readonly limits: {
+    readonly sources: number;
+    readonly sourceEntries: number;
+    readonly destinations: number;
+    readonly tiers: number;
+    readonly workers: number;
+    readonly leaderKeys: number;
+    readonly leaderSlots: number;
+    readonly histogramBuckets: number;
+    readonly histogramPrecisionBits: number;
+    readonly slotRows: number;
+    readonly slotRowFields: number;
+    readonly watchedSignatures: number;
+    readonly tipAddresses: number;
+    readonly verifierThreads: number;
+    readonly verifierQueue: number;
+  };
+  /** "libsodium", "openssl" or "none". */
+  readonly ed25519: string;
+  readonly sha256Accelerated: boolean;
+}
+
+/** What the kernel knows of its wall clock (adjtimex). */
+export interface KernelClock {
+  /** Something disciplines it. */
+  readonly synchronised: boolean;
+  /** What is left to be slewed. */
+  readonly offsetNs: number;
+  readonly estimatedErrorUs: number;
+  readonly maximumErrorUs: number;
+}
+
+/** Options of native/addon/relay_handle.cc; endpoints are 18 bytes (16 address, u16 port LE). */
+export interface NativeRelayOptions {
+  listen: Uint8Array[];
+  workers: number;
+  cpus?: number[];
+  authenticate: boolean;
+  shredVersion: number;
+  tierCount: number;
+  /** 0 block, 1 spin, 2 busy. */
+  wait?: number;
+  spinMicroseconds?: number;
+  busyPollMicroseconds?: number;
+  failedChecksPerSecond?: number;
+  gso?: boolean;
+  /** 0 socket, 1 clone. */
+  transmit?: number;
+  ttl?: number;
+  dscp?: number;
+  prefault?: boolean;
+  deshred?: boolean;
+  answerChallenges?: boolean;
+  arrivals?: boolean;
+  keepPackets?: boolean;
+  receiveBufferBytes?: number;
+  sendBufferBytes?: number;
+  sendFrom?: Uint8Array;
+}
+
+export interface NativeRelay {
+  publishSources(table: Uint8Array): void;
+  publishFanout(table: Uint8Array): void;
+  publishLeaders(table: Uint8Array): void;
+  snapshotWords(sources: number, destinations: number): number;
+  readCounters(into: BigUint64Array, sources: number, destinations: number): void;
+  drainEvents(into: Uint8Array): number;
+  setSlotBounds(lowest: bigint, highest: bigint, untilNs: bigint): void;
+  watchSignatures(signatures: Uint8Array): void;
+  unwatchSignatures(signatures: Uint8Array): void;
+  drainLandings(into: Uint8Array): number;
+  onLandings(listener: () => void): void;
+  /** Fills with arrivals of 32 bytes (native/relay/arrivals.h); how many. */
+  drainArrivals(into: Uint8Array): number;
+  /** Fills with packets, each behind a head of 32 bytes; how many bytes. */
+  drainPackets(into: Uint8Array): number;
+  /** Arrivals, packets. */
+  measuringLosses(): [number, number];
+  /** By listening address. */
+  receiveDrops(): number[];
+  addresses(): string[];
+  grantedReceiveBuffer(): number;
+  /** Way in use (0 socket, 1 clone), interface of the clones, why the wished way is not in use. */
+  transmit(): [number, string, string];
+  close(): void;
+}
+
+export interface NativePacedSender {
+  enqueue(bytes: Uint8Array, ends: Uint32Array, timesNs: BigUint64Array): void;
+  /** sent, failed, refused, lateMaxNs, queued */
+  counts(): [bigint, bigint, bigint, bigint, bigint];
+  local(): string;
+  close(): void;
+}
+
+export interface NativeSlotPosition {
+  slot: bigint;
+  parentOffset: number;
+  version: number;
+  chainedRoot: Uint8Array;
+  nextFecSetIndex: number;
+}
+
+export interface NativeShredder {
+  publicKey(): Uint8Array;
+  shred(
+    entries: Uint8Array,
+    position: NativeSlotPosition,
+    referenceTick: number,
+    lastInSlot: boolean,
+  ): { bytes: Uint8Array; ends: Uint32Array; chainedRoot: Uint8Array; nextFecSetIndex: number };
+}
+
+export interface NativeTransactionInspector {
+  /** Fills an inspection record (transactions.ts); 0, or the number of the refusal. */
+  inspect(wire: Uint8Array, into: Uint8Array): number;
+}
+
+export interface NativeSignatureVerifier {
+  /** False: the queue is full. */
+  submit(ticket: number, wire: Uint8Array): boolean;
+  drain(into: Uint8Array): number;
+  onResults(listener: () => void): void;
+  close(): void;
+}
+
+export interface NativeAddon {
+  describe(): NativeDescription;
+  giveUpNetworkPrivileges(): void;
+  /** Why the text did not reach the socket; empty when it did. */
+  notifyServiceManager(address: string, text: string): string;
+  kernelClock(): KernelClock | null;
+  /** Descriptor, 0 and ""; or -1, errno and an error text. `address`: 18 bytes. */
+  openBoundSocket(address: Uint8Array): [number, number, string];
+  /** False: the kernel refused. */
+  refusePortSharing(descriptor: number): boolean;
+  Relay: new (options: NativeRelayOptions) => NativeRelay;
+  PacedSender: new (to: Uint8Array, from: Uint8Array, bufferBytes: number) => NativePacedSender;
+  Shredder: new (seed: Uint8Array) => NativeShredder;
+  /** Keys of 32 bytes each; ranges of 64, first and last key. */
+  TransactionInspector: new (
+    tipAddresses: Uint8Array,
+    frontKeyRanges: Uint8Array,
+  ) => NativeTransactionInspector;
+  SignatureVerifier: new (threads: number, queueMax: number) => NativeSignatureVerifier;
+  /** Fills a record (co-signing.ts); 0, or the number of the refusal. Both keys: 32 bytes. */
+  findCoSigningPlace(
+    wire: Uint8Array,
+    nonceAccount: Uint8Array,
+    authority: Uint8Array,
+    into: Uint8Array,
+  ): number;
+  encodeBase58(bytes: Uint8Array): string;
+  /** Number of bytes written; -1: the text is none. */
+  decodeBase58(text: string, into: Uint8Array): number;
+}
+
+const require = createRequire(import.meta.url);
+let loaded: { addon: NativeAddon; description: NativeDescription } | undefined;
+
+function load(): { addon: NativeAddon; description: NativeDescription } {
+  const root = fileURLToPath(new URL("../../..", import.meta.url));
+  let addon: NativeAddon;
+  try {
+    addon = (require("node-gyp-build") as (folder: string) => NativeAddon)(root);
+  } catch (cause) {
+    throw new ShredwayError(
+      "addon_missing",
+      `the native addon could not be loaded from ${root}: expected build/Release/shredway.node or a ` +
+        "prebuild for this platform; build it with `npm rebuild`",
+      { cause },
+    );
+  }
+  const description = addon.describe();
+  const lists: [string, readonly string[], readonly string[]][] = [
+    ["verdicts", verdictNames, description.verdicts],
+    ["send failures", sendFailureNames, description.sendFailures],
+    ["next hop states", nextHopStateNames, description.nextHopStates],
+    ["worker counters", workerCounterNames, description.workerCounters],
+    ["events", eventNames, description.events],
+    ["deshred counters", deshredCounterNames, description.deshredCounters],
+    ["transaction refusals", transactionRefusalNames, description.transactionRefusals],
+    ["co-signing refusals", coSigningRefusalNames, description.coSigningRefusals],
+  ];
+  for (const [what, expected, actual] of lists) {
+    if (expected.join() !== actual.join()) {
+      throw new ShredwayError(
+        "addon_mismatch",
+        `the native addon was built from another version: ${what} differ (expected ` +
+          `${expected.join(", ")}; got ${actual.join(", ")}); build it with \`npm rebuild\``,
+      );
+    }
+  }
+  return { addon, description };
+}
+
+/** The addon. Throws ShredwayError "addon_missing" or "addon_mismatch". */
+export function native(): NativeAddon {
+  loaded ??= load();
+  return loaded.addon;
+}
+
+/**
+ * Gives up, for the calling thread and those that it will start, the capabilities that clones are opened
+ * with. What runs on other threads keeps its own.
+ */
+export function giveUpNetworkPrivileges(): void {
+  native().giveUpNetworkPrivileges();
+}
+
+/** One datagram to a local socket (a path, or "@" and a name). Returns why not; empty when it was sent. */
+export function notifyServiceManager(address: string, text: string): string {
+  return native().notifyServiceManager(address, text);
+}
+
+/** null: the kernel does not tell, or not this process. */
+export function kernelClock(): KernelClock | null {
+  return native().kernelClock();
+}
+
+/** What the loaded addon says of itself: names, limits, libraries in use. */
+export function describeNative(): NativeDescription {
+  loaded ??= load();
+  return loaded.description;
+}
+
+/** Runs a native call; whatever it throws becomes a ShredwayError with the given reason. */
+export function guarded<T>(reason: Reason, call: () => T): T {
+  try {
+    return call();
+  } catch (cause) {
+    if (cause instanceof ShredwayError) throw cause;
+    throw new ShredwayError(reason, messageOf(cause), { cause });
+  }
+}

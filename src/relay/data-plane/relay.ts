@@ -1,0 +1,454 @@
+// The relay as the control plane sees it: opened, fed with whole tables, read as snapshots.
+//
+// A thin typed side of native/relay/relay.h: checks arguments, gives sources and destinations the
+// numbers of their counters, and turns errors into ShredwayError. The packets never come here.
+
+import { EndpointCache } from "../../core/addresses/endpoint-cache.ts";
+import { type Clock, systemClock } from "../../core/clock.ts";
+import { ShredwayError } from "../../core/errors.ts";
+import { slotOf } from "../../core/primitives.ts";
+import type { LeaderSchedule } from "../leaders/schedule.ts";
+import { CounterIds } from "./counter-ids.ts";
+import { joinSignatures, type Landing, readLandings } from "./landings.ts";
+import { type EventName, eventNames } from "./names.ts";
+import {
+  describeNative,
+  guarded,
+  type NativeRelay,
+  type NativeRelayOptions,
+  native,
+} from "./native.ts";
+import {
+  type DestinationRow,
+  decodeSlots,
+  decodeSnapshot,
+  layoutOf,
+  type RelaySnapshot,
+  type SlotSnapshot,
+  type SnapshotShape,
+  type SourceRow,
+} from "./snapshot.ts";
+import {
+  type Destination,
+  encodeDestinations,
+  encodeEndpoint,
+  encodeLeaders,
+  encodeSources,
+  type Source,
+} from "./tables.ts";
+
+export interface RelayOptions {
+  /** "ip:port"; port 0 (the kernel chooses) only with one worker. IPv6 as "[::]:20000". */
+  readonly listen: readonly string[];
+  readonly workers: number;
+  /** Narrowest coverage first, 1 to 8 names. A source serves its own tier and all wider ones. */
+  readonly tiers: readonly string[];
+  /** "off" passes on whatever is well formed; say so loudly. */
+  readonly authentication: "leader-schedule" | "off";
+  /** 0 accepts every shred version. */
+  readonly shredVersion: number;
+  readonly receive?: {
+    readonly bufferBytes?: number;
+    readonly wait?: "block" | "spin" | "busy";
+    readonly spinMicroseconds?: number;
+    readonly busyPollMicroseconds?: number;
+  };
+  readonly send?: {
+    /** "ip:port" to send from; port 0: the kernel chooses. */
+    readonly source?: string;
+    readonly bufferBytes?: number;
+    readonly gso?: boolean;
+    /** 1 to 255 (default 64). */
+    readonly ttl?: number;
+    /** 0 to 63 (default 0). */
+    readonly dscp?: number;
+  };
+  /**
+   * "clone": inside the kernel, for destinations whose next hop is known; needs privileges, and without
+   * them everything goes by socket (`Relay.transmit` tells). Default "socket".
+   */
+  readonly transmit?: "socket" | "clone";
+  /** Worker i runs on cpus[i]. */
+  readonly cpus?: readonly number[];
+  /** Ed25519 checks that may fail per source, worker and second while packets wait (default 1000). */
+  readonly failedChecksPerSecond?: number;
+  /** Touch 21 MB per worker at the start, so that traffic takes no page faults (default true). */
+  readonly prefault?: boolean;
+  /** Read entries and transactions from the shreds, on a thread of its own (default true). */
+  readonly deshred?: boolean;
+  /**
+   * Answer ownership challenges (native/net/challenge_echo.h) of known sources, for a receiver of
+   * shreds; a service must not answer its customers' (default false).
+   */
+  readonly answerChallenges?: boolean;
+  /**
+   * For measuring feeds: tell every arrival, of every source, on demand with the datagrams. Each packet then
+   * proves itself, which costs a hash for duplicates, too. One worker only.
+   */
+  readonly arrivals?: "shreds" | "with-packets";
+}
+
+export interface SlotBounds {
+  readonly lowest: bigint;
+  readonly highest: bigint;
+  /** Wall clock, nanoseconds. */
+  readonly untilNs: bigint;
+}
+
+export interface RelayEvent {
+  readonly kind: EventName;
+  readonly timeNs: bigint;
+  /** Name of the source (equivocation) or address of the destination (icmp_error), else the worker. */
+  readonly subject: string;
+  readonly slot: bigint;
+  readonly fecSetIndex: number;
+  /** Shred index (equivocation) or errno (icmp_error). */
+  readonly detail: number;
+}
+
+/** How datagrams leave the machine. */
+export type TransmitInUse =
+  | { readonly way: "clone"; readonly interface: string }
+  /** `refusal`: why the wished way is not in use, and what would help; null when this one was wished. */
+  | { readonly way: "socket"; readonly refusal: string | null };
+
+const transmitWays = { socket: 0, clone: 1 } as const;
+const waitModes = { block: 0, spin: 1, busy: 2 } as const;
+const eventBytes = 32;
+
+function nativeOptions(options: RelayOptions): NativeRelayOptions {
+  const { receive = {}, send = {} } = options;
+  const allowPortZero = { allowPortZero: true };
+  const given: Partial<NativeRelayOptions> = {
+    ...(options.cpus && { cpus: [...options.cpus] }),
+    ...(receive.wait && { wait: waitModes[receive.wait] }),
+    ...(receive.spinMicroseconds !== undefined && { spinMicroseconds: receive.spinMicroseconds }),
+    ...(receive.busyPollMicroseconds !== undefined && {
+      busyPollMicroseconds: receive.busyPollMicroseconds,
+    }),
+    ...(receive.bufferBytes !== undefined && { receiveBufferBytes: receive.bufferBytes }),
+    ...(send.bufferBytes !== undefined && { sendBufferBytes: send.bufferBytes }),
+    ...(send.gso !== undefined && { gso: send.gso }),
+    ...(send.ttl !== undefined && { ttl: send.ttl }),
+    ...(send.dscp !== undefined && { dscp: send.dscp }),
+    ...(options.transmit && { transmit: transmitWays[options.transmit] }),
+    ...(send.source !== undefined && { sendFrom: encodeEndpoint(send.source, allowPortZero) }),
+    ...(options.failedChecksPerSecond !== undefined && {
+      failedChecksPerSecond: options.failedChecksPerSecond,
+    }),
+    ...(options.prefault !== undefined && { prefault: options.prefault }),
+    ...(options.deshred !== undefined && { deshred: options.deshred }),
+    ...(options.answerChallenges !== undefined && { answerChallenges: options.answerChallenges }),
+    ...(options.arrivals && {
+      arrivals: true,
+      keepPackets: options.arrivals === "with-packets",
+    }),
+  };
+  return {
+    ...given,
+    listen: options.listen.map((address) => encodeEndpoint(address, allowPortZero)),
+    workers: options.workers,
+    authenticate: options.authentication !== "off",
+    shredVersion: options.shredVersion,
+    tierCount: options.tiers.length,
+  };
+}
+
+function readTransmit(relay: NativeRelay): TransmitInUse {
+  const [way, name, refusal] = relay.transmit();
+  if (way === transmitWays.clone) return { way: "clone", interface: name };
+  return { way: "socket", refusal: refusal === "" ? null : refusal };
+}
+
+export class Relay {
+  /** Listening addresses with their real ports. */
+  readonly addresses: readonly string[];
+  /** What the kernel granted to each receive socket, in its own count (twice the wish). */
+  readonly grantedReceiveBufferBytes: number;
+  readonly transmit: TransmitInUse;
+  readonly tiers: readonly string[];
+  readonly #native: NativeRelay;
+  readonly #workers: number;
+  readonly #clock: Clock;
+  readonly #sourceIds: CounterIds;
+  readonly #destinationIds: CounterIds;
+  readonly #endpoints: EndpointCache;
+  #sourceRows: readonly SourceRow[] = [];
+  #destinationRows: readonly DestinationRow[] = [];
+  /** Made of the rows when an event needs it. */
+  #addressById: ReadonlyMap<number, string> | undefined;
+  /** Counts that reused rows had before; subtracted from every snapshot. Same layout of rows. */
+  readonly #sourceBaseline = new Map<number, BigUint64Array>();
+  readonly #destinationBaseline = new Map<number, BigUint64Array>();
+  #closed = false;
+
+  private constructor(options: RelayOptions, clock: Clock) {
+    const { limits } = describeNative();
+    this.#native = guarded("relay_open", () => new (native().Relay)(nativeOptions(options)));
+    this.#workers = options.workers;
+    this.#clock = clock;
+    this.tiers = [...options.tiers];
+    this.#sourceIds = new CounterIds(limits.sources);
+    this.#destinationIds = new CounterIds(limits.destinations);
+    this.#endpoints = new EndpointCache(2 * limits.destinations);
+    this.addresses = this.#native.addresses();
+    this.grantedReceiveBufferBytes = this.#native.grantedReceiveBuffer();
+    this.transmit = readTransmit(this.#native);
+  }
+
+  /** Opens sockets and starts the workers. Throws ShredwayError "relay_open" or "address_invalid". */
+  static open(options: RelayOptions, clock: Clock = systemClock): Relay {
+    return new Relay(options, clock);
+  }
+
+  /**
+   * Replaces the sources while traffic runs. Several entries may share a name and then its counters.
+   * Throws ShredwayError; the old table then stays in force.
+   */
+  publishSources(sources: readonly Source[]): void {
+    this.#checkOpen();
+    const names = [...new Set(sources.map((source) => source.name))];
+    const tierByName = new Map(sources.map((source) => [source.name, source.tier]));
+    encodeSources(sources, [], this.tiers); // refuses before any number is given out
+    const assigned = this.#assign(this.#sourceIds, names, "sources");
+    const idByName = new Map(names.map((name, i) => [name, assigned.ids[i] ?? 0]));
+    const ids = sources.map((source) => idByName.get(source.name) ?? 0);
+    const table = encodeSources(sources, ids, this.tiers);
+    guarded("table_refused", () => this.#native.publishSources(table));
+    assigned.commit();
+    this.#noteReused(assigned.reused, this.#sourceBaseline, "source");
+    this.#sourceRows = names.map((name) => ({
+      id: idByName.get(name) ?? 0,
+      name,
+      tier: tierByName.get(name) ?? "",
+    }));
+  }
+
+  /**
+   * Replaces the destinations while traffic runs, every address once. Throws ShredwayError; the old
+   * table then stays.
+   */
+  publishDestinations(destinations: readonly Destination[]): void {
+    this.#checkOpen();
+    const addresses = destinations.map((destination) => destination.address);
+    const assigned = this.#assign(this.#destinationIds, addresses, "destinations");
+    const parse = (address: string) => this.#endpoints.get(address);
+    const table = encodeDestinations(destinations, assigned.ids, this.tiers, parse);
+    guarded("table_refused", () => this.#native.publishFanout(table));
+    assigned.commit();
+    this.#noteReused(assigned.reused, this.#destinationBaseline, "destination");
+    this.#addressById = undefined;
+    this.#destinationRows = destinations.map((destination, i) => ({
+      id: assigned.ids[i] ?? 0,
+      name: destination.name ?? destination.address,
+      tier: destination.tier,
+      address: destination.address,
+    }));
+  }
+
+  /** Replaces the leader schedule while traffic runs. Throws ShredwayError; the old one then stays. */
+  publishLeaders(schedule: LeaderSchedule): void {
+    this.#checkOpen();
+    guarded("table_refused", () => this.#native.publishLeaders(encodeLeaders(schedule)));
+  }
+
+  snapshot(): RelaySnapshot {
+    const words = this.#readWords();
+    const shape = this.#shape();
+    const layout = layoutOf(shape);
+    for (const [id, baseline] of this.#sourceBaseline)
+      subtract(words, layout.sources + id * layout.sourceWords, baseline);
+    for (const [id, baseline] of this.#destinationBaseline)
+      subtract(words, layout.destinations + id * layout.destinationWords, baseline);
+    const rows = { sources: this.#sourceRows, destinations: this.#destinationRows };
+    return decodeSnapshot(words, shape, rows, this.#clock.nowNs());
+  }
+
+  /** The newest slots (64 at most), ascending: the part of `snapshot` that is cheap to ask often. */
+  slots(): readonly SlotSnapshot[] {
+    this.#checkOpen();
+    const words = new BigUint64Array(this.#native.snapshotWords(0, 0));
+    this.#native.readCounters(words, 0, 0);
+    const shape = { ...this.#shape(), sourceRows: 0, destinationRows: 0 };
+    return decodeSlots(words, layoutOf(shape).slots, shape);
+  }
+
+  /** What happened since the last call, worker by worker (lost ones: counter `events_lost`). */
+  drainEvents(): RelayEvent[] {
+    this.#checkOpen();
+    const bytes = new Uint8Array(256 * eventBytes);
+    const view = new DataView(bytes.buffer);
+    const events: RelayEvent[] = [];
+    for (let count = bytes.length; count * eventBytes >= bytes.length; ) {
+      count = this.#native.drainEvents(bytes);
+      for (let i = 0; i < count; i++) events.push(this.#decodeEvent(view, i * eventBytes));
+    }
+    return events;
+  }
+
+  /**
+   * Slots that can be now, by a trusted clock: shreds of others are dropped as slot_behind or
+   * slot_ahead, whatever the relay's own window says. Holds until `untilNs` (wall clock) and for 5 s at
+   * most, so that a program that stands still shuts nothing out; then every slot can be, as at first.
+   */
+  setSlotBounds(bounds: SlotBounds): void {
+    this.#checkOpen();
+    const { lowest, highest, untilNs } = bounds;
+    guarded("value_invalid", () =>
+      this.#native.setSlotBounds(slotOf(lowest), slotOf(highest), untilNs),
+    );
+  }
+
+  /**
+   * Reports every sight of these signatures (64 bytes each) from now on, until `unwatchSignatures`;
+   * first those of the last seconds that are remembered. All or nothing: throws ShredwayError
+   * "watch_refused" when one has another length or there are more than the limit.
+   */
+  watchSignatures(signatures: readonly Uint8Array[]): void {
+    this.#checkOpen();
+    guarded("watch_refused", () => this.#native.watchSignatures(joinSignatures(signatures)));
+  }
+
+  /** Signatures that are not watched are passed over. */
+  unwatchSignatures(signatures: readonly Uint8Array[]): void {
+    this.#checkOpen();
+    guarded("watch_refused", () => this.#native.unwatchSignatures(joinSignatures(signatures)));
+  }
+
+  /** Sights since the last call, oldest first (lost ones: counter `landings_lost`). */
+  drainLandings(): Landing[] {
+    this.#checkOpen();
+    return guarded("watch_refused", () => readLandings((into) => this.#native.drainLandings(into)));
+  }
+
+  /**
+   * Calls `listener` soon after landings came (typically some 10 us on an idle loop); it should call
+   * `drainLandings`. Once per relay. Does not keep the process alive.
+   */
+  onLandings(listener: () => void): void {
+    this.#checkOpen();
+    const listenWhileOpen = () => {
+      if (!this.#closed) listener(); // a ring may be on its way when the relay closes
+    };
+    guarded("watch_refused", () => this.#native.onLandings(listenWhileOpen));
+  }
+
+  /** What stands for a source in arrivals; undefined: no such source. */
+  sourceNumber(name: string): number | undefined {
+    return this.#sourceRows.find((row) => row.name === name)?.id;
+  }
+
+  /** Fills `into` with arrivals of 32 bytes (native/relay/arrivals.h) and says how many. */
+  drainArrivals(into: Uint8Array): number {
+    this.#checkOpen();
+    return this.#native.drainArrivals(into);
+  }
+
+  /** Fills `into` with kept packets, each behind a head of 32 bytes, and says how many bytes. */
+  drainPackets(into: Uint8Array): number {
+    this.#checkOpen();
+    return this.#native.drainPackets(into);
+  }
+
+  /** Arrivals and packets that nobody drained in time. */
+  measuringLosses(): { readonly arrivals: number; readonly packets: number } {
+    this.#checkOpen();
+    const [arrivals, packets] = this.#native.measuringLosses();
+    return { arrivals, packets };
+  }
+
+  /** Datagrams that the kernel dropped, by listening address. */
+  receiveDrops(): number[] {
+    this.#checkOpen();
+    return this.#native.receiveDrops();
+  }
+
+  /** Ends the threads and closes the sockets. May be called again. */
+  close(): void {
+    this.#closed = true;
+    this.#native.close();
+  }
+
+  #checkOpen(): void {
+    if (this.#closed) {
+      throw new ShredwayError("relay_closed", "the relay is closed: open a new one");
+    }
+  }
+
+  #assign(ids: CounterIds, names: readonly string[], what: "sources" | "destinations") {
+    const assigned = ids.assign(names);
+    if (assigned) return assigned;
+    const { limits } = describeNative();
+    throw new ShredwayError(
+      "table_refused",
+      `${what}: expected at most ${limits[what]}, got ${names.length}`,
+    );
+  }
+
+  #shape(): SnapshotShape {
+    const { limits } = describeNative();
+    return {
+      workers: this.#workers,
+      sourceRows: this.#sourceIds.rows,
+      destinationRows: this.#destinationIds.rows,
+      histogramBuckets: limits.histogramBuckets,
+      histogramPrecisionBits: limits.histogramPrecisionBits,
+      slotRows: limits.slotRows,
+      slotRowFields: limits.slotRowFields,
+    };
+  }
+
+  #readWords(): BigUint64Array {
+    this.#checkOpen();
+    const sources = this.#sourceIds.rows;
+    const destinations = this.#destinationIds.rows;
+    const words = new BigUint64Array(this.#native.snapshotWords(sources, destinations));
+    this.#native.readCounters(words, sources, destinations);
+    return words;
+  }
+
+  #noteReused(
+    reused: readonly number[],
+    baselines: Map<number, BigUint64Array>,
+    kind: "source" | "destination",
+  ): void {
+    if (reused.length === 0) return;
+    const words = this.#readWords();
+    const layout = layoutOf(this.#shape());
+    const [begin, size] =
+      kind === "source"
+        ? [layout.sources, layout.sourceWords]
+        : [layout.destinations, layout.destinationWords];
+    for (const id of reused)
+      baselines.set(id, words.slice(begin + id * size, begin + (id + 1) * size));
+  }
+
+  #decodeEvent(view: DataView, at: number): RelayEvent {
+    const kind = eventNames[view.getUint32(at + 16, true)] ?? "window_anchored";
+    const subject = view.getUint32(at + 20, true);
+    const nameOf = {
+      equivocation: () => this.#sourceRows.find(({ id }) => id === subject)?.name,
+      icmp_error: () => this.#destinationAddress(subject),
+      window_anchored: () => `worker ${subject}`,
+    };
+    return {
+      kind,
+      timeNs: view.getBigUint64(at, true),
+      slot: view.getBigUint64(at + 8, true),
+      subject: nameOf[kind]() ?? `#${subject}`,
+      fecSetIndex: view.getUint32(at + 24, true),
+      detail: view.getUint32(at + 28, true),
+    };
+  }
+
+  #destinationAddress(id: number): string | undefined {
+    this.#addressById ??= new Map(this.#destinationRows.map((row) => [row.id, row.address]));
+    return this.#addressById.get(id);
+  }
+}
+
+function subtract(words: BigUint64Array, begin: number, baseline: BigUint64Array): void {
+  baseline.forEach((value, i) => {
+    words[begin + i] = (words[begin + i] ?? 0n) - value;
+  });
+}

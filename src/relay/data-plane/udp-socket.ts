@@ -1,0 +1,50 @@
+// The UDP sockets of the control plane: opened by the addon, read and written by Node.js.
+//
+// node:dgram cannot set IP_MTU_DISCOVER, and a socket without it believes every forged ICMP message about
+// the MTU of a path. native/net/udp_socket.cc opens all sockets of the product with the same options; here
+// Node.js takes the descriptor over.
+
+import { createSocket, type Socket, type SocketOptions } from "node:dgram";
+import { closeSync } from "node:fs";
+import { getSystemErrorName } from "node:util";
+import { formatEndpoint, parseAddress } from "../../core/addresses/addresses.ts";
+import { native } from "./native.ts";
+import { encodeEndpoint } from "./tables.ts";
+
+export interface UdpSocketOptions
+  extends Pick<SocketOptions, "lookup" | "recvBufferSize" | "sendBufferSize"> {
+  /** An address as a number, of either family; an IPv6 socket is IPv6-only. */
+  readonly host: string;
+  /** 0: the kernel chooses. */
+  readonly port: number;
+}
+
+function openDescriptor(host: string, port: number): number {
+  const address = formatEndpoint({ bytes: parseAddress(host), port });
+  const [descriptor, errno, text] = native().openBoundSocket(
+    encodeEndpoint(address, { allowPortZero: true }),
+  );
+  if (descriptor >= 0) return descriptor;
+  throw Object.assign(new Error(text), { code: getSystemErrorName(-errno) });
+}
+
+/**
+ * A bound socket that receives already. Throws an Error whose `code` is the name of the errno, such as
+ * "EADDRINUSE", when the system refuses the socket or the address, and what parseAddress throws.
+ */
+export function openUdpSocket({ host, port, ...options }: UdpSocketOptions): Socket {
+  const descriptor = openDescriptor(host, port);
+  const type = host.includes(":") ? "udp6" : "udp4";
+  let socket: Socket | undefined;
+  try {
+    socket = createSocket({ ...options, type });
+    socket.bind({ fd: descriptor, exclusive: true });
+  } catch (error) {
+    // Node.js has refused it, so it is still ours.
+    closeSync(descriptor);
+    throw error;
+  }
+  if (native().refusePortSharing(descriptor)) return socket;
+  socket.close();
+  throw new Error(`SO_REUSEADDR for ${host}: expected the kernel to switch it off, it refused`);
+}

@@ -1,0 +1,124 @@
+// Who is sent to: the destinations of the configuration and those of the accounts, as one table.
+//
+// Asked by relay-service.ts whenever either changes, on the way from a tip to the shreds that it buys.
+// Refuses nothing of the accounts': what cannot be served is left out and said, each address once, for
+// an older table that stayed in force would serve somebody who has lost his tier.
+
+import type { Endpoint } from "../core/addresses/addresses.ts";
+import { EndpointCache, type KnownEndpoint } from "../core/addresses/endpoint-cache.ts";
+import { quote } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { Destination } from "./data-plane/tables.ts";
+
+/** What was said is remembered of so many addresses; then it may be said again. */
+const saidMax = 4096;
+
+export interface DestinationTableParts {
+  /** Narrowest first. */
+  readonly tiers: readonly string[];
+  /** Destinations that a relay can have. */
+  readonly max: number;
+  readonly log: Logger;
+}
+
+export interface JoinedDestinations {
+  readonly table: readonly Destination[];
+  /** Addresses of those in it that are the accounts', as these wrote them. */
+  readonly served: ReadonlySet<string>;
+  readonly leftOut: readonly LeftOut[];
+  /** Destinations of accounts for which there was no room. */
+  readonly excess: number;
+}
+
+export interface LeftOut {
+  readonly destination: Destination;
+  readonly why: string;
+}
+
+export class DestinationTable {
+  readonly #tiers: readonly string[];
+  readonly #max: number;
+  readonly #log: Logger;
+  readonly #endpoints: EndpointCache;
+  readonly #said = new Set<string>();
+  #saidExcess = 0;
+
+  constructor({ tiers, max, log }: DestinationTableParts) {
+    this.#tiers = tiers;
+    this.#max = max;
+    this.#log = log;
+    this.#endpoints = new EndpointCache(2 * max);
+  }
+
+  /** `fixed` as they are, those of accounts as far as they can be served. */
+  join(
+    fixed: readonly Destination[],
+    ofAccounts: readonly Destination[],
+    reachesRelay: (endpoint: Endpoint) => boolean,
+  ): JoinedDestinations {
+    const taken = new Map<string, string>();
+    for (const { address } of fixed)
+      taken.set(this.#endpoints.get(address).canonical, "relay.destinations names it, too");
+    const refusal = ({ address, tier }: Destination): string | undefined => {
+      const endpoint = this.#endpointOf(address);
+      if (!endpoint) return "expected an address and port";
+      if (!this.#tiers.includes(tier)) return `relay.tiers has no tier ${quote(tier)}`;
+      if (reachesRelay(endpoint)) return "the relay itself listens there";
+      const why = taken.get(endpoint.canonical);
+      if (why === undefined) taken.set(endpoint.canonical, "another account has it");
+      return why;
+    };
+    const leftOut: LeftOut[] = [];
+    const wanted = ofAccounts.filter((destination) => {
+      const why = refusal(destination);
+      if (why !== undefined) leftOut.push({ destination, why });
+      return why === undefined;
+    });
+    const served = this.#fitting(wanted, this.#max - fixed.length);
+    return {
+      table: [...fixed, ...served],
+      served: new Set(served.map(({ address }) => address)),
+      leftOut,
+      excess: wanted.length - served.length,
+    };
+  }
+
+  /** Tells an operator what was left out, as far as he has not heard it. */
+  say({ leftOut, excess }: JoinedDestinations): void {
+    for (const { destination, why } of leftOut) {
+      const { address, name } = destination;
+      if (this.#said.has(address)) continue;
+      if (this.#said.size >= saidMax) this.#said.clear();
+      this.#said.add(address);
+      this.#log.warn(
+        { destination: name, address },
+        `nothing is sent to the destination ${quote(address)} of an account: ${why}`,
+      );
+    }
+    if (excess > 0 && excess !== this.#saidExcess) {
+      this.#log.warn(
+        { excess },
+        `nothing is sent to ${excess} destinations of accounts, of the narrowest tiers: the relay can ` +
+          `have ${this.#max} destinations, those of relay.destinations included`,
+      );
+    }
+    this.#saidExcess = excess;
+  }
+
+  #endpointOf(address: string): KnownEndpoint | undefined {
+    try {
+      return this.#endpoints.get(address);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** At most `room`, those of wider tiers before others. */
+  #fitting(wanted: readonly Destination[], room: number): readonly Destination[] {
+    if (wanted.length <= room) return wanted;
+    const width = new Map(this.#tiers.map((tier, i) => [tier, i]));
+    return wanted
+      .toSorted((a, b) => (width.get(b.tier) ?? 0) - (width.get(a.tier) ?? 0))
+      .slice(0, room);
+  }
+}

@@ -1,0 +1,47 @@
+// What the package offers to programs that import it.
+
+export {
+  type AddressFamily,
+  type AddressRange,
+  type Endpoint,
+  formatAddress,
+  formatAddressRange,
+  formatEndpoint,
+  parseAddress,
+  parseAddressRange,
+  parseEndpoint,
+} from "../core/addresses/addresses.ts";
+export { type ErrorDetails, type Reason, ShredwayError } from "../core/errors.ts";
+export {
+  type Lamports,
+  type Pubkey,
+  parseLamports,
+  parsePubkey,
+  parseSlot,
+  pubkeyBytes,
+  pubkeyOf,
+  type Slot,
+} from "../core/primitives.ts";
+export type { Histogram } from "./data-plane/histogram.ts";
+export type { Landing } from "./data-plane/landings.ts";
+export type { DeshredCounterName, SendFailureName, VerdictName } from "./data-plane/names.ts";
+export { PacedSender, type PacedSenderCounts } from "./data-plane/paced-sender.ts";
+export {
+  type CodeShred,
+  type DataShred,
+  type ParsedShred,
+  parseShred,
+  type Shred,
+  type ShredRefusal,
+  type ShredRefusalReason,
+} from "./data-plane/parse-shred.ts";
+export { Relay, type RelayEvent, type RelayOptions } from "./data-plane/relay.ts";
+export { Shredder, type ShredOptions, type SlotPosition } from "./data-plane/shredder.ts";
+export type { RelaySnapshot } from "./data-plane/snapshot.ts";
+export type { Destination, Source } from "./data-plane/tables.ts";
+export {
+  type LeaderSchedule,
+  leaderOf,
+  loadLeaderSchedule,
+  parseLeaderSchedule,
+} from "./leaders/schedule.ts";

@@ -1,0 +1,206 @@
+// The leader schedule from a node: fetched at the start, renewed before it ends.
+//
+// Made by the relay's service when no file names the leaders. It keeps two epochs (more where they are
+// short), beginning with the one of 512 slots ago, whose last shreds are under way. A node that does not answer changes nothing: the schedule in force stays,
+// and the next try comes soon.
+
+import type { Clock, Timer } from "../../core/clock.ts";
+import { messageOf, ShredwayError } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
+import { parsePubkey, pubkeyBytes } from "../../core/primitives.ts";
+import { buildSchedule, type LeaderSchedule, type LeaderSlots } from "./schedule.ts";
+
+const lookMs = { most: 20_000, least: 1000, perSlotOfEpoch: 50 } as const;
+const tryAgainMs = 2000;
+/** The relay's window: so far back shreds may come. */
+const slotsBehind = 512n;
+/** More than come until the look after the next one, and the relay's window ahead. */
+const slotsAhead = 1024n;
+
+export interface EpochInfo {
+  readonly epoch: bigint;
+  readonly absoluteSlot: bigint;
+  readonly slotIndex: bigint;
+  readonly slotsInEpoch: bigint;
+}
+
+/** Identity in base58 -> slots relative to the epoch's first. */
+export type EpochLeaders = ReadonlyMap<string, readonly number[]>;
+
+/** What is asked of the node; RpcClient is the real one. */
+export interface LeaderNode {
+  /** Names the node in log lines. */
+  readonly host: string;
+  epochInfo(): Promise<EpochInfo>;
+  /** The leaders of the epoch that holds `slot`; null when the node does not know it yet. */
+  leaderSchedule(slot: bigint): Promise<EpochLeaders | null>;
+}
+
+export interface RpcLeadersParts {
+  readonly node: LeaderNode;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Takes a new schedule into force. May throw: then it is tried again. */
+  readonly publish: (schedule: LeaderSchedule) => void;
+}
+
+interface Span {
+  readonly firstSlot: bigint;
+  readonly leaders: EpochLeaders;
+}
+
+/** What a schedule was made of. */
+interface Coverage {
+  /** First slots of its epochs, ascending. */
+  readonly firsts: readonly bigint[];
+  /** First slot behind the last of them. */
+  readonly end: bigint;
+  /** False: the node did not know all that was asked for, and is to be asked again. */
+  readonly isComplete: boolean;
+}
+
+/**
+ * Epochs as one schedule, which knows where each begins. Throws ShredwayError when they overlap or a
+ * key is none.
+ */
+export function joinEpochs(spans: readonly Span[]): LeaderSchedule {
+  const firsts = spans
+    .map(({ firstSlot }) => firstSlot)
+    .toSorted((a, b) => (a < b ? -1 : Number(a > b)));
+  const [firstSlot = 0n] = firsts;
+  const byIdentity = new Map<string, number[]>();
+  for (const span of spans) {
+    const shift = Number(span.firstSlot - firstSlot);
+    for (const [identity, slots] of span.leaders) {
+      const all = byIdentity.get(identity) ?? [];
+      for (const slot of slots) all.push(slot + shift);
+      byIdentity.set(identity, all);
+    }
+  }
+  const leaders: LeaderSlots[] = Array.from(byIdentity, ([identity, slots]) => ({
+    key: pubkeyBytes(parsePubkey(identity)),
+    slots,
+  }));
+  return buildSchedule(firstSlot, leaders, firsts);
+}
+
+export class RpcLeaders {
+  readonly #parts: RpcLeadersParts;
+  #timer: Timer | undefined;
+  /** Of the present run; what an earlier run still waits for comes to nothing. */
+  #run: object | undefined;
+  #inForce: Coverage | undefined;
+  #failures = 0;
+  #lastFailure = "";
+  /** Several looks in an epoch, for a node may know one epoch ahead only. */
+  #lookMs: number = lookMs.most;
+
+  constructor(parts: RpcLeadersParts) {
+    this.#parts = parts;
+  }
+
+  /** Settles after the first try, whether it worked or not; goes on until `stop`. */
+  async start(): Promise<void> {
+    this.stop();
+    this.#inForce = undefined;
+    this.#run = {};
+    await this.#look(this.#run);
+  }
+
+  get hasSchedule(): boolean {
+    return this.#inForce !== undefined;
+  }
+
+  /** Publishes nothing more. May be started again. */
+  stop(): void {
+    this.#run = undefined;
+    this.#timer?.cancel();
+  }
+
+  async #look(run: object): Promise<void> {
+    const { log, node, clock } = this.#parts;
+    try {
+      await this.#renew(run);
+      if (this.#failures > 0) log.info(`leader schedule: ${node.host} answers again`);
+      this.#failures = 0;
+      this.#lastFailure = "";
+    } catch (error) {
+      this.#failures++;
+      // Each kind of failure once, and every tenth: a node may be away for hours.
+      const isNew = messageOf(error) !== this.#lastFailure;
+      this.#lastFailure = messageOf(error);
+      if (this.#run === run && (isNew || this.#failures % 10 === 1)) {
+        const state = this.hasSchedule ? "the one in force stays" : "SHREDS ARE DROPPED UNTIL THEN";
+        log.warn(`no new leader schedule, ${state}: ${messageOf(error)}`);
+      }
+    }
+    if (this.#run !== run) return;
+    const delayMs = this.#failures > 0 ? tryAgainMs : this.#lookMs;
+    this.#timer = clock.after(delayMs, () => void this.#look(run));
+  }
+
+  async #renew(run: object): Promise<void> {
+    const { node, publish } = this.#parts;
+    const info = await node.epochInfo();
+    const byEpoch = Number(info.slotsInEpoch) * lookMs.perSlotOfEpoch;
+    this.#lookMs = Math.min(lookMs.most, Math.max(lookMs.least, byEpoch));
+    if (this.#inForce && isEnough(this.#inForce, info)) return;
+    const { spans, ...coverage } = await this.#ask(info);
+    if (this.#run !== run) return; // stopped while the node was thinking
+    publish(joinEpochs(spans));
+    this.#inForce = coverage;
+  }
+
+  /** The present epoch and as many beside it as the schedule is to cover: two in all at least. */
+  async #ask({
+    absoluteSlot,
+    slotIndex,
+    slotsInEpoch,
+  }: EpochInfo): Promise<Coverage & { readonly spans: readonly Span[] }> {
+    const { node } = this.#parts;
+    const present = absoluteSlot - slotIndex;
+    const spans: Span[] = [];
+    let isComplete = true;
+    let first = present;
+    while (first + slotsBehind > absoluteSlot && first > 0n) {
+      const leaders = await node.leaderSchedule(first - 1n);
+      isComplete &&= leaders !== null;
+      if (!leaders) break;
+      first -= lengthOf(leaders);
+      spans.unshift({ firstSlot: first, leaders });
+    }
+    let next = present;
+    while (spans.length < 2 || next < absoluteSlot + slotsAhead) {
+      const leaders = await node.leaderSchedule(next);
+      isComplete &&= leaders !== null;
+      if (!leaders) break;
+      spans.push({ firstSlot: next, leaders });
+      next += next === present ? slotsInEpoch : lengthOf(leaders);
+    }
+    return { spans, isComplete, end: next, firsts: spans.map(({ firstSlot }) => firstSlot) };
+  }
+}
+
+/** Whether what is in force does for the present slot, too. */
+function isEnough({ firsts, end, isComplete }: Coverage, info: EpochInfo): boolean {
+  const { absoluteSlot, slotIndex } = info;
+  const present = absoluteSlot - slotIndex;
+  const hasEpochs = firsts.includes(present) && end >= absoluteSlot + slotsAhead;
+  // As soon as the shreds of the epoch before have come, the next one takes its place.
+  const isNextDue = firsts.at(-1) === present && present + slotsBehind <= absoluteSlot;
+  return isComplete && hasEpochs && !isNextDue;
+}
+
+/**
+ * Slots of an epoch by its leaders: every slot has one, and epochs change their length. Throws
+ * ShredwayError when there are none.
+ */
+function lengthOf(leaders: EpochLeaders): bigint {
+  let last = -1;
+  for (const slots of leaders.values()) for (const slot of slots) last = Math.max(last, slot);
+  if (last >= 0) return BigInt(last) + 1n;
+  throw new ShredwayError(
+    "leaders_invalid",
+    "leader schedule: expected leaders of an epoch, got none",
+  );
+}

@@ -1,0 +1,84 @@
+// Whether the leader schedule still fits the traffic: "do slots come that it does not name, and how
+// soon does it end?" Pure.
+//
+// Asked by relay-service.ts every few seconds with a snapshot. A schedule that ended drops every
+// shred, so it is said aloud, but each thing at most once a minute.
+
+import type { RelaySnapshot } from "../data-plane/snapshot.ts";
+import { coverageText, coveredSlots, type LeaderSchedule } from "./schedule.ts";
+
+/** About an hour of slots of 400 ms: so early is told that the schedule of a file ends. */
+export const slotsLeftLow = 9000n;
+/** A schedule from a node is renewed by itself long before: then something is wrong with the node. */
+export const slotsLeftLowFromNode = 512n;
+export const sayEveryNs = 60_000_000_000n;
+/** Fewer packets say nothing about the schedule. */
+const packetsLeast = 32n;
+
+const fileRemedy = "Write the schedule of the present epoch to relay.leaders.file and send SIGHUP";
+
+export class ScheduleWatch {
+  #schedule: LeaderSchedule;
+  /** Host of the node that tells the schedule; undefined: a file does. */
+  readonly node: string | undefined;
+  #unknownBefore = 0n;
+  #packetsBefore = 0n;
+  readonly #saidAtNs = new Map<string, bigint>();
+
+  constructor(schedule: LeaderSchedule, node?: string) {
+    this.#schedule = schedule;
+    this.node = node;
+  }
+
+  /** After a reload: what was said of the schedule before says nothing about this one. */
+  replace(schedule: LeaderSchedule): void {
+    this.#schedule = schedule;
+    this.#saidAtNs.clear();
+  }
+
+  /** What an operator should hear now; empty most of the time. `nowNs` is monotonic. */
+  look(snapshot: RelaySnapshot, nowNs: bigint): string[] {
+    const found: [string, string | undefined][] = [
+      ["unknown", this.#unknownLeaders(snapshot)],
+      ["end", this.#nearEnd(snapshot)],
+    ];
+    return found.flatMap(([kind, text]) => {
+      const saidAtNs = this.#saidAtNs.get(kind);
+      if (text === undefined || (saidAtNs !== undefined && nowNs - saidAtNs < sayEveryNs))
+        return [];
+      this.#saidAtNs.set(kind, nowNs);
+      return [text];
+    });
+  }
+
+  get #remedy(): string {
+    if (this.node === undefined) return fileRemedy;
+    return `The node at ${this.node} has not told the next epoch: see whether it is in step`;
+  }
+
+  #unknownLeaders({ verdicts }: RelaySnapshot): string | undefined {
+    const all = Object.values(verdicts).reduce((total, count) => total + count, 0n);
+    const packets = all - verdicts.unknown_source;
+    const newPackets = packets - this.#packetsBefore;
+    const unknown = verdicts.unknown_leader - this.#unknownBefore;
+    this.#packetsBefore = packets;
+    this.#unknownBefore = verdicts.unknown_leader;
+    if (newPackets < packetsLeast || unknown * 2n <= newPackets) return undefined;
+    return (
+      `MOST SHREDS ARE DROPPED: ${unknown} of the last ${newPackets} packets are of slots without a ` +
+      `leader in the schedule; ${coverageText(this.#schedule)}. ${this.#remedy}`
+    );
+  }
+
+  #nearEnd({ workers }: RelaySnapshot): string | undefined {
+    const { last } = coveredSlots(this.#schedule);
+    const highest = workers.reduce(
+      (most, { highest_slot }) => (highest_slot > most ? highest_slot : most),
+      0n,
+    );
+    const slotsLow = this.node === undefined ? slotsLeftLow : slotsLeftLowFromNode;
+    if (highest === 0n || highest + slotsLow <= last) return undefined;
+    const left = highest >= last ? "it has ended" : `${last - highest} slots are left`;
+    return `${coverageText(this.#schedule)}, slot ${highest} has come: ${left}. ${this.#remedy}`;
+  }
+}

@@ -1,0 +1,208 @@
+// Leader schedule: which public key signs the shreds of which slot.
+//
+// Reads leaders.json, `{ "firstSlot": N, "leaders": { "<base58>": [0, 1, …] } }`, slots relative to
+// firstSlot as getLeaderSchedule answers them. Called by start and listen; the result goes to the
+// data plane as a table. Whatever is ambiguous is refused: a wrong schedule drops real shreds.
+
+import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
+import { readTextFile } from "../../core/files.ts";
+import { parsePubkey, pubkeyBytes, pubkeyBytesLength, u64Max } from "../../core/primitives.ts";
+import { isObject } from "../../core/values.ts";
+
+/** Mark in `leaderBySlot`: nobody is known to lead the slot. */
+export const noLeader = 0xffff_ffff;
+/** Two epochs of 432,000 slots: the present and the next one, all that a cluster tells. */
+export const scheduleSlotsMax = 864_000;
+/** Of one schedule, as native/shred/leader_table.h. */
+export const leaderKeysMax = 65_536;
+/** A full schedule of two epochs has about 6 MB. */
+export const leadersFileBytesMax = 32 * 1024 * 1024;
+
+export interface LeaderSchedule {
+  readonly firstSlot: bigint;
+  /** For firstSlot, firstSlot + 1, …: place in `keys`, or `noLeader`. */
+  readonly leaderBySlot: Uint32Array;
+  /** 32 bytes each, each once. */
+  readonly keys: readonly Uint8Array[];
+  /** First slots of the epochs that it was made of, ascending; the first is `firstSlot`. */
+  readonly epochFirstSlots: readonly bigint[];
+}
+
+function invalid(message: string, cause?: unknown): ShredwayError {
+  return new ShredwayError(
+    "leaders_invalid",
+    `leader schedule: ${message}`,
+    cause === undefined ? {} : { cause },
+  );
+}
+
+/** A leader and its slots, relative to the first slot of the schedule. */
+export interface LeaderSlots {
+  /** 32 bytes. */
+  readonly key: Uint8Array;
+  readonly slots: readonly number[];
+}
+
+function checkSlots(leaders: readonly LeaderSlots[]): number {
+  let length = 0;
+  for (const { key, slots } of leaders) {
+    if (key.length !== pubkeyBytesLength) {
+      throw invalid(`expected a public key of 32 bytes, got ${key.length}`);
+    }
+    for (const slot of slots) {
+      if (!Number.isInteger(slot) || slot < 0 || slot >= scheduleSlotsMax) {
+        throw invalid(
+          `expected slots 0 to ${scheduleSlotsMax - 1} relative to firstSlot, got ${quote(slot)}`,
+        );
+      }
+      length = Math.max(length, slot + 1);
+    }
+  }
+  return length;
+}
+
+/**
+ * A schedule from leaders and their slots, of one epoch unless `epochFirstSlots` (ascending, the first is
+ * `firstSlot`) names more. Throws ShredwayError "leaders_invalid" when a slot has two leaders, occurs
+ * twice, is out of range, a key occurs twice, or no slot has a leader.
+ */
+export function buildSchedule(
+  firstSlot: bigint,
+  leaders: readonly LeaderSlots[],
+  epochFirstSlots: readonly bigint[] = [firstSlot],
+): LeaderSchedule {
+  if (leaders.length > leaderKeysMax) {
+    throw invalid(`expected at most ${leaderKeysMax} leaders, got ${leaders.length}`);
+  }
+  const length = checkSlots(leaders);
+  if (length === 0) throw invalid("expected at least one leader with at least one slot, got none");
+  if (firstSlot < 0n || firstSlot > u64Max - BigInt(length)) {
+    throw invalid(`firstSlot: expected an integer 0..${u64Max - BigInt(length)}, got ${firstSlot}`);
+  }
+  const leaderBySlot = new Uint32Array(length).fill(noLeader);
+  const known = new Set<string>();
+  for (const [number, { key, slots }] of leaders.entries()) {
+    const hex = Buffer.from(key).toString("hex");
+    if (known.has(hex)) throw invalid(`expected every leader once, got key ${hex} twice`);
+    known.add(hex);
+    for (const slot of slots) {
+      if (leaderBySlot[slot] !== noLeader) {
+        const what = leaderBySlot[slot] === number ? "twice from one leader" : "from two leaders";
+        throw invalid(`expected every slot once, got slot ${slot} ${what}`);
+      }
+      leaderBySlot[slot] = number;
+    }
+  }
+  const keys = leaders.map(({ key }) => key.slice());
+  return { firstSlot, leaderBySlot, keys, epochFirstSlots: [...epochFirstSlots] };
+}
+
+/** The slots that a schedule covers, both included. */
+export function coveredSlots(schedule: LeaderSchedule): { first: bigint; last: bigint } {
+  const { firstSlot, leaderBySlot } = schedule;
+  return { first: firstSlot, last: firstSlot + BigInt(leaderBySlot.length) - 1n };
+}
+
+export function coverageText(schedule: LeaderSchedule): string {
+  const { first, last } = coveredSlots(schedule);
+  return `the leader schedule covers slots ${first} to ${last}`;
+}
+
+/** Who leads `slot`: 32 bytes, or null when the schedule names nobody. */
+export function leaderOf(schedule: LeaderSchedule, slot: bigint): Uint8Array | null {
+  const place = slot - schedule.firstSlot;
+  if (place < 0n || place >= BigInt(schedule.leaderBySlot.length)) return null;
+  const number = schedule.leaderBySlot[Number(place)] ?? noLeader;
+  return schedule.keys[number] ?? null;
+}
+
+/** JSON.parse keeps the last of two equal keys silently, and two lists for one leader are an error. */
+function refuseRepeatedKeys(text: string): void {
+  const known = new Set<string>();
+  // In valid JSON every quote outside a string begins one, and a string before a colon is a key.
+  for (const [, key, colon] of text.matchAll(/"((?:[^"\\]|\\.)*)"\s*(:?)/g)) {
+    if (colon !== ":" || key === undefined) continue;
+    if (known.has(key)) throw invalid(`expected every key once, got ${quote(key)} twice`);
+    known.add(key);
+  }
+}
+
+// The y coordinates, little-endian, of the points of order 1, 2, 4 and 8 on edwards25519, and the two
+// encodings beyond the field's prime that stand for 0 and 1 again. For such a key signatures can be
+// made that hold for any message. RFC 8032, 5.1; the values follow from the curve's equation.
+const smallOrderKeys: ReadonlySet<string> = new Set([
+  "00".repeat(32),
+  `01${"00".repeat(31)}`,
+  "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+  "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+  `ec${"ff".repeat(30)}7f`,
+  `ed${"ff".repeat(30)}7f`,
+  `ee${"ff".repeat(30)}7f`,
+]);
+
+/** Whether a key is no leader's: a point of small order, whatever the sign bit of x. */
+export function isSmallOrderKey(key: Uint8Array): boolean {
+  const y = Buffer.from(key);
+  y[31] = (y[31] ?? 0) & 0x7f;
+  return smallOrderKeys.has(y.toString("hex"));
+}
+
+function leaderFrom(key: string, slots: unknown): LeaderSlots {
+  let bytes: Uint8Array;
+  try {
+    bytes = pubkeyBytes(parsePubkey(key));
+  } catch (cause) {
+    throw invalid(`leaders: ${messageOf(cause)}`, cause);
+  }
+  if (isSmallOrderKey(bytes)) {
+    throw invalid(
+      `leaders.${key}: expected the public key of a leader, got a point of small order`,
+    );
+  }
+  if (!Array.isArray(slots)) {
+    throw invalid(`leaders.${key}: expected a list of slots, got ${quote(slots)}`);
+  }
+  const wrong: unknown = slots.find((slot) => typeof slot !== "number");
+  if (wrong !== undefined) throw invalid(`leaders.${key}: expected integers, got ${quote(wrong)}`);
+  return { key: bytes, slots };
+}
+
+/**
+ * The schedule in the text of a leaders.json. Throws ShredwayError "leaders_invalid"; the message
+ * says what was expected and what came.
+ */
+export function parseLeaderSchedule(text: string): LeaderSchedule {
+  let file: unknown;
+  try {
+    file = JSON.parse(text);
+  } catch (cause) {
+    throw invalid(`expected JSON, got ${messageOf(cause)}`, cause);
+  }
+  if (!isObject(file)) throw invalid(`expected an object, got ${quote(file)}`);
+  refuseRepeatedKeys(text);
+  const { firstSlot, leaders, ...unknown } = file;
+  const [unknownKey] = Object.keys(unknown);
+  if (unknownKey !== undefined) {
+    throw invalid(`expected the keys firstSlot and leaders, got ${quote(unknownKey)} as well`);
+  }
+  if (typeof firstSlot !== "number" || !Number.isSafeInteger(firstSlot) || firstSlot < 0) {
+    throw invalid(`firstSlot: expected an integer 0 or more, got ${quote(firstSlot)}`);
+  }
+  if (!isObject(leaders)) {
+    throw invalid(`leaders: expected an object of base58 public keys, got ${quote(leaders)}`);
+  }
+  return buildSchedule(
+    BigInt(firstSlot),
+    Object.entries(leaders).map(([key, slots]) => leaderFrom(key, slots)),
+  );
+}
+
+/** The schedule in the file `path`. Throws ShredwayError "leaders_invalid" that names the file. */
+export function loadLeaderSchedule(path: string): LeaderSchedule {
+  const text = readTextFile(path, leadersFileBytesMax, "leaders_invalid");
+  try {
+    return parseLeaderSchedule(text);
+  } catch (cause) {
+    throw new ShredwayError("leaders_invalid", `${path}: ${messageOf(cause)}`, { cause });
+  }
+}

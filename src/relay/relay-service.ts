@@ -1,0 +1,326 @@
+// The relay as a service: tables from the configuration, statistics, warnings, who leads now.
+//
+// Built by main, run by service.ts. Opens nothing itself: the relay is handed in, and files are read
+// through the functions of its parts. A configuration that is refused leaves everything as it was.
+
+import { type Endpoint, parseEndpoint } from "../core/addresses/addresses.ts";
+import { listenersReached } from "../core/addresses/own-addresses.ts";
+import type { Clock, Timer } from "../core/clock.ts";
+import type { Config, RelayConfig, SolanaConfig } from "../core/configuration/configuration.ts";
+import { ShredwayError } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import { describeNative } from "./data-plane/native.ts";
+import type { Relay } from "./data-plane/relay.ts";
+import type { RelaySnapshot } from "./data-plane/snapshot.ts";
+import type { Destination } from "./data-plane/tables.ts";
+import { DestinationTable } from "./destination-lists.ts";
+import { type LeaderContext, leaderContextOf } from "./leaders/leader-context.ts";
+import { type LeaderNode, RpcLeaders } from "./leaders/rpc-leader-schedule.ts";
+import { coverageText, type LeaderSchedule } from "./leaders/schedule.ts";
+import { ScheduleWatch } from "./leaders/schedule-check.ts";
+import { type SlotNode, SlotWatch } from "./leaders/slot-clock-updates.ts";
+import { RelayEvents, type UnreachableListener } from "./relay-events.ts";
+import { restartKeys, withTablesOf } from "./relay-tables.ts";
+
+const lookMs = 10_000;
+
+export interface RelayServiceParts {
+  readonly relay: Relay;
+  readonly config: Config;
+  /** Throws ShredwayError. */
+  readonly readLeaders: (path: string) => LeaderSchedule;
+  readonly readOwnAddresses: () => readonly string[];
+  /** The node of solana.rpc: asked for the leaders when no file names them. */
+  readonly node?: LeaderNode & SlotNode;
+  readonly log: Logger;
+  readonly clock: Clock;
+}
+
+export class RelayService {
+  readonly relay: Relay;
+  readonly #readLeaders: (path: string) => LeaderSchedule;
+  readonly #readOwnAddresses: () => readonly string[];
+  readonly #log: Logger;
+  readonly #clock: Clock;
+  readonly #looking: Timer;
+  readonly #node: RelayServiceParts["node"];
+  readonly #solana: SolanaConfig | undefined;
+  readonly #leaders: RpcLeaders | undefined;
+  /** What slot it is, and how long slots are. */
+  readonly slots: SlotWatch;
+  #watch: ScheduleWatch | undefined;
+  #schedule: LeaderSchedule | undefined;
+  readonly #scheduleListeners = new Set<(schedule: LeaderSchedule) => void>();
+  readonly #events: RelayEvents;
+  readonly #destinations: DestinationTable;
+  #ofAccounts: readonly Destination[] = [];
+  /** By the own addresses of a few seconds ago: not read for each tip. */
+  #listenerReached: (destination: Endpoint) => Endpoint | undefined;
+  /** Addresses of accounts that are sent to. */
+  #served: ReadonlySet<string> = new Set();
+  #inForce: RelayConfig;
+  #cloneFallbacks = 0n;
+  #closed = false;
+
+  /** Publishes the tables. Throws ShredwayError when a file or a table is refused. */
+  constructor(parts: RelayServiceParts) {
+    this.relay = parts.relay;
+    this.#readLeaders = parts.readLeaders;
+    this.#readOwnAddresses = parts.readOwnAddresses;
+    this.#log = parts.log;
+    this.#clock = parts.clock;
+    this.#inForce = parts.config.relay;
+    this.#node = parts.node;
+    this.#solana = parts.config.solana;
+    this.#leaders = parts.node && this.#makeLeaders(parts.node);
+    this.#destinations = new DestinationTable({
+      tiers: this.relay.tiers,
+      max: describeNative().limits.destinations,
+      log: this.#log,
+    });
+    this.#events = new RelayEvents(this.relay, this.#clock);
+    this.#listenerReached = this.#readListeners();
+    this.#publish(this.#inForce);
+    this.slots = new SlotWatch(parts);
+    this.#events.start();
+    this.#looking = this.#clock.every(lookMs, () => this.#look());
+  }
+
+  /** Settles when the leader schedule is in force, or when the node could not tell it as yet. */
+  async start(): Promise<void> {
+    const { transmit } = this.relay;
+    if (transmit.way === "clone") {
+      this.#log.info(
+        { interface: transmit.interface },
+        "shreds are cloned inside the kernel for destinations whose next hop is known",
+      );
+    }
+    if (this.#asksForLeaders(this.#inForce)) await this.#leaders?.start();
+  }
+
+  get config(): RelayConfig {
+    return this.#inForce;
+  }
+
+  /** What an operator should hear at the start, the worst first. */
+  warnings(): string[] {
+    const { authentication, sources, destinations, receive, leaders } = this.#inForce;
+    const warnings: string[] = [];
+    if (authentication === "off") {
+      warnings.push(
+        "AUTHENTICATION IS OFF: whatever looks like a shred is passed on, forged ones included. " +
+          "Set relay.authentication: leader-schedule and relay.leaders.file",
+      );
+      if (leaders) warnings.push("relay.leaders is not used while relay.authentication is off");
+    }
+    if (sources.length === 0)
+      warnings.push("relay.sources is empty: packets from everybody are dropped");
+    if (destinations.length === 0 && this.#ofAccounts.length === 0)
+      warnings.push("relay.destinations is empty: nobody is sent to");
+    const { transmit } = this.relay;
+    if (transmit.way === "socket" && transmit.refusal !== null) {
+      warnings.push(
+        `relay.transmit is ${this.#inForce.transmit}, but shreds go by socket: ${transmit.refusal}`,
+      );
+    }
+    const granted = this.relay.grantedReceiveBufferBytes / 2; // the kernel tells twice the size
+    if (granted < receive.bufferBytes) {
+      warnings.push(
+        `the kernel granted receive buffers of ${granted} bytes instead of ${receive.bufferBytes}: ` +
+          `bursts may be lost. Remedy: sysctl -w net.core.rmem_max=${receive.bufferBytes}`,
+      );
+    }
+    return warnings;
+  }
+
+  /**
+   * Takes the tables of `wanted` over, as far as a running relay can; returns the keys that need a
+   * restart. Throws ShredwayError when it refuses: then nothing changed.
+   */
+  apply({ relay: wanted, solana }: Config): readonly string[] {
+    const restart = restartKeys(this.#inForce, wanted);
+    if (solana?.rpc !== this.#solana?.rpc) restart.push("solana.rpc");
+    this.#refuseWithoutNode(wanted);
+    const askedBefore = this.#asksForLeaders(this.#inForce);
+    this.#replace(withTablesOf(this.#inForce, wanted));
+    const asksNow = this.#asksForLeaders(this.#inForce);
+    if (askedBefore && !asksNow) this.#leaders?.stop();
+    if (asksNow && !askedBefore) void this.#leaders?.start();
+    const { sources, destinations } = this.#inForce;
+    this.#log.info(
+      { sources: sources.length, destinations: destinations.length },
+      "reloaded: sources, destinations and leaders are in force",
+    );
+    return restart;
+  }
+
+  /**
+   * Sends to these from now on, besides those of the configuration: all that accounts have, each time.
+   * At once, over reloads, and whatever the list holds: what cannot be served (an address that the
+   * configuration names or the relay itself has, an unknown tier, the narrowest tiers beyond the
+   * relay's limit) is left out and logged.
+   */
+  setAccountDestinations(list: readonly Destination[]): void {
+    this.#ofAccounts = [...list];
+    if (!this.#closed) this.#publishDestinations(this.#inForce.destinations);
+  }
+
+  /**
+   * Hears of each ICMP error that came back from a destination of an account, within a quarter of a
+   * second: its address as the account wrote it, and the wall clock in nanoseconds.
+   */
+  onUnreachable(listener: UnreachableListener): void {
+    this.#events.onUnreachable((address, atNs) => {
+      if (this.#served.has(address)) listener(address, atNs);
+    });
+  }
+
+  /** Who leads now and next, by the slot clock and the schedule in force. */
+  leaders(): LeaderContext {
+    const slot = this.slots.slotClock.slotAt(this.#clock.nowNs());
+    return leaderContextOf(this.#schedule, slot);
+  }
+
+  /** Of the last one that came into force; undefined: none as yet. */
+  get schedule(): LeaderSchedule | undefined {
+    return this.#schedule;
+  }
+
+  /** Hears of each schedule that comes into force from now on; what is returned ends that. */
+  onSchedule(listener: (schedule: LeaderSchedule) => void): () => void {
+    const own = (schedule: LeaderSchedule): void => listener(schedule);
+    this.#scheduleListeners.add(own);
+    return () => void this.#scheduleListeners.delete(own);
+  }
+
+  /** Addresses of the configuration's destinations, as they stand in a snapshot. */
+  get fixedAddresses(): ReadonlySet<string> {
+    return new Set(this.#inForce.destinations.map(({ address }) => address));
+  }
+
+  snapshot(): RelaySnapshot {
+    return this.relay.snapshot();
+  }
+
+  /** How often each thing happened since the last call, e.g. { "icmp_error 192.0.2.1:9001": 3 }. */
+  countEvents(): Record<string, number> {
+    return this.#events.count();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#looking.cancel();
+    this.#events.close();
+    this.#leaders?.stop();
+    this.slots.close();
+    this.relay.close();
+  }
+
+  #replace(wanted: RelayConfig): void {
+    const before = this.#inForce;
+    try {
+      this.#publish(wanted);
+    } catch (error) {
+      this.relay.publishSources(before.sources); // the leaders are published last
+      this.#publishDestinations(before.destinations);
+      throw error;
+    }
+    this.#inForce = wanted;
+  }
+
+  #asksForLeaders({ authentication, leaders }: RelayConfig): boolean {
+    return authentication === "leader-schedule" && !leaders;
+  }
+
+  #refuseWithoutNode(wanted: RelayConfig): void {
+    if (!this.#asksForLeaders(wanted) || this.#node) return;
+    throw new ShredwayError(
+      "config_invalid",
+      "relay.leaders: expected leaders.file, for this process was started without solana.rpc; a " +
+        "restart takes the new one",
+    );
+  }
+
+  #makeLeaders(node: LeaderNode): RpcLeaders {
+    const publish = (schedule: LeaderSchedule) => {
+      if (!this.#asksForLeaders(this.#inForce)) return; // a reload named a file meanwhile
+      this.relay.publishLeaders(schedule);
+      this.#watchSchedule(schedule);
+    };
+    return new RpcLeaders({ node, clock: this.#clock, log: this.#log, publish });
+  }
+
+  #publish(config: RelayConfig): void {
+    this.#refuseItself(config);
+    const uses = config.authentication === "leader-schedule" && config.leaders;
+    const schedule = uses ? this.#readLeaders(uses.file) : undefined;
+    this.relay.publishSources(config.sources);
+    this.#publishDestinations(config.destinations);
+    if (schedule) {
+      this.relay.publishLeaders(schedule);
+      this.#watchSchedule(schedule);
+    }
+  }
+
+  #publishDestinations(fixed: readonly Destination[]): void {
+    this.#events.take(); // while the numbers of the table before are known
+    const isOwn = (endpoint: Endpoint) => this.#listenerReached(endpoint) !== undefined;
+    const joined = this.#destinations.join(fixed, this.#ofAccounts, isOwn);
+    this.relay.publishDestinations(joined.table);
+    this.#served = joined.served;
+    this.#destinations.say(joined);
+  }
+
+  // The file was checked against its own relay.listen; the ports in force may be others: chosen by
+  // the kernel, or those of the file at the start.
+  #refuseItself({ destinations }: RelayConfig): void {
+    this.#listenerReached = this.#readListeners();
+    for (const { address } of destinations) {
+      if (!this.#listenerReached(parseEndpoint(address))) continue;
+      throw new ShredwayError(
+        "config_invalid",
+        `relay.destinations: expected another address than those that the relay itself listens on ` +
+          `(${this.relay.addresses.join(", ")}), got ${address}`,
+      );
+    }
+  }
+
+  #readListeners(): (destination: Endpoint) => Endpoint | undefined {
+    const listeners = this.relay.addresses.map((text) => parseEndpoint(text));
+    return listenersReached(listeners, this.#readOwnAddresses);
+  }
+
+  #watchSchedule(schedule: LeaderSchedule): void {
+    this.#schedule = schedule;
+    for (const listener of this.#scheduleListeners) listener(schedule);
+    this.#log.info(coverageText(schedule));
+    const node = this.#asksForLeaders(this.#inForce) ? this.#node?.host : undefined;
+    if (this.#watch && this.#watch.node === node) this.#watch.replace(schedule);
+    else this.#watch = new ScheduleWatch(schedule, node);
+  }
+
+  #look(): void {
+    this.#listenerReached = this.#readListeners();
+    this.#lookAtSchedule();
+    this.#lookAtClones();
+  }
+
+  /** Triggers that the kernel takes and nobody clones: a firewall, an interface that was deleted. */
+  #lookAtClones(): void {
+    const { workers } = this.relay.snapshot();
+    const now = workers.reduce((total, worker) => total + worker.clone_fallbacks, 0n);
+    if (now > this.#cloneFallbacks) {
+      this.#log.warn(
+        `${now - this.#cloneFallbacks} datagrams went by socket in the last ${lookMs / 1000} s, for ` +
+          "their clones were not made; where triggers are not obeyed, everything goes by socket until " +
+          "a restart: see docs/transmit.md",
+      );
+    }
+    this.#cloneFallbacks = now;
+  }
+
+  #lookAtSchedule(): void {
+    const found = this.#watch?.look(this.relay.snapshot(), this.#clock.monotonicNs()) ?? [];
+    for (const text of found) this.#log.warn(text);
+  }
+}

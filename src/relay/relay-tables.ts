@@ -1,0 +1,65 @@
+// From the configuration to what the relay takes: options at the start, tables at any time. Pure.
+//
+// Called by main when the relay opens and by relay-service.ts on reload, which also asks here what a
+// running relay cannot take over.
+
+import { isDeepStrictEqual } from "node:util";
+import { formatEndpoint, parseAddress } from "../core/addresses/addresses.ts";
+import type { RelayConfig } from "../core/configuration/configuration.ts";
+import type { RelayOptions } from "./data-plane/relay.ts";
+
+export function relayOptionsOf(relay: RelayConfig): RelayOptions {
+  const { source, bufferBytes, gso, ttl, dscp } = relay.send;
+  return {
+    listen: relay.listen,
+    workers: relay.workers,
+    tiers: relay.tiers,
+    authentication: relay.authentication,
+    shredVersion: relay.shredVersion,
+    receive: relay.receive,
+    send: {
+      bufferBytes,
+      gso,
+      ttl,
+      dscp,
+      ...(source !== undefined && {
+        source: formatEndpoint({ bytes: parseAddress(source), port: 0 }),
+      }),
+    },
+    transmit: relay.transmit === "socket" ? "socket" : "clone",
+    ...(relay.cpus && { cpus: relay.cpus }),
+    failedChecksPerSecond: relay.failedChecksPerSecond,
+    deshred: relay.deshred,
+  };
+}
+
+/** Keys that a running relay takes over as new tables. */
+const liveKeys: readonly string[] = [
+  "sources",
+  "destinations",
+  "leaders",
+  "allowPrivateDestinations",
+] satisfies (keyof RelayConfig)[];
+
+/** Keys that differ and take effect only after a restart, as the file spells them. */
+export function restartKeys(running: RelayConfig, wanted: RelayConfig): string[] {
+  const keys = new Set([...Object.keys(running), ...Object.keys(wanted)]);
+  const before = new Map<string, unknown>(Object.entries(running));
+  const after = new Map<string, unknown>(Object.entries(wanted));
+  return [...keys]
+    .filter((key) => !liveKeys.includes(key))
+    .filter((key) => !isDeepStrictEqual(before.get(key), after.get(key)))
+    .map((key) => `relay.${key}`);
+}
+
+/** `running` with the tables of `wanted`: what is in force after a reload. */
+export function withTablesOf(running: RelayConfig, wanted: RelayConfig): RelayConfig {
+  const { leaders: _replaced, ...kept } = running;
+  return {
+    ...kept,
+    sources: wanted.sources,
+    destinations: wanted.destinations,
+    allowPrivateDestinations: wanted.allowPrivateDestinations,
+    ...(wanted.leaders && { leaders: wanted.leaders }),
+  };
+}

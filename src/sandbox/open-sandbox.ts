@@ -1,0 +1,285 @@
+// Composition root of the sandbox: a chain, sources and receivers around the service of main.ts.
+//
+// Called by cli/sandbox.ts and by tests; imported only where a sandbox is wanted.
+
+import { availableParallelism } from "node:os";
+import type { GatewayService } from "../app/gateway-service.ts";
+import { openService } from "../app/open-service.ts";
+import type { Service } from "../app/service.ts";
+import { formatEndpoint, parseEndpoint } from "../core/addresses/addresses.ts";
+import type { Clock } from "../core/clock.ts";
+import { completeConfig } from "../core/configuration/configuration.ts";
+import { ShredwayError } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import { loadQuiche } from "../gateway/tpu/quiche.ts";
+import { RpcClient } from "../platform/solana/rpc-client.ts";
+import { PacedSender } from "../relay/data-plane/paced-sender.ts";
+import { Relay } from "../relay/data-plane/relay.ts";
+import type { LandingWatch } from "../relay/landing-watch-list.ts";
+import { RpcLeaders } from "../relay/leaders/rpc-leader-schedule.ts";
+import type { LeaderSchedule } from "../relay/leaders/schedule.ts";
+import { SandboxChain } from "./chain/chain.ts";
+import { KeyPair } from "./chain/keys.ts";
+import { Delivery } from "./delivery.ts";
+import { ensureKeyFile, type SandboxKeyFile } from "./key-files.ts";
+import { SandboxPartners } from "./partners/partners.ts";
+import { sandboxPace, sandboxReceivers, sandboxSources, sandboxTiers } from "./plan.ts";
+import { LandingProbe } from "./probe.ts";
+import { RpcEndpoint } from "./rpc/endpoint.ts";
+import { paced, Sandbox, type SandboxReceiver } from "./sandbox.ts";
+import { ensureSandboxKey } from "./sandbox-key.ts";
+import { SourceFeed } from "./source-feed.ts";
+import { SandboxTpu } from "./tpu/tpu-leaders.ts";
+
+interface Closable {
+  close(): void | Promise<void>;
+}
+
+/** Collects what was opened; when `build` fails, closes it, newest first. */
+async function closingOnFailure<T>(
+  build: (opened: <Part extends Closable>(part: Part) => Part) => Promise<T> | T,
+): Promise<T> {
+  const parts: Closable[] = [];
+  try {
+    return await build((part) => {
+      parts.push(part);
+      return part;
+    });
+  } catch (error) {
+    for (const part of parts.toReversed()) await part.close();
+    throw error;
+  }
+}
+
+export interface SandboxChoice {
+  /** "ip:port" of the relay; port 0: the kernel chooses. */
+  readonly udp: string;
+  /** "ip:port" of the chain's endpoint, which takes the port above it, too. */
+  readonly rpc: string;
+  /** "ip:port" of the gateway, which takes the port above it, too, unless the kernel chooses. */
+  readonly http: string;
+  /** Folder of the database and of the sandbox's API key. */
+  readonly data: string;
+  readonly log: Logger;
+  readonly clock: Clock;
+  /** Of the tiers alone; default: `clock`. Tests let days pass. */
+  readonly tierClock?: Clock;
+}
+
+/** As much as a middling validator has. */
+const gatewayStakeLamports = 100_000_000_000_000n;
+const sandboxBufferBytes = 4 << 20; // half a second of traffic; more would need privileges
+
+interface SandboxSurroundings {
+  readonly rpcUrl: string;
+  readonly receivers: readonly SandboxReceiver[];
+  readonly partners: SandboxPartners;
+  /** null: the optional package is missing. */
+  readonly tpu: SandboxTpu | null;
+  readonly wallets: SandboxWallets;
+}
+
+function sandboxConfig(
+  choice: SandboxChoice,
+  { rpcUrl, receivers, partners, tpu, wallets }: SandboxSurroundings,
+) {
+  const httpPort = parseEndpoint(choice.http, { allowPortZero: true }).port;
+  const { port } = parseEndpoint(choice.udp, { allowPortZero: true });
+  const openSeat = port === 0 || port === 65_535 ? undefined : `127.0.0.1:${port + 1}`;
+  const config = completeConfig({
+    solana: { rpc: rpcUrl },
+    // With a port of the kernel's choice the one above is anybody's.
+    http: { listen: choice.http, ...(httpPort === 0 && { webSocketListen: [] }) },
+    data: { directory: choice.data },
+    tips: {
+      addresses: [...wallets.tipAddresses],
+      shredAddresses: [...wallets.shredTipAddresses],
+    },
+    regions: [{ name: "sandbox" }],
+    gateway: { resendMs: sandboxPace.resendMs },
+    nonces: { fundingKeyFile: wallets.funding.path, pollMs: sandboxPace.noncePollMs },
+    routes: [...partners.routeConfigs(), ...(tpu ? [tpu.routeConfig(wallets.identity.path)] : [])],
+    relay: {
+      listen: choice.udp,
+      workers: port === 0 ? 1 : Math.min(2, availableParallelism()),
+      tiers: [...sandboxTiers],
+      shredVersion: sandboxPace.shredVersion,
+      allowPrivateDestinations: true,
+      receive: { bufferBytes: sandboxBufferBytes },
+      sources: sandboxSources.map(({ name, address, tier }) => ({ name, address, tier })),
+      destinations: [
+        ...receivers.map(({ name, address, tier }) => ({ name, address, tier })),
+        ...(openSeat === undefined ? [] : [{ name: "yours", address: openSeat, tier: "tier-2" }]),
+      ],
+    },
+  });
+  return { config, openSeat };
+}
+
+function openReceiver({ name, tier }: { name: string; tier: string }): SandboxReceiver {
+  const relay = Relay.open({
+    listen: ["127.0.0.1:0"],
+    workers: 1,
+    tiers: sandboxTiers,
+    authentication: "leader-schedule",
+    shredVersion: sandboxPace.shredVersion,
+    receive: { bufferBytes: sandboxBufferBytes },
+    prefault: false,
+    deshred: false,
+  });
+  const address = relay.addresses[0] ?? "";
+  relay.publishSources([{ name: "relay", port: parseEndpoint(address).port, tier }]);
+  return { name, tier, address, relay };
+}
+
+/** Who the sandbox's chain knows from the beginning. */
+interface SandboxWallets {
+  readonly customer: KeyPair;
+  readonly tipAddresses: readonly string[];
+  readonly shredTipAddresses: readonly string[];
+  /** Pays for the nonce accounts. */
+  readonly funding: SandboxKeyFile;
+  /** That leaders see over QUIC. */
+  readonly identity: SandboxKeyFile;
+}
+
+function makeWallets({ data }: SandboxChoice): SandboxWallets {
+  const { seed, tipAddresses, shredTipAddresses } = sandboxPace;
+  const addresses = (count: number, name: string): string[] =>
+    Array.from({ length: count }, (_, i) => KeyPair.named(seed, `${name} ${i}`).address);
+  return {
+    customer: KeyPair.named(seed, "customer"),
+    tipAddresses: addresses(tipAddresses, "tip account"),
+    shredTipAddresses: addresses(shredTipAddresses, "shred tip account"),
+    funding: ensureKeyFile(data, "funding"),
+    identity: ensureKeyFile(data, "identity"),
+  };
+}
+
+function openChain(
+  { clock }: SandboxChoice,
+  { customer, funding, tipAddresses, shredTipAddresses }: SandboxWallets,
+  feeds: readonly SourceFeed[],
+): Promise<SandboxChain> {
+  return SandboxChain.open({
+    ...sandboxPace,
+    genesisSeconds: clock.nowNs() / 1_000_000_000n,
+    background: { tipAddresses },
+    funded: new Map([
+      [customer.address, 1_000_000_000_000n],
+      [funding.address, 1_000_000_000_000n],
+      ...[...tipAddresses, ...shredTipAddresses].map((address): [string, bigint] => [
+        address,
+        1_000_000_000n,
+      ]),
+    ]),
+    onShreds: ({ packets }) => {
+      // From now, not from when the leader was to send them: the tick may be late, and shreds that
+      // are all overdue would leave as one burst.
+      const nowNs = clock.monotonicNs();
+      for (const feed of feeds) feed.add(paced(packets), nowNs);
+    },
+  });
+}
+
+/** null: the optional package is missing. */
+async function openTpu(
+  chain: SandboxChain,
+  clock: Clock,
+  { identity }: SandboxWallets,
+): Promise<SandboxTpu | null> {
+  const quiche = loadQuiche();
+  const stakes = new Map([[identity.address, gatewayStakeLamports]]);
+  return quiche && SandboxTpu.open(chain, { quiche, clock }, { stakes });
+}
+
+interface GatewayPart {
+  readonly gateway: GatewayService;
+  readonly landings: LandingWatch;
+}
+
+function gatewayOf({ gateway }: Service): GatewayPart {
+  const landings = gateway?.landings;
+  if (gateway && landings) return { gateway, landings };
+  throw new ShredwayError("internal", "the sandbox has a gateway, and its relay deshreds");
+}
+
+/**
+ * The default start: a chain in this process, its shreds over UDP through the product to receivers on
+ * loopback, its transactions over HTTP through the product to its leaders. Nothing flows before
+ * Sandbox.start. Throws ShredwayError: "relay_open" or "http_open" when a port is taken,
+ * "sandbox_missing" without the virtual machine.
+ */
+export function openSandbox(choice: SandboxChoice): Promise<Sandbox> {
+  return closingOnFailure(async (opened) => {
+    const { clock, log } = choice;
+    const wallets = makeWallets(choice);
+    const { tipAddresses } = wallets;
+    const feeds: SourceFeed[] = [];
+    const chain = await openChain(choice, wallets, feeds);
+    const { shredVersion, seed } = sandboxPace;
+    const tpu = await openTpu(chain, clock, wallets);
+    if (tpu) opened(tpu);
+    const tpuQuicAddress = (identity: string) => tpu?.addressOf(identity) ?? null;
+    const node = { listen: choice.rpc, shredVersion, log, tpuQuicAddress };
+    const endpoint = opened(await RpcEndpoint.open(chain, clock, node));
+    const receivers = sandboxReceivers.map((one) => {
+      const receiver = openReceiver(one);
+      opened(receiver.relay);
+      return receiver;
+    });
+    const rpcUrl = `http://${endpoint.address}`;
+    const partners = opened(await SandboxPartners.open(chain, clock, { tipAddresses, log }));
+    const surroundings = { rpcUrl, receivers, partners, tpu, wallets };
+    const { config, openSeat } = sandboxConfig(choice, surroundings);
+    const readConfig = () => config;
+    const { tierClock } = choice;
+    const service = opened(
+      await openService({
+        config,
+        readConfig,
+        prefault: false,
+        log,
+        clock,
+        ...(tierClock && { tierClock }),
+      }),
+    );
+    const to = reachable(service.relay.relay.addresses[0] ?? choice.udp);
+    for (const [i, { address, profile }] of sandboxSources.entries()) {
+      const player = opened(PacedSender.open({ to, from: `${address}:0` }));
+      feeds.push(new SourceFeed({ delivery: new Delivery(profile, seed + i), player, clock }));
+    }
+    const { gateway, landings } = gatewayOf(service);
+    const apiKey = await ensureSandboxKey(gateway.keys, choice.data, clock.nowNs());
+    const { customer: wallet } = wallets;
+    const probe = new LandingProbe({ landings, wallet, tipAddresses, clock, log });
+    const publish = (schedule: LeaderSchedule): void => {
+      for (const { relay } of receivers) relay.publishLeaders(schedule);
+    };
+    const chainNode = new RpcClient(rpcUrl);
+    const receiverLeaders = new RpcLeaders({ node: chainNode, clock, log, publish });
+    return new Sandbox({
+      chain,
+      endpoint,
+      partners,
+      tpu,
+      feeds,
+      service,
+      gateway,
+      landings,
+      apiKey,
+      receivers,
+      receiverLeaders,
+      probe,
+      openSeat,
+      clock,
+    });
+  });
+}
+
+/** 0.0.0.0 is no address to send to: the sources are on this machine, so loopback is meant. */
+function reachable(address: string): string {
+  const endpoint = parseEndpoint(address);
+  const unspecified = formatEndpoint({ ...endpoint, port: 0 }) === "0.0.0.0:0";
+  return unspecified ? `127.0.0.1:${endpoint.port}` : address;
+}

@@ -1,0 +1,189 @@
+// The sockets that challenges leave from, and where their answers come back to.
+//
+// Opened by the service for delivery.proof; the rules are in accounts/destination-proof.ts. One socket
+// for each family. Whatever comes in is hostile: what cannot be an answer is dropped by its length and
+// mark, and of the rest no more than a bounded number a second is looked at. Nothing is ever answered.
+
+import type { RemoteInfo, Socket } from "node:dgram";
+import {
+  type Endpoint,
+  formatAddress,
+  formatEndpoint,
+  parseAddress,
+  parseEndpoint,
+} from "../../core/addresses/addresses.ts";
+import type { Clock } from "../../core/clock.ts";
+import { messageOf, ShredwayError } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
+import { openUdpSocket } from "../../relay/data-plane/udp-socket.ts";
+import { isProofShaped } from "./ownership-proof.ts";
+
+export interface ChallengeSocketOptions {
+  /** Of delivery.proof.listen and listenIpv6; port 0: the kernel chooses. */
+  readonly listen: string;
+  readonly listenIpv6: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Whether that address, as formatEndpoint writes it, was sent a challenge that is open. */
+  readonly isAwaited: (from: string) => boolean;
+  /** `from` as formatEndpoint writes it. Must not throw. */
+  readonly onMessage: (from: string, datagram: Uint8Array) => void;
+}
+
+/** What waits in the kernel: some hundred datagrams. */
+const receiveBufferBytes = 256 * 1024;
+/** Looked at in a second, in all: answers of a thousand destinations at once, and no core for a flood. */
+export const inboundPerSecond = 1_000;
+const secondNs = 1_000_000_000n;
+const warnEveryNs = 60n * secondNs;
+
+/** Of a machine that has no IPv6, or no address of it. */
+const withoutIpv6 = new Set(["EAFNOSUPPORT", "EADDRNOTAVAIL", "EPROTONOSUPPORT"]);
+
+function codeOf(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" ? code : "";
+}
+
+export class ChallengeSocket {
+  readonly #options: ChallengeSocketOptions;
+  readonly #sockets: Partial<Record<Endpoint["family"], Socket>> = {};
+  #secondEndsNs = 0n;
+  #leftInSecond = 0;
+  #warnedNs: bigint | null = null;
+  #dropped = 0;
+  #failed = 0;
+
+  /**
+   * A machine without IPv6 goes on without, and so does one whose `listenIpv6` is unspecified. Rejects
+   * with ShredwayError "system" when an address cannot be had.
+   */
+  static async open(options: ChallengeSocketOptions): Promise<ChallengeSocket> {
+    const opened = new ChallengeSocket(options);
+    try {
+      opened.#open("listen", parseEndpoint(options.listen, { allowPortZero: true }));
+      opened.#open("listenIpv6", parseEndpoint(options.listenIpv6, { allowPortZero: true }));
+    } catch (error) {
+      await opened.close();
+      throw error;
+    }
+    return opened;
+  }
+
+  private constructor(options: ChallengeSocketOptions) {
+    this.#options = options;
+  }
+
+  /** Own addresses with the ports that the kernel chose: nothing may be delivered there. */
+  get addresses(): string[] {
+    return [this.#sockets.ipv4, this.#sockets.ipv6].flatMap((socket) => {
+      if (!socket) return [];
+      const { address, port } = socket.address();
+      return [formatEndpoint({ bytes: parseAddress(address), port })];
+    });
+  }
+
+  /** What was not looked at, and what could not be sent. */
+  get counts(): { readonly dropped: number; readonly failed: number } {
+    return { dropped: this.#dropped, failed: this.#failed };
+  }
+
+  /** Never throws: a challenge that is lost is sent again or asked for again. */
+  send(address: string, datagram: Uint8Array): void {
+    try {
+      const { bytes, port, family } = parseEndpoint(address);
+      const socket = this.#sockets[family];
+      if (!socket) throw new Error(`this machine has no ${family} to send from`);
+      socket.send(datagram, port, formatAddress(bytes), (error) => {
+        if (error) this.#fail(address, error);
+      });
+    } catch (error) {
+      this.#fail(address, error);
+    }
+  }
+
+  /** Settles when the sockets are closed. Idempotent. */
+  async close(): Promise<void> {
+    const sockets = Object.values(this.#sockets);
+    delete this.#sockets.ipv4;
+    delete this.#sockets.ipv6;
+    await Promise.all(
+      sockets.map((socket) => new Promise<void>((resolve) => socket.close(() => resolve()))),
+    );
+  }
+
+  #open(key: "listen" | "listenIpv6", endpoint: Endpoint): void {
+    const text = formatEndpoint(endpoint);
+    const isIpv6 = key === "listenIpv6";
+    if ((endpoint.family === "ipv6") !== isIpv6) {
+      const expected = `delivery.proof.${key}: expected an ${isIpv6 ? "IPv6" : "IPv4"} address`;
+      throw new ShredwayError("config_invalid", `${expected}, got ${text}`);
+    }
+    try {
+      const socket = openUdpSocket({
+        host: formatAddress(endpoint.bytes),
+        port: endpoint.port,
+        recvBufferSize: receiveBufferBytes,
+      });
+      // An error event that nobody listens to would end the process.
+      socket.on("error", (error) => this.#warn(`${text}: ${messageOf(error)}`));
+      socket.on("message", (datagram, from) => this.#hear(datagram, from));
+      this.#sockets[endpoint.family] = socket;
+    } catch (error) {
+      const mayLack = isIpv6 && endpoint.bytes.every((byte) => byte === 0);
+      if (
+        isIpv6 &&
+        (codeOf(error) === "EAFNOSUPPORT" || (mayLack && withoutIpv6.has(codeOf(error))))
+      ) {
+        this.#options.log.warn(`no IPv6 here: destinations of it get no challenge`);
+        return;
+      }
+      const message = `delivery.proof.${key}: expected an own address that is free, got ${text}`;
+      throw new ShredwayError("system", `${message}: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  #hear(datagram: Uint8Array, { address, port }: RemoteInfo): void {
+    if (!isProofShaped(datagram)) {
+      this.#dropped++;
+      return;
+    }
+    let from: string;
+    try {
+      from = formatEndpoint({ bytes: parseAddress(address), port });
+    } catch {
+      this.#dropped++; // a link-local address with its zone: no destination has one
+      return;
+    }
+    // Strangers, whatever they flood, take no room from those who were asked.
+    if (!this.#options.isAwaited(from) || !this.#hasRoom()) {
+      this.#dropped++;
+      return;
+    }
+    this.#options.onMessage(from, datagram);
+  }
+
+  #hasRoom(): boolean {
+    const nowNs = this.#options.clock.monotonicNs();
+    if (nowNs >= this.#secondEndsNs) {
+      this.#secondEndsNs = nowNs + secondNs;
+      this.#leftInSecond = inboundPerSecond;
+    }
+    if (this.#leftInSecond === 0) return false;
+    this.#leftInSecond--;
+    return true;
+  }
+
+  #fail(address: string, error: unknown): void {
+    this.#failed++;
+    this.#warn(`a challenge to ${address} could not be sent: ${messageOf(error)}`);
+  }
+
+  /** At most one line a minute. */
+  #warn(text: string): void {
+    const nowNs = this.#options.clock.monotonicNs();
+    if (this.#warnedNs !== null && nowNs - this.#warnedNs < warnEveryNs) return;
+    this.#warnedNs = nowNs;
+    this.#options.log.warn(text);
+  }
+}

@@ -1,0 +1,129 @@
+// The destinations in memory: by id, by address, by account.
+//
+// Owned by destinations.ts. Holds beside what is kept all that only this process knows of each: the
+// open round, errors, why nothing is sent there.
+
+import { type Endpoint, formatEndpoint, parseEndpoint } from "../../core/addresses/addresses.ts";
+import { hasProof } from "./destination-rules.ts";
+import type { AccountDestination, PauseReason } from "./destination-types.ts";
+import { ErrorRun, type Round, remindersOf } from "./ownership-proof.ts";
+
+/** null: written by another hand, and not as formatEndpoint writes it. */
+function endpointOf(text: string): Endpoint | null {
+  try {
+    const endpoint = parseEndpoint(text);
+    return formatEndpoint(endpoint) === text ? endpoint : null;
+  } catch {
+    return null;
+  }
+}
+
+export class Entry {
+  readonly endpoint: Endpoint | null;
+  readonly errors = new ErrorRun();
+  /** Why nothing is sent there whatever its state is; null: nothing is against it. */
+  refusal: string | null = null;
+  round: Round | null = null;
+  /** A pause that holds already and is still to be kept; `retryMs`: when that is tried again. */
+  stop: { readonly reason: Exclude<PauseReason, "operator">; retryMs: number } | null = null;
+  /** Reminders up to here are done. */
+  remindedMs = Number.NEGATIVE_INFINITY;
+  /** As the listeners know it. */
+  wasActive = false;
+  /** Number of the own change that it last had. */
+  changeNumber = 0;
+  #destination: AccountDestination;
+
+  constructor(destination: AccountDestination) {
+    this.#destination = destination;
+    this.endpoint = endpointOf(destination.address);
+  }
+
+  get destination(): AccountDestination {
+    return this.#destination;
+  }
+
+  set destination(next: AccountDestination) {
+    const isProvedAnew = next.provedMs !== this.#destination.provedMs;
+    this.#destination = next;
+    if (isProvedAnew) this.round = null;
+    if (isProvedAnew || next.state !== "active") {
+      this.stop = null;
+      this.errors.clear();
+    }
+  }
+
+  isActive(nowMs: number): boolean {
+    const isStopped = this.stop !== null || this.refusal !== null;
+    return !isStopped && this.#destination.state === "active" && hasProof(this.#destination, nowMs);
+  }
+
+  /** The last reminder up to now that is not done; null: none. */
+  dueReminder(nowMs: number): number | null {
+    const due = remindersOf(this.#destination).filter(
+      (atMs) => atMs <= nowMs && atMs > this.remindedMs,
+    );
+    return due.at(-1) ?? null;
+  }
+
+  /** When something is to be done next; null: nothing. */
+  nextMs(isOurs: boolean): number | null {
+    const { state, proofEndsMs } = this.#destination;
+    const reminders = isOurs ? remindersOf(this.#destination) : [];
+    const end = state === "active" && proofEndsMs !== null ? proofEndsMs : null;
+    const times = [
+      this.stop ? this.stop.retryMs : end,
+      this.round && (this.round.nextSendMs ?? this.round.endsMs),
+      reminders.find((atMs) => atMs > this.remindedMs) ?? null,
+    ].filter((atMs) => atMs !== null);
+    return times.length === 0 ? null : Math.min(...times);
+  }
+}
+
+export class DestinationTable {
+  readonly #entries = new Map<string, Entry>();
+  readonly #ids = new Map<string, string>();
+  readonly #accounts = new Map<string, Map<string, Entry>>();
+
+  get(id: string): Entry | undefined {
+    return this.#entries.get(id);
+  }
+
+  at(address: string): Entry | undefined {
+    const id = this.#ids.get(address);
+    return id === undefined ? undefined : this.#entries.get(id);
+  }
+
+  all(): IterableIterator<Entry> {
+    return this.#entries.values();
+  }
+
+  ofAccount(accountId: string): AccountDestination[] {
+    const entries = this.#accounts.get(accountId)?.values() ?? [];
+    return [...entries]
+      .map(({ destination }) => destination)
+      .toSorted((a, b) => a.createdMs - b.createdMs || (a.id < b.id ? -1 : 1));
+  }
+
+  insert(destination: AccountDestination): Entry {
+    const { id, accountId, address } = destination;
+    const entry = new Entry(destination);
+    this.#entries.set(id, entry);
+    this.#ids.set(address, id);
+    const ofAccount = this.#accounts.get(accountId) ?? new Map<string, Entry>();
+    this.#accounts.set(accountId, ofAccount.set(id, entry));
+    return entry;
+  }
+
+  delete(id: string): void {
+    const entry = this.#entries.get(id);
+    if (!entry) return;
+    const { accountId, address } = entry.destination;
+    this.#entries.delete(id);
+    // It may have been taken by another one already, when both changes were seen at once.
+    if (this.#ids.get(address) === id) this.#ids.delete(address);
+    const ofAccount = this.#accounts.get(accountId);
+    ofAccount?.delete(id);
+    if (ofAccount?.size === 0) this.#accounts.delete(accountId);
+  }
+}

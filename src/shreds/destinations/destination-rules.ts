@@ -1,0 +1,201 @@
+// Destination rules: which address may be a destination, and what each step makes of one.
+//
+// Pure. Called by destinations.ts and by the command `destinations`; both keep what comes out. No
+// step may make a destination active that has no proof in force.
+
+import { destinationRefusal } from "../../core/addresses/address-classes.ts";
+import {
+  type AddressRange,
+  type Endpoint,
+  formatEndpoint,
+  isInRange,
+  parseAddressRange,
+  parseEndpoint,
+} from "../../core/addresses/addresses.ts";
+import type { Config } from "../../core/configuration/configuration.ts";
+import { quote, ShredwayError } from "../../core/errors.ts";
+import type { AccountDestination, PauseReason, ProofKind } from "./destination-types.ts";
+
+export interface DestinationSettings {
+  readonly regions: readonly string[];
+  /** Of this relay: it sends the challenges that nobody asked for to destinations of this one only. */
+  readonly region: string;
+  readonly perAccountMax: number;
+  readonly denied: readonly AddressRange[];
+  readonly allowPrivate: boolean;
+  /** Of relay.destinations, as formatEndpoint writes them. */
+  readonly fixed: ReadonlySet<string>;
+  readonly proofMs: number;
+}
+
+export function destinationSettingsOf({
+  relay,
+  delivery,
+}: Pick<Config, "relay" | "delivery">): DestinationSettings {
+  const [first = ""] = delivery.regions;
+  return {
+    regions: delivery.regions,
+    region: delivery.region ?? first,
+    perAccountMax: delivery.destinationsPerAccount,
+    denied: delivery.denied.map(parseAddressRange),
+    allowPrivate: relay.allowPrivateDestinations,
+    fixed: new Set(relay.destinations.map(({ address }) => formatEndpoint(parseEndpoint(address)))),
+    proofMs: delivery.proof.hours * 3_600_000,
+  };
+}
+
+/** Whether a packet to it would come back to this machine. */
+export type IsOwnListener = (endpoint: Endpoint) => boolean;
+
+/** Below are the ports of system services; one of them, echo (7), would prove whatever it is sent. */
+const portMin = 1024;
+
+// A second way to write an IPv4 address: it would have two owners, and no denied range would hold it.
+const translatedRanges = ["64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"].map(
+  parseAddressRange,
+);
+
+/** Why nothing may be sent there, or null when it may. */
+export function refusalOf(
+  endpoint: Endpoint,
+  { denied, allowPrivate, fixed }: Pick<DestinationSettings, "denied" | "allowPrivate" | "fixed">,
+  isOwnListener: IsOwnListener,
+): string | null {
+  const { bytes, port } = endpoint;
+  const ofClass = destinationRefusal(bytes, allowPrivate);
+  if (ofClass !== undefined) return ofClass;
+  if (port < portMin) return `port ${port} is one of system services, which end at ${portMin - 1}`;
+  if (translatedRanges.some((range) => isInRange(bytes, range))) {
+    return "routers turn it into an IPv4 address: name that one";
+  }
+  if (denied.some((range) => isInRange(bytes, range))) return "the operator denies its range";
+  if (isOwnListener(endpoint)) return "it is this machine itself";
+  return fixed.has(formatEndpoint(endpoint)) ? "the operator has it as a fixed destination" : null;
+}
+
+/** Throws ShredwayError "address_invalid", or "destination_refused" for an unknown region. */
+export function checkDestination(
+  region: string,
+  address: string,
+  settings: DestinationSettings,
+  isOwnListener: IsOwnListener,
+): Endpoint {
+  if (!settings.regions.includes(region)) {
+    const expected = `region: expected one of ${settings.regions.join(", ")}`;
+    throw new ShredwayError("destination_refused", `${expected}; got ${quote(region)}`);
+  }
+  const endpoint = parseEndpoint(address);
+  const refusal = refusalOf(endpoint, settings, isOwnListener);
+  if (refusal === null) return endpoint;
+  const text = formatEndpoint(endpoint);
+  const reason = settings.fixed.has(text) ? "destination_refused" : "address_invalid";
+  throw new ShredwayError(reason, `expected an address to send to, got ${text}: ${refusal}`);
+}
+
+/** `random`: 6 bytes. */
+export function newDestination(
+  account: { readonly id: string; readonly name: string },
+  place: { readonly region: string; readonly endpoint: Endpoint },
+  { random, nowMs }: { readonly random: Uint8Array; readonly nowMs: number },
+): AccountDestination {
+  return {
+    id: `d_${Buffer.from(random).toString("hex")}`,
+    accountId: account.id,
+    accountName: account.name,
+    region: place.region,
+    address: formatEndpoint(place.endpoint),
+    createdMs: nowMs,
+    state: "unproved",
+    provedMs: null,
+    provedBy: null,
+    proofEndsMs: null,
+    pausedMs: null,
+    pauseReason: null,
+  };
+}
+
+/** What the store's answer to a new destination means. Throws ShredwayError "destination_refused". */
+export function checkAdded(
+  answer: "added" | "address_taken" | "too_many",
+  { address }: AccountDestination,
+  perAccountMax: number,
+): void {
+  if (answer === "added") return;
+  const message =
+    answer === "address_taken"
+      ? `expected an address without an owner, got ${address}, which has one`
+      : `expected at most ${perAccountMax} destinations of an account, got one more`;
+  throw new ShredwayError("destination_refused", message);
+}
+
+export function unknownDestination(id: string): ShredwayError {
+  return new ShredwayError(
+    "destination_unknown",
+    `expected the id of a destination, got ${quote(id)}`,
+  );
+}
+
+export function hasProof(destination: AccountDestination, nowMs: number): boolean {
+  const { provedMs, proofEndsMs } = destination;
+  return provedMs !== null && (proofEndsMs === null || proofEndsMs > nowMs);
+}
+
+const unpaused = { pausedMs: null, pauseReason: null } as const;
+
+/** What may change of a destination. */
+export function isSame(one: AccountDestination, other: AccountDestination): boolean {
+  return (
+    one.state === other.state &&
+    one.provedMs === other.provedMs &&
+    one.provedBy === other.provedBy &&
+    one.proofEndsMs === other.proofEndsMs &&
+    one.pausedMs === other.pausedMs &&
+    one.pauseReason === other.pauseReason
+  );
+}
+
+/** By a token. The operator's pause stays. */
+export function proved(
+  destination: AccountDestination,
+  by: Exclude<ProofKind, "operator">,
+  { nowMs, proofMs }: { readonly nowMs: number; readonly proofMs: number },
+): AccountDestination {
+  const proof = { provedMs: nowMs, provedBy: by, proofEndsMs: nowMs + proofMs };
+  if (destination.pauseReason === "operator") return { ...destination, ...proof };
+  return { ...destination, ...proof, ...unpaused, state: "active" };
+}
+
+/** By the operator, for good; ends every pause. */
+export function approved(destination: AccountDestination, nowMs: number): AccountDestination {
+  const proof = { provedMs: nowMs, provedBy: "operator", proofEndsMs: null } as const;
+  return { ...destination, ...proof, ...unpaused, state: "active" };
+}
+
+/** Of itself, for something that happened: only an active one. */
+export function stopped(
+  destination: AccountDestination,
+  reason: Exclude<PauseReason, "operator">,
+  nowMs: number,
+): AccountDestination {
+  if (destination.state !== "active") return destination;
+  if (reason === "proof_expired" && hasProof(destination, nowMs)) return destination;
+  return { ...destination, state: "paused", pausedMs: nowMs, pauseReason: reason };
+}
+
+/** By the operator, whatever it was. */
+export function pausedByOperator(
+  destination: AccountDestination,
+  nowMs: number,
+): AccountDestination {
+  if (destination.pauseReason === "operator") return destination;
+  return { ...destination, state: "paused", pausedMs: nowMs, pauseReason: "operator" };
+}
+
+/** By the operator: what it is without its pause. No proof comes of it. */
+export function resumed(destination: AccountDestination, nowMs: number): AccountDestination {
+  if (destination.state !== "paused") return destination;
+  if (hasProof(destination, nowMs)) return { ...destination, ...unpaused, state: "active" };
+  if (destination.provedMs === null) return { ...destination, ...unpaused, state: "unproved" };
+  if (destination.pauseReason === "proof_expired") return destination;
+  return { ...destination, pausedMs: nowMs, pauseReason: "proof_expired" };
+}

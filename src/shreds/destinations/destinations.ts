@@ -1,0 +1,474 @@
+// Destinations of accounts, kept going: proofs, renewals, pauses, and the list that the relay sends to.
+//
+// Made by the service with the store's destinations; asked by the gateway (Destinations), told by the
+// challenge sockets (answer) and the relay (unreachable). Nothing counts before it is durable, but
+// what ends: an ended proof and an unreachable receiver stop the shreds in the turn in which they are
+// noticed, whatever the store does. One timer for all.
+
+import type { Clock, Timer } from "../../core/clock.ts";
+import { messageOf, ShredwayError } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
+import type { DestinationTable, Entry } from "./destination-index.ts";
+import {
+  approved,
+  checkAdded,
+  checkDestination,
+  type DestinationSettings,
+  type IsOwnListener,
+  newDestination,
+  pausedByOperator,
+  proved,
+  refusalOf,
+  resumed,
+  stopped,
+  unknownDestination,
+} from "./destination-rules.ts";
+import type {
+  AccountDestination,
+  DestinationStore,
+  Destinations,
+  ProofKind,
+} from "./destination-types.ts";
+import { DueHeap } from "./due-heap.ts";
+import {
+  askedOffsetsMs,
+  ownOffsetsMs,
+  parseToken,
+  proofRefused,
+  Round,
+  RoundLimits,
+  tokenBytes,
+  tokenIn,
+} from "./ownership-proof.ts";
+import { KeptDestinations } from "./stored-destinations.ts";
+
+export interface DestinationParts {
+  readonly clock: Clock;
+  readonly store: DestinationStore;
+  readonly log: Logger;
+  /** Bytes that nobody can guess. */
+  readonly random: (count: number) => Uint8Array;
+  /** Never throws. */
+  readonly sendChallenge: (address: string, datagram: Uint8Array) => void;
+  readonly isOwnListener: IsOwnListener;
+}
+
+export type ActiveDestination = Pick<
+  AccountDestination,
+  "id" | "accountId" | "accountName" | "address"
+>;
+
+/** The wall clock may be set: no timer trusts it for longer. */
+const timerMaxMs = 60_000;
+const retryMs = 5_000;
+/** As long as a challenge is open. */
+const abandonedMs = 600_000;
+
+export class AccountDestinations implements Destinations {
+  readonly #parts: DestinationParts;
+  readonly #kept: KeptDestinations;
+  readonly #table: DestinationTable;
+  readonly #due = new DueHeap();
+  readonly #limits = new RoundLimits();
+  readonly #listeners = new Set<() => void>();
+  #settings: DestinationSettings;
+  #timer: { readonly timer: Timer; readonly atMs: number } | null = null;
+  #isClosed = false;
+
+  /** Settles when all are loaded. Rejects with ShredwayError "store_failed". */
+  static async open(
+    parts: DestinationParts,
+    settings: DestinationSettings,
+  ): Promise<AccountDestinations> {
+    const destinations = new AccountDestinations(parts, settings);
+    try {
+      await destinations.#kept.start();
+    } catch (error) {
+      destinations.close();
+      throw error;
+    }
+    return destinations;
+  }
+
+  private constructor(parts: DestinationParts, settings: DestinationSettings) {
+    this.#parts = parts;
+    this.#settings = settings;
+    this.#kept = new KeptDestinations(parts, {
+      met: (entry, origin) => this.#meet(entry, origin),
+      changed: (entry) => this.#visit(entry),
+      forgotten: (entry) => this.#forget(entry),
+    });
+    this.#table = this.#kept.table;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#kept.close();
+    this.#timer?.timer.cancel();
+    this.#timer = null;
+    this.#listeners.clear();
+  }
+
+  // What the relay asks and tells.
+
+  /** Those that get shreds now: proved, not paused, and allowed by the settings in force. */
+  active(region: string): ActiveDestination[] {
+    const nowMs = this.#nowMs();
+    const list: ActiveDestination[] = [];
+    for (const entry of this.#table.all()) {
+      const { destination } = entry;
+      if (destination.region === region && entry.isActive(nowMs)) list.push(destination);
+    }
+    return list;
+  }
+
+  /** How many there are by region and state; one that is not sent to for other reasons is "refused". */
+  *counts(): Iterable<readonly [region: string, state: string, count: number]> {
+    const counts = new Map<string, number>();
+    for (const { destination, refusal } of this.#table.all()) {
+      const key = `${destination.region} ${refusal === null ? destination.state : "refused"}`;
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+    }
+    for (const [key, count] of counts) {
+      const [region = "", state = ""] = key.split(" ");
+      yield [region, state, count];
+    }
+  }
+
+  /** Told at once when `active` may have changed. Returns how to end that. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** The kernel said that a shred did not arrive there; wall time. */
+  unreachable(address: string, atMs: number): void {
+    const entry = this.#table.at(address);
+    if (!entry?.isActive(this.#nowMs()) || !entry.errors.add(atMs)) return;
+    entry.stop = { reason: "icmp_unreachable", retryMs: this.#nowMs() };
+    this.#visit(entry);
+  }
+
+  /** Whether an answer of that address is waited for. */
+  isAwaited(from: string): boolean {
+    const entry = this.#table.at(from);
+    return entry !== undefined && this.#openRound(entry) !== null;
+  }
+
+  /** A datagram that came back; `from` as formatEndpoint writes it. Never throws. */
+  answer(from: string, datagram: Uint8Array): void {
+    const token = tokenIn(datagram);
+    const entry = this.#table.at(from);
+    const round = entry && this.#openRound(entry);
+    if (!token || !entry || !round?.holds(token)) return;
+    this.#prove(entry, round, "datagram").catch((error: unknown) => {
+      this.#parts.log.warn(`a proof of ${from} could not be kept: ${messageOf(error)}`);
+    });
+  }
+
+  /** Takes other settings over: denied addresses get nothing from this turn on. */
+  apply(settings: DestinationSettings): void {
+    this.#settings = settings;
+    for (const entry of this.#table.all()) {
+      this.#judge(entry);
+      this.#schedule(entry);
+    }
+    this.#tellChanges(this.#table.all());
+  }
+
+  // What accounts do.
+
+  ofAccount(accountId: string): readonly AccountDestination[] {
+    return this.#table.ofAccount(accountId);
+  }
+
+  refusalOf(id: string): string | null {
+    return this.#table.get(id)?.refusal ?? null;
+  }
+
+  async add(
+    account: { readonly id: string; readonly name: string },
+    region: string,
+    address: string,
+  ): Promise<AccountDestination> {
+    const { random, isOwnListener } = this.#parts;
+    const endpoint = checkDestination(region, address, this.#settings, isOwnListener);
+    const { perAccountMax } = this.#settings;
+    const chance = { random: random(6), nowMs: this.#nowMs() };
+    const destination = newDestination(account, { region, endpoint }, chance);
+    // Looked at first only to spare the rounds: what decides is the database.
+    const other = this.#table.at(destination.address);
+    if (other && !this.#isAbandoned(other, account.id)) {
+      checkAdded("address_taken", destination, perAccountMax);
+    }
+    if (this.#table.ofAccount(account.id).length >= perAccountMax) {
+      checkAdded("too_many", destination, perAccountMax);
+    }
+    this.#takeRound(destination);
+    if (other) await this.#kept.remove(other.destination.id);
+    const entry = await this.#kept.add(destination, perAccountMax);
+    return entry.destination;
+  }
+
+  async remove(accountId: string, id: string): Promise<void> {
+    this.#owned(accountId, id);
+    await this.#kept.remove(id);
+  }
+
+  async challenge(accountId: string, id: string): Promise<AccountDestination> {
+    const entry = this.#owned(accountId, id);
+    if (entry.refusal !== null) {
+      const { address } = entry.destination;
+      const message = `expected an address to send to, got ${address}: ${entry.refusal}`;
+      throw new ShredwayError("destination_refused", message);
+    }
+    if (entry.destination.pauseReason === "operator") {
+      const message =
+        "expected a destination that the operator has not paused, got one that he has";
+      throw new ShredwayError("destination_refused", message);
+    }
+    const leavesMs = this.#openRound(entry)?.nextSendMs ?? null;
+    if (leavesMs === null) {
+      this.#takeRound(entry.destination);
+      this.#begin(entry, askedOffsetsMs);
+    }
+    return entry.destination;
+  }
+
+  async prove(accountId: string, id: string, text: string): Promise<AccountDestination> {
+    const entry = this.#owned(accountId, id);
+    const token = parseToken(text);
+    const round = this.#openRound(entry);
+    if (!round) {
+      throw proofRefused("expected a token of an open challenge, but none is open: ask for one");
+    }
+    if (round.holds(token)) return this.#prove(entry, round, "call");
+    round.countTry();
+    throw proofRefused("expected the token of the last challenge, got another one");
+  }
+
+  // What the operator does. Throw ShredwayError "destination_unknown".
+
+  /** All of them, in no order. */
+  list(): AccountDestination[] {
+    return Array.from(this.#table.all(), ({ destination }) => destination);
+  }
+
+  /** Proved by hand, for good; ends every pause. */
+  approve(id: string): Promise<AccountDestination> {
+    return this.#kept.change(id, approved);
+  }
+
+  pause(id: string): Promise<AccountDestination> {
+    return this.#kept.change(id, pausedByOperator);
+  }
+
+  /** Ends a pause; without a proof in force it still gets nothing. */
+  resume(id: string): Promise<AccountDestination> {
+    return this.#kept.change(id, resumed);
+  }
+
+  removeAny(id: string): Promise<void> {
+    return this.#kept.remove(id);
+  }
+
+  // Proofs and challenges.
+
+  /** Somebody else's who had time to prove it and never did: whoever can may have it. */
+  #isAbandoned(entry: Entry, accountId: string): boolean {
+    const { destination } = entry;
+    return (
+      destination.accountId !== accountId &&
+      destination.state === "unproved" &&
+      destination.provedMs === null &&
+      this.#openRound(entry) === null &&
+      this.#nowMs() - destination.createdMs > abandonedMs
+    );
+  }
+
+  #openRound({ round }: Entry): Round | null {
+    return round?.isOpen(this.#nowMs()) ? round : null;
+  }
+
+  async #prove(
+    entry: Entry,
+    round: Round,
+    kind: Exclude<ProofKind, "operator">,
+  ): Promise<AccountDestination> {
+    const { id } = entry.destination;
+    const { proofMs } = this.#settings;
+    entry.round = null; // at once: a token proves once
+    this.#schedule(entry);
+    try {
+      return await this.#kept.change(id, (current, nowMs) =>
+        proved(current, kind, { nowMs, proofMs }),
+      );
+    } catch (error) {
+      // Nothing was kept, and the owner may try again.
+      if (entry.refusal === null) entry.round ??= round;
+      if (this.#table.get(id) === entry) this.#schedule(entry);
+      throw error;
+    }
+  }
+
+  /** Throws ShredwayError "rate_limited". */
+  #takeRound(destination: AccountDestination): void {
+    const waitMs = this.#limits.take(destination, this.#monotonicMs());
+    if (waitMs === 0) return;
+    const retryAfterSeconds = Math.ceil(waitMs / 1000);
+    throw new ShredwayError(
+      "rate_limited",
+      `expected fewer challenges to ${destination.address}, its host or of this account in an hour; ` +
+        `try again in ${retryAfterSeconds} s`,
+      { details: { retryAfterSeconds } },
+    );
+  }
+
+  #begin(entry: Entry, offsetsMs: readonly number[]): void {
+    if (entry.refusal !== null) return; // since a moment ago
+    entry.round = new Round(this.#parts.random(tokenBytes), this.#nowMs(), offsetsMs);
+    this.#visit(entry);
+  }
+
+  /** Whether this process sends challenges there that nobody asked for. */
+  #isOurs({ destination, refusal, stop }: Entry): boolean {
+    return refusal === null && stop === null && destination.region === this.#settings.region;
+  }
+
+  // Time.
+
+  /** Does what is due for a destination. */
+  #visit(entry: Entry): void {
+    const nowMs = this.#nowMs();
+    const { state, proofEndsMs } = entry.destination;
+    if (state === "active" && proofEndsMs !== null && proofEndsMs <= nowMs) {
+      entry.stop ??= { reason: "proof_expired", retryMs: nowMs };
+    }
+    if (entry.stop && entry.stop.retryMs <= nowMs) {
+      entry.stop.retryMs = nowMs + retryMs;
+      void this.#keepStop(entry, entry.stop.reason);
+    }
+    if (this.#isOurs(entry)) this.#remind(entry, nowMs);
+    // The operator's pause is silent.
+    const isSilent = entry.destination.pauseReason === "operator";
+    if (isSilent || !this.#openRound(entry)) entry.round = null;
+    const datagram = entry.round?.takeDue(nowMs);
+    this.#schedule(entry);
+    if (datagram) this.#parts.sendChallenge(entry.destination.address, datagram);
+    this.#tellChanges([entry]);
+  }
+
+  #remind(entry: Entry, nowMs: number): void {
+    const due = entry.dueReminder(nowMs);
+    if (due === null) return;
+    entry.remindedMs = due;
+    // A round that was asked for does the same, and its token may be on its way back by hand.
+    if (this.#openRound(entry)?.isAsked) return;
+    entry.round = new Round(this.#parts.random(tokenBytes), nowMs, ownOffsetsMs);
+  }
+
+  async #keepStop(entry: Entry, reason: "icmp_unreachable" | "proof_expired"): Promise<void> {
+    const { id, address } = entry.destination;
+    try {
+      await this.#kept.change(id, (current, nowMs) => stopped(current, reason, nowMs));
+      entry.stop = null; // also when a proof came in between and nothing was to be paused
+      if (this.#table.get(id) === entry) this.#visit(entry);
+    } catch (error) {
+      if (this.#table.get(id) !== entry || this.#isClosed) return;
+      this.#parts.log.warn(`the pause of ${address} could not be kept: ${messageOf(error)}`);
+    }
+  }
+
+  #schedule(entry: Entry): void {
+    this.#due.set(entry.destination.id, entry.nextMs(this.#isOurs(entry)));
+    this.#arm();
+  }
+
+  #arm(): void {
+    const { nextMs } = this.#due;
+    if (this.#isClosed) return;
+    if (nextMs === null) {
+      this.#timer?.timer.cancel();
+      this.#timer = null;
+      return;
+    }
+    const nowMs = this.#nowMs();
+    const atMs = Math.min(Math.max(nextMs, nowMs), nowMs + timerMaxMs);
+    if (this.#timer && this.#timer.atMs <= atMs && this.#timer.atMs >= nowMs) return;
+    this.#timer?.timer.cancel();
+    const timer = this.#parts.clock.after(atMs - nowMs, () => this.#turn());
+    this.#timer = { timer, atMs };
+  }
+
+  #turn(): void {
+    this.#timer = null;
+    for (const id of this.#due.takeDue(this.#nowMs())) {
+      const entry = this.#table.get(id);
+      if (entry) this.#visit(entry);
+    }
+    this.#arm();
+  }
+
+  // What is told of what is kept.
+
+  #meet(entry: Entry, origin: "start" | "here" | "foreign"): void {
+    this.#judge(entry);
+    const { destination } = entry;
+    const asks = destination.state === "unproved" && this.#isOurs(entry) && origin === "foreign";
+    const isAsked = asks && this.#limits.take(destination, this.#monotonicMs()) === 0;
+    if (isAsked || origin === "here") this.#begin(entry, askedOffsetsMs);
+    else this.#visit(entry);
+  }
+
+  #forget(entry: Entry): void {
+    this.#due.set(entry.destination.id, null);
+    this.#arm();
+    if (entry.wasActive) this.#tell();
+  }
+
+  #judge(entry: Entry): void {
+    entry.refusal = entry.endpoint
+      ? refusalOf(entry.endpoint, this.#settings, this.#parts.isOwnListener)
+      : "its address is not written as this program writes it";
+    if (entry.refusal !== null) entry.round = null;
+  }
+
+  // Telling.
+
+  #tellChanges(entries: Iterable<Entry>): void {
+    const nowMs = this.#nowMs();
+    let isChanged = false;
+    for (const entry of entries) {
+      const isActive = entry.isActive(nowMs);
+      if (isActive === entry.wasActive) continue;
+      entry.wasActive = isActive;
+      isChanged = true;
+    }
+    if (isChanged) this.#tell();
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener();
+      } catch (error) {
+        this.#parts.log.error(`after a change of destinations: ${messageOf(error)}`);
+      }
+    }
+  }
+
+  /** Throws ShredwayError "destination_unknown", for another account's, too. */
+  #owned(accountId: string, id: string): Entry {
+    const entry = this.#table.get(id);
+    if (entry?.destination.accountId === accountId) return entry;
+    throw unknownDestination(id);
+  }
+
+  #nowMs(): number {
+    return Number(this.#parts.clock.nowNs() / 1_000_000n);
+  }
+
+  #monotonicMs(): number {
+    return Number(this.#parts.clock.monotonicNs() / 1_000_000n);
+  }
+}

@@ -1,0 +1,199 @@
+// Proof of ownership: the datagram that asks for it, when it is sent, and what answers it.
+//
+// Used by destinations.ts; the layout also by net/challenge-socket.ts. A challenge may reach somebody
+// who never asked for it, so there are few of them: at most three in a round, few rounds in an hour.
+// What comes back is hostile until its token is the one of an open round.
+//
+//   bytes 0-7    ASCII "SWPROOF1"
+//   bytes 8-23   token
+//   bytes 24-    ASCII, for whoever captures it and wonders
+//
+// The answer is the same datagram, or its first 24 bytes, from where it was sent to.
+
+import { timingSafeEqual } from "node:crypto";
+import { ShredwayError } from "../../core/errors.ts";
+import type { AccountDestination } from "./destination-types.ts";
+
+const mark = Buffer.from("SWPROOF1", "ascii");
+const explanation = Buffer.from("shredway: prove this address", "ascii");
+export const tokenBytes = 16;
+/** Of the shortest answer. */
+export const proofBytesMin = mark.length + tokenBytes;
+export const challengeBytes = proofBytesMin + explanation.length;
+
+/** `token`: 16 bytes. */
+export function challengeOf(token: Uint8Array): Uint8Array {
+  return new Uint8Array(Buffer.concat([mark, token, explanation]));
+}
+
+/** Whether it may be an answer: by length and mark alone, for a first look. */
+export function isProofShaped(datagram: Uint8Array): boolean {
+  const { length } = datagram;
+  if (length !== proofBytesMin && length !== challengeBytes) return false;
+  return mark.every((byte, i) => datagram[i] === byte);
+}
+
+/** The token of an answer; null: it is none. */
+export function tokenIn(datagram: Uint8Array): Uint8Array | null {
+  if (!isProofShaped(datagram)) return null;
+  const isWhole = explanation.every((byte, i) => datagram[proofBytesMin + i] === byte);
+  if (datagram.length === challengeBytes && !isWhole) return null;
+  return datagram.subarray(mark.length, proofBytesMin);
+}
+
+export function proofRefused(message: string): ShredwayError {
+  return new ShredwayError("proof_refused", message);
+}
+
+/** Throws ShredwayError "proof_refused". */
+export function parseToken(text: string): Uint8Array {
+  // Not quoted: it may be a good one with a space too much.
+  if (/^[0-9a-f]{32}$/i.test(text)) return Buffer.from(text, "hex");
+  throw proofRefused("expected a token of 32 hex digits, got another text");
+}
+
+/** When the datagrams of a round leave, after it was asked for. */
+export const askedOffsetsMs = [0, 2_000, 10_000] as const;
+/** Of rounds that nobody asked for. */
+export const ownOffsetsMs = [0] as const;
+const roundMs = 10 * 60_000;
+/** Tokens that may be tried in a round: guessing takes 2^128 of them, typing three or four. */
+export const triesMax = 10;
+
+/** One token: so long as it is open it proves the address that it was sent to. */
+export class Round {
+  readonly isAsked: boolean;
+  readonly endsMs: number;
+  readonly #token: Uint8Array;
+  #sendsMs: readonly number[];
+  #triesLeft = triesMax;
+
+  constructor(token: Uint8Array, startMs: number, offsetsMs: readonly number[]) {
+    this.#token = token;
+    this.#sendsMs = offsetsMs.map((offset) => startMs + offset);
+    this.endsMs = startMs + roundMs;
+    this.isAsked = offsetsMs === askedOffsetsMs;
+  }
+
+  /** When the next datagram leaves; null: all have. */
+  get nextSendMs(): number | null {
+    return this.#sendsMs[0] ?? null;
+  }
+
+  /** The datagram to send now; null: none is due. What is late is not made up for by a burst. */
+  takeDue(nowMs: number): Uint8Array | null {
+    const later = this.#sendsMs.filter((atMs) => atMs > nowMs);
+    if (later.length === this.#sendsMs.length) return null;
+    this.#sendsMs = later;
+    return challengeOf(this.#token);
+  }
+
+  isOpen(nowMs: number): boolean {
+    return nowMs < this.endsMs && this.#triesLeft > 0;
+  }
+
+  holds(token: Uint8Array): boolean {
+    return token.length === tokenBytes && timingSafeEqual(token, this.#token);
+  }
+
+  /**
+   * Counts a wrong token of a call. Those of datagrams are not counted: anybody can forge where they
+   * come from, and would close the round with them.
+   */
+  countTry(): void {
+    this.#triesLeft--;
+  }
+}
+
+const renewalShares = [1 / 2, 3 / 4, 9 / 10] as const;
+const comebackMs = [10_000, 60_000, 600_000] as const;
+
+/** When a destination is sent a challenge that nobody asked for, ascending. */
+export function remindersOf(destination: AccountDestination): readonly number[] {
+  const { state, pauseReason, provedMs, proofEndsMs, pausedMs } = destination;
+  if (state === "active" && provedMs !== null && proofEndsMs !== null) {
+    return renewalShares.map((share) => provedMs + Math.floor((proofEndsMs - provedMs) * share));
+  }
+  if (state === "paused" && pauseReason !== "operator" && pausedMs !== null) {
+    return comebackMs.map((delay) => pausedMs + delay);
+  }
+  return [];
+}
+
+const errorsMs = 10_000;
+const errorGapMs = 5_000;
+
+/** Whether a destination stays unreachable, or only lost a packet. */
+export class ErrorRun {
+  #firstMs: number | null = null;
+  #lastMs = 0;
+
+  /**
+   * True when errors have gone on for 10 s with no gap of 5 s. Workers report errors independently,
+   * so one may be a moment older than the one before it; that neither ends nor shortens the run.
+   */
+  add(atMs: number): boolean {
+    // A clock that was set back by more than a gap starts a new run.
+    const first = Math.abs(atMs - this.#lastMs) < errorGapMs ? this.#firstMs : null;
+    this.#lastMs = first === null ? atMs : Math.max(atMs, this.#lastMs);
+    this.#firstMs = first === null ? atMs : Math.min(atMs, first);
+    return this.#lastMs - this.#firstMs >= errorsMs;
+  }
+
+  clear(): void {
+    this.#firstMs = null;
+  }
+}
+
+const hourMs = 3_600_000;
+/** Rounds that may be asked for in an hour. By address: also when it was removed and added again. */
+export const roundsPerHour = { endpoint: 6, host: 12, account: 12 } as const;
+type RoundKey = Readonly<Record<keyof typeof roundsPerHour, string>>;
+
+function roundKeyOf({ address, accountId }: AccountDestination): RoundKey {
+  return {
+    endpoint: address,
+    host: address.slice(0, address.lastIndexOf(":")),
+    account: accountId,
+  };
+}
+
+/** So that nobody can be bothered with challenges. Holds nothing older than an hour. */
+export class RoundLimits {
+  /** When rounds were begun, ascending; keys that were used last stand last. */
+  readonly #times = new Map<string, readonly number[]>();
+
+  get size(): number {
+    return this.#times.size;
+  }
+
+  /** Takes one round, or tells how long there is none, in ms. Monotonic time. */
+  take(destination: AccountDestination, nowMs: number): number {
+    this.#forget(nowMs);
+    const key = roundKeyOf(destination);
+    const kinds = ["endpoint", "host", "account"] as const;
+    const used = kinds.map((kind) => {
+      const name = `${kind} ${key[kind]}`;
+      const times = (this.#times.get(name) ?? []).filter((atMs) => atMs > nowMs - hourMs);
+      return { name, times, max: roundsPerHour[kind] };
+    });
+    const waits = used.map(({ times, max }) => {
+      const first = times.at(-max);
+      return first === undefined ? 0 : first + hourMs - nowMs;
+    });
+    const wait = Math.max(...waits);
+    if (wait > 0) return wait;
+    for (const { name, times } of used) {
+      this.#times.delete(name);
+      this.#times.set(name, [...times, nowMs]);
+    }
+    return 0;
+  }
+
+  #forget(nowMs: number): void {
+    for (const [name, times] of this.#times) {
+      if ((times.at(-1) ?? 0) > nowMs - hourMs) break;
+      this.#times.delete(name);
+    }
+  }
+}

@@ -1,0 +1,235 @@
+// The destinations in memory and in the store: both always say the same, whoever else writes there.
+//
+// Owned by destinations.ts, which is told of everything that is new, changed or gone. A change is in
+// memory once it is durable. What another process wrote is read again, alone where it is known which one
+// it was: relays in all regions send by this table. A change that was made here meanwhile is never
+// overwritten by an older reading.
+
+import type { Clock, Timer } from "../../core/clock.ts";
+import { messageOf, ShredwayError } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
+import { DestinationTable, type Entry } from "./destination-index.ts";
+import { checkAdded, isSame, unknownDestination } from "./destination-rules.ts";
+import type { AccountDestination, DestinationStore } from "./destination-types.ts";
+
+/** The same object: nothing is to be changed. */
+export type Step = (current: AccountDestination, nowMs: number) => AccountDestination;
+
+export interface KeptListener {
+  /** start: it was there before this process. here: it was added here. foreign: by another process. */
+  met(entry: Entry, origin: "start" | "here" | "foreign"): void;
+  changed(entry: Entry): void;
+  forgotten(entry: Entry): void;
+}
+
+const retryMs = 1_000;
+/** Of a change that others keep coming before. */
+const attemptsMax = 5;
+/** Of more it is cheaper to read all of them. */
+const readAloneMax = 64;
+
+export class KeptDestinations {
+  readonly table = new DestinationTable();
+  readonly #parts: {
+    readonly clock: Clock;
+    readonly store: DestinationStore;
+    readonly log: Logger;
+  };
+  readonly #listener: KeptListener;
+  /** The end of what is under way for a destination: its next change waits for it. */
+  readonly #turns = new Map<string, Promise<unknown>>();
+  #changeNumber = 0;
+  /** Removed here while a reload was under way, which may still have seen them. */
+  readonly #removed = new Set<string>();
+  #reloading: Promise<void> | null = null;
+  #retry: Timer | null = null;
+  /** To be read again. */
+  #stale: Set<string> | "all" = new Set();
+  #isClosed = false;
+  #isFailing = false;
+  readonly #stopListening: () => void;
+
+  constructor(
+    parts: { readonly clock: Clock; readonly store: DestinationStore; readonly log: Logger },
+    listener: KeptListener,
+  ) {
+    this.#parts = parts;
+    this.#listener = listener;
+    this.#stopListening = parts.store.onForeignChange((ids) => {
+      void this.#reloadUntilItSucceeds(ids ?? "all");
+    });
+  }
+
+  /** Settles when all that was there is in memory. Rejects with "store_failed". */
+  start(): Promise<void> {
+    this.#stale = "all";
+    this.#reloading = this.#reloadWhileStale(true); // what is told meanwhile is read after it
+    return this.#reloading;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#retry?.cancel();
+    this.#stopListening();
+  }
+
+  /** Throws ShredwayError "destination_refused". */
+  async add(destination: AccountDestination, perAccountMax: number): Promise<Entry> {
+    const answer = await this.#parts.store.add(destination, perAccountMax);
+    checkAdded(answer, destination, perAccountMax);
+    const known = this.table.get(destination.id); // a reload may have been faster
+    const entry = known ?? this.table.insert(destination);
+    entry.changeNumber = ++this.#changeNumber;
+    if (!known) this.#listener.met(entry, "here");
+    return entry;
+  }
+
+  /** Throws ShredwayError "destination_unknown". */
+  change(id: string, step: Step): Promise<AccountDestination> {
+    return this.#inTurn(id, () => this.#changeNow(id, step));
+  }
+
+  /** Throws ShredwayError "destination_unknown". */
+  remove(id: string): Promise<void> {
+    return this.#inTurn(id, async () => {
+      const isRemoved = await this.#parts.store.remove(id);
+      if (this.#reloading) this.#removed.add(id);
+      const entry = this.table.get(id);
+      if (entry) this.#forget(entry);
+      if (!isRemoved) throw unknownDestination(id);
+    });
+  }
+
+  /** One after the other for each destination. */
+  async #inTurn<T>(id: string, work: () => Promise<T>): Promise<T> {
+    const result = after(this.#turns.get(id), work);
+    this.#turns.set(id, result);
+    try {
+      return await result;
+    } finally {
+      if (this.#turns.get(id) === result) this.#turns.delete(id);
+    }
+  }
+
+  async #changeNow(id: string, step: Step): Promise<AccountDestination> {
+    for (let attempt = 0; attempt < attemptsMax; attempt++) {
+      const entry = this.table.get(id);
+      if (!entry) throw unknownDestination(id);
+      const before = entry.destination;
+      const next = step(before, Number(this.#parts.clock.nowNs() / 1_000_000n));
+      if (next === before) return before;
+      if (await this.#parts.store.update(next, before)) {
+        entry.changeNumber = ++this.#changeNumber;
+        this.#replace(entry, next);
+        return next;
+      }
+      await this.#reload([id]);
+    }
+    const message = `destination ${id}: expected to change it, but others kept changing it`;
+    throw new ShredwayError("store_failed", message);
+  }
+
+  #replace(entry: Entry, next: AccountDestination): void {
+    entry.destination = next;
+    if (this.table.get(next.id) === entry) this.#listener.changed(entry);
+  }
+
+  #forget(entry: Entry): void {
+    this.table.delete(entry.destination.id);
+    this.#listener.forgotten(entry);
+  }
+
+  // Changes of others.
+
+  async #reloadUntilItSucceeds(ids: readonly string[] | "all"): Promise<void> {
+    try {
+      await this.#reload(ids);
+      this.#isFailing = false;
+    } catch (error) {
+      if (this.#isClosed || this.#retry) return;
+      if (!this.#isFailing) {
+        this.#parts.log.warn(`destinations could not be read again: ${messageOf(error)}`);
+      }
+      this.#isFailing = true;
+      this.#retry = this.#parts.clock.after(retryMs, () => {
+        this.#retry = null;
+        void this.#reloadUntilItSucceeds([]); // what failed is still stale
+      });
+    }
+  }
+
+  /** Settles when everything of these that was kept before the call is in memory. */
+  #reload(ids: readonly string[] | "all"): Promise<void> {
+    this.#markStale(ids);
+    this.#reloading ??= this.#reloadWhileStale(false);
+    return this.#reloading;
+  }
+
+  #markStale(ids: Iterable<string> | "all"): void {
+    if (this.#stale === "all" || ids === "all") {
+      this.#stale = "all";
+      return;
+    }
+    for (const id of ids) this.#stale.add(id);
+    if (this.#stale.size > readAloneMax) this.#stale = "all";
+  }
+
+  async #reloadWhileStale(isStart: boolean): Promise<void> {
+    try {
+      let isFirst = isStart;
+      while ((this.#stale === "all" || this.#stale.size > 0) && !this.#isClosed) {
+        const wanted = this.#stale;
+        this.#stale = new Set();
+        try {
+          await this.#load(wanted, isFirst);
+        } catch (error) {
+          this.#markStale(wanted);
+          throw error;
+        }
+        isFirst = false;
+      }
+    } finally {
+      this.#reloading = null;
+      this.#removed.clear();
+    }
+  }
+
+  async #load(wanted: ReadonlySet<string> | "all", isFirst: boolean): Promise<void> {
+    const numberBefore = this.#changeNumber;
+    const rows = await this.#read(wanted);
+    if (this.#isClosed) return;
+    const there = new Set(rows.map(({ id }) => id));
+    const known = wanted === "all" ? Array.from(this.table.all()) : this.#entriesOf(wanted);
+    // Gone ones first: their addresses may be others' by now.
+    for (const entry of known) {
+      const { id } = entry.destination;
+      if (entry.changeNumber > numberBefore) this.#markStale([id]);
+      else if (!there.has(id)) this.#forget(entry);
+    }
+    for (const row of rows) {
+      const entry = this.table.get(row.id);
+      if (!entry && !this.#removed.has(row.id)) {
+        this.#listener.met(this.table.insert(row), isFirst ? "start" : "foreign");
+      } else if (entry && entry.changeNumber <= numberBefore && !isSame(entry.destination, row)) {
+        this.#replace(entry, row);
+      }
+    }
+  }
+
+  async #read(wanted: ReadonlySet<string> | "all"): Promise<readonly AccountDestination[]> {
+    const { store } = this.#parts;
+    if (wanted === "all") return store.all();
+    const found = await Promise.all(Array.from(wanted, (id) => store.find(id)));
+    return found.filter((row) => row !== null);
+  }
+
+  #entriesOf(ids: ReadonlySet<string>): Entry[] {
+    return Array.from(ids).flatMap((id) => this.table.get(id) ?? []);
+  }
+}
+
+/** Whatever came of what was before. */
+async function after<T>(before: Promise<unknown> | undefined, work: () => Promise<T>): Promise<T> {
+  if (before) await Promise.allSettled([before]);
+  return work();
+}

@@ -1,0 +1,261 @@
+// Registrar: which of these tips are registered, and why not the others?
+//
+// The Registrar of registration-types.ts; called by the gateway with the entries of one request. Each
+// stands for itself. What is cheap is checked first, signatures by threads of their own; then everything
+// of the request is asked of the store in one turn, so that it shares a commit, and the store alone
+// decides who was first. Nothing is told as accepted before it is durable.
+
+import { messageOf } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
+import type { TransactionFacts } from "../../core/transactions/facts.ts";
+import type { TransactionReader } from "../../core/transactions/transaction-text.ts";
+import {
+  checkSlot,
+  checkTip,
+  noEntry,
+  type PresentSlot,
+  type Refused,
+  readEntry,
+  refusal,
+} from "./registration-checks.ts";
+import { isUnknown } from "./registration-results.ts";
+import type {
+  Registrar as RegistrarFace,
+  Registration,
+  RegistrationEntry,
+  RegistrationResult,
+  RegistrationStore,
+} from "./registration-types.ts";
+import type { BookedTip, TipBook } from "./tier-accounting.ts";
+
+/** Where pending registrations wait; registration-seat.ts is the real one. */
+export interface PendingPlaces {
+  /** Counts tips when they are registered; null: they are pending first. */
+  readonly book: TipBook | null;
+  /** A place for one more of the account, to be followed by `add` or `release`. False: none is left. */
+  reserve(accountId: string): boolean;
+  release(accountId: string): void;
+  /** A pending registration that is kept, for which there is a place. */
+  add(registration: Registration): void;
+}
+
+export interface RegistrarParts {
+  readonly log: Pick<Logger, "warn">;
+  /** `tipLamports` of the facts: to shred-tip addresses, and no others. */
+  readonly reader: TransactionReader;
+  /** Whether every signature holds; null: no room. */
+  readonly verifier: { verify(wire: Uint8Array): Promise<boolean> | null };
+  readonly store: Pick<RegistrationStore, "add" | "addCounted" | "owners" | "ofAccount">;
+  readonly tiers: Pick<TipBook, "nowMs">;
+  readonly places: PendingPlaces;
+  present(): PresentSlot;
+  /** Shred-tip addresses of now, base58: for messages. */
+  addresses(): ReadonlySet<string>;
+}
+
+/** An entry that passed every check but the last. */
+interface Candidate {
+  readonly accountId: string;
+  readonly facts: TransactionFacts;
+  readonly slot: bigint;
+}
+
+/** Registered before, by whom is not asked yet. */
+interface Repeated {
+  readonly repeated: string;
+}
+
+type Checked = Candidate | Refused;
+
+const noOwners: ReadonlyMap<string, string> = new Map();
+
+function overloaded(signature: string, what: string): Refused {
+  const message = `expected room for one more ${what}, got none; try again`;
+  return refusal("overloaded", message, signature);
+}
+
+function notKept(signature: string): Refused {
+  const message = "expected the registration to be kept, got a failure of the store; try again";
+  return refusal("store_failed", message, signature);
+}
+
+function registeredBefore(signature: string, isOwn: boolean | null): Refused {
+  const who = isOwn === null ? "was" : `${isOwn ? "this" : "another"} account registered`;
+  const message = `signature: expected one that was not registered before, got one that ${who}`;
+  return refusal("registered_before", message, signature);
+}
+
+export class Registrar implements RegistrarFace {
+  readonly #parts: RegistrarParts;
+  readonly #outcomes = new Map<string, number>();
+
+  constructor(parts: RegistrarParts) {
+    this.#parts = parts;
+  }
+
+  async register(
+    accountId: string,
+    entries: readonly (RegistrationEntry | null)[],
+    isDryRun: boolean,
+  ): Promise<RegistrationResult[]> {
+    const checked = await Promise.all(entries.map((entry) => this.#check(accountId, entry)));
+    if (isDryRun) return this.#rehearse(accountId, checked);
+    const results = await this.#keep(accountId, checked);
+    for (const result of results) {
+      const outcome = result.accepted ? result.state : result.reason;
+      this.#outcomes.set(outcome, (this.#outcomes.get(outcome) ?? 0) + 1);
+    }
+    return results;
+  }
+
+  /** Entries since the start: "pending" or "counted", else the reason of the refusal. */
+  get outcomes(): ReadonlyMap<string, number> {
+    return this.#outcomes;
+  }
+
+  ofAccount(accountId: string, beforeMs: number | null, limit: number): Promise<Registration[]> {
+    return this.#parts.store.ofAccount(accountId, beforeMs, limit);
+  }
+
+  async #check(accountId: string, entry: RegistrationEntry | null): Promise<Checked> {
+    const { reader, verifier } = this.#parts;
+    if (!entry) return noEntry;
+    const facts = readEntry(entry, reader);
+    if ("accepted" in facts) return facts;
+    const { signature } = facts;
+    const refused =
+      checkTip(facts, this.#parts.addresses()) ??
+      checkSlot(entry.slot, this.#parts.present(), signature);
+    if (refused) return refused;
+    const verification = verifier.verify(facts.wire);
+    if (!verification) return overloaded(signature, "verification");
+    if (await verification) return { accountId, facts, slot: entry.slot };
+    const message = "transaction: expected signatures that hold, got at least one that does not";
+    return refusal("signature_invalid", message, signature);
+  }
+
+  /** Asks for all of them in this turn: in the order of the entries, and in one commit. */
+  async #keep(accountId: string, checked: readonly Checked[]): Promise<RegistrationResult[]> {
+    const registeredMs = this.#parts.tiers.nowMs();
+    const outcomes = await Promise.all(
+      checked.map((one) =>
+        "accepted" in one ? Promise.resolve(one) : this.#accept(one, registeredMs),
+      ),
+    );
+    const repeated = outcomes.flatMap((one) => ("repeated" in one ? [one.repeated] : []));
+    const owners = repeated.length > 0 ? await this.#ownersOf(repeated) : null;
+    return outcomes.map((one) => {
+      if (!("repeated" in one)) return one;
+      const owner = owners?.get(one.repeated);
+      return registeredBefore(one.repeated, owner === undefined ? null : owner === accountId);
+    });
+  }
+
+  #accept(candidate: Candidate, registeredMs: number): Promise<RegistrationResult | Repeated> {
+    const { book } = this.#parts.places;
+    const { facts, slot, accountId } = candidate;
+    const { signature, tipLamports, lifetime, nonce } = facts;
+    const pending: Registration = {
+      signature,
+      accountId,
+      lamports: tipLamports,
+      slot,
+      registeredMs,
+      lifetime,
+      nonceAccount: nonce?.account ?? null,
+      state: "pending",
+      settledMs: null,
+      countedLamports: null,
+      countedOrder: null,
+      reason: null,
+    };
+    return book ? this.#addCounted(pending, book) : this.#addPending(pending);
+  }
+
+  async #addPending(pending: Registration): Promise<RegistrationResult | Repeated> {
+    const { places, store } = this.#parts;
+    const { signature, accountId } = pending;
+    if (!places.reserve(accountId)) return overloaded(signature, "pending registration");
+    let isAdded: boolean;
+    try {
+      isAdded = await store.add(pending);
+    } catch (error) {
+      places.release(accountId);
+      return this.#failed(signature, error);
+    }
+    if (isAdded) {
+      places.add(pending);
+      return { accepted: true, signature, state: "pending" };
+    }
+    places.release(accountId);
+    return { repeated: signature };
+  }
+
+  async #addCounted(pending: Registration, book: TipBook): Promise<RegistrationResult | Repeated> {
+    const { signature, accountId, lamports, registeredMs } = pending;
+    const order = book.takeOrder();
+    const countedMs = book.nowMs();
+    const tip: BookedTip = { order, accountId, lamports, registeredMs, countedMs };
+    const counted: Registration = {
+      ...pending,
+      state: "counted",
+      settledMs: countedMs,
+      countedLamports: lamports,
+      countedOrder: order,
+    };
+    let isAdded: boolean | null;
+    try {
+      isAdded = await this.#parts.store.addCounted(counted, book.epoch);
+    } catch (error) {
+      if (isUnknown(error)) book.giveUp();
+      else book.settleOrder(order, null);
+      return this.#failed(signature, error);
+    }
+    if (isAdded === null) {
+      book.giveUp();
+      return this.#addPending(pending); // whoever counts now will count it
+    }
+    book.settleOrder(order, isAdded ? tip : null);
+    return isAdded ? { accepted: true, signature, state: "counted" } : { repeated: signature };
+  }
+
+  #failed(signature: string, error: unknown): Refused {
+    this.#parts.log.warn(`registration ${signature}: ${messageOf(error)}`);
+    return notKept(signature);
+  }
+
+  /** What would come of them. */
+  async #rehearse(accountId: string, checked: readonly Checked[]): Promise<RegistrationResult[]> {
+    const signatures = checked.flatMap((one) => ("accepted" in one ? [] : [one.facts.signature]));
+    const owners = signatures.length > 0 ? await this.#ownersOf(signatures) : noOwners;
+    const known = new Map<string, string>(owners ?? []);
+    return checked.map((one) => {
+      if ("accepted" in one) return one;
+      const { signature } = one.facts;
+      if (!owners) return notKept(signature);
+      const owner = known.get(signature);
+      if (owner !== undefined) return registeredBefore(signature, owner === accountId);
+      known.set(signature, accountId);
+      return this.#rehearsed(accountId, signature);
+    });
+  }
+
+  #rehearsed(accountId: string, signature: string): RegistrationResult {
+    const { places } = this.#parts;
+    if (places.book) return { accepted: true, signature, state: "counted" };
+    if (!places.reserve(accountId)) return overloaded(signature, "pending registration");
+    places.release(accountId);
+    return { accepted: true, signature, state: "pending" };
+  }
+
+  /** null: the store cannot tell. */
+  async #ownersOf(signatures: readonly string[]): Promise<ReadonlyMap<string, string> | null> {
+    const { store, log } = this.#parts;
+    try {
+      return await store.owners(signatures);
+    } catch (error) {
+      log.warn(`registrations: ${messageOf(error)}`);
+      return null;
+    }
+  }
+}

@@ -1,0 +1,309 @@
+// Tier book: the tier engine kept going, through time, restarts and failures of the store.
+//
+// Made by tier-seat.ts for one term, in which this node keeps the tiers of all; started before anything
+// counts tips. It brings tips, leavings and ends of grace to the engine in the order of time, and keeps
+// what came of them as checkpoints of one moment: a restart, or another node, goes on from the last one
+// and does again what came after it.
+// A tip that is counted while the store cannot tell what leaves first waits for that.
+
+import type { Clock, Timer } from "../../core/clock.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
+import type { TipBook } from "../registrations/tier-accounting.ts";
+import { CheckpointWriter } from "./checkpoint-writer.ts";
+import { TierEngine } from "./tier-engine.ts";
+import { LeavingQueue } from "./tip-expiry-queue.ts";
+import { CountingOrder, type SettledOrder } from "./tip-sequencer.ts";
+import type {
+  CountedTip,
+  TierCheckpoint,
+  TierEvent,
+  TierListener,
+  TierRules,
+  TierSource,
+  TierStore,
+  Tiers,
+  TierView,
+} from "./types.ts";
+
+/** A wall clock that is set forward is noticed so soon. Far below setTimeout's limit of 2^31 ms. */
+const lookMs = 5000;
+const replayMax = 8192;
+
+export interface TierBookOptions {
+  readonly rules: TierRules;
+  readonly store: TierStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Of its term: TierStore.takeOver gave it. */
+  readonly epoch: bigint;
+  /** Told, once or more, that the book is not what the store has. */
+  readonly onOver?: () => void;
+  /** Counted tips in memory, and in one read; tests make them few. */
+  readonly headMax?: number;
+  readonly pageMax?: number;
+}
+
+export class TierBook implements Tiers, TierSource, TipBook {
+  readonly #options: TierBookOptions;
+  readonly #leavings: LeavingQueue;
+  readonly #checkpoints: CheckpointWriter;
+  readonly #listeners = new Set<TierListener>();
+  #engine: TierEngine;
+  /** null: not started. */
+  #order: CountingOrder | null = null;
+  /** Of the tips up to here all are in the engine, of those behind it none. */
+  #countedOrder = 0n;
+  #lastMs = 0;
+  /** Not part of a checkpoint yet. */
+  #events: TierEvent[] = [];
+  #timer: Timer | null = null;
+  /** What the timer waits for. */
+  #timerMs = 0;
+  #isRunning = false;
+  #closing: Promise<void> | null = null;
+
+  constructor(options: TierBookOptions) {
+    const { rules, store, clock, log, epoch } = options;
+    this.#options = options;
+    this.#engine = new TierEngine(rules, { evaluatedMs: 0, states: [] });
+    this.#leavings = new LeavingQueue({
+      ...options,
+      windowMs: rules.windowMs,
+      onMore: () => this.#catchUp(),
+    });
+    this.#checkpoints = new CheckpointWriter({
+      store,
+      clock,
+      log,
+      epoch,
+      take: () => this.#take(),
+      onOver: () => this.giveUp(),
+    });
+  }
+
+  get epoch(): bigint {
+    return this.#options.epoch;
+  }
+
+  /**
+   * Goes on from the last checkpoint and does what came after it, up to now; until then nobody has a
+   * tier. Once. Rejects as the store: then nothing goes on.
+   */
+  async start(): Promise<void> {
+    const { store, rules } = this.#options;
+    const kept = await store.load();
+    if (kept) {
+      this.#engine = new TierEngine(rules, kept);
+      this.#countedOrder = kept.countedOrder;
+    }
+    this.#leavings.begin(this.#engine.evaluatedMs);
+    await this.#replay();
+    // Counted tips may be from a time that the wall clock has not reached again.
+    this.#lastMs = Math.max(this.#lastMs, this.#engine.evaluatedMs);
+    await this.#replayUntil(this.nowMs());
+    this.#order = new CountingOrder(this.#countedOrder);
+    this.#events = this.#engine.takeEvents();
+    if (this.#closing) return;
+    this.#isRunning = true;
+    this.#goOn();
+    this.#checkpoints.now();
+  }
+
+  /** Settles when the last moment is kept, or could not be. What is counted later waits for a restart. */
+  close(): Promise<void> {
+    this.#closing ??= this.#finish();
+    return this.#closing;
+  }
+
+  /** Stands still from now on, and keeps nothing more: another node does. */
+  abandon(): void {
+    this.#closing ??= Promise.resolve();
+    this.#stop();
+    this.#checkpoints.abandon();
+  }
+
+  giveUp(): void {
+    this.#options.onOver?.();
+  }
+
+  tiers(): Iterable<readonly [accountId: string, tier: string]> {
+    return this.#engine.tiers();
+  }
+
+  view(accountId: string): TierView {
+    return this.#engine.view(accountId);
+  }
+
+  tierOf(accountId: string): string | null {
+    return this.#engine.view(accountId).tier;
+  }
+
+  onChange(listener: TierListener): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Only what is kept: after a crash it could come otherwise. Waits for what is being kept. */
+  async history(accountId: string, before: bigint | null, limit: number): Promise<TierEvent[]> {
+    await this.#checkpoints.attempted();
+    return this.#options.store.events(accountId, before, limit);
+  }
+
+  nowMs(): number {
+    this.#lastMs = Math.max(this.#lastMs, this.#wallMs());
+    return this.#lastMs;
+  }
+
+  /** The order of the next tip to be counted. `settleOrder` must follow, whatever comes of it. */
+  takeOrder(): bigint {
+    return this.#started().take();
+  }
+
+  /**
+   * The tip of that order is kept as counted, or (null) will never be. Tips take effect in the turn in
+   * which all orders before are settled.
+   */
+  settleOrder(order: bigint, tip: CountedTip | null): void {
+    this.#started().settle(order, tip, this.nowMs());
+    this.#catchUp();
+  }
+
+  #started(): CountingOrder {
+    if (this.#order) return this.#order;
+    throw new RangeError("expected a tier book that was started, got one that was not");
+  }
+
+  #wallMs(): number {
+    return Number(this.#options.clock.nowNs() / 1_000_000n);
+  }
+
+  /** Tips that were counted after the checkpoint, each when it was, or as soon after as order allows. */
+  async #replay(): Promise<void> {
+    const { store } = this.#options;
+    for (;;) {
+      const tips = await store.countedAfter(this.#countedOrder, replayMax);
+      for (const tip of tips) {
+        const atMs = Math.max(tip.countedMs, this.#engine.evaluatedMs);
+        await this.#replayUntil(atMs);
+        this.#count({ order: tip.order, tip, atMs });
+      }
+      if (tips.length < replayMax) return;
+    }
+  }
+
+  async #replayUntil(toMs: number): Promise<void> {
+    while (!this.#evaluate(toMs)) await this.#leavings.read();
+  }
+
+  /** Leavings and ends of grace. False: what leaves until then is not known yet; done is what is. */
+  #evaluate(toMs: number): boolean {
+    const untilMs = Math.min(toMs, this.#leavings.knownUntilMs);
+    for (;;) {
+      const tip = this.#leavings.take(untilMs);
+      if (!tip) break;
+      this.#leave(tip);
+    }
+    if (untilMs > this.#engine.evaluatedMs) this.#engine.advance(untilMs);
+    return untilMs === toMs;
+  }
+
+  #leave(tip: CountedTip): void {
+    // Kept, but not counted yet: when that comes its time in the window will be over.
+    if (tip.order > this.#countedOrder) return;
+    const { accountId, lamports, registeredMs, order } = tip;
+    const atMs = registeredMs + this.#options.rules.windowMs;
+    const { sumLamports } = this.#engine.view(accountId);
+    if (this.#engine.leave(accountId, lamports, atMs)) return;
+    this.#options.log.error(
+      `tiers: expected ${lamports} lamports of tip ${order} in the sum of account ${accountId}, ` +
+        `got a sum of ${sumLamports}`,
+    );
+  }
+
+  #count({ order, tip, atMs }: SettledOrder): void {
+    this.#countedOrder = order;
+    if (tip && this.#engine.count(tip, atMs)) this.#leavings.add(tip);
+  }
+
+  #catchUp(): void {
+    if (this.#isRunning) this.#tell(this.#goOn());
+  }
+
+  /** Does everything up to now, as far as it is known, and returns what came of it. */
+  #goOn(): TierEvent[] {
+    const before = this.#countedOrder;
+    this.#started().handle((next) => {
+      if (!this.#evaluate(next.atMs)) return false;
+      this.#count(next);
+      return true;
+    });
+    this.#evaluate(this.nowMs());
+    this.#leavings.fill();
+    this.#arm();
+    const events = this.#engine.takeEvents();
+    for (const event of events) this.#events.push(event);
+    if (events.length > 0) this.#checkpoints.now();
+    else if (this.#countedOrder !== before || this.#engine.hasChanged) this.#checkpoints.soon();
+    return events;
+  }
+
+  #arm(): void {
+    const nextMs = Math.min(
+      this.#leavings.nextMs ?? Number.POSITIVE_INFINITY,
+      this.#engine.nextGraceEndMs ?? Number.POSITIVE_INFINITY,
+    );
+    if (this.#timer && nextMs === this.#timerMs) return;
+    this.#timer?.cancel();
+    this.#timer = null;
+    // What is not known yet comes by the queue's own reading.
+    if (nextMs > this.#leavings.knownUntilMs || nextMs === Number.POSITIVE_INFINITY) return;
+    this.#timerMs = nextMs;
+    // Of the wall clock as it is: while it is set back there is nothing to do.
+    const delayMs = Math.min(nextMs - this.#wallMs(), lookMs);
+    this.#timer = this.#options.clock.after(delayMs, () => {
+      this.#timer = null;
+      this.#catchUp();
+    });
+  }
+
+  #tell(events: readonly TierEvent[]): void {
+    const accountIds = new Set(
+      events.filter(({ from, to }) => from !== to).map(({ accountId }) => accountId),
+    );
+    for (const accountId of accountIds) {
+      for (const listener of this.#listeners) {
+        try {
+          // As it is now: a listener before this one may have settled a tip.
+          listener(accountId, this.tierOf(accountId));
+        } catch (error) {
+          this.#options.log.error(`after a change of an account's tier: ${messageOf(error)}`);
+        }
+      }
+    }
+  }
+
+  #take(): TierCheckpoint {
+    const events = this.#events;
+    this.#events = [];
+    return {
+      evaluatedMs: this.#engine.evaluatedMs,
+      countedOrder: this.#countedOrder,
+      states: this.#engine.takeStates(),
+      events,
+    };
+  }
+
+  async #finish(): Promise<void> {
+    if (!this.#isRunning) return;
+    this.#catchUp();
+    this.#stop();
+    await this.#checkpoints.close();
+  }
+
+  #stop(): void {
+    this.#isRunning = false;
+    this.#timer?.cancel();
+    this.#leavings.close();
+  }
+}

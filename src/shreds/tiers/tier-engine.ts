@@ -1,0 +1,243 @@
+// Tier engine: which tier do an account's tips buy at this moment?
+//
+// Pure: told of tips and of the time by tier-book.ts, in the order of time; at one millisecond
+// leavings first, then ends of grace, then counts. A tier is reached at equality and at once, the
+// highest one whose threshold is reached. Below the threshold of the present tier a grace runs until
+// the sum is back; at its end the tier falls by one, and the lower tier's own grace begins at that
+// moment when the sum is below its threshold, too. So an account never has two.
+
+import { GraceLine, type GracePlace } from "./grace-period-queue.ts";
+import type {
+  CountedTip,
+  TierEvent,
+  TierEventKind,
+  TierRules,
+  TierState,
+  TierStore,
+  TierView,
+} from "./types.ts";
+
+/** What a store has of it: an engine goes on from there. */
+export type TierStart = NonNullable<Awaited<ReturnType<TierStore["load"]>>>;
+
+interface Account {
+  readonly accountId: string;
+  /** Place of its tier in the rules; -1: none. */
+  level: number;
+  sum: bigint;
+  grace: GracePlace<Account> | null;
+  eventCount: bigint;
+}
+
+export class TierEngine {
+  readonly #rules: TierRules;
+  readonly #accounts = new Map<string, Account>();
+  readonly #graces = new GraceLine<Account>();
+  readonly #changed = new Set<Account>();
+  #events: TierEvent[] = [];
+  #evaluatedMs: number;
+
+  /**
+   * States that the rules were changed under are brought to the rules at `evaluatedMs`: a tier that
+   * is no more becomes the one that the sum reaches.
+   */
+  constructor(rules: TierRules, start: Pick<TierStart, "evaluatedMs" | "states">) {
+    this.#rules = rules;
+    this.#evaluatedMs = start.evaluatedMs;
+    const states = start.states.toSorted((a, b) => (a.graceSinceMs ?? 0) - (b.graceSinceMs ?? 0));
+    for (const state of states) this.#restore(state);
+    for (const { accountId, tier } of states) this.#reconsider(accountId, tier);
+  }
+
+  /** Every end of grace up to here is done, and every leaving that it was told of. */
+  get evaluatedMs(): number {
+    return this.#evaluatedMs;
+  }
+
+  /** null: no grace is running. */
+  get nextGraceEndMs(): number | null {
+    const first = this.#graces.first;
+    return first && first.sinceMs + this.#rules.graceMs;
+  }
+
+  /** Whether `takeStates` has any. */
+  get hasChanged(): boolean {
+    return this.#changed.size > 0;
+  }
+
+  view(accountId: string): TierView {
+    const account = this.#accounts.get(accountId);
+    const graceSinceMs = account?.grace?.sinceMs ?? null;
+    return {
+      tier: account ? this.#nameOf(account.level) : null,
+      sumLamports: account?.sum ?? 0n,
+      graceSinceMs,
+      graceEndsMs: graceSinceMs === null ? null : graceSinceMs + this.#rules.graceMs,
+    };
+  }
+
+  /** Every account that has a tier. */
+  *tiers(): Iterable<readonly [accountId: string, tier: string]> {
+    for (const { accountId, level } of this.#accounts.values()) {
+      const tier = this.#nameOf(level);
+      if (tier !== null) yield [accountId, tier];
+    }
+  }
+
+  /**
+   * Ends of grace up to `atMs`, then the tip. False: its time in the window is over, and it changes
+   * nothing; otherwise `leave` must follow at registeredMs + window.
+   */
+  count(tip: Pick<CountedTip, "accountId" | "lamports" | "registeredMs">, atMs: number): boolean {
+    this.advance(atMs);
+    if (tip.registeredMs + this.#rules.windowMs <= atMs) return false;
+    const account = this.#accountOf(tip.accountId);
+    account.sum += tip.lamports;
+    this.#changed.add(account);
+    this.#rise(account, atMs);
+    return true;
+  }
+
+  /**
+   * Ends of grace before `atMs`, then the tip's leaving. False: the sum did not hold that much, which
+   * cannot be, and is 0 now.
+   */
+  leave(accountId: string, lamports: bigint, atMs: number): boolean {
+    if (atMs <= this.#evaluatedMs) {
+      throw new RangeError(`expected a leaving after ${this.#evaluatedMs} ms, got one at ${atMs}`);
+    }
+    this.advance(atMs - 1);
+    const account = this.#accountOf(accountId);
+    const isHeld = account.sum >= lamports;
+    account.sum = isHeld ? account.sum - lamports : 0n;
+    this.#changed.add(account);
+    this.#sink(account, atMs);
+    return isHeld;
+  }
+
+  /** Ends of grace up to `toMs`, that millisecond included. */
+  advance(toMs: number): void {
+    if (toMs < this.#evaluatedMs) {
+      throw new RangeError(`expected a time of ${this.#evaluatedMs} ms or later, got ${toMs}`);
+    }
+    for (;;) {
+      const place = this.#graces.first;
+      if (!place) break;
+      const endMs = place.sinceMs + this.#rules.graceMs;
+      if (endMs > toMs) break;
+      this.#fall(place.member, endMs);
+    }
+    this.#evaluatedMs = toMs;
+  }
+
+  /** Events since the last call, in order. */
+  takeEvents(): TierEvent[] {
+    const events = this.#events;
+    this.#events = [];
+    return events;
+  }
+
+  /** States that changed since the last call. */
+  takeStates(): TierState[] {
+    const states = Array.from(this.#changed, (account) => ({
+      accountId: account.accountId,
+      tier: this.#nameOf(account.level),
+      graceSinceMs: account.grace?.sinceMs ?? null,
+      sumLamports: account.sum,
+      eventCount: account.eventCount,
+    }));
+    this.#changed.clear();
+    return states;
+  }
+
+  #rise(account: Account, atMs: number): void {
+    if (account.grace && account.sum >= this.#thresholdOf(account.level)) {
+      this.#endGrace(account);
+      this.#tell(account, "grace_cancelled", account.level, atMs);
+    }
+    const reached = this.#reached(account.sum);
+    if (reached <= account.level) return;
+    const from = account.level;
+    account.level = reached;
+    this.#tell(account, "upgraded", from, atMs);
+  }
+
+  #sink(account: Account, atMs: number): void {
+    if (account.grace || account.level < 0) return;
+    if (account.sum >= this.#thresholdOf(account.level)) return;
+    account.grace = this.#graces.enter(account, atMs);
+    this.#tell(account, "grace_started", account.level, atMs);
+  }
+
+  #fall(account: Account, atMs: number): void {
+    this.#endGrace(account);
+    this.#changed.add(account);
+    const from = account.level--;
+    this.#tell(account, "downgraded", from, atMs);
+    this.#sink(account, atMs);
+  }
+
+  #endGrace(account: Account): void {
+    if (account.grace) this.#graces.leave(account.grace);
+    account.grace = null;
+  }
+
+  #tell(account: Account, kind: TierEventKind, fromLevel: number, atMs: number): void {
+    this.#record(account, kind, this.#nameOf(fromLevel), atMs);
+  }
+
+  #record(account: Account, kind: TierEventKind, from: string | null, atMs: number): void {
+    this.#changed.add(account);
+    this.#events.push({
+      accountId: account.accountId,
+      number: ++account.eventCount,
+      atMs,
+      kind,
+      from,
+      to: this.#nameOf(account.level),
+      sumLamports: account.sum,
+    });
+  }
+
+  #restore(state: TierState): void {
+    const account = this.#accountOf(state.accountId);
+    account.level = this.#rules.tiers.findIndex(({ name }) => name === state.tier);
+    account.sum = state.sumLamports;
+    account.eventCount = state.eventCount;
+    if (account.level >= 0 && state.graceSinceMs !== null) {
+      account.grace = this.#graces.enter(account, state.graceSinceMs);
+    }
+  }
+
+  #reconsider(accountId: string, tier: string | null): void {
+    const account = this.#accountOf(accountId);
+    if (tier !== null && account.level < 0) {
+      account.level = this.#reached(account.sum);
+      this.#record(account, "downgraded", tier, this.#evaluatedMs);
+      return;
+    }
+    this.#rise(account, this.#evaluatedMs);
+    this.#sink(account, this.#evaluatedMs);
+  }
+
+  #accountOf(accountId: string): Account {
+    const known = this.#accounts.get(accountId);
+    if (known) return known;
+    const account = { accountId, level: -1, sum: 0n, grace: null, eventCount: 0n };
+    this.#accounts.set(accountId, account);
+    return account;
+  }
+
+  /** Place of the highest tier whose threshold is reached; -1: none. */
+  #reached(sum: bigint): number {
+    return this.#rules.tiers.findLastIndex(({ thresholdLamports }) => sum >= thresholdLamports);
+  }
+
+  #thresholdOf(level: number): bigint {
+    return this.#rules.tiers[level]?.thresholdLamports ?? 0n;
+  }
+
+  #nameOf(level: number): string | null {
+    return this.#rules.tiers[level]?.name ?? null;
+  }
+}

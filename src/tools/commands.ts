@@ -1,0 +1,20 @@
+// Every command of the command line by its name; each is one file, loaded only when it is called.
+//
+// Called by shredway.ts. Tests hold the documents to it.
+
+import type { Command } from "./terminal/command.ts";
+
+export const commands: Readonly<Record<string, () => Promise<Command>>> = {
+  start: async () => (await import("./commands/start.ts")).start,
+  replay: async () => (await import("./replay/replay.ts")).replay,
+  listen: async () => (await import("./listen/listen.ts")).listen,
+  race: async () => (await import("./race/race.ts")).race,
+  keys: async () => (await import("./commands/keys.ts")).keys,
+  destinations: async () => (await import("./commands/destinations.ts")).destinations,
+  sources: async () => (await import("./commands/sources.ts")).sources,
+  migrate: async () => (await import("./commands/migrate.ts")).migrate,
+  export: async () => (await import("./commands/export.ts")).exportCommand,
+  import: async () => (await import("./commands/import.ts")).importCommand,
+  doctor: async () => (await import("./commands/doctor.ts")).doctor,
+  bench: async () => (await import("./commands/bench.ts")).bench,
+};

@@ -1,0 +1,68 @@
+// `shredway bench`: what this product does on this machine, measured by its own benchmark.
+//
+// The benchmark belongs to a checkout (it builds its native half and runs TypeScript as it is); this hands
+// over to it.
+
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
+import { ShredwayError } from "../../core/errors.ts";
+import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+
+const root = new URL("../../../", import.meta.url);
+const program = fileURLToPath(new URL("bench/run.ts", root));
+
+const switches = ["small", "markdown", "json"] as const;
+
+export const bench: Command = {
+  name: "bench",
+  summary: "measure this machine: the whole benchmark, or parts of it",
+  usage: ["bench [--only NAMES] [--rounds N] [--small] [--markdown | --json]"],
+  description: `
+Runs the benchmark of a checkout: the same as npm run bench. Numbers are medians of several rounds and
+ratios against baselines of the same run; docs/benchmarks.md says how each is made.`,
+  options: {
+    only: { value: "NAMES", help: "parts to run, separated by commas, for example cost,latency" },
+    rounds: { value: "N", help: "rounds of each part" },
+    small: { help: "a short run that shows that all of it works; its numbers mean nothing" },
+    markdown: { help: "the report as Markdown" },
+    json: { help: "the lines that the report is made of, as JSON" },
+  },
+  examples: ["shredway bench --small", "shredway bench --only cost,transmit --rounds 3"],
+  run,
+};
+
+async function run(args: Arguments, terminal: Terminal): Promise<number> {
+  const tsx = tsxProgram();
+  if (tsx === undefined || !existsSync(program)) {
+    throw new ShredwayError(
+      "usage",
+      "expected a checkout with its development packages (npm ci), got a package without the benchmark",
+    );
+  }
+  const parts = args.text("only")?.split(",") ?? [];
+  const rounds = args.integer("rounds", { min: 1, max: 1000 });
+  const words = [
+    tsx,
+    program,
+    ...parts.flatMap((part) => ["--only", part]),
+    ...(rounds === undefined ? [] : ["--rounds", String(rounds)]),
+    ...switches.filter((name) => args.flag(name)).map((name) => `--${name}`),
+  ];
+  const child = spawn(process.execPath, words, { stdio: "inherit", cwd: fileURLToPath(root) });
+  terminal.stopped.addEventListener("abort", () => child.kill("SIGTERM"), { once: true });
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("exit", (code) => resolve(code === 0 ? exitCodes.ok : exitCodes.failed));
+  });
+}
+
+function tsxProgram(): string | undefined {
+  try {
+    return createRequire(import.meta.url).resolve("tsx/cli");
+  } catch {
+    return undefined;
+  }
+}

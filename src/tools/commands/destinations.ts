@@ -1,0 +1,282 @@
+// `shredway destinations`: the operator's hand on the destinations of accounts.
+//
+// Works on the data folder itself, while the service runs too: it sees the change within a moment,
+// and sends the challenges of a new one. The rules are those of accounts/destination-rules.ts.
+
+import { randomBytes } from "node:crypto";
+import { parseEndpoint } from "../../core/addresses/addresses.ts";
+import { listenerReachedBy, readOwnAddresses } from "../../core/addresses/own-addresses.ts";
+import { systemClock } from "../../core/clock.ts";
+import { type Config, completeConfig, loadConfig } from "../../core/configuration/configuration.ts";
+import { quote, ShredwayError } from "../../core/errors.ts";
+import type { Account } from "../../gateway/accounts/types.ts";
+import type { Store } from "../../platform/store/store.ts";
+import {
+  approved,
+  checkAdded,
+  checkDestination,
+  type DestinationSettings,
+  destinationSettingsOf,
+  hasProof,
+  type IsOwnListener,
+  newDestination,
+  pausedByOperator,
+  resumed,
+  unknownDestination,
+} from "../../shreds/destinations/destination-rules.ts";
+import type { AccountDestination } from "../../shreds/destinations/destination-types.ts";
+import type { Arguments, Command } from "../terminal/command.ts";
+import { table, toJson } from "../terminal/output.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { defaultDirectory, readAction, withStore } from "./store-command.ts";
+
+const exampleId = "d_4f1a09c2d3e5";
+/** Of a change that a running service keeps coming before. */
+const attemptsMax = 5;
+
+const actions = ["list", "add", "approve", "pause", "resume", "remove"] as const;
+type Action = (typeof actions)[number];
+
+/** Options of some actions alone. */
+const ownOptions: Readonly<Record<string, readonly Action[]>> = {
+  account: ["list", "add"],
+  region: ["add"],
+  address: ["add"],
+};
+
+export const destinations: Command = {
+  name: "destinations",
+  summary: "list, add, approve, pause, resume and remove destinations of accounts",
+  usage: [
+    "destinations list [--account NAME]",
+    "destinations add --account NAME --region REGION --address ADDRESS",
+    "destinations approve ID",
+    "destinations pause ID",
+    "destinations resume ID",
+    "destinations remove ID",
+  ],
+  description: `
+Where the accounts' shreds go. A new destination gets nothing but challenges until it is proved;
+approve marks it as proved by hand, for good. pause stops its shreds until resume, whatever it proves
+meanwhile; resume makes it what it was, so without a proof in force it still gets nothing. remove
+forgets it. A running service follows within a moment.`,
+  positional: "list | add | approve ID | pause ID | resume ID | remove ID",
+  options: {
+    account: { value: "NAME", help: "list: this account's alone; add: whose it is" },
+    region: { value: "REGION", help: "add: a name of delivery.regions" },
+    address: { value: "ADDRESS", help: "add: address and port, for example 192.0.2.1:9000" },
+    config: {
+      value: "FILE",
+      help: "the service's configuration: its data section, and what it allows",
+    },
+    data: {
+      value: "DIRECTORY",
+      help: `the data folder (default ${defaultDirectory}); add then goes by the defaults`,
+    },
+    json: { help: "one JSON object" },
+  },
+  examples: [
+    "shredway destinations list --config shredway.yaml",
+    "shredway destinations add --account trading --region frankfurt --address 192.0.2.1:9000 --config shredway.yaml",
+    `shredway destinations approve ${exampleId}`,
+    `shredway destinations pause ${exampleId} --json`,
+  ],
+  run,
+};
+
+function run(args: Arguments, terminal: Terminal): Promise<number> {
+  const { action, id } = readAction(args, {
+    name: "destinations",
+    actions,
+    withId: ["approve", "pause", "resume", "remove"],
+    what: "a destination",
+    exampleId,
+    ownOptions,
+  });
+  switch (action) {
+    case "list":
+      return list(args, terminal);
+    case "add":
+      return add(args, terminal);
+    case "approve":
+      return change(args, terminal, { id, step: approved });
+    case "pause":
+      return change(args, terminal, { id, step: pausedByOperator });
+    case "resume":
+      return change(args, terminal, { id, step: resumed });
+    case "remove":
+      return remove(args, terminal, id);
+  }
+}
+
+function list(args: Arguments, terminal: Terminal): Promise<number> {
+  const name = args.text("account");
+  return withStore(args, terminal, true, async (store) => {
+    const account = name === undefined ? null : await accountOf(store, name);
+    const all = (await store.destinations.all()).filter(
+      ({ accountId }) => account === null || accountId === account.id,
+    );
+    if (args.flag("json")) {
+      terminal.line(toJson({ destinations: all.map(shown) }));
+      return;
+    }
+    if (all.length === 0) terminal.note("no destinations yet");
+    else for (const line of listLines(all)) terminal.line(line);
+  });
+}
+
+function add(args: Arguments, terminal: Terminal): Promise<number> {
+  const name = args.required("account", "trading");
+  const region = args.required("region", "frankfurt");
+  args.required("address", "192.0.2.1:9000");
+  const address = args.endpoint("address") ?? "";
+  const { settings, isOwnListener } = settingsOf(args);
+  const endpoint = checkDestination(region, address, settings, isOwnListener);
+  return withStore(args, terminal, true, async (store) => {
+    const account = await accountOf(store, name);
+    const chance = { random: randomBytes(6), nowMs: nowMs() };
+    const destination = newDestination(account, { region, endpoint }, chance);
+    const answer = await store.destinations.add(destination, settings.perAccountMax);
+    checkAdded(answer, destination, settings.perAccountMax);
+    show(args, terminal, destination);
+  });
+}
+
+function change(
+  args: Arguments,
+  terminal: Terminal,
+  {
+    id,
+    step,
+  }: {
+    readonly id: string;
+    readonly step: (current: AccountDestination, nowMs: number) => AccountDestination;
+  },
+): Promise<number> {
+  return withStore(args, terminal, true, async (store) => {
+    for (let attempt = 0; attempt < attemptsMax; attempt++) {
+      const before = (await store.destinations.all()).find((each) => each.id === id);
+      if (!before) throw unknown(id);
+      const after = step(before, nowMs());
+      if (after === before || (await store.destinations.update(after, before))) {
+        show(args, terminal, after);
+        return;
+      }
+    }
+    const message = `destination ${id}: expected to change it, but others kept changing it`;
+    throw new ShredwayError("store_failed", message);
+  });
+}
+
+function remove(args: Arguments, terminal: Terminal, id: string): Promise<number> {
+  return withStore(args, terminal, true, async (store) => {
+    if (!(await store.destinations.remove(id))) throw unknown(id);
+    if (args.flag("json")) terminal.line(toJson({ id, state: "removed" }));
+    else terminal.line(`removed ${id}`);
+  });
+}
+
+function unknown(id: string): ShredwayError {
+  const { reason, message } = unknownDestination(id);
+  return new ShredwayError(reason, `${message} (shredway destinations list shows them)`);
+}
+
+async function accountOf(store: Store, name: string): Promise<Account> {
+  const account = (await store.keys.accounts()).find((each) => each.name === name);
+  if (account) return account;
+  throw new ShredwayError(
+    "value_invalid",
+    `--account: expected the name of an account (shredway keys list shows them), got ${quote(name)}`,
+  );
+}
+
+function nowMs(): number {
+  return Number(systemClock.nowNs() / 1_000_000n);
+}
+
+interface AddRules {
+  readonly settings: DestinationSettings;
+  readonly isOwnListener: IsOwnListener;
+}
+
+/** What the service allows, as far as its file tells; a service that runs goes by its own rules. */
+function settingsOf(args: Arguments): AddRules {
+  const file = args.text("config");
+  if (file === undefined) {
+    const defaults = completeConfig({ relay: { shredVersion: 1, authentication: "off" } });
+    // Whether private ones are allowed is not known here; a service that refuses one sends nothing.
+    const settings = { ...destinationSettingsOf(defaults), allowPrivate: true };
+    return { settings, isOwnListener: () => false };
+  }
+  const own = readOwnAddresses();
+  const config: Config = loadConfig(file, own);
+  const listeners = [
+    ...config.relay.listen,
+    config.delivery.proof.listen,
+    config.delivery.proof.listenIpv6,
+  ].map((text) => parseEndpoint(text, { allowPortZero: true }));
+  return {
+    settings: destinationSettingsOf(config),
+    isOwnListener: (endpoint) => listenerReachedBy(endpoint, listeners, own) !== undefined,
+  };
+}
+
+function show(args: Arguments, terminal: Terminal, destination: AccountDestination): void {
+  if (args.flag("json")) {
+    terminal.line(toJson(shown(destination)));
+    return;
+  }
+  terminal.line(`id       ${destination.id}`);
+  terminal.line(`account  ${destination.accountName}`);
+  terminal.line(`region   ${destination.region}`);
+  terminal.line(`address  ${destination.address}`);
+  terminal.line(`state    ${stateText(destination)}`);
+  terminal.line(`proof    ${proofText(destination)}`);
+}
+
+function shown(destination: AccountDestination): object {
+  return {
+    id: destination.id,
+    account: destination.accountName,
+    region: destination.region,
+    address: destination.address,
+    state: destination.state,
+    created: timeText(destination.createdMs),
+    proved: timeText(destination.provedMs),
+    provedBy: destination.provedBy,
+    proofEnds: timeText(destination.proofEndsMs),
+    paused: timeText(destination.pausedMs),
+    pauseReason: destination.pauseReason,
+  };
+}
+
+function timeText(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
+}
+
+function stateText({ state, pauseReason }: AccountDestination): string {
+  return pauseReason === null ? state : `${state} (${pauseReason})`;
+}
+
+function proofText(destination: AccountDestination): string {
+  const { provedBy, proofEndsMs } = destination;
+  if (provedBy === null) return "none";
+  if (proofEndsMs === null) return `by ${provedBy}, for good`;
+  const word = hasProof(destination, nowMs()) ? "until" : "ended";
+  return `by ${provedBy}, ${word} ${timeText(proofEndsMs)}`;
+}
+
+function listLines(all: readonly AccountDestination[]): string[] {
+  const titles = ["id", "account", "region", "address", "state", "proof"];
+  return table(
+    titles.map((title) => ({ title })),
+    all.map((each) => [
+      each.id,
+      each.accountName,
+      each.region,
+      each.address,
+      stateText(each),
+      proofText(each),
+    ]),
+  );
+}

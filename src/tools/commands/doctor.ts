@@ -1,0 +1,111 @@
+// `shredway doctor`: what this machine and this configuration lack, why, and the exact remedy.
+//
+// Reads and tries, changes nothing. Exit code 1 when something must be mended first.
+
+import { readOwnAddresses } from "../../core/addresses/own-addresses.ts";
+import { systemClock } from "../../core/clock.ts";
+import { type Config, loadConfig, parseConfig } from "../../core/configuration/configuration.ts";
+import { messageOf } from "../../core/errors.ts";
+import { checkMachine } from "../../platform/doctor/checks.ts";
+import { checkConfiguration, wishesOf } from "../../platform/doctor/config-checks.ts";
+import { readFacts } from "../../platform/doctor/facts.ts";
+import {
+  countLevels,
+  type Finding,
+  type Level,
+  withMeasure,
+} from "../../platform/doctor/finding.ts";
+import { checkService } from "../../platform/doctor/service-checks.ts";
+import { readServiceFacts } from "../../platform/doctor/service-facts.ts";
+import { probe, readConfigFacts, systemReader } from "../../platform/doctor/system.ts";
+import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
+import { type Paint, toJson } from "../terminal/output.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+
+export const doctor: Command = {
+  name: "doctor",
+  summary: "what this machine and configuration lack, why, and the exact remedy",
+  usage: ["doctor [--config FILE] [--json]"],
+  description: `
+Looks at kernel limits, CPUs, network cards, clock, capabilities, libraries and memory, and tries the
+buffers that the relay will ask for. With --config for what that file asks, at the file itself and the
+files it names, at its ports, and whether its database, node and partners can be reached (it connects,
+and submits nothing). Each finding says how to see that its remedy helped. Changes nothing. Exit code 1
+when a check fails (warnings do not count).`,
+  options: {
+    config: { value: "FILE", help: "check this configuration, and the machine for it" },
+    json: { help: "one JSON object: counts and all findings" },
+  },
+  examples: ["shredway doctor", "shredway doctor --config shredway.yaml --json"],
+  run,
+};
+
+async function run(args: Arguments, terminal: Terminal): Promise<number> {
+  const findings = await examine(args.text("config"));
+  const counts = countLevels(findings);
+  if (args.flag("json")) {
+    terminal.line(toJson({ ...counts, findings }));
+  } else {
+    for (const finding of findings)
+      for (const line of findingLines(finding, terminal.paint)) terminal.line(line);
+    terminal.line();
+    terminal.line(`${counts.ok} ok, ${counts.warn} to improve, ${counts.fail} to mend`);
+  }
+  return counts.fail > 0 ? exitCodes.failed : exitCodes.ok;
+}
+
+async function examine(file: string | undefined): Promise<Finding[]> {
+  if (file === undefined) return machineFindings(defaultConfig());
+  try {
+    const config = loadConfig(file, readOwnAddresses());
+    const facts = readConfigFacts(file, config.relay);
+    const around = await readServiceFacts(file, config, systemClock);
+    return [
+      ...machineFindings(config),
+      ...checkConfiguration(config.relay, facts),
+      ...checkService(config, file, around),
+    ];
+  } catch (error) {
+    return [...machineFindings(defaultConfig()), refusedConfig(file, messageOf(error))];
+  }
+}
+
+function machineFindings(config: Config): Finding[] {
+  const wishes = wishesOf(config.relay);
+  return checkMachine(readFacts(systemReader), wishes, probe(wishes));
+}
+
+/** What holds when a file says nothing but what it must. */
+function defaultConfig(): Config {
+  return parseConfig("relay: { shredVersion: 1, authentication: off }", "defaults");
+}
+
+function refusedConfig(file: string, message: string): Finding {
+  return withMeasure({
+    check: "config",
+    level: "fail",
+    finding: message,
+    why: "The relay starts only with a file that it understands whole.",
+    remedy: `mend ${file} as docs/configuration.md describes it`,
+  });
+}
+
+function findingLines(
+  { check, level, finding, why, remedy, measure }: Finding,
+  paint: Paint,
+): string[] {
+  const colour: Record<Level, (text: string) => string> = {
+    ok: paint.good,
+    warn: paint.note,
+    fail: paint.bad,
+  };
+  const indent = " ".repeat(6);
+  const [first = "", ...more] = finding.split("\n");
+  return [
+    `${colour[level](level.padEnd(4))}  ${check.padEnd(17)}  ${first}`,
+    ...more.map((line) => `${indent}${" ".repeat(19)}${line}`),
+    ...(level === "ok" ? [] : [paint.dim(`${indent}why     ${why}`)]),
+    ...(remedy === null ? [] : [`${indent}remedy  ${remedy}`]),
+    ...(measure === null ? [] : [paint.dim(`${indent}see     ${measure}`)]),
+  ];
+}

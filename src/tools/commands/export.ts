@@ -1,0 +1,147 @@
+// `shredway export`: the whole database as one stream of lines, while the service goes on.
+//
+// To stdout, or to a file that only its owner may read, which has its name when it is whole. What it
+// holds of API keys are their hashes, as everywhere.
+
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
+import { hostname } from "node:os";
+import { dirname } from "node:path";
+import { systemClock } from "../../core/clock.ts";
+import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { type ExportSummary, exportDatabase } from "../../platform/store/transfer/export.ts";
+import { openSnapshot, placeInForce } from "../../platform/store/transfer/place.ts";
+import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
+import { formatBytes, formatCount, toJson } from "../terminal/output.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { configOf, defaultDirectory, placeOf } from "./store-command.ts";
+
+export const exportCommand: Command = {
+  name: "export",
+  summary: "write the whole database as lines of JSON, while the service runs",
+  usage: ["export [--config FILE | --data DIRECTORY] [--output FILE] [--json]"],
+  description: `
+Writes one state of the whole database, SQLite or PostgreSQL, as lines of JSON that "shredway import" reads
+into either (docs/backup.md describes them). The service may run, and is not held up. A file is made for its
+owner only, and has its name when it is whole. API keys are in it as hashes; accounts, addresses, tips and
+open transactions as they are: keep it as you keep the database.`,
+  options: {
+    config: { value: "FILE", help: "the service's configuration: its database" },
+    data: { value: "DIRECTORY", help: `the data folder (default ${defaultDirectory})` },
+    output: {
+      value: "FILE",
+      help: "where to; an older one is replaced (default: standard output)",
+    },
+    json: { help: "what was written as one JSON object; without --output to standard error" },
+  },
+  examples: [
+    "shredway export --config shredway.yaml --output shredway.export",
+    "shredway export --config shredway.yaml | zstd > shredway.export.zst",
+  ],
+  run,
+};
+
+interface Sink {
+  write(text: string): Promise<void>;
+  /** Keeps it, under its name. */
+  finish(): void;
+  /** Removes what was written. Nothing after `finish`. */
+  remove(): void;
+}
+
+function writeToStdout(text: string): Promise<void> {
+  // An error ends the program (shredway.ts).
+  return new Promise((resolve) => process.stdout.write(text, () => resolve()));
+}
+
+const stdoutSink: Sink = { write: writeToStdout, finish: () => {}, remove: () => {} };
+
+function asFailure<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (cause) {
+    const message = `${path}: cannot be written: ${messageOf(cause)}`;
+    throw new ShredwayError("store_failed", message, { cause });
+  }
+}
+
+/** Beside the file first. Throws ShredwayError "store_failed". */
+function fileSink(path: string): Sink {
+  const draft = `${path}.${process.pid}.part`;
+  const file = asFailure(path, () => openSync(draft, "wx", 0o600));
+  let isOpen = true;
+  const close = (): void => {
+    if (isOpen) closeSync(file);
+    isOpen = false;
+  };
+  return {
+    write: (text) => {
+      const bytes = Buffer.from(text);
+      asFailure(path, () => {
+        for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
+      });
+      return Promise.resolve();
+    },
+    finish: () =>
+      asFailure(path, () => {
+        fsyncSync(file);
+        close();
+        renameSync(draft, path);
+        const folder = openSync(dirname(path), "r");
+        fsyncSync(folder);
+        closeSync(folder);
+      }),
+    remove: () => {
+      close();
+      rmSync(draft, { force: true });
+    },
+  };
+}
+
+async function run(args: Arguments, terminal: Terminal): Promise<number> {
+  const output = args.text("output");
+  const node = configOf(args)?.data.node ?? hostname();
+  const place = await placeInForce(placeOf(args), systemClock);
+  if (place.warning !== undefined) terminal.note(`warning: ${place.warning}`);
+  const { snapshot, version } = await openSnapshot(place, systemClock);
+  try {
+    if (version === 0) {
+      const message = "the store: expected a database that a service has set up, got none";
+      throw new ShredwayError("store_failed", message);
+    }
+    const sink = output === undefined ? stdoutSink : fileSink(output);
+    const head = { schemaVersion: version, createdNs: systemClock.nowNs(), node };
+    const write = (text: string): Promise<void> => {
+      if (!terminal.stopped.aborted) return sink.write(text);
+      throw new ShredwayError("store_failed", "the export was interrupted");
+    };
+    const onProgress = (rows: number): void => terminal.progress(`${formatCount(rows)} rows`);
+    try {
+      const summary = await exportDatabase({ snapshot, head, write, onProgress });
+      sink.finish();
+      terminal.clearProgress();
+      tell(args, terminal, version, summary);
+    } finally {
+      sink.remove();
+    }
+    return exitCodes.ok;
+  } finally {
+    await snapshot.close();
+  }
+}
+
+function tell(args: Arguments, terminal: Terminal, version: number, summary: ExportSummary): void {
+  const { rows, bytes, sha256 } = summary;
+  const output = args.text("output");
+  const say = (line: string): void =>
+    output === undefined ? terminal.note(line) : terminal.line(line);
+  if (args.flag("json")) {
+    const counts = Object.fromEntries(rows);
+    say(toJson({ schemaVersion: version, rows: counts, bytes, sha256, output: output ?? null }));
+    return;
+  }
+  const total = [...rows.values()].reduce((sum, count) => sum + count, 0);
+  say(
+    `exported ${formatCount(total)} rows of ${rows.size} tables, schema version ${version}, ` +
+      `${formatBytes(bytes)}, SHA-256 ${sha256}`,
+  );
+}

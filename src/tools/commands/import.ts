@@ -1,0 +1,83 @@
+// `shredway import`: what `shredway export` wrote, into an empty database.
+//
+// The whole file is checked before anything is changed, and the database is of no use to any program
+// until all of it is there. Refuses a database that a service uses, or that has anything in it.
+
+import { systemClock } from "../../core/clock.ts";
+import { createLogger } from "../../core/log.ts";
+import { migrations } from "../../platform/store/migrations.ts";
+import { checkExport, importDatabase } from "../../platform/store/transfer/import.ts";
+import { nameOfPlace, openDatabase } from "../../platform/store/transfer/place.ts";
+import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
+import { formatCount, toJson } from "../terminal/output.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { defaultDirectory, placeOf } from "./store-command.ts";
+
+export const importCommand: Command = {
+  name: "import",
+  summary: "read an export into an empty database",
+  usage: ["import --input FILE [--config FILE | --data DIRECTORY] [--json]"],
+  description: `
+Reads what "shredway export" wrote into an empty database, SQLite or PostgreSQL: an older schema is brought
+forward. Every line is checked first, so a file that was cut or changed changes nothing. When it is
+interrupted, the database is refused by every program until it was imported again. No service may run on
+the database.`,
+  options: {
+    input: { value: "FILE", help: "what shredway export wrote" },
+    config: { value: "FILE", help: "the service's configuration: its database" },
+    data: { value: "DIRECTORY", help: `the data folder (default ${defaultDirectory})` },
+    json: { help: "what was read as one JSON object" },
+  },
+  examples: ["shredway import --config postgres.yaml --input shredway.export"],
+  run,
+};
+
+async function run(args: Arguments, terminal: Terminal): Promise<number> {
+  const path = args.required("input", "shredway.export");
+  const place = placeOf(args);
+  const log = createLogger({ level: "warn" });
+  const progress = (what: string) => (rows: number) =>
+    terminal.progress(`${what} ${formatCount(rows)} rows`);
+  const checked = await checkExport(path, progress("checked"));
+  const database = await openDatabase(place, { clock: systemClock, log, isAlone: true });
+  try {
+    const { driver, blobType, warnings } = database;
+    for (const warning of warnings) terminal.note(`warning: ${warning}`);
+    const onProgress = progress("imported");
+    const { wasInterrupted } = await importDatabase({
+      path,
+      checked,
+      driver,
+      blobType,
+      onProgress,
+    });
+    terminal.clearProgress();
+    if (wasInterrupted)
+      terminal.note("what an interrupted import or move had left was removed first");
+  } finally {
+    await database.driver.close();
+  }
+  const { head, tail } = checked;
+  const total = [...tail.rows.values()].reduce((sum, count) => sum + count, 0);
+  if (args.flag("json")) {
+    const { schemaVersion, createdNs, node } = head;
+    const rows = Object.fromEntries(tail.rows);
+    terminal.line(
+      toJson({
+        schemaVersion,
+        newest: migrations.length,
+        createdNs,
+        node,
+        rows,
+        sha256: tail.sha256,
+      }),
+    );
+  } else {
+    terminal.line(
+      `${nameOfPlace(place)}: imported ${formatCount(total)} rows of ${tail.rows.size} tables, ` +
+        `written by ${head.node} at ${new Date(Number(head.createdNs / 1_000_000n)).toISOString()}, ` +
+        `schema version ${head.schemaVersion}`,
+    );
+  }
+  return exitCodes.ok;
+}

@@ -1,0 +1,258 @@
+// `shredway keys`: making, listing, rotating and revoking API keys.
+//
+// Works on the data folder itself, while the service runs too: it sees the change within a moment.
+// The text of a new key goes to stdout, once; nothing else ever has it.
+
+import { randomBytes } from "node:crypto";
+import { systemClock } from "../../core/clock.ts";
+import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
+import {
+  checkAccountName,
+  checkLabel,
+  checkLimits,
+  checkRanges,
+  defaultScopes,
+  keyRandomBytes,
+  keyState,
+  newApiKey,
+  parseScopes,
+} from "../../gateway/accounts/api-keys.ts";
+import { createKey } from "../../gateway/accounts/create-key.ts";
+import { type ApiKey, scopes as allScopes } from "../../gateway/accounts/types.ts";
+import { type Arguments, type Command, usageError } from "../terminal/command.ts";
+import { table, toJson } from "../terminal/output.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { defaultDirectory, readAction, withStore } from "./store-command.ts";
+
+const defaultOverlap = "24h";
+const overlapDaysMax = 365;
+const secondNs = 1_000_000_000n;
+
+const actions = ["create", "list", "rotate", "revoke"] as const;
+type Action = (typeof actions)[number];
+
+/** Options of one action alone. */
+const ownOptions: Readonly<Record<string, readonly Action[]>> = {
+  account: ["create"],
+  label: ["create"],
+  scopes: ["create"],
+  rate: ["create"],
+  burst: ["create"],
+  allow: ["create"],
+  overlap: ["rotate"],
+};
+
+export const keys: Command = {
+  name: "keys",
+  summary: "make, list, rotate and revoke API keys",
+  usage: [
+    "keys create --account NAME [--label TEXT] [--scopes LIST] [--rate N] [--burst N] [--allow LIST]",
+    "keys list",
+    "keys rotate ID [--overlap TIME]",
+    "keys revoke ID",
+  ],
+  description: `
+create makes a key, and its account when there is none of that name; rotate makes one that takes the
+place of another, which holds on for the overlap; revoke ends a key at once. A key's text is shown
+once, when it is made: only its SHA-256 is kept. A running service follows within a moment.`,
+  positional: "create | list | rotate ID | revoke ID",
+  options: {
+    account: { value: "NAME", help: "create: whose key it is" },
+    label: { value: "TEXT", help: "create: what it is for, for people" },
+    scopes: {
+      value: "LIST",
+      help: `create: some of ${allScopes.join(",")} (default ${defaultScopes.join(",")})`,
+    },
+    rate: { value: "N", help: "create: calls per second (default: the gateway's)" },
+    burst: { value: "N", help: "create: calls at once after a rest (default: the gateway's)" },
+    allow: { value: "LIST", help: "create: addresses and ranges that may use it (default: all)" },
+    overlap: {
+      value: "TIME",
+      help: `rotate: how long the old key holds on, for example 30m, 24h, 7d (default ${defaultOverlap})`,
+    },
+    config: { value: "FILE", help: "the service's configuration: its data section" },
+    data: { value: "DIRECTORY", help: `the data folder (default ${defaultDirectory})` },
+    json: { help: "one JSON object" },
+  },
+  examples: [
+    "shredway keys create --account trading --scopes submit,batch,read",
+    "shredway keys create --account web --allow 192.0.2.0/24,2001:db8::/32 --rate 50",
+    "shredway keys list --config shredway.yaml",
+    "shredway keys rotate k_4f1a09c2d3e5 --overlap 1h",
+    "shredway keys revoke k_4f1a09c2d3e5 --json",
+  ],
+  run,
+};
+
+function run(args: Arguments, terminal: Terminal): Promise<number> {
+  const { action, id } = readAction(args, {
+    name: "keys",
+    actions,
+    withId: ["rotate", "revoke"],
+    what: "a key",
+    exampleId: "k_4f1a09c2d3e5",
+    ownOptions,
+  });
+  switch (action) {
+    case "create":
+      return create(args, terminal);
+    case "list":
+      return list(args, terminal);
+    case "rotate":
+      return rotate(args, terminal, id);
+    case "revoke":
+      return revoke(args, terminal, id);
+  }
+}
+
+async function create(args: Arguments, terminal: Terminal): Promise<number> {
+  const accountName = asUsage(() => checkAccountName(args.required("account", "trading")));
+  const label = asUsage(() => checkLabel(args.text("label") ?? ""));
+  const scopes = asUsage(() => parseScopes(args.text("scopes") ?? defaultScopes.join(",")));
+  const limits = asUsage(() => checkLimits(countOf(args, "rate"), countOf(args, "burst")));
+  const allowed = args.text("allow")?.split(",") ?? [];
+  const allowedRanges = asUsage(() => checkRanges(allowed));
+  return withStore(args, terminal, false, async (store) => {
+    const wishes = { accountName, label, scopes, allowedRanges, ...limits };
+    const chance = { random: randomBytes(keyRandomBytes), nowNs: systemClock.nowNs() };
+    const { text, key } = await createKey(store.keys, wishes, chance);
+    showNew(args, terminal, { text, key, old: null });
+  });
+}
+
+function list(args: Arguments, terminal: Terminal): Promise<number> {
+  return withStore(args, terminal, true, async (store) => {
+    const all = await store.keys.keys();
+    const nowNs = systemClock.nowNs();
+    if (args.flag("json")) {
+      terminal.line(toJson({ keys: all.map((key) => openFields(key, nowNs)) }));
+      return;
+    }
+    if (all.length === 0)
+      terminal.note("no keys yet; make one: shredway keys create --account NAME");
+    else for (const line of listLines(all, nowNs)) terminal.line(line);
+  });
+}
+
+function rotate(args: Arguments, terminal: Terminal, id: string): Promise<number> {
+  const overlapNs = parseOverlap(args.text("overlap") ?? defaultOverlap);
+  return withStore(args, terminal, true, async (store) => {
+    const nowNs = systemClock.nowNs();
+    const old = (await store.keys.keys()).find((key) => key.id === id);
+    const state = old && keyState(old, nowNs);
+    if (!old || state !== "in force") {
+      const got = state === undefined ? "" : `, which is ${state}`;
+      throw new ShredwayError(
+        "key_unknown",
+        `expected the id of a key in force (shredway keys list shows them), got ${quote(id)}${got}`,
+      );
+    }
+    const { text, key } = newApiKey(old, randomBytes(keyRandomBytes), nowNs);
+    await store.keys.replaceKey(id, nowNs + overlapNs, key);
+    const after = (await store.keys.keys()).find((kept) => kept.id === id) ?? old;
+    showNew(args, terminal, { text, key, old: after });
+  });
+}
+
+function revoke(args: Arguments, terminal: Terminal, id: string): Promise<number> {
+  return withStore(args, terminal, true, async (store) => {
+    await store.keys.revokeKey(id, systemClock.nowNs());
+    if (args.flag("json")) terminal.line(toJson({ id, state: "revoked" }));
+    else terminal.line(`revoked ${id}`);
+  });
+}
+
+interface NewKey {
+  readonly text: string;
+  readonly key: ApiKey;
+  /** The one whose place it takes. */
+  readonly old: ApiKey | null;
+}
+
+function showNew(args: Arguments, terminal: Terminal, { text, key, old }: NewKey): void {
+  const nowNs = systemClock.nowNs();
+  if (args.flag("json")) {
+    const replaced = old && { replaces: openFields(old, nowNs) };
+    terminal.line(toJson({ key: text, ...openFields(key, nowNs), ...replaced }));
+    return;
+  }
+  terminal.line(`key      ${text}`);
+  terminal.line(`id       ${key.id}`);
+  terminal.line(`account  ${key.accountName}`);
+  terminal.line(`scopes   ${key.scopes.join(",")}`);
+  if (old) terminal.line(`instead  ${old.id}, which holds until ${timeText(old.expiresNs ?? 0n)}`);
+  terminal.note("The key is shown this once only: keep it now.");
+}
+
+/** What may be shown of a key at any time. */
+function openFields(key: ApiKey, nowNs: bigint): object {
+  return {
+    id: key.id,
+    account: key.accountName,
+    label: key.label,
+    hint: key.hint,
+    state: keyState(key, nowNs),
+    scopes: key.scopes,
+    requestsPerSecond: key.requestsPerSecond,
+    burst: key.burst,
+    allowedRanges: key.allowedRanges,
+    created: timeText(key.createdNs),
+    expires: key.expiresNs === null ? null : timeText(key.expiresNs),
+    revoked: key.revokedNs === null ? null : timeText(key.revokedNs),
+  };
+}
+
+function listLines(all: readonly ApiKey[], nowNs: bigint): string[] {
+  const titles = ["id", "account", "key", "state", "scopes", "rate", "burst", "from", "label"];
+  const rows = all.map((key) => {
+    const state = keyState(key, nowNs);
+    const until = state === "in force" && key.expiresNs !== null;
+    return [
+      key.id,
+      key.accountName,
+      `${key.hint}…`,
+      until ? `until ${timeText(key.expiresNs)}` : state,
+      key.scopes.join(","),
+      String(key.requestsPerSecond ?? "default"),
+      String(key.burst ?? "default"),
+      key.allowedRanges.join(",") || "anywhere",
+      key.label,
+    ];
+  });
+  return table(
+    titles.map((title) => ({ title, right: title === "rate" || title === "burst" })),
+    rows,
+  );
+}
+
+function timeText(ns: bigint): string {
+  return new Date(Number(ns / 1_000_000n)).toISOString();
+}
+
+function countOf(args: Arguments, name: string): number | null {
+  return args.integer(name, { min: 1, max: 1_000_000 }) ?? null;
+}
+
+/** What people typed and a rule refused is wrong usage. */
+function asUsage<T>(check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    if (error instanceof ShredwayError && error.reason === "value_invalid") {
+      throw usageError(messageOf(error));
+    }
+    throw error;
+  }
+}
+
+function parseOverlap(text: string): bigint {
+  const seconds: Readonly<Record<string, bigint>> = { s: 1n, m: 60n, h: 3600n, d: 86_400n };
+  const [, digits, unit] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
+  const overlap = BigInt(digits ?? 0) * (seconds[unit ?? ""] ?? 0n);
+  if (digits === undefined || overlap > BigInt(overlapDaysMax) * 86_400n) {
+    throw usageError(
+      `--overlap: expected a time such as 0s, 30m, 24h or 7d, at most ${overlapDaysMax}d; got ${quote(text)}`,
+    );
+  }
+  return overlap * secondNs;
+}

@@ -1,0 +1,86 @@
+// `shredway migrate`: the database's schema brought to the newest version, or only looked at.
+//
+// For operators whose service may not change tables: their owner's role does it by this command before a
+// newer version starts.
+
+import { systemClock } from "../../core/clock.ts";
+import { createLogger } from "../../core/log.ts";
+import {
+  checkVersion,
+  migrate as migrateDatabase,
+  migrations,
+} from "../../platform/store/migrations.ts";
+import {
+  nameOfPlace,
+  openDatabase,
+  openSnapshot,
+  type Place,
+} from "../../platform/store/transfer/place.ts";
+import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
+import { toJson } from "../terminal/output.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { defaultDirectory, fileOf, placeOf } from "./store-command.ts";
+
+export const migrate: Command = {
+  name: "migrate",
+  summary: "bring the database to the newest schema, or tell whether it is",
+  usage: ["migrate [--config FILE | --data DIRECTORY] [--check] [--json]"],
+  description: `
+Does what a newer version of the service does at its start: takes the steps that the database's schema
+lacks, each whole or not at all. Useful where the service's own role may not change tables. With --check
+nothing is changed; exit code 0 when the schema is the newest, 1 when it is older or there is none.`,
+  options: {
+    config: { value: "FILE", help: "the service's configuration: its database" },
+    data: { value: "DIRECTORY", help: `the data folder (default ${defaultDirectory})` },
+    check: { help: "only tell" },
+    json: { help: "one JSON object" },
+  },
+  examples: [
+    "shredway migrate --config owner.yaml",
+    "shredway migrate --config shredway.yaml --check --json",
+  ],
+  run,
+};
+
+async function versionAt(place: Place): Promise<number> {
+  if (place.postgres === undefined && fileOf(place) === null) return 0;
+  const { snapshot, version } = await openSnapshot(place, systemClock);
+  await snapshot.close();
+  checkVersion(version);
+  return version;
+}
+
+async function run(args: Arguments, terminal: Terminal): Promise<number> {
+  const place = placeOf(args);
+  const from = await versionAt(place);
+  const newest = migrations.length;
+  const only = args.flag("check");
+  if (!only) {
+    const log = createLogger({ level: "warn" });
+    const { driver, blobType, warnings } = await openDatabase(place, {
+      clock: systemClock,
+      log,
+      isAlone: false,
+    });
+    try {
+      for (const warning of warnings) terminal.note(`warning: ${warning}`);
+      await migrateDatabase(driver, blobType);
+    } finally {
+      await driver.close();
+    }
+  }
+  const to = only ? from : newest;
+  if (args.flag("json")) terminal.line(toJson({ from, to, newest }));
+  else terminal.line(`${nameOfPlace(place)}: ${wordsOf(from, to, newest)}`);
+  return to === newest ? exitCodes.ok : exitCodes.failed;
+}
+
+function wordsOf(from: number, to: number, newest: number): string {
+  if (to !== newest) return `schema ${nameOf(from)}, the newest is version ${newest}`;
+  if (from === to) return `schema version ${to}, the newest`;
+  return `schema ${nameOf(from)} brought to version ${to}, the newest`;
+}
+
+function nameOf(version: number): string {
+  return version === 0 ? "not set up" : `version ${version}`;
+}

@@ -1,0 +1,203 @@
+// `shredway sources`: who may bring shreds, in the configuration file.
+//
+// Reads and writes the file; a running service takes it over at its next reload (SIGHUP). A file that the
+// service would refuse is never written.
+
+import {
+  closeSync,
+  fchmodSync,
+  fchownSync,
+  fsyncSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  statSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { isInRange, parseAddress, parseAddressRange } from "../../core/addresses/addresses.ts";
+import {
+  configFileBytesMax,
+  loadConfig,
+  type RelayConfig,
+} from "../../core/configuration/configuration.ts";
+import { type WrittenSource, withoutSource, withSource } from "../../core/configuration/edit.ts";
+import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
+import { readTextFile } from "../../core/files.ts";
+import { type Arguments, type Command, exitCodes, usageError } from "../terminal/command.ts";
+import { table, toJson } from "../terminal/output.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { readAction } from "./store-command.ts";
+
+type Source = RelayConfig["sources"][number];
+
+const actions = ["list", "find", "add", "remove"] as const;
+
+export const sources: Command = {
+  name: "sources",
+  summary: "list, find, add and remove sources of shreds",
+  usage: [
+    "sources list --config FILE",
+    "sources find ADDRESS [--port PORT] --config FILE",
+    "sources add NAME --tier TIER [--address RANGE] [--port PORT] --config FILE",
+    "sources remove NAME --config FILE",
+  ],
+  description: `
+Who may bring shreds: the list relay.sources of the configuration file. find says which source a packet
+from an address would belong to, and why. add and remove change the file, keep its comments, and write
+nothing that the service would refuse. A running service takes the file over at a reload (SIGHUP).`,
+  positional: "list | find ADDRESS | add NAME | remove NAME",
+  options: {
+    config: { value: "FILE", help: "the service's configuration" },
+    address: { value: "RANGE", help: "add: address or range that the packets come from" },
+    port: {
+      value: "PORT",
+      help: "add: own port that they come to; find: the port that one came to",
+    },
+    tier: { value: "TIER", help: "add: a tier of relay.tiers" },
+    json: { help: "one JSON object" },
+  },
+  examples: [
+    "shredway sources list --config shredway.yaml",
+    "shredway sources find 192.0.2.77 --config shredway.yaml",
+    "shredway sources add ams-a --address 198.51.100.0/28 --tier tier-1 --config shredway.yaml",
+    "shredway sources remove ams-a --config shredway.yaml",
+  ],
+  run,
+};
+
+async function run(args: Arguments, terminal: Terminal): Promise<number> {
+  const { action, id } = readAction(args, {
+    name: "sources",
+    actions,
+    withId: ["find", "add", "remove"],
+    what: "a source (find: an address)",
+    exampleId: "fra-a",
+    ownOptions: { address: ["add"], tier: ["add"], port: ["add", "find"] },
+  });
+  const file = args.required("config", "shredway.yaml");
+  switch (action) {
+    case "list":
+      return list(args, terminal, loadConfig(file).relay);
+    case "find":
+      return find(args, terminal, { relay: loadConfig(file).relay, text: id });
+    case "add":
+      return change(args, terminal, (text) => withSource(text, file, addedSource(args, id)));
+    case "remove":
+      return change(args, terminal, (text) => withoutSource(text, file, id));
+  }
+}
+
+function fromOf({ address, port }: Source): string {
+  return `${address ?? "any address"}${port === undefined ? "" : ` to port ${port}`}`;
+}
+
+function list(args: Arguments, terminal: Terminal, relay: RelayConfig): number {
+  if (args.flag("json")) {
+    terminal.line(toJson({ tiers: relay.tiers, sources: relay.sources }));
+    return exitCodes.ok;
+  }
+  if (relay.sources.length === 0) {
+    terminal.note("no sources yet: packets from everybody are dropped");
+    return exitCodes.ok;
+  }
+  const rows = relay.sources.map((source) => [source.name, source.tier, fromOf(source)]);
+  const titles = [{ title: "NAME" }, { title: "TIER" }, { title: "PACKETS FROM" }];
+  for (const line of table(titles, rows)) terminal.line(line);
+  return exitCodes.ok;
+}
+
+/** As the relay does it: the longest prefix, then the source that names the port. */
+export function sourceOf(
+  all: readonly Source[],
+  address: Uint8Array,
+  port: number | undefined,
+): Source | undefined {
+  const bitsOf = (source: Source): number =>
+    source.address === undefined ? -1 : parseAddressRange(source.address).prefixBits;
+  return all
+    .filter((source) => source.port === undefined || source.port === port)
+    .filter(
+      (source) =>
+        source.address === undefined || isInRange(address, parseAddressRange(source.address)),
+    )
+    .toSorted(
+      (a, b) =>
+        bitsOf(b) - bitsOf(a) || Number(b.port !== undefined) - Number(a.port !== undefined),
+    )
+    .at(0);
+}
+
+function find(
+  args: Arguments,
+  terminal: Terminal,
+  { relay, text }: { readonly relay: RelayConfig; readonly text: string },
+): number {
+  let address: Uint8Array;
+  try {
+    address = parseAddress(text);
+  } catch (error) {
+    throw usageError(`sources find: ${messageOf(error)}`);
+  }
+  const found = sourceOf(relay.sources, address, args.integer("port", { min: 1, max: 65_535 }));
+  if (args.flag("json")) terminal.line(toJson({ address: text, source: found ?? null }));
+  else if (found) terminal.line(`${text} is ${found.name}, ${found.tier} (${fromOf(found)})`);
+  else terminal.line(`${text} is no source: its packets are dropped`);
+  return found ? exitCodes.ok : exitCodes.failed;
+}
+
+function addedSource(args: Arguments, name: string): WrittenSource {
+  const tier = args.required("tier", "tier-1");
+  const address = args.text("address");
+  const port = args.integer("port", { min: 1, max: 65_535 });
+  if (address === undefined && port === undefined) {
+    throw usageError("sources add: expected --address, --port or both, got neither");
+  }
+  return {
+    name,
+    ...(address !== undefined && { address }),
+    ...(port !== undefined && { port }),
+    tier,
+  };
+}
+
+function change(args: Arguments, terminal: Terminal, edit: (text: string) => string): number {
+  // Through a link to the file itself, which alone is to be replaced.
+  const given = args.required("config", "shredway.yaml");
+  const text = edit(readTextFile(given, configFileBytesMax, "config_invalid"));
+  replaceFile(realpathSync(given), text);
+  const written = loadConfig(given).relay.sources;
+  if (args.flag("json")) terminal.line(toJson({ sources: written }));
+  else
+    terminal.line(
+      `${quote(given)} has ${written.length} sources now; a reload (SIGHUP) takes them over`,
+    );
+  return exitCodes.ok;
+}
+
+/** Whole or not at all, also when the power fails; mode and owner stay. */
+function replaceFile(path: string, text: string): void {
+  const beside = `${path}.new-${process.pid}`;
+  try {
+    const { mode, uid, gid } = statSync(path);
+    const file = openSync(beside, "wx", 0o600);
+    try {
+      fchownSync(file, uid, gid);
+      fchmodSync(file, mode & 0o777);
+      writeFileSync(file, text);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    renameSync(beside, path);
+  } catch (cause) {
+    try {
+      unlinkSync(beside);
+    } catch {
+      // It was not made, or has its place already.
+    }
+    throw new ShredwayError("config_invalid", `${path}: cannot be written: ${messageOf(cause)}`, {
+      cause,
+    });
+  }
+}

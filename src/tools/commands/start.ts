@@ -1,0 +1,240 @@
+// `shredway start`: the service from a configuration file, or without one the sandbox.
+//
+// Data goes to stdout (the line that begins with `ready`), the log to stderr. SIGHUP reloads sources,
+// destinations and leaders, SIGUSR2 logs the numbers of this moment; SIGTERM and SIGINT drain and end
+// with exit code 0. The service manager, where there is one, hears of each.
+
+import { resolve } from "node:path";
+import { openServiceOf } from "../../app/open-service.ts";
+import type { Service } from "../../app/service.ts";
+import { ServiceManager } from "../../app/service-manager.ts";
+import { familyOf, parseEndpoint } from "../../core/addresses/addresses.ts";
+import { readOwnAddresses } from "../../core/addresses/own-addresses.ts";
+import { systemClock } from "../../core/clock.ts";
+import { formatConfig, loadConfig } from "../../core/configuration/configuration.ts";
+import { createLogger, type Logger } from "../../core/log.ts";
+import { giveUpNetworkPrivileges, notifyServiceManager } from "../../relay/data-plane/native.ts";
+import { reportBetween } from "../../relay/data-plane/report.ts";
+import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
+import { type Arguments, type Command, exitCodes, usageError } from "../terminal/command.ts";
+import { totalsOf } from "../terminal/relay-report.ts";
+import { gatewayStatistics, plain, relayStatistics } from "../terminal/statistics.ts";
+import { every, type Terminal } from "../terminal/terminal.ts";
+
+const defaultUdp = "127.0.0.1:20000";
+const defaultRpc = "127.0.0.1:8899"; // where Solana clients look for a node on this machine
+const defaultHttp = "127.0.0.1:8780";
+const defaultData = "data";
+const defaultStatsSeconds = 10;
+const drainMs = 100; // for what already waits in the receive buffers
+const answerMs = 5000; // for requests under way
+
+export const start: Command = {
+  name: "start",
+  summary: "run relay and gateway, or without a configuration a sandbox around them",
+  usage: [
+    "start [--http ADDRESS] [--udp ADDRESS] [--rpc ADDRESS] [--data DIRECTORY]",
+    "start --config FILE [--stats SECONDS]",
+    "start --config FILE --print-config",
+  ],
+  description: `
+Without --config: the sandbox. A Solana-like chain runs in this process (a real virtual machine, real
+leaders' shreds, a JSON-RPC endpoint for any Solana client); its shreds go through the real relay to
+receivers on loopback, and the gateway sends transactions to its leaders by routes of every kind, with
+live numbers and a ready API key. With --config: the service as the file says (docs/configuration.md).
+
+Prints one line that begins with "ready" when it takes traffic. SIGHUP reads the file again and
+takes over sources, destinations, leaders, routes, tips and limits; a wrong file changes nothing. SIGUSR2
+logs the numbers since the start. SIGTERM and Ctrl-C end it with exit code 0. Under systemd all of it is
+told to the service manager (Type=notify, WatchdogSec=).`,
+  options: {
+    config: { value: "FILE", help: "configuration file" },
+    "print-config": { help: "print the effective configuration and end" },
+    stats: {
+      value: "SECONDS",
+      help: `log one line of numbers so often; 0: never (default ${defaultStatsSeconds})`,
+    },
+    http: {
+      value: "ADDRESS",
+      help: `where the sandbox's gateway answers; takes the port above, too (default ${defaultHttp})`,
+    },
+    data: {
+      value: "DIRECTORY",
+      help: `folder of the sandbox's database and API key (default ${defaultData})`,
+    },
+    udp: { value: "ADDRESS", help: `where the sandbox's relay listens (default ${defaultUdp})` },
+    rpc: {
+      value: "ADDRESS",
+      help: `where the sandbox's chain answers; takes the port above, too (default ${defaultRpc})`,
+    },
+  },
+  examples: [
+    "shredway start",
+    "shredway start --http 127.0.0.1:9780 --udp 127.0.0.1:21000 --rpc 127.0.0.1:9899 --data data-2",
+    "shredway start --config shredway.yaml",
+    "shredway start --config shredway.yaml --print-config",
+  ],
+  run,
+};
+
+async function run(args: Arguments, terminal: Terminal): Promise<number> {
+  const file = args.text("config");
+  const statsSeconds = args.integer("stats", { min: 0, max: 86_400 });
+  if (file === undefined) {
+    for (const name of ["print-config", "stats"]) {
+      if (args.given(name)) throw usageError(`--${name}: expected --config FILE with it, got none`);
+    }
+    const allowPortZero = { allowPortZero: true };
+    const udp = args.endpoint("udp", allowPortZero) ?? defaultUdp;
+    if (familyOf(parseEndpoint(udp, allowPortZero).bytes) !== "ipv4") {
+      throw usageError(
+        `--udp: expected an IPv4 address, for the sandbox's sources send from 127.0.0.2 to .4; got ${udp}`,
+      );
+    }
+    const rpc = args.endpoint("rpc", allowPortZero) ?? defaultRpc;
+    const http = args.endpoint("http", allowPortZero) ?? defaultHttp;
+    const data = resolve(args.text("data") ?? defaultData);
+    const { runSandbox } = await import("../sandbox/sandbox.ts"); // heavy, and of no use in production
+    return runSandbox({ udp, rpc, http, data }, createLogger({ level: "warn" }), terminal);
+  }
+  if (args.given("udp")) {
+    throw usageError("--udp: expected without --config; the file says it in relay.listen");
+  }
+  if (args.given("http")) {
+    throw usageError("--http: expected without --config; the file says it in http.listen");
+  }
+  if (args.given("data")) {
+    throw usageError("--data: expected without --config; the file says it in data.directory");
+  }
+  if (args.given("rpc")) throw usageError("--rpc: expected without --config: it is the sandbox's");
+  if (args.flag("print-config")) {
+    terminal.line(formatConfig(loadConfig(file, readOwnAddresses())).trimEnd());
+    return exitCodes.ok;
+  }
+  return runService(file, statsSeconds ?? defaultStatsSeconds, terminal);
+}
+
+async function runService(file: string, statsSeconds: number, terminal: Terminal): Promise<number> {
+  const log = createLogger();
+  const manager = new ServiceManager({
+    environment: process.env,
+    pid: process.pid,
+    send: notifyServiceManager,
+    clock: systemClock,
+    log,
+  });
+  const signals = new Signals();
+  let service: Service | undefined;
+  try {
+    manager.starting();
+    const opened = await openServiceOf(file, log, systemClock);
+    service = opened;
+    await opened.start();
+    if (opened.relay.relay.transmit.way === "clone") giveUpNetworkPrivileges();
+    for (const warning of opened.warnings()) log.warn(warning);
+    terminal.line(readyLine(opened));
+    manager.ready(readyLine(opened));
+    signals.onReload(() => manager.reload(() => reloadOf(opened)));
+    manager.watch(() => opened.relay.snapshot().workers.map(({ cpu_ns }) => cpu_ns));
+    signals.onNumbers(() => logTotals(opened, log, "numbers"));
+    await logStatistics({ service: opened, log, manager }, statsSeconds, terminal.stopped);
+    manager.stopping();
+    await Promise.all([systemClock.sleep(drainMs), opened.drain(answerMs)]);
+    logTotals(opened, log, "ended");
+    return exitCodes.ok;
+  } finally {
+    signals.close();
+    await service?.close();
+    manager.close();
+  }
+}
+
+/** Takes the file over; returns what the service manager shows. */
+function reloadOf(service: Service): string {
+  return service.reload()
+    ? readyLine(service)
+    : "the configuration was refused, what was in force stays; the log says why";
+}
+
+function logTotals(service: Service, log: Logger, message: string): void {
+  const totals = plain(totalsOf(service.relay.snapshot()));
+  log.info({ ...totals, ...gatewayStatistics(service) }, message);
+}
+
+/** Signals of a service besides those that end it. They may come before anybody can act on them. */
+class Signals {
+  #reload: (() => void) | undefined;
+  #numbers: (() => void) | undefined;
+  #wantsReload = false; // the file may have been read already
+  readonly #listeners: readonly (readonly [NodeJS.Signals, () => void])[] = [
+    ["SIGHUP", () => (this.#reload ? this.#reload() : this.#noteReload())],
+    ["SIGUSR2", () => this.#numbers?.()],
+    // Node would open its debugger to everybody on this machine.
+    ["SIGUSR1", () => {}],
+  ];
+
+  constructor() {
+    for (const [signal, listener] of this.#listeners) process.on(signal, listener);
+  }
+
+  onReload(reload: () => void): void {
+    this.#reload = reload;
+    if (this.#wantsReload) reload();
+  }
+
+  onNumbers(numbers: () => void): void {
+    this.#numbers = numbers;
+  }
+
+  close(): void {
+    for (const [signal, listener] of this.#listeners) process.off(signal, listener);
+  }
+
+  #noteReload(): void {
+    this.#wantsReload = true;
+  }
+}
+
+function readyLine({ relay: { relay, config }, gateway }: Service): string {
+  const { workers, sources, destinations, authentication } = config;
+  const http = gateway ? ` http=${gateway.addresses.join(",")}` : "";
+  const portalUrl = gateway?.portalUrl ?? null;
+  const portal = portalUrl === null ? "" : ` portal=${portalUrl}`;
+  return (
+    `ready listen=${relay.addresses.join(",")} workers=${workers} sources=${sources.length} ` +
+    `destinations=${destinations.length} authentication=${authentication} ` +
+    `transmit=${relay.transmit.way}${http}${portal}`
+  );
+}
+
+function ratesLine(before: RelaySnapshot, now: RelaySnapshot): string {
+  const { receivedPerSecond, distinctPerSecond, sentPerSecond } = reportBetween(before, now);
+  const [received, distinct, sent] = [receivedPerSecond, distinctPerSecond, sentPerSecond].map(
+    (rate) => Math.round(rate).toLocaleString("en-US"),
+  );
+  return `relaying: ${received} shreds/s in, ${distinct}/s distinct, ${sent}/s out`;
+}
+
+interface Told {
+  readonly service: Service;
+  readonly log: Logger;
+  readonly manager: ServiceManager;
+}
+
+async function logStatistics(
+  { service, log, manager }: Told,
+  seconds: number,
+  stopped: AbortSignal,
+): Promise<void> {
+  let before = service.relay.snapshot();
+  const periodMs = (seconds || 86_400) * 1000;
+  await every(periodMs, stopped, () => {
+    if (seconds === 0) return true;
+    const now = service.relay.snapshot();
+    const line = { ...relayStatistics(service.relay, before, now), ...gatewayStatistics(service) };
+    log.info(line, "statistics");
+    manager.status(ratesLine(before, now));
+    before = now;
+    return true;
+  });
+}

@@ -1,0 +1,255 @@
+// `shredway listen`: receives a feed and says what came: rate, duplicates, losses, how steadily, coverage,
+// verification.
+//
+// A relay without destinations (feed-recorder.ts), so a listener counts by the same rules as the relay
+// itself. Tells loudly when nothing was verified. Needs no gateway and no configuration.
+
+import { writeFileSync } from "node:fs";
+import { formatEndpoint, parseAddress } from "../../core/addresses/addresses.ts";
+import { systemClock } from "../../core/clock.ts";
+import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { reportBetween } from "../../relay/data-plane/report.ts";
+import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
+import { feedSvg } from "../race/feed-picture.ts";
+import { FeedRecorder } from "../race/feed-recorder.ts";
+import { FeedTiming } from "../race/feed-timing.ts";
+import { SlotBook } from "../race/slot-book.ts";
+import { type Arguments, type Command, exitCodes, usageError } from "../terminal/command.ts";
+import { toJson } from "../terminal/output.ts";
+import { endOf, every, type Terminal } from "../terminal/terminal.ts";
+import { anyAddresses, type LeaderSource, leaderOptions, openLeaders } from "./feed-options.ts";
+import {
+  type ListenView,
+  listenJson,
+  listenLine,
+  listenLines,
+  listenSummary,
+} from "./listen-screen.ts";
+import { PacketRecord } from "./packet-record.ts";
+import { SlotLedger } from "./slot-ledger.ts";
+
+const refreshMs = 1000;
+const drainMs = 20;
+/** A slot is measured when nothing new came for so long. */
+const settleNs = 2e9;
+const recordMbDefault = 1024;
+
+export const listen: Command = {
+  name: "listen",
+  summary: "receive a feed: rate, losses, steadiness, coverage of each slot, signatures",
+  usage: [
+    "listen --port PORT [--bind ADDRESS] [--leaders FILE | --rpc URL] [--verify]",
+    "[--shred-version N] [--prove] [--seconds S] [--record FILE [--record-mb N]]",
+    "[--svg FILE] [--json]",
+  ],
+  description: `
+Receives shreds from anybody on a UDP port. With --leaders or --rpc every shred is verified as the
+relay does it; without, whatever is formally a shred counts, and every line says so. Numbers come
+once a second, a summary at the end (Ctrl-C, or after --seconds).
+
+Losses are gaps: of a FEC set that was seen at all, each of its 64 shreds is known to exist. Times
+are the kernel's: from the first shred of a FEC set to the 32nd (from then on it can be recovered)
+and to the last one, between two shreds, and between the beginnings of two slots. They are of slots
+for which nothing new came for 2 s. Which of two feeds is faster, shredway race tells.
+
+With --record the datagrams go to a file, with the kernel's times (pcap), or without (.lpb).
+
+With --prove it answers the ownership challenges of a service that is to send shreds here: each goes
+back unchanged to where it came from, at most 16 a second.
+
+A slot is complete when all its shreds came; how many there are is known once its last data shred
+came, until then a "?" stands there.`,
+  options: {
+    port: { value: "PORT", help: "UDP port; 0: the kernel chooses" },
+    bind: { value: "ADDRESS", help: "own address (default: all, IPv4 and IPv6)" },
+    ...leaderOptions,
+    "shred-version": { value: "N", help: "refuse other shred versions (default: take any)" },
+    prove: { help: "answer ownership challenges: proves to a service that this address is yours" },
+    seconds: { value: "S", help: "end after so many seconds (default: until Ctrl-C)" },
+    record: { value: "FILE", help: "write what comes to a pcap, or to an .lpb by that name" },
+    "record-mb": {
+      value: "N",
+      help: `stop writing at so many megabytes (default ${recordMbDefault})`,
+    },
+    svg: { value: "FILE", help: "write a picture at the end: times of FEC sets, coverage" },
+    json: { help: "one JSON object a second, and one with final: true at the end" },
+  },
+  examples: [
+    "shredway listen --port 20001",
+    "shredway listen --port 20001 --leaders leaders.json --shred-version 50093",
+    "shredway listen --port 20001 --rpc https://rpc.example --verify",
+    "shredway listen --port 20001 --prove",
+    "shredway listen --port 20001 --seconds 60 --record feed.pcap --svg feed.svg",
+    "shredway listen --port 20001 --seconds 60 --json",
+  ],
+  run,
+};
+
+async function run(args: Arguments, terminal: Terminal): Promise<number> {
+  args.required("port", "20001");
+  const port = args.integer("port", { min: 0, max: 65_535 }) ?? 0;
+  const seconds = args.positive("seconds", 2_000_000);
+  const shredVersion = args.integer("shred-version", { min: 0, max: 65_535 }) ?? 0;
+  const addresses = listenAddresses(args.text("bind"), port);
+  const recordMb = args.integer("record-mb", { min: 1, max: 1_000_000 });
+  const recordFile = args.text("record");
+  if (recordMb !== undefined && recordFile === undefined)
+    throw usageError("--record-mb: expected --record FILE with it");
+  const leaders = await openLeaders(args, terminal);
+  const svg = args.text("svg");
+  if (svg !== undefined) writePicture(svg, "");
+  const proves = args.flag("prove");
+  const recorder = FeedRecorder.open({
+    feeds: [{ name: "anybody", port: 0 }],
+    listen: addresses,
+    shredVersion,
+    answerChallenges: proves,
+    keepPackets: recordFile !== undefined,
+    ...(leaders.schedule && { schedule: leaders.schedule }),
+  });
+  let record: PacketRecord | undefined;
+  try {
+    if (recordFile !== undefined)
+      record = new PacketRecord(recordFile, (recordMb ?? recordMbDefault) * 1e6);
+    leaders.follow((schedule) => recorder.publishLeaders(schedule));
+    const timing = await watch({
+      recorder,
+      leaders,
+      proves,
+      seconds,
+      json: args.flag("json"),
+      terminal,
+      record,
+    });
+    const title = recorder.addresses.join(", ");
+    if (svg !== undefined)
+      writePicture(svg, feedSvg(timing, title, leaders.schedule !== undefined));
+    return exitCodes.ok;
+  } finally {
+    leaders.stop();
+    recorder.close();
+    record?.close();
+  }
+}
+
+function writePicture(file: string, content: string): void {
+  try {
+    writeFileSync(file, content);
+  } catch (cause) {
+    throw new ShredwayError("system", `${file}: cannot be written: ${messageOf(cause)}`, { cause });
+  }
+}
+
+function listenAddresses(bind: string | undefined, port: number): string[] {
+  if (bind === undefined) return anyAddresses(port);
+  try {
+    return [formatEndpoint({ bytes: parseAddress(bind), port })];
+  } catch (error) {
+    throw usageError(`--bind: ${messageOf(error)}`);
+  }
+}
+
+/**
+ * Everybody is a source here, so unknown senders are only those whose packets came in the instant
+ * between opening the socket and publishing that; they belong to no session.
+ */
+function sinceReady(snapshot: RelaySnapshot): RelaySnapshot {
+  const { received, verdicts } = snapshot;
+  return {
+    ...snapshot,
+    received: received - verdicts.unknown_source,
+    verdicts: { ...verdicts, unknown_source: 0n },
+  };
+}
+
+interface Watched {
+  readonly recorder: FeedRecorder;
+  readonly leaders: LeaderSource;
+  readonly proves: boolean;
+  readonly seconds: number | undefined;
+  readonly json: boolean;
+  readonly terminal: Terminal;
+  readonly record: PacketRecord | undefined;
+}
+
+/** What comes in, measured as it comes. */
+class Session {
+  readonly timing = new FeedTiming();
+  readonly book = new SlotBook({
+    feeds: 1,
+    settleNs,
+    onSettled: (slot) => this.timing.add(slot),
+  });
+  readonly #parts: Watched;
+
+  constructor(parts: Watched) {
+    this.#parts = parts;
+  }
+
+  drain(): void {
+    const { recorder, record } = this.#parts;
+    const now = Number(systemClock.nowNs() - recorder.baseNs);
+    recorder.drain((arrival) => this.book.note(arrival));
+    if (record) recorder.drainPackets((packet) => record.add(packet));
+    this.book.settle(now);
+  }
+}
+
+async function watch(parts: Watched): Promise<FeedTiming> {
+  const { recorder, seconds, json, terminal } = parts;
+  const ledger = new SlotLedger();
+  const session = new Session(parts);
+  const startedNs = systemClock.monotonicNs();
+  let before = sinceReady(recorder.snapshot());
+  const first = before;
+  const look = (since = before): ListenView => {
+    session.drain();
+    const now = sinceReady(recorder.snapshot());
+    ledger.note(now.slots);
+    before = now;
+    return {
+      seconds: Number(systemClock.monotonicNs() - startedNs) / 1e9,
+      addresses: recorder.addresses,
+      verifies: parts.leaders.schedule !== undefined,
+      proves: parts.proves,
+      now,
+      report: reportBetween(since, now),
+      totals: ledger.totals(),
+      timing: session.timing,
+      late: session.book.counts[0]?.late ?? 0,
+      lost: recorder.losses(),
+      record: parts.record,
+    };
+  };
+
+  announce(parts);
+  const timer = systemClock.every(drainMs, () => session.drain());
+  const ended = endOf(terminal.stopped, seconds);
+  await every(refreshMs, ended, () => {
+    const view = look();
+    if (json) terminal.line(toJson(listenJson(view, false)));
+    else if (terminal.isLive) terminal.redraw(listenLines(view, terminal.paint));
+    else terminal.line(listenLine(view));
+    return true;
+  });
+  timer.cancel();
+  terminal.keepBlock();
+  const last = look(first); // the rate of the last object is that of the whole session
+  if (json) terminal.line(toJson(listenJson(last, true)));
+  else for (const line of listenSummary(last)) terminal.line(line);
+  return session.timing;
+}
+
+function announce({ recorder, leaders, proves, json, terminal }: Watched): void {
+  const print = json
+    ? (text: string) => terminal.note(text)
+    : (text: string) => terminal.line(text);
+  print(`listening on ${recorder.addresses.join(", ")}`);
+  if (!leaders.schedule)
+    print(
+      terminal.paint.note(
+        "NOT VERIFIED: no leader schedule; forged shreds count as well (--leaders FILE, --rpc URL)",
+      ),
+    );
+  if (proves) print("answering ownership challenges");
+}

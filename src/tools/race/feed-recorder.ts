@@ -1,0 +1,188 @@
+// Feed recorder: receives feeds and says which shred came from which, when, by the kernel's clock.
+//
+// A relay without destinations that tells every arrival (native/relay/arrivals.h), so feeds are
+// measured by the same rules that the relay has. Called by `race` and `listen`, which drain it several times
+// a second; what finds a ring full is counted. The packets themselves are handed out only when kept.
+
+import { type Endpoint, familyOf } from "../../core/addresses/addresses.ts";
+import { type Clock, systemClock } from "../../core/clock.ts";
+import { Relay } from "../../relay/data-plane/relay.ts";
+import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
+import type { Source } from "../../relay/data-plane/tables.ts";
+import type { LeaderSchedule } from "../../relay/leaders/schedule.ts";
+import { blankSight, type Sight } from "./slot-arrivals.ts";
+
+export interface Feed {
+  readonly name: string;
+  /** Own port that it comes in on; 0: the one that the kernel chose. */
+  readonly port: number;
+  /** Sender's address or range; absent: whoever sends to the port. */
+  readonly source?: string;
+}
+
+export interface FeedRecorderOptions {
+  readonly feeds: readonly Feed[];
+  /** "ip:port" of every socket to open. */
+  readonly listen: readonly string[];
+  readonly shredVersion: number;
+  /** Absent: nothing is verified. */
+  readonly schedule?: LeaderSchedule;
+  readonly receiveBufferBytes?: number;
+  readonly answerChallenges?: boolean;
+  /** Hand out the datagrams, too. */
+  readonly keepPackets?: boolean;
+}
+
+export interface KeptPacket {
+  readonly packet: Uint8Array;
+  readonly timestampNs: bigint;
+  readonly source: Endpoint;
+  readonly port: number;
+}
+
+const tier = "all";
+const arrivalBytes = 32;
+const arrivalsAtOnce = 8192;
+const packetHeadBytes = 32;
+const packetsBytes = 1 << 20;
+const lastInSlotFlags = 0xc0;
+
+export class FeedRecorder {
+  /** Wall clock that times count from. */
+  readonly baseNs: bigint;
+  readonly addresses: readonly string[];
+  readonly grantedReceiveBufferBytes: number;
+  readonly #relay: Relay;
+  readonly #feedById = new Map<number, number>();
+  readonly #bytes = new Uint8Array(arrivalsAtOnce * arrivalBytes);
+  readonly #view = new DataView(this.#bytes.buffer);
+  readonly #packets: Uint8Array;
+
+  private constructor(relay: Relay, options: FeedRecorderOptions, clock: Clock) {
+    this.#relay = relay;
+    this.baseNs = clock.nowNs();
+    this.addresses = relay.addresses;
+    this.grantedReceiveBufferBytes = relay.grantedReceiveBufferBytes;
+    this.#packets = new Uint8Array(options.keepPackets === true ? packetsBytes : 0);
+  }
+
+  /** Throws ShredwayError "relay_open", "address_invalid" or "table_refused". */
+  static open(options: FeedRecorderOptions, clock: Clock = systemClock): FeedRecorder {
+    const relay = Relay.open(
+      {
+        listen: options.listen,
+        workers: 1,
+        tiers: [tier],
+        authentication: options.schedule ? "leader-schedule" : "off",
+        shredVersion: options.shredVersion,
+        answerChallenges: options.answerChallenges === true,
+        prefault: false,
+        deshred: false,
+        arrivals: options.keepPackets === true ? "with-packets" : "shreds",
+        ...(options.receiveBufferBytes !== undefined && {
+          receive: { bufferBytes: options.receiveBufferBytes },
+        }),
+      },
+      clock,
+    );
+    const recorder = new FeedRecorder(relay, options, clock);
+    try {
+      if (options.schedule) relay.publishLeaders(options.schedule);
+      recorder.#publish(options.feeds);
+    } catch (error) {
+      relay.close();
+      throw error;
+    }
+    return recorder;
+  }
+
+  #publish(feeds: readonly Feed[]): void {
+    const ports = new Set(
+      this.addresses.map((address) => Number(address.slice(address.lastIndexOf(":") + 1))),
+    );
+    const sources: Source[] = feeds.flatMap(({ name, port, source }) =>
+      (port === 0 ? [...ports] : [port]).map((own) => ({
+        name,
+        port: own,
+        tier,
+        ...(source !== undefined && { address: source }),
+      })),
+    );
+    this.#relay.publishSources(sources);
+    for (const [number, { name }] of feeds.entries()) {
+      const id = this.#relay.sourceNumber(name);
+      if (id !== undefined) this.#feedById.set(id, number);
+    }
+  }
+
+  publishLeaders(schedule: LeaderSchedule): void {
+    this.#relay.publishLeaders(schedule);
+  }
+
+  snapshot(): RelaySnapshot {
+    return this.#relay.snapshot();
+  }
+
+  /** Calls `note` for every arrival that waits, `timeNs` since `baseNs`, in the order in which they were taken up. */
+  drain(note: (arrival: Sight) => void): void {
+    const arrival = blankSight();
+    for (let count = arrivalsAtOnce; count === arrivalsAtOnce; ) {
+      count = this.#relay.drainArrivals(this.#bytes);
+      for (let i = 0; i < count; i++) {
+        if (this.#decode(i * arrivalBytes, arrival)) note(arrival);
+      }
+    }
+  }
+
+  /** Calls `note` for every datagram that waits; its bytes are valid during the call only. */
+  drainPackets(note: (packet: KeptPacket) => void): void {
+    if (this.#packets.length === 0) return;
+    for (;;) {
+      const length = this.#relay.drainPackets(this.#packets);
+      if (length === 0) return;
+      for (let at = 0; at < length; ) at = this.#decodePacket(at, note);
+    }
+  }
+
+  /** Datagrams that the kernel dropped, by own address. */
+  kernelDrops(): readonly number[] {
+    return this.#relay.receiveDrops();
+  }
+
+  /** What was received and found no room to be noted. */
+  losses(): { readonly arrivals: number; readonly packets: number } {
+    return this.#relay.measuringLosses();
+  }
+
+  close(): void {
+    this.#relay.close();
+  }
+
+  #decode(at: number, into: Sight): boolean {
+    const view = this.#view;
+    const feed = this.#feedById.get(view.getUint16(at + 28, true));
+    if (feed === undefined) return false;
+    into.feed = feed;
+    into.timeNs = Number(view.getBigUint64(at, true) - this.baseNs);
+    into.slot = view.getUint32(at + 8, true) + view.getUint32(at + 12, true) * 2 ** 32;
+    into.index = view.getUint32(at + 16, true);
+    into.fecSetIndex = view.getUint32(at + 20, true);
+    into.signature = view.getUint32(at + 24, true);
+    into.isCode = view.getUint8(at + 30) === 1;
+    into.lastInSlot = (view.getUint8(at + 31) & lastInSlotFlags) === lastInSlotFlags;
+    return true;
+  }
+
+  #decodePacket(at: number, note: (packet: KeptPacket) => void): number {
+    const view = new DataView(this.#packets.buffer, at, packetHeadBytes);
+    const address = this.#packets.slice(at + 8, at + 24);
+    const end = at + packetHeadBytes + view.getUint32(28, true);
+    note({
+      packet: this.#packets.subarray(at + packetHeadBytes, end),
+      timestampNs: view.getBigUint64(0, true),
+      source: { bytes: address, port: view.getUint16(24, true), family: familyOf(address) },
+      port: view.getUint16(26, true),
+    });
+    return end;
+  }
+}

@@ -1,0 +1,202 @@
+// A race of recorded feeds: merges captures by their own times and judges them as a live race is judged.
+//
+// Exact and repeatable. It ends where the first capture ends, for beyond that one feed could not win.
+
+import { systemClock } from "../../core/clock.ts";
+import { ShredwayError } from "../../core/errors.ts";
+import { type OpenCapture, openCapture } from "../../relay/captures/read-capture.ts";
+import { parseShred, type Shred } from "../../relay/data-plane/parse-shred.ts";
+import type { LeaderSource } from "../listen/feed-options.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { LeaderCheck } from "./leader-check.ts";
+import { Course } from "./race-session.ts";
+import type { Raced, RacePlan } from "./race-show.ts";
+import type { FeedFacts } from "./report.ts";
+import { blankSight } from "./slot-arrivals.ts";
+
+export interface CaptureFeed {
+  readonly name: string;
+  readonly file: string;
+}
+
+interface Parts {
+  readonly plan: RacePlan;
+  readonly leaders: LeaderSource;
+  readonly terminal: Terminal;
+}
+
+/** Packets between two looks at Ctrl-C. */
+const stretch = 8192;
+const graceNs = 10e9;
+
+/** A capture, one packet ahead. */
+class Reader {
+  readonly feed: CaptureFeed;
+  received = 0;
+  refused: Record<string, number> = {};
+  /** Of the packet that is next; undefined: the capture is at its end. */
+  nextNs: bigint | undefined;
+  packet: Uint8Array = new Uint8Array();
+  isMicroseconds = true;
+  readonly #capture: OpenCapture;
+
+  constructor(feed: CaptureFeed) {
+    this.feed = feed;
+    this.#capture = openCapture(feed.file);
+    this.advance();
+    if (this.nextNs === undefined) {
+      this.close();
+      throw new ShredwayError("capture_invalid", `${feed.file}: expected UDP packets, got none`);
+    }
+  }
+
+  advance(): void {
+    const next = this.#capture.packets.next();
+    this.nextNs = undefined;
+    if (next.done === true) return;
+    const { packet, timestampNs } = next.value;
+    if (timestampNs === null) {
+      this.close();
+      const message = `${this.feed.file}: expected a capture with times (pcap, pcapng), got one without`;
+      throw new ShredwayError("capture_invalid", message);
+    }
+    if (timestampNs % 1000n !== 0n) this.isMicroseconds = false;
+    this.nextNs = timestampNs;
+    this.packet = packet;
+  }
+
+  refuse(reason: string): void {
+    this.refused[reason] = (this.refused[reason] ?? 0) + 1;
+  }
+
+  close(): void {
+    this.#capture.close();
+  }
+}
+
+export async function raceCaptures(feeds: readonly CaptureFeed[], parts: Parts): Promise<Raced> {
+  const readers: Reader[] = [];
+  try {
+    for (const feed of feeds) readers.push(new Reader(feed));
+    return await merge(readers, parts);
+  } finally {
+    for (const reader of readers) reader.close();
+  }
+}
+
+async function merge(readers: readonly Reader[], parts: Parts): Promise<Raced> {
+  const { plan, leaders, terminal } = parts;
+  const baseNs = readers.reduce(
+    (least, { nextNs = 0n }) => (nextNs < least ? nextNs : least),
+    readers[0]?.nextNs ?? 0n,
+  );
+  const { table } = plan;
+  const course = new Course({
+    feeds: readers.length,
+    settleNs: plan.settleNs,
+    graceNs,
+    ...(table && { onJudged: (slot) => table.add(slot) }),
+  });
+  const judge = new Judge(course, plan, leaders);
+  let nowNs = 0;
+  for (let count = 0; !terminal.stopped.aborted; count++) {
+    const number = earliest(readers);
+    const reader = readers[number];
+    if (!reader || reader.nextNs === undefined) break;
+    nowNs = Number(reader.nextNs - baseNs);
+    judge.note(number, reader, nowNs);
+    course.advance(nowNs);
+    reader.advance();
+    if (reader.nextNs === undefined) break; // the first one that ends, ends the race
+    if (count % stretch === stretch - 1) {
+      terminal.progress(`${Math.round(nowNs / 1e9)} s of the captures`);
+      await systemClock.sleep(0);
+    }
+  }
+  terminal.clearProgress();
+  course.finish(nowNs);
+  return { course, facts: factsOf(readers, nowNs, parts) };
+}
+
+/** Number of the reader whose packet is next. */
+function earliest(readers: readonly Reader[]): number {
+  let best = -1;
+  let bestNs: bigint | undefined;
+  for (const [number, { nextNs }] of readers.entries()) {
+    if (nextNs === undefined || (bestNs !== undefined && nextNs >= bestNs)) continue;
+    best = number;
+    bestNs = nextNs;
+  }
+  return best;
+}
+
+function factsOf(
+  readers: readonly Reader[],
+  nowNs: number,
+  { plan, leaders }: Parts,
+): Raced["facts"] {
+  const goesOn = readers.filter(({ nextNs }) => nextNs !== undefined).map(({ feed }) => feed.name);
+  const ended = readers.find(({ nextNs }) => nextNs === undefined)?.feed.name;
+  return {
+    seconds: nowNs / 1e9,
+    verified: leaders.schedule !== undefined,
+    settleNs: plan.settleNs,
+    resolutionNs: readers.some(({ isMicroseconds }) => isMicroseconds) ? 1000 : 1,
+    lost: 0,
+    feeds: readers.map(feedFacts),
+    notes:
+      ended !== undefined && goesOn.length > 0
+        ? [`The capture of ${ended} ends first; ${goesOn.join(", ")} went on.`]
+        : [],
+  };
+}
+
+function feedFacts({ feed, received, refused }: Reader): FeedFacts {
+  const { name, file } = feed;
+  return { name, from: file, received, refused, kernelDrops: null };
+}
+
+/** Packets to sights, with the relay's names for what is refused. */
+class Judge {
+  readonly #course: Course;
+  readonly #version: number;
+  readonly #check: LeaderCheck | undefined;
+  readonly #sight = blankSight();
+
+  constructor(course: Course, { shredVersion }: RacePlan, { schedule }: LeaderSource) {
+    this.#course = course;
+    this.#version = shredVersion;
+    this.#check = schedule && new LeaderCheck(schedule);
+  }
+
+  note(feed: number, reader: Reader, timeNs: number): void {
+    reader.received++;
+    const parsed = parseShred(reader.packet);
+    if (!parsed.ok) {
+      reader.refuse(parsed.reason);
+      return;
+    }
+    const { shred } = parsed;
+    const refusal = this.#refusalOf(shred);
+    if (refusal !== undefined) {
+      reader.refuse(refusal);
+      return;
+    }
+    const sight = this.#sight;
+    sight.feed = feed;
+    sight.timeNs = timeNs;
+    sight.slot = Number(shred.slot);
+    sight.fecSetIndex = shred.fecSetIndex;
+    sight.index = shred.index;
+    sight.isCode = shred.type === "code";
+    sight.lastInSlot = shred.type === "data" && shred.lastInSlot;
+    const [a = 0, b = 0, c = 0, d = 0] = shred.signature;
+    sight.signature = (a | (b << 8) | (c << 16) | (d << 24)) >>> 0;
+    this.#course.note(sight);
+  }
+
+  #refusalOf(shred: Shred): string | undefined {
+    if (this.#version !== 0 && shred.version !== this.#version) return "wrong_version";
+    return this.#check?.refusalOf(shred);
+  }
+}

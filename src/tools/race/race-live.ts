@@ -1,0 +1,159 @@
+// A race of feeds that come in now: opens the ports, notes every arrival, shows where it stands.
+
+import { type Clock, systemClock } from "../../core/clock.ts";
+import { refusals } from "../../relay/data-plane/report.ts";
+import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
+import { addressesOf, type FeedOption, type LeaderSource } from "../listen/feed-options.ts";
+import { endOf, every, type Terminal } from "../terminal/terminal.ts";
+import { FeedRecorder } from "./feed-recorder.ts";
+import { Course } from "./race-session.ts";
+import { type Raced, type RacePlan, showRace } from "./race-show.ts";
+import type { FeedFacts, RaceFacts } from "./report.ts";
+
+const drainMs = 20;
+const refreshMs = 1000;
+/** So long a feed that does not come is waited for before slots are judged without it. */
+const graceNs = 10e9;
+
+interface Parts {
+  readonly plan: RacePlan;
+  readonly leaders: LeaderSource;
+  readonly terminal: Terminal;
+  readonly bufferBytes: number;
+}
+
+export async function raceLive(
+  feeds: readonly FeedOption[],
+  parts: Parts,
+  clock: Clock = systemClock,
+): Promise<Raced> {
+  const { plan, leaders, terminal, bufferBytes } = parts;
+  const recorder = FeedRecorder.open({
+    feeds,
+    listen: addressesOf(feeds),
+    shredVersion: plan.shredVersion,
+    receiveBufferBytes: bufferBytes,
+    ...(leaders.schedule && { schedule: leaders.schedule }),
+  });
+  try {
+    leaders.follow((schedule) => recorder.publishLeaders(schedule));
+    const running = new RunningRace(feeds, recorder, { ...parts, clock });
+    announce(feeds, recorder, parts);
+    const timer = clock.every(drainMs, () => running.drain());
+    const ended = endOf(terminal.stopped, plan.seconds);
+    await every(refreshMs, ended, () => {
+      showRace(running.look(), { json: plan.json, terminal });
+      return true;
+    });
+    timer.cancel();
+    terminal.keepBlock();
+    return running.finish();
+  } finally {
+    recorder.close();
+  }
+}
+
+function announce(
+  feeds: readonly FeedOption[],
+  recorder: FeedRecorder,
+  { plan, leaders, terminal, bufferBytes }: Parts,
+): void {
+  const print = (text: string) => (plan.json ? terminal.note(text) : terminal.line(text));
+  print(`racing ${feeds.map((feed) => `${feed.name} on ${placeOf(feed)}`).join(", ")}`);
+  if (!leaders.schedule)
+    print(
+      terminal.paint.note(
+        "NOT VERIFIED: no leader schedule; a feed can win with forgeries (--leaders FILE, --rpc URL)",
+      ),
+    );
+  // The kernel counts its own book-keeping, too, and grants twice what was asked.
+  const granted = recorder.grantedReceiveBufferBytes / 2;
+  if (granted < bufferBytes)
+    print(
+      `receive buffers: ${Math.round(granted / 1024)} KiB instead of ${Math.round(bufferBytes / 1024)} KiB: net.core.rmem_max is low, see shredway doctor`,
+    );
+}
+
+function placeOf({ listen, source }: FeedOption): string {
+  return `${listen.join(" and ")}${source === undefined ? "" : ` from ${source}`}`;
+}
+
+class RunningRace {
+  readonly #course: Course;
+  readonly #feeds: readonly FeedOption[];
+  readonly #recorder: FeedRecorder;
+  readonly #parts: Parts & { readonly clock: Clock };
+
+  constructor(
+    feeds: readonly FeedOption[],
+    recorder: FeedRecorder,
+    parts: Parts & { readonly clock: Clock },
+  ) {
+    this.#feeds = feeds;
+    this.#recorder = recorder;
+    this.#parts = parts;
+    const { settleNs, table } = parts.plan;
+    this.#course = new Course({
+      feeds: feeds.length,
+      settleNs,
+      graceNs,
+      ...(table && { onJudged: (slot) => table.add(slot) }),
+    });
+  }
+
+  drain(): void {
+    const now = this.#now();
+    this.#recorder.drain((arrival) => this.#course.note(arrival));
+    this.#course.advance(now);
+  }
+
+  look(): Raced {
+    this.drain();
+    return { course: this.#course, facts: this.#facts() };
+  }
+
+  finish(): Raced {
+    const now = this.#now();
+    this.#recorder.drain((arrival) => this.#course.note(arrival));
+    this.#course.finish(now);
+    return { course: this.#course, facts: this.#facts() };
+  }
+
+  #now(): number {
+    return Number(this.#parts.clock.nowNs() - this.#recorder.baseNs);
+  }
+
+  #facts(): RaceFacts {
+    const snapshot = this.#recorder.snapshot();
+    const drops = this.#recorder.kernelDrops();
+    const strangers = snapshot.verdicts.unknown_source;
+    return {
+      seconds: this.#now() / 1e9,
+      verified: this.#parts.leaders.schedule !== undefined,
+      settleNs: this.#parts.plan.settleNs,
+      resolutionNs: 1,
+      lost: this.#recorder.losses().arrivals,
+      feeds: this.#feeds.map((feed) => this.#feedFacts(feed, snapshot, drops)),
+      notes:
+        strangers > 0n
+          ? [`${strangers} packets came from senders that are no feed (unknown_source).`]
+          : [],
+    };
+  }
+
+  #feedFacts(feed: FeedOption, { sources }: RelaySnapshot, drops: readonly number[]): FeedFacts {
+    const source = sources.find(({ name }) => name === feed.name);
+    const dropped = this.#recorder.addresses.map((address, i) =>
+      address.endsWith(`:${feed.port}`) ? (drops[i] ?? 0) : 0,
+    );
+    return {
+      name: feed.name,
+      from: placeOf(feed),
+      received: Number(source?.received ?? 0n),
+      refused: Object.fromEntries(
+        source ? refusals(source.verdicts).map(({ name, count }) => [name, Number(count)]) : [],
+      ),
+      kernelDrops: dropped.reduce((total, count) => total + count, 0),
+    };
+  }
+}

@@ -1,0 +1,285 @@
+// The report of a race: every number, as `--json` prints it and as screens and pictures draw it. Pure.
+//
+// Times are nanoseconds and below 0 when the feed was ahead; shares are of 1; null is "nothing to tell".
+
+import { type Confidence, confidenceOf, type Interval } from "./confidence.ts";
+import type { LagHistogram } from "./lag-histogram.ts";
+import type { Course } from "./race-session.ts";
+import type { FeedTally, PairTally, SlotCoverageRow } from "./tally.ts";
+
+/** What whoever brings the sights knows of a feed, besides them. */
+export interface FeedFacts {
+  readonly name: string;
+  /** Where it comes in: address and sender, or the file. */
+  readonly from: string;
+  /** Datagrams of any kind. */
+  readonly received: number;
+  /** Datagrams that were no shreds for this race, by reason. */
+  readonly refused: Readonly<Record<string, number>>;
+  /** Dropped by the kernel before they were seen; null: a capture cannot tell. */
+  readonly kernelDrops: number | null;
+}
+
+export interface RaceFacts {
+  readonly feeds: readonly FeedFacts[];
+  readonly seconds: number;
+  readonly verified: boolean;
+  readonly settleNs: number;
+  /** Smallest step of the clock that the times come from. */
+  readonly resolutionNs: number;
+  /** Shreds that were received and could not be noted. */
+  readonly lost: number;
+  readonly notes: readonly string[];
+}
+
+export interface LagNumbers {
+  readonly count: number;
+  readonly min: number | null;
+  readonly p1: number | null;
+  readonly p5: number | null;
+  readonly p25: number | null;
+  readonly p50: number | null;
+  readonly p75: number | null;
+  readonly p95: number | null;
+  readonly p99: number | null;
+  readonly max: number | null;
+}
+
+export interface FeedReport extends FeedFacts {
+  /** Shreds that counted, of whatever slot; the rest of the numbers is of the judged slots. */
+  readonly shreds: number;
+  readonly duplicates: number;
+  readonly late: number;
+  readonly conflicting: number;
+  readonly beyond: number;
+  readonly distinct: number;
+  readonly coverage: number | null;
+  readonly dataCoverage: number | null;
+  readonly codeCoverage: number | null;
+  readonly wins: number;
+  readonly ties: number;
+  /** First of all, ties shared; of all shreds that any feed brought. */
+  readonly winShare: number | null;
+  readonly winShareInterval: Interval | null;
+  /** The same among the shreds that all feeds brought. */
+  readonly sharedWinShare: number | null;
+  readonly solo: number;
+  readonly soloShare: number | null;
+  readonly lagNs: LagNumbers;
+  readonly fecSets: RaceOfParts;
+  readonly slots: RaceOfParts;
+  readonly losses: {
+    readonly missed: number;
+    readonly bursts: number;
+    readonly longest: number;
+    readonly inLongBursts: number;
+  };
+}
+
+/** FEC sets until they can be recovered, or slots until every set can be. */
+export interface RaceOfParts {
+  readonly reached: number;
+  readonly share: number | null;
+  readonly wins: number;
+  readonly winShare: number | null;
+  readonly lagNs: LagNumbers;
+}
+
+export interface PairReport {
+  readonly a: string;
+  readonly b: string;
+  readonly both: number;
+  readonly aFirst: number;
+  readonly bFirst: number;
+  readonly ties: number;
+  /** Of `a`, a tie is half a win. */
+  readonly winShare: number | null;
+  readonly winShareInterval: Interval | null;
+  /** By how much `a` was earlier. */
+  readonly advanceNs: LagNumbers;
+  readonly medianInterval: Interval | null;
+  /** False: the two intervals, or one of them, do not tell the feeds apart; null: too few turns to say. */
+  readonly significant: boolean | null;
+}
+
+export interface CdfPoint {
+  readonly lagNs: number;
+  /** Of all shreds, what the feed had brought so long after the first feed. */
+  readonly share: number;
+}
+
+export interface RaceReport {
+  readonly seconds: number;
+  readonly verified: boolean;
+  readonly settleMs: number;
+  readonly resolutionNs: number;
+  readonly shreds: { readonly distinct: number; readonly data: number; readonly code: number };
+  /** Shreds that all feeds brought. */
+  readonly shared: number;
+  readonly fecSets: number;
+  readonly slots: {
+    readonly judged: number;
+    readonly whole: number;
+    readonly edge: number;
+    readonly underWay: number;
+  };
+  readonly turns: number;
+  readonly lost: number;
+  readonly feeds: readonly FeedReport[];
+  readonly pairs: readonly PairReport[];
+  readonly notes: readonly string[];
+}
+
+/** What pictures need besides; not part of `--json`. */
+export interface RacePicture {
+  readonly cdf: readonly (readonly CdfPoint[])[];
+  readonly coverage: readonly SlotCoverageRow[];
+}
+
+function shareOf(part: number, whole: number): number | null {
+  return whole === 0 ? null : part / whole;
+}
+
+export function lagNumbers(lag: LagHistogram): LagNumbers {
+  return {
+    count: lag.count,
+    min: lag.percentile(0),
+    p1: lag.percentile(1),
+    p5: lag.percentile(5),
+    p25: lag.percentile(25),
+    p50: lag.percentile(50),
+    p75: lag.percentile(75),
+    p95: lag.percentile(95),
+    p99: lag.percentile(99),
+    max: lag.percentile(100),
+  };
+}
+
+interface Whole {
+  readonly course: Course;
+  readonly facts: RaceFacts;
+  readonly confidence: Confidence;
+}
+
+function feedReport(number: number, feed: FeedFacts, whole: Whole): FeedReport {
+  const { course, confidence } = whole;
+  const { tally, book } = course;
+  const own = tally.feeds[number];
+  const counts = book.counts[number];
+  if (!own || !counts) throw new RangeError(`expected a feed of the race, got number ${number}`);
+  const distinct = own.data + own.code;
+  return {
+    ...feed,
+    shreds: counts.arrivals,
+    duplicates: counts.again,
+    late: counts.late,
+    conflicting: counts.conflicting,
+    beyond: counts.beyond,
+    distinct,
+    coverage: shareOf(distinct, tally.distinct),
+    dataCoverage: shareOf(own.data, tally.distinctData),
+    codeCoverage: shareOf(own.code, tally.distinctCode),
+    wins: own.wins,
+    ties: own.ties,
+    winShare: shareOf(own.winSum, tally.distinct),
+    winShareInterval: confidence.winShares?.[number] ?? null,
+    sharedWinShare: shareOf(own.sharedWins + own.sharedTies / 2, tally.shared),
+    solo: own.solo,
+    soloShare: shareOf(own.solo, tally.distinct),
+    lagNs: lagNumbers(own.lag),
+    fecSets: parts({ reached: own.sets, wins: own.setWins, all: tally.sets }, own.setLag),
+    slots: parts({ reached: own.slots, wins: own.slotWins, all: tally.wholeSlots }, own.slotLag),
+    losses: lossesOf(own, tally.distinct - distinct),
+  };
+}
+
+function lossesOf(own: FeedTally, missed: number): FeedReport["losses"] {
+  return {
+    missed,
+    bursts: own.bursts,
+    longest: own.longestBurst,
+    inLongBursts: own.missedInBursts,
+  };
+}
+
+function parts(
+  { reached, wins, all }: { reached: number; wins: number; all: number },
+  lag: LagHistogram,
+): RaceOfParts {
+  return {
+    reached,
+    share: shareOf(reached, all),
+    wins,
+    winShare: shareOf(wins, all),
+    lagNs: lagNumbers(lag),
+  };
+}
+
+function isOutside({ low, high }: Interval, value: number): boolean {
+  return value < low || value > high;
+}
+
+function pairReport(number: number, pair: PairTally, { facts, confidence }: Whole): PairReport {
+  const both = pair.aFirst + pair.bFirst + pair.ties;
+  const intervals = confidence.pairs?.[number] ?? null;
+  return {
+    a: facts.feeds[pair.a]?.name ?? "",
+    b: facts.feeds[pair.b]?.name ?? "",
+    both,
+    aFirst: pair.aFirst,
+    bFirst: pair.bFirst,
+    ties: pair.ties,
+    winShare: shareOf(pair.aFirst + pair.ties / 2, both),
+    winShareInterval: intervals?.winShare ?? null,
+    advanceNs: lagNumbers(pair.advance),
+    medianInterval: intervals?.medianNs ?? null,
+    significant:
+      intervals && isOutside(intervals.winShare, 0.5) && isOutside(intervals.medianNs, 0)
+        ? true
+        : intervals && false,
+  };
+}
+
+/** `withIntervals`: they cost up to some hundred milliseconds, too much for a live screen. */
+export function raceReport(course: Course, facts: RaceFacts, withIntervals: boolean): RaceReport {
+  const { tally } = course;
+  const groups = tally.groups.all();
+  const none = { groups: groups.length, winShares: null, pairs: null };
+  const whole = { course, facts, confidence: withIntervals ? confidenceOf(groups) : none };
+  return {
+    seconds: facts.seconds,
+    verified: facts.verified,
+    settleMs: facts.settleNs / 1e6,
+    resolutionNs: facts.resolutionNs,
+    shreds: { distinct: tally.distinct, data: tally.distinctData, code: tally.distinctCode },
+    shared: tally.shared,
+    fecSets: tally.sets,
+    slots: {
+      judged: tally.slots,
+      whole: tally.wholeSlots,
+      edge: course.edgeSlots,
+      underWay: course.book.open.length,
+    },
+    turns: whole.confidence.groups,
+    lost: facts.lost,
+    feeds: facts.feeds.map((feed, number) => feedReport(number, feed, whole)),
+    pairs: tally.pairs.map((pair, number) => pairReport(number, pair, whole)),
+    notes: facts.notes,
+  };
+}
+
+/** Lags behind the first feed at which the distribution is drawn: 10 µs to 1 s, evenly by size. */
+export const cdfLagsNs: readonly number[] = [
+  0,
+  ...Array.from({ length: 121 }, (_, i) => 1e4 * 10 ** (i / 24)),
+];
+
+export function racePicture({ tally }: Course): RacePicture {
+  const cdf = tally.feeds.map((feed) =>
+    cdfLagsNs.map((lagNs) => ({
+      lagNs,
+      share: tally.distinct === 0 ? 0 : (feed.lag.countAtMost(lagNs) + feed.solo) / tally.distinct,
+    })),
+  );
+  return { cdf, coverage: tally.coverage };
+}

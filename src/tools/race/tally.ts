@@ -1,0 +1,265 @@
+// Tally: who won what, over all slots that were judged.
+//
+// Fed with settled slots by race.ts (the course of a race); read by report.ts. A win is the first arrival of
+// a shred, alone; who arrives in the same nanosecond ties. Lags are against the best of the others, so
+// only shreds that some other feed brought, too, have one.
+
+import { Groups } from "./groups.ts";
+import { LagHistogram } from "./lag-histogram.ts";
+import { recoverableFrom, type SlotSights, setLeaves } from "./slot-arrivals.ts";
+
+export interface SlotCoverageRow {
+  readonly slot: number;
+  /** Shreds that any feed brought. */
+  readonly distinct: number;
+  /** By feed. */
+  readonly brought: readonly number[];
+}
+
+export class FeedTally {
+  data = 0;
+  code = 0;
+  wins = 0;
+  ties = 0;
+  /** Wins, and of each tie its part. */
+  winSum = 0;
+  /** Brought by this feed alone; a win, too. */
+  solo = 0;
+  /** Among the shreds that all feeds brought. */
+  sharedWins = 0;
+  sharedTies = 0;
+  /** Against the best of the others; below 0 is ahead. */
+  readonly lag = new LagHistogram();
+  /** The same of the moment when a FEC set can be recovered. */
+  readonly setLag = new LagHistogram();
+  sets = 0;
+  setWins = 0;
+  setSolo = 0;
+  /** The same of the moment when every FEC set of a slot can be. */
+  readonly slotLag = new LagHistogram();
+  slots = 0;
+  slotWins = 0;
+  /** Runs of shreds, in the order of their first arrivals, that this feed did not bring. */
+  bursts = 0;
+  longestBurst = 0;
+  /** Of what it did not bring: in runs of 8 and more. */
+  missedInBursts = 0;
+  /** Of the shreds of each slot, from its first to its last. */
+  readonly span = new LagHistogram();
+}
+
+export class PairTally {
+  readonly a: number;
+  readonly b: number;
+  aFirst = 0;
+  bFirst = 0;
+  ties = 0;
+  /** By how much `a` was earlier. */
+  readonly advance = new LagHistogram();
+
+  constructor(a: number, b: number) {
+    this.a = a;
+    this.b = b;
+  }
+}
+
+/** Runs of this length and more are bursts: too long for chance at small losses. */
+export const burstFrom = 8;
+/** Slots whose coverage is kept for the picture. */
+const coverageRowsMax = 2048;
+const never = Number.POSITIVE_INFINITY;
+
+export class Tally {
+  readonly feeds: readonly FeedTally[];
+  readonly pairs: readonly PairTally[];
+  readonly groups: Groups;
+  distinctData = 0;
+  distinctCode = 0;
+  /** Shreds that every feed brought. */
+  shared = 0;
+  sets = 0;
+  slots = 0;
+  /** Slots whose last shred was seen by somebody. */
+  wholeSlots = 0;
+  /** The newest ones. */
+  coverage: SlotCoverageRow[] = [];
+
+  constructor(feeds: number) {
+    this.feeds = Array.from({ length: feeds }, () => new FeedTally());
+    this.pairs = this.feeds.flatMap((_, a) =>
+      this.feeds.slice(a + 1).map((_other, i) => new PairTally(a, a + 1 + i)),
+    );
+    this.groups = new Groups(feeds);
+  }
+
+  get distinct(): number {
+    return this.distinctData + this.distinctCode;
+  }
+
+  add(slot: SlotSights): void {
+    this.slots++;
+    this.groups.startSlot(slot.slot);
+    const rows: Float64Array[] = [];
+    const brought = this.feeds.map(() => 0);
+    const readyAt = this.feeds.map(() => Number.NEGATIVE_INFINITY);
+    for (const { times } of slot.sets.values()) {
+      this.sets++;
+      for (let leaf = 0; leaf < setLeaves; leaf++) {
+        const row = times.subarray(leaf * slot.feeds, (leaf + 1) * slot.feeds);
+        if (row.every((time) => time === never)) continue;
+        rows.push(row);
+        this.#addShred(row, leaf < 32, brought);
+      }
+      this.#addSet(times, readyAt);
+    }
+    this.#addMisses(rows);
+    if (slot.setCount !== null) {
+      this.wholeSlots++;
+      if (slot.sets.size === slot.setCount) this.#addSlot(readyAt);
+    }
+    this.coverage.push({ slot: slot.slot, distinct: slot.distinct, brought });
+    if (this.coverage.length >= 2 * coverageRowsMax)
+      this.coverage = this.coverage.slice(-coverageRowsMax);
+  }
+
+  #addShred(row: Float64Array, isData: boolean, brought: number[]): void {
+    if (isData) this.distinctData++;
+    else this.distinctCode++;
+    this.groups.noteShred();
+    const { first, second, firsts, present } = placesOf(row);
+    const isShared = present === row.length;
+    if (isShared) this.shared++;
+    for (let feed = 0; feed < row.length; feed++) {
+      const time = row[feed] ?? never;
+      const tally = this.feeds[feed];
+      if (time === never || !tally) continue;
+      brought[feed] = (brought[feed] ?? 0) + 1;
+      if (isData) tally.data++;
+      else tally.code++;
+      if (time === first) {
+        this.groups.noteWin(feed, 1 / firsts);
+        tally.winSum += 1 / firsts;
+        if (firsts === 1) tally.wins++;
+        else tally.ties++;
+        if (isShared && firsts === 1) tally.sharedWins++;
+        else if (isShared) tally.sharedTies++;
+      }
+      if (present === 1) tally.solo++;
+      else tally.lag.record(time - (time === first ? second : first));
+    }
+    if (present > 1) this.#addPairs(row);
+  }
+
+  #addPairs(row: Float64Array): void {
+    for (const [number, pair] of this.pairs.entries()) {
+      const advance = (row[pair.b] ?? never) - (row[pair.a] ?? never);
+      if (!Number.isFinite(advance)) continue; // one of the two, or both, did not bring it
+      pair.advance.record(advance);
+      if (advance > 0) pair.aFirst++;
+      else if (advance < 0) pair.bFirst++;
+      else pair.ties++;
+      this.groups.notePair(number, advance);
+    }
+  }
+
+  #addSet(times: Float64Array, readyAt: number[]): void {
+    const ready = this.feeds.map((_, feed) => recoverableAt(times, feed, this.feeds.length));
+    for (const [feed, at] of ready.entries()) readyAt[feed] = Math.max(readyAt[feed] ?? never, at);
+    this.#race(ready, (tally, lag, isAlone) => {
+      tally.sets++;
+      if (lag === null) tally.setSolo++;
+      else tally.setLag.record(lag);
+      if (isAlone) tally.setWins++;
+    });
+  }
+
+  #addSlot(readyAt: readonly number[]): void {
+    this.#race(readyAt, (tally, lag, isAlone) => {
+      tally.slots++;
+      if (lag !== null) tally.slotLag.record(lag);
+      if (isAlone) tally.slotWins++;
+    });
+  }
+
+  /** Calls `note` for each feed that got there; `lag` is null where no other one did. */
+  #race(
+    times: readonly number[],
+    note: (tally: FeedTally, lag: number | null, isAlone: boolean) => void,
+  ): void {
+    const { first, second, firsts } = placesOf(times);
+    for (const [feed, time] of times.entries()) {
+      const tally = this.feeds[feed];
+      if (time === never || !tally) continue;
+      const best = time === first ? second : first;
+      note(tally, best === never ? null : time - best, time === first && firsts === 1);
+    }
+  }
+
+  #addMisses(rows: Float64Array[]): void {
+    const firsts = new Map(rows.map((row) => [row, row.reduce((a, b) => Math.min(a, b))]));
+    rows.sort((a, b) => (firsts.get(a) ?? 0) - (firsts.get(b) ?? 0));
+    for (const [feed, tally] of this.feeds.entries()) {
+      let run = 0;
+      let begin = never;
+      let end = Number.NEGATIVE_INFINITY;
+      for (const row of rows) {
+        const time = row[feed] ?? never;
+        if (time === never) {
+          run++;
+          continue;
+        }
+        begin = Math.min(begin, time);
+        end = Math.max(end, time);
+        endRun(tally, run);
+        run = 0;
+      }
+      endRun(tally, run);
+      if (end >= begin) tally.span.record(end - begin);
+    }
+  }
+}
+
+function endRun(tally: FeedTally, run: number): void {
+  if (run === 0) return;
+  tally.bursts++;
+  tally.longestBurst = Math.max(tally.longestBurst, run);
+  if (run >= burstFrom) tally.missedInBursts += run;
+}
+
+/** `second`: the best time but one; the same as `first` where two tie. */
+function placesOf(times: ArrayLike<number>): {
+  first: number;
+  second: number;
+  firsts: number;
+  present: number;
+} {
+  let first = never;
+  let second = never;
+  let firsts = 0;
+  let present = 0;
+  for (let feed = 0; feed < times.length; feed++) {
+    const time = times[feed] ?? never;
+    if (time === never) continue;
+    present++;
+    if (time < first) {
+      second = first;
+      first = time;
+      firsts = 1;
+    } else {
+      if (time === first) firsts++;
+      second = Math.min(second, time);
+    }
+  }
+  return { first, second, firsts, present };
+}
+
+/** When the feed had brought enough of the set to recover the rest; Infinity: never. */
+export function recoverableAt(times: Float64Array, feed: number, feeds: number): number {
+  return nthAt(times, feed, feeds, recoverableFrom);
+}
+
+function nthAt(times: Float64Array, feed: number, feeds: number, nth: number): number {
+  const own = new Float64Array(setLeaves);
+  for (let leaf = 0; leaf < setLeaves; leaf++) own[leaf] = times[leaf * feeds + feed] ?? never;
+  return own.toSorted()[nth - 1] ?? never;
+}

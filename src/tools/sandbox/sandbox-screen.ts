@@ -1,0 +1,388 @@
+// The live picture of the default start: the chain, numbers per source and destination, own
+// transactions as they land, what to try.
+//
+// Called by sandbox.ts once a second. Pure: snapshots in, lines out.
+
+import type { GatewaySnapshot } from "../../app/gateway-service.ts";
+import { ratio } from "../../core/values.ts";
+import {
+  coverageOf,
+  distinct,
+  type RelayReport,
+  refusedTotal,
+} from "../../relay/data-plane/report.ts";
+import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
+import { sandboxSources } from "../../sandbox/plan.ts";
+import type { ProbeRecord } from "../../sandbox/probe.ts";
+import type { ChainView } from "../../sandbox/sandbox.ts";
+import {
+  formatClock,
+  formatCount,
+  formatNs,
+  formatRate,
+  formatShare,
+  type Paint,
+  table,
+} from "../terminal/output.ts";
+import { refusalTextOf } from "../terminal/relay-report.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+
+export interface ReceiverView {
+  readonly name: string;
+  readonly tier: string;
+  readonly address: string;
+  readonly receivedPerSecond: number;
+  /** Share of the shreds of the newest complete slot that came; null until there is one. */
+  readonly coverage: number | null;
+  readonly verified: bigint;
+  readonly duplicates: bigint;
+  readonly refused: bigint;
+}
+
+export interface SandboxView {
+  readonly seconds: number;
+  readonly relayAddress: string;
+  readonly gatewayUrl: string;
+  readonly gateway: GatewaySnapshot;
+  readonly openSeat: string | undefined;
+  readonly chain: ChainView;
+  readonly slotNs: bigint | null;
+  readonly transactionsPerSecond: number;
+  /** Newest first. */
+  readonly landings: readonly ProbeRecord[];
+  readonly relay: RelaySnapshot;
+  readonly report: RelayReport;
+  readonly receivers: readonly ReceiverView[];
+}
+
+const slotsToSettle = 2n; // shreds of older slots do not come any more
+
+/** Coverage of the newest slot that is over, as this receiver saw it. */
+export function settledCoverage(seen: RelaySnapshot): number | null {
+  const newest = seen.slots.at(-1)?.slot ?? 0n;
+  const settled = seen.slots.findLast(({ slot }) => slot + slotsToSettle <= newest);
+  return settled ? coverageOf(settled).share : null;
+}
+
+export function receiverView(
+  receiver: { name: string; tier: string; address: string },
+  before: RelaySnapshot,
+  seen: RelaySnapshot,
+): ReceiverView {
+  const seconds = Number(seen.takenAtNs - before.takenAtNs) / 1e9;
+  return {
+    name: receiver.name,
+    tier: receiver.tier,
+    address: receiver.address,
+    receivedPerSecond: Number(seen.received - before.received) / seconds,
+    coverage: settledCoverage(seen),
+    verified: distinct(seen.verdicts),
+    duplicates: seen.verdicts.duplicate,
+    refused: refusedTotal(seen.verdicts),
+  };
+}
+
+/** The three things to try next, each with what it shows; a command in the lines it is shown in. */
+export function suggestions(
+  self: string,
+  { openSeat, gatewayUrl }: { openSeat: string | undefined; gatewayUrl: string },
+): { command: readonly string[]; shows: string }[] {
+  const port = openSeat?.split(":").at(-1) ?? "20001";
+  const question = `'{"jsonrpc":"2.0","id":1,"method":"getTipAccounts"}'`;
+  return [
+    {
+      command: [`curl -s '${gatewayUrl}'`, `-d ${question}`],
+      shows: "the gateway, as any client sees it; docs/first-hour.md goes on from there",
+    },
+    {
+      command: [`${self} listen --port ${port}`],
+      shows: openSeat ? "this feed, as a destination sees it" : "a feed, as a destination sees it",
+    },
+    { command: [`${self} doctor`], shows: "what this machine needs for production" },
+  ];
+}
+
+/** Where people look; the gateway's URL holds the key, this one does not. */
+function portalUrlOf(gatewayUrl: string): string {
+  return new URL("/portal/", gatewayUrl).href;
+}
+
+export function introduction(view: {
+  relayAddress: string;
+  rpcUrl: string;
+  gatewayUrl: string;
+  workers: number;
+}): string[] {
+  const sources = sandboxSources.map(({ name, address }) => `${name} ${address}`).join(", ");
+  return [
+    "Shredway sandbox: a real chain in this process, its blocks as shreds through the real relay, its",
+    "transactions through the real gateway",
+    `  gateway       ${view.gatewayUrl}`,
+    `  portal        ${portalUrlOf(view.gatewayUrl)}, for people: sign in with the key above`,
+    `  chain         Solana RPC ${view.rpcUrl}, WebSocket on the same port and the next one`,
+    `  sources       ${sources}`,
+    `  relay         udp ${view.relayAddress}, ${view.workers} worker${view.workers === 1 ? "" : "s"}, authentication: leader-schedule`,
+  ];
+}
+
+/** What is shown and, of several parts, which give way first when the screen is low. */
+interface ScreenPart {
+  readonly lines: readonly string[];
+  /** The lowest goes first; Infinity: stays. */
+  readonly rank: number;
+}
+
+export function sandboxLines(
+  view: SandboxView,
+  { self, paint, rows }: Pick<Terminal, "self" | "paint" | "rows">,
+): string[] {
+  const always = Number.POSITIVE_INFINITY;
+  const parts: ScreenPart[] = [
+    {
+      lines: [
+        `${paint.bold("gateway")} ${view.gatewayUrl}`,
+        `${paint.bold("portal")}  ${portalUrlOf(view.gatewayUrl)}`,
+        chainLine(view, paint),
+        relayLine(view, paint),
+        latencyLine(view, paint),
+        ...shredsLines(view, paint),
+      ],
+      rank: always,
+    },
+    { lines: ["", ...sourceTable(view, paint)], rank: 2 },
+    { lines: ["", ...destinationTable(view, paint)], rank: 1 },
+    { lines: ["", ...routeTable(view, paint)], rank: 4 },
+    { lines: ["", ...landingTable(view, paint)], rank: 5 },
+    { lines: ["", ...nextLines(view, self, paint)], rank: 3 },
+    { lines: [paint.dim(`Up ${formatClock(view.seconds)}. Ctrl-C ends it.`)], rank: always },
+  ];
+  return fitting(parts, rows);
+}
+
+function fitting(parts: readonly ScreenPart[], rows: number): string[] {
+  const lines = parts.flatMap((part) => part.lines);
+  const lowest = Math.min(...parts.map(({ rank }) => rank));
+  if (lines.length <= rows || lowest === Number.POSITIVE_INFINITY) return lines;
+  return fitting(
+    parts.filter(({ rank }) => rank !== lowest),
+    rows,
+  );
+}
+
+function nextLines(view: SandboxView, self: string, paint: Paint): string[] {
+  return [
+    paint.bold("Try next, in another terminal:"),
+    ...suggestions(self, view).flatMap(({ command, shows }) => [
+      `  ${shows}`,
+      ...command.map((line, i) => {
+        const isLast = i === command.length - 1;
+        return paint.note(`    ${i > 0 ? "  " : ""}${line}${isLast ? "" : " \\"}`);
+      }),
+    ]),
+  ];
+}
+
+function altPartnerText({ isAltPartner, slotsToAltPartner }: ChainView): string {
+  if (isAltPartner) return "an alternative partner";
+  return slotsToAltPartner === null ? "" : `next alternative partner in ${slotsToAltPartner} slots`;
+}
+
+function chainLine({ chain, slotNs, transactionsPerSecond }: SandboxView, paint: Paint): string {
+  return [
+    `${paint.bold("chain")}   slot ${chain.slot}`,
+    slotNs === null ? "their length is being measured" : `${formatNs(slotNs)} each`,
+    `height ${formatCount(chain.blockHeight)}`,
+    `transactions ${formatRate(transactionsPerSecond)}`,
+    `leader ${chain.leader}, ${altPartnerText(chain)}`,
+  ].join("   ");
+}
+
+/** What tips are and what they bought; docs/shreds.md leads there. */
+function shredsLines({ gateway: { shreds, landedTips } }: SandboxView, paint: Paint): string[] {
+  if (!shreds) return [];
+  const { active, covered, pending } = shreds;
+  return [
+    [
+      `${paint.bold("tips")}    landed in 15 minutes ${formatCount(landedTips)}`,
+      `registered and pending ${formatCount(pending)}`,
+      `destinations of accounts ${formatCount(active)} proved, ${formatCount(covered)} with a tier`,
+    ].join("   "),
+  ];
+}
+
+/** Routes that submissions take, and what their other sides answered. */
+function routeTable({ gateway }: SandboxView, paint: Paint): string[] {
+  const rows = gateway.routes.map((route) => [
+    route.name,
+    route.kind,
+    route.health === "up" ? paint.good("up") : paint.bad("down"),
+    formatCount(route.sent),
+    formatCount(route.acknowledged),
+    formatCount(route.refused + route.failed + route.dropped),
+    route.sendP50Us === null ? "-" : formatNs(route.sendP50Us * 1000),
+    paint.dim(route.lastFailure),
+  ]);
+  const lines = table(
+    [
+      { title: "ROUTE", width: 13 },
+      { title: "KIND", width: 13 },
+      { title: "STATE", width: 5 },
+      { title: "SENT", right: true, width: 6 },
+      { title: "TAKEN", right: true, width: 6 },
+      { title: "NOT TAKEN", right: true },
+      { title: "SENT AFTER p50", right: true },
+      { title: "LAST FAILURE" },
+    ],
+    rows,
+  );
+  return withBoldTitle(lines, paint);
+}
+
+const landingsShown = 3;
+
+/** Own transactions: sent over HTTP, executed by a leader, seen again in the relay's shreds. */
+function landingTable({ landings, relay }: SandboxView, paint: Paint): string[] {
+  const { deshred } = relay;
+  const rows = landings
+    .slice(0, landingsShown)
+    .map(({ signature, state, landed }) => [
+      `${signature.slice(0, 16)}…`,
+      state ?? "",
+      landed ? String(landed.slot) : "",
+      landed ? `${landed.batchIndex}/${landed.ordinal}` : "",
+      landed ? paint.good(`${formatNs(landed.afterNs)} after sending`) : paint.dim("under way"),
+    ]);
+  const lines = table(
+    [
+      { title: "SUBMITTED", width: 17 },
+      { title: "STATE", width: 8 },
+      { title: "SLOT", width: 9 },
+      { title: "PLACE", width: 7 },
+      { title: "SEEN IN THE RELAY'S OWN SHREDS", width: 30 },
+    ],
+    rows,
+  );
+  const sets = deshred.sets_whole + deshred.sets_recovered;
+  const note =
+    `read ${formatCount(deshred.transactions)} transactions, ${formatCount(deshred.entries)} ` +
+    `entries; ${formatShare(ratio(deshred.sets_recovered, sets))} of the FEC sets by recovery`;
+  return [...withBoldTitle(lines, paint), paint.dim(note)];
+}
+
+function relayLine({ relay, report }: SandboxView, paint: Paint): string {
+  const drops = formatCount(relay.receiveDrops);
+  return [
+    `${paint.bold("relay")}   received ${formatRate(report.receivedPerSecond)}`,
+    `distinct ${formatRate(report.distinctPerSecond)}`,
+    `sent ${formatRate(report.sentPerSecond)}`,
+    `refused ${formatRate(report.refusedPerSecond)}`,
+    `dropped by the kernel ${relay.receiveDrops > 0n ? paint.bad(drops) : drops}`,
+  ].join("   ");
+}
+
+function latencyLine({ relay, report }: SandboxView, paint: Paint): string {
+  const loads = report.workerLoads.map((load, i) => `worker ${i} ${formatShare(load)}`);
+  return [
+    `${paint.bold("        ")}receive to send p50 ${formatNs(relay.latency.percentile(50))}`,
+    `p99 ${formatNs(relay.latency.percentile(99))}`,
+    `CPU ${loads.join(", ")}`,
+  ].join("   ");
+}
+
+function sourceTable({ report }: SandboxView, paint: Paint): string[] {
+  const lines = table(
+    [
+      { title: "SOURCE", width: 8 },
+      { title: "TIER", width: 6 },
+      { title: "RECEIVED", right: true, width: 9 },
+      { title: "FIRST", right: true, width: 7 },
+      { title: "DUPLICATE", right: true },
+      { title: "LEAD p50", right: true, width: 8 },
+      { title: "REFUSED", right: true, width: 8 },
+      { title: "REASONS" },
+    ],
+    report.sources.map((source) => [
+      source.name,
+      source.tier,
+      formatRate(source.receivedPerSecond),
+      formatShare(source.firstShare),
+      formatShare(source.duplicateShare),
+      formatNs(source.leadTimeP50Ns),
+      formatCount(source.refused),
+      paint.dim(refusalTextOf(source.refusals)),
+    ]),
+  );
+  return withBoldTitle(lines, paint);
+}
+
+function destinationTable({ receivers, report, openSeat }: SandboxView, paint: Paint): string[] {
+  const rows = receivers.map((receiver) => [
+    receiver.name,
+    receiver.tier,
+    receiver.address,
+    formatRate(receiver.receivedPerSecond),
+    receiver.coverage === null ? "-" : formatShare(receiver.coverage),
+    formatCount(receiver.verified),
+    receiver.duplicates === 0n ? paint.good("0") : paint.bad(formatCount(receiver.duplicates)),
+    receiver.refused === 0n ? "0" : paint.bad(formatCount(receiver.refused)),
+  ]);
+  const seat = report.destinations.find(({ address }) => address === openSeat);
+  if (seat) {
+    const state = seat.icmpPerSecond > 0 ? paint.dim("free") : formatRate(seat.sentPerSecond);
+    rows.push([seat.name, seat.tier, seat.address, state]);
+  }
+  const lines = table(
+    [
+      { title: "DESTINATION", width: 8 },
+      { title: "TIER", width: 6 },
+      { title: "ADDRESS", width: 15 },
+      { title: "RECEIVED", right: true, width: 9 },
+      { title: "LAST SLOT", right: true },
+      { title: "VERIFIED", right: true, width: 9 },
+      { title: "DUPLICATES", right: true },
+      { title: "REFUSED", right: true },
+    ],
+    rows,
+  );
+  return withBoldTitle(lines, paint);
+}
+
+function withBoldTitle([title = "", ...rows]: readonly string[], paint: Paint): string[] {
+  return [paint.bold(title), ...rows];
+}
+
+/** One line for where nothing can be redrawn. */
+export function sandboxLine(view: SandboxView): string {
+  const { report, relay, receivers } = view;
+  const duplicates = receivers.reduce((total, receiver) => total + receiver.duplicates, 0n);
+  const verified = receivers.reduce((total, receiver) => total + receiver.verified, 0n);
+  const loads = report.workerLoads.map((load) => formatShare(load)).join(" ");
+  return [
+    formatClock(view.seconds),
+    `received ${formatRate(report.receivedPerSecond)}`,
+    `distinct ${formatRate(report.distinctPerSecond)}`,
+    `sent ${formatRate(report.sentPerSecond)}`,
+    `refused ${formatRate(report.refusedPerSecond)}`,
+    `verified by destinations ${formatCount(verified)}`,
+    `duplicates ${formatCount(duplicates)}`,
+    `latency p50 ${formatNs(relay.latency.percentile(50))} p99 ${formatNs(relay.latency.percentile(99))}`,
+    `slot ${view.chain.slot}`,
+    `landed ${view.landings.filter(({ landed }) => landed).length} of ${view.landings.length} own transactions`,
+    `workers ${loads}`,
+  ].join("  ");
+}
+
+/** What is said at the end. */
+export function sandboxSummary(view: SandboxView): string[] {
+  const { relay, receivers, seconds } = view;
+  const duplicates = receivers.reduce((total, receiver) => total + receiver.duplicates, 0n);
+  const sent = relay.destinations.reduce((total, destination) => total + destination.sent, 0n);
+  return [
+    `Ended after ${formatClock(seconds)}: ${formatCount(relay.received)} packets received, ${formatCount(distinct(relay.verdicts))} distinct shreds, ${formatCount(refusedTotal(relay.verdicts))} refused, ${formatCount(sent)} sent.`,
+    ...receivers.map(
+      ({ name, tier, verified }) =>
+        `  ${name} (${tier}) verified ${formatCount(verified)} shreds, ${formatShare(ratio(verified, distinct(relay.verdicts)))} of all`,
+    ),
+    `Duplicates at the destinations: ${formatCount(duplicates)}.`,
+  ];
+}

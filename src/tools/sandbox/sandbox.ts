@@ -1,0 +1,139 @@
+// `shredway start` without a configuration: the product at work on a chain in this process, live on
+// screen.
+//
+// Called by start.ts. Ends on Ctrl-C or SIGTERM with exit code 0.
+
+import { systemClock } from "../../core/clock.ts";
+import { messageOf, type Reason, ShredwayError } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
+import { reportBetween } from "../../relay/data-plane/report.ts";
+import { openSandbox } from "../../sandbox/open-sandbox.ts";
+import type { Sandbox, SandboxSnapshot } from "../../sandbox/sandbox.ts";
+import { exitCodes } from "../terminal/command.ts";
+import { every, type Terminal } from "../terminal/terminal.ts";
+import {
+  introduction,
+  receiverView,
+  type SandboxView,
+  sandboxLine,
+  sandboxLines,
+  sandboxSummary,
+  suggestions,
+} from "./sandbox-screen.ts";
+
+const refreshMs = 1000;
+const lastShredsMs = 100; // for what is under way when the traffic ends
+
+export interface SandboxAddresses {
+  readonly udp: string;
+  readonly rpc: string;
+  readonly http: string;
+  /** Folder. */
+  readonly data: string;
+}
+
+export async function runSandbox(
+  addresses: SandboxAddresses,
+  log: Logger,
+  terminal: Terminal,
+): Promise<number> {
+  const sandbox = await withRemedy(() => openSandbox({ ...addresses, log, clock: systemClock }));
+  try {
+    await withRemedy(() => sandbox.start());
+    return await show(sandbox, terminal);
+  } finally {
+    await sandbox.close();
+  }
+}
+
+const remedy =
+  "Choose others with --http, --udp and --rpc; for a second sandbox: --http 127.0.0.1:9780 " +
+  "--udp 127.0.0.1:21000 --rpc 127.0.0.1:9899 --data data-2";
+/** What two sandboxes may quarrel about: ports and the data folder. */
+const sharedReasons: readonly Reason[] = ["relay_open", "http_open", "store_failed"];
+
+/** Says what to do when a port or the folder is taken. */
+async function withRemedy<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const isShared = error instanceof ShredwayError && sharedReasons.includes(error.reason);
+    if (!isShared || !/in use/.test(messageOf(error))) throw error;
+    throw new ShredwayError(error.reason, `${messageOf(error)}\n${remedy}`, { cause: error });
+  }
+}
+
+async function show(sandbox: Sandbox, terminal: Terminal): Promise<number> {
+  const startedNs = systemClock.monotonicNs();
+  const { relay } = sandbox.service;
+  const relayAddress = relay.relay.addresses.join(", ");
+  let before = sandbox.snapshot();
+  const look = (): SandboxView => {
+    const now = sandbox.snapshot();
+    const seconds = Number(systemClock.monotonicNs() - startedNs) / 1e9;
+    const view = viewBetween({ sandbox, before, now, seconds });
+    before = now;
+    return view;
+  };
+
+  const workers = before.relay.workers.length;
+  const { gatewayUrl } = sandbox;
+  const about = { relayAddress, workers, rpcUrl: urlOf(sandbox), gatewayUrl };
+  for (const line of introduction(about)) terminal.line(line);
+  if (!terminal.isLive) sayWhatToTry(sandbox, terminal);
+  const { sources, destinations, authentication } = relay.config;
+  terminal.line(
+    `ready listen=${relayAddress} workers=${workers} sources=${sources.length} destinations=${destinations.length} authentication=${authentication} rpc=${urlOf(sandbox)} gateway=${gatewayUrl}`,
+  );
+  if (terminal.isLive) terminal.line();
+  await every(refreshMs, terminal.stopped, () => {
+    const view = look();
+    if (terminal.isLive) terminal.redraw(sandboxLines(view, terminal));
+    else terminal.line(sandboxLine(view));
+    return true;
+  });
+
+  terminal.keepBlock();
+  sandbox.stopTraffic();
+  await systemClock.sleep(lastShredsMs);
+  for (const line of sandboxSummary(look())) terminal.line(line);
+  return exitCodes.ok;
+}
+
+function urlOf({ endpoint }: Sandbox): string {
+  return `http://${endpoint.address}`;
+}
+
+function sayWhatToTry(sandbox: Sandbox, terminal: Terminal): void {
+  const { openSeat, gatewayUrl } = sandbox;
+  for (const { command, shows } of suggestions(terminal.self, { openSeat, gatewayUrl }))
+    terminal.line(`  try           ${command.join(" ")}   (${shows})`);
+}
+
+function viewBetween(parts: {
+  sandbox: Sandbox;
+  before: SandboxSnapshot;
+  now: SandboxSnapshot;
+  seconds: number;
+}): SandboxView {
+  const { sandbox, before, now, seconds } = parts;
+  const relaySeconds = Number(now.relay.takenAtNs - before.relay.takenAtNs) / 1e9;
+  return {
+    seconds,
+    relayAddress: sandbox.service.relay.relay.addresses.join(", "),
+    gatewayUrl: sandbox.gatewayUrl,
+    gateway: now.gateway,
+    openSeat: sandbox.openSeat,
+    chain: now.chain,
+    slotNs: now.slotNs,
+    transactionsPerSecond:
+      Number(now.chain.transactions - before.chain.transactions) / relaySeconds,
+    landings: now.landings,
+    relay: now.relay,
+    report: reportBetween(before.relay, now.relay),
+    receivers: sandbox.receivers.map((receiver, i) => {
+      const seen = now.receivers[i]?.seen ?? now.relay;
+      return receiverView(receiver, before.receivers[i]?.seen ?? seen, seen);
+    }),
+  };
+}

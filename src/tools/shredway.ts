@@ -1,0 +1,144 @@
+#!/usr/bin/env node
+// The command `shredway`: finds the command, parses its arguments, and turns every end into an exit
+// code: 0 ok, 1 failed, 2 wrong usage.
+
+import { realpathSync } from "node:fs";
+import { basename, relative } from "node:path";
+import { messageOf, quote, ShredwayError } from "../core/errors.ts";
+import { nodeVersionError } from "../core/node-version.mjs";
+import { packageVersion } from "../core/version.ts";
+import { commands } from "./commands.ts";
+import { exitCodes, helpOf, parseArguments, usageError } from "./terminal/command.ts";
+import { Terminal } from "./terminal/terminal.ts";
+
+async function generalHelp(): Promise<string> {
+  const all = await Promise.all(Object.values(commands).map((load) => load()));
+  const width = Math.max(...all.map(({ name }) => name.length));
+  return [
+    "Usage: shredway <command> [options]",
+    "",
+    "A low-latency relay for Solana's shreds and gateway for its transactions.",
+    "",
+    "Commands:",
+    ...all.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`),
+    "",
+    "Options:",
+    "  -h, --help     this text; after a command: its options and examples",
+    "  -v, --version  the version",
+    "",
+    "Exit codes: 0 ok, 1 failed, 2 wrong usage.",
+    "",
+  ].join("\n");
+}
+
+// Whoever read our output has gone (`… | head -1`): nothing is left to say. A full device is told.
+function endWhenOutputFails(): void {
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(exitCodes.ok);
+    process.stderr.write(`shredway: standard output cannot be written: ${error.message}\n`);
+    process.exit(exitCodes.failed);
+  });
+  process.stderr.on("error", (error: NodeJS.ErrnoException) => {
+    process.exit(error.code === "EPIPE" ? exitCodes.ok : exitCodes.failed);
+  });
+}
+
+function stopOnSignals(): AbortSignal {
+  // npm passes a Ctrl-C on to a program that already got it from the terminal: one wish, two signals.
+  const sameWishMs = 1000;
+  const stopping = new AbortController();
+  let firstAtMs = 0;
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.on(signal, () => {
+      if (!stopping.signal.aborted) {
+        firstAtMs = performance.now();
+        stopping.abort();
+      } else if (performance.now() - firstAtMs > sameWishMs) {
+        process.exit(exitCodes.failed);
+      }
+    });
+  }
+  return stopping.signal;
+}
+
+function makeTerminal(stopped: AbortSignal): Terminal {
+  const { NO_COLOR, TERM } = process.env;
+  return new Terminal({
+    stdout: process.stdout,
+    stderr: process.stderr,
+    stopped,
+    self: selfCommand(),
+    colours: !NO_COLOR && TERM !== "dumb",
+    movesCursor: TERM !== "dumb",
+  });
+}
+
+/** What the user would type to call this program again. */
+function selfCommand(): string {
+  const script = process.argv[1] ?? "shredway";
+  if (basename(script) === "shredway") return "shredway";
+  const path = relative(process.cwd(), realpathSync(script));
+  return script.endsWith(".ts") ? `npx tsx ${path}` : `node ${path}`;
+}
+
+async function run(given: readonly string[]): Promise<number> {
+  const [name = "--help", ...rest] = given;
+  if (name === "--help" || name === "-h" || name === "help") {
+    process.stdout.write(await generalHelp());
+    return exitCodes.ok;
+  }
+  if (name === "--version" || name === "-v") {
+    process.stdout.write(`${packageVersion()}\n`);
+    return exitCodes.ok;
+  }
+  const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (!load) {
+    const expected = Object.keys(commands).join(", ");
+    throw usageError(`expected a command (${expected}), got ${quote(name)}`);
+  }
+  // The doctor reports the version among its findings.
+  const wrongNode = name === "doctor" ? null : nodeVersionError();
+  if (wrongNode !== null) {
+    process.stderr.write(`shredway: ${wrongNode}\n`);
+    return exitCodes.failed;
+  }
+  const stopped = stopOnSignals(); // first: loading a command takes a while
+  const command = await load();
+  const parsed = parseArguments(command, rest);
+  if (parsed === "help") {
+    process.stdout.write(helpOf(command));
+    return exitCodes.ok;
+  }
+  return command.run(parsed, makeTerminal(stopped));
+}
+
+function isOutOfFiles(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "EMFILE";
+}
+
+function report(error: unknown, given: readonly string[]): number {
+  if (isOutOfFiles(error)) {
+    process.stderr.write(
+      "shredway: too many open files: expected a limit of at least 128; raise it with `ulimit -n 65536` " +
+        "(in a systemd unit: LimitNOFILE=65536)\n",
+    );
+    return exitCodes.failed;
+  }
+  if (!(error instanceof ShredwayError)) {
+    const text = error instanceof Error ? (error.stack ?? error.message) : messageOf(error);
+    process.stderr.write(`shredway: ${text}\n`);
+    return exitCodes.failed;
+  }
+  const name = given[0] !== undefined && Object.hasOwn(commands, given[0]) ? ` ${given[0]}` : "";
+  const hint = error.reason === "usage" ? `See: shredway${name} --help\n` : "";
+  process.stderr.write(`shredway${name}: ${error.message}\n${hint}`);
+  return error.row.exitCode;
+}
+
+const given = process.argv.slice(2);
+endWhenOutputFails();
+try {
+  process.exitCode = await run(given);
+} catch (error) {
+  process.exitCode = report(error, given);
+}

@@ -1,0 +1,273 @@
+// What a command of the command line is: its options, its help text, and typed access to what was
+// given. Called by shredway.ts (dispatch) and by each command file. Does no I/O: whatever is wrong
+// becomes a ShredwayError "usage" that says what was expected and what came.
+
+import { parseArgs } from "node:util";
+import { formatEndpoint, parseEndpoint } from "../../core/addresses/addresses.ts";
+import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** Wrong usage: exit code 2. The message says what was expected and what came. */
+export function usageError(message: string): ShredwayError {
+  return new ShredwayError("usage", message);
+}
+
+export const exitCodes = { ok: 0, failed: 1 } as const;
+
+export interface OptionSpec {
+  /** Name of the value in the help text; absent: a switch without value. */
+  readonly value?: string;
+  readonly short?: string;
+  /** May be given several times (`Arguments.texts`). */
+  readonly repeated?: boolean;
+  readonly help: string;
+}
+
+export interface Command {
+  readonly name: string;
+  /** One line for `shredway --help`. */
+  readonly summary: string;
+  /** Lines of synopsis, without the leading "shredway". */
+  readonly usage: readonly string[];
+  /** Longer text of `shredway <command> --help`. */
+  readonly description: string;
+  readonly options: Readonly<Record<string, OptionSpec>>;
+  /** What positional arguments are, e.g. "FILE"; absent: none are taken. */
+  readonly positional?: string;
+  readonly examples: readonly string[];
+  /** Resolves to the exit code. */
+  run(args: Arguments, terminal: Terminal): Promise<number>;
+}
+
+type Values = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
+
+/** What was given to a command, already known to use only its options. */
+export class Arguments {
+  readonly positionals: readonly string[];
+  readonly #values: Values;
+
+  constructor(values: Values, positionals: readonly string[]) {
+    this.#values = values;
+    this.positionals = positionals;
+  }
+
+  given(name: string): boolean {
+    return this.#values[name] !== undefined;
+  }
+
+  flag(name: string): boolean {
+    return this.#values[name] === true;
+  }
+
+  text(name: string): string | undefined {
+    const value = this.#values[name];
+    return typeof value === "string" ? value : undefined;
+  }
+
+  /** Of an option that may be given several times; empty when it was not given. */
+  texts(name: string): readonly string[] {
+    const value = this.#values[name];
+    return Array.isArray(value) ? value : [];
+  }
+
+  /** "ip:port". A host name or anything else is wrong usage. */
+  endpoint(name: string, options: { allowPortZero?: boolean } = {}): string | undefined {
+    const text = this.text(name);
+    if (text === undefined) return undefined;
+    try {
+      return formatEndpoint(parseEndpoint(text, options));
+    } catch (error) {
+      throw usageError(`--${name}: ${messageOf(error)}`);
+    }
+  }
+
+  required(name: string, example: string): string {
+    const value = this.text(name);
+    if (value === undefined) {
+      throw usageError(`expected --${name}, for example --${name} ${example}, got none`);
+    }
+    return value;
+  }
+
+  /** A whole number within [min, max]. */
+  integer(name: string, { min, max }: { min: number; max: number }): number | undefined {
+    const text = this.text(name);
+    if (text === undefined) return undefined;
+    const value = Number(text);
+    if (!/^\d+$/.test(text) || value < min || value > max) {
+      throw usageError(
+        `--${name}: expected a whole number from ${min} to ${max}, got ${quote(text)}`,
+      );
+    }
+    return value;
+  }
+
+  /** A number above 0, at most `max`. */
+  positive(name: string, max: number): number | undefined {
+    const text = this.text(name);
+    if (text === undefined) return undefined;
+    const value = decimal(text);
+    if (!(value > 0) || value > max) {
+      throw usageError(
+        `--${name}: expected a number above 0 and at most ${max}, got ${quote(text)}`,
+      );
+    }
+    return value;
+  }
+
+  /** A share from 0 to 1. */
+  share(name: string): number | undefined {
+    const text = this.text(name);
+    if (text === undefined) return undefined;
+    const value = decimal(text);
+    if (!(value >= 0 && value <= 1)) {
+      throw usageError(`--${name}: expected a share from 0 to 1, got ${quote(text)}`);
+    }
+    return value;
+  }
+
+  /** At most one of these may be given. */
+  exclusive(...names: readonly string[]): void {
+    const given = names.filter((name) => this.given(name));
+    if (given.length > 1) {
+      throw usageError(
+        `expected at most one of ${names.map((name) => `--${name}`).join(", ")}, got ${given.map((name) => `--${name}`).join(" and ")}`,
+      );
+    }
+  }
+}
+
+function decimal(text: string): number {
+  return /^\d+(\.\d+)?$|^\.\d+$/.test(text) ? Number(text) : Number.NaN;
+}
+
+/** Options that every command has. */
+const helpOption = { help: { short: "h", help: "this text" } } satisfies Record<string, OptionSpec>;
+
+function allOptions(command: Command): Record<string, OptionSpec> {
+  return { ...command.options, ...helpOption };
+}
+
+/**
+ * Arguments of one command; `"help"` when help was asked for. Throws ShredwayError "usage" for an unknown
+ * option, a missing value, or an argument that the command does not take.
+ */
+export function parseArguments(command: Command, given: readonly string[]): Arguments | "help" {
+  const options = allOptions(command);
+  const { values, positionals } = parseStrictly(command, given, options);
+  const { help } = values;
+  if (help === true) return "help";
+  if (command.positional === undefined && positionals.length > 0) {
+    throw usageError(
+      `${command.name} takes no argument besides its options, got ${quote(positionals[0] ?? "")}`,
+    );
+  }
+  return new Arguments(values, positionals);
+}
+
+function parseStrictly(
+  command: Command,
+  given: readonly string[],
+  options: Record<string, OptionSpec>,
+): { values: Values; positionals: string[] } {
+  try {
+    const parsed = parseArgs({
+      args: withNegativeValues(given, options),
+      allowPositionals: true,
+      strict: true,
+      tokens: true,
+      options: Object.fromEntries(
+        Object.entries(options).map(([name, { value, short, repeated = false }]) => [
+          name,
+          {
+            type: value === undefined ? "boolean" : "string",
+            multiple: repeated,
+            ...(short && { short }),
+          } as const,
+        ]),
+      ),
+    });
+    const names = parsed.tokens.flatMap((token) => (token.kind === "option" ? token.name : []));
+    refuseRepeated(names.filter((name) => options[name]?.repeated !== true));
+    return { values: onlyTexts(parsed.values), positionals: parsed.positionals };
+  } catch (error) {
+    if (error instanceof ShredwayError) throw error;
+    throw usageError(explain(command, given, options, error));
+  }
+}
+
+/** `--port -1` as `--port=-1`: the option's own check then says which numbers it takes. */
+function withNegativeValues(
+  given: readonly string[],
+  options: Record<string, OptionSpec>,
+): string[] {
+  const end = given.indexOf("--");
+  const joined: string[] = [];
+  for (const [i, text] of given.entries()) {
+    const before = joined.at(-1) ?? "";
+    const isOption = (end < 0 || i < end) && before.startsWith("--");
+    if (isOption && options[before.slice(2)]?.value !== undefined && /^-[\d.]/.test(text))
+      joined[joined.length - 1] = `${before}=${text}`;
+    else joined.push(text);
+  }
+  return joined;
+}
+
+function refuseRepeated(names: readonly string[]): void {
+  const repeated = names.find((name, i) => names.indexOf(name) !== i);
+  if (repeated !== undefined) throw usageError(`--${repeated}: expected once, got it twice`);
+}
+
+/** Lists are of texts, for only options with a value are repeated; the types do not know. */
+function onlyTexts(values: Record<string, unknown>): Values {
+  const texts = Object.entries(values).map(([name, value]) => {
+    if (Array.isArray(value)) return [name, value.map(String)];
+    return [name, typeof value === "string" || typeof value === "boolean" ? value : undefined];
+  });
+  return Object.fromEntries(texts);
+}
+
+// parseArgs words its errors for programmers; these say what the command would have taken.
+function explain(
+  command: Command,
+  given: readonly string[],
+  options: Record<string, OptionSpec>,
+  error: unknown,
+): string {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  const known = Object.keys(options).map((name) => `--${name}`);
+  if (code === "ERR_PARSE_ARGS_UNKNOWN_OPTION") {
+    const unknown = given.find((text) => isUnknown(text, options)) ?? "an unknown option";
+    return `${command.name} has no option ${unknown}; expected one of ${known.join(", ")}`;
+  }
+  return messageOf(error).split("\n")[0] ?? "";
+}
+
+function isUnknown(text: string, options: Record<string, OptionSpec>): boolean {
+  if (text.startsWith("--")) {
+    const name = text.slice(2).split("=")[0] ?? "";
+    return name !== "" && options[name] === undefined;
+  }
+  if (!text.startsWith("-") || text === "-") return false;
+  return !Object.values(options).some(({ short }) => short === text[1]);
+}
+
+export function helpOf(command: Command): string {
+  const options = Object.entries(allOptions(command)).map(([name, { value, short, help }]) => [
+    `${short ? `-${short}, ` : ""}--${name}${value ? ` ${value}` : ""}`,
+    help,
+  ]);
+  const width = Math.max(...options.map(([option]) => option?.length ?? 0));
+  return [
+    ...command.usage.map((line, i) => `${i === 0 ? "Usage: " : "       "}shredway ${line}`),
+    "",
+    command.description.trim(),
+    "",
+    "Options:",
+    ...options.map(([option, help]) => `  ${option?.padEnd(width)}  ${help}`),
+    "",
+    "Examples:",
+    ...command.examples.map((line) => `  ${line}`),
+    "",
+  ].join("\n");
+}

@@ -1,0 +1,55 @@
+// A relay's numbers as the command line words them: refusals as a text, totals for the log. Pure.
+//
+// Called by start (statistics line), the sandbox and listen; what two snapshots say stands in
+// data-plane/report.ts.
+
+import { failedTotal, type NamedCount, refusals } from "../../relay/data-plane/report.ts";
+import type { RelaySnapshot, VerdictCounts } from "../../relay/data-plane/snapshot.ts";
+import { formatCount } from "./output.ts";
+
+/** "root_mismatch 52, signature_invalid 51"; empty when nothing was refused. */
+export function refusalText(verdicts: VerdictCounts): string {
+  return refusalTextOf(refusals(verdicts));
+}
+
+/** The same of counts that were taken out already. */
+export function refusalTextOf(counts: readonly NamedCount[]): string {
+  return counts.map(({ name, count }) => `${name} ${formatCount(count)}`).join(", ");
+}
+
+/**
+ * Counts since the start, for the log. Every packet is in exactly one of `first`, `duplicate`,
+ * `widened`, `equivocation`, `equivocationExcess`, `challengesAnswered` and the reasons in `refused`;
+ * `received` is their sum. (The workers' own counter runs ahead of the verdicts by what is being worked on.)
+ */
+export function totalsOf(now: RelaySnapshot): Record<string, unknown> {
+  const { verdicts } = now;
+  return {
+    received: Object.values(verdicts).reduce((total, count) => total + count, 0n),
+    receiveDrops: now.receiveDrops,
+    first: verdicts.first,
+    duplicate: verdicts.duplicate,
+    widened: verdicts.widened,
+    equivocation: verdicts.equivocation,
+    equivocationExcess: verdicts.equivocation_excess,
+    challengesAnswered: verdicts.challenge,
+    sent: now.destinations.reduce((total, each) => total + each.sent, 0n),
+    recoveredSent: now.destinations.reduce((total, each) => total + each.recoveredSent, 0n),
+    failed: now.destinations.reduce((total, each) => total + failedTotal(each), 0n),
+    refused: Object.fromEntries(refusals(verdicts).map(({ name, count }) => [name, count])),
+  };
+}
+
+/** Where clones are in use: how many destinations go by clone, and why the others go by socket. */
+export function transmitFacts(now: RelaySnapshot): Record<string, unknown> {
+  const states = Object.entries(now.nextHops).filter(([, count]) => count > 0n);
+  if (states.length === 0) return {};
+  const total = (count: (worker: RelaySnapshot["workers"][number]) => bigint) =>
+    now.workers.reduce((sum, worker) => sum + count(worker), 0n);
+  return {
+    cloned: now.workers[0]?.cloned_destinations ?? 0n,
+    nextHops: Object.fromEntries(states),
+    cloneTriggers: total((worker) => worker.clone_triggers),
+    cloneFallbacks: total((worker) => worker.clone_fallbacks),
+  };
+}

@@ -1,0 +1,81 @@
+// A running gateway and its configuration: what a reload changes, everywhere, and what a refused one
+// does not.
+
+import { expect, it } from "vitest";
+import { WebSocket } from "ws";
+import { openGateway } from "../../src/app/compose-gateway.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { completeConfig } from "../../src/core/configuration/configuration.ts";
+import { createLogger } from "../../src/core/log.ts";
+import { pubkeyOf } from "../../src/core/primitives.ts";
+import { keyRandomBytes } from "../../src/gateway/accounts/api-keys.ts";
+import { createKey } from "../../src/gateway/accounts/create-key.ts";
+import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
+import { closing } from "../support/closing.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const tipsOf = (byte: number) => [pubkeyOf(new Uint8Array(32).fill(byte))];
+const oldTips = tipsOf(5);
+const newTips = tipsOf(6);
+
+function configOf(directory: string, addresses: readonly string[]) {
+  return completeConfig({
+    relay: { shredVersion: 1, authentication: "off" },
+    http: { listen: "127.0.0.1:0", webSocketListen: [] },
+    data: { directory },
+    tips: { addresses: [...addresses] },
+  });
+}
+
+it("follows a reload over HTTP and over WebSockets that stand, and only then", async () => {
+  const directory = temporaryFolder();
+  const log = createLogger({ level: "silent" });
+  const config = configOf(directory, oldTips);
+  const gateway = closing(await openGateway({ config, log, clock: systemClock }));
+  const { text } = await createKey(
+    gateway.keys,
+    {
+      accountName: "a",
+      label: "",
+      scopes: ["submit", "read"],
+      requestsPerSecond: null,
+      burst: null,
+      allowedRanges: [],
+    },
+    { random: new Uint8Array(keyRandomBytes).fill(3), nowNs: systemClock.nowNs() },
+  );
+  await gateway.start();
+  const host = gateway.addresses[0] ?? "";
+  const http = new RpcClient(`http://${host}/relay?api-key=${text}`);
+  const socket = new WebSocket(`ws://${host}/relay?api-key=${text}`);
+  closing({ close: () => socket.terminate() });
+  await new Promise((resolve) => socket.once("open", resolve));
+  const ask = (): Promise<unknown> =>
+    new Promise((resolve) => {
+      socket.once("message", (data: Buffer) => resolve(JSON.parse(data.toString())));
+      socket.send('{"jsonrpc":"2.0","id":1,"method":"getTipAccounts"}');
+    });
+
+  const take = gateway.prepare(configOf(directory, newTips));
+  expect(await http.call("getTipAccounts")).toEqual(oldTips);
+  expect(take()).toEqual([]);
+  expect(await http.call("getTipAccounts")).toEqual(newTips);
+  expect(await ask()).toMatchObject({ result: newTips });
+
+  const closed = new Promise((resolve) => socket.once("close", resolve));
+  const [key] = await gateway.keys.keys();
+  await gateway.keys.revokeKey(key?.id ?? "", systemClock.nowNs());
+  await gateway.refreshKeys();
+  socket.send('{"jsonrpc":"2.0","id":2,"method":"getTipAccounts"}');
+  expect(await closed).toBe(1008);
+});
+
+it("names what only a restart takes over", async () => {
+  const directory = temporaryFolder();
+  const log = createLogger({ level: "silent" });
+  const config = configOf(directory, oldTips);
+  const gateway = closing(await openGateway({ config, log, clock: systemClock }));
+  const wanted = configOf(`${directory}/other`, oldTips);
+  wanted.gateway.openMax = 7;
+  expect(gateway.prepare(wanted)()).toEqual(["gateway.openMax", "data"]);
+});

@@ -1,0 +1,20 @@
+import { expect, it } from "vitest";
+import { nodeNameOf } from "../../src/app/node-name.ts";
+import { completeConfig } from "../../src/core/configuration/configuration.ts";
+
+it.each([
+  ["fra-1.example.com", "fra-1.example.com"],
+  ["Büro rechner", "B-ro-rechner"],
+  ["-_.node 7", "node-7"],
+  ["ü", "node"],
+  ["", "node"],
+  ["x".repeat(80), "x".repeat(64)],
+])("of the host %j is %j, as the configuration takes it", (hostName, expected) => {
+  expect(nodeNameOf(undefined, hostName)).toBe(expected);
+  const relay = { shredVersion: 1, authentication: "off" as const };
+  expect(() => completeConfig({ relay, data: { node: expected } })).not.toThrow();
+});
+
+it("is the one that is given", () => {
+  expect(nodeNameOf("b", "a")).toBe("b");
+});

@@ -1,0 +1,241 @@
+// Nodes that share a real database, each with a pipeline, keys, a tip floor and an orphan watch of its
+// own; what is on the chain is what a test says.
+
+import { base58 } from "@scure/base";
+import { nodeLockOf } from "../../src/core/node-lock-name.ts";
+import { SeededRandom } from "../../src/core/seeded-random.ts";
+import type { TransactionFacts } from "../../src/core/transactions/facts.ts";
+import { keyRandomBytes } from "../../src/gateway/accounts/api-keys.ts";
+import { createKey } from "../../src/gateway/accounts/create-key.ts";
+import { KeyRing } from "../../src/gateway/accounts/key-ring.ts";
+import { KeyWatch } from "../../src/gateway/accounts/key-updates.ts";
+import { NodeBundleCommitments } from "../../src/gateway/submission/bundle-commitments.ts";
+import { Pipeline } from "../../src/gateway/submission/pipeline.ts";
+import { StatusReader } from "../../src/gateway/submission/status-reader.ts";
+import { OrphanWatch } from "../../src/gateway/submission/submission-failover.ts";
+import type {
+  Commitment,
+  Outcomes,
+  Parcel,
+  Route,
+  SubmitRequest,
+} from "../../src/gateway/submission/types.ts";
+import { SqlKeyStore } from "../../src/platform/store/tables/key-store.ts";
+import { SqlLandedTipStore } from "../../src/platform/store/tables/landed-tip-store.ts";
+import { SqlSubmissionStore } from "../../src/platform/store/tables/submission-store.ts";
+import { TipStatistics } from "../../src/tips/tip-statistics.ts";
+import { makeFacts } from "../gateway/submission/model.ts";
+import { capabilitiesOf, emptySnapshot } from "../gateway/submission/model-parts.ts";
+import type { Databases } from "../platform/store/databases.ts";
+import { Exchange, type SharingDriver } from "../platform/store/exchange.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+
+export const accountId = "ann";
+const signatures = { decode: base58.decode, encode: base58.encode };
+
+/** What nodes share: the database, the chain, and who hears whom. */
+export class Cluster {
+  readonly exchange = new Exchange();
+  readonly random = new SeededRandom(5);
+  /** Slots by signature. */
+  readonly landed = new Map<string, bigint>();
+  /** How settled all of it is. */
+  commitment: Commitment = "confirmed";
+  readonly made: TransactionFacts[] = [];
+  readonly #databases: Databases;
+  readonly #place: string;
+
+  private constructor(databases: Databases, place: string) {
+    this.#databases = databases;
+    this.#place = place;
+  }
+
+  static async open(databases: Databases): Promise<Cluster> {
+    const place = databases.place();
+    await databases.migrated(place);
+    return new Cluster(databases, place);
+  }
+
+  /** Started: it has its lock, and what was its own is taken up again. */
+  async node(name: string): Promise<Node> {
+    const driver = this.exchange.join(await this.#databases.driver(this.#place));
+    if ((await driver.tryLock(nodeLockOf(name))) === null) throw new Error("a second one");
+    return Node.start(this, driver, name);
+  }
+
+  facts(): TransactionFacts {
+    const { random } = this;
+    const facts = makeFacts(random, { lifetime: random.fillBytes(new Uint8Array(32)) });
+    this.made.push(facts);
+    return facts;
+  }
+}
+
+function outcomesOf(cluster: Cluster): Outcomes {
+  return {
+    signatureStatuses: async (asked) =>
+      asked.map((signature) => {
+        const slot = cluster.landed.get(signature);
+        return slot === undefined ? null : { slot, err: null, commitment: cluster.commitment };
+      }),
+    isBlockhashValid: async () => true,
+    nonceValue: async () => null,
+  };
+}
+
+export class Node {
+  readonly clock = new ManualClock();
+  readonly driver: SharingDriver;
+  readonly store: SqlSubmissionStore;
+  readonly parcels: Parcel[] = [];
+  readonly logged: string[] = [];
+  readonly keys: SqlKeyStore;
+  readonly keyRing = new KeyRing();
+  readonly keyWatch: KeyWatch;
+  readonly pipeline: Pipeline;
+  readonly bundleCommitments: NodeBundleCommitments;
+  readonly tips: TipStatistics;
+  readonly orphans: OrphanWatch;
+
+  static async start(cluster: Cluster, driver: SharingDriver, name: string): Promise<Node> {
+    const clock = new ManualClock();
+    const store = new SqlLandedTipStore(driver, signatures);
+    const log = { warn: () => {} };
+    const tips = await TipStatistics.open({ clock, log, store, isShared: true });
+    const node = new Node(cluster, driver, { name, clock, tips });
+    await node.keyWatch.refresh();
+    await node.pipeline.restore();
+    node.orphans.start();
+    return node;
+  }
+
+  private constructor(
+    cluster: Cluster,
+    driver: SharingDriver,
+    {
+      name,
+      clock,
+      tips,
+    }: { readonly name: string; readonly clock: ManualClock; readonly tips: TipStatistics },
+  ) {
+    const say = (...words: unknown[]) => void this.logged.push(JSON.stringify(words));
+    const log = { info: say, warn: say, error: say };
+    this.clock = clock;
+    this.tips = tips;
+    this.driver = driver;
+    this.store = new SqlSubmissionStore(driver, name);
+    this.keys = new SqlKeyStore(driver);
+    this.keyWatch = new KeyWatch({ clock, log, store: this.keys, keyRing: this.keyRing });
+    const route = this.#route();
+    const outcomes = outcomesOf(cluster);
+    const reader = new StatusReader({ clock, node: outcomes, log });
+    this.bundleCommitments = new NodeBundleCommitments({ clock, reader });
+    this.pipeline = new Pipeline({
+      clock,
+      log,
+      routes: () => [route],
+      policy: () => ({
+        denyLeaders: new Set(),
+        minimumTipLamports: 0n,
+        partners: new Set<string>(),
+        partnerUnitLamports: 0n,
+      }),
+      store: this.store,
+      sights: null,
+      outcomes,
+      leaders: () => ({ slot: 4n, current: "A", next: "B" }),
+      slotNs: () => null,
+      inspect: (wire) => {
+        const found = cluster.made.find((facts) => Buffer.compare(facts.wire, wire) === 0);
+        if (!found) throw new Error("no transaction of this cluster");
+        return found;
+      },
+      tips,
+    });
+    this.orphans = new OrphanWatch({
+      clock,
+      log,
+      store: this.store,
+      locks: driver,
+      takeUp: (records) => this.pipeline.takeUp(records),
+    });
+  }
+
+  #route(): Route {
+    const capabilities = capabilitiesOf({
+      name: "builder",
+      kind: "block-builder",
+      modes: ["transaction", "bundle"],
+    });
+    return {
+      capabilities,
+      isUp: true,
+      offer: (parcel) => {
+        this.parcels.push(parcel);
+        parcel.report({ kind: "sent", atNs: this.clock.nowNs(), bytes: 200 });
+        return true;
+      },
+      snapshot: () => emptySnapshot(capabilities),
+      close: async () => {},
+    };
+  }
+
+  submit(...transactions: TransactionFacts[]): Promise<void> {
+    const isBundle = transactions.length > 1;
+    const request: SubmitRequest = {
+      accountId,
+      method: isBundle ? "sendBundle" : "sendTransaction",
+      transactions,
+      isBundle,
+      options: { swqosOnly: false, mevProtect: false, revertProtection: false, resendsMax: null },
+      receivedNs: this.clock.nowNs(),
+    };
+    return this.pipeline.submit(request);
+  }
+
+  /** As its API tells it. */
+  async states(...transactions: TransactionFacts[]): Promise<(string | undefined)[]> {
+    const asked = transactions.map(({ signature }) => signature);
+    const statuses = await this.pipeline.statuses(accountId, asked);
+    return statuses.map((status) => status?.state);
+  }
+
+  /** Signatures of what it sent, in order. */
+  get sent(): string[] {
+    return this.parcels.flatMap(({ transactions }) =>
+      transactions.map(({ signature }) => signature),
+    );
+  }
+
+  async makeKey(): Promise<{ readonly text: string; readonly id: string }> {
+    const random = this.random(keyRandomBytes);
+    const { text, key } = await createKey(
+      this.keys,
+      {
+        accountName: "a",
+        label: "",
+        scopes: ["submit"],
+        requestsPerSecond: null,
+        burst: null,
+        allowedRanges: [],
+      },
+      { random, nowNs: this.clock.nowNs() },
+    );
+    await this.keyWatch.refresh();
+    return { text, id: key.id };
+  }
+
+  random(count: number): Uint8Array {
+    return crypto.getRandomValues(new Uint8Array(count));
+  }
+
+  knows({ text }: { readonly text: string }): boolean {
+    return this.keyRing.find(text, this.clock.nowNs()) !== null;
+  }
+
+  /** Its locks are free, and nothing of it happens any more: nobody moves its clock. */
+  async kill(): Promise<void> {
+    this.pipeline.stop();
+    await this.driver.close();
+  }
+}

@@ -1,0 +1,288 @@
+// Several nodes on one database: what one took is known to all, sent by one, and goes on when it is gone.
+
+import { describe, expect, it } from "vitest";
+import { onEachDatabase } from "../platform/store/databases.ts";
+import { untilAsked } from "../platform/store/files.ts";
+import { accountId, Cluster, type Node } from "./nodes.ts";
+
+const second = 1000;
+const minute = 60 * second;
+
+/** Moves the clock of a node on, bit by bit, until what it asks the database for has come about. */
+async function passUntil(node: Node, look: () => Promise<boolean> | boolean): Promise<void> {
+  await untilAsked(async () => {
+    if (await look()) return true;
+    await node.clock.advance(100);
+    return false;
+  });
+}
+
+onEachDatabase((databases) => {
+  describe("what one node took", () => {
+    it("is told by every node, while it is open and after its end", async () => {
+      const cluster = await Cluster.open(databases);
+      const [a, b] = [await cluster.node("a"), await cluster.node("b")];
+      const [single, ...bundle] = [cluster.facts(), cluster.facts(), cluster.facts()] as const;
+      await a.submit(single);
+      await a.submit(...bundle);
+      expect(await b.states(single, ...bundle)).toEqual(["open", "open", "open"]);
+      const [status] = await a.pipeline.statuses(accountId, [bundle[0]?.signature ?? ""]);
+      const bundleId = status?.bundleId ?? "";
+      const [told] = await b.pipeline.bundles(accountId, [bundleId]);
+      expect(told?.transactions.map(({ signature }) => signature)).toEqual(
+        bundle.map(({ signature }) => signature),
+      );
+      for (const { signature } of [single, ...bundle]) cluster.landed.set(signature, 9n);
+      await passUntil(a, async () => (await b.states(single))[0] === "landed");
+      await untilAsked(async () => {
+        const [ended] = await b.pipeline.bundles(accountId, [bundleId]);
+        return (
+          ended?.transactions.every(({ state, slot }) => state === "landed" && slot === 9n) ?? false
+        );
+      });
+      const [landed] = await b.pipeline.bundles(accountId, [bundleId]);
+      for (const commitment of ["confirmed", "finalized"] as const) {
+        cluster.commitment = commitment;
+        const settled = landed && b.bundleCommitments.of(landed);
+        await b.clock.advance(500);
+        expect(await settled).toEqual({ slot: 9n, commitment });
+      }
+      expect(await b.pipeline.statuses("ben", [single.signature])).toEqual([null]);
+      expect(b.sent).toEqual([]);
+    });
+
+    it("goes out by another one too when it comes there again: one row, one tip", async () => {
+      const cluster = await Cluster.open(databases);
+      const [a, b, c] = [await cluster.node("a"), await cluster.node("b"), await cluster.node("c")];
+      const facts = cluster.facts();
+      await a.submit(facts);
+      await b.submit(facts);
+      expect([a.sent, b.sent]).toEqual([[facts.signature], [facts.signature]]);
+      cluster.landed.set(facts.signature, 9n);
+      const isLanded = (node: Node) => async () => (await node.states(facts))[0] === "landed";
+      await passUntil(b, isLanded(b));
+      expect(await c.states(facts)).toEqual(["open"]); // the row is the first one's
+      await passUntil(a, isLanded(c));
+      const count = async (table: string) =>
+        (await c.driver.query(`SELECT COUNT(*) FROM ${table}`, []))[0]?.[0];
+      expect(await count("submissions")).toBe(1n);
+      await passUntil(a, async () => (await count("landed_tips")) === 1n);
+      await passUntil(b, () => b.clock.nowNs() > a.clock.nowNs());
+      expect(await count("landed_tips")).toBe(1n);
+      // Where it landed already it is not sent again.
+      await b.submit(facts);
+      await c.submit(facts);
+      expect([b.sent.length, c.parcels.length <= 1]).toEqual([1, true]);
+      expect(await c.states(facts)).toEqual(["landed"]);
+    });
+  });
+
+  describe("the tip floor of a node", () => {
+    it("has the tips that landed through the others", async () => {
+      const cluster = await Cluster.open(databases);
+      const [a, b] = [await cluster.node("a"), await cluster.node("b")];
+      for (const node of [a, b]) await node.clock.advance(5 * minute);
+      const facts = cluster.facts();
+      await a.submit(facts);
+      cluster.landed.set(facts.signature, 9n);
+      await passUntil(a, async () => (await b.states(facts))[0] === "landed");
+      const kept = "SELECT COUNT(*) FROM landed_tips";
+      await passUntil(a, async () => (await b.driver.query(kept, []))[0]?.[0] === 1n);
+      expect(b.tips.size).toBe(0);
+      await b.clock.advance(9 * minute);
+      await untilAsked(async () => b.tips.size === 1);
+      await b.clock.advance(minute);
+      const { count, percentiles } = b.tips.snapshot;
+      expect([count, percentiles.p50]).toEqual([1, facts.tipLamports]);
+    });
+  });
+
+  describe("a node that is gone", () => {
+    it("leaves what is open to another one, which goes on with it to its end", async () => {
+      const cluster = await Cluster.open(databases);
+      const [a, b] = [await cluster.node("a"), await cluster.node("b")];
+      const [single, ...bundle] = [cluster.facts(), cluster.facts(), cluster.facts()] as const;
+      await a.submit(single);
+      await a.submit(...bundle);
+      await b.clock.advance(minute);
+      expect(await b.store.open()).toEqual([]); // as long as it is there
+      await a.kill();
+      const all = [single, ...bundle].map(({ signature }) => signature).toSorted();
+      await passUntil(b, () => b.sent.length >= 3);
+      expect(b.sent.slice(0, 3).toSorted()).toEqual(all);
+      expect(b.parcels.find(({ mode }) => mode === "bundle")?.transactions.length).toBe(2);
+      for (const signature of all) cluster.landed.set(signature, 9n);
+      await passUntil(b, async () =>
+        (await b.states(single, ...bundle)).every((s) => s === "landed"),
+      );
+      await passUntil(b, async () => (await b.store.open()).length === 0);
+      // It is back: there is nothing left for it, and the lock was not kept.
+      const again = await cluster.node("a");
+      expect(again.pipeline.snapshot().open).toBe(0);
+      expect(await again.states(single)).toEqual(["landed"]);
+    });
+
+    it("is followed by one of several, whoever looks first", async () => {
+      const cluster = await Cluster.open(databases);
+      const gone = await cluster.node("a");
+      const others = [await cluster.node("b"), await cluster.node("c")];
+      const all = Array.from({ length: 20 }, () => cluster.facts());
+      for (const facts of all) await gone.submit(facts);
+      await gone.kill();
+      const open = () => others.map(({ pipeline }) => pipeline.snapshot().open);
+      await untilAsked(async () => {
+        await Promise.all(others.map(({ clock }) => clock.advance(200)));
+        return open().reduce((sum, count) => sum + count, 0) >= all.length;
+      });
+      await Promise.all(others.map(({ clock }) => clock.advance(minute)));
+      expect([Math.min(...open()), Math.max(...open())]).toEqual([0, 20]);
+      const taken = await Promise.all(others.map(({ store }) => store.open()));
+      expect(taken.map(({ length }) => length)).toEqual(open());
+    });
+
+    it("of which somebody had the same already goes on as it was there, and ends in the store", async () => {
+      const cluster = await Cluster.open(databases);
+      const [a, b] = [await cluster.node("a"), await cluster.node("b")];
+      const [open, ended] = [cluster.facts(), cluster.facts()];
+      for (const facts of [open, ended]) {
+        await a.submit(facts);
+        await b.submit(facts);
+      }
+      cluster.landed.set(ended.signature, 9n);
+      await passUntil(b, async () => (await b.states(ended))[0] === "landed");
+      await a.kill();
+      await passUntil(b, async () => {
+        const records = await b.store.find(accountId, [ended.signature]);
+        return records[0]?.state === "landed";
+      });
+      expect(b.pipeline.snapshot().open).toBe(1);
+      cluster.landed.set(open.signature, 11n);
+      await passUntil(b, async () => (await b.store.open()).length === 0);
+      expect((await b.store.find(accountId, [open.signature]))[0]).toMatchObject({
+        state: "landed",
+        slot: 11n,
+      });
+    });
+
+    it("leaves what is left of a bundle to be watched, and not to be sent", async () => {
+      const cluster = await Cluster.open(databases);
+      const [a, b] = [await cluster.node("a"), await cluster.node("b")];
+      const [known, other] = [cluster.facts(), cluster.facts()];
+      await a.submit(known, other);
+      await b.submit(known); // the account's word here
+      await a.kill();
+      await passUntil(b, () => b.pipeline.snapshot().open === 2);
+      await b.clock.advance(minute);
+      expect(b.sent).toContain(known.signature);
+      expect(b.sent).not.toContain(other.signature);
+      cluster.landed.set(other.signature, 9n);
+      await passUntil(b, async () => (await b.states(other))[0] === "landed");
+      expect(await b.states(known)).toEqual(["open"]);
+    });
+
+    it("and was only cut off changes nothing of what another one took", async () => {
+      const cluster = await Cluster.open(databases);
+      const [a, b] = [await cluster.node("a"), await cluster.node("b")];
+      const facts = cluster.facts();
+      await a.submit(facts);
+      cluster.exchange.locks.clear(); // its connection was lost
+      await passUntil(b, () => b.pipeline.snapshot().open === 1);
+      cluster.landed.set(facts.signature, 9n);
+      await passUntil(a, async () => (await a.states(facts))[0] === "landed");
+      await passUntil(a, () => a.pipeline.snapshot().store.dirty === 0);
+      expect((await b.store.find(accountId, [facts.signature]))[0]?.state).toBe("open");
+      await passUntil(b, async () => (await b.store.open()).length === 0);
+      expect((await a.store.find(accountId, [facts.signature]))[0]?.state).toBe("landed");
+    });
+
+    it("is taken over although the answer of the database was lost", async () => {
+      const cluster = await Cluster.open(databases);
+      const [a, b] = [await cluster.node("a"), await cluster.node("b")];
+      const facts = cluster.facts();
+      await a.submit(facts);
+      await a.kill();
+      b.driver.losesAnswer = true;
+      await passUntil(b, () => b.logged.some((line) => line.includes("nobody knows")));
+      expect(b.pipeline.snapshot().open).toBe(0);
+      await passUntil(b, () => b.sent.length > 0);
+      expect(b.sent[0]).toBe(facts.signature);
+      expect(cluster.exchange.locks.has("node a")).toBe(false);
+    });
+
+    it("had no name before nodes had names", async () => {
+      const cluster = await Cluster.open(databases);
+      const a = await cluster.node("a");
+      const facts = cluster.facts();
+      await a.submit(facts);
+      await a.kill();
+      const b = await cluster.node("b");
+      const nameless = { sql: "UPDATE submissions SET node = ''", params: [] };
+      await b.driver.transaction([nameless], "durable");
+      await passUntil(b, () => b.sent.length > 0); // brought in while it runs
+      expect(b.sent).toEqual([facts.signature]);
+    });
+  });
+
+  describe("a key", () => {
+    it("that was revoked through one node stops at every one", async () => {
+      const cluster = await Cluster.open(databases);
+      const [a, b] = [await cluster.node("a"), await cluster.node("b")];
+      const key = await a.makeKey();
+      await untilAsked(async () => b.knows(key));
+      const { length } = b.driver.queries;
+      await a.submit(cluster.facts()); // and nothing else makes anybody read keys
+      expect(b.driver.queries.length).toBe(length);
+      await a.keys.revokeKey(key.id, a.clock.nowNs());
+      await untilAsked(async () => !b.knows(key));
+    });
+
+    it("holds while the database is away, and is looked at anew when it is back", async () => {
+      const cluster = await Cluster.open(databases);
+      const [a, b] = [await cluster.node("a"), await cluster.node("b")];
+      const [kept, revoked] = [await a.makeKey(), await a.makeKey()];
+      await untilAsked(async () => b.knows(revoked));
+      b.driver.isAway = true;
+      await a.keys.revokeKey(revoked.id, a.clock.nowNs());
+      await b.clock.advance(minute);
+      expect([b.knows(kept), b.knows(revoked)]).toEqual([true, true]);
+      b.driver.isAway = false;
+      await b.clock.advance(second);
+      await untilAsked(async () => !b.knows(revoked));
+      expect(b.knows(kept)).toBe(true);
+    });
+  });
+
+  describe("a node whose database is away", () => {
+    it("sends and tells from memory, refuses what is new, and catches up", async () => {
+      const cluster = await Cluster.open(databases);
+      const [a, b] = [await cluster.node("a"), await cluster.node("b")];
+      const [open, landing, other] = [cluster.facts(), cluster.facts(), cluster.facts()];
+      await a.submit(open);
+      await a.submit(landing);
+      await b.submit(other);
+      a.driver.isAway = true;
+      const { length } = a.sent;
+      await a.clock.advance(10 * second);
+      expect(a.sent.length).toBeGreaterThan(length); // resends go on
+      cluster.landed.set(landing.signature, 9n);
+      await a.clock.advance(10 * second);
+      expect(await a.states(open, landing)).toEqual(["open", "landed"]);
+      await expect(a.states(other)).rejects.toMatchObject({ reason: "store_failed" });
+      const refused = [cluster.facts(), cluster.facts(), cluster.facts()];
+      const answers: string[] = [];
+      for (const facts of refused) {
+        await a.submit(facts).catch((error: Error) => answers.push(error.message));
+      }
+      expect(answers.length).toBe(3);
+      expect(answers.at(-1)).toMatch(/^database: .* it was not sent$/);
+      expect(a.sent).not.toContain(refused[2]?.signature);
+      expect(await b.states(landing)).toEqual(["open"]);
+      a.driver.isAway = false;
+      await passUntil(a, async () => (await b.states(landing))[0] === "landed");
+      await a.clock.advance(second);
+      const [again] = refused;
+      if (again) await a.submit(again);
+      expect(await b.states(...refused)).toEqual(["open", undefined, undefined]);
+    });
+  });
+});

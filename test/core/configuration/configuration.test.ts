@@ -1,0 +1,496 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  type Config,
+  formatConfig,
+  loadConfig,
+  parseConfig,
+} from "../../../src/core/configuration/configuration.ts";
+import { configurationExample } from "../../../src/core/configuration/document.ts";
+import { ShredwayError } from "../../../src/core/errors.ts";
+import type { RelayOptions } from "../../../src/relay/data-plane/relay.ts";
+import { relayOptionsOf } from "../../../src/relay/relay-tables.ts";
+
+const path = "/etc/shredway/shredway.yaml";
+const least = "relay:\n  shredVersion: 50093\n  leaders: { file: leaders.json }\n";
+
+function messageOf(text: string): string {
+  try {
+    parseConfig(text, path);
+  } catch (error) {
+    if (error instanceof ShredwayError && error.reason === "config_invalid") return error.message;
+    throw error;
+  }
+  return "accepted";
+}
+
+describe("good configurations", () => {
+  it("fills in every default", () => {
+    expect(parseConfig(least, path)).toEqual({
+      relay: {
+        listen: ["0.0.0.0:20000"],
+        workers: 1,
+        tiers: ["tier-1", "tier-2"],
+        authentication: "leader-schedule",
+        shredVersion: 50093,
+        leaders: { file: "/etc/shredway/leaders.json" },
+        sources: [],
+        destinations: [],
+        allowPrivateDestinations: false,
+        receive: {
+          bufferBytes: 67_108_864,
+          wait: "block",
+          spinMicroseconds: 150,
+          busyPollMicroseconds: 0,
+        },
+        send: { bufferBytes: 16_777_216, gso: true, ttl: 64, dscp: 0 },
+        transmit: "socket",
+        failedChecksPerSecond: 1000,
+        deshred: true,
+      },
+      operations: { allow: ["127.0.0.0/8", "::1"], destinationSeries: 256 },
+      data: { directory: "/etc/shredway/data", historyHours: 24 },
+      tips: { addresses: [], shredAddresses: [], minimumLamports: 10_000 },
+      tiers: {},
+      delivery: {
+        regions: ["frankfurt", "new-york"],
+        destinationsPerAccount: 2,
+        denied: [],
+        proof: { listen: "0.0.0.0:0", listenIpv6: "[::]:0", hours: 24 },
+      },
+      regions: [],
+      gateway: {
+        requestsPerSecond: 50,
+        burst: 100,
+        openMax: 50_000,
+        openPerAccountMax: 10_000,
+        checkThreads: 2,
+        checkQueueMax: 2048,
+        resendMs: 2000,
+        partnerUnitLamports: 10,
+        denyLeaders: [],
+        frontKeyPrefixes: ["jitodontfront", "dontbund1e"],
+      },
+      nonces: { pollMs: 400 },
+      portal: { enabled: true, sessionHours: 12 },
+      tracker: { refreshMinutes: 60, denied: [] },
+      routes: [],
+    });
+  });
+
+  it("accepts the example of the documentation, and the relay takes it as it is", () => {
+    const config = parseConfig(configurationExample(), path);
+    const options: RelayOptions = relayOptionsOf(config.relay);
+    expect(options.workers).toBe(2);
+    expect(config.relay.sources[0]).toEqual({
+      name: "fra-a",
+      address: "10.0.0.0/24",
+      tier: "tier-1",
+    });
+  });
+
+  it("begins relative paths at the folder of the file", () => {
+    const { nonces, routes, data } = parseConfig(
+      `${least}solana: { rpc: "http://127.0.0.1:8899" }
+data: { directory: here }
+nonces: { fundingKeyFile: ../keys/funding.json, authorityKeyFile: /keys/authority.json }
+routes: [{ name: direct, kind: tpu, identityFile: identity.json }]
+`,
+      path,
+    );
+    expect(data.directory).toBe("/etc/shredway/here");
+    expect(nonces.fundingKeyFile).toBe("/etc/keys/funding.json");
+    expect(nonces.authorityKeyFile).toBe("/keys/authority.json");
+    expect(routes[0]?.identityFile).toBe("/etc/shredway/identity.json");
+  });
+
+  it("accepts what an operator may want", () => {
+    const text = `
+relay:
+  listen: ["0.0.0.0:20000", "[::]:20001"]
+  workers: 2
+  cpus: [2, 3]
+  tiers: [gold, silver, bronze]
+  authentication: off
+  shredVersion: 1
+  allowPrivateDestinations: true
+  sources:
+    - { name: a, address: 10.0.0.0/8, tier: gold }
+    - { name: b, address: 10.1.0.0/16, tier: silver }
+    - { name: c, port: 20001, tier: bronze }
+    - { name: d, address: 10.0.0.0/8, port: 20001, tier: bronze }
+  destinations:
+    - { address: "127.0.0.1:9000", tier: gold }
+    - { address: "127.0.0.1:9001", tier: gold, name: second }
+    - { address: "[fd00::1]:9001", tier: bronze }
+  receive: { wait: spin }
+  send: { gso: false, source: 10.0.0.9 }
+`;
+    expect(messageOf(text)).toBe("accepted");
+    // YAML 1.2: `off` is a text.
+    expect(parseConfig(text, path).relay.authentication).toBe("off");
+  });
+
+  it("writes the effective configuration so that it reads back the same", () => {
+    for (const text of [least, configurationExample()]) {
+      const config: Config = parseConfig(text, path);
+      expect(parseConfig(formatConfig(config), "/elsewhere/x.yaml")).toEqual(config);
+    }
+  });
+});
+
+describe("bad configurations", () => {
+  const withRelay = (lines: string) => messageOf(`${least}${lines.replaceAll(/^/gm, "  ")}\n`);
+
+  it.each([
+    ["nothing", "", /expected a mapping with the section relay and, optional, .*, got null/],
+    [
+      "no mapping",
+      "relay",
+      /expected a mapping with the section relay and, optional, .*, got "relay"/,
+    ],
+    ["broken YAML", "relay: [1", /shredway.yaml:1: expected YAML/],
+    [
+      "a key twice",
+      "relay: {}\nrelay: {}",
+      /shredway.yaml:2: expected YAML, got: Map keys must be unique/,
+    ],
+    ["an unknown tag", "relay: !secret x", /expected YAML, got: Unresolved tag/],
+    [
+      "no shred version",
+      "relay: {}",
+      /relay.shredVersion: expected an integer 1 to 65535, got nothing: the key is required/,
+    ],
+    [
+      "a gateway without tip addresses",
+      `${least}http: {}\n`,
+      /tips.addresses: expected at least one address, because http is given, got none/,
+    ],
+    [
+      "a listener of HTTP twice",
+      `${least}http: { split: [{ listen: "127.0.0.1:8780", serves: [tips] }] }\n`,
+      /:4: http.split\[0\].listen\[0\]: expected every address once, got 127.0.0.1:8780 again/,
+    ],
+    [
+      "a listener that shows nothing that exists",
+      `${least}http: { split: [{ listen: "127.0.0.1:8781", serves: [metrics] }] }\n`,
+      /http.split\[0\].serves\[0\]: expected a list of 1 to 4 of gateway, tips, tracker and portal, got/,
+    ],
+    [
+      "operators from nowhere",
+      `${least}operations: { allow: [everybody] }\n`,
+      /operations.allow\[0\]: expected an IP address or a range/,
+    ],
+    [
+      "a region that is none",
+      `${least}region: here\n`,
+      /:4: region: expected a name of regions \(none is given\), got "here"/,
+    ],
+    [
+      "a route without a way",
+      `${least}routes: [{ name: a, kind: swqos }]\n`,
+      /:4: routes\[0\]: expected url, got neither/,
+    ],
+    [
+      "leaders of another kind",
+      `${least}routes: [{ name: a, kind: swqos, leaders: {} }]\n`,
+      /routes\[0\].leaders: expected kind alt-partner with it, got swqos/,
+    ],
+    [
+      "a direct route with an address of HTTP",
+      `${least}routes: [{ name: a, kind: tpu, url: "http://x", quicAddresses: {} }]\n`,
+      /routes\[0\].url: expected a route over HTTP with it, got one over QUIC/,
+    ],
+    [
+      "nonce accounts without a node",
+      `${least}nonces: { fundingKeyFile: a.json }\n`,
+      /nonces.fundingKeyFile: expected solana.rpc with it, got none/,
+    ],
+    [
+      "authorities without a funding key",
+      `${least}solana: { rpc: "http://x" }\nnonces: { authorityKeyFile: a.json }\n`,
+      /nonces.authorityKeyFile: expected fundingKeyFile with it, got none/,
+    ],
+    [
+      "a direct route that knows no addresses",
+      `${least}routes: [{ name: a, kind: tpu }]\n`,
+      /routes\[0\]: expected solana.rpc or quicAddresses with it, got neither/,
+    ],
+    [
+      "ports for QUIC of another kind",
+      `${least}routes: [{ name: a, kind: tpu, quicAddresses: {}, quicPorts: { plain: 1, protected: 2 } }]\n`,
+      /routes\[0\].quicPorts: expected kind alt-partner with it, got tpu/,
+    ],
+    [
+      "two ways to an alternative partner",
+      `${least}routes: [{ name: a, kind: alt-partner, leaders: {}, quicAddresses: {}, quicPorts: { plain: 1, protected: 2 } }]\n`,
+      /routes\[0\].leaders: expected a route over HTTP with it, got one over QUIC/,
+    ],
+    [
+      "an identity where nobody looks at it",
+      `${least}routes: [{ name: a, kind: swqos, url: "http://x", identityFile: k }]\n`,
+      /routes\[0\].identityFile: expected a route over QUIC with it, got one over HTTP/,
+    ],
+    [
+      "headers where there are none",
+      `${least}routes: [{ name: a, kind: tpu, quicAddresses: {}, headers: { k: v } }]\n`,
+      /routes\[0\].headers: expected a route over HTTP with it, got one over QUIC/,
+    ],
+    [
+      "a route's header that frames",
+      `${least}routes: [{ name: a, kind: swqos, url: "http://x", headers: { Connection: close } }]\n`,
+      /routes\[0\].headers: expected headers that do not frame the request, got Connection/,
+    ],
+    [
+      "a route that takes nothing",
+      `${least}routes: [{ name: a, kind: swqos, url: "http://x", transactions: false }]\n`,
+      /expected a route that takes something/,
+    ],
+    [
+      "two routes of one name",
+      `${least}routes: [{ name: a, kind: swqos, url: "http://x" }, { name: a, kind: swqos, url: "http://y" }]\n`,
+      /routes\[1\].name: expected every name once, got "a" as routes\[0\] already/,
+    ],
+    ["an empty section", "relay:", /shredway.yaml:1: relay: expected a mapping, got null/],
+  ])("refuses %s", (_what, text, message) => {
+    expect(messageOf(text)).toMatch(message);
+  });
+
+  it.each([
+    [
+      "an unknown key",
+      "lisen: x",
+      /:4: relay.lisen: expected one of the keys listen, .*; got the unknown key "lisen"/,
+    ],
+    [
+      "a listener without port",
+      "listen: 0.0.0.0",
+      /:4: relay.listen\[0\]: expected an address and port .*got "0.0.0.0"/,
+    ],
+    [
+      "a listener that is a number",
+      "listen: 20000",
+      /:4: relay.listen: expected an address and port.*got 20000/,
+    ],
+    ["no listener", "listen: []", /relay.listen: expected .* list of 1 to 16, got \[\]/],
+    [
+      "a listener twice",
+      'listen: ["0.0.0.0:1", "0.0.0.0:1"]',
+      /relay.listen\[1\]: expected every address once/,
+    ],
+    [
+      "port 0 with workers",
+      'listen: "0.0.0.0:0"\nworkers: 2',
+      /relay.listen\[0\]: expected a port other than 0 with 2 workers/,
+    ],
+    ["too many workers", "workers: 65", /:4: relay.workers: expected an integer 1 to 64, got 65/],
+    ["half a worker", "workers: 1.5", /relay.workers: expected an integer 1 to 64, got 1.5/],
+    [
+      "a way out that is not kept",
+      "transmit: xdp",
+      /:4: relay.transmit: expected socket, clone or auto, got xdp: AF_XDP was measured .* write clone$/,
+    ],
+    [
+      "an unknown way out",
+      "transmit: pigeon",
+      /relay.transmit: expected socket, clone or auto, got "pigeon"/,
+    ],
+    ["no hop at all", "send: { ttl: 0 }", /relay.send.ttl: expected an integer 1 to 255, got 0/],
+    ["a wide dscp", "send: { dscp: 64 }", /relay.send.dscp: expected an integer 0 to 63, got 64/],
+    ["tiers twice", "tiers: [a, a]", /relay.tiers\[1\]: expected every tier once/],
+    ["a bad tier name", 'tiers: ["a b"]', /relay.tiers\[0\]: expected .*got "a b"/],
+    [
+      "an unknown authentication",
+      "authentication: none",
+      /expected leader-schedule or off, got "none"/,
+    ],
+    [
+      "cpus that are too few",
+      "workers: 2\ncpus: [1]",
+      /relay.cpus: expected one CPU per worker, 2 in all, got 1/,
+    ],
+    ["a cpu twice", "workers: 2\ncpus: [1, 1]", /relay.cpus\[1\]: expected every CPU once/],
+    [
+      "a small buffer",
+      "receive: { bufferBytes: 1000 }",
+      /relay.receive.bufferBytes: expected an integer 65536 to/,
+    ],
+    [
+      "a source's unknown key",
+      "sources: [{ name: a, tier: tier-1, adress: 10.0.0.1 }]",
+      /relay.sources\[0\].adress: expected one of the keys name, address, port, tier/,
+    ],
+    [
+      "a source from nowhere",
+      "sources: [{ name: a, tier: tier-1 }]",
+      /relay.sources\[0\]: expected an address, a port, or both, got neither/,
+    ],
+    [
+      "a source's unknown tier",
+      "sources: [{ name: a, tier: x, address: 10.0.0.1 }]",
+      /relay.sources\[0\].tier: expected a tier of relay.tiers: tier-1, tier-2; got "x"/,
+    ],
+    [
+      "a source's port that nobody hears",
+      "sources: [{ name: a, tier: tier-1, port: 5 }]",
+      /relay.sources\[0\].port: expected a port of relay.listen: 20000; got 5/,
+    ],
+    [
+      "a source name twice",
+      "sources:\n  - { name: a, tier: tier-1, address: 10.0.0.1 }\n  - { name: a, tier: tier-1, address: 10.0.0.2 }",
+      /:6: relay.sources\[1\].name: expected every name once/,
+    ],
+    [
+      "a source range twice",
+      'sources:\n  - { name: a, tier: tier-1, address: 10.0.0.1 }\n  - { name: b, tier: tier-1, address: "::ffff:a00:1" }',
+      /:6: relay.sources\[1\]: expected another address or port .* sources\[0\]/,
+    ],
+    [
+      "a host name",
+      "sources: [{ name: a, tier: tier-1, address: example.org }]",
+      /relay.sources\[0\].address: expected an IP address or a range.*got "example.org"/,
+    ],
+    [
+      "a private destination",
+      'destinations: [{ tier: tier-1, address: "10.0.0.1:9" }]',
+      /relay.destinations\[0\].address: expected a public address, .*class private .*allowPrivateDestinations/,
+    ],
+    [
+      "an unspecified destination",
+      'allowPrivateDestinations: true\ndestinations: [{ tier: tier-1, address: "0.0.0.0:9" }]',
+      /class unspecified/,
+    ],
+    [
+      "a destination twice",
+      'destinations: [{ tier: tier-1, address: "192.0.2.1:9" }, { tier: tier-2, address: "[::ffff:192.0.2.1]:9" }]',
+      /relay.destinations\[1\].address: expected every address once/,
+    ],
+    [
+      "a destination name twice",
+      'destinations: [{ name: a, tier: tier-1, address: "192.0.2.1:9" }, { name: a, tier: tier-2, address: "192.0.2.1:8" }]',
+      /relay.destinations\[1\].name: expected every name once/,
+    ],
+    [
+      "the relay as its own destination",
+      'allowPrivateDestinations: true\nlisten: "127.0.0.1:9"\ndestinations: [{ tier: tier-1, address: "127.0.0.1:9" }]',
+      /expected another address than those that the relay itself listens on/,
+    ],
+    [
+      "recovered shreds without deshredding",
+      'deshred: false\ndestinations: [{ tier: tier-1, address: "192.0.2.1:9", recovered: true }]',
+      /destinations\[0\].recovered: expected relay.deshred: true/,
+    ],
+    [
+      "a destination port 0",
+      'destinations: [{ tier: tier-1, address: "192.0.2.1:0" }]',
+      /port 1 to 65535, got "192.0.2.1:0"/,
+    ],
+  ])("refuses %s", (_what, lines, message) => {
+    expect(withRelay(lines)).toMatch(message);
+  });
+
+  it("wants a leader schedule unless authentication is off by word", () => {
+    expect(messageOf("relay: { shredVersion: 1 }")).toMatch(/relay.leaders: expected leaders.file/);
+    expect(messageOf("relay: { shredVersion: 1, authentication: off }")).toBe("accepted");
+  });
+
+  it("reports all problems in the order of the lines, and bounds their number", () => {
+    const lines = withRelay("workers: 0\nlisen: x\ncpus: []").split("\n");
+    expect(lines.map((line) => line.split(" ")[0])).toEqual(
+      [4, 5, 6].map((line) => `${path}:${line}:`),
+    );
+    const sources = Array.from({ length: 50 }, () => "- { name: a }").join("\n");
+    expect(withRelay(`sources:\n${sources}`).split("\n").length).toBe(21);
+  });
+
+  it.each([
+    ["nested lists", "[".repeat(100_000)],
+    ["nested mappings", "{a: ".repeat(100_000)],
+    ["nested marks", "- ".repeat(100_000)],
+    ["nested lines", Array.from({ length: 1500 }, (_, i) => `${" ".repeat(i)}a:`).join("\n")],
+  ])("refuses %s before the recursive part of the YAML parser runs", (_what, text) => {
+    expect(messageOf(text)).toMatch(/expected at most 64 levels of nesting, got more/);
+  });
+
+  it.each([
+    [
+      "multiplied aliases",
+      `a0: &a0 [x]\n${Array.from({ length: 30 }, (_, i) => `a${i + 1}: &a${i + 1} [*a${i}, *a${i}, *a${i}]`).join("\n")}`,
+    ],
+    ["an alias to itself", "relay: &a [*a]"],
+    ["a prototype", "__proto__: { relay: {} }\nconstructor: 1"],
+  ])("survives %s", (_what, text) => {
+    expect(messageOf(text)).not.toBe("accepted");
+  });
+
+  it("answers any text with a configuration or a refusal", () => {
+    const pieces = fc.constantFrom(
+      "relay",
+      ":",
+      " ",
+      "\n",
+      "  ",
+      "-",
+      "[",
+      "]",
+      "{",
+      "}",
+      ",",
+      "sources",
+      "x",
+      "1",
+      '"',
+      "&a",
+      "*a",
+      "!",
+      "|",
+      "#",
+      "listen",
+      "null",
+    );
+    const texts = fc.oneof(
+      fc.string(),
+      fc.array(pieces, { maxLength: 40 }).map((parts) => parts.join("")),
+      fc.array(pieces, { maxLength: 20 }).map((parts) => `${least}  listen: ${parts.join("")}`),
+    );
+    fc.assert(
+      fc.property(texts, (text) => {
+        expect(messageOf(text).length).toBeGreaterThan(0);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+describe("files", () => {
+  it("loads a file and names it when it is missing", () => {
+    const folder = mkdtempSync(join(tmpdir(), "shredway-"));
+    try {
+      const file = join(folder, "shredway.yaml");
+      expect(() => loadConfig(file)).toThrow(`${file}: cannot be read`);
+      writeFileSync(file, least);
+      expect(loadConfig(file).relay.leaders?.file).toBe(join(folder, "leaders.json"));
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it("takes a node instead of a file of leaders, and never prints the node's key", () => {
+    const relay = "relay: { shredVersion: 1 }";
+    const url = "https://user:hidden@rpc.example.com/v1/hidden?api-key=hidden";
+    const config = parseConfig(`solana: { rpc: "${url}" }\n${relay}\n`, path);
+    expect(config.solana?.rpc).toBe(url);
+    expect(config.relay.leaders).toBeUndefined();
+    expect(formatConfig(config)).toContain("rpc: https://rpc.example.com/masked");
+    expect(formatConfig(config)).not.toContain("hidden");
+    expect(() => parseConfig(`solana: { rpc: "ftp://hidden" }\n${relay}\n`, path)).toThrow(
+      /shredway.yaml:1: solana.rpc: expected a URL of http or https, got another text/,
+    );
+    expect(() => parseConfig(`${relay}\n`, path)).toThrow(
+      /leaders: expected leaders.file, or solana.rpc/,
+    );
+  });
+});

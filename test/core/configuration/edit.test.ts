@@ -1,0 +1,98 @@
+// Editing of a configuration's text: what changes, what stays, what is refused.
+
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { parseConfig } from "../../../src/core/configuration/configuration.ts";
+import { withoutSource, withSource } from "../../../src/core/configuration/edit.ts";
+import { ShredwayError } from "../../../src/core/errors.ts";
+
+const text = `# our two relays
+relay:
+  authentication: off # for a moment
+  shredVersion: 50093
+  sources:
+    # the first
+    - { name: fra-a, address: 10.0.0.0/24, tier: tier-1 }
+    - name: fra-b
+      address: 10.0.1.7 # one machine
+      tier: tier-2
+  destinations: []
+`;
+
+const namesOf = (edited: string) =>
+  parseConfig(edited, "c.yaml").relay.sources.map(({ name }) => name);
+
+describe("withSource", () => {
+  it("adds one at the end and touches nothing else", () => {
+    const edited = withSource(text, "c.yaml", {
+      name: "nyc-a",
+      address: "10.0.2.0/24",
+      tier: "tier-2",
+    });
+    expect(namesOf(edited)).toEqual(["fra-a", "fra-b", "nyc-a"]);
+    const added = /^ *- \{ "?name"?: "?nyc-a"?.*\n/m.exec(edited)?.[0] ?? "";
+    expect(edited.replace(added, "")).toBe(text);
+  });
+
+  it("keeps the comment behind the list's key, on a line of its own", () => {
+    const commented = text.replace("  sources:\n", "  sources: # who sends\n");
+    const source = { name: "nyc-a", address: "10.0.2.0/24", tier: "tier-2" };
+    expect(withSource(commented, "c.yaml", source)).toMatch(/sources:\n +# who sends\n/);
+  });
+
+  it("makes the list where there is none, in a list of one line too", () => {
+    const source = { name: "a", address: "10.0.0.1", tier: "tier-1" };
+    expect(
+      namesOf(withSource("relay: { authentication: off, shredVersion: 1 }\n", "c.yaml", source)),
+    ).toEqual(["a"]);
+    const flow =
+      "relay: { authentication: off, shredVersion: 1, sources: [ { name: b, address: 10.0.0.2, tier: tier-1 } ] }\n";
+    expect(namesOf(withSource(flow, "c.yaml", source))).toEqual(["b", "a"]);
+  });
+
+  it.each([
+    [{ name: "fra-a", address: "10.9.0.0/24", tier: "tier-1" }, "expected every name once"],
+    [{ name: "x", address: "10.0.0.0/24", tier: "tier-1" }, "expected another address or port"],
+    [{ name: "x", address: "10.0.0.5/24", tier: "tier-1" }, "the first address of the range"],
+    [{ name: "x", address: "10.9.0.0/24", tier: "tier-9" }, "expected a tier of relay.tiers"],
+    [{ name: "x", port: 1, tier: "tier-1" }, "expected a port of relay.listen"],
+  ])("refuses what the service would refuse: %j", (source, message) => {
+    expect(() => withSource(text, "c.yaml", source)).toThrow(message);
+  });
+
+  it("refuses a file that is wrong already, and a list that stands elsewhere", () => {
+    const source = { name: "a", address: "10.0.0.1", tier: "tier-1" };
+    expect(() => withSource("relay: { nonsense: 1 }", "c.yaml", source)).toThrow(ShredwayError);
+    const alias = `relay: { authentication: off, shredVersion: 1, destinations: &d [], sources: *d }\n`;
+    expect(() => withSource(alias, "c.yaml", source)).toThrow("a list that stands there itself");
+  });
+});
+
+describe("withoutSource", () => {
+  it("takes one out and touches nothing else", () => {
+    const edited = withoutSource(text, "c.yaml", "fra-b");
+    expect(edited).toBe(text.replace(/ {4}- name: fra-b\n.*\n.*\n/, ""));
+  });
+
+  it("names those that it knows", () => {
+    expect(() => withoutSource(text, "c.yaml", "x")).toThrow(
+      'source: expected one of fra-a, fra-b, got "x"',
+    );
+  });
+
+  it("undoes withSource, whatever the source", () => {
+    const source = fc.record({
+      name: fc.stringMatching(/^[a-z][a-z0-9-]{0,20}$/).filter((name) => !name.startsWith("fra-")),
+      address: fc.ipV4().filter((address) => !address.startsWith("10.0.")),
+      tier: fc.constantFrom("tier-1", "tier-2"),
+    });
+    fc.assert(
+      fc.property(source, (added) => {
+        const edited = withSource(text, "c.yaml", added);
+        expect(parseConfig(edited, "c.yaml").relay.sources.at(-1)).toMatchObject(added);
+        expect(withoutSource(edited, "c.yaml", added.name)).toBe(text);
+      }),
+      { numRuns: 50 },
+    );
+  });
+});

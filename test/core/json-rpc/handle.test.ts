@@ -1,0 +1,189 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { errorTable, ShredwayError } from "../../../src/core/errors.ts";
+import { knownCodes } from "../../../src/core/json-rpc/codes.ts";
+import { answerJsonRpc, handleJsonRpc } from "../../../src/core/json-rpc/handle.ts";
+import { type Json, readJson } from "../../../src/core/json-rpc/json-text.ts";
+import { JsonRpcRefusal } from "../../../src/core/json-rpc/refusal.ts";
+
+const reported: unknown[] = [];
+const called: string[] = [];
+
+function dispatch(method: string, params: readonly Json[]): unknown {
+  called.push(method);
+  switch (method) {
+    case "echo":
+      return params;
+    case "later":
+      return Promise.resolve("done");
+    case "nothing":
+      return undefined;
+    case "refuse":
+      throw new ShredwayError("value_invalid", "expected more, got less", {
+        details: { least: 5n },
+      });
+    case "data":
+      throw new JsonRpcRefusal("preflight_failed", "it failed", { logs: ["a"], err: null });
+    case "local":
+      throw new ShredwayError("relay_open", "no code for callers");
+    default:
+      return Promise.reject(new TypeError(`secret of ${method}`));
+  }
+}
+
+async function answerTo(text: string): Promise<unknown> {
+  const report = (thrown: unknown) => {
+    reported.push(thrown);
+    return "r1";
+  };
+  const answer = await handleJsonRpc(text, { dispatch, report, batchMax: 3 });
+  return answer === "" ? null : (JSON.parse(answer) as unknown);
+}
+
+function request(fields: object): string {
+  return JSON.stringify({ jsonrpc: "2.0", id: 1, method: "echo", ...fields });
+}
+
+describe("handleJsonRpc", () => {
+  it("answers a call", async () => {
+    const answer = { jsonrpc: "2.0", result: [1, "a", null], id: 1 };
+    expect(await answerTo(request({ params: [1, "a", null] }))).toEqual(answer);
+    expect(await answerTo(request({ method: "later" }))).toMatchObject({ result: "done" });
+    expect(await answerTo(request({ method: "nothing", params: null }))).toEqual({
+      jsonrpc: "2.0",
+      result: null,
+      id: 1,
+    });
+  });
+
+  it("echoes an id of any type exactly as it came", async () => {
+    const ids = fc.jsonValue({ maxDepth: 3 }).filter((id) => id !== undefined);
+    await fc.assert(
+      fc.asyncProperty(ids, async (id) => {
+        const text = request({ id });
+        const sent: unknown = JSON.parse(text);
+        const answer = await answerTo(text);
+        expect(Object(answer).id).toEqual(Object(sent).id);
+      }),
+    );
+    const long = '{"jsonrpc":"2.0","id":18446744073709551615,"method":"echo"}';
+    const answer = await handleJsonRpc(long, { dispatch, report: () => "" });
+    expect(answer).toBe('{"jsonrpc":"2.0","result":[],"id":18446744073709551615}');
+  });
+
+  it("neither runs nor answers notifications", async () => {
+    called.length = 0;
+    expect(await answerTo('{"jsonrpc":"2.0","method":"echo"}')).toBeNull();
+    expect(await answerTo('[{"jsonrpc":"2.0","method":"echo"}]')).toBeNull();
+    expect(called).toEqual([]);
+  });
+
+  it("answers arrays in order, without the notifications", async () => {
+    const calls = [request({ id: "a" }), '{"jsonrpc":"2.0","method":"echo"}', request({ id: "b" })];
+    expect(await answerTo(`[${calls.join(",")}]`)).toMatchObject([{ id: "a" }, { id: "b" }]);
+    expect(await answerTo("[]")).toMatchObject({ id: null, error: { code: -32600 } });
+    expect(await answerTo("[1,2,3,4]")).toMatchObject({ id: null, error: { code: -32600 } });
+    expect(await answerTo("[1]")).toMatchObject([{ id: null, error: { code: -32600 } }]);
+  });
+
+  it.each([
+    ["{", -32700],
+    ["", -32700],
+    ["[".repeat(100_000), -32700],
+    ["1", -32600],
+    ["{}", -32600],
+    [request({ jsonrpc: "1.0" }), -32600],
+    [request({ method: 5 }), -32600],
+    [request({ params: { a: 1 } }), -32602],
+    [request({ method: "refuse" }), -32602],
+    [request({ method: "data" }), -32002],
+    [request({ method: "local" }), -32603],
+    [request({ method: "unknown" }), -32603],
+  ])("answers %s with its code", async (text, code) => {
+    expect(await answerTo(text)).toMatchObject({ jsonrpc: "2.0", error: { code } });
+  });
+
+  it("shows refusals whole and faults of the program not at all", async () => {
+    expect(await answerTo(request({ method: "refuse" }))).toMatchObject({
+      error: { message: "expected more, got less", data: { reason: "value_invalid", least: 5 } },
+    });
+    expect(await answerTo(request({ method: "data" }))).toMatchObject({
+      error: { data: { reason: "preflight_failed", logs: ["a"], err: null } },
+    });
+    reported.length = 0;
+    const answer = await answerTo(request({ method: "other" }));
+    expect(JSON.stringify(answer)).not.toContain("secret");
+    expect(answer).toMatchObject({ error: { code: -32603, data: { reference: "r1" } } });
+    expect(String(reported)).toContain("secret of other");
+  });
+
+  it("answers every text with JSON-RPC", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(fc.string(), fc.json({ maxDepth: 4 })), async (text) => {
+        const answer = await answerTo(text);
+        for (const each of Array.isArray(answer) ? answer : [answer]) {
+          expect(each).toMatchObject({ jsonrpc: "2.0" });
+        }
+      }),
+    );
+  });
+});
+
+describe("answerJsonRpc", () => {
+  const report = () => "r1";
+
+  it("tells why a single call was refused, and nothing of the calls of an array", async () => {
+    const reasonOf = async (text: string) =>
+      (await answerJsonRpc(text, { dispatch, report })).reason;
+    expect(await reasonOf(request({}))).toBeNull();
+    expect(await reasonOf(request({ method: "refuse" }))).toBe("value_invalid");
+    expect(await reasonOf(request({ method: "local" }))).toBe("internal");
+    expect(await reasonOf("{")).toBe("json_invalid");
+    expect(await reasonOf("[]")).toBe("request_invalid");
+    expect(await reasonOf(`[${request({ method: "refuse" })}]`)).toBeNull();
+  });
+
+  it("asks for admission before each call, also of what is none", async () => {
+    const asked: string[] = [];
+    const admit = (method: string) => {
+      asked.push(method);
+      if (asked.length > 2) throw new ShredwayError("rate_limited", "enough");
+    };
+    called.length = 0;
+    const text = `[${request({ id: 1 })},5,${request({ id: 2 })}]`;
+    const answer = await answerJsonRpc(text, { dispatch, report, admit });
+    expect(asked).toEqual(["echo", "", "echo"]);
+    expect(called).toEqual(["echo"]);
+    expect(JSON.parse(answer.text)).toMatchObject([
+      { id: 1, result: [] },
+      { id: null, error: { code: -32600 } },
+      { id: 2, error: { code: -32005 } },
+    ]);
+    expect(await answerJsonRpc("{", { dispatch, report, admit })).toMatchObject({
+      reason: "rate_limited",
+    });
+  });
+
+  it("begins messages as it is told, and answers calls without an id when it is told", async () => {
+    const prefixOf = (reason: string) => `${reason}: `;
+    const options = { dispatch, report, prefixOf, answersWithoutId: true };
+    const refused = await answerJsonRpc('{"jsonrpc":"2.0","method":"refuse"}', options);
+    expect(JSON.parse(refused.text)).toMatchObject({
+      id: null,
+      error: { message: "value_invalid: expected more, got less" },
+    });
+    const fault = await answerJsonRpc(request({ method: "other" }), options);
+    expect(JSON.parse(fault.text)).toMatchObject({
+      error: { message: "internal: Internal error, reference r1" },
+    });
+  });
+});
+
+describe("codes", () => {
+  it("holds every code of the error table, so that no client meets one it does not know", () => {
+    for (const [reason, { jsonRpcCode }] of Object.entries(errorTable)) {
+      if (jsonRpcCode !== undefined) expect(knownCodes, reason).toContain(jsonRpcCode);
+    }
+    expect(readJson("[-32603]")).toEqual([-32603]);
+  });
+});

@@ -1,0 +1,140 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { ShredwayError } from "../../../src/core/errors.ts";
+import { readCallJson, readJson, writeJson } from "../../../src/core/json-rpc/json-text.ts";
+
+function refusalOf(text: string): string {
+  try {
+    readJson(text);
+  } catch (thrown) {
+    if (thrown instanceof ShredwayError && thrown.reason === "json_invalid") return thrown.message;
+    throw thrown;
+  }
+  throw new Error(`expected a refusal of ${text}`);
+}
+
+/** Whole numbers beyond 2^53, and what is beyond all numbers, are read differently on purpose. */
+const isReadDifferently = /[0-9]{16}|[eE]\+?[0-9]{3}/;
+
+describe("readJson", () => {
+  it("reads what JSON.parse reads", () => {
+    const json = fc.json({ maxDepth: 6 });
+    fc.assert(
+      fc.property(json, (text) => {
+        fc.pre(!isReadDifferently.test(text));
+        expect(writeJson(readJson(text))).toBe(JSON.stringify(JSON.parse(text)));
+      }),
+    );
+  });
+
+  it("refuses what JSON.parse refuses, and nothing else", () => {
+    const mutated = fc
+      .tuple(
+        fc.json({ maxDepth: 3 }),
+        fc.nat(),
+        fc.nat(3),
+        fc.constantFrom(...Array.from('{}[]",:\\01e-.tn \t\u0001')),
+      )
+      .map(([text, at, removed, added]) => {
+        const place = at % (text.length + 1);
+        return text.slice(0, place) + added + text.slice(place + removed);
+      });
+    fc.assert(
+      fc.property(mutated, (text) => {
+        fc.pre(!isReadDifferently.test(text));
+        let expected: unknown;
+        try {
+          expected = JSON.parse(text);
+        } catch {
+          expect(refusalOf(text)).toMatch(/^JSON: expected .* got /s);
+          return;
+        }
+        expect(writeJson(readJson(text))).toBe(JSON.stringify(expected));
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it("keeps every 64-bit integer exact, both ways", () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 64n - 1n }), (value) => {
+        const read = readJson(value.toString());
+        expect(typeof read).toBe(
+          value >= -(2n ** 53n) + 1n && value < 2n ** 53n ? "number" : "bigint",
+        );
+        expect(read).toEqual(typeof read === "number" ? Number(value) : value);
+        expect(writeJson(read)).toBe(value.toString());
+      }),
+    );
+  });
+
+  it("bounds nesting and numbers", () => {
+    expect(readJson(`${"[".repeat(16)}1${"]".repeat(16)}`)).toBeDefined();
+    expect(refusalOf(`${"[".repeat(17)}1${"]".repeat(17)}`)).toContain("at most 16 levels");
+    expect(refusalOf("[".repeat(200_000))).toContain("at most 16 levels");
+    expect(refusalOf('{"a":'.repeat(50_000))).toContain("at most 16 levels");
+    expect(refusalOf("9".repeat(200_000))).toContain("expected a number");
+    expect(refusalOf("1e999")).toContain("expected a number");
+    expect(readJson("9".repeat(21))).toBe(1e21);
+    expect(refusalOf(`"${"\\\\".repeat(100_000)}`)).toContain("a string that ends");
+  });
+
+  it("takes __proto__ as a key like any other", () => {
+    const value = readJson('{"__proto__":{"polluted":true},"constructor":1}');
+    expect(Object.keys(value ?? {})).toEqual(["__proto__", "constructor"]);
+    expect(Object.getPrototypeOf(value)).toBeNull();
+    expect("polluted" in {}).toBe(false);
+  });
+});
+
+describe("writeJson", () => {
+  it("leaves out what is absent and writes bigints as integers", () => {
+    const value = { a: 2n ** 64n - 1n, b: undefined, c: [null, true, "\u2028"], d: { e: 1.5 } };
+    expect(writeJson(value)).toBe(
+      '{"a":18446744073709551615,"c":[null,true,"\u2028"],"d":{"e":1.5}}',
+    );
+  });
+});
+
+describe("readCallJson", () => {
+  function outcome(read: (text: string, depthMax?: number) => unknown, text: string): string {
+    try {
+      return writeJson(read(text, 4));
+    } catch (thrown) {
+      return String(thrown);
+    }
+  }
+
+  it("reads as readJson does, and refuses with the same words", () => {
+    const texts = fc.oneof(
+      fc.json({ maxDepth: 6 }),
+      fc.json({ maxDepth: 2 }).map((text) => text.slice(1)),
+      fc.string(),
+      fc.bigInt({ min: -(2n ** 66n), max: 2n ** 66n }).map(String),
+      fc.constantFrom("1e999", "[1E+400]", "12345678901234e295", "-0", "1e5", "[[[[[1]]]]]"),
+      fc.constantFrom(
+        '{"__proto__":1}',
+        "9007199254740993",
+        '{"a":1,"a":2}',
+        "01",
+        "[1,]",
+        "\ufeff1",
+      ),
+    );
+    fc.assert(
+      fc.property(texts, (text) => {
+        expect(outcome(readCallJson, text)).toBe(outcome(readJson, text));
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+describe("readCallJson", () => {
+  it("builds no more values of a hostile text than any honest call has", () => {
+    const bomb = `[${"{},".repeat(80_000)}{}]`;
+    expect(() => readCallJson(bomb, 8)).toThrow(/expected at most 8192 values, got more at \d+/);
+    const honest = JSON.stringify(Array.from({ length: 25 }, () => Array(256).fill("s")));
+    expect(readCallJson(honest, 8)).toEqual(JSON.parse(honest));
+  });
+});

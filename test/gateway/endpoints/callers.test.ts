@@ -1,0 +1,313 @@
+import { describe, expect, it } from "vitest";
+import { apiKey, GatewayRun, loopback } from "../../support/gateway.ts";
+import { base64, tipping } from "../../support/tipping.ts";
+import { RawClient } from "../http/clients.ts";
+
+const send = JSON.stringify({
+  jsonrpc: "2.0",
+  id: "a",
+  method: "sendTransaction",
+  params: [base64(tipping()), { skipPreflight: true }],
+});
+const health = JSON.stringify({ jsonrpc: "2.0", id: 0, method: "getHealth" });
+const loopbackHex = "00000000000000000000ffff7f000001";
+
+function refused(got: string): object {
+  return {
+    status: 401,
+    body: {
+      jsonrpc: "2.0",
+      error: {
+        code: -32600,
+        message: `unauthorized: expected a valid API key (query api-key, header api_key, api-key, Authorization: Bearer or x-jito-auth), got ${got}`,
+        data: { reason: "unauthorized" },
+      },
+      id: null,
+    },
+  };
+}
+
+describe("keys", () => {
+  it.each([
+    ["/relay?api-key=good", {}],
+    ["/?x=1&api-key=good&y", {}],
+    ["/?api%2Dkey=%67ood", {}],
+    ["/relay", { api_key: "good" }],
+    ["/relay", { "api-key": "good" }],
+    ["/relay", { Authorization: "Bearer good" }],
+    ["/relay", { authorization: "bearer  good" }],
+    ["/relay", { "x-jito-auth": "good" }],
+    ["/api/v1/transactions?uuid=good", {}],
+    ["/relay?api-key=good&api-key=good", { api_key: "good", authorization: "Bearer good" }],
+  ])("is found in %s %j", async (path, headers) => {
+    const run = await GatewayRun.open();
+    expect(await run.post(send, path, headers)).toMatchObject({ status: 200, body: { id: "a" } });
+    expect(run.submitted).toMatchObject([{ accountId: "a_1" }]);
+  });
+
+  it("is not taken from elsewhere, and an empty one is none", async () => {
+    const run = await GatewayRun.open();
+    const nowhere: [string, Record<string, string>][] = [
+      ["/relay", {}],
+      ["/relay?uuid=good", {}],
+      ["/relay?api-key=", { api_key: "" }],
+      ["/relay?apikey=good", { authorization: "Basic good", cookie: "api-key=good" }],
+    ];
+    for (const [path, headers] of nowhere) {
+      const answer = await run.post(send, path, headers);
+      expect(answer).toMatchObject({ status: 401, body: { error: { code: -32600 }, id: "a" } });
+      expect(answer.headers.get("www-authenticate")).toBe("Bearer");
+    }
+    expect(run.submitted).toEqual([]);
+  });
+
+  it("gives one answer for every key that does not hold", async () => {
+    const run = await GatewayRun.open();
+    run.keys.set("far", apiKey("far", { allowedRanges: ["nowhere"] }));
+    for (const key of ["unknown", "GOOD", "far", "x".repeat(300), "__proto__", "a%00b"]) {
+      expect(await run.post(send, `/relay?api-key=${key}`)).toMatchObject(
+        refused("one that is not valid here"),
+      );
+    }
+    expect(await run.post(send, "/relay?api-key=good", { api_key: "other" })).toMatchObject(
+      refused("several that differ"),
+    );
+    expect(await run.post(send, "/relay?api-key=good&api-key=submitter")).toMatchObject(
+      refused("several that differ"),
+    );
+    expect(run.submitted).toEqual([]);
+    expect(run.taken).toEqual([]);
+  });
+
+  it("passes from its ranges only", async () => {
+    const run = await GatewayRun.open();
+    run.keys.set("near", apiKey("near", { allowedRanges: [loopbackHex] }));
+    expect((await run.post(send, "/relay?api-key=near")).status).toBe(200);
+  });
+
+  it("is wanted nowhere but for health, where a wrong one is refused all the same", async () => {
+    const run = await GatewayRun.open();
+    for (const path of ["/relay", "/", "/relayb?method=getHealth", "/relay2?method=getHealth"]) {
+      const body = path.includes("method") ? "" : health;
+      expect(await run.post(body, path)).toMatchObject({ status: 200, body: { result: "ok" } });
+      const wrong = `${path}${path.includes("?") ? "&" : "?"}api-key=wrong`;
+      expect((await run.post(body, wrong)).status).toBe(401);
+    }
+    expect(await run.post(`[${health},${send}]`, "/relay")).toMatchObject({
+      status: 401,
+      body: [
+        { result: "ok", id: 0 },
+        { error: { code: -32600 }, id: "a" },
+      ],
+    });
+  });
+});
+
+describe("the caller's address", () => {
+  const far = "00000000000000000000ffff0a000001"; // 10.0.0.1
+  const v6 = "20010db8000000000000000000000001";
+
+  async function statusWith(forwarded: string, range: string, proxies = loopback) {
+    const run = await GatewayRun.open({ trustedProxies: proxies });
+    run.keys.set("far", apiKey("far", { allowedRanges: [range] }));
+    const headers = { "x-forwarded-for": forwarded };
+    return (await run.post(send, "/relay?api-key=far", headers)).status;
+  }
+
+  it("comes from X-Forwarded-For of trusted proxies, walked from the right", async () => {
+    expect(await statusWith("10.0.0.1", far)).toBe(200);
+    expect(await statusWith("10.0.0.1:4711", far)).toBe(200);
+    expect(await statusWith("9.9.9.9, 10.0.0.1", far)).toBe(200);
+    expect(await statusWith("9.9.9.9, 10.0.0.1, 127.0.0.9", far)).toBe(200);
+    expect(await statusWith("2001:db8::1", v6)).toBe(200);
+    expect(await statusWith("[2001:db8::1]:80", v6)).toBe(200);
+  });
+
+  it("cannot be forged", async () => {
+    expect(await statusWith("10.0.0.1, 9.9.9.9", far)).toBe(401);
+    expect(await statusWith("10.0.0.1, rubbish", far)).toBe(401);
+    expect(await statusWith("10.0.0.1, rubbish", loopbackHex)).toBe(200);
+    expect(await statusWith("10.0.0.1", far, [])).toBe(401);
+    expect(await statusWith("10.0.0.1", loopbackHex, [])).toBe(200);
+  });
+});
+
+describe("guessing", () => {
+  it("ends after 30 wrong keys in a minute, also for a right guess, but not for keys in use", async () => {
+    const run = await GatewayRun.open();
+    expect((await run.post(send, "/relay?api-key=submitter")).status).toBe(200);
+    for (let i = 0; i < 30; i++) {
+      expect((await run.post(send, `/relay?api-key=guess${i}`)).status).toBe(401);
+    }
+    for (const key of ["guess", "good"]) {
+      const answer = await run.post(send, `/relay?api-key=${key}`);
+      expect(answer).toMatchObject({
+        status: 429,
+        body: { error: { code: -32005, data: { reason: "rate_limited" } }, id: null },
+      });
+      expect(answer.headers.get("retry-after")).toBe("60");
+    }
+    expect((await run.post(send, "/relay?api-key=submitter")).status).toBe(200);
+    await run.clock.advance(60_000);
+    expect((await run.post(send, "/relay?api-key=good")).status).toBe(200);
+  });
+
+  it("is counted by address, of IPv6 by /64", async () => {
+    const run = await GatewayRun.open({ trustedProxies: loopback });
+    const from = async (address: string, key: string) =>
+      (await run.post(send, `/relay?api-key=${key}`, { "x-forwarded-for": address })).status;
+    for (let i = 0; i < 30; i++) await from(`2001:db8::${i}`, "wrong");
+    expect(await from("2001:db8::ffff", "good")).toBe(429);
+    expect(await from("2001:db8:0:1::1", "good")).toBe(200);
+    expect(await from("10.0.0.1", "good")).toBe(200);
+  });
+});
+
+describe("limits", () => {
+  const verdict = (remaining: number) => ({
+    allowed: remaining >= 0,
+    limit: 100,
+    remaining: Math.max(remaining, 0),
+    retryAfterSeconds: remaining < 0 ? 2 : 0,
+    resetSeconds: 3,
+  });
+
+  it("tells them with every answer to a call that counts", async () => {
+    const run = await GatewayRun.open();
+    run.verdict = () => verdict(7);
+    const { headers } = await run.post(send);
+    expect(headers.get("x-ratelimit-limit")).toBe("100");
+    expect(headers.get("x-ratelimit-remaining")).toBe("7");
+    expect(headers.get("x-ratelimit-reset")).toBe("3");
+    expect(headers.get("retry-after")).toBeNull();
+    expect((await run.post(health)).headers.get("x-ratelimit-limit")).toBeNull();
+  });
+
+  it("answers 429 beyond them", async () => {
+    const run = await GatewayRun.open();
+    run.verdict = () => verdict(-1);
+    for (const answer of [
+      await run.post(send),
+      await run.post("{"),
+      await run.post(tipping(), "/relayb?api-key=good"),
+    ]) {
+      expect(answer).toMatchObject({
+        status: 429,
+        body: { error: { code: -32005, data: { reason: "rate_limited", limit: 100 } } },
+      });
+      expect(answer.headers.get("retry-after")).toBe("2");
+      expect(answer.headers.get("x-ratelimit-remaining")).toBe("0");
+    }
+    expect(run.submitted).toEqual([]);
+    expect(await run.post(health)).toMatchObject({ status: 200 });
+  });
+
+  it("counts every call of an array, what is none, and no health calls", async () => {
+    const run = await GatewayRun.open();
+    const left = [1, 0, -1, -1];
+    run.verdict = () => verdict(left.shift() ?? -1);
+    const answer = await run.post(`[${send},${health},5,${send},${send}]`);
+    expect(answer).toMatchObject({
+      status: 200,
+      body: [
+        { id: "a", result: expect.any(String) },
+        { id: 0, result: "ok" },
+        { id: null, error: { code: -32600 } },
+        { id: "a", error: { code: -32005 } },
+        { id: "a", error: { code: -32005 } },
+      ],
+    });
+    expect(answer.headers.get("retry-after")).toBe("2");
+    expect(run.taken).toHaveLength(4);
+    expect(run.submitted).toHaveLength(1);
+  });
+
+  it("takes 25 calls in an array and no more", async () => {
+    const run = await GatewayRun.open();
+    const of = (count: number) => `[${Array.from({ length: count }, () => health).join(",")}]`;
+    expect((await run.post(of(25))).body).toHaveLength(25);
+    expect(await run.post(of(26))).toMatchObject({ body: { id: null, error: { code: -32600 } } });
+    expect(await run.post("[]")).toMatchObject({ body: { id: null, error: { code: -32600 } } });
+  });
+});
+
+describe("the size of a body", () => {
+  function padded(method: string, bytes: number): string {
+    const text = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: [] });
+    return text + " ".repeat(bytes - text.length);
+  }
+
+  it.each([
+    ["sendTransaction", 16, "good"],
+    ["getTransactionStatus", 48, "good"],
+    ["getTipAccounts", 16, "good"],
+    ["sendBundle", 48, "good"],
+    ["sendBatch", 256, "good"],
+    ["sendBatch", 16, "submitter"],
+  ])("of %s may be %d kB with the key %s", async (method, kilobytes, key) => {
+    const run = await GatewayRun.open();
+    const bytesMax = kilobytes * 1024;
+    const path = `/relay?api-key=${key}`;
+    expect((await run.post(padded(method, bytesMax), path)).status).toBe(200);
+    const answer = await run.post(padded(method, bytesMax + 1), path);
+    expect(answer).toMatchObject({
+      status: 413,
+      body: {
+        jsonrpc: "2.0",
+        error: { code: -32600, data: { reason: "body_too_large" } },
+        id: null,
+      },
+    });
+  });
+
+  it("of an array may be the sum of its calls", async () => {
+    const run = await GatewayRun.open();
+    const four = (bytes: number) =>
+      `[${Array.from({ length: 4 }, () => padded("sendTransaction", bytes)).join(",")}]`;
+    expect((await run.post(four(16_000))).status).toBe(200);
+    expect((await run.post(four(17_000))).status).toBe(413);
+  });
+
+  it("without a key is that of a single call", async () => {
+    const run = await GatewayRun.open();
+    expect((await run.post(padded("sendBatch", 16 * 1024 + 1), "/relay")).status).toBe(413);
+    expect((await run.post(padded("sendBatch", 16 * 1024), "/relay")).status).toBe(401);
+  });
+
+  it("holds without an announced length, too", async () => {
+    const run = await GatewayRun.open();
+    const client = await RawClient.open(run.server);
+    await client.write(
+      "POST /relay?api-key=good HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+    );
+    const piece = "x".repeat(16_384);
+    for (let i = 0; i < 17 && !client.isClosed; i++) await client.write(`4000\r\n${piece}\r\n`);
+    expect(await client.closed()).toMatch(/^HTTP\/1\.1 413 [\s\S]*"jsonrpc":"2.0"/);
+  });
+
+  it("of 2 MB is refused as JSON-RPC before it is read", async () => {
+    const run = await GatewayRun.open();
+    const client = await RawClient.open(run.server);
+    await client.write(
+      "POST /relay?api-key=good HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n",
+    );
+    expect(await client.closed()).toMatch(/^HTTP\/1\.1 413 [\s\S]*"reason":"body_too_large"/);
+  });
+});
+
+it("logs, quotes and keeps no key", async () => {
+  const run = await GatewayRun.open();
+  const answers = [
+    await run.post(send, "/relay?api-key=topsecret"),
+    await run.post(send, "/relay", { authorization: "Bearer topsecret" }),
+    await run.post(send, "/relay?api-key=topsecret&swqos-only=maybe"),
+    await run.post(send, "/nowhere?api-key=topsecret"),
+  ];
+  for (const { text, headers } of answers) {
+    expect(text).not.toContain("topsecret");
+    expect(JSON.stringify([...headers])).not.toContain("topsecret");
+    expect(headers.get("cache-control")).toBe("no-store");
+    expect(headers.get("referrer-policy")).toBe("no-referrer");
+    expect(headers.get("access-control-allow-origin")).toBe("*");
+  }
+});

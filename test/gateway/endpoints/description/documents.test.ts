@@ -1,0 +1,58 @@
+// docs/gateway.md names the methods and reasons that the gateway has, and no others.
+
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { errorTable, type Reason, reasons } from "../../../../src/core/errors.ts";
+import { readMethodNames } from "../../../../src/gateway/endpoints/read-methods.ts";
+import { methods } from "../../../../src/gateway/methods/table.ts";
+
+function pathOf(relative: string): string {
+  return fileURLToPath(new URL(`../../../../${relative}`, import.meta.url));
+}
+
+const text = readFileSync(pathOf("docs/gateway.md"), "utf8");
+
+function rowsOf(heading: string): Map<string, string[]> {
+  const section = text.split(`\n## ${heading}\n`)[1]?.split("\n## ")[0] ?? "";
+  const rows = [...section.matchAll(/^\| `(\w+)` \| (.*) \|$/gm)];
+  return new Map(rows.map(([, name = "", cells = ""]) => [name, cells.split(" | ")]));
+}
+
+/** Words that the gateway's own files throw. */
+function thrownReasons(): Set<string> {
+  const files = readdirSync(pathOf("src/gateway"), { recursive: true, encoding: "utf8" });
+  const sources = files.filter((name) => name.endsWith(".ts"));
+  const words = sources.flatMap((name) => [
+    ...readFileSync(pathOf(`src/gateway/${name}`), "utf8").matchAll(
+      /(?:ShredwayError|JsonRpcRefusal|refusalAnswer)\(\s*"(\w+)"/g,
+    ),
+  ]);
+  return new Set(words.map(([, word = ""]) => word));
+}
+
+describe("docs/gateway.md", () => {
+  const listed = (from: string) =>
+    (text.match(new RegExp(`^${from}: ([^.]*)\\.`, "m"))?.[1] ?? "").split(", ").toSorted();
+
+  it("lists every method", () => {
+    expect(listed("Methods")).toEqual(Object.keys(methods).toSorted());
+    for (const name of Object.keys(methods)) expect(text).toContain(`\n| ${name} | `);
+  });
+
+  it("lists every read method that is passed on", () => {
+    const passage = /^Passed on to the node[^;]*/m.exec(text)?.[0] ?? "";
+    const named = [...passage.matchAll(/`(get\w+|is\w+|simulate\w+)`/g)].map(([, name]) => name);
+    expect(named).toEqual([...readMethodNames]);
+  });
+
+  it("lists every reason with its code", () => {
+    const rows = rowsOf("Errors");
+    for (const [name, [code]] of rows) {
+      const reason = reasons.find((each): each is Reason => each === name);
+      expect(reason, name).toBeDefined();
+      if (reason) expect(code, name).toBe(String(errorTable[reason].jsonRpcCode));
+    }
+    for (const name of thrownReasons()) expect([...rows.keys()]).toContain(name);
+  });
+});

@@ -1,0 +1,319 @@
+// The public test tool of OpenRPC against the running service: every method, real parameters and rubbish,
+// every answer held to the document that the service itself serves. The chain and the routes are the sandbox's.
+
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { base58 } from "@scure/base";
+import {
+  ComputeBudgetProgram,
+  Keypair,
+  LAMPORTS_PER_SOL,
+  PublicKey,
+  SystemProgram,
+  Transaction,
+  type TransactionInstruction,
+} from "@solana/web3.js";
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../../../src/core/clock.ts";
+import { messageOf } from "../../../../src/core/errors.ts";
+import { isObject } from "../../../../src/core/values.ts";
+import { methods } from "../../../../src/gateway/methods/table.ts";
+import { bundleIdOf } from "../../../../src/gateway/submission/tracked-transaction.ts";
+import { RpcClient } from "../../../../src/platform/solana/rpc-client.ts";
+import type { Sandbox } from "../../../../src/sandbox/sandbox.ts";
+import { closing } from "../../../support/closing.ts";
+import { checkReason, checkResult } from "../../../support/described-answers.ts";
+import {
+  type CoverageCall,
+  examplesRule,
+  fakerRule,
+  runCoverage,
+} from "../../../support/open-rpc-tools.ts";
+import { runningSandbox } from "../../../support/sandbox.ts";
+import { stockConnection } from "../../../support/stock-connection.ts";
+import { until } from "../../../support/udp-receiver.ts";
+
+const patienceMs = 60_000;
+const region = "frankfurt";
+
+let sandbox: Sandbox;
+let gateway: RpcClient;
+let payer: Keypair;
+let blockhash: string;
+const tipAccounts: Record<string, PublicKey> = {};
+/** What the calls are made with, by method. */
+const real: Record<string, readonly unknown[][]> = {};
+
+function field(value: unknown, name: string): string {
+  return isObject(value) ? String(value[name]) : "";
+}
+
+function paid(lamports: number, to = "getTipAccounts"): TransactionInstruction {
+  const toPubkey = tipAccounts[to] ?? PublicKey.default;
+  return SystemProgram.transfer({ fromPubkey: payer.publicKey, toPubkey, lamports });
+}
+
+let made = 0;
+function signed(...instructions: readonly TransactionInstruction[]): Buffer {
+  const transaction = new Transaction({
+    feePayer: payer.publicKey,
+    blockhash,
+    lastValidBlockHeight: 0, // only for clients that wait
+  });
+  transaction.add(paid(20_000 + ++made), ...instructions).sign(payer);
+  return transaction.serialize();
+}
+
+function base64(wire: Buffer): string {
+  return wire.toString("base64");
+}
+
+function signatureOf(wire: Buffer): string {
+  return base58.encode(wire.subarray(1, 65));
+}
+
+/** Asked again while the account is being made. */
+async function managedNonce(key: string): Promise<unknown> {
+  const endMs = performance.now() + patienceMs;
+  for (;;) {
+    try {
+      return await gateway.call("getNonce", [key]);
+    } catch (error) {
+      if (!messageOf(error).includes("nonce_pending") || performance.now() > endMs) throw error;
+      await systemClock.sleep(200);
+    }
+  }
+}
+
+function oneOfPair(nonce: unknown, microLamports: number, lamports: number): string {
+  const transaction = new Transaction();
+  transaction.feePayer = payer.publicKey;
+  transaction.recentBlockhash = field(nonce, "nonce");
+  transaction.add(
+    SystemProgram.nonceAdvance({
+      noncePubkey: new PublicKey(field(nonce, "nonceAccount")),
+      authorizedPubkey: new PublicKey(field(nonce, "nonceAuthority")),
+    }),
+    ComputeBudgetProgram.setComputeUnitPrice({ microLamports }),
+    paid(lamports),
+  );
+  transaction.partialSign(payer);
+  return transaction.serialize({ requireAllSignatures: false }).toString("base64");
+}
+
+/** A destination of this machine, and the token of the first challenge that came to it. */
+async function provable(): Promise<{ id: string; token: string }> {
+  const socket = createSocket("udp4");
+  closing({ close: () => void socket.close() });
+  socket.bind(0, "127.0.0.1");
+  await once(socket, "listening");
+  const arrived = once(socket, "message");
+  const address = `127.0.0.1:${socket.address().port}`;
+  const id = field(await gateway.call("addDestination", [{ region, address }]), "id");
+  const [datagram]: unknown[] = await arrived;
+  if (!Buffer.isBuffer(datagram)) throw new Error("expected a challenge");
+  return { id, token: tokenOf(datagram) };
+}
+
+function tokenOf(datagram: Buffer): string {
+  return datagram.subarray(8, 24).toString("hex");
+}
+
+async function registerTip(): Promise<string> {
+  const wire = signed(paid(250_000, "getShredTipAccounts"));
+  const slot = Number(sandbox.chain.slot("processed"));
+  const url = Object.assign(new URL(sandbox.gatewayUrl), { pathname: "/shred-pay" });
+  const response = await fetch(url, {
+    method: "POST",
+    body: JSON.stringify([{ transaction: base64(wire), slot }]),
+  });
+  const text = await response.text();
+  expect(text).toContain(signatureOf(wire));
+  return signatureOf(wire);
+}
+
+async function landed(signature: string): Promise<void> {
+  const endMs = performance.now() + patienceMs;
+  while (field(await gateway.call("getTransactionStatus", [signature]), "state") === "open") {
+    if (performance.now() > endMs) throw new Error("no end in time");
+    await systemClock.sleep(50);
+  }
+}
+
+async function open(): Promise<void> {
+  sandbox = await runningSandbox();
+  gateway = new RpcClient(sandbox.gatewayUrl, patienceMs);
+  const key = new URL(sandbox.gatewayUrl).searchParams.get("api-key") ?? "";
+  payer = Keypair.generate();
+  const chain = stockConnection(`http://${sandbox.endpoint.address}`, "processed");
+  await chain.requestAirdrop(payer.publicKey, LAMPORTS_PER_SOL);
+  await until(() => sandbox.chain.account(payer.publicKey.toBase58()) !== null, "the airdrop");
+  for (const name of ["getTipAccounts", "getShredTipAccounts"]) {
+    const accounts = await gateway.call(name);
+    tipAccounts[name] = new PublicKey(Array.isArray(accounts) ? String(accounts[0]) : "");
+  }
+  ({ blockhash } = await chain.getLatestBlockhash());
+  const nonce = await managedNonce(key);
+  const { id, token } = await provable();
+  await registerTip();
+  const [first, alone] = [signed(), signed()];
+  await gateway.call("sendTransaction", [base64(first), { skipPreflight: true }]);
+  await gateway.call("sendBundle", [[base64(alone)]]);
+  await landed(signatureOf(first));
+  const bundle = bundleIdOf([signatureOf(alone)]);
+  const unitPrice = ComputeBudgetProgram.setComputeUnitPrice({ microLamports: 10_000_000 });
+  const unitLimit = ComputeBudgetProgram.setComputeUnitLimit({ units: 1000 });
+  const skip = { encoding: "base64", skipPreflight: true };
+  Object.assign(real, {
+    sendTransaction: [
+      [base64(signed()), skip],
+      [base64(signed()), {}, { mevProtect: false }],
+    ],
+    sendBundle: [[[base64(signed()), base64(signed())], { encoding: "base64" }]],
+    sendBatch: [[[base64(signed()), base64(signed())]]],
+    sendIdeal: [[[oneOfPair(nonce, 1_000_000, 10_000), oneOfPair(nonce, 100, 1_000_000)]]],
+    sendAlt: [[base64(signed(unitPrice, unitLimit)), { enableFallback: true }]],
+    getHealth: [[]],
+    getTransactionStatus: [
+      [signatureOf(first)],
+      [[signatureOf(first), base58.encode(new Uint8Array(64).fill(9))]],
+    ],
+    getBundleStatuses: [[[bundle]]],
+    getInflightBundleStatuses: [[[bundle, "0".repeat(64)]]],
+    getTipAccounts: [[]],
+    getShredTipAccounts: [[null]],
+    getRegions: [[]],
+    getTier: [[]],
+    getTierHistory: [[], [{ limit: 5 }]],
+    getDestinations: [[]],
+    addDestination: [[{ region, address: "127.0.0.1:9001" }]],
+    removeDestination: [[added]],
+    challengeDestination: [[id]],
+    proveDestination: [[id, token]],
+    getRegistrations: [[], [{ limit: 1, beforeMs: null }]],
+    getNonce: [[key]],
+  });
+}
+
+/** Stands for the id of the destination that was added last. */
+const added = "the id that addDestination answered";
+
+/** As the service serves it, with real calls for examples; the tool's validator knows no formats. */
+async function servedDocument(): Promise<Record<string, unknown>> {
+  const response = await fetch(`${new URL(sandbox.gatewayUrl).origin}/openrpc.json`);
+  const text = await response.text();
+  const document: unknown = JSON.parse(text, (name, value: unknown) =>
+    name === "format" ? undefined : value,
+  );
+  if (!isObject(document) || !Array.isArray(document["methods"])) throw new Error("no document");
+  const described = document["methods"].filter(isObject).map((method) => ({
+    ...method,
+    examples: (real[String(method["name"])] ?? []).map((params, i) => ({
+      name: String(i),
+      params: params.map((value) => ({ name: "value", value })),
+      result: { name: "result", value: "whatever fits the schema" },
+    })),
+  }));
+  // A challenge makes the token of the one before it worthless: the proof comes first.
+  const isProof = (method: object) => field(method, "name") === "proveDestination";
+  const ordered = [...described.filter(isProof), ...described.filter((each) => !isProof(each))];
+  return { ...document, methods: ordered, servers: [{ url: sandbox.gatewayUrl }] };
+}
+
+let lastAdded: unknown;
+async function call(url: string, method: string, params: unknown): Promise<unknown> {
+  const given = Array.isArray(params)
+    ? params.map((each) => (each === added ? lastAdded : each))
+    : [];
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: given });
+  const response = await fetch(url, { method: "POST", body });
+  const answer: unknown = await response.json();
+  if (method === "addDestination" && isObject(answer)) lastAdded = field(answer["result"], "id");
+  return answer;
+}
+
+/** null: a result of its schema, or an error that the method declares. */
+function fault({ methodName, result, error }: Record<string, unknown>): string | null {
+  try {
+    const name = String(methodName);
+    if (error === undefined) checkResult(name, result);
+    else if (checkReason(name, error) === null) return "expected a reason";
+    return null;
+  } catch (thrown) {
+    return messageOf(thrown);
+  }
+}
+
+function failed(calls: readonly CoverageCall[]): unknown[] {
+  return calls
+    .filter(({ valid }) => !valid)
+    .map(({ methodName, reason, error }) => ({ methodName, reason, error }));
+}
+
+/** It finds every method's answers to real parameters as they are described. */
+async function realParameters(): Promise<void> {
+  const calls = await runCoverage(await servedDocument(), call, [examplesRule()]);
+  expect(failed(calls)).toEqual([]);
+  const called = new Set(calls.map(({ methodName }) => methodName));
+  expect([...called].toSorted()).toEqual(Object.keys(methods).toSorted());
+}
+
+/** It finds a result or a declared error for parameters made of the schemas. */
+async function madeParameters(): Promise<void> {
+  const calls = await runCoverage(await servedDocument(), call, [fakerRule(fault)]);
+  expect(failed(calls)).toEqual([]);
+  expect(calls.length).toBeGreaterThan(50);
+}
+
+/** It finds a declared error or a result for parameters of every wrong kind. */
+async function wrongParameters(): Promise<void> {
+  const wrong = [null, true, -1, 1.5, 2 ** 70, "", "x", [], {}, [[]], { region: 5 }];
+  const rule = {
+    getTitle: () => "wrong parameters",
+    getCalls: (_: unknown, { name, params }: { name: string; params: unknown[] }) =>
+      [...wrong, [5], ["x"]].flatMap((value) =>
+        params.map((__, at) => ({
+          title: "wrong parameters",
+          methodName: name,
+          params: params.map((___, i) => (i === at ? value : null)),
+          url: sandbox.gatewayUrl,
+          resultSchema: {},
+        })),
+      ),
+    validateCall: (given: Record<string, unknown>) => {
+      const found = fault(given);
+      return Object.assign(given, { valid: found === null, reason: found ?? undefined });
+    },
+  };
+  const calls = await runCoverage(await servedDocument(), call, [rule]);
+  expect(failed(calls)).toEqual([]);
+  expect(calls.filter(({ error }) => error !== undefined).length).toBeGreaterThan(100);
+}
+
+/** It finds a field too many. */
+async function plantedFaults(): Promise<void> {
+  const document = await servedDocument();
+  const methodsOf = document["methods"];
+  const only = Array.isArray(methodsOf)
+    ? methodsOf.filter((each) => ["getTier", "getRegions"].includes(field(each, "name")))
+    : [];
+  const planted = async (url: string, method: string, params: unknown): Promise<unknown> => {
+    const answer = await call(url, method, params);
+    const result = isObject(answer) ? answer["result"] : undefined;
+    if (isObject(result)) result["planted"] = 1;
+    if (Array.isArray(result) && isObject(result[0])) delete result[0]["url"];
+    return answer;
+  };
+  const calls = await runCoverage({ ...document, methods: only }, planted, [examplesRule()]);
+  expect(calls.map(({ valid }) => valid)).toEqual([false, false]);
+}
+
+describe("the public test tool", () => {
+  it("finds every answer of the running service as it is described", async () => {
+    await open();
+    await realParameters();
+    await madeParameters();
+    await wrongParameters();
+    await plantedFaults();
+  });
+});

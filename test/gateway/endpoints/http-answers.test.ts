@@ -1,0 +1,230 @@
+// Every path of HTTP answers as the one table of paths describes it: status, type of the body, and the body.
+
+import { base58 } from "@scure/base";
+import { afterEach, describe, expect, it } from "vitest";
+import { WebSocket } from "ws";
+import { isObject } from "../../../src/core/values.ts";
+import { operations } from "../../../src/gateway/endpoints/description/paths.ts";
+import type { GatewayParts } from "../../../src/gateway/methods/dependencies.ts";
+import type { TimelineEvent } from "../../../src/gateway/submission/types.ts";
+import type { TipFloor } from "../../../src/tips/tip-types.ts";
+import { Files } from "../../platform/store/files.ts";
+import { addressOf, wallet } from "../../support/chain.ts";
+import { closing } from "../../support/closing.ts";
+import { schemaCheck } from "../../support/described-answers.ts";
+import { GatewayRun } from "../../support/gateway.ts";
+import { base64, tipping } from "../../support/tipping.ts";
+import { entry, openDesk, presentSlot, tip } from "../../tips/parts.ts";
+
+const files = new Files();
+afterEach(() => files.clean());
+
+const tipFloor: TipFloor = {
+  snapshot: {
+    timeMs: 1_767_226_500_000,
+    percentiles: { p25: 1n, p50: 2n, p75: 3n, p95: 4n, p99: 5n },
+    emaP50: 2n,
+    count: 9,
+    windowStartMs: 1_767_225_600_000,
+    isStale: false,
+  },
+  onRefresh: () => () => {},
+};
+
+function tracker(isKnown: boolean): GatewayParts["tracker"] {
+  const pubkey = addressOf(wallet(1));
+  return {
+    members: () => [pubkey],
+    memberSet: () => new Set([pubkey]),
+    next: () => (isKnown ? { pubkey, leaderSlot: 8n, contextSlot: 2n ** 60n } : null),
+  };
+}
+
+async function open(isKnown = true): Promise<GatewayRun> {
+  const { registrar } = await openDesk(files);
+  const none = () => Promise.reject(new Error("expected no call"));
+  const shreds = {
+    registrar,
+    tiers: {
+      view: () => ({ tier: null, sumLamports: 0n, graceSinceMs: null, graceEndsMs: null }),
+      tierOf: () => null,
+      onChange: () => () => {},
+      history: () => Promise.resolve([]),
+      nowMs: () => 0,
+    },
+    tierRules: () => ({ tiers: [], windowMs: 1, graceMs: 1 }),
+    destinations: {
+      ofAccount: () => [],
+      refusalOf: () => null,
+      add: none,
+      remove: none,
+      challenge: none,
+      prove: none,
+    },
+  };
+  return GatewayRun.open({}, { shreds, tipFloor, tracker: tracker(isKnown) });
+}
+
+const seen = new Set<string>();
+
+/** Throws when no operation describes such an answer. */
+function checkDescribed(place: string, status: number, type: string, text: string): void {
+  const operation = operations.find((each) => `${each.method} ${each.path}` === place);
+  const answer = operation?.answers[status];
+  if (!answer) throw new Error(`${place}: expected a described status, got ${status}: ${text}`);
+  seen.add(place);
+  const { content } = answer;
+  expect(type, place).toBe(content?.type ?? "");
+  if (!content) return;
+  const validate = schemaCheck(content.schema);
+  const body: unknown = content.type === "text/plain" ? text : JSON.parse(text);
+  if (validate(body)) return;
+  throw new Error(`${place} ${status}: ${text} does not fit: ${JSON.stringify(validate.errors)}`);
+}
+
+interface Question {
+  readonly path?: string;
+  readonly query?: string;
+  readonly body?: string | Uint8Array;
+  readonly headers?: Record<string, string>;
+}
+
+async function ask(run: GatewayRun, place: string, question: Question = {}): Promise<number> {
+  const [method = "", described = ""] = place.split(" ");
+  const { path = described, query = "", body, headers = {} } = question;
+  const response = await fetch(run.url(`${path}${query}`), {
+    method: method.toUpperCase(),
+    headers,
+    ...(body !== undefined && { body: typeof body === "string" ? body : Uint8Array.from(body) }),
+  });
+  const text = await response.text();
+  checkDescribed(place, response.status, response.headers.get("content-type") ?? "", text);
+  return response.status;
+}
+
+const key = "?api-key=good";
+const send = (extra: object = {}): string =>
+  JSON.stringify({
+    jsonrpc: "2.0",
+    id: "a",
+    method: "sendTransaction",
+    params: [base64(tipping()), { skipPreflight: true }],
+    ...extra,
+  });
+const jsonPlaces = operations.filter(({ id }) => id.startsWith("call"));
+
+describe("the paths of HTTP", () => {
+  it.each(jsonPlaces.map(({ path }) => path))("answers calls at %s as described", async (path) => {
+    const run = await open();
+    const place = `post ${path}`;
+    const bodies = [send(), send({ id: null, params: [] }), `[${send()},{}]`, "{", "5", "[]"];
+    for (const body of bodies) expect(await ask(run, place, { query: key, body })).toBe(200);
+    expect(await ask(run, place, { body: send() })).toBe(401);
+    expect(await ask(run, place, { query: "?api-key=wrong", body: send() })).toBe(401);
+    expect(await ask(run, place, { query: key, body: "x".repeat(300_000) })).toBe(413);
+    run.verifierIsFull = true;
+    expect(await ask(run, place, { query: key, body: send() })).toBe(429);
+  });
+
+  it("answers the others as described", async () => {
+    const run = await open();
+    const wire = tipping();
+    await ask(run, "post /relayb", { query: key, body: wire });
+    await ask(run, "post /relayb", { query: `${key}&max-retries=x`, body: wire });
+    await ask(run, "post /relayb", { body: wire });
+    await ask(run, "post /relay2", { query: `${key}&method=sendBundle`, body: base64(wire) });
+    await ask(run, "post /relay2", { query: "?method=getHealth", body: "" });
+    for (const query of ["", "?format=sol", "?format=x"])
+      await ask(run, "get /tip_floor", { query });
+    for (let i = 0; i < 12; i++) await ask(run, "get /tip_floor");
+    await ask(run, "get /tip_stream");
+    await ask(run, "get /status", { query: key });
+    await ask(run, "get /gethealth");
+    await ask(run, "get /openrpc.json");
+    await ask(run, "get /openapi.json");
+    expect(await ask(run, "get /openapi.json", { headers: { "if-none-match": "*" } })).toBe(304);
+    const body = JSON.stringify([{ ...entry(tip(5n, 1n)), slot: Number(presentSlot) }, 5]);
+    for (const query of [key, `${key}&verbose=true`, "", `${key}&verbose=x`, "?api-key=reader"]) {
+      await ask(run, "post /shred-pay", { query, body });
+    }
+    await ask(run, "post /shred-pay", { query: key, body: "{" });
+    await ask(run, "post /shred-pay", { query: key, body: "x".repeat(300_000) });
+    const slotPlace = "get /api/next_alt_validator/{slot}";
+    for (const each of [run, await open(false)]) {
+      await ask(each, "get /api/alt_validators");
+      await ask(each, "get /api/next_alt_validator");
+      await ask(each, slotPlace, { path: "/api/next_alt_validator/7" });
+      await ask(each, slotPlace, { path: "/api/next_alt_validator/x" });
+    }
+    const rest = operations.filter(({ id }) => !id.startsWith("call"));
+    for (const { method, path } of rest) expect(seen).toContain(`${method} ${path}`);
+  });
+
+  it("finds what is not described", () => {
+    const json = "application/json";
+    expect(() => checkDescribed("get /gethealth", 201, json, "")).toThrow(/described status/);
+    const text = '{"accepted":[],"planted":1}';
+    expect(() => checkDescribed("post /shred-pay", 200, json, text)).toThrow(/does not fit/);
+  });
+});
+
+describe("the WebSockets", () => {
+  /** The next message, by its schema. */
+  async function heard(socket: WebSocket, path: string): Promise<unknown> {
+    const message = await new Promise<unknown>((resolve, reject) => {
+      socket.once("message", (data: Buffer) => resolve(JSON.parse(data.toString())));
+      socket.once("error", reject);
+    });
+    const operation = operations.find((each) => each.path === path);
+    const validate = schemaCheck(operation?.webSocket?.heard);
+    expect(validate(message), JSON.stringify([message, validate.errors])).toBe(true);
+    expect(validate({ planted: 1 })).toBe(false);
+    return message;
+  }
+
+  function socketTo(run: GatewayRun, path: string): WebSocket {
+    const socket = new WebSocket(run.url(path).replace("http", "ws"));
+    closing({ close: () => socket.terminate() });
+    return socket;
+  }
+
+  it("push snapshots as described", async () => {
+    const run = await open();
+    for (const query of ["", "?format=sol"]) {
+      await heard(socketTo(run, `/tip_stream${query}`), "/tip_stream");
+    }
+  });
+
+  it("push every kind of event as described", async () => {
+    const run = await open();
+    const socket = socketTo(run, "/status?api-key=good");
+    await new Promise((resolve) => socket.once("open", resolve));
+    const signature = base58.encode(new Uint8Array(64).fill(9));
+    const at = { atNs: run.clock.nowNs(), route: "a", attempt: 1, reason: "r", err: null };
+    const { atNs, route, attempt, reason, err } = at;
+    const leader = addressOf(wallet(1));
+    const events: TimelineEvent[] = [
+      { kind: "received", atNs, method: "sendIdeal" },
+      { kind: "held", atNs, reason },
+      { kind: "queued", atNs, route, attempt },
+      { kind: "sent", atNs, route, attempt, bytes: 1, slot: 2n, leader },
+      { kind: "acknowledged", atNs, route, attempt },
+      { kind: "refused", atNs, route, attempt, reason },
+      { kind: "failed", atNs, route, attempt, reason },
+      { kind: "dropped", atNs, route, attempt, reason },
+      { kind: "seen", atNs, slot: 2n ** 64n - 1n },
+      { kind: "landed_failed", atNs, reason, slot: 3n, err: { InstructionError: [0, "x"] } },
+      { kind: "superseded", atNs, reason, slot: null, err, sibling: signature },
+    ];
+    for (const event of events) {
+      const message = heard(socket, "/status");
+      run.tell("a_1", signature, event);
+      expect(await message).toMatchObject({ signature, event: { kind: event.kind } });
+    }
+    for (const filter of ['{"signatures":null}', `{"signatures":["${signature}"]}`, "{}"]) {
+      const message = heard(socket, "/status");
+      socket.send(filter);
+      expect(isObject(await message)).toBe(true);
+    }
+  });
+});

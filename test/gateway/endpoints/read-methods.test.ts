@@ -1,0 +1,62 @@
+// Read methods against a node that is a stand-in: what comes back is what it said.
+
+import { describe, expect, it } from "vitest";
+import { handleJsonRpc } from "../../../src/core/json-rpc/handle.ts";
+import { JsonText } from "../../../src/core/json-rpc/json-text.ts";
+import type { NodeCalls } from "../../../src/core/json-rpc/node.ts";
+import {
+  readMethod,
+  readMethodNames,
+  readMethodsOf,
+} from "../../../src/gateway/endpoints/read-methods.ts";
+import { NodeStandIn } from "../../support/node-stand-in.ts";
+
+function answerOf(node: NodeCalls | null, method: string, params = "[]"): Promise<string> {
+  return handleJsonRpc(`{"jsonrpc":"2.0","id":1,"method":"${method}","params":${params}}`, {
+    dispatch: (name, given) => readMethod(node, name, given, ["sendTransaction"]),
+    report: () => "none",
+  });
+}
+
+describe("readMethod", () => {
+  it("passes the text of a result through, and the parameters as they came", async () => {
+    const node = new NodeStandIn();
+    node.answer = { result: new JsonText('{"a":18446744073709551615,"b":1.0}') };
+    expect(await answerOf(node, "getAccountInfo", '["key",{"x":18446744073709551615}]')).toBe(
+      '{"jsonrpc":"2.0","result":{"a":18446744073709551615,"b":1.0},"id":1}',
+    );
+    expect(node.asked).toEqual([["getAccountInfo", ["key", { x: 18446744073709551615n }]]]);
+  });
+
+  it("passes an error through, with nothing added", async () => {
+    const node = new NodeStandIn();
+    node.answer = {
+      error: { code: -32016, message: "not reached", data: { contextSlot: 2n ** 60n } },
+    };
+    expect(await answerOf(node, "getSlot")).toBe(
+      '{"jsonrpc":"2.0","error":{"code":-32016,"message":"not reached",' +
+        '"data":{"contextSlot":1152921504606846976}},"id":1}',
+    );
+  });
+
+  it("knows what it knows", async () => {
+    const node = new NodeStandIn();
+    for (const method of readMethodNames) {
+      expect(readMethodsOf(node).has(method)).toBe(true);
+      expect(await readMethodsOf(node).call(method, [])).toBeInstanceOf(JsonText);
+    }
+    node.asked.length = 0;
+    for (const method of ["getProgramAccounts", "constructor", "sendTransaction", ""]) {
+      expect(readMethodsOf(node).has(method)).toBe(false);
+      await expect(readMethod(node, method, [], ["sendBundle"])).rejects.toMatchObject({
+        reason: "method_unknown",
+        message: expect.stringMatching(/sendBundle, getLatestBlockhash, /),
+      });
+    }
+    expect(node.asked).toEqual([]);
+  });
+
+  it("names the setting when there is no node", async () => {
+    expect(await answerOf(null, "getSlot")).toMatch(/"code":-32601.*solana\.rpc/);
+  });
+});

@@ -1,0 +1,323 @@
+// Subscriptions through the gateway's route, over real sockets on both sides.
+
+import { describe, expect, it } from "vitest";
+import type { WebSocket } from "ws";
+import { systemClock } from "../../../src/core/clock.ts";
+import { ShredwayError } from "../../../src/core/errors.ts";
+import {
+  type SubscriptionOptions,
+  subscriptionRoute,
+} from "../../../src/gateway/endpoints/subscriptions.ts";
+import { Upstream } from "../../../src/platform/solana/upstream.ts";
+import { Cluster } from "../../clients/cluster.ts";
+import { RpcSocket } from "../../clients/rpc-socket.ts";
+import { closing } from "../../support/closing.ts";
+import { apiKey, tipAddress } from "../../support/gateway.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { answerWith, notification, type Question, SocketNode } from "../../support/socket-node.ts";
+import { serve, until, urlOf } from "../http/clients.ts";
+
+const signature = "1".repeat(64);
+const wallet = "1".repeat(32);
+
+interface Site {
+  readonly url: string;
+  /** Numbers of faults of the program. */
+  readonly faults: unknown[];
+}
+
+async function open(
+  node: SubscriptionOptions["node"],
+  options: Partial<SubscriptionOptions> = {},
+): Promise<Site> {
+  const faults: unknown[] = [];
+  const route = subscriptionRoute({
+    node,
+    authorise: () => ({ key: apiKey("one") }),
+    clock: systemClock,
+    countHandshake: () => undefined,
+    report: (thrown) => String(faults.push(thrown)),
+    ...options,
+  });
+  const server = await serve({ handle: () => ({ status: 404 }), webSockets: { "/": route } });
+  return { url: urlOf(server).replace("http", "ws"), faults };
+}
+
+async function connect({ url }: Site): Promise<RpcSocket> {
+  return closing(await RpcSocket.open(url));
+}
+
+function upstreamOf(websocket: string): Upstream {
+  const rpc = "http://127.0.0.1:1";
+  return closing(Upstream.open({ rpc, websocket, clock: systemClock }));
+}
+
+/** A route in front of a node that answers as the test says. */
+async function facing(
+  answer: (client: WebSocket, question: Question) => void,
+  options: Partial<SubscriptionOptions> = {},
+) {
+  const node = await SocketNode.open(answer);
+  const site = await open(upstreamOf(node.url), options);
+  return { node, site };
+}
+
+describe("with the sandbox's node", () => {
+  async function cluster() {
+    const sandbox = closing(await Cluster.open());
+    const { endpoint } = sandbox;
+    const site = await open(upstreamOf(sandbox.webSocketUrl));
+    return { sandbox, endpoint, site };
+  }
+
+  it("passes every kind through and ends it again", async () => {
+    const { endpoint, site } = await cluster();
+    const socket = await connect(site);
+    const params = {
+      account: [wallet],
+      logs: [{ mentions: [wallet] }],
+      root: [],
+      signature: [signature],
+      slot: [],
+    };
+    const numbers = new Map<string, number>();
+    for (const [kind, given] of Object.entries(params)) {
+      numbers.set(kind, await socket.subscribe(kind, given));
+    }
+    expect(endpoint.counts).toEqual({ connections: 1, subscriptions: 5 });
+    expect(await socket.next(numbers.get("slot") ?? -1)).toHaveProperty("parent");
+    for (const [kind, number] of numbers) {
+      expect((await socket.call(`${kind}Unsubscribe`, [number])).result).toBe(true);
+    }
+    expect(endpoint.counts.subscriptions).toBe(0);
+    expect((await socket.call("slotUnsubscribe", [numbers.get("slot")])).error?.code).toBe(-32602);
+    socket.close();
+    await until(() => endpoint.counts.connections === 0);
+  });
+
+  it("tells every slot once, in order, to each of its clients", async () => {
+    const { endpoint, site } = await cluster();
+    const sockets = await Promise.all([connect(site), connect(site)]);
+    const seen = sockets.map(async (socket) => {
+      const number = await socket.subscribe("slot");
+      const slots: number[] = [];
+      while (slots.length < 10) {
+        const result = await socket.next(number);
+        if (typeof result === "object" && result && "slot" in result) {
+          slots.push(Number(result.slot));
+        }
+      }
+      return slots;
+    });
+    for (const slots of await Promise.all(seen)) {
+      const [first = 0] = slots;
+      expect(slots).toEqual(slots.map((_, index) => first + index));
+    }
+    expect(endpoint.counts.connections).toBe(2);
+  });
+
+  it("passes the node's refusals on, with the id as it came", async () => {
+    const { site } = await cluster();
+    const socket = await connect(site);
+    const text = '{"jsonrpc":"2.0","id":"x-1","method":"accountSubscribe","params":["no key"]}';
+    const { error, id } = await socket.answerTo(text, "x-1");
+    expect(id).toBe("x-1");
+    expect(error?.code).toBe(-32602);
+    expect(error?.message).toContain("public key");
+  });
+
+  it("frees the place of a signature that was told", async () => {
+    const { sandbox } = await cluster();
+    const site = await open(upstreamOf(sandbox.webSocketUrl), { limits: { subscriptionsMax: 1 } });
+    const socket = await connect(site);
+    for (let round = 0; round < 3; round++) {
+      const landed = sandbox.chain.airdrop(tipAddress, 1_000_000n + BigInt(round));
+      const number = await socket.subscribe("signature", [landed, { commitment: "confirmed" }]);
+      expect(await socket.next(number)).toMatchObject({ value: { err: null } });
+    }
+  });
+});
+
+describe("what is refused", () => {
+  it("passes nothing but its kinds", async () => {
+    const { node, site } = await facing(answerWith);
+    const socket = await connect(site);
+    for (const kind of ["program", "block", "slotsUpdates", "vote", "constructor"]) {
+      const { error } = await socket.call(`${kind}Subscribe`, []);
+      expect(error?.code).toBe(-32601);
+      expect(error?.message).toContain("signatureSubscribe");
+    }
+    expect((await socket.call("getSlot")).error?.code).toBe(-32601);
+    expect(node.clients.length).toBe(0);
+  });
+
+  it("answers other methods when somebody does", async () => {
+    const { site } = await facing(answerWith, {
+      dispatch: ({ key }, method, params) => [key.id, method, params],
+    });
+    const socket = await connect(site);
+    expect((await socket.call("getSlot", [2])).result).toEqual(["k_one", "getSlot", [2]]);
+    expect((await socket.call("voteSubscribe")).error?.code).toBe(-32601);
+  });
+
+  it("needs a node, the scope and an allowance", async () => {
+    const bare = await connect(await open(null));
+    expect((await bare.call("slotSubscribe")).error).toMatchObject({
+      code: -32601,
+      data: { reason: "upstream_missing" },
+    });
+    const key = apiKey("one", { scopes: ["submit"] });
+    const { site } = await facing(answerWith, { authorise: () => ({ key }) });
+    const submitter = await connect(site);
+    expect((await submitter.call("slotSubscribe")).error?.data).toMatchObject({
+      reason: "scope_missing",
+    });
+    const limited = await facing(answerWith, {
+      admit: () => {
+        throw new ShredwayError("rate_limited", "no more");
+      },
+    });
+    const caller = await connect(limited.site);
+    expect((await caller.call("slotSubscribe")).error?.code).toBe(-32005);
+  });
+
+  it("is not opened for everybody, nor without end", async () => {
+    const closed = await open(null, { authorise: () => ({ status: 401 }) });
+    await expect(connect(closed)).rejects.toThrow("401");
+    const { site } = await facing(answerWith, { limits: { socketsPerKey: 2 } });
+    const first = await connect(site);
+    await connect(site);
+    await expect(connect(site)).rejects.toThrow("429");
+    first.close();
+    await until(() => first.raw.readyState === first.raw.CLOSED);
+    let third: RpcSocket | undefined;
+    while (!third) third = await connect(site).catch(() => undefined);
+  });
+});
+
+describe("clients that mean no good", () => {
+  it("bounds subscriptions, those under way too", async () => {
+    const waiting: [WebSocket, Question][] = [];
+    const { node, site } = await facing((...each) => void waiting.push(each), {
+      limits: { subscriptionsMax: 3 },
+    });
+    const socket = await connect(site);
+    const answers = Array.from({ length: 5 }, () => socket.call("slotSubscribe"));
+    expect((await answers[4])?.error?.message).toContain("at most 3 subscriptions");
+    expect((await answers[3])?.error?.code).toBe(-32600);
+    await until(() => node.asked.length === 3);
+    for (const [client, question] of waiting) answerWith(client, question, String(question.id));
+    expect((await Promise.all(answers.slice(0, 3))).map(({ result }) => result)).toEqual([1, 2, 3]);
+    expect((await socket.call("slotSubscribe")).error?.code).toBe(-32600);
+  });
+
+  it("closes a flood, one of unanswered messages, and binary frames", async () => {
+    const messageLimits = { messagesBurst: 10, messagesPerSecond: 1, bytesPerSecond: 1_000_000 };
+    const clock = new ManualClock();
+    const limited = await facing(answerWith, { messageLimits, clock });
+    const flood = await connect(limited.site);
+    for (let i = 0; i < 20; i++) flood.raw.send("{}");
+    expect(await flood.closed).toBe(1008);
+    await expect(connect(limited.site)).rejects.toThrow("429"); // the key is paused
+    await clock.advance(10_000);
+    await connect(limited.site);
+    const { site } = await facing(answerWith);
+    const slow = await facing(() => undefined, { limits: { underWayMax: 4 } });
+    const waiter = await connect(slow.site);
+    for (let id = 0; id < 5; id++) {
+      waiter.raw.send(`{"jsonrpc":"2.0","id":${id},"method":"slotSubscribe"}`);
+    }
+    expect(await waiter.closed).toBe(1008);
+    await until(() => slow.node.clients.every((client) => client.readyState === client.CLOSED));
+    const binary = await connect(site);
+    binary.raw.send(Buffer.from("{}"));
+    expect(await binary.closed).toBe(1003);
+    const large = await connect(site);
+    large.raw.send(`"${"a".repeat(70_000)}"`);
+    expect(await large.closed).toBe(1009);
+    expect(site.faults).toEqual([]);
+  });
+
+  it("answers rubbish as JSON-RPC and goes on", async () => {
+    const { site } = await facing(answerWith);
+    const socket = await connect(site);
+    for (const text of ["{", "[]", "7", '{"jsonrpc":"1.0","id":1}']) {
+      const answer = socket.answerTo(text, text.includes("id") ? 1 : null);
+      expect((await answer).error?.code).toBeLessThan(-32599);
+    }
+    const batch = '[{"jsonrpc":"2.0","id":5,"method":"slotSubscribe"},{"jsonrpc":"2.0","id":6}]';
+    const came = new Promise((resolve) => socket.raw.once("message", resolve));
+    socket.raw.send(batch);
+    expect(JSON.parse(String(await came))).toMatchObject([{ id: 5, result: 1 }, { id: 6 }]);
+  });
+});
+
+describe("nodes that mean no good", () => {
+  it("holds notifications back until the answer is out", async () => {
+    const { site } = await facing((client, question) => {
+      answerWith(client, question, "4");
+      for (let slot = 0; slot < 50; slot++) client.send(notification("4", `{"slot":${slot}}`));
+    });
+    const socket = await connect(site);
+    const number = await socket.subscribe("slot");
+    for (let slot = 0; slot < 50; slot++) expect(await socket.next(number)).toEqual({ slot });
+    expect(socket.heard[0]).toBe("answer");
+    expect(socket.heard.length).toBe(51);
+  });
+
+  it("passes no notification of another kind", async () => {
+    const { site } = await facing((client, question) => {
+      client.send(notification("1", "{}", "programNotification"));
+      client.send(notification("1", "{}", "constructor"));
+      answerWith(client, question);
+      client.send(notification("1", '{"slot":1}'));
+    });
+    const socket = await connect(site);
+    expect(await socket.next(await socket.subscribe("slot"))).toEqual({ slot: 1 });
+    expect(socket.heard).toEqual(["answer", "notification"]);
+  });
+
+  it.each<[string, (client: WebSocket) => void]>([
+    ["closes", (client) => client.close(1000)],
+    ["is cut", (client) => client.terminate()],
+    ["sends garbage", (client) => client.send("garbage")],
+  ])("closes the client with 1013 when the node %s, after every answer", async (_, act) => {
+    const { node, site } = await facing((client, question) => {
+      if (question.id === 1) answerWith(client, question);
+    });
+    const socket = await connect(site);
+    await socket.subscribe("slot");
+    const asked = [socket.call("rootSubscribe"), socket.call("slotSubscribe")];
+    await until(() => node.asked.length === 3);
+    for (const client of node.clients) act(client);
+    for (const { error } of await Promise.all(asked)) {
+      expect(error).toMatchObject({ code: -32603, data: { reason: "rpc_failed" } });
+    }
+    expect(await socket.closed).toBe(1013);
+    expect(site.faults).toEqual([]);
+  });
+
+  it("tells the client when the node is down", async () => {
+    const { node, site } = await facing(answerWith);
+    node.close();
+    const socket = await connect(site);
+    const { error } = await socket.call("slotSubscribe");
+    expect(error).toMatchObject({ code: -32603, data: { reason: "rpc_failed" } });
+    expect(await socket.closed).toBe(1013);
+  });
+
+  it("ends the node's connection with the client's, also while it connects", async () => {
+    const { node, site } = await facing(answerWith);
+    const socket = await connect(site);
+    await socket.subscribe("slot");
+    socket.close();
+    await until(() => node.clients[0]?.readyState === node.clients[0]?.CLOSED);
+    const hasty = await connect(site);
+    hasty.raw.send('{"jsonrpc":"2.0","id":1,"method":"slotSubscribe"}');
+    hasty.close();
+    const next = await connect(site);
+    await next.subscribe("slot");
+    await until(() => node.clients.filter((each) => each.readyState === each.OPEN).length === 1);
+    expect(site.faults).toEqual([]);
+  });
+});

@@ -1,0 +1,385 @@
+import { describe, expect, it } from "vitest";
+import { WebSocket } from "ws";
+import { parseAddressRange } from "../../../src/core/addresses/addresses.ts";
+import { questionsPerSecond, streamsMax } from "../../../src/gateway/endpoints/tip-floor.ts";
+import type { TipFloor, TipSnapshot } from "../../../src/tips/tip-types.ts";
+import { closing } from "../../support/closing.ts";
+import { GatewayRun, loopback } from "../../support/gateway.ts";
+import { RawClient, until } from "../http/clients.ts";
+
+const snapshot: TipSnapshot = {
+  timeMs: 1_767_226_500_000,
+  percentiles: { p25: 6_001n, p50: 10_000n, p75: 36_196n, p95: 1_447_905n, p99: 10_000_799n },
+  emaP50: 9_836n,
+  count: 123,
+  windowStartMs: 1_767_225_600_000,
+  isStale: false,
+};
+const element = {
+  time: "2026-01-01T00:15:00.000Z",
+  landed_tips_25th_percentile: 6001,
+  landed_tips_50th_percentile: 10_000,
+  landed_tips_75th_percentile: 36_196,
+  landed_tips_95th_percentile: 1_447_905,
+  landed_tips_99th_percentile: 10_000_799,
+  count: 123,
+  window_start: "2026-01-01T00:00:00.000Z",
+  stale: false,
+};
+const solElement = {
+  time: "2026-01-01T00:15:00.000Z",
+  landed_tips_25th_percentile: 0.000006001,
+  landed_tips_50th_percentile: 0.00001,
+  landed_tips_75th_percentile: 0.000036196,
+  landed_tips_95th_percentile: 0.001447905,
+  landed_tips_99th_percentile: 0.010000799,
+  ema_landed_tips_50th_percentile: 0.000009836,
+  count: 123,
+  window_start: "2026-01-01T00:00:00.000Z",
+  stale: false,
+};
+
+/** Counts how often it is asked. */
+class Floor implements TipFloor {
+  asked = 0;
+  #snapshot = snapshot;
+  readonly #listeners = new Set<(snapshot: TipSnapshot) => void>();
+
+  get snapshot(): TipSnapshot {
+    this.asked++;
+    return this.#snapshot;
+  }
+
+  onRefresh(listener: (snapshot: TipSnapshot) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  refresh(changes: Partial<TipSnapshot>): void {
+    this.#snapshot = { ...snapshot, ...changes };
+    for (const listener of this.#listeners) listener(this.#snapshot);
+  }
+}
+
+interface Opened {
+  readonly run: GatewayRun;
+  readonly floor: Floor;
+}
+
+async function opened(proxies: ReturnType<typeof parseAddressRange>[] = []): Promise<Opened> {
+  const floor = new Floor();
+  const run = await GatewayRun.open({ trustedProxies: proxies }, { tipFloor: floor });
+  return { run, floor };
+}
+
+async function ask(
+  { run }: Opened,
+  path = "/tip_floor",
+  init: RequestInit = {},
+): Promise<{ status: number; headers: Headers; text: string; body: unknown }> {
+  const response = await fetch(run.url(path), init);
+  const text = await response.text();
+  const body: unknown = text === "" ? null : JSON.parse(text);
+  return { status: response.status, headers: response.headers, text, body };
+}
+
+function from(address: string): RequestInit {
+  return { headers: { "x-forwarded-for": address } };
+}
+
+class StreamClient {
+  readonly messages: unknown[] = [];
+  readonly socket: WebSocket;
+  isOpen = false;
+  pings = 0;
+  closeCode: number | null = null;
+  refusal: { status: number; headers: Record<string, unknown>; body: unknown } | null = null;
+
+  private constructor({ run }: Opened, path: string, address: string) {
+    this.socket = new WebSocket(run.url(path).replace("http", "ws"), {
+      headers: { "x-forwarded-for": address },
+    });
+    this.socket.on("open", () => {
+      this.isOpen = true;
+    });
+    this.socket.on("message", (data: Buffer) => this.messages.push(JSON.parse(data.toString())));
+    this.socket.on("close", (code) => {
+      this.closeCode = code;
+    });
+    this.socket.on("error", () => undefined); // refusals, looked at below
+    this.socket.on("unexpected-response", (_, response) => {
+      let text = "";
+      response.on("data", (piece: Buffer) => {
+        text += piece.toString();
+      });
+      response.on("end", () => {
+        const { statusCode = 0, headers } = response;
+        this.refusal = { status: statusCode, headers, body: JSON.parse(text) };
+      });
+    });
+  }
+
+  /** Settles when the first message came, or a refusal. */
+  static async open(stage: Opened, path = "/tip_stream", address = ""): Promise<StreamClient> {
+    const client = closing(new StreamClient(stage, path, address));
+    await until(() => client.messages.length > 0 || client.refusal !== null);
+    return client;
+  }
+
+  close(): void {
+    this.socket.terminate();
+  }
+}
+
+/** Streams leave when the server hears of it: asks until one more is taken. */
+async function openWhenFree(stage: Opened, address = ""): Promise<StreamClient> {
+  for (;;) {
+    await stage.run.clock.advance(1000);
+    const client = await StreamClient.open(stage, "/tip_stream", address);
+    if (client.refusal === null) return client;
+  }
+}
+
+describe("/tip_floor", () => {
+  it("is an array of one snapshot, in the order of the specification", async () => {
+    const stage = await opened();
+    const { status, headers, text } = await ask(stage);
+    expect(status).toBe(200);
+    expect(text).toBe(JSON.stringify([element]));
+    expect(headers.get("content-type")).toBe("application/json");
+    expect(headers.get("cache-control")).toBe("public, max-age=5");
+    expect(headers.get("access-control-allow-origin")).toBe("*");
+    expect((await ask(stage, "/tip_floor?format=lamports")).text).toBe(text);
+    expect((await ask(stage, "/tip_floor?api-key=wrong&x=1")).text).toBe(text);
+  });
+
+  it("is in SOL as block engines tell it", async () => {
+    const { text } = await ask(await opened(), "/tip_floor?format=sol");
+    expect(JSON.parse(text)).toEqual([solElement]);
+    expect(Object.keys(JSON.parse(text)[0])).toEqual(Object.keys(solElement));
+  });
+
+  it("has whole lamports, however many", async () => {
+    const stage = await opened();
+    const percentiles = { ...snapshot.percentiles, p99: 2n ** 53n + 1n };
+    stage.floor.refresh({ percentiles });
+    expect((await ask(stage)).text).toContain('"landed_tips_99th_percentile":9007199254740993,');
+  });
+
+  it("is refused in a format that nobody knows", async () => {
+    const { status, headers, body } = await ask(await opened(), "/tip_floor?format=euro");
+    expect(status).toBe(400);
+    expect(headers.get("cache-control")).toBe("no-store");
+    expect(body).toEqual({
+      error: {
+        reason: "value_invalid",
+        message: 'URI parameter format: expected lamports or sol, got "euro"',
+      },
+    });
+  });
+
+  it("is read at a refresh and not at a question", async () => {
+    const stage = await opened();
+    const asked = stage.floor.asked;
+    for (let i = 0; i < 5; i++) await ask(stage);
+    expect(stage.floor.asked).toBe(asked);
+    stage.floor.refresh({ count: 5, isStale: true });
+    expect((await ask(stage)).body).toEqual([{ ...element, count: 5, stale: true }]);
+  });
+
+  it("answers HEAD and browsers, and no other method", async () => {
+    const stage = await opened();
+    const head = await ask(stage, "/tip_floor", { method: "HEAD" });
+    expect([head.status, head.text]).toEqual([200, ""]);
+    expect(head.headers.get("content-length")).toBe(String(JSON.stringify([element]).length));
+    const answer = await ask(stage, "/tip_floor", { headers: { origin: "http://a.example" } });
+    expect(answer.headers.get("access-control-expose-headers")).toContain("x-ratelimit-limit");
+    const preflight = await ask(stage, "/tip_floor", { method: "OPTIONS" });
+    expect(preflight.status).toBe(204);
+    expect(preflight.headers.get("access-control-allow-methods")).toBe("GET, HEAD, OPTIONS");
+    expect((await ask(stage, "/tip_floor", { method: "POST" })).status).toBe(405);
+    expect((await ask(stage, "/tip_stream")).status).toBe(426);
+  });
+
+  it("is an unknown path where there are no statistics", async () => {
+    const run = await GatewayRun.open();
+    for (const path of ["/tip_floor", "/tip_stream"]) {
+      const response = await fetch(run.url(path));
+      expect(response.status).toBe(404);
+      expect(await response.text()).toContain("path_unknown");
+    }
+    const socket = new WebSocket(run.url("/tip_stream").replace("http", "ws"));
+    const refused = new Promise((resolve) => {
+      socket.on("unexpected-response", (_, { statusCode }) => resolve(statusCode));
+    });
+    socket.on("error", () => undefined);
+    expect(await refused).toBe(404);
+  });
+});
+
+describe("the limit of /tip_floor", () => {
+  it("refuses the eleventh of a second, and says when to come again", async () => {
+    const stage = await opened();
+    for (let i = 1; i <= questionsPerSecond; i++) {
+      const { status, headers } = await ask(stage);
+      expect(status).toBe(200);
+      expect(headers.get("x-ratelimit-limit")).toBe("10");
+      expect(headers.get("x-ratelimit-remaining")).toBe(String(10 - i));
+    }
+    const { status, headers, body } = await ask(stage, "/tip_floor", { method: "GET" });
+    expect(status).toBe(429);
+    expect(headers.get("retry-after")).toBe("1");
+    expect(headers.get("x-ratelimit-limit")).toBe("10");
+    expect(headers.get("x-ratelimit-remaining")).toBe("0");
+    expect(headers.get("x-ratelimit-reset")).toBe("1");
+    expect(headers.get("access-control-allow-origin")).toBe("*");
+    expect(headers.get("cache-control")).toBe("no-store");
+    expect(body).toEqual({
+      error: {
+        reason: "rate_limited",
+        message: "expected at most 10 questions in a second from an address, got one more",
+      },
+    });
+    expect((await ask(stage, "/tip_floor", { method: "HEAD" })).status).toBe(429);
+    expect((await ask(stage, "/tip_floor?format=wrong")).status).toBe(429);
+    await stage.run.clock.advance(100);
+    expect((await ask(stage)).status).toBe(200);
+    expect((await ask(stage)).status).toBe(429);
+  });
+
+  it("counts callers, an IPv6 /64 as one", async () => {
+    const stage = await opened(loopback);
+    const exhaust = async (address: string) => {
+      for (let i = 0; i < questionsPerSecond; i++) await ask(stage, "/tip_floor", from(address));
+    };
+    const statusOf = async (address: string) =>
+      (await ask(stage, "/tip_floor", from(address))).status;
+    await exhaust("203.0.113.1");
+    expect(await statusOf("203.0.113.1")).toBe(429);
+    expect(await statusOf("203.0.113.2")).toBe(200);
+    await exhaust("2001:db8:0:1::1");
+    expect(await statusOf("2001:db8:0:1:ffff::9")).toBe(429);
+    expect(await statusOf("2001:db8:0:2::1")).toBe(200);
+  });
+
+  it("is not got round by a header of somebody who is no listed proxy", async () => {
+    for (const proxies of [[], [parseAddressRange("192.0.2.0/24")]]) {
+      const stage = await opened(proxies);
+      let limited = 0;
+      for (let i = 0; i < 12; i++) {
+        const { status } = await ask(stage, "/tip_floor", from(`203.0.113.${i}`));
+        if (status === 429) limited++;
+      }
+      expect(limited).toBe(2);
+    }
+  });
+});
+
+describe("/tip_stream", () => {
+  it("pushes one element at its beginning and after every refresh", async () => {
+    const stage = await opened();
+    const client = await StreamClient.open(stage);
+    const sol = await StreamClient.open(stage, "/tip_stream?format=sol");
+    expect(client.messages).toEqual([element]);
+    expect(sol.messages).toEqual([solElement]);
+    stage.floor.refresh({ count: 7 });
+    stage.floor.refresh({ isStale: true });
+    await until(() => client.messages.length + sol.messages.length === 6);
+    expect(client.messages.slice(1)).toEqual([
+      { ...element, count: 7 },
+      { ...element, stale: true },
+    ]);
+    expect(sol.messages.at(-1)).toEqual({ ...solElement, stale: true });
+  });
+
+  it("takes so many of an address at once, and another when one has left", async () => {
+    const stage = await opened(loopback);
+    const clients: StreamClient[] = [];
+    for (let i = 0; i < streamsMax; i++) {
+      clients.push(await StreamClient.open(stage, "/tip_stream", "2001:db8::1"));
+    }
+    const { refusal } = await StreamClient.open(stage, "/tip_stream", "2001:db8::2");
+    expect(refusal).toMatchObject({
+      status: 429,
+      headers: { "retry-after": "1" },
+      body: {
+        error: {
+          reason: "rate_limited",
+          message: "expected at most 2 streams at once from an address, got one more",
+        },
+      },
+    });
+    const other = await StreamClient.open(stage, "/tip_stream", "203.0.113.2");
+    expect(other.isOpen).toBe(true);
+    clients[0]?.close();
+    expect((await openWhenFree(stage, "2001:db8::3")).messages).toEqual([element]);
+    expect((await StreamClient.open(stage, "/tip_stream", "2001:db8::4")).refusal).toMatchObject({
+      status: 429,
+    });
+  });
+
+  it("takes so many handshakes in a second, whatever comes of them", async () => {
+    const stage = await opened();
+    for (let i = 0; i < 10; i++) {
+      const { refusal } = await StreamClient.open(stage, "/tip_stream?format=euro");
+      expect(refusal).toMatchObject({ status: 400, body: { error: { reason: "value_invalid" } } });
+    }
+    const { refusal } = await StreamClient.open(stage);
+    expect(refusal).toMatchObject({ status: 429, headers: { "x-ratelimit-remaining": "0" } });
+    // Questions are counted apart.
+    expect((await ask(stage)).status).toBe(200);
+  });
+
+  it("does not read what is said, and ends on more than a kilobyte", async () => {
+    const stage = await opened();
+    const client = await StreamClient.open(stage);
+    for (const text of ["", "{", "x".repeat(1024)]) client.socket.send(text);
+    stage.floor.refresh({ count: 1 });
+    await until(() => client.messages.length === 2);
+    expect([client.closeCode, client.messages.length]).toEqual([null, 2]);
+    client.socket.send("x".repeat(1025));
+    await until(() => client.closeCode !== null);
+    expect(client.closeCode).toBe(1009);
+    await openWhenFree(stage);
+  });
+
+  it("closes who does not read, and goes on with the others", async () => {
+    const stage = await opened();
+    const reader = await StreamClient.open(stage);
+    const slow = await RawClient.open(stage.run.server);
+    await slow.write(
+      "GET /tip_stream HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
+    );
+    await slow.readUntil(/landed_tips/);
+    slow.socket.pause();
+    const { connections } = stage.run.server;
+    let pushed = 1;
+    while (stage.run.server.connections === connections && pushed < 100_000) {
+      for (let i = 0; i < 50; i++) stage.floor.refresh({ count: pushed++ });
+      await until(() => reader.messages.length === pushed);
+    }
+    // Kernels hold some megabytes, of some 400 bytes each.
+    expect(stage.run.server.connections).toBe(connections - 1);
+    expect(reader.closeCode).toBeNull();
+    expect(reader.messages.at(-1)).toEqual({ ...element, count: pushed - 1 });
+  });
+
+  it("serves very many in steps", async () => {
+    const stage = await opened(loopback);
+    const clients = await Promise.all(
+      Array.from({ length: 130 }, (_, i) =>
+        StreamClient.open(stage, "/tip_stream", `203.0.113.${i}`),
+      ),
+    );
+    clients[0]?.close();
+    stage.floor.refresh({ count: 9 });
+    const reached = () => clients.filter(({ messages }) => messages.length === 2).length;
+    expect(stage.run.clock.pending).toBe(1);
+    await until(() => reached() >= 99);
+    await stage.run.clock.advance(0);
+    await until(() => reached() === 129);
+    expect(stage.run.clock.pending).toBe(0);
+    expect(clients.at(-1)?.messages.at(-1)).toEqual({ ...element, count: 9 });
+  });
+});

@@ -1,0 +1,106 @@
+// Clients for the tests of the HTTP server: a raw one that sends any bytes, and small helpers.
+
+import { connect, type Socket } from "node:net";
+import { createLogger, type Logger } from "../../../src/core/log.ts";
+import { HttpServer } from "../../../src/gateway/http/server.ts";
+import type { HttpServerOptions } from "../../../src/gateway/http/types.ts";
+import { closing } from "../../support/closing.ts";
+
+/** A server on a port of its own that is closed after the test. */
+export async function serve(
+  options: Partial<HttpServerOptions> & Pick<HttpServerOptions, "handle">,
+  log?: Logger,
+): Promise<HttpServer> {
+  return closing(
+    await HttpServer.open(
+      { listen: ["127.0.0.1:0"], bodyBytesMax: () => 1_000_000, ...options },
+      log,
+    ),
+  );
+}
+
+export function urlOf(server: HttpServer, path = "/"): string {
+  return `http://${server.addresses[0]}${path}`;
+}
+
+/** A logger and the lines it wrote. */
+export function logged(): { log: Logger; lines: Record<string, unknown>[] } {
+  const lines: Record<string, unknown>[] = [];
+  const log = createLogger({ stream: { write: (line: string) => lines.push(JSON.parse(line)) } });
+  return { log, lines };
+}
+
+/** Settles when `holds`; looks once per turn of the event loop. */
+export async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** A promise and the functions that settle it. */
+export function deferred<T>(): {
+  promise: Promise<T>;
+  resolve: (value: T) => void;
+  reject: (reason: Error) => void;
+} {
+  let resolve: (value: T) => void = () => undefined;
+  let reject: (reason: Error) => void = () => undefined;
+  const promise = new Promise<T>((yes, no) => {
+    resolve = yes;
+    reject = no;
+  });
+  return { promise, resolve, reject };
+}
+
+/** A TCP connection that keeps what it reads as text (latin1). */
+export class RawClient {
+  readonly socket: Socket;
+  received = "";
+  isClosed = false;
+
+  private constructor(socket: Socket) {
+    this.socket = socket;
+    socket.setNoDelay(true);
+    socket.on("data", (bytes) => {
+      this.received += bytes.toString("latin1");
+    });
+    socket.on("error", () => undefined); // resets are what these tests provoke
+    socket.on("close", () => {
+      this.isClosed = true;
+    });
+  }
+
+  static async open(server: HttpServer): Promise<RawClient> {
+    const port = Number(server.addresses[0]?.split(":").at(-1));
+    const client = new RawClient(connect({ host: "127.0.0.1", port }));
+    await new Promise((resolve, reject) => {
+      client.socket.once("connect", resolve);
+      client.socket.once("error", reject);
+    });
+    return closing(client);
+  }
+
+  /** Settles when the kernel has the bytes (or the connection is gone). */
+  write(bytes: string | Uint8Array): Promise<void> {
+    return new Promise((resolve) => {
+      this.socket.write(bytes, () => resolve());
+    });
+  }
+
+  async readUntil(pattern: RegExp): Promise<string> {
+    await until(() => pattern.test(this.received) || this.isClosed);
+    return this.received;
+  }
+
+  async closed(): Promise<string> {
+    await until(() => this.isClosed);
+    return this.received;
+  }
+
+  /** The statuses received so far, in their order. */
+  get statuses(): number[] {
+    return [...this.received.matchAll(/HTTP\/1\.1 (\d{3})/g)].map((match) => Number(match[1]));
+  }
+
+  close(): void {
+    this.socket.destroy();
+  }
+}

@@ -1,0 +1,403 @@
+import { once } from "node:events";
+import { describe, expect, it } from "vitest";
+import Client from "ws";
+import type { HttpServer } from "../../../src/gateway/http/server.ts";
+import type { WebSocketPeer, WebSocketRoute } from "../../../src/gateway/http/types.ts";
+import { closing } from "../../support/closing.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { logged, RawClient, serve, until, urlOf } from "./clients.ts";
+
+const echo: WebSocketRoute = {
+  messageBytesMax: 1000,
+  messageLimits: { messagesPerSecond: 100, messagesBurst: 100, bytesPerSecond: 1_000_000 },
+  backpressureBytesMax: 100_000,
+  idleSeconds: 30,
+  open: () => undefined,
+  message: (peer, text) => void peer.send(text),
+  closed: () => undefined,
+};
+
+const handle = () => ({ status: 404, body: "plain HTTP" });
+
+async function serveSockets(webSockets: Record<string, WebSocketRoute>): Promise<HttpServer> {
+  return serve({ handle, webSockets });
+}
+
+function client(server: HttpServer, path = "/"): Client {
+  const socket = new Client(urlOf(server, path).replace("http", "ws"));
+  socket.on("error", () => undefined);
+  closing({ close: () => socket.terminate() });
+  return socket;
+}
+
+async function connected(server: HttpServer, path?: string): Promise<Client> {
+  const socket = client(server, path);
+  await once(socket, "open");
+  return socket;
+}
+
+async function nextText(socket: Client): Promise<string> {
+  const [bytes] = await once(socket, "message");
+  return String(bytes);
+}
+
+async function closeOf(socket: Client): Promise<{ code: number; reason: string }> {
+  const [code, reason] = await once(socket, "close");
+  return { code, reason: String(reason) };
+}
+
+async function refusalOf(socket: Client): Promise<{ status?: number; body: string }> {
+  const [, answer] = await once(socket, "unexpected-response");
+  let body = "";
+  for await (const piece of answer) body += String(piece);
+  return { status: answer.statusCode, body };
+}
+
+describe("WebSockets", () => {
+  it("carries texts both ways and tells the route who it is", async () => {
+    const heads: unknown[] = [];
+    const route: WebSocketRoute = {
+      ...echo,
+      open: (peer, head) => {
+        heads.push({ path: head.path, query: head.query, key: head.header("x-key") });
+        peer.send(`hello ${peer.remoteAddress}`);
+      },
+    };
+    const server = await serveSockets({ "/feed": route });
+    const socket = client(server, "/feed?a=1");
+    expect(await nextText(socket)).toBe("hello 127.0.0.1");
+    socket.send("häh");
+    expect(await nextText(socket)).toBe("häh");
+    expect(heads).toEqual([{ path: "/feed", query: "a=1", key: undefined }]);
+    // The same path by plain HTTP is an ordinary request.
+    expect(await (await fetch(urlOf(server, "/feed"))).text()).toBe("plain HTTP");
+  });
+
+  it("chooses the route by path, and * for all others", async () => {
+    const named = (name: string): WebSocketRoute => ({ ...echo, open: (peer) => peer.send(name) });
+    const server = await serveSockets({ "*": named("any"), "/": named("root"), "/a": named("a") });
+    for (const [path, name] of [
+      ["/", "root"],
+      ["/a", "a"],
+      ["/a/b", "any"],
+      ["/x", "any"],
+    ]) {
+      expect(await nextText(client(server, path))).toBe(name);
+    }
+    const only = await serveSockets({ "/a": named("a") });
+    expect(await refusalOf(client(only, "/b"))).toEqual({ status: 404, body: "plain HTTP" });
+  });
+
+  it("answers by HTTP instead of accepting", async () => {
+    const server = await serveSockets({
+      "/no": {
+        ...echo,
+        accept: ({ query }) => {
+          if (query === "throw") throw new Error("no idea");
+          return query === "key" ? undefined : { status: 401, body: "no key" };
+        },
+      },
+    });
+    expect(await refusalOf(client(server, "/no"))).toEqual({ status: 401, body: "no key" });
+    expect((await refusalOf(client(server, "/no?throw"))).status).toBe(500);
+    await connected(server, "/no?key");
+  });
+
+  it("closes with 1003 on bytes and 1009 on a message that is too large", async () => {
+    const texts: string[] = [];
+    const server = await serveSockets({
+      "*": { ...echo, message: (_, text) => void texts.push(text) },
+    });
+    const sending = async (data: string | Uint8Array) => {
+      const socket = await connected(server);
+      socket.send(data);
+      return (await closeOf(socket)).code;
+    };
+    expect(await sending(Uint8Array.of(1, 2))).toBe(1003);
+    expect(await sending("x".repeat(1001))).toBe(1009);
+    // Far too large: cut before it is read.
+    expect(await sending("x".repeat(1_000_000))).toBe(1006);
+    const socket = await connected(server);
+    socket.send("ü".repeat(500));
+    await until(() => texts.length > 0);
+    expect(texts).toEqual(["ü".repeat(500)]);
+  });
+
+  it("closes a peer that does not read", async () => {
+    let peer: WebSocketPeer | undefined;
+    let closedCalls = 0;
+    const server = await serveSockets({
+      "*": {
+        ...echo,
+        open: (opened) => {
+          peer = opened;
+        },
+        closed: () => {
+          closedCalls += 1;
+        },
+      },
+    });
+    const raw = await RawClient.open(server);
+    await raw.write(
+      "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
+    );
+    await raw.readUntil(/101 Switching Protocols/);
+    raw.socket.pause();
+    await until(() => peer !== undefined);
+    const text = "x".repeat(50_000);
+    let sends = 0;
+    while (peer?.send(text) === true && sends < 10_000) sends += 1;
+    // The kernel's buffers and 100 kB: far less than 500 MB.
+    expect(sends).toBeLessThan(2_000);
+    expect(closedCalls).toBe(1);
+    expect(peer?.send("more")).toBe(false);
+    peer?.close(1000, "twice");
+    expect(closedCalls).toBe(1);
+    expect(server.connections).toBe(0);
+  });
+
+  it("is safe to use when the peer is gone", async () => {
+    const peers: WebSocketPeer[] = [];
+    const closed: WebSocketPeer[] = [];
+    const server = await serveSockets({
+      "*": {
+        ...echo,
+        open: (peer) => void peers.push(peer),
+        closed: (peer) => {
+          closed.push(peer);
+          expect(peer.send("from closed")).toBe(false);
+          peer.close(1000, "again");
+        },
+      },
+    });
+    const polite = await connected(server);
+    polite.close(1000);
+    await until(() => closed.length === 1);
+    const rude = await connected(server);
+    rude.terminate();
+    await until(() => closed.length === 2);
+    for (const peer of peers) {
+      expect(peer.send("late")).toBe(false);
+      peer.close(1000, "late");
+    }
+    expect(closed).toEqual(peers);
+    await until(() => server.connections === 0);
+  });
+
+  it("cuts reasons that do not fit and replaces codes that are none", async () => {
+    const wanted: [number, string][] = [
+      [4001, "why"],
+      [4002, "ü".repeat(100)],
+      [4003, `${"a".repeat(122)}😀`],
+      [7, "no code"],
+    ];
+    const server = await serveSockets({
+      "*": {
+        ...echo,
+        message: (peer, text) => peer.close(...(wanted[Number(text)] ?? [1000, ""])),
+      },
+    });
+    const closes = [];
+    for (const place of wanted.keys()) {
+      const socket = await connected(server);
+      socket.send(String(place));
+      closes.push(await closeOf(socket));
+    }
+    expect(closes).toEqual([
+      { code: 4001, reason: "why" },
+      { code: 4002, reason: "ü".repeat(61) },
+      { code: 4003, reason: "a".repeat(122) },
+      { code: 1011, reason: "no code" },
+    ]);
+  });
+});
+
+describe("message limits", () => {
+  const texts: string[] = [];
+  const limited = (messageLimits: WebSocketRoute["messageLimits"]): WebSocketRoute => ({
+    ...echo,
+    messageLimits,
+    message: (_, text) => void texts.push(text),
+  });
+  const tight = limited({ messagesPerSecond: 1, messagesBurst: 10, bytesPerSecond: 1e6 });
+
+  it.each<[string, (socket: Client) => void]>([
+    ["messages", (socket) => socket.send("x")],
+    ["pings", (socket) => socket.ping()],
+    ["pongs", (socket) => socket.pong()],
+  ])("close a peer that sends too many %s with 1008, and count it once", async (_, send) => {
+    texts.length = 0;
+    const server = await serve({
+      handle,
+      clock: new ManualClock(),
+      webSockets: { "/tight": tight, "*": echo },
+    });
+    const other = await connected(server);
+    const socket = await connected(server, "/tight");
+    for (let i = 0; i < 10; i++) send(socket);
+    socket.send("over");
+    expect(await closeOf(socket)).toEqual({
+      code: 1008,
+      reason: "message limit exceeded: at most 1 messages and 1000000 bytes per second",
+    });
+    expect(texts).not.toContain("over");
+    expect([...server.webSocketsOverLimit]).toEqual([["/tight", 1]]);
+    other.send("still served");
+    expect(await nextText(other)).toBe("still served");
+  });
+
+  it("count bytes as well as messages", async () => {
+    const route = limited({ messagesPerSecond: 1e6, messagesBurst: 1e6, bytesPerSecond: 10_000 });
+    const server = await serve({ handle, clock: new ManualClock(), webSockets: { "*": route } });
+    const socket = await connected(server);
+    for (let i = 0; i < 12; i++) socket.send("x".repeat(1000));
+    expect((await closeOf(socket)).code).toBe(1008);
+  });
+
+  it("let a peer go on at the rate that it has", async () => {
+    const clock = new ManualClock();
+    const server = await serve({
+      handle,
+      clock,
+      webSockets: { "*": { ...echo, messageLimits: tight.messageLimits } },
+    });
+    const socket = await connected(server);
+    for (let i = 0; i < 100; i++) {
+      socket.send(`${i}`);
+      expect(await nextText(socket)).toBe(`${i}`);
+      await clock.advance(1000);
+    }
+    expect([...server.webSocketsOverLimit]).toEqual([]);
+  });
+
+  it("share the turns of the event loop: bursts of many sockets, each in its order", async () => {
+    const told: string[] = [];
+    let turn = 0;
+    const perTurn = new Map<number, number>();
+    const route: WebSocketRoute = {
+      ...echo,
+      message: (_, text) => {
+        perTurn.set(turn, (perTurn.get(turn) ?? 0) + 1);
+        told.push(text);
+      },
+    };
+    const server = await serve({ handle, webSockets: { "*": route } });
+    const sockets = await Promise.all(Array.from({ length: 8 }, () => connected(server)));
+    let isCounting = true;
+    const count = () => {
+      turn += 1;
+      if (isCounting) setImmediate(count);
+    };
+    count();
+    for (const [i, socket] of sockets.entries()) {
+      for (let j = 0; j < 50; j++) socket.send(`${i} ${j}`);
+    }
+    await until(() => told.length === 400);
+    isCounting = false;
+    expect(Math.max(...perTurn.values())).toBeLessThanOrEqual(32); // 16 of a turn's polls, 16 of its timers
+    for (const i of sockets.keys()) {
+      const own = told.filter((text) => text.startsWith(`${i} `));
+      expect(own).toEqual(Array.from({ length: 50 }, (_, j) => `${i} ${j}`));
+    }
+  });
+
+  it("cut a flood: after the burst neither the route nor the kernel takes anything more", async () => {
+    texts.length = 0;
+    let closedCalls = 0;
+    const closed = () => {
+      closedCalls += 1;
+    };
+    const route = { ...tight, closed };
+    const server = await serve({ handle, clock: new ManualClock(), webSockets: { "*": route } });
+    const raw = await RawClient.open(server);
+    await raw.write(
+      "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
+    );
+    await raw.readUntil(/101 Switching Protocols/);
+    const frame = Buffer.from([0x81, 0x81, 0, 0, 0, 0, 0x78]); // "x", masked with zeros
+    raw.socket.write(Buffer.concat(Array.from({ length: 100_000 }, () => frame)));
+    await raw.closed();
+    expect(texts.length).toBe(10);
+    expect(closedCalls).toBe(1);
+    expect(server.connections).toBe(0);
+    expect([...server.webSocketsOverLimit]).toEqual([["*", 1]]);
+  });
+});
+
+describe("routes that fail", () => {
+  const fail = (): never => {
+    throw new Error("inside");
+  };
+  const failLater = (): unknown => Promise.reject(new Error("inside"));
+
+  it.each<[string, Partial<WebSocketRoute>]>([
+    ["open", { open: fail }],
+    ["message", { message: fail }],
+    ["message, later", { message: failLater }],
+  ])("costs the peer, not the process: %s", async (_, broken) => {
+    const { log, lines } = logged();
+    let closedCalls = 0;
+    const closed = () => {
+      closedCalls += 1;
+    };
+    const webSockets = { "/bad": { ...echo, closed, ...broken }, "/good": echo };
+    const server = await serve({ handle, webSockets }, log);
+    const good = await connected(server, "/good");
+    const bad = client(server, "/bad");
+    bad.on("open", () => bad.send("x"));
+    expect((await closeOf(bad)).code).toBe(1011);
+    expect(closedCalls).toBe(1);
+    expect(lines.length).toBe(1);
+    expect(String(lines[0]?.["error"])).toContain("inside");
+    good.send("still here");
+    expect(await nextText(good)).toBe("still here");
+  });
+
+  it("logs what closed throws", async () => {
+    const { log, lines } = logged();
+    const server = await serve({ handle, webSockets: { "*": { ...echo, closed: fail } } }, log);
+    (await connected(server)).close();
+    await until(() => lines.length === 1);
+    await connected(server);
+  });
+});
+
+describe("limits of the server", () => {
+  it("counts WebSockets among the connections", async () => {
+    const server = await serve({ handle, webSockets: { "*": echo }, connectionsMax: 2 });
+    const first = await connected(server);
+    await connected(server);
+    expect(await (await RawClient.open(server)).closed()).toBe("");
+    first.close();
+    await until(() => server.connections === 1);
+    await connected(server);
+  });
+
+  it("takes any idle time and any bound without ending the process", async () => {
+    const server = await serveSockets({
+      "/short": { ...echo, idleSeconds: 1, backpressureBytesMax: 1, messageBytesMax: 0 },
+      "/long": { ...echo, idleSeconds: 1e9 },
+    });
+    await connected(server, "/short");
+    await connected(server, "/long");
+  });
+
+  it("closes WebSockets with 1001 when it drains, and with nothing when it closes", async () => {
+    const draining = await serveSockets({ "*": echo });
+    const told = await connected(draining);
+    const telling = closeOf(told);
+    await draining.drain(1_000, new ManualClock());
+    expect((await telling).code).toBe(1001);
+    const closed: WebSocketPeer[] = [];
+    const cutting = await serveSockets({
+      "*": { ...echo, closed: (peer) => void closed.push(peer) },
+    });
+    const cut = await connected(cutting);
+    const ending = closeOf(cut);
+    cutting.close();
+    expect((await ending).code).toBe(1006);
+    expect(closed.length).toBe(1);
+  });
+});

@@ -1,0 +1,22 @@
+import { describe, expect, it } from "vitest";
+import { Room } from "../../../src/gateway/methods/concurrency-limit.ts";
+import { deferred } from "../http/clients.ts";
+
+describe("Room", () => {
+  it("refuses what is too much without beginning it, and gives room back whatever the end", async () => {
+    const room = new Room(2);
+    const [first, second] = [deferred<number>(), deferred<number>()];
+    const one = room.with(() => first.promise);
+    const two = room.with(() => second.promise);
+    let begun = 0;
+    const count = () => ++begun;
+    await expect(room.with(count)).rejects.toMatchObject({ reason: "overloaded" });
+    expect(begun).toBe(0);
+    first.reject(new Error("no"));
+    await expect(one).rejects.toThrow("no");
+    expect(await room.with(count)).toBe(1);
+    second.resolve(2);
+    expect(await two).toBe(2);
+    expect(await room.with(count)).toBe(2);
+  });
+});

@@ -1,0 +1,311 @@
+// The methods of tiers and destinations over real HTTP, with the real destinations behind them.
+
+import { describe, expect, it } from "vitest";
+import type { ApiKey } from "../../../src/gateway/accounts/types.ts";
+import type { ShredSales } from "../../../src/gateway/methods/dependencies.ts";
+import type { TierEvent, Tiers, TierView } from "../../../src/shreds/tiers/types.ts";
+import { Desk, hour, place, second } from "../../shreds/destinations/harness.ts";
+import { type Answer, apiKey, GatewayRun, scoped } from "../../support/gateway.ts";
+
+const sol = 1_000_000_000n;
+
+/** Tiers as a test says that they are. */
+class StandInTiers implements Tiers {
+  present: TierView = { tier: null, sumLamports: 0n, graceSinceMs: null, graceEndsMs: null };
+  asked: unknown[] = [];
+  events: TierEvent[] = [];
+
+  view(accountId: string): TierView {
+    this.asked.push(accountId);
+    return this.present;
+  }
+  tierOf = () => this.present.tier;
+  onChange = () => () => {};
+  nowMs = () => 0;
+  history(accountId: string, before: bigint | null, limit: number): Promise<TierEvent[]> {
+    this.asked.push([accountId, before, limit]);
+    return Promise.resolve(this.events);
+  }
+}
+
+interface Opened {
+  readonly run: GatewayRun;
+  readonly desk: Desk;
+  readonly tiers: StandInTiers;
+}
+
+async function open(): Promise<Opened> {
+  const desk = await Desk.open();
+  const tiers = new StandInTiers();
+  const shreds: ShredSales = {
+    registrar: {
+      register: () => Promise.resolve([]),
+      ofAccount: () => Promise.resolve([]),
+    },
+    tiers,
+    tierRules: () => ({
+      tiers: [
+        { name: "tier-1", thresholdLamports: sol / 5n },
+        { name: "tier-2", thresholdLamports: sol / 2n },
+      ],
+      windowMs: 24 * hour,
+      graceMs: 24 * hour,
+    }),
+    destinations: desk.destinations,
+  };
+  const run = await GatewayRun.open({}, { shreds });
+  const keys: [string, ApiKey][] = [
+    scoped("submitter", "submit", "batch", "read"),
+    ["other", apiKey("other", { accountId: "a_2", accountName: "two", scopes: ["shreds"] })],
+  ];
+  for (const [text, key] of keys) run.keys.set(text, key);
+  return { run, desk, tiers };
+}
+
+function resultOf({ body }: Answer): unknown {
+  expect(body).toHaveProperty("result");
+  return body && typeof body === "object" && "result" in body ? body.result : undefined;
+}
+
+const refused = (code: number, reason: string) => ({
+  error: { code, message: expect.stringMatching(`^${reason}: `), data: { reason } },
+});
+
+const shown = {
+  id: expect.stringMatching(/^d_[0-9a-f]{12}$/),
+  region: "here",
+  address: place,
+  state: "unproved",
+  createdAt: "2026-01-01T00:00:00.000Z",
+  provedAt: null,
+  provedBy: null,
+  proofEndsAt: null,
+  pausedAt: null,
+  pauseReason: null,
+  refusal: null,
+};
+
+async function added(run: GatewayRun): Promise<string> {
+  const answer = await run.call("addDestination", [{ region: "here", address: place }]);
+  const result = resultOf(answer);
+  expect(result).toEqual(shown);
+  return result && typeof result === "object" && "id" in result ? String(result.id) : "";
+}
+
+describe("destinations", () => {
+  it("are added, challenged, proved, listed and removed", async () => {
+    const { run, desk } = await open();
+    expect(resultOf(await run.call("getDestinations"))).toEqual([]);
+    const id = await added(run);
+    expect(desk.sent.length).toBe(1);
+    await desk.clock.advance(11 * second);
+    expect(resultOf(await run.call("challengeDestination", [id]))).toEqual(shown);
+    expect(desk.sent.length).toBe(4);
+    const proved = {
+      ...shown,
+      state: "active",
+      provedAt: "2026-01-01T00:00:11.000Z",
+      provedBy: "call",
+      proofEndsAt: "2026-01-02T00:00:11.000Z",
+    };
+    expect(resultOf(await run.call("proveDestination", [id, desk.lastToken]))).toEqual(proved);
+    expect(desk.active()).toEqual([place]);
+    expect(resultOf(await run.call("getDestinations"))).toEqual([proved]);
+    await desk.destinations.pause(id);
+    expect(resultOf(await run.call("getDestinations"))).toMatchObject([
+      { state: "paused", pausedAt: "2026-01-01T00:00:11.000Z", pauseReason: "operator" },
+    ]);
+    expect(resultOf(await run.call("removeDestination", [id]))).toBe(true);
+    expect(resultOf(await run.call("getDestinations"))).toEqual([]);
+    expect(run.taken.length).toBe(8); // each call is counted
+  });
+
+  it("are refused with their reasons", async () => {
+    const { run, desk } = await open();
+    const id = await added(run);
+    const cases: [string, unknown[], number, string][] = [
+      ["addDestination", [], -32602, "value_invalid"],
+      ["addDestination", [{ region: "here" }], -32602, "value_invalid"],
+      ["addDestination", [{ region: 1, address: place }], -32602, "value_invalid"],
+      ["addDestination", ["here", place], -32602, "value_invalid"],
+      [
+        "addDestination",
+        [{ region: "here", address: "127.0.0.1:9001" }],
+        -32602,
+        "address_invalid",
+      ],
+      ["addDestination", [{ region: "here", address: "a" }], -32602, "address_invalid"],
+      [
+        "addDestination",
+        [{ region: "mars", address: "5.6.7.9:9001" }],
+        -32602,
+        "destination_refused",
+      ],
+      ["addDestination", [{ region: "here", address: place }], -32602, "destination_refused"],
+      ["removeDestination", [], -32602, "value_invalid"],
+      ["removeDestination", ["d_none"], -32602, "destination_unknown"],
+      ["challengeDestination", ["d_none"], -32602, "destination_unknown"],
+      ["proveDestination", [id], -32602, "value_invalid"],
+      ["proveDestination", [id, "0".repeat(32)], -32602, "proof_refused"],
+      ["proveDestination", [id, "x"], -32602, "proof_refused"],
+      ["proveDestination", ["d_none", desk.lastToken], -32602, "destination_unknown"],
+    ];
+    for (const [method, params, code, reason] of cases) {
+      const { body, status } = await run.call(method, params);
+      expect(body).toMatchObject(refused(code, reason));
+      expect(status).toBe(200);
+    }
+    desk.store.isDown = true;
+    const down = await run.call("proveDestination", [id, desk.lastToken]);
+    expect(down.body).toMatchObject(refused(-32603, "store_failed"));
+    expect(desk.active()).toEqual([]);
+  });
+
+  it("of another account are unknown, even with the right token", async () => {
+    const { run, desk } = await open();
+    const id = await added(run);
+    const path = "/relay?api-key=other";
+    expect(resultOf(await run.call("getDestinations", [], path))).toEqual([]);
+    for (const [method, ...params] of [
+      ["removeDestination", id],
+      ["challengeDestination", id],
+      ["proveDestination", id, desk.lastToken],
+    ] as const) {
+      const { body } = await run.call(method, params, path);
+      expect(body).toMatchObject(refused(-32602, "destination_unknown"));
+    }
+    expect(desk.active()).toEqual([]);
+  });
+
+  it("are challenged so often and no oftener", async () => {
+    const { run, desk } = await open();
+    const id = await added(run);
+    for (let i = 0; i < 5; i++) {
+      await desk.clock.advance(11 * second);
+      await run.call("challengeDestination", [id]);
+    }
+    await desk.clock.advance(11 * second);
+    const { body, status, headers } = await run.call("challengeDestination", [id]);
+    expect(body).toMatchObject({
+      error: { code: -32005, data: { reason: "rate_limited", retryAfterSeconds: 3534 } },
+    });
+    expect(status).toBe(429);
+    expect(headers.get("retry-after")).toBe("3534");
+  });
+});
+
+describe("getTier", () => {
+  it("tells the tier, what is missing, and the grace clock", async () => {
+    const { run, tiers } = await open();
+    await added(run);
+    const fields = { windowHours: 24, destinations: 1 };
+    expect(resultOf(await run.call("getTier"))).toEqual({
+      ...fields,
+      tier: null,
+      sumLamports: 0,
+      thresholds: [
+        { tier: "tier-1", thresholdLamports: 200_000_000, missingLamports: 200_000_000 },
+        { tier: "tier-2", thresholdLamports: 500_000_000, missingLamports: 500_000_000 },
+      ],
+      grace: null,
+    });
+    const sinceMs = Date.parse("2026-01-01T12:00:00.001Z");
+    tiers.present = {
+      tier: "tier-2",
+      sumLamports: 240_000_000n,
+      graceSinceMs: sinceMs,
+      graceEndsMs: sinceMs + 24 * hour,
+    };
+    expect(resultOf(await run.call("getTier"))).toEqual({
+      ...fields,
+      tier: "tier-2",
+      sumLamports: 240_000_000,
+      thresholds: [
+        { tier: "tier-1", thresholdLamports: 200_000_000, missingLamports: 0 },
+        { tier: "tier-2", thresholdLamports: 500_000_000, missingLamports: 260_000_000 },
+      ],
+      grace: { since: "2026-01-01T12:00:00.001Z", ends: "2026-01-02T12:00:00.001Z" },
+    });
+    expect(tiers.asked).toEqual(["a_1", "a_1"]);
+  });
+});
+
+describe("getTierHistory", () => {
+  const event = (fields: Partial<TierEvent>): TierEvent => ({
+    accountId: "a_1",
+    number: 1n,
+    atMs: Date.parse("2026-01-01T12:00:00.001Z"),
+    kind: "upgraded",
+    from: null,
+    to: "tier-1",
+    sumLamports: 250_000_000n,
+    ...fields,
+  });
+
+  it("tells the events with times and words", async () => {
+    const { run, tiers } = await open();
+    tiers.events = [
+      event({ number: 4n, kind: "downgraded", from: "tier-1", to: null, sumLamports: 0n }),
+      event({ number: 3n, kind: "grace_cancelled", from: "tier-1" }),
+      event({ number: 2n, kind: "grace_started", from: "tier-1", sumLamports: 1n }),
+      event({}),
+    ];
+    const result = resultOf(await run.call("getTierHistory", [{ before: 5, limit: 4 }]));
+    expect(result).toMatchObject([
+      { number: 4, kind: "downgraded", text: expect.stringMatching(/^no tier instead of tier-1/) },
+      {
+        number: 3,
+        kind: "grace_cancelled",
+        text: expect.stringContaining("again enough for tier-1"),
+      },
+      { number: 2, kind: "grace_started", text: expect.stringContaining("less than tier-1 takes") },
+      {
+        number: 1,
+        at: "2026-01-01T12:00:00.001Z",
+        kind: "upgraded",
+        from: null,
+        to: "tier-1",
+        sumLamports: 250_000_000,
+        text: "tier-1 instead of none: the tips of the window are 250000000 lamports",
+      },
+    ]);
+    await run.call("getTierHistory");
+    await run.call("getTierHistory", [null], "/relay?api-key=other");
+    expect(tiers.asked).toEqual([
+      ["a_1", 5n, 4],
+      ["a_1", null, 100],
+      ["a_2", null, 100],
+    ]);
+  });
+
+  it.each([{ limit: 0 }, { limit: 101 }, { limit: "5" }, { before: -1 }, { before: 1.5 }, [1]])(
+    "refuses %j",
+    async (given) => {
+      const { run } = await open();
+      const { body } = await run.call("getTierHistory", [given]);
+      expect(body).toMatchObject(refused(-32602, "value_invalid"));
+    },
+  );
+});
+
+const names = [
+  "getTier",
+  "getTierHistory",
+  "getDestinations",
+  "addDestination",
+  "removeDestination",
+  "challengeDestination",
+  "proveDestination",
+];
+
+describe("every one of these methods", () => {
+  it.each(names)("%s needs the scope, and a service that sells shreds", async (name) => {
+    const { run } = await open();
+    const without = await run.call(name, [], "/relay?api-key=submitter");
+    expect(without.body).toMatchObject(refused(-32600, "scope_missing"));
+    const nobody = await run.call(name, [], "/relay");
+    expect(nobody.status).toBe(401);
+    const off = await (await GatewayRun.open()).call(name, []);
+    expect(off.body).toMatchObject(refused(-32601, "registration_off"));
+  });
+});

@@ -1,0 +1,164 @@
+// sendAlt over HTTP: what is asked for, what is refused before anything is submitted, what comes back.
+
+import { describe, expect, it } from "vitest";
+import { ShredwayError } from "../../../src/core/errors.ts";
+import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
+import { GatewayRun, inspectorFor, scoped, tipAddress } from "../../support/gateway.ts";
+import { base64, forged, tipping } from "../../support/tipping.ts";
+
+const inspector = inspectorFor([tipAddress]);
+
+/** Of a transaction that pays the minimum, exactly. */
+const paid: Partial<TransactionFacts> = {
+  computeUnitPrice: 10_000_000n,
+  priorityFeeLamports: 2_000_000n,
+};
+const v1 = { version: 1, computeUnitPrice: 0n, computeUnitLimit: 200_000 } as const;
+
+/** A gateway that believes `fee` of every transaction. */
+function open(fee = paid): Promise<GatewayRun> {
+  return GatewayRun.open(
+    {},
+    { inspector: { inspect: (wire) => ({ ...inspector.inspect(wire), ...fee }) } },
+  );
+}
+
+function refused(reason: string, message: string | RegExp, code = -32602) {
+  return {
+    status: 200,
+    body: {
+      error: {
+        code,
+        message: message instanceof RegExp ? expect.stringMatching(message) : message,
+        data: expect.objectContaining({ reason }),
+      },
+    },
+  };
+}
+
+describe("sendAlt", () => {
+  it.each([
+    [{}, {}],
+    [{ revertProtection: true }, { revertProtection: true }],
+    [{ enableFallback: true, revertProtection: false }, { enableFallback: true }],
+    [{ enableFallback: null, encoding: "base64", skipPreflight: 7 }, {}],
+  ])(
+    "with %j submits one transaction and answers its signature in an array",
+    async (given, options) => {
+      const run = await open();
+      const wire = tipping();
+      const { signature } = inspector.inspect(wire);
+      expect(await run.call("sendAlt", [base64(wire), given])).toMatchObject({
+        status: 200,
+        body: { result: [signature] },
+      });
+      expect(run.submitted).toMatchObject([
+        { method: "sendAlt", accountId: "a_1", isBundle: false, transactions: [{ signature }] },
+      ]);
+      expect(run.submitted[0]?.options).toEqual({
+        swqosOnly: false,
+        mevProtect: false,
+        revertProtection: false,
+        enableFallback: false,
+        resendsMax: null,
+        ...options,
+      });
+    },
+  );
+
+  it("takes the protection of the URL, and no restriction to other routes", async () => {
+    const run = await open();
+    const path = "/relay?api-key=good";
+    await run.call("sendAlt", [base64(tipping()), {}], `${path}&mev-protect=true`);
+    expect(run.submitted[0]?.options.mevProtect).toBe(true);
+    expect(
+      await run.call("sendAlt", [base64(tipping()), {}], `${path}&swqos-only=true`),
+    ).toMatchObject(refused("value_invalid", /^value_invalid: swqosOnly: expected false/));
+  });
+
+  it.each([
+    [[base64(tipping())], "params[1]: expected an object, got nothing"],
+    [[base64(tipping()), null], "params[1]: expected an object, got null"],
+    [[base64(tipping()), []], "params[1]: expected an object, got []"],
+    [
+      [base64(tipping()), { enableFallback: "true" }],
+      'params[1].enableFallback: expected true or false, got "true"',
+    ],
+    [
+      [base64(tipping()), { revertProtection: 1 }],
+      "params[1].revertProtection: expected true or false, got 1",
+    ],
+    [[7, {}], "params[0]: expected a string, got 7"],
+    [[[base64(tipping())], {}], /^value_invalid: params\[0\]: expected a string, got \["/],
+  ])("refuses %j", async (params, message) => {
+    const run = await open();
+    const text = message instanceof RegExp ? message : `value_invalid: ${message}`;
+    expect(await run.call("sendAlt", params)).toMatchObject(refused("value_invalid", text));
+    expect(run.submitted).toEqual([]);
+  });
+
+  it.each<[string, Partial<TransactionFacts>, string]>([
+    [
+      "legacy and v0 by their price",
+      { computeUnitPrice: 9_999_999n },
+      "10 lamports per compute unit (a price of 10000000 micro-lamports), got a price of 9999999 micro-lamports",
+    ],
+    [
+      "v1 by its total",
+      { ...v1, priorityFeeLamports: 1_999_999n },
+      "10 lamports per compute unit (2000000 lamports for 200000 units), got 1999999 lamports",
+    ],
+    [
+      "v1 without units",
+      { ...v1, computeUnitLimit: 0, priorityFeeLamports: 1_999_999n },
+      "10 lamports per compute unit, got a transaction without a compute unit limit",
+    ],
+  ])("refuses too low a fee, fallback or not: %s", async (_, fee, expected) => {
+    const run = await open(fee);
+    for (const enableFallback of [false, true]) {
+      expect(await run.call("sendAlt", [base64(tipping()), { enableFallback }])).toMatchObject(
+        refused(
+          "priority_fee_too_low",
+          `priority_fee_too_low: params[0]: priority fee: expected at least ${expected}`,
+        ),
+      );
+    }
+    expect(run.submitted).toEqual([]);
+  });
+
+  it("takes v1 that pays the minimum", async () => {
+    const run = await open({ ...v1, priorityFeeLamports: 2_000_000n });
+    await run.call("sendAlt", [base64(tipping()), {}]);
+    expect(run.submitted).toHaveLength(1);
+  });
+
+  it("refuses a tip below the minimum and signatures that do not hold", async () => {
+    const run = await open();
+    expect(await run.call("sendAlt", [base64(tipping({ tip: 5n })), {}])).toMatchObject(
+      refused("tip_too_low", /tip 5 lamports/),
+    );
+    expect(await run.call("sendAlt", [base64(forged(tipping())), {}])).toMatchObject(
+      refused("signature_invalid", /^signature_invalid: params\[0\]/, -32003),
+    );
+    expect(run.submitted).toEqual([]);
+  });
+
+  it("says that it came in a non-partner slot", async () => {
+    const run = await open();
+    const message =
+      "slot 5 (leader X): received in a non-partner slot without fallback and is dropped";
+    run.submit = () => Promise.reject(new ShredwayError("non_partner_slot", message));
+    expect(await run.call("sendAlt", [base64(tipping()), {}])).toMatchObject(
+      refused("non_partner_slot", `non_partner_slot: ${message}`),
+    );
+  });
+
+  it("needs a key that may submit", async () => {
+    const run = await open();
+    run.keys.set(...scoped("reader", "read"));
+    const answer = await run.call("sendAlt", [base64(tipping()), {}], "/relay?api-key=reader");
+    expect(answer).toMatchObject(refused("scope_missing", /^scope_missing: /, -32600));
+    const stranger = await run.call("sendAlt", [base64(tipping()), {}], "/relay");
+    expect(stranger.status).toBe(401);
+  });
+});

@@ -1,0 +1,251 @@
+// Managed accounts when processes are killed, nodes are away or lie, and money lacks.
+
+import { describe, expect, it } from "vitest";
+import { KeyPair } from "../../../src/core/key-pair.ts";
+import type { NonceInfo } from "../../../src/gateway/nonces/types.ts";
+import {
+  Disk,
+  funding,
+  keysOf,
+  ownerOf,
+  type Process,
+  Stage,
+  Steps,
+  signaturesLamports,
+  unsignedTransfer,
+} from "./stage.ts";
+
+const one = ownerOf("one");
+const two = ownerOf("two");
+
+describe("a process that is killed", () => {
+  interface Scenario {
+    readonly name: string;
+    /** Something happened to the chain before. */
+    readonly before: (stage: Stage, name: string) => Promise<Uint8Array | null>;
+  }
+
+  const scenarios: Scenario[] = [
+    { name: "making an account", before: async () => null },
+    {
+      name: "adopting an account",
+      before: async (stage, name) => {
+        const { book } = await stage.start(new Disk(), keysOf(name));
+        const info = await stage.managed(book, one);
+        return book.coSign(info.nonceAccount, unsignedTransfer(info, { lamports: 3_000_000n }));
+      },
+    },
+  ];
+
+  async function finish(stage: Stage, disk: Disk, name: string): Promise<NonceInfo> {
+    const { book } = await stage.start(disk, keysOf(name));
+    return stage.managed(book, two);
+  }
+
+  it.each(scenarios)(
+    "between any two steps of $name leaves one account",
+    async ({ name: scenario, before }) => {
+      const stage = await Stage.open();
+      let calls = Number.POSITIVE_INFINITY;
+      for (let at = 0; at < calls; at++) {
+        for (const when of ["before", "after"] as const) {
+          const name = `${scenario} ${at} ${when}`;
+          const former = await before(stage, name);
+          const disk = new Disk();
+          const steps = new Steps();
+          const process: Process = await stage.start(disk, keysOf(name), steps);
+          const loading = steps.log.length;
+          steps.kill = { at: loading + at, when };
+          const paid = stage.lamports(funding.address);
+          const call = process.book.managed(two).catch(() => undefined);
+          while (!steps.isDead && !disk.rows.some(({ state }) => state === "ready")) {
+            await stage.pass(100);
+          }
+          if (!steps.isDead) {
+            await call;
+            calls = Math.min(calls, steps.log.length - loading);
+          }
+          await stage.pass(at % 2 === 0 ? 0 : 2000); // what was sent has landed, or not yet
+          const info = await finish(stage, disk, name);
+          const keys = keysOf(name);
+          expect(info.nonceAccount).toBe(keys.account(0).address);
+          expect(disk.rows).toEqual([
+            expect.objectContaining({ ...two, index: 0, state: "ready" }),
+          ]);
+          expect(info.nonce).toBe(stage.nonce(info.nonceAccount)?.value);
+          expect(stage.nonce(info.nonceAccount)?.authority).toBe(keys.authority(0).address);
+          expect(stage.lamports(info.nonceAccount)).toBe(stage.rent);
+          expect(stage.nonce(keys.account(1).address)).toBeNull();
+          const spent = paid - stage.lamports(funding.address) - (former ? 0n : stage.rent);
+          expect(spent).toBeLessThanOrEqual(3n * signaturesLamports);
+          if (!former) continue;
+          const signature = stage.run.chain.send(former);
+          await stage.pass(1000);
+          expect(stage.run.chain.status(signature)).toBeNull();
+        }
+      }
+      expect(calls).toBeGreaterThan(8);
+    },
+  );
+});
+
+describe("what the node or the funding key lacks", () => {
+  it("is said with address, balance and what is needed", async () => {
+    const stage = await Stage.open();
+    const poor = new KeyPair(new Uint8Array(32).fill(0xf1));
+    const keys = keysOf("poor", poor);
+    const { book, node } = await stage.start(new Disk(), keys);
+    const left = stage.run.chain.minimumBalanceForRentExemption(0);
+    const needed = stage.rent + signaturesLamports + left;
+    const refusal = (balance: bigint) => ({
+      reason: "nonce_failed",
+      message: `funding key ${poor.address}: expected at least ${needed} lamports, got ${balance}`,
+      details: { address: poor.address, balanceLamports: balance, neededLamports: needed },
+    });
+    await expect(stage.until(book.managed(one))).rejects.toMatchObject(refusal(0n));
+    stage.run.chain.airdrop(poor.address, needed - 1n);
+    await stage.pass(1000);
+    // Told again for two seconds, without a question.
+    node.down.add("accounts");
+    await expect(book.managed(one)).rejects.toMatchObject(refusal(0n));
+    node.down.clear();
+    await stage.pass(1500);
+    await expect(stage.until(book.managed(one))).rejects.toMatchObject(refusal(needed - 1n));
+    expect(node.sent.size).toBe(0);
+    stage.run.chain.airdrop(poor.address, 1n);
+    await stage.pass(2500);
+    await stage.managed(book, one);
+    expect(stage.lamports(poor.address)).toBe(left);
+  });
+
+  it("is no failure of the account when the node is away for a moment", async () => {
+    const stage = await Stage.open();
+    const { book, node } = await stage.start(new Disk(), keysOf("away"));
+    node.down.add("sendTransaction").add("signatureStatuses");
+    const call = book.managed(one);
+    await stage.pass(1200);
+    node.down.clear();
+    await stage.until(call);
+    expect(node.sent.size).toBe(1);
+  });
+
+  it.each(["accounts", "minimumBalance", "latestBlockhash"])(
+    "is told when %s fails for long",
+    async (name) => {
+      const stage = await Stage.open();
+      const { book, node, store } = await stage.start(new Disk(), keysOf(name));
+      node.down.add(name);
+      await expect(stage.until(book.managed(one))).rejects.toMatchObject({ reason: "rpc_failed" });
+      node.down.clear();
+      store.isDown = true;
+      await expect(stage.until(book.managed(one))).rejects.toMatchObject({
+        reason: "store_failed",
+      });
+      store.isDown = false;
+      await stage.managed(book, one);
+      expect(node.sent.size).toBe(1);
+    },
+  );
+
+  it("is a store that fails at the end: nothing is made again", async () => {
+    const stage = await Stage.open();
+    const disk = new Disk();
+    const { book, node, store } = await stage.start(disk, keysOf("end"));
+    const call = book.managed(one).catch((error: unknown) => error);
+    await stage.pass(300);
+    expect(disk.rows.length).toBe(1);
+    store.isDown = true;
+    expect(await stage.until(call)).toMatchObject({ reason: "store_failed" });
+    expect(book.ownerOf(keysOf("end").account(0).address)).toBeNull();
+    store.isDown = false;
+    await stage.managed(book, one);
+    expect(node.sent.size).toBe(1);
+  });
+});
+
+describe("a node that lies", () => {
+  it("about the rent does not empty the funding key", async () => {
+    const stage = await Stage.open();
+    const { book, node } = await stage.start(new Disk(), keysOf("rent"));
+    node.minimumSaid = () => 500_000_000_000n;
+    await expect(stage.until(book.managed(one))).rejects.toMatchObject({
+      reason: "rpc_failed",
+      message: expect.stringContaining("10000000"),
+    });
+    expect(node.sent.size).toBe(0);
+  });
+
+  it("about the account, in whatever way, has nothing signed but creations and advances", async () => {
+    const stage = await Stage.open();
+    const keys = keysOf("content");
+    const { address } = keys.account(0);
+    const { book, node } = await stage.start(new Disk(), keys);
+    const foreign = Buffer.alloc(80, 1);
+    foreign.writeUInt32LE(1, 0);
+    foreign.writeUInt32LE(1, 4);
+    for (const [owner, data, got] of [
+      ["11111111111111111111111111111111", foreign, "authority"],
+      [funding.address, Buffer.alloc(0), "0 bytes"],
+      ["11111111111111111111111111111111", Buffer.alloc(80), "80 bytes"],
+    ] as const) {
+      node.accountsSaid = (said, each) => (each === address ? { owner, data, lamports: 1n } : said);
+      await expect(stage.until(book.managed(one))).rejects.toMatchObject({
+        reason: "nonce_failed",
+        message: expect.stringContaining(got),
+      });
+      await stage.pass(2500); // so long it is told again
+    }
+    expect(node.sent.size).toBe(0);
+    node.accountsSaid = (said) => said;
+    await stage.managed(book, one);
+  });
+
+  it("about outcomes that are not confirmed yet is not believed", async () => {
+    const stage = await Stage.open();
+    const { book, node } = await stage.start(new Disk(), keysOf("fork"));
+    let isFork = true;
+    node.statusSaid = (said) =>
+      isFork ? { err: { InstructionError: [0, "x"] }, commitment: "processed" } : said;
+    node.accountsSaid = (said, each) => (isFork && each !== funding.address ? null : said);
+    book.managed(one).catch(() => undefined);
+    await stage.pass(5000);
+    isFork = false;
+    await stage.managed(book, one);
+    expect(node.sent.size).toBe(1);
+  });
+
+  it("and never shows what was made, is given up, and costs little", async () => {
+    const stage = await Stage.open();
+    const keys = keysOf("blind");
+    const { address } = keys.account(0);
+    const { book, node } = await stage.start(new Disk(), keys);
+    node.accountsSaid = (said, each) => (each === address ? null : said);
+    const before = stage.lamports(funding.address);
+    await expect(stage.managed(book, one)).rejects.toMatchObject({ reason: "nonce_failed" });
+    expect(before - stage.lamports(funding.address)).toBe(stage.rent + signaturesLamports);
+    await expect(stage.managed(book, one)).rejects.toMatchObject({ reason: "nonce_failed" });
+    const spent = before - stage.lamports(funding.address) - stage.rent;
+    expect(spent).toBeLessThanOrEqual(5n * signaturesLamports);
+    node.accountsSaid = (said) => said;
+    await stage.pass(30_000);
+    expect((await stage.managed(book, one)).nonceAccount).toBe(address);
+    expect(stage.lamports(address)).toBe(stage.rent);
+  });
+
+  it("and forgets every outcome, is given up: nobody gets what may be signed for", async () => {
+    const stage = await Stage.open();
+    const { book, node } = await stage.start(new Disk(), keysOf("forgets"));
+    node.statusSaid = () => null;
+    await expect(stage.managed(book, one)).rejects.toMatchObject({
+      reason: "nonce_failed",
+      message: expect.stringContaining("never landed"),
+    });
+    const sent = node.sent.size;
+    expect(sent).toBe(3);
+    await expect(stage.until(book.managed(one))).rejects.toMatchObject({ reason: "nonce_failed" });
+    expect(node.sent.size).toBe(sent); // rests
+    node.statusSaid = (said) => said;
+    await stage.pass(30_000);
+    await stage.managed(book, one);
+  });
+});

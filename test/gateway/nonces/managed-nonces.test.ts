@@ -1,0 +1,294 @@
+// Managed accounts on the sandbox chain: made once, found again, never shared.
+
+import { describe, expect, it } from "vitest";
+import { managedNonceLimits } from "../../../src/gateway/nonces/managed-nonces.ts";
+import type { NonceInfo } from "../../../src/gateway/nonces/types.ts";
+import {
+  bytesOf,
+  Disk,
+  funding,
+  keysOf,
+  ownerOf,
+  Stage,
+  signaturesLamports,
+  unsignedTransfer,
+} from "./stage.ts";
+
+const one = ownerOf("one");
+const two = ownerOf("two");
+
+describe("managed nonces", () => {
+  it("are made at the first call, and are the same ever after", async () => {
+    const stage = await Stage.open();
+    const disk = new Disk();
+    const keys = keysOf("first");
+    const { book, node } = await stage.start(disk, keys);
+    const before = stage.lamports(funding.address);
+    const info = await stage.managed(book, one);
+    const address = keys.account(0).address;
+    expect(info).toEqual({
+      nonce: stage.nonce(address)?.value,
+      nonceAccount: address,
+      nonceAuthority: keys.authority(0).address,
+    });
+    expect(disk.rows).toEqual([
+      { ...one, index: 0, address, state: "ready", createdMs: expect.any(Number) },
+    ]);
+    expect(stage.lamports(address)).toBe(stage.rent);
+    expect(before - stage.lamports(funding.address)).toBe(stage.rent + signaturesLamports);
+    const sent = node.sent.size;
+    expect(await stage.until(book.managed(one))).toEqual(info);
+    const later = await stage.start(disk, keys);
+    expect(await stage.until(later.book.managed(one))).toEqual(info);
+    expect([sent, node.sent.size, later.node.sent.size]).toEqual([1, 1, 0]);
+  });
+
+  it("are one for each key, and each has an authority of its own", async () => {
+    const stage = await Stage.open();
+    const { book } = await stage.start(new Disk(), keysOf("each"));
+    const infos = await stage.until(Promise.all([book.managed(one), book.managed(two)]));
+    const [first, second] = infos;
+    expect(first.nonceAccount).not.toBe(second.nonceAccount);
+    expect(first.nonceAuthority).not.toBe(second.nonceAuthority);
+    expect(book.ownerOf(first.nonceAccount)).toEqual(one);
+    expect(book.ownerOf(second.nonceAccount)).toEqual(two);
+    expect(book.ownerOf(first.nonceAuthority)).toBeNull();
+  });
+
+  it("are made once, however many calls wait", async () => {
+    const stage = await Stage.open();
+    const { book, node } = await stage.start(new Disk(), keysOf("many"));
+    const calls = Array.from({ length: 30 }, () => book.managed(one));
+    const infos = await stage.until(Promise.all(calls));
+    expect(new Set(infos.map(({ nonceAccount }) => nonceAccount)).size).toBe(1);
+    expect(node.sent.size).toBe(1);
+  });
+
+  it("of two processes on one store: one account, and both know whose it is", async () => {
+    const stage = await Stage.open();
+    const disk = new Disk();
+    const keys = keysOf("processes");
+    const [left, right] = [await stage.start(disk, keys), await stage.start(disk, keys)];
+    const infos = await stage.until(
+      Promise.all([left.book.managed(one), right.book.managed(one), right.book.managed(two)]),
+    );
+    expect(infos[0].nonceAccount).toBe(infos[1].nonceAccount);
+    expect(infos[2].nonceAccount).not.toBe(infos[0].nonceAccount);
+    expect(disk.rows.length).toBe(2);
+    for (const { book } of [left, right]) {
+      expect(book.ownerOf(infos[0].nonceAccount)).toEqual(one);
+      expect(book.ownerOf(infos[2].nonceAccount)).toEqual(two);
+    }
+    expect(stage.nonce(keys.account(2).address)).toBeNull();
+  });
+
+  it("let a call wait 8 s and no longer; the work goes on", async () => {
+    const stage = await Stage.open();
+    const { book, node } = await stage.start(new Disk(), keysOf("slow"));
+    node.losesAll = true;
+    const begin = stage.clock.monotonicNs();
+    await expect(stage.until(book.managed(one))).rejects.toMatchObject({
+      reason: "nonce_pending",
+      details: { retryAfterSeconds: 2 },
+    });
+    expect(stage.clock.monotonicNs() - begin).toBe(8_000_000_000n);
+    expect(node.sent.size).toBe(1);
+    node.losesAll = false; // the same bytes, sent again
+    await stage.pass(10_000);
+    expect((await stage.until(book.managed(one), 0)).nonceAccount).toBe(
+      keysOf("slow").account(0).address,
+    );
+    expect(node.sent.size).toBe(1);
+  });
+
+  it("are tried with another blockhash when the first is dead, and not before", async () => {
+    const stage = await Stage.open();
+    const { book, node, steps } = await stage.start(new Disk(), keysOf("lost"));
+    node.losesAll = true;
+    const { slotNs } = stage.run;
+    const lifeMs = Number((151n * slotNs) / 1_000_000n);
+    book.managed(one).catch(() => undefined);
+    await stage.pass(29_000);
+    expect(steps.log).not.toContain("isBlockhashValid"); // as young as that, nodes may not know it
+    await stage.pass(lifeMs - 31_000);
+    expect(node.sent.size).toBe(1);
+    await stage.pass(12_000);
+    expect(node.sent.size).toBe(2);
+    node.losesAll = false;
+    const { nonceAccount } = await stage.managed(book, one);
+    expect(stage.lamports(nonceAccount)).toBe(stage.rent);
+  });
+
+  it("cannot be hindered by lamports that a stranger sends to the address first", async () => {
+    const stage = await Stage.open();
+    const keys = keysOf("early");
+    stage.run.chain.airdrop(keys.account(0).address, 900_000n);
+    await stage.pass(1000);
+    const { book } = await stage.start(new Disk(), keys);
+    const { nonceAccount } = await stage.managed(book, one);
+    expect(stage.lamports(nonceAccount)).toBe(stage.rent);
+    expect(stage.nonce(nonceAccount)?.authority).toBe(keys.authority(0).address);
+  });
+
+  it("are made so many at once, and nobody is forgotten", async () => {
+    const managed = { ...managedNonceLimits, makingsMax: 2 };
+    const stage = await Stage.open({ managed, waitMs: 60_000 });
+    const disk = new Disk();
+    const { book } = await stage.start(disk, keysOf("crowd"));
+    const names = ["a", "b", "c", "d", "e"];
+    const calls = Promise.all(names.map((name) => book.managed(ownerOf(name))));
+    await stage.pass(100);
+    expect(disk.rows.length).toBe(2);
+    expect(book.snapshot()).toEqual({ managed: 0, making: 5, inUse: 0 });
+    const infos = await stage.until(calls);
+    expect(new Set(infos.map(({ nonceAccount }) => nonceAccount)).size).toBe(5);
+    expect(book.snapshot()).toEqual({ managed: 5, making: 0, inUse: 5 });
+  });
+
+  it("are off without keys", async () => {
+    const stage = await Stage.open();
+    const { book } = await stage.start(new Disk(), null);
+    await expect(book.managed(one)).rejects.toMatchObject({ reason: "nonce_unavailable" });
+    expect(book.ownerOf(keysOf("first").account(0).address)).toBeNull();
+  });
+
+  it("leave no timer behind when the service closes, and tell who waits", async () => {
+    const stage = await Stage.open();
+    const { book, node } = await stage.start(new Disk(), keysOf("closing"));
+    node.losesAll = true;
+    const call = book.managed(one).catch((error: unknown) => error);
+    await stage.pass(1000);
+    await book.close();
+    expect(await call).toMatchObject({ reason: "nonce_pending" });
+    expect(stage.clock.pending).toBe(0);
+  });
+});
+
+describe("accounts that are on the chain already", () => {
+  /** An account with a signed transaction of its former owner that could land. */
+  async function lost(stage: Stage, name: string): Promise<{ info: NonceInfo; wire: Uint8Array }> {
+    const { book } = await stage.start(new Disk(), keysOf(name));
+    const info = await stage.managed(book, one);
+    return { info, wire: await book.coSign(info.nonceAccount, unsignedTransfer(info)) };
+  }
+
+  it("are found again after the database was lost, and advanced before anybody has them", async () => {
+    const stage = await Stage.open();
+    const { info, wire } = await lost(stage, "lost");
+    const before = stage.lamports(funding.address);
+    const { book } = await stage.start(new Disk(), keysOf("lost"));
+    const anew = await stage.managed(book, two);
+    expect(anew.nonceAccount).toBe(info.nonceAccount);
+    expect(anew.nonce).not.toBe(info.nonce);
+    expect(anew.nonce).toBe(stage.nonce(info.nonceAccount)?.value);
+    expect(before - stage.lamports(funding.address)).toBe(signaturesLamports);
+    expect(book.ownerOf(info.nonceAccount)).toEqual(two);
+    const signature = stage.run.chain.send(wire);
+    await stage.pass(2000);
+    expect(stage.run.chain.status(signature)).toBeNull();
+    const signed = await book.coSign(
+      anew.nonceAccount,
+      unsignedTransfer(anew, { lamports: 2_000_000n }),
+    );
+    const landed = stage.run.chain.send(signed);
+    await stage.pass(2000);
+    expect(stage.run.chain.status(landed)?.err).toBeNull();
+  });
+
+  it("belong to nobody before they are advanced", async () => {
+    const stage = await Stage.open();
+    const { info } = await lost(stage, "nobody");
+    const { book, node } = await stage.start(new Disk(), keysOf("nobody"));
+    node.losesAll = true;
+    book.managed(two).catch(() => undefined);
+    await stage.pass(5000);
+    expect(node.sent.size).toBe(1);
+    expect(book.ownerOf(info.nonceAccount)).toBeNull();
+    await expect(book.coSign(info.nonceAccount, unsignedTransfer(info))).rejects.toMatchObject({
+      reason: "co_signing_refused",
+    });
+  });
+
+  it("are not handed out with the value before, by a node that is behind", async () => {
+    const stage = await Stage.open();
+    const { info } = await lost(stage, "behind");
+    const { book, node } = await stage.start(new Disk(), keysOf("behind"));
+    const old = stage.run.chain.account(info.nonceAccount, "confirmed");
+    let isBehind = true;
+    node.accountsSaid = (said, address) => (isBehind && address === info.nonceAccount ? old : said);
+    book.managed(two).catch(() => undefined);
+    await stage.pass(7000);
+    expect(stage.nonce(info.nonceAccount)?.value).not.toBe(info.nonce);
+    expect(book.ownerOf(info.nonceAccount)).toBeNull();
+    isBehind = false;
+    expect((await stage.managed(book, two)).nonce).toBe(stage.nonce(info.nonceAccount)?.value);
+    expect(node.sent.size).toBe(1);
+  });
+
+  it("are made again when another chain has lost them", async () => {
+    const stage = await Stage.open();
+    const disk = new Disk();
+    const keys = keysOf("other chain");
+    const { address } = keys.account(0);
+    disk.add({ ...one, index: 0, address, state: "ready", createdMs: 1 });
+    const { book, node } = await stage.start(disk, keys);
+    const info = await stage.managed(book, one);
+    expect(info.nonceAccount).toBe(address);
+    expect(stage.nonce(address)?.value).toBe(info.nonce);
+    expect(node.sent.size).toBe(1);
+  });
+
+  it("are not made again because a node is behind", async () => {
+    const stage = await Stage.open();
+    const disk = new Disk();
+    const first = await stage.start(disk, keysOf("lags"));
+    const info = await stage.managed(first.book, one);
+    const { book, node } = await stage.start(disk, keysOf("lags"));
+    node.accountsSaid = () => null;
+    const call = book.managed(one);
+    await stage.pass(3000);
+    node.accountsSaid = (said) => said;
+    expect(await stage.until(call)).toEqual(info);
+    expect(node.sent.size).toBe(0);
+  });
+
+  it("that another key file began cost nothing", async () => {
+    const stage = await Stage.open();
+    const disk = new Disk();
+    const { address } = keysOf("begun file").account(0);
+    disk.add({ ...one, index: 0, address, state: "making", createdMs: 1 });
+    const { book, node } = await stage.start(disk, keysOf("other file"));
+    await expect(stage.until(book.managed(one))).rejects.toMatchObject({ reason: "nonce_failed" });
+    expect(node.sent.size).toBe(0);
+  });
+
+  it("that another key file made are told as such", async () => {
+    const stage = await Stage.open();
+    const disk = new Disk();
+    const { address } = keysOf("old file").account(0);
+    disk.add({ ...one, index: 0, address, state: "ready", createdMs: 1 });
+    const { book, node } = await stage.start(disk, keysOf("new file"));
+    for (const call of [book.managed(one), book.coSign(address, new Uint8Array(1))]) {
+      await expect(call).rejects.toMatchObject({
+        reason: "nonce_failed",
+        message: expect.stringContaining(address),
+      });
+    }
+    expect((await stage.managed(book, two)).nonceAccount).toBe(
+      keysOf("new file").account(1).address,
+    );
+    expect(node.sent.size).toBe(1);
+  });
+});
+
+describe("the order of keys", () => {
+  it("is that of their derivation: never a used index again", async () => {
+    const stage = await Stage.open();
+    const disk = new Disk();
+    const keys = keysOf("order");
+    disk.add({ ...one, index: 7, address: keys.account(7).address, state: "ready", createdMs: 1 });
+    const { book } = await stage.start(disk, keys);
+    const { nonceAccount } = await stage.managed(book, two);
+    expect(bytesOf(nonceAccount)).toEqual(keys.account(8).publicKey);
+  });
+});

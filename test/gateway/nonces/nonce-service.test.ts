@@ -1,0 +1,237 @@
+// What the book tells, and what it has signed: nothing before every check has passed.
+
+import { describe, expect, it } from "vitest";
+import { ShredwayError } from "../../../src/core/errors.ts";
+import { createLogger } from "../../../src/core/log.ts";
+import { NonceBook } from "../../../src/gateway/nonces/nonce-service.ts";
+import type { NonceInfo, NonceKeys, Signer } from "../../../src/gateway/nonces/types.ts";
+import { verifySignatures } from "../../../src/sandbox/chain/keys.ts";
+import { parseTransaction } from "../../../src/sandbox/chain/wire.ts";
+import { addressOf, bob, wallet } from "../../support/chain.ts";
+import { closing } from "../../support/closing.ts";
+import {
+  bytesOf,
+  ChainNode,
+  Disk,
+  DiskStore,
+  encode,
+  honestCheck,
+  keysOf,
+  ownerOf,
+  Stage,
+  Steps,
+  unsignedTransfer,
+} from "./stage.ts";
+
+const one = ownerOf("one");
+
+const unsigned = (info: NonceInfo, nonce = info.nonce): Uint8Array =>
+  unsignedTransfer(info, { nonce });
+
+/** What a key was asked to sign. */
+class Watched implements Signer {
+  readonly publicKey: Uint8Array;
+  readonly address: string;
+  readonly #signer: Signer;
+  readonly #signed: Uint8Array[];
+
+  constructor(signer: Signer, signed: Uint8Array[]) {
+    this.publicKey = signer.publicKey;
+    this.address = signer.address;
+    this.#signer = signer;
+    this.#signed = signed;
+  }
+
+  sign(message: Uint8Array): Uint8Array {
+    this.#signed.push(Uint8Array.from(message));
+    return this.#signer.sign(message);
+  }
+}
+
+interface Desk {
+  readonly stage: Stage;
+  readonly book: NonceBook;
+  readonly node: ChainNode;
+  readonly info: NonceInfo;
+  /** What authorities signed from now on. */
+  readonly signed: Uint8Array[];
+  /** Told at each look of the check. */
+  readonly looks: { wire: Uint8Array; account: Uint8Array; authority: Uint8Array }[];
+  /** The check fails with it. */
+  refusal: ShredwayError | null;
+}
+
+async function open(name: string): Promise<Desk> {
+  const stage = await Stage.open();
+  stage.run.chain.airdrop(addressOf(bob), 1_000_000_000n);
+  const signed: Uint8Array[] = [];
+  const keys = keysOf(name);
+  const watched: NonceKeys = {
+    funding: keys.funding,
+    account: (index) => keys.account(index),
+    authority: (index) => new Watched(keys.authority(index), signed),
+  };
+  const looks: Desk["looks"] = [];
+  const node = new ChainNode(stage.run, new Steps());
+  const book = await NonceBook.open(
+    {
+      clock: stage.clock,
+      log: createLogger({ level: "silent" }),
+      node,
+      store: new DiskStore(new Disk(), new Steps()),
+      keys: watched,
+      check: {
+        place: (wire, account, authority) => {
+          looks.push({ wire, account, authority });
+          if (desk.refusal) throw desk.refusal;
+          return honestCheck.place(wire, account, authority);
+        },
+      },
+      encode,
+    },
+    stage.limits,
+  );
+  closing(book);
+  const info = await stage.managed(book, one);
+  const desk: Desk = { stage, book, node, info, signed, looks, refusal: null };
+  return desk;
+}
+
+describe("co-signing", () => {
+  it("asks the node for nothing that was just told", async () => {
+    const { book, info, node } = await open("lately");
+    await book.of(info.nonceAccount);
+    node.down.add("accounts");
+    for (let i = 0; i < 2; i++) await book.coSign(info.nonceAccount, unsigned(info));
+    const stale = { ...info, nonce: info.nonceAuthority };
+    await expect(book.coSign(info.nonceAccount, unsigned(stale))).rejects.toMatchObject({
+      reason: "rpc_failed",
+    });
+  });
+
+  it("puts the authority's signature in its place, and the transaction lands", async () => {
+    const { stage, book, info, signed, looks } = await open("lands");
+    const wire = unsigned(info);
+    const before = Uint8Array.from(wire);
+    const copy = await book.coSign(info.nonceAccount, wire);
+    expect(wire).toEqual(before);
+    const parsed = parseTransaction(copy);
+    verifySignatures(parsed);
+    expect(signed).toEqual([Uint8Array.from(parsed.message)]);
+    expect(looks).toEqual([
+      {
+        wire: expect.anything(),
+        account: bytesOf(info.nonceAccount),
+        authority: bytesOf(info.nonceAuthority),
+      },
+    ]);
+    const signature = stage.run.chain.send(copy);
+    await stage.pass(1000);
+    expect(stage.run.chain.status(signature)?.err).toBeNull();
+  });
+
+  it("signs the bytes that were looked at, whatever becomes of the caller's", async () => {
+    const { stage, book, info, node } = await open("bytes");
+    await stage.pass(120_000); // memory has forgotten: the node is asked between look and signature
+    const wire = unsigned(info);
+    const before = Uint8Array.from(wire);
+    const asked = node.accounts.bind(node);
+    node.accounts = (addresses) => {
+      wire.fill(7);
+      return asked(addresses);
+    };
+    const copy = await book.coSign(info.nonceAccount, wire);
+    expect(wire).not.toEqual(before);
+    expect(parseTransaction(copy).message).toEqual(parseTransaction(before).message);
+    verifySignatures(parseTransaction(copy));
+  });
+
+  it("touches no key when the check refuses", async () => {
+    const desk = await open("refused");
+    const { book, info, signed } = desk;
+    desk.refusal = new ShredwayError("co_signing_refused", "something else");
+    await expect(book.coSign(info.nonceAccount, unsigned(info))).rejects.toBe(desk.refusal);
+    desk.refusal = null;
+    await expect(book.coSign(info.nonceAccount, new Uint8Array(9))).rejects.toMatchObject({
+      reason: "transaction_invalid",
+    });
+    expect(signed).toEqual([]);
+  });
+
+  it("is for the present value alone, and the node is asked before another one is refused", async () => {
+    const { stage, book, info, node, signed } = await open("stale");
+    const landed = stage.run.chain.send(await book.coSign(info.nonceAccount, unsigned(info)));
+    await stage.pass(1500);
+    expect(stage.run.chain.status(landed)?.err).toBeNull();
+    signed.length = 0;
+    const { value = "" } = stage.nonce(info.nonceAccount) ?? {};
+    await expect(book.coSign(info.nonceAccount, unsigned(info))).rejects.toMatchObject({
+      reason: "nonce_stale",
+      message: expect.stringMatching(new RegExp(`${value}.*${info.nonce}`)),
+    });
+    expect(signed).toEqual([]);
+    node.accountsSaid = () => null; // memory alone knows the account
+    const fromMemory = await book.coSign(info.nonceAccount, unsigned(info, value));
+    verifySignatures(parseTransaction(fromMemory));
+  });
+
+  it("takes a value that is newer than memory", async () => {
+    const { stage, book, info, node } = await open("newer");
+    const landed = stage.run.chain.send(await book.coSign(info.nonceAccount, unsigned(info)));
+    const said = node.accountsSaid;
+    const old = stage.run.chain.account(info.nonceAccount, "confirmed");
+    node.accountsSaid = () => old;
+    await stage.pass(1500);
+    expect(stage.run.chain.status(landed)?.err).toBeNull();
+    node.accountsSaid = said;
+    const { value = "" } = stage.nonce(info.nonceAccount) ?? {};
+    expect((await book.of(info.nonceAccount)).nonce).toBe(info.nonce);
+    verifySignatures(parseTransaction(await book.coSign(info.nonceAccount, unsigned(info, value))));
+  });
+
+  it("is for managed accounts alone, with the authority that is ours", async () => {
+    const { book, info, node, signed, stage } = await open("ours");
+    await expect(
+      book.coSign(info.nonceAuthority, unsigned({ ...info, nonceAccount: info.nonceAuthority })),
+    ).rejects.toMatchObject({ reason: "co_signing_refused" });
+    const view = stage.run.chain.account(info.nonceAccount, "confirmed");
+    const data = Uint8Array.from(view?.data ?? []).fill(3, 8, 40);
+    node.accountsSaid = () => view && { ...view, data };
+    await stage.pass(1000);
+    await expect(book.coSign(info.nonceAccount, unsigned(info))).rejects.toMatchObject({
+      reason: "nonce_invalid",
+      message: expect.stringContaining(info.nonceAuthority),
+    });
+    expect(signed).toEqual([]);
+  });
+});
+
+describe("the book", () => {
+  it("tells of any account on the chain, and of none that is none", async () => {
+    const { stage, book, info } = await open("any");
+    const other = await stage.start(new Disk(), null);
+    expect(await other.book.of(info.nonceAccount)).toEqual(info);
+    await expect(book.of(addressOf(bob))).rejects.toMatchObject({ reason: "nonce_invalid" });
+    await expect(book.of(addressOf(wallet(62)))).rejects.toMatchObject({
+      reason: "nonce_invalid",
+      message: expect.stringContaining("no account"),
+    });
+    expect(book.snapshot()).toEqual({ managed: 1, making: 0, inUse: 1 });
+  });
+
+  it("knows a new value soon after it was told of an advance", async () => {
+    const { stage, book, info } = await open("soon");
+    await stage.pass(3500);
+    const wire = await book.coSign(info.nonceAccount, unsigned(info));
+    const signature = stage.run.chain.send(wire);
+    while (stage.run.chain.status(signature) === null) await stage.pass(100);
+    book.advanced(bytesOf(info.nonceAccount), bytesOf(info.nonce));
+    while (stage.run.chain.status(signature)?.confirmationStatus === "processed") {
+      await stage.pass(100);
+    }
+    await stage.pass(200);
+    const { nonce } = await book.of(info.nonceAccount);
+    expect(nonce).toBe(stage.nonce(info.nonceAccount)?.value);
+    expect(nonce).not.toBe(info.nonce);
+  });
+});

@@ -1,0 +1,293 @@
+// Values in use: from memory while they are fresh, never older than what was seen, in few questions.
+
+import { describe, expect, it } from "vitest";
+import { ShredwayError } from "../../../src/core/errors.ts";
+import { createLogger } from "../../../src/core/log.ts";
+import { pubkeyOf } from "../../../src/core/primitives.ts";
+import {
+  type NonceValueLimits,
+  NonceValues,
+  valueLimitsFor,
+} from "../../../src/gateway/nonces/nonce-values.ts";
+import type { NonceAccountView } from "../../../src/gateway/nonces/types.ts";
+import { closing } from "../../support/closing.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+
+const authority = pubkeyOf(new Uint8Array(32).fill(9));
+
+function key(number: number): string {
+  const bytes = new Uint8Array(32).fill(200);
+  new DataView(bytes.buffer).setUint32(0, number);
+  return pubkeyOf(bytes);
+}
+
+function nonce(value: number): NonceAccountView {
+  const data = Buffer.alloc(80);
+  data.writeUInt32LE(1, 0);
+  data.writeUInt32LE(1, 4);
+  data.fill(9, 8, 40);
+  data.fill(value, 40, 72);
+  return { owner: "1".repeat(32), lamports: 1n, data };
+}
+
+const textOf = (value: number): string => pubkeyOf(new Uint8Array(32).fill(value));
+
+class Run {
+  readonly clock = new ManualClock();
+  /** What the node would say; addresses without a word have no account. */
+  readonly words = new Map<string, NonceAccountView>();
+  readonly asked: (readonly string[])[] = [];
+  /** Answers are held back until `answer` is called. */
+  holds = false;
+  isDown = false;
+  readonly held: (() => void)[] = [];
+  readonly values: NonceValues;
+
+  constructor(changes: Partial<NonceValueLimits> = {}) {
+    const accounts = async (addresses: readonly string[]) => {
+      this.asked.push(addresses);
+      const said = addresses.map((each) => this.words.get(each) ?? null);
+      if (this.holds) await new Promise<void>((resolve) => this.held.push(resolve));
+      if (this.isDown) throw new ShredwayError("rpc_failed", "away");
+      return said;
+    };
+    this.values = closing(
+      new NonceValues(
+        { clock: this.clock, log: createLogger({ level: "silent" }), node: { accounts } },
+        { ...valueLimitsFor(400), ...changes },
+      ),
+    );
+  }
+
+  async value(address = key(1)): Promise<string> {
+    return (await this.values.get(address)).value;
+  }
+}
+
+describe("values of nonces", () => {
+  it("come from memory while they are fresh, and are asked about as long as they are in use", async () => {
+    const run = new Run();
+    run.words.set(key(1), nonce(1));
+    expect(await run.values.get(key(1))).toEqual({ authority, value: textOf(1) });
+    expect(await run.value()).toBe(textOf(1));
+    expect(run.asked.length).toBe(1);
+    run.words.set(key(1), nonce(2));
+    await run.clock.advance(400);
+    expect(run.asked.length).toBe(2);
+    expect(await run.value()).toBe(textOf(2));
+    expect(run.asked.length).toBe(2);
+    await run.clock.advance(59_600);
+    expect(run.asked.length).toBe(151);
+    await run.clock.advance(10_000);
+    expect(run.values.size).toBe(0);
+    expect(run.clock.pending).toBe(0);
+    const asked = run.asked.length;
+    await run.clock.advance(10_000);
+    expect(run.asked.length).toBe(asked);
+    expect(await run.value()).toBe(textOf(2));
+    expect(run.asked.length).toBe(asked + 1);
+  });
+
+  it("are asked for when memory is not fresh, once for all who wait", async () => {
+    const run = new Run({ pollMs: 10_000 });
+    run.words.set(key(1), nonce(1));
+    await run.value();
+    await run.clock.advance(valueLimitsFor(10_000).freshMs + 1);
+    run.words.set(key(1), nonce(2));
+    run.holds = true;
+    const calls = Promise.all(Array.from({ length: 9 }, () => run.value()));
+    await run.clock.advance(1);
+    expect(run.asked.length).toBe(2);
+    for (const answer of run.held) answer();
+    expect(new Set(await calls)).toEqual(new Set([textOf(2)]));
+  });
+
+  it("of many accounts are asked for in one question of each hundred", async () => {
+    const run = new Run();
+    const all = Array.from({ length: 250 }, (_, i) => key(i));
+    for (const each of all) run.words.set(each, nonce(1));
+    for (const each of all.slice(0, 3)) await run.value(each);
+    await run.clock.advance(130); // others come at another moment
+    for (const each of all.slice(3)) await run.value(each);
+    run.asked.length = 0;
+    await run.clock.advance(270);
+    expect(run.asked.map(({ length }) => length)).toEqual([100, 100, 50]);
+    await run.clock.advance(400);
+    expect(run.asked.length).toBe(6);
+  });
+
+  it("are bounded: the one that was unused longest makes room", async () => {
+    const run = new Run({ accountsMax: 3 });
+    for (const i of [1, 2, 3, 4]) run.words.set(key(i), nonce(i));
+    for (const i of [1, 2, 3, 1, 4]) await run.value(key(i));
+    expect(run.values.size).toBe(3);
+    expect(run.asked.length).toBe(4);
+    await run.value(key(1));
+    expect(run.asked.length).toBe(4);
+    await run.value(key(2));
+    expect(run.asked.length).toBe(5);
+  });
+
+  it("are not kept of accounts that are no nonces", async () => {
+    const run = new Run();
+    await expect(run.value()).rejects.toMatchObject({ reason: "nonce_invalid" });
+    run.words.set(key(1), { ...nonce(1), owner: authority });
+    await expect(run.value()).rejects.toMatchObject({ reason: "nonce_invalid" });
+    expect(run.values.size).toBe(0);
+    expect(run.clock.pending).toBe(0);
+    run.isDown = true;
+    await expect(run.value()).rejects.toMatchObject({ reason: "rpc_failed" });
+  });
+
+  it("are asked for one at a time by the round, and on and on, of a slow node", async () => {
+    const run = new Run();
+    run.words.set(key(1), nonce(1));
+    await run.value();
+    run.holds = true;
+    await run.clock.advance(2_000);
+    expect(run.asked.length).toBe(2);
+    run.holds = false;
+    for (const answer of run.held) answer();
+    await run.clock.advance(2_000);
+    expect(run.asked.length).toBeGreaterThan(5);
+  });
+
+  it("outlive a node that is away for a while", async () => {
+    const run = new Run();
+    run.words.set(key(1), nonce(1));
+    await run.value();
+    run.isDown = true;
+    await run.clock.advance(2_000);
+    await expect(run.value()).rejects.toMatchObject({ reason: "rpc_failed" });
+    run.isDown = false;
+    run.words.set(key(1), nonce(2));
+    await run.clock.advance(400);
+    run.isDown = true;
+    expect(await run.value()).toBe(textOf(2));
+  });
+});
+
+describe("questions", () => {
+  it("of many accounts are so many at once, and no more", async () => {
+    const run = new Run({ questionsMax: 2 });
+    for (const account of [1, 2, 3]) run.words.set(key(account), nonce(account));
+    run.holds = true;
+    const asked = [1, 2, 2].map((account) => run.values.get(key(account)));
+    await expect(run.values.get(key(3))).rejects.toMatchObject({ reason: "overloaded" });
+    run.holds = false;
+    for (const answer of run.held) answer();
+    expect((await Promise.all(asked)).map(({ value }) => value)).toEqual([1, 2, 2].map(textOf));
+    expect((await run.values.get(key(3))).value).toBe(textOf(3));
+  });
+});
+
+describe("values that are spent", () => {
+  it("are asked for at once, in short steps, until they changed", async () => {
+    const run = new Run({ pollMs: 5_000, hurryMs: 150 });
+    run.words.set(key(1), nonce(1));
+    await run.value();
+    run.values.advanced(key(1), textOf(1));
+    await run.clock.advance(0);
+    expect(run.asked.length).toBe(2);
+    await run.clock.advance(450);
+    expect(run.asked.length).toBe(5);
+    run.words.set(key(1), nonce(2));
+    await run.clock.advance(150);
+    expect(run.asked.length).toBe(6);
+    expect(await run.value()).toBe(textOf(2));
+    await run.clock.advance(1_000); // the old rhythm
+    expect(run.asked.length).toBeLessThanOrEqual(7);
+  });
+
+  it("are not answered from memory", async () => {
+    const run = new Run({ pollMs: 5_000 });
+    run.words.set(key(1), nonce(1));
+    await run.value();
+    run.holds = true;
+    run.values.advanced(key(1), textOf(1));
+    await run.clock.advance(0); // the question of the round is under way
+    run.holds = false;
+    run.words.set(key(1), nonce(2));
+    expect(await run.value()).toBe(textOf(2));
+    for (const answer of run.held) answer(); // asked before, so older
+    await run.clock.advance(1);
+    expect(await run.value()).toBe(textOf(2));
+  });
+
+  it("are hurried about for a while only, when they were not spent after all", async () => {
+    const run = new Run({ pollMs: 5_000, hurryMs: 100, spentMs: 1_000 });
+    run.words.set(key(1), nonce(1));
+    await run.value();
+    run.values.advanced(key(1), textOf(1));
+    await run.clock.advance(1_200);
+    const asked = run.asked.length;
+    expect(asked).toBeLessThan(15);
+    await run.clock.advance(3_000);
+    expect(run.asked.length - asked).toBeLessThanOrEqual(1);
+  });
+
+  it("told twice, by sight and by outcome, are hurried about once", async () => {
+    const run = new Run({ pollMs: 5_000, hurryMs: 100 });
+    run.words.set(key(1), nonce(1));
+    await run.value();
+    run.values.advanced(key(1), textOf(1));
+    run.words.set(key(1), nonce(2));
+    await run.clock.advance(100);
+    run.values.advanced(key(1), textOf(1));
+    run.values.advanced(key(1), textOf(1));
+    const asked = run.asked.length;
+    await run.clock.advance(2_000);
+    expect(run.asked.length - asked).toBeLessThanOrEqual(2);
+  });
+
+  it("are asked for again as soon as the next one is spent, too", async () => {
+    const run = new Run({ pollMs: 5_000, hurryMs: 100 });
+    run.words.set(key(1), nonce(1));
+    await run.value();
+    for (const value of [1, 2, 3]) {
+      run.words.set(key(1), nonce(value + 1));
+      run.values.advanced(key(1), textOf(value));
+      expect(await run.value()).toBe(textOf(value + 1));
+    }
+  });
+
+  it("of accounts that nobody uses are nobody's business", async () => {
+    const run = new Run();
+    run.values.advanced(key(1), textOf(1));
+    await run.clock.advance(1_000);
+    expect(run.asked).toEqual([]);
+  });
+
+  it("do not come back by a node that is behind, until it has had time to catch up", async () => {
+    const run = new Run({ lagMs: 5_000, usedMs: 100_000 });
+    run.words.set(key(1), nonce(1));
+    await run.value();
+    run.words.set(key(1), nonce(2));
+    await run.clock.advance(400);
+    expect(await run.value()).toBe(textOf(2));
+    run.words.set(key(1), nonce(1));
+    await run.clock.advance(4_000);
+    expect(await run.value()).toBe(textOf(2));
+    run.words.delete(key(1));
+    expect(await run.value()).toBe(textOf(2));
+    run.words.set(key(1), nonce(1));
+    await run.clock.advance(2_000);
+    expect(await run.value()).toBe(textOf(1)); // so it is true
+  });
+
+  it("asked for by force are those of a question that begins now", async () => {
+    const run = new Run({ pollMs: 5_000 });
+    run.words.set(key(1), nonce(1));
+    run.holds = true;
+    const early = run.value();
+    run.words.set(key(1), nonce(2));
+    const late = run.values.getNow(key(1));
+    await run.clock.advance(1);
+    expect(run.asked.length).toBe(2);
+    run.held[1]?.();
+    expect((await late).value).toBe(textOf(2));
+    run.held[0]?.();
+    await early;
+    expect(await run.value()).toBe(textOf(2));
+  });
+});

@@ -1,0 +1,220 @@
+// getNonce with everything real but the check: HTTP, keys, SQLite, key files, RPC, the sandbox chain, and
+// web3.js 1.x as the client. Restarted, robbed of its database, and asked with keys that are none any more.
+
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { type Connection, LAMPORTS_PER_SOL, PublicKey } from "@solana/web3.js";
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
+import { createLogger } from "../../../src/core/log.ts";
+import { isObject } from "../../../src/core/values.ts";
+import { keyRandomBytes, newApiKey } from "../../../src/gateway/accounts/api-keys.ts";
+import { KeyRing } from "../../../src/gateway/accounts/key-ring.ts";
+import { bookLimitsFor, NonceBook } from "../../../src/gateway/nonces/nonce-service.ts";
+import type { NonceInfo } from "../../../src/gateway/nonces/types.ts";
+import { makeKeyFile, openNonceKeys } from "../../../src/platform/solana/key-file.ts";
+import { RpcClient } from "../../../src/platform/solana/rpc-client.ts";
+import { Store } from "../../../src/platform/store/store.ts";
+import { encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
+import { Cluster } from "../../clients/cluster.ts";
+import { addressOf, bob } from "../../support/chain.ts";
+import { closing } from "../../support/closing.ts";
+import { GatewayRun } from "../../support/gateway.ts";
+import { stockConnection } from "../../support/stock-connection.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { client, honestCheck, unsignedTransfer } from "./stage.ts";
+
+const log = createLogger({ level: "silent" });
+
+/** What outlives every process. */
+interface Site {
+  readonly cluster: Cluster;
+  readonly connection: Connection;
+  readonly fundingFile: string;
+  readonly authorityFile: string;
+}
+
+async function openSite(): Promise<Site> {
+  const folder = temporaryFolder();
+  const fundingFile = join(folder, "funding.json");
+  const authorityFile = join(folder, "authority.json");
+  const funding = makeKeyFile(fundingFile);
+  makeKeyFile(authorityFile);
+  const cluster = closing(await Cluster.open());
+  const connection = stockConnection(cluster.url, "confirmed");
+  for (const address of [funding.address, addressOf(client), addressOf(bob)]) {
+    cluster.chain.airdrop(address, BigInt(LAMPORTS_PER_SOL));
+  }
+  while ((await connection.getBalance(bob.publicKey)) === 0) await systemClock.sleep(20);
+  return { cluster, connection, fundingFile, authorityFile };
+}
+
+/** The service on a data folder, until it is closed. */
+class Service {
+  readonly store: Store;
+  readonly book: NonceBook;
+  readonly #run: GatewayRun;
+  readonly #ring: KeyRing;
+  #isClosed = false;
+
+  static async open(site: Site, directory: string): Promise<Service> {
+    const store = await Store.open({ directory, clock: systemClock, log, isService: true });
+    const book = await NonceBook.open(
+      {
+        clock: systemClock,
+        log,
+        node: new RpcClient(site.cluster.url, 4000),
+        store: store.nonces,
+        keys: openNonceKeys(site.fundingFile, site.authorityFile),
+        check: honestCheck,
+        encode: encodeBase58,
+      },
+      bookLimitsFor(100),
+    );
+    const ring = new KeyRing();
+    ring.replace(await store.keys.keys());
+    const run = await GatewayRun.open({}, { clock: systemClock, keys: ring, nonces: book });
+    return closing(new Service(store, book, ring, run));
+  }
+
+  private constructor(store: Store, book: NonceBook, ring: KeyRing, run: GatewayRun) {
+    this.store = store;
+    this.book = book;
+    this.#ring = ring;
+    this.#run = run;
+  }
+
+  async newKey(name: string): Promise<{ text: string; id: string }> {
+    const account = await this.store.keys.ensureAccount(name, systemClock.nowNs());
+    const wishes = {
+      accountId: account.id,
+      accountName: name,
+      label: "",
+      scopes: ["submit" as const],
+      requestsPerSecond: null,
+      burst: null,
+      allowedRanges: [],
+    };
+    const { text, key } = newApiKey(wishes, randomBytes(keyRandomBytes), systemClock.nowNs());
+    await this.store.keys.addKey(key);
+    await this.refresh();
+    return { text, id: key.id };
+  }
+
+  async refresh(): Promise<void> {
+    this.#ring.replace(await this.store.keys.keys());
+  }
+
+  /** As a client that asks again when it is told to. */
+  async getNonce(key: string, text = key): Promise<NonceInfo> {
+    for (;;) {
+      const { body } = await this.#run.call("getNonce", [text], `/relay?api-key=${key}`);
+      const { result, error } = isObject(body) ? body : {};
+      if (isObject(result)) {
+        const { nonce, nonceAccount, nonceAuthority } = result;
+        return {
+          nonce: String(nonce),
+          nonceAccount: String(nonceAccount),
+          nonceAuthority: String(nonceAuthority),
+        };
+      }
+      const reason = isObject(error) && isObject(error["data"]) ? error["data"]["reason"] : null;
+      if (reason !== "nonce_pending") throw new Error(JSON.stringify(body));
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#run.server.close();
+    await this.book.close();
+    await this.store.close();
+  }
+}
+
+function nonceOn({ connection }: Site, { nonceAccount }: NonceInfo) {
+  return connection.getNonce(new PublicKey(nonceAccount));
+}
+
+describe("getNonce over HTTP", () => {
+  it("makes an account that web3.js knows, whose transactions land, and which survives a restart", async () => {
+    const site = await openSite();
+    const directory = temporaryFolder();
+    const before = await Service.open(site, directory);
+    const [mine, theirs] = [await before.newKey("mine"), await before.newKey("theirs")];
+    const [info, other] = await Promise.all([
+      before.getNonce(mine.text),
+      before.getNonce(theirs.text),
+    ]);
+    expect(new Set([info.nonceAccount, other.nonceAccount]).size).toBe(2);
+    const account = await nonceOn(site, info);
+    expect(account?.nonce).toBe(info.nonce);
+    expect(account?.authorizedPubkey.toBase58()).toBe(info.nonceAuthority);
+    await before.close();
+
+    const after = await Service.open(site, directory);
+    expect(await after.getNonce(mine.text)).toEqual(info);
+    expect(await after.getNonce(theirs.text, other.nonceAccount)).toEqual(other);
+    expect(await after.getNonce(theirs.text, info.nonceAccount)).toEqual(info); // nothing is secret
+    const wire = await after.book.coSign(info.nonceAccount, unsignedTransfer(info));
+    const signature = await site.connection.sendRawTransaction(wire, { skipPreflight: true });
+    const { value } = await site.connection.confirmTransaction(
+      {
+        signature,
+        minContextSlot: await site.connection.getSlot(),
+        nonceAccountPubkey: new PublicKey(info.nonceAccount),
+        nonceValue: info.nonce,
+      },
+      "confirmed", // else a nonce that has another value already must be finalized
+    );
+    expect(value.err).toBeNull();
+    let next = info;
+    while (next.nonce === info.nonce) next = await after.getNonce(mine.text);
+    expect(next).toEqual({ ...info, nonce: (await nonceOn(site, info))?.nonce });
+  });
+
+  it("keeps the account of a key that was revoked or rotated for that key", async () => {
+    const site = await openSite();
+    const service = await Service.open(site, temporaryFolder());
+    const old = await service.newKey("one");
+    const info = await service.getNonce(old.text);
+    await service.store.keys.revokeKey(old.id, systemClock.nowNs());
+    await service.refresh();
+    await expect(service.getNonce(old.text)).rejects.toThrow("unauthorized");
+    const fresh = await service.newKey("one"); // the same account of the service
+    await expect(service.getNonce(fresh.text, old.text)).rejects.toThrow("value_invalid");
+    expect((await service.getNonce(fresh.text)).nonceAccount).not.toBe(info.nonceAccount);
+    expect(service.book.ownerOf(info.nonceAccount)?.keyId).toBe(old.id);
+  });
+
+  it("finds the same account after the database was deleted, advanced once for its new key", async () => {
+    const site = await openSite();
+    const before = await Service.open(site, temporaryFolder());
+    const info = await before.getNonce((await before.newKey("former")).text);
+    const wire = await before.book.coSign(info.nonceAccount, unsignedTransfer(info));
+    await before.close();
+
+    const after = await Service.open(site, temporaryFolder());
+    const anew = await after.getNonce((await after.newKey("new")).text);
+    expect(anew.nonceAccount).toBe(info.nonceAccount);
+    expect(anew.nonceAuthority).toBe(info.nonceAuthority);
+    expect(anew.nonce).not.toBe(info.nonce);
+    const { publicKey } = bob;
+    const balance = await site.connection.getBalance(publicKey, "processed");
+    await site.connection.sendRawTransaction(wire, { skipPreflight: true });
+    const slot = await site.connection.getSlot("processed");
+    while ((await site.connection.getSlot("processed")) < slot + 5) await systemClock.sleep(20);
+    expect(await site.connection.getBalance(publicKey, "processed")).toBe(balance);
+  });
+
+  it("says what a node that is away means, and works when it is back", async () => {
+    const site = await openSite();
+    const service = await Service.open(site, temporaryFolder());
+    const key = await service.newKey("one");
+    site.cluster.endpoint.faults.refuse = "unavailable";
+    await expect(service.getNonce(key.text)).rejects.toThrow("rpc_failed");
+    site.cluster.endpoint.faults.refuse = "nothing";
+    const info = await service.getNonce(key.text);
+    expect((await nonceOn(site, info))?.nonce).toBe(info.nonce);
+  });
+});

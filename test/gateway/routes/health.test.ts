@@ -1,0 +1,241 @@
+// Down and up again: by failures, by refused connections, by the partner's own wish.
+
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { RouteConfig } from "../../../src/core/configuration/configuration.ts";
+import { createLogger } from "../../../src/core/log.ts";
+import { openRoute } from "../../../src/gateway/routes/open-route.ts";
+import type { Route } from "../../../src/gateway/submission/types.ts";
+import { madeUpFacts } from "../../support/facts.ts";
+import { freePort } from "../../support/free-ports.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import {
+  accepts,
+  type Behaviour,
+  Partner,
+  routeConfig,
+  TestParcel,
+} from "../../support/partner.ts";
+
+let clock: ManualClock;
+let partner: Partner;
+let log: string;
+const routes: Route[] = [];
+
+beforeEach(async () => {
+  clock = new ManualClock();
+  partner = await Partner.open();
+  log = "";
+});
+
+afterEach(async () => {
+  const closed = routes.splice(0).map((route) => route.close());
+  await partner.close();
+  await Promise.all(closed);
+  if (clock.pending > 0) throw new Error(`expected no timer, got ${clock.pending}`);
+});
+
+function open(config: Partial<RouteConfig> = {}): Route {
+  const stream = {
+    write: (line: string): void => {
+      log += line;
+    },
+  };
+  const route = openRoute(routeConfig({ kind: "swqos", url: partner.url, ...config }), {
+    clock,
+    log: createLogger({ stream }),
+  });
+  routes.push(route);
+  return route;
+}
+
+let number = 0;
+async function send(route: Route): Promise<string> {
+  const parcel = new TestParcel([madeUpFacts(++number)]);
+  if (!route.offer(parcel)) return "turned away";
+  const end = await parcel.ended;
+  return "reason" in end ? end.reason : end.kind;
+}
+
+/** Lets the sockets work until something is so. */
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise((turn) => setImmediate(turn));
+}
+
+const unavailable: Behaviour = (_request, response) => {
+  response.writeHead(503).end("<html>busy</html>");
+};
+
+describe("a refused connection", () => {
+  it("makes the route down; it comes up by itself when the partner is there", async () => {
+    await partner.close();
+    const port = await freePort();
+    const route = open({ url: `http://127.0.0.1:${port}/key-in-the-path` });
+    expect(await send(route)).toBe("connection_refused");
+    expect(route.isUp).toBe(false);
+    expect(await send(route)).toBe("turned away");
+    const { lastFailure } = route.snapshot();
+    expect(lastFailure).toContain(`127.0.0.1:${port}: connection_refused: ECONNREFUSED`);
+    expect(route.snapshot()).toMatchObject({ health: "down", failed: 1n, sent: 0n });
+    expect(clock.pending).toBe(1);
+    partner = await Partner.open(port);
+    await clock.advance(999);
+    expect(partner.requests).toEqual([]);
+    await clock.advance(1);
+    await until(() => route.isUp);
+    expect(partner.requests).toMatchObject([{ method: "GET", url: "/key-in-the-path" }]);
+    expect(await send(route)).toBe("acknowledged");
+    expect(route.snapshot()).toMatchObject({ health: "up", acknowledged: 1n, turnedAway: 1n });
+    expect(log).toContain("a route is down");
+    expect(log).toContain("a route is up again");
+    expect(log).not.toContain("key-in-the-path");
+  });
+
+  it("is asked for less and less often, at most every 15 s", async () => {
+    const route = open();
+    partner.behaviour = unavailable;
+    for (let count = 0; count < 5; count++) await send(route);
+    // Each probe has a status of its own: so it shows when its answer is there.
+    let probes = 0;
+    partner.behaviour = (_request, response) => void response.writeHead(510 + ++probes).end();
+    for (const delayMs of [1000, 2000, 4000, 8000, 15_000, 15_000]) {
+      const before = probes;
+      await clock.advance(delayMs - 1);
+      expect(probes).toBe(before);
+      await clock.advance(1);
+      await until(() => route.snapshot().lastFailure.includes(`status ${510 + before + 1}`));
+    }
+    expect(route.isUp).toBe(false);
+    expect(route.snapshot()).toMatchObject({ offered: 5n, sent: 5n, refused: 5n });
+  });
+
+  it("drops what waits, so that it can go elsewhere", async () => {
+    await partner.close();
+    const port = await freePort();
+    const route = open({ url: `http://127.0.0.1:${port}`, connections: 1 });
+    const parcels = [1, 2, 3].map(() => new TestParcel([madeUpFacts(++number)]));
+    for (const parcel of parcels) expect(route.offer(parcel)).toBe(true);
+    const ends = await Promise.all(parcels.map(({ ended }) => ended));
+    expect(ends).toMatchObject([
+      { kind: "failed", reason: "connection_refused" },
+      { kind: "dropped", reason: "route_down" },
+      { kind: "dropped", reason: "route_down" },
+    ]);
+    expect(route.snapshot()).toMatchObject({ failed: 1n, dropped: 2n, queued: 0, inFlight: 0 });
+    partner = await Partner.open(port);
+  });
+});
+
+describe("failures in a row", () => {
+  it("five make it down; one good answer begins anew", async () => {
+    const route = open();
+    partner.behaviour = unavailable;
+    for (let count = 0; count < 4; count++) expect(await send(route)).toBe("partner_error");
+    partner.behaviour = accepts;
+    expect(await send(route)).toBe("acknowledged");
+    partner.behaviour = unavailable;
+    for (let count = 0; count < 4; count++) expect(await send(route)).toBe("partner_error");
+    expect(route.isUp).toBe(true);
+    expect(await send(route)).toBe("partner_error");
+    expect(route.isUp).toBe(false);
+    expect(route.snapshot().lastFailure).toContain("HTTP status 503");
+  });
+
+  it("stays down while probes are answered with 5xx, then proves itself with one parcel", async () => {
+    const route = open();
+    partner.behaviour = unavailable;
+    for (let count = 0; count < 5; count++) await send(route);
+    partner.behaviour = (_request, response) => void response.writeHead(502).end();
+    await clock.advance(1000);
+    await until(() => route.snapshot().lastFailure.includes("status 502"));
+    expect(route.isUp).toBe(false);
+    // Answers questions, but takes nothing: one parcel finds out, and the pause grows on.
+    const waiting: (() => void)[] = [];
+    partner.behaviour = ({ method }, response) => {
+      if (method === "GET") response.writeHead(404).end();
+      else waiting.push(() => response.writeHead(500).end());
+    };
+    await clock.advance(2000);
+    await until(() => route.isUp);
+    const parcels = [1, 2, 3].map(() => new TestParcel([madeUpFacts(++number)]));
+    for (const parcel of parcels) expect(route.offer(parcel)).toBe(true);
+    await until(() => waiting.length > 0);
+    expect(route.snapshot()).toMatchObject({ inFlight: 1, queued: 2 });
+    waiting[0]?.();
+    const ends = await Promise.all(parcels.map(({ ended }) => ended));
+    expect(ends.map(({ kind }) => kind)).toEqual(["refused", "dropped", "dropped"]);
+    expect(route.isUp).toBe(false);
+    partner.behaviour = accepts;
+    await clock.advance(3999);
+    expect(route.isUp).toBe(false);
+    await clock.advance(1);
+    await until(() => route.isUp);
+    expect(await send(route)).toBe("acknowledged");
+    expect(await Promise.all([send(route), send(route)])).toEqual(["acknowledged", "acknowledged"]);
+  });
+
+  it("are not what a partner says of a transaction", async () => {
+    const route = open();
+    partner.behaviour = (_request, response) => {
+      response.end('{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"no"}}');
+    };
+    for (let count = 0; count < 8; count++) expect(await send(route)).toBe("params_invalid");
+    expect(route.isUp).toBe(true);
+    expect(route.snapshot()).toMatchObject({ refused: 8n, lastFailure: "" });
+  });
+});
+
+describe("429", () => {
+  const limits = (retryAfter: string | null): Behaviour => {
+    return (_request, response) => {
+      response.writeHead(429, retryAfter === null ? {} : { "retry-after": retryAfter }).end("slow");
+    };
+  };
+
+  it("with Retry-After pauses it, whatever waits stays", async () => {
+    const route = open({ connections: 1 });
+    partner.behaviour = limits("3");
+    const refused = new TestParcel([madeUpFacts(++number)]);
+    const waiting = new TestParcel([madeUpFacts(++number)]);
+    route.offer(refused);
+    route.offer(waiting);
+    expect(await refused.ended).toMatchObject({
+      kind: "refused",
+      reason: "rate_limited",
+      isFinal: false,
+    });
+    expect(await send(route)).toBe("turned away");
+    expect(route.snapshot()).toMatchObject({ health: "down", queued: 1 });
+    expect(route.snapshot().lastFailure).toContain("asked to wait 3 s");
+    partner.behaviour = accepts;
+    await clock.advance(2999);
+    expect(partner.requests.length).toBe(1);
+    await clock.advance(1);
+    expect((await waiting.ended).kind).toBe("acknowledged");
+    expect(await send(route)).toBe("acknowledged");
+  });
+
+  it("may name a date; an hour is cut to a minute", async () => {
+    const route = open();
+    const inTwoSeconds = Number(clock.nowNs() / 1_000_000n) + 2000;
+    partner.behaviour = limits(new Date(inTwoSeconds).toUTCString());
+    expect(await send(route)).toBe("rate_limited");
+    expect(route.isUp).toBe(false);
+    await clock.advance(2000);
+    expect(route.isUp).toBe(true);
+    partner.behaviour = limits("3600");
+    expect(await send(route)).toBe("rate_limited");
+    await clock.advance(59_999);
+    expect(route.isUp).toBe(false);
+    await clock.advance(1);
+    expect(route.isUp).toBe(true);
+  });
+
+  it("without it, or with nonsense, pauses nothing", async () => {
+    const route = open();
+    for (const retryAfter of [null, "0", "soon", "-5", "Thu, 01 Jan 1970 00:00:00 GMT"]) {
+      partner.behaviour = limits(retryAfter);
+      expect(await send(route)).toBe("rate_limited");
+      expect(route.isUp).toBe(true);
+    }
+  });
+});

@@ -1,0 +1,313 @@
+// The engine of the routes against a real server: what is sent, told, counted and turned away.
+
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { RouteConfig } from "../../../src/core/configuration/configuration.ts";
+import { openRoute } from "../../../src/gateway/routes/open-route.ts";
+import type { Route } from "../../../src/gateway/submission/types.ts";
+import { madeUpFacts } from "../../support/facts.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { Partner, routeConfig, signaturesOf, TestParcel } from "../../support/partner.ts";
+
+let clock: ManualClock;
+let partner: Partner;
+let routes: Route[];
+
+beforeEach(async () => {
+  clock = new ManualClock();
+  partner = await Partner.open();
+  routes = [];
+});
+
+afterEach(async () => {
+  const closed = routes.map((route) => route.close());
+  await partner.close();
+  await Promise.all(closed);
+  if (clock.pending > 0) throw new Error(`expected no timer, got ${clock.pending}`);
+});
+
+function open(config: Partial<RouteConfig> = {}): Route {
+  const route = openRoute(routeConfig({ kind: "swqos", url: partner.url, ...config }), { clock });
+  routes.push(route);
+  return route;
+}
+
+let number = 0;
+function parcel(options: ConstructorParameters<typeof TestParcel>[1] = {}): TestParcel {
+  return new TestParcel([madeUpFacts(++number)], options);
+}
+
+function addsUp(route: Route): void {
+  const counts = route.snapshot();
+  const { turnedAway, acknowledged, refused, failed, dropped, queued, inFlight } = counts;
+  expect(
+    turnedAway + acknowledged + refused + failed + dropped + BigInt(queued) + BigInt(inFlight),
+  ).toBe(counts.offered);
+}
+
+/** Answers that the test gives when it wants. */
+function held(): (() => void)[] {
+  const answers: (() => void)[] = [];
+  partner.behaviour = ({ body }, response) => {
+    answers.push(() => response.end(JSON.stringify(signaturesOf(body))));
+  };
+  return answers;
+}
+
+describe("a parcel", () => {
+  it("is sent, then acknowledged", async () => {
+    const route = open();
+    const one = parcel();
+    expect(route.offer(one)).toBe(true);
+    expect(one.events).toEqual([]);
+    expect((await one.ended).kind).toBe("acknowledged");
+    expect(one.kinds).toBe("sent acknowledged");
+    expect(one.events[0]).toEqual({ kind: "sent", atNs: clock.nowNs(), bytes: 215 });
+    expect(route.snapshot()).toEqual({
+      name: "partner",
+      kind: "swqos",
+      health: "up",
+      lastFailure: "",
+      offered: 1n,
+      turnedAway: 0n,
+      sent: 1n,
+      acknowledged: 1n,
+      refused: 0n,
+      failed: 0n,
+      dropped: 0n,
+      queued: 0,
+      inFlight: 0,
+      sendP50Us: 0,
+      sendP99Us: 0,
+    });
+  });
+
+  it("is told as sent before the answer comes", async () => {
+    const answers = held();
+    const route = open();
+    const one = parcel();
+    route.offer(one);
+    await one.sent;
+    expect(one.kinds).toBe("sent");
+    expect(route.snapshot()).toMatchObject({ sent: 1n, inFlight: 1, acknowledged: 0n });
+    await partner.received(1);
+    answers[0]?.();
+    await one.ended;
+    expect(one.kinds).toBe("sent acknowledged");
+  });
+
+  it("reuses connections and makes no more than it may", async () => {
+    const route = open({ connections: 2 });
+    for (let round = 0; round < 5; round++) {
+      const parcels = Array.from({ length: 6 }, () => parcel());
+      for (const one of parcels) expect(route.offer(one)).toBe(true);
+      await Promise.all(parcels.map(({ ended }) => ended));
+    }
+    expect(partner.posts.length).toBe(30);
+    expect(new Set(partner.posts.map(({ socket }) => socket)).size).toBe(2);
+    addsUp(route);
+  });
+
+  it("waits in a bounded queue", async () => {
+    const answers = held();
+    const route = open({ connections: 1, queueMax: 3 });
+    const first = parcel();
+    route.offer(first);
+    await partner.received(1);
+    const waiting = [parcel(), parcel(), parcel()];
+    expect(waiting.map((one) => route.offer(one))).toEqual([true, true, true]);
+    const refused = parcel();
+    expect(route.offer(refused)).toBe(false);
+    expect(route.snapshot()).toMatchObject({
+      offered: 5n,
+      turnedAway: 1n,
+      queued: 3,
+      inFlight: 1,
+      health: "up",
+    });
+    for (const [place, one] of [first, ...waiting].entries()) {
+      await partner.received(place + 1);
+      answers[place]?.();
+      expect((await one.ended).kind).toBe("acknowledged");
+    }
+    expect(refused.events).toEqual([]);
+    addsUp(route);
+  });
+
+  it("is dropped when its deadline passes in the queue", async () => {
+    const answers = held();
+    const route = open({ connections: 1, timeoutMs: 60_000 });
+    const first = parcel();
+    route.offer(first);
+    await partner.received(1);
+    const late = parcel({ deadlineNs: clock.nowNs() + 1_000_000_000n });
+    const patient = parcel({ deadlineNs: clock.nowNs() + 9_000_000_000n });
+    route.offer(late);
+    route.offer(patient);
+    await clock.advance(1000);
+    expect(late.events).toEqual([]);
+    await clock.advance(250);
+    expect(late.kinds).toBe("dropped");
+    expect(late.events[0]).toMatchObject({ reason: "deadline_passed" });
+    expect(patient.events).toEqual([]);
+    addsUp(route);
+    answers[0]?.();
+    await partner.received(2);
+    answers[1]?.();
+    expect((await patient.ended).kind).toBe("acknowledged");
+    expect(partner.posts.length).toBe(2);
+  });
+
+  it("never leaves when it was too late already", async () => {
+    const route = open();
+    const late = parcel({ deadlineNs: clock.nowNs() - 1n });
+    expect(route.offer(late)).toBe(true);
+    expect(await late.ended).toMatchObject({ kind: "dropped", reason: "deadline_passed" });
+    expect(partner.requests).toEqual([]);
+  });
+
+  it("fails when no answer comes in time, alone", async () => {
+    const answers = held();
+    const route = open({ timeoutMs: 500 });
+    const slow = parcel();
+    route.offer(slow);
+    await slow.sent;
+    await clock.advance(300);
+    const quick = parcel();
+    route.offer(quick);
+    await quick.sent;
+    await partner.received(2);
+    await clock.advance(199);
+    expect(slow.kinds).toBe("sent");
+    await clock.advance(1);
+    expect(slow.events[1]).toMatchObject({ kind: "failed", reason: "timeout" });
+    expect(route.isUp).toBe(true);
+    expect(route.snapshot().lastFailure).toBe(
+      `127.0.0.1:${partner.port}: timeout: expected an answer within 500 ms, got none`,
+    );
+    answers[1]?.();
+    expect((await quick.ended).kind).toBe("acknowledged");
+    addsUp(route);
+  });
+
+  it("is not taken in a mode that the route does not have", () => {
+    const route = open();
+    expect(route.offer(parcel({ mode: "bundle" }))).toBe(false);
+    expect(route.offer(new TestParcel([]))).toBe(false);
+    expect(route.offer(new TestParcel([madeUpFacts(1), madeUpFacts(2)]))).toBe(false);
+    expect(route.snapshot()).toMatchObject({ offered: 3n, turnedAway: 3n });
+  });
+
+  it("may throw from its report without harm", async () => {
+    const route = open();
+    const broken = parcel();
+    broken.onReport = () => {
+      throw new Error("a listener's fault");
+    };
+    route.offer(broken);
+    await broken.ended;
+    const next = parcel();
+    route.offer(next);
+    expect((await next.ended).kind).toBe("acknowledged");
+    addsUp(route);
+  });
+});
+
+describe("arrays of calls", () => {
+  it("hold what waits, and leave alone what need not wait", async () => {
+    const answers = held();
+    const route = open({ connections: 1, callsPerRequest: 4 });
+    const first = parcel();
+    route.offer(first);
+    await partner.received(1);
+    const waiting = Array.from({ length: 6 }, () => parcel());
+    for (const one of waiting) route.offer(one);
+    for (let request = 0; request < 3; request++) {
+      await partner.received(request + 1);
+      answers[request]?.();
+    }
+    for (const one of [first, ...waiting]) {
+      expect((await one.ended).kind).toBe("acknowledged");
+    }
+    const sizes = partner.posts.map(({ body }) => {
+      const parsed: unknown = JSON.parse(body.toString());
+      return Array.isArray(parsed) ? parsed.length : 0;
+    });
+    expect(sizes).toEqual([0, 4, 2]);
+    expect(route.snapshot()).toMatchObject({ sent: 7n, acknowledged: 7n });
+  });
+
+  it("are shared out among the free connections", async () => {
+    held();
+    const route = open({ connections: 4, callsPerRequest: 16 });
+    for (let count = 0; count < 8; count++) route.offer(parcel());
+    await partner.received(4);
+    const sizes = partner.posts.map(({ body }) => {
+      const parsed: unknown = JSON.parse(body.toString());
+      return Array.isArray(parsed) ? parsed.length : 0;
+    });
+    expect(sizes).toEqual([2, 2, 2, 2]);
+  });
+});
+
+describe("closing", () => {
+  it("drops what waits and lets what is under way end", async () => {
+    const answers = held();
+    const route = open({ connections: 1 });
+    const underWay = parcel();
+    route.offer(underWay);
+    await partner.received(1);
+    const waiting = parcel();
+    route.offer(waiting);
+    const closed = route.close();
+    expect(waiting.events).toMatchObject([{ kind: "dropped", reason: "route_closed" }]);
+    expect(route.isUp).toBe(false);
+    expect(route.offer(parcel())).toBe(false);
+    answers[0]?.();
+    await closed;
+    expect(underWay.kinds).toBe("sent acknowledged");
+    expect(route.snapshot()).toMatchObject({ turnedAway: 1n, queued: 0, inFlight: 0 });
+    addsUp(route);
+    await route.close();
+  });
+
+  it("cuts what does not end in time", async () => {
+    held();
+    const route = open({ timeoutMs: 700 });
+    const underWay = parcel();
+    route.offer(underWay);
+    await partner.received(1);
+    let isClosed = false;
+    const closed = route.close().finally(() => {
+      isClosed = true;
+    });
+    await clock.advance(699);
+    expect(isClosed).toBe(false);
+    await clock.advance(1);
+    await closed;
+    expect(underWay.events.at(-1)).toMatchObject({ kind: "failed", reason: "timeout" });
+    addsUp(route);
+  });
+});
+
+describe("a listener", () => {
+  it("may close the route or offer again from its report", async () => {
+    const route = open({ callsPerRequest: 4, connections: 1 });
+    const kept = parcel();
+    const late = parcel({ deadlineNs: clock.nowNs() - 1n });
+    late.onReport = () => void route.close();
+    route.offer(kept);
+    route.offer(late);
+    expect(await kept.ended).toMatchObject({ kind: "dropped", reason: "route_closed" });
+    expect(partner.requests).toEqual([]);
+    addsUp(route);
+    const other = open();
+    const first = parcel();
+    const second = parcel();
+    first.onReport = () => {
+      if (first.events.length === 2) expect(other.offer(second)).toBe(true);
+    };
+    other.offer(first);
+    expect((await second.ended).kind).toBe("acknowledged");
+    addsUp(other);
+  });
+});

@@ -1,0 +1,348 @@
+// The direct route: who gets a transaction and where, what is reported of it, and with which identity.
+
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, vi } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
+import type { RouteConfig } from "../../../src/core/configuration/configuration.ts";
+import { ShredwayError } from "../../../src/core/errors.ts";
+import { openRoute } from "../../../src/gateway/routes/open-route.ts";
+import {
+  type TpuRoute,
+  type TpuRouteParts,
+  tpuOpener,
+} from "../../../src/gateway/routes/tpu-route.ts";
+import { closing } from "../../support/closing.ts";
+import { madeUpFacts } from "../../support/facts.ts";
+import { routeConfig, TestParcel } from "../../support/partner.ts";
+import { describeQuic, QuicServer, type QuicServerOptions } from "../../support/quic-server.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+const facts = madeUpFacts(1);
+
+/** Leaders a, b, c, … with windows of four slots, from slot 0. */
+class Cluster {
+  now: bigint | null = 0n;
+  readonly addresses = new Map<string, { host: string; port: number }>();
+  partners: ReadonlySet<string> = new Set();
+
+  slot(): bigint | null {
+    return this.now;
+  }
+
+  leaderAt(slot: bigint): string | null {
+    return "abcdefgh"[Number(slot / 4n)] ?? null;
+  }
+
+  addressOf(identity: string) {
+    return this.addresses.get(identity) ?? null;
+  }
+
+  async lead(identity: string, options: QuicServerOptions = {}): Promise<QuicServer> {
+    const server = await QuicServer.open(options);
+    closing({ close: () => server.close() });
+    this.addresses.set(identity, server.address);
+    return server;
+  }
+}
+
+function readSeed(path: string): Uint8Array {
+  const numbers: readonly number[] = JSON.parse(readFileSync(path, "utf8"));
+  return Uint8Array.from(numbers.slice(0, 32));
+}
+
+function open(
+  cluster: Cluster,
+  config: Partial<RouteConfig> = {},
+  parts: Partial<TpuRouteParts> = {},
+): TpuRoute {
+  const make = tpuOpener({
+    clock: systemClock,
+    leaders: cluster,
+    addresses: cluster,
+    partners: () => cluster.partners,
+    readSeed,
+    copyMsMax: 60_000,
+    ...parts,
+  });
+  const route = make(routeConfig({ kind: "tpu", timeoutMs: 30_000, ...config }));
+  closing({ close: () => route.close() });
+  return route;
+}
+
+const until = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
+
+function booksAddUp(route: TpuRoute): void {
+  const { offered, turnedAway, acknowledged, refused, failed, dropped, queued, inFlight } =
+    route.snapshot();
+  expect(turnedAway + acknowledged + refused + failed + dropped).toBe(
+    offered - BigInt(queued + inFlight),
+  );
+}
+
+describeQuic("a route to leaders", () => {
+  it("takes single transactions of up to 4,096 bytes", () => {
+    const route = open(new Cluster(), { name: "direct", mevSafe: true, minimumTipLamports: 5 });
+    expect(route.capabilities).toEqual({
+      name: "direct",
+      kind: "tpu",
+      modes: ["transaction"],
+      transactionBytesMax: 4096,
+      mevSafe: true,
+      minimumTipLamports: 5n,
+      leaders: null,
+    });
+    expect(route.offer(new TestParcel([facts], { mode: "bundle" }))).toBe(false);
+    expect(route.offer(new TestParcel([facts, facts]))).toBe(false);
+    expect(route.snapshot()).toMatchObject({ offered: 2n, turnedAway: 2n });
+  });
+
+  it("sends to the present leader, and reports what became of it", async () => {
+    const cluster = new Cluster();
+    const [a, b] = [await cluster.lead("a"), await cluster.lead("b")];
+    const route = open(cluster);
+    const parcel = new TestParcel([facts]);
+    expect(route.offer(parcel)).toBe(true);
+    expect(parcel.events).toEqual([]);
+    await parcel.ended;
+    expect(parcel.kinds).toBe("sent acknowledged");
+    const [sent] = parcel.events;
+    expect(sent).toMatchObject({ kind: "sent", bytes: facts.wire.length });
+    expect(a.transactions).toEqual([Buffer.from(facts.wire)]);
+    expect(b.transactions).toEqual([]);
+    expect(route.snapshot()).toMatchObject({ health: "up", sent: 1n, acknowledged: 1n, queued: 0 });
+    expect(route.snapshot().sendP50Us).not.toBeNull();
+    booksAddUp(route);
+    await until(() =>
+      expect(route.leaders().find(({ identity }) => identity === "a")?.sent).toBe(1),
+    );
+  });
+
+  it("sends to the next leaders as well when the window ends, and reports it once", async () => {
+    const cluster = new Cluster();
+    const [a, b, c] = [await cluster.lead("a"), await cluster.lead("b"), await cluster.lead("c")];
+    cluster.now = 2n;
+    const route = open(cluster, { fanout: 2 });
+    const parcel = new TestParcel([facts]);
+    expect(route.offer(parcel)).toBe(true);
+    await until(() => expect([a, b].map((leader) => leader.transactions.length)).toEqual([1, 1]));
+    await parcel.ended;
+    expect(parcel.kinds).toBe("sent acknowledged");
+    expect(c.transactions).toEqual([]);
+    booksAddUp(route);
+  });
+
+  it("sends by one leader what another one does not take", async () => {
+    const cluster = new Cluster();
+    const [a, b] = [await cluster.lead("a"), await cluster.lead("b")];
+    a.refusal = { code: 2, isApp: true };
+    cluster.now = 3n;
+    const route = open(cluster);
+    const parcels = Array.from({ length: 5 }, () => new TestParcel([facts]));
+    for (const parcel of parcels) expect(route.offer(parcel)).toBe(true);
+    await Promise.all(parcels.map(({ ended }) => ended));
+    expect(parcels.map(({ kinds }) => kinds)).toEqual(parcels.map(() => "sent acknowledged"));
+    expect(b.transactions.length).toBe(5);
+    booksAddUp(route);
+  });
+
+  it("tells what nobody took, with the leader's word for it", async () => {
+    const cluster = new Cluster();
+    const a = await cluster.lead("a");
+    a.refusal = { code: 2, isApp: true };
+    const route = open(cluster, { connectAheadSlots: 0 });
+    await until(() => expect(route.leaders()[0]?.closes["disallowed"]).toBeGreaterThan(0));
+    const deadlineNs = systemClock.nowNs() + 1_000_000n;
+    const parcels = Array.from({ length: 5 }, () => new TestParcel([facts], { deadlineNs }));
+    for (const parcel of parcels) expect(route.offer(parcel)).toBe(true);
+    await Promise.all(parcels.map(({ ended }) => ended));
+    for (const { events, kinds } of parcels) {
+      // Between two pauses a connection stands for a moment.
+      expect(["dropped", "sent failed"]).toContain(kinds);
+      const end = events.at(-1);
+      expect(end && "reason" in end ? end.reason : "").toMatch(/disallowed|deadline_passed/);
+    }
+    expect(route.snapshot()).toMatchObject({ acknowledged: 0n, queued: 0, inFlight: 0 });
+    booksAddUp(route);
+  });
+
+  it("is connected before the leader's slots, and follows him to another address", async () => {
+    const cluster = new Cluster();
+    await cluster.lead("a");
+    const b = await cluster.lead("b");
+    const c = await cluster.lead("c");
+    open(cluster, { connectAheadSlots: 4 });
+    await until(() => expect(b.connections).toBe(1));
+    expect(c.initials).toBe(0);
+    const elsewhere = await cluster.lead("b");
+    await until(() => expect(elsewhere.connections).toBe(1));
+    await until(() => expect(b.connections).toBe(0));
+    cluster.now = 4n;
+    await until(() => expect(c.connections).toBe(1));
+  });
+
+  it("is down while nobody knows who leads, or where, and says why", async () => {
+    const cluster = new Cluster();
+    const route = open(cluster);
+    expect(route.isUp).toBe(false);
+    expect(route.offer(new TestParcel([facts]))).toBe(false);
+    expect(route.snapshot()).toMatchObject({ health: "down", turnedAway: 1n });
+    expect(route.snapshot().lastFailure).toMatch(/expected an address .* of a, got none/);
+    cluster.now = null;
+    expect(route.snapshot().lastFailure).toMatch(/expected the present leader to be known/);
+    await cluster.lead("a");
+    cluster.now = 0n;
+    expect(route.isUp).toBe(true);
+    expect(route.snapshot().lastFailure).toBe("");
+  });
+
+  it("takes the plan's leader when it does not know the slot itself", async () => {
+    const cluster = new Cluster();
+    const c = await cluster.lead("c");
+    cluster.now = null;
+    const route = open(cluster);
+    const parcel = new TestParcel([facts], { leader: "c" });
+    expect(route.offer(parcel)).toBe(true);
+    expect((await parcel.ended).kind).toBe("acknowledged");
+    expect(c.transactions.length).toBe(1);
+  });
+
+  it("knows addresses that the configuration gives", async () => {
+    const cluster = new Cluster();
+    const a = await cluster.lead("a");
+    cluster.addresses.set("a", { host: "192.0.2.1", port: 1 });
+    const route = open(cluster, { quicAddresses: { a: `127.0.0.1:${a.port}` } });
+    const parcel = new TestParcel([facts]);
+    expect(route.offer(parcel)).toBe(true);
+    expect((await parcel.ended).kind).toBe("acknowledged");
+  });
+
+  it("takes no more than its queue holds", async () => {
+    const cluster = new Cluster();
+    const a = await cluster.lead("a");
+    a.isSilent = true;
+    const route = open(cluster, { queueMax: 10 });
+    const parcels = Array.from({ length: 20 }, () => new TestParcel([facts]));
+    const taken = parcels.filter((parcel) => route.offer(parcel));
+    expect(taken.length).toBe(10);
+    await route.close();
+    expect(taken.map(({ kinds }) => kinds)).toEqual(taken.map(() => "dropped"));
+    booksAddUp(route);
+    expect(route.offer(new TestParcel([facts]))).toBe(false);
+    expect(route.isUp).toBe(false);
+  });
+
+  it("keeps nothing long for a leader that is dead, lest the others find no room", async () => {
+    const cluster = new Cluster();
+    const [a, b] = [await cluster.lead("a"), await cluster.lead("b")];
+    a.isSilent = true;
+    const route = open(cluster, { queueMax: 2 }, { copyMsMax: 50 });
+    const dead = [new TestParcel([facts]), new TestParcel([facts])];
+    for (const parcel of dead) expect(route.offer(parcel)).toBe(true);
+    cluster.now = 4n;
+    expect(route.offer(new TestParcel([facts]))).toBe(false);
+    await Promise.all(dead.map(({ ended }) => ended));
+    expect(dead.map(({ kinds }) => kinds)).toEqual(["dropped", "dropped"]);
+    await until(() => expect(b.connections).toBe(1));
+    expect(route.offer(new TestParcel([facts]))).toBe(true);
+    booksAddUp(route);
+  });
+});
+
+describeQuic("the identity", () => {
+  it("is that of the file, also of the next one, and of the last good one", async () => {
+    const path = join(temporaryFolder(), "identity.json");
+    const write = (fill: number) =>
+      writeFileSync(path, JSON.stringify(Array.from({ length: 64 }, () => fill)));
+    write(1);
+    const cluster = new Cluster();
+    const a = await cluster.lead("a");
+    const route = open(cluster, { identityFile: path });
+    await until(() => expect(a.identities.length).toBe(1));
+    write(2);
+    await until(() => expect(new Set(a.identities).size).toBe(2));
+    writeFileSync(path, "[");
+    const parcel = new TestParcel([facts]);
+    expect(route.offer(parcel)).toBe(true);
+    expect((await parcel.ended).kind).toBe("acknowledged");
+    write(3);
+    await until(() => expect(new Set(a.identities).size).toBe(3));
+  });
+
+  it("that cannot be read refuses the route", () => {
+    expect(() => open(new Cluster(), { identityFile: "/nowhere/identity.json" })).toThrow(/ENOENT/);
+  });
+});
+
+describeQuic("a route to alternative partners", () => {
+  it("sends to the plan's leader alone, by the lane that the transaction needs", async () => {
+    const cluster = new Cluster();
+    const [plain, safe] = [await cluster.lead("x"), await cluster.lead("y")];
+    cluster.addresses.set("b", { host: "127.0.0.1", port: 1 });
+    cluster.partners = new Set(["b"]);
+    cluster.now = 2n;
+    const route = open(cluster, {
+      kind: "alt-partner",
+      quicPorts: { plain: plain.port, protected: safe.port },
+    });
+    expect(route.capabilities).toMatchObject({ kind: "alt-partner", leaders: null });
+    await until(() => expect([plain.connections, safe.connections]).toEqual([1, 1]));
+    for (const revertProtection of [false, true]) {
+      const parcel = new TestParcel([facts], { leader: "b", revertProtection });
+      expect(route.offer(parcel)).toBe(true);
+      expect((await parcel.ended).kind).toBe("acknowledged");
+    }
+    expect([plain.transactions.length, safe.transactions.length]).toEqual([1, 1]);
+    expect(route.offer(new TestParcel([facts]))).toBe(false);
+    expect(route.offer(new TestParcel([facts], { leader: "unknown" }))).toBe(false);
+  });
+
+  it("keeps away from leaders who are no partners", async () => {
+    const cluster = new Cluster();
+    const b = await cluster.lead("b");
+    cluster.addresses.set("a", { host: "127.0.0.2", port: 1 });
+    cluster.partners = new Set(["b"]);
+    const route = open(cluster, {
+      kind: "alt-partner",
+      quicPorts: { plain: b.port, protected: b.port },
+    });
+    await until(() => expect(b.connections).toBe(1));
+    await until(() => expect(route.leaders().length).toBeGreaterThan(0));
+    expect(route.leaders().map(({ address }) => address)).toEqual([`127.0.0.1:${b.port}`]);
+  });
+});
+
+describe("openRoute", () => {
+  const refusal = (run: () => unknown): ShredwayError => {
+    try {
+      run();
+    } catch (error) {
+      if (error instanceof ShredwayError) return error;
+    }
+    throw new Error("expected a ShredwayError, got none");
+  };
+
+  it.each([
+    { kind: "tpu" as const },
+    { kind: "alt-partner" as const, quicPorts: { plain: 1, protected: 2 } },
+  ])("refuses $kind over QUIC where there is none, and says how to get it", (config) => {
+    const error = refusal(() =>
+      openRoute(routeConfig(config), { clock: systemClock, openTpu: null }),
+    );
+    expect(error.reason).toBe("config_invalid");
+    expect(error.message).toMatch(/route partner: expected QUIC .*npm install --include=optional/);
+  });
+
+  it("leaves routes over QUIC to what is handed in", () => {
+    const names: string[] = [];
+    const openTpu = (config: RouteConfig) => {
+      names.push(config.name);
+      throw new Error("planted");
+    };
+    const parts = { clock: systemClock, openTpu };
+    expect(() => openRoute(routeConfig({ kind: "tpu", name: "t" }), parts)).toThrow("planted");
+    const http = openRoute(routeConfig({ kind: "swqos", url: "http://127.0.0.1:1" }), parts);
+    closing({ close: () => http.close() });
+    expect(names).toEqual(["t"]);
+  });
+});

@@ -1,0 +1,140 @@
+// What records and the node say of a bundle, put together; on the sandbox chain it is in chain.test.ts.
+
+import { describe, expect, it } from "vitest";
+import { NodeBundleCommitments } from "../../../src/gateway/submission/bundle-commitments.ts";
+import { StatusReader } from "../../../src/gateway/submission/status-reader.ts";
+import type {
+  BundleCommitment,
+  Commitment,
+  SignatureOutcome,
+  TransactionStatus,
+} from "../../../src/gateway/submission/types.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+
+const clock = new ManualClock();
+
+function landed(signature: string, reason = "confirmed", agoMs = 0): TransactionStatus {
+  const atNs = clock.nowNs() - BigInt(agoMs) * 1_000_000n;
+  return {
+    signature,
+    state: "landed",
+    method: "sendBundle",
+    bundleId: "b",
+    receivedNs: 0n,
+    slot: 5n,
+    reason,
+    err: null,
+    events: [{ kind: "landed", atNs, reason, slot: 5n, err: null }],
+  };
+}
+
+function open(signature: string, slot: bigint | null): TransactionStatus {
+  return { ...landed(signature), state: "open", slot, reason: null, events: [] };
+}
+
+function said(
+  commitment: Commitment,
+  { slot = 5n, err = null }: { slot?: bigint; err?: unknown } = {},
+): SignatureOutcome {
+  return { slot, err, commitment };
+}
+
+interface Node {
+  readonly cached?: Readonly<Record<string, SignatureOutcome>>;
+  readonly history?: Readonly<Record<string, SignatureOutcome>>;
+}
+
+/** null: without a node. */
+async function told(
+  node: Node | null,
+  ...transactions: TransactionStatus[]
+): Promise<BundleCommitment | null> {
+  const reader =
+    node &&
+    new StatusReader({
+      clock,
+      node: {
+        signatureStatuses: async (signatures, search) =>
+          signatures.map((signature) => {
+            const old = search?.searchHistory ? node.history?.[signature] : undefined;
+            return node.cached?.[signature] ?? old ?? null;
+          }),
+      },
+      log: { warn: () => {} },
+    });
+  const answer = new NodeBundleCommitments({ clock, reader }).of({ bundleId: "b", transactions });
+  await clock.advance(10);
+  return answer;
+}
+
+const finalized = { slot: 5n, commitment: "finalized" };
+const confirmed = { slot: 5n, commitment: "confirmed" };
+const processed = { slot: 5n, commitment: "processed" };
+
+describe("with a node, a bundle", () => {
+  it("that landed is confirmed, and finalized when the node says so of all of it", async () => {
+    const both = [landed("a"), landed("b")];
+    expect(await told({}, ...both)).toEqual(confirmed);
+    const half = { a: said("finalized"), b: said("confirmed") };
+    expect(await told({ cached: half }, ...both)).toEqual(confirmed);
+    const whole = { a: said("finalized"), b: said("finalized") };
+    expect(await told({ cached: whole }, ...both)).toEqual(finalized);
+  });
+
+  it("that landed long ago is found in the node's history", async () => {
+    const history = { a: said("finalized") };
+    expect(await told({ history }, landed("a"))).toEqual(confirmed);
+    expect(await told({ history }, landed("a", "confirmed", 31_000))).toEqual(finalized);
+  });
+
+  it("never falls behind its record", async () => {
+    expect(await told({ cached: { a: said("processed") } }, landed("a"))).toEqual(confirmed);
+    expect(await told({}, landed("a", "finalized"))).toEqual(finalized);
+    const behind = { a: said("confirmed") };
+    expect(await told({ cached: behind }, landed("a", "finalized"))).toEqual(finalized);
+  });
+
+  it("is not finalized by the word on another slot, or on a failure", async () => {
+    const elsewhere = { a: said("finalized", { slot: 6n }) };
+    expect(await told({ cached: elsewhere }, landed("a"))).toEqual(confirmed);
+    const failed = { a: said("finalized", { err: "AccountInUse" }) };
+    expect(await told({ cached: failed }, landed("a"))).toEqual(confirmed);
+  });
+
+  it("that was seen is processed by the node's word alone", async () => {
+    const both = [open("a", 4n), open("b", 4n)];
+    expect(await told({}, ...both)).toBeNull();
+    expect(await told({ cached: { a: said("processed") } }, ...both)).toBeNull();
+    const whole = { a: said("processed"), b: said("processed") };
+    expect(await told({ cached: whole }, ...both)).toEqual(processed);
+    const failed = { a: said("processed"), b: said("processed", { err: "AccountInUse" }) };
+    expect(await told({ cached: failed }, ...both)).toBeNull();
+    expect(await told({ cached: whole }, open("a", 4n), open("b", null))).toBeNull();
+    // One of them has ended a moment before the other.
+    expect(await told({ cached: whole }, landed("a"), open("b", 5n))).toEqual(processed);
+  });
+
+  it("of which something ended otherwise has none", async () => {
+    const whole = { a: said("finalized"), b: said("finalized") };
+    for (const state of ["landed_failed", "expired", "superseded", "rejected"] as const) {
+      const other = { ...landed("b"), state };
+      expect(await told({ cached: whole }, landed("a"), other)).toBeNull();
+    }
+    expect(await told({ cached: whole })).toBeNull();
+  });
+});
+
+describe("without a node, a bundle", () => {
+  it("that was seen in shreds is processed, and an earlier word of a node holds", async () => {
+    expect(await told(null, landed("a", "seen_in_shreds"))).toEqual(processed);
+    expect(await told(null, landed("a"), landed("b", "seen_in_shreds"))).toEqual(processed);
+    expect(await told(null, landed("a"))).toEqual(confirmed);
+    expect(await told(null, landed("a", "finalized"))).toEqual(finalized);
+    expect(await told(null, open("a", null))).toBeNull();
+  });
+
+  it("that was seen in shreds is finalized by a node that came later", async () => {
+    const cached = { a: said("finalized") };
+    expect(await told({ cached }, landed("a", "seen_in_shreds"))).toEqual(finalized);
+  });
+});

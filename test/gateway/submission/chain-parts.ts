@@ -1,0 +1,64 @@
+// What a pipeline sees of a sandbox chain: facts of its transactions, sights of its blocks, its node's answers.
+
+import { VersionedTransaction } from "@solana/web3.js";
+import { parsePubkey, pubkeyBytes, pubkeyOf } from "../../../src/core/primitives.ts";
+import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
+import type { Outcomes, Sights } from "../../../src/gateway/submission/types.ts";
+import { encodeBase58 } from "../../../src/sandbox/chain/base58.ts";
+import type { ChainRun } from "../../support/chain.ts";
+import type { ManualClock } from "../../support/manual-clock.ts";
+
+export function factsOf(
+  wire: Uint8Array,
+  nonce: TransactionFacts["nonce"] = null,
+): TransactionFacts {
+  const { message, signatures } = VersionedTransaction.deserialize(wire);
+  const signatureBytes = signatures[0] ?? new Uint8Array(64);
+  return {
+    wire,
+    version: "legacy",
+    signatureBytes,
+    signature: encodeBase58(signatureBytes),
+    feePayer: message.staticAccountKeys[0]?.toBytes() ?? new Uint8Array(32),
+    lifetime: pubkeyBytes(parsePubkey(message.recentBlockhash)),
+    nonce,
+    tipLamports: 10_000n,
+    computeUnitLimit: 200_000,
+    computeUnitPrice: 0n,
+    priorityFeeLamports: 0n,
+    hasFrontKey: false,
+  };
+}
+
+export function sightsOf({ chain }: ChainRun, clock: ManualClock): Sights {
+  return {
+    watch: (bytes, listener) => {
+      const signature = encodeBase58(bytes);
+      return chain.subscribe((event) => {
+        if (event.kind !== "executed" || event.transaction.signature !== signature) return;
+        listener({ slot: event.slot, seenNs: clock.nowNs() });
+      });
+    },
+  };
+}
+
+/** At "confirmed"; null: it is no nonce account. */
+export function nonceValueOf({ chain }: ChainRun, account: string): string | null {
+  const data = chain.account(account, "confirmed")?.data;
+  return data?.length === 80 ? pubkeyOf(data.slice(40, 72)) : null;
+}
+
+export function outcomesOf(run: ChainRun): Outcomes {
+  const { chain } = run;
+  return {
+    signatureStatuses: async (signatures) =>
+      signatures.map((signature) => {
+        const status = chain.status(signature);
+        return (
+          status && { slot: status.slot, err: status.err, commitment: status.confirmationStatus }
+        );
+      }),
+    isBlockhashValid: async (blockhash) => chain.isBlockhashValid(blockhash),
+    nonceValue: async (account) => nonceValueOf(run, account),
+  };
+}

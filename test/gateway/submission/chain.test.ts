@@ -1,0 +1,396 @@
+// The pipeline on the sandbox chain: every end that the real virtual machine can give.
+
+import { type Keypair, SystemProgram } from "@solana/web3.js";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
+import { SeededRandom } from "../../../src/core/seeded-random.ts";
+import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
+import { NodeBundleCommitments } from "../../../src/gateway/submission/bundle-commitments.ts";
+import { Pipeline } from "../../../src/gateway/submission/pipeline.ts";
+import { StatusReader } from "../../../src/gateway/submission/status-reader.ts";
+import { bundleIdOf } from "../../../src/gateway/submission/tracked-transaction.ts";
+import type {
+  BundleCommitment,
+  Parcel,
+  Route,
+  RouteCapabilities,
+  TransactionStatus,
+} from "../../../src/gateway/submission/types.ts";
+import { RpcClient } from "../../../src/platform/solana/rpc-client.ts";
+import { encodeBase58 } from "../../../src/sandbox/chain/base58.ts";
+import { RpcEndpoint } from "../../../src/sandbox/rpc/endpoint.ts";
+import { TipStatistics } from "../../../src/tips/tip-statistics.ts";
+import type { LandedTipStore } from "../../../src/tips/tip-types.ts";
+import { addressOf, alice, bob, ChainRun, carol, transferOf, wallet } from "../../support/chain.ts";
+import { closing } from "../../support/closing.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { factsOf, outcomesOf, sightsOf } from "./chain-parts.ts";
+import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-parts.ts";
+
+const nonceAccount = wallet(50);
+const accountId = "ann";
+
+/** Nothing is there again after a restart. */
+const noTipStore: LandedTipStore = {
+  write: async () => {},
+  since: async () => [],
+  forgetBefore: async () => {},
+  keepSnapshot: async () => {},
+  lastSnapshot: async () => null,
+};
+
+/** Gives what it takes to the leader's queue, unless it is told to lose it. */
+class ChainRoute implements Route {
+  readonly capabilities: RouteCapabilities;
+  readonly isUp = true;
+  readonly lost = new Set<string>();
+  readonly attempts = new Map<string, number>();
+  readonly #run: ChainRun;
+  readonly #clock: ManualClock;
+
+  constructor(capabilities: RouteCapabilities, run: ChainRun, clock: ManualClock) {
+    this.capabilities = capabilities;
+    this.#run = run;
+    this.#clock = clock;
+  }
+
+  offer(parcel: Parcel): boolean {
+    const { transactions, mode, attempt } = parcel;
+    const [first] = transactions;
+    this.attempts.set(first?.signature ?? "", attempt);
+    this.#clock.after(3, () => {
+      const atNs = this.#clock.nowNs();
+      parcel.report({ kind: "sent", atNs, bytes: 1 });
+      if (this.lost.has(first?.signature ?? "")) return;
+      try {
+        const wires = transactions.map(({ wire }) => wire);
+        if (mode === "bundle") this.#run.chain.sendBundle(wires);
+        else if (first) this.#run.chain.send(first.wire);
+        parcel.report({ kind: "acknowledged", atNs });
+      } catch {
+        parcel.report({ kind: "refused", atNs, reason: "chain", isFinal: false });
+      }
+    });
+    return true;
+  }
+
+  snapshot() {
+    return emptySnapshot(this.capabilities);
+  }
+
+  async close(): Promise<void> {}
+}
+
+class Stage {
+  readonly clock: ManualClock;
+  readonly run: ChainRun;
+  readonly route: ChainRoute;
+  readonly tips: TipStatistics;
+  readonly #store: ModelStore;
+  pipeline: Pipeline;
+
+  constructor(run: ChainRun, clock: ManualClock, tips: TipStatistics) {
+    this.run = run;
+    this.clock = clock;
+    this.tips = tips;
+    this.route = new ChainRoute(
+      capabilitiesOf({ kind: "block-builder", modes: ["transaction", "bundle"] }),
+      run,
+      this.clock,
+    );
+    this.clock.every(50, () => run.pass(50_000_000n));
+    this.#store = new ModelStore(this.clock, new SeededRandom(1));
+    this.#store.failShare = 0;
+    this.pipeline = this.#makePipeline();
+  }
+
+  #makePipeline(): Pipeline {
+    const { run } = this;
+    return new Pipeline({
+      clock: this.clock,
+      log: { warn: () => {} },
+      routes: () => [this.route],
+      policy: () => ({
+        denyLeaders: new Set(),
+        minimumTipLamports: 0n,
+        partners: new Set<string>(),
+        partnerUnitLamports: 10n,
+      }),
+      store: this.#store.of(() => true),
+      sights: sightsOf(run, this.clock),
+      outcomes: outcomesOf(run),
+      leaders: () => ({ slot: run.chain.currentSlot, current: null, next: null }),
+      slotNs: () => run.slotNs,
+      inspect: (wire) => factsOf(wire),
+      tips: this.tips,
+    });
+  }
+
+  /** The next process on the same disk. */
+  async restart(): Promise<void> {
+    this.pipeline.close();
+    await this.clock.advance(1_000);
+    this.pipeline = this.#makePipeline();
+    await this.pipeline.restore();
+  }
+
+  static async open(clock = new ManualClock()): Promise<Stage> {
+    const log = { warn: () => {} };
+    const tips = await TipStatistics.open({ clock, log, store: noTipStore });
+    const run = await ChainRun.open({ intervalsPerSlot: 4, confirmedDepth: 6 });
+    return new Stage(run, clock, tips);
+  }
+
+  async submit(...transactions: TransactionFacts[]): Promise<string[]> {
+    const submitted = this.pipeline.submit({
+      accountId,
+      method: transactions.length > 1 ? "sendBundle" : "sendTransaction",
+      transactions,
+      isBundle: transactions.length > 1,
+      options: { swqosOnly: false, mevProtect: false, revertProtection: false, resendsMax: null },
+      receivedNs: this.clock.nowNs(),
+    });
+    await this.clock.advance(100);
+    await submitted;
+    return transactions.map(({ signature }) => signature);
+  }
+
+  async status(signature: string | undefined): Promise<TransactionStatus | null> {
+    const [status] = await this.pipeline.statuses(accountId, [signature ?? ""]);
+    return status ?? null;
+  }
+
+  kinds(status: TransactionStatus | null): string[] {
+    return [...new Set(status?.events.map(({ kind }) => kind))];
+  }
+
+  async createNonce(): Promise<void> {
+    const rent = this.run.chain.minimumBalanceForRentExemption(80);
+    const keys = { noncePubkey: nonceAccount.publicKey, authorizedPubkey: alice.publicKey };
+    const create = SystemProgram.createNonceAccount({
+      fromPubkey: alice.publicKey,
+      ...keys,
+      lamports: Number(rent),
+    });
+    this.run.chain.send(this.run.legacy(create.instructions, [alice, nonceAccount]));
+    await this.clock.advance(2_000);
+  }
+
+  withNonce(to: Keypair): TransactionFacts {
+    const data = this.run.chain.account(addressOf(nonceAccount))?.data.slice(40, 72);
+    const advance = SystemProgram.nonceAdvance({
+      noncePubkey: nonceAccount.publicKey,
+      authorizedPubkey: alice.publicKey,
+    });
+    const value = encodeBase58(data ?? new Uint8Array(32));
+    const wire = this.run.legacy([advance, transferOf(alice, to, 5n)], [alice], value);
+    const account = nonceAccount.publicKey.toBytes();
+    return factsOf(wire, { account, authority: alice.publicKey.toBytes() });
+  }
+}
+
+describe("on the sandbox chain", () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await Stage.open();
+    await stage.clock.advance(1_000);
+  });
+
+  it("a transfer lands", async () => {
+    const [signature] = await stage.submit(factsOf(stage.run.transfer(alice, bob, 5n)));
+    await stage.clock.advance(6_000);
+    const status = await stage.status(signature);
+    expect(status).toMatchObject({ state: "landed", reason: "confirmed", err: null });
+    expect(status?.slot).toBe(stage.run.chain.status(signature ?? "")?.slot);
+    expect(stage.kinds(status)).toEqual([
+      "received",
+      "queued",
+      "sent",
+      "acknowledged",
+      "seen",
+      "landed",
+    ]);
+  });
+
+  it("a transfer of more than there is lands as failed, with the chain's words", async () => {
+    const wire = stage.run.transfer(carol, bob, 10n ** 15n);
+    const [signature] = await stage.submit(factsOf(wire));
+    await stage.clock.advance(6_000);
+    const status = await stage.status(signature);
+    expect(status).toMatchObject({
+      state: "landed_failed",
+      err: { InstructionError: [0, { Custom: 1 }] },
+    });
+  });
+
+  it("a bundle lands whole", async () => {
+    const signatures = await stage.submit(
+      factsOf(stage.run.transfer(alice, bob, 6n)),
+      factsOf(stage.run.transfer(bob, carol, 7n)),
+    );
+    await stage.clock.advance(6_000);
+    const states = await Promise.all(signatures.map((signature) => stage.status(signature)));
+    expect(states.map((status) => status?.state)).toEqual(["landed", "landed"]);
+    const bundleId = states[0]?.bundleId ?? "";
+    const [bundle] = await stage.pipeline.bundles(accountId, [bundleId]);
+    expect(bundle?.transactions.map(({ signature }) => signature)).toEqual(signatures);
+  });
+
+  it("what a fork throws away is sent again and lands", async () => {
+    const { clock, run, route } = stage;
+    const facts = factsOf(run.transfer(alice, bob, 8n));
+    await stage.submit(facts);
+    while (!run.chain.status(facts.signature)) await clock.advance(50);
+    run.chain.faults.forkNext(3);
+    run.chain.faults.refuses = (signature) => signature === facts.signature;
+    while (run.chain.status(facts.signature)) await clock.advance(50);
+    run.chain.faults.refuses = null;
+    expect((await stage.status(facts.signature))?.state).toBe("open");
+    const attempts = route.attempts.get(facts.signature) ?? 0;
+    await clock.advance(15_000);
+    const status = await stage.status(facts.signature);
+    expect(route.attempts.get(facts.signature)).toBeGreaterThan(attempts);
+    expect(status?.state).toBe("landed");
+    expect(status?.slot).toBe(run.chain.status(facts.signature)?.slot);
+  });
+
+  it("what never arrives expires, when its blockhash does and not before", async () => {
+    const { clock, run, route } = stage;
+    const facts = factsOf(run.transfer(alice, bob, 9n));
+    route.lost.add(facts.signature);
+    await stage.submit(facts);
+    const blockhash = encodeBase58(facts.lifetime);
+    while (run.chain.isBlockhashValid(blockhash)) await clock.advance(1_000);
+    expect((await stage.status(facts.signature))?.state).toBe("open");
+    await clock.advance(20_000);
+    expect(await stage.status(facts.signature)).toMatchObject({
+      state: "expired",
+      reason: "blockhash_expired",
+    });
+    expect(route.attempts.get(facts.signature)).toBeGreaterThan(20);
+  });
+
+  it("of two with one nonce value one lands and supersedes the other", async () => {
+    await stage.createNonce();
+    const pair = [stage.withNonce(bob), stage.withNonce(carol)];
+    for (const facts of pair) await stage.submit(facts);
+    await stage.clock.advance(20_000);
+    const states = await Promise.all(pair.map(({ signature }) => stage.status(signature)));
+    const landed = states.find((status) => status?.state === "landed");
+    const other = states.find((status) => status !== landed);
+    expect(other).toMatchObject({ state: "superseded", reason: "sibling_landed" });
+    expect(other?.events.at(-1)).toMatchObject({ sibling: landed?.signature });
+    expect(stage.pipeline.snapshot().open).toBe(0);
+  });
+});
+
+describe("tips on the sandbox chain", () => {
+  /** Seen in a block; the node has not said yet how it ended. */
+  async function seen({ clock, run }: Stage, { signature }: TransactionFacts): Promise<void> {
+    while (!run.chain.status(signature)) await clock.advance(50);
+  }
+
+  it("those that landed are in the snapshot, failed ones and those of a fork are not", async () => {
+    const quarterNs = 1_767_226_500_000_000_000n;
+    const stage = await Stage.open(new ManualClock(quarterNs - 40_000_000_000n));
+    const { clock, run, tips } = stage;
+    await clock.advance(1_000);
+    const tipping = (wire: Uint8Array, tipLamports: bigint) => ({ ...factsOf(wire), tipLamports });
+    const landed = [
+      tipping(run.transfer(alice, bob, 5n), 11_000n),
+      tipping(run.transfer(alice, bob, 6n), 22_000n),
+    ];
+    const failed = tipping(run.transfer(carol, bob, 10n ** 15n), 33_000n);
+    for (const facts of [...landed, failed]) await stage.submit(facts);
+    await seen(stage, failed);
+    expect(tips.size).toBe(3);
+    await clock.advance(6_000);
+    expect((await stage.status(failed.signature))?.state).toBe("landed_failed");
+    expect(tips.size).toBe(2);
+
+    const forked = tipping(run.transfer(alice, bob, 7n), 44_000n);
+    await stage.submit(forked);
+    await seen(stage, forked);
+    expect(tips.size).toBe(3);
+    run.chain.faults.forkNext(3);
+    run.chain.faults.refuses = (signature) => signature === forked.signature;
+    await clock.advance(10_000);
+    expect(tips.size).toBe(2);
+
+    expect(tips.snapshot.count).toBe(0);
+    await clock.advance(Number(quarterNs - clock.nowNs()) / 1e6);
+    expect(tips.snapshot).toMatchObject({
+      count: 2,
+      percentiles: { p25: 11_000n, p50: 11_000n, p75: 22_000n, p99: 22_000n },
+      isStale: false,
+    });
+  });
+});
+
+describe("a bundle on the sandbox chain", () => {
+  let stage: Stage;
+  let node: RpcClient;
+  let bundleId: string;
+  let signatures: string[];
+
+  beforeEach(async () => {
+    stage = await Stage.open();
+    await stage.clock.advance(1_000);
+    const { chain } = stage.run;
+    const endpoint = await RpcEndpoint.open(chain, systemClock, { listen: "127.0.0.1:0" });
+    node = new RpcClient(`http://${closing(endpoint).address}`);
+    const [first, second] = [
+      stage.run.transfer(alice, bob, 16n),
+      stage.run.transfer(bob, carol, 17n),
+    ];
+    signatures = await stage.submit(factsOf(first), factsOf(second));
+    bundleId = bundleIdOf(signatures);
+  });
+
+  /** As a process that has just begun tells it: with nothing in memory. */
+  async function told(): Promise<BundleCommitment | null | undefined> {
+    const log = { warn: (text: string) => expect.fail(text) };
+    const reader = new StatusReader({ clock: systemClock, node, log });
+    const commitments = new NodeBundleCommitments({ clock: stage.clock, reader });
+    const [bundle] = await stage.pipeline.bundles(accountId, [bundleId]);
+    return bundle && commitments.of(bundle);
+  }
+
+  const truth = () => stage.run.chain.status(signatures[1] ?? "");
+
+  it("is processed, then confirmed, then finalized, and stays so over a restart", async () => {
+    const seen: unknown[] = [];
+    for (const commitment of ["processed", "confirmed", "finalized"]) {
+      while (truth()?.confirmationStatus !== commitment) await stage.clock.advance(50);
+      seen.push(await told());
+      await stage.clock.advance(1_000);
+      expect(await told()).toEqual(seen.at(-1));
+    }
+    const slot = truth()?.slot;
+    expect(seen).toEqual([
+      { slot, commitment: "processed" },
+      { slot, commitment: "confirmed" },
+      { slot, commitment: "finalized" },
+    ]);
+    expect(await stage.status(signatures[0])).toMatchObject({ reason: "confirmed", slot });
+    await stage.restart();
+    expect(stage.pipeline.snapshot().ended).toBe(0);
+    expect(await told()).toEqual({ slot, commitment: "finalized" });
+    await stage.clock.advance(301 * 400);
+    expect(await node.signatureStatuses(signatures)).toEqual([null, null]);
+    expect(await told()).toEqual({ slot, commitment: "finalized" });
+  });
+
+  it("is nowhere when the fork that held it is gone", async () => {
+    const { clock, run } = stage;
+    while (!truth()) await clock.advance(50);
+    expect(await told()).toMatchObject({ commitment: "processed" });
+    run.chain.faults.forkNext(3);
+    run.chain.faults.refuses = (signature) => signatures.includes(signature);
+    while (truth()) await clock.advance(50);
+    expect(await told()).toBeNull();
+    run.chain.faults.refuses = null;
+    while (truth()?.confirmationStatus !== "finalized") await clock.advance(1_000);
+    expect(await told()).toEqual({ slot: truth()?.slot, commitment: "finalized" });
+  });
+});

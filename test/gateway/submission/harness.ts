@@ -1,0 +1,236 @@
+// A pipeline with its routes, a store and a node, all at hand: every answer is what a test says.
+
+import { ShredwayError } from "../../../src/core/errors.ts";
+import { pubkeyOf } from "../../../src/core/primitives.ts";
+import { SeededRandom } from "../../../src/core/seeded-random.ts";
+import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
+import type { PipelineLimits } from "../../../src/gateway/submission/limits.ts";
+import { Pipeline } from "../../../src/gateway/submission/pipeline.ts";
+import type {
+  LandedTips,
+  LeaderContext,
+  NonceListener,
+  Outcomes,
+  Parcel,
+  Route,
+  RouteCapabilities,
+  Sights,
+  SignatureOutcome,
+  SubmitOptions,
+  SubmitRequest,
+} from "../../../src/gateway/submission/types.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { makeFacts } from "./model.ts";
+import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-parts.ts";
+
+const noOptions: SubmitOptions = {
+  swqosOnly: false,
+  mevProtect: false,
+  revertProtection: false,
+  resendsMax: null,
+};
+
+type Sight = Parameters<Sights["watch"]>[1];
+
+export class Desk implements Sights, Outcomes {
+  readonly clock = new ManualClock();
+  readonly random: SeededRandom;
+  readonly store: ModelStore;
+  readonly parcels: Parcel[] = [];
+  readonly warnings: string[] = [];
+  readonly sights = new Map<string, Sight>();
+  readonly answers = new Map<string, SignatureOutcome>();
+  readonly asked: string[][] = [];
+  leaders: LeaderContext = { slot: 4n, current: "A", next: "B" };
+  isBlockhashGone = false;
+  /** When the node first said so. */
+  goneToldNs: bigint | null = null;
+  nonce: string | null = null;
+  takes = true;
+  /** Signatures for which no queue has room. */
+  readonly crowded = new Set<string>();
+  /** What a route says while it is being offered something. */
+  answer: (parcel: Parcel) => void = () => {};
+  /** Names of the routes that took something, in order. */
+  readonly ways: string[] = [];
+  isWatchFull = false;
+  isNodeFailing = false;
+  readonly readable: TransactionFacts[] = [];
+  readonly pipeline: Pipeline;
+
+  constructor(
+    limits: Partial<PipelineLimits> = {},
+    has: {
+      node?: boolean;
+      routes?: readonly Partial<RouteCapabilities>[];
+      tips?: LandedTips;
+      nonces?: NonceListener;
+      seed?: number;
+    } = {},
+  ) {
+    this.random = new SeededRandom(has.seed ?? 3);
+    this.store = new ModelStore(this.clock, this.random);
+    this.store.failShare = 0;
+    const routes = (has.routes ?? [{ mevSafe: true }]).map((some) => {
+      return this.#route(capabilitiesOf(some));
+    });
+    this.pipeline = new Pipeline(
+      {
+        clock: this.clock,
+        log: { warn: (text: unknown) => void this.warnings.push(String(text)) },
+        routes: () => routes,
+        policy: () => ({
+          denyLeaders: new Set(["bad"]),
+          minimumTipLamports: 0n,
+          partners: new Set(["A"]),
+          partnerUnitLamports: 0n,
+        }),
+        store: this.store.of(() => true),
+        sights: this,
+        outcomes: has.node === false ? null : this,
+        leaders: () => this.leaders,
+        slotNs: () => null,
+        ...(has.tips && { tips: has.tips }),
+        ...(has.nonces && { nonces: has.nonces }),
+        inspect: (wire) => {
+          const found = this.readable.find((facts) => Buffer.compare(facts.wire, wire) === 0);
+          if (!found) throw new Error("no transaction any more");
+          return found;
+        },
+      },
+      limits,
+    );
+  }
+
+  #route(capabilities: RouteCapabilities): Route {
+    return {
+      capabilities,
+      isUp: true,
+      offer: (parcel) => {
+        const [first] = parcel.transactions;
+        if (!this.takes || this.crowded.has(first?.signature ?? "")) return false;
+        this.parcels.push(parcel);
+        this.ways.push(capabilities.name);
+        this.answer(parcel);
+        return true;
+      },
+      snapshot: () => emptySnapshot(capabilities),
+      close: async () => {},
+    };
+  }
+
+  watch(signature: Uint8Array, listener: Sight): () => void {
+    if (this.isWatchFull) throw new ShredwayError("watch_refused", "full");
+    const name = Buffer.from(signature).toString("hex");
+    this.sights.set(name, listener);
+    return () => void this.sights.delete(name);
+  }
+
+  see({ signatureBytes }: TransactionFacts, slot: bigint): void {
+    const listener = this.sights.get(Buffer.from(signatureBytes).toString("hex"));
+    listener?.({ slot, seenNs: this.clock.nowNs() });
+  }
+
+  async signatureStatuses(signatures: readonly string[]): Promise<(SignatureOutcome | null)[]> {
+    this.asked.push([...signatures]);
+    if (this.isNodeFailing) throw new Error("the node failed");
+    return signatures.map((signature) => this.answers.get(signature) ?? null);
+  }
+
+  async isBlockhashValid(): Promise<boolean> {
+    if (this.isBlockhashGone) this.goneToldNs ??= this.clock.nowNs();
+    return !this.isBlockhashGone;
+  }
+
+  async nonceValue(): Promise<string | null> {
+    return this.nonce;
+  }
+
+  facts(nonce = false): TransactionFacts {
+    const bytes = () => this.random.fillBytes(new Uint8Array(32));
+    return makeFacts(this.random, {
+      lifetime: bytes(),
+      ...(nonce ? { nonceAccount: bytes() } : {}),
+    });
+  }
+
+  request(
+    facts: TransactionFacts,
+    options: Partial<SubmitOptions> = {},
+    accountId = "ann",
+  ): SubmitRequest {
+    return {
+      accountId,
+      method: "sendTransaction",
+      transactions: [facts],
+      isBundle: false,
+      options: { ...noOptions, ...options },
+      receivedNs: this.clock.nowNs(),
+    };
+  }
+
+  /** Two of one nonce value; the node says that it is the present one. */
+  pair(like: TransactionFacts | null = null): readonly [TransactionFacts, TransactionFacts] {
+    const first = this.facts(true);
+    const made = {
+      lifetime: (like ?? first).lifetime,
+      nonceAccount: (like ?? first).nonce?.account ?? new Uint8Array(32),
+    };
+    this.nonce = pubkeyOf(made.lifetime);
+    this.isBlockhashGone = true;
+    return [makeFacts(this.random, made), makeFacts(this.random, made)];
+  }
+
+  /** Submits, lets 100 ms pass, and tells how it went. */
+  submit(...request: Parameters<Desk["request"]>): Promise<string> {
+    return this.#told(this.pipeline.submit(this.request(...request)));
+  }
+
+  submitPair(
+    pair: readonly TransactionFacts[],
+    options: Partial<SubmitOptions> = {},
+    accountId = "ann",
+  ): Promise<string> {
+    const [first, second] = pair.map((facts) => ({
+      ...this.request(facts, options, accountId),
+      method: "sendIdeal" as const,
+    }));
+    if (!first || !second) throw new Error("expected two transactions");
+    return this.#told(this.pipeline.submitPair(first, second));
+  }
+
+  async #told(submitted: Promise<void>): Promise<string> {
+    const told = submitted.then(
+      () => "accepted",
+      (error: unknown) =>
+        error instanceof ShredwayError ? `${error.reason}: ${error.message}` : String(error),
+    );
+    await this.clock.advance(100);
+    return told;
+  }
+
+  /** The next process on the same disk. */
+  async next(...facts: TransactionFacts[]): Promise<Desk> {
+    this.pipeline.stop();
+    const desk = new Desk({}, { seed: 4 });
+    desk.readable.push(...facts);
+    for (const [key, record] of this.store.records) desk.store.records.set(key, record);
+    desk.nonce = this.nonce;
+    desk.isBlockhashGone = this.isBlockhashGone;
+    await desk.pipeline.restore();
+    return desk;
+  }
+
+  async state(facts: TransactionFacts, accountId = "ann"): Promise<string> {
+    const [status] = await this.pipeline.statuses(accountId, [facts.signature]);
+    return status ? `${status.state} ${status.reason}` : "unknown";
+  }
+
+  refuseAll(isFinal: boolean): void {
+    for (const parcel of this.parcels.splice(0)) {
+      const atNs = this.clock.nowNs();
+      parcel.report({ kind: "sent", atNs, bytes: 1 });
+      parcel.report({ kind: "refused", atNs, reason: "no", isFinal });
+    }
+  }
+}

@@ -1,0 +1,160 @@
+// What was acknowledged is sent, whatever becomes of its routes, its first write or its neighbours.
+
+import { expect, it } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
+import { pubkeyOf } from "../../../src/core/primitives.ts";
+import { openRoute } from "../../../src/gateway/routes/open-route.ts";
+import { RouteTable } from "../../../src/gateway/routes/route-table.ts";
+import { Pipeline } from "../../../src/gateway/submission/pipeline.ts";
+import { closing } from "../../support/closing.ts";
+import { madeUpFacts } from "../../support/facts.ts";
+import { Partner, routeConfig, signaturesOf } from "../../support/partner.ts";
+import { until } from "../../support/udp-receiver.ts";
+import { Desk } from "./harness.ts";
+import { makeFacts } from "./model.ts";
+
+it("by another route, or the same in its new form, when a route closes over its queue", async () => {
+  const partner = await Partner.open();
+  closing({ close: () => partner.close() });
+  const answers: (() => void)[] = [];
+  partner.behaviour = ({ body }, response) => {
+    answers.push(() => response.end(JSON.stringify(signaturesOf(body))));
+  };
+  const table = new RouteTable((config) => openRoute(config, { clock: systemClock }));
+  closing({ close: () => table.close() });
+  const config = routeConfig({ kind: "swqos", url: partner.url, connections: 1 });
+  await table.replace([config]);
+  const desk = new Desk();
+  const pipeline = new Pipeline({
+    clock: systemClock,
+    log: { warn: () => {} },
+    routes: () => table.routes(),
+    policy: () => ({
+      denyLeaders: new Set(),
+      minimumTipLamports: 0n,
+      partners: new Set<string>(),
+      partnerUnitLamports: 10n,
+    }),
+    store: desk.store.of(() => true),
+    sights: null,
+    outcomes: null,
+    leaders: () => ({ slot: 4n, current: "A", next: "B" }),
+    slotNs: () => null,
+    inspect: () => {
+      throw new Error("nothing is restored");
+    },
+  });
+  closing(pipeline);
+  const all = Array.from({ length: 5 }, (_, i) => madeUpFacts(1000 + i));
+  for (const facts of all) {
+    const request = desk.request(facts, { resendsMax: 0 });
+    void pipeline.submit({ ...request, receivedNs: systemClock.nowNs() });
+  }
+  await until(() => partner.requests.length === 1, "the first of them at the partner");
+  const closed = table.replace([{ ...config, timeoutMs: 1500 }]);
+  partner.behaviour = ({ body }, response) => {
+    response.end(JSON.stringify(signaturesOf(body)));
+  };
+  for (const answer of answers.splice(0)) answer();
+  await closed;
+  await until(() => partner.requests.length === 5, "each of them, once");
+});
+
+it("also when the first of two equal calls could not be kept", async () => {
+  const desk = new Desk();
+  desk.leaders = { slot: 4n, current: "A", next: "bad" };
+  const request = desk.request(desk.facts(), { mevProtect: true });
+  desk.store.failShare = 1;
+  const first = desk.pipeline.submit(request).catch((error: unknown) => String(error));
+  const second = desk.pipeline.submit(request).catch((error: unknown) => String(error));
+  void (async () => {
+    await first;
+    desk.store.failShare = 0;
+  })();
+  await desk.clock.advance(500);
+  expect([await first, await second]).toEqual([expect.stringMatching(/was not sent/), undefined]);
+  desk.leaders = { slot: 9n, current: "C", next: "D" };
+  await desk.clock.advance(1000);
+  expect(desk.parcels.length).toBeGreaterThan(0);
+});
+
+it("of one account, though another one fills its own share for a day", async () => {
+  const desk = new Desk({ openMax: 500, openPerAccountMax: 400 });
+  const lifetime = new Uint8Array(32).fill(7);
+  desk.nonce = pubkeyOf(lifetime);
+  const nonceAccount = new Uint8Array(32).fill(9);
+  let refused = 0;
+  for (let i = 0; i < 500; i++) {
+    const facts = makeFacts(desk.random, { lifetime, nonceAccount });
+    desk.pipeline.submit(desk.request(facts, {}, "eve")).catch(() => refused++);
+  }
+  await desk.clock.advance(125_000);
+  expect(refused).toBe(100);
+  expect(await desk.submit(desk.facts(), {}, "ben")).toBe("accepted");
+  const before = desk.parcels.length;
+  await desk.clock.advance(60_000);
+  const late = desk.parcels.slice(before).filter(({ transactions: [one] }) => one?.nonce);
+  expect(late).toEqual([]); // watched on, but sent no more
+});
+
+it("once, when it was released from protection just before a kill", async () => {
+  const desk = new Desk();
+  desk.leaders = { slot: 4n, current: "A", next: "bad" };
+  await desk.submit(desk.facts(), { mevProtect: true, resendsMax: 0 });
+  desk.leaders = { slot: 9n, current: "C", next: "D" };
+  await desk.clock.advance(60);
+  expect(desk.parcels.length).toBe(1);
+  const kept = [...desk.store.records.values()].flatMap(({ events }) => events);
+  expect(kept.map(({ kind }) => kind)).toContain("queued");
+});
+
+it("again after all routes refused it, for they may be others by then", async () => {
+  const desk = new Desk();
+  const facts = desk.facts();
+  await desk.submit(facts);
+  desk.refuseAll(true);
+  await desk.clock.advance(100);
+  expect(await desk.state(facts)).toBe("rejected routes_refused");
+  expect(await desk.submit(facts)).toBe("accepted");
+  expect(await desk.state(facts)).toBe("open null");
+});
+
+it("never as rejected because its routes closed", async () => {
+  const desk = new Desk();
+  const facts = desk.facts();
+  await desk.submit(facts);
+  desk.pipeline.stop();
+  for (const parcel of desk.parcels) {
+    parcel.report({ kind: "dropped", atNs: desk.clock.nowNs(), reason: "route_closed" });
+  }
+  desk.pipeline.close();
+  await desk.clock.advance(100);
+  const [record] = desk.store.records.values();
+  expect(record?.state).toBe("open");
+  expect(record?.events.map(({ kind }) => kind)).toEqual(["received", "queued", "dropped"]);
+});
+
+it("is not acknowledged before it is kept, also when it has landed and comes once more", async () => {
+  const desk = new Desk();
+  const facts = desk.facts();
+  await desk.submit(facts);
+  desk.answers.set(facts.signature, { slot: 5n, err: null, commitment: "confirmed" });
+  await desk.clock.advance(1000);
+  desk.store.failShare = 1;
+  for (const _ of [1, 2]) expect(await desk.submit(facts, {}, "ben")).toMatch(/^store_failed/);
+  desk.store.failShare = 0;
+  expect(await desk.submit(facts, {}, "ben")).toBe("accepted");
+  expect(desk.store.records.get(`ben ${facts.signature}`)?.state).toBe("landed");
+});
+
+it("is not sent at all while nothing can be kept, and is again when it can", async () => {
+  const desk = new Desk();
+  desk.store.failShare = 1;
+  expect(await desk.submit(desk.facts())).toMatch(/^store_failed: .*may have been sent/);
+  const sent = desk.parcels.length;
+  expect(await desk.submit(desk.facts())).toMatch(/^store_failed: .*it was not sent/);
+  expect(desk.parcels.length).toBe(sent);
+  desk.store.failShare = 0;
+  await desk.clock.advance(2000);
+  expect(await desk.submit(desk.facts())).toBe("accepted");
+});

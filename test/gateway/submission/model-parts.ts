@@ -1,0 +1,195 @@
+// The model's routes and store: what stands around a pipeline under test.
+
+import type { SeededRandom } from "../../../src/core/seeded-random.ts";
+import type {
+  Parcel,
+  Route,
+  RouteCapabilities,
+  RouteSnapshot,
+  SubmissionRecord,
+  SubmissionStore,
+} from "../../../src/gateway/submission/types.ts";
+import type { ManualClock } from "../../support/manual-clock.ts";
+import type { ModelChain } from "./model.ts";
+
+export function capabilitiesOf(some: Partial<RouteCapabilities> = {}): RouteCapabilities {
+  return {
+    name: "swqos-1",
+    kind: "swqos",
+    modes: ["transaction"],
+    transactionBytesMax: 1232,
+    mevSafe: false,
+    minimumTipLamports: 0n,
+    leaders: null,
+    ...some,
+  };
+}
+
+export function emptySnapshot({ name, kind }: RouteCapabilities): RouteSnapshot {
+  return {
+    name,
+    kind,
+    health: "up",
+    lastFailure: "",
+    queued: 0,
+    inFlight: 0,
+    sendP50Us: null,
+    sendP99Us: null,
+    offered: 0n,
+    turnedAway: 0n,
+    sent: 0n,
+    acknowledged: 0n,
+    refused: 0n,
+    failed: 0n,
+    dropped: 0n,
+  };
+}
+
+export class ModelRoute implements Route {
+  readonly capabilities: RouteCapabilities;
+  readonly #clock: ManualClock;
+  readonly #random: SeededRandom;
+  readonly #chain: ModelChain;
+  /** Told of every offer, also of those turned away. */
+  onOffer: (parcel: Parcel) => void = () => {};
+  /** Told of every parcel that leaves. */
+  onLeave: (parcel: Parcel) => void = () => {};
+  isUp = true;
+  /** Every parcel goes through. */
+  isGood = false;
+  /** This share is refused for good. */
+  refuseShare = 0.04;
+
+  constructor(
+    capabilities: RouteCapabilities,
+    parts: { clock: ManualClock; random: SeededRandom; chain: ModelChain },
+  ) {
+    this.capabilities = capabilities;
+    this.#clock = parts.clock;
+    this.#random = parts.random;
+    this.#chain = parts.chain;
+  }
+
+  offer(parcel: Parcel): boolean {
+    this.onOffer(parcel);
+    if (!this.isUp || (!this.isGood && this.#random.happens(0.05))) return false;
+    const fate = this.isGood ? 1 : this.#random.share();
+    const longestMs = this.#random.happens(0.1) ? 4_000 : 600;
+    const delayMs = this.#random.below(4) === 0 ? 0 : this.#random.below(longestMs);
+    if (delayMs === 0)
+      this.#leave(parcel, fate); // inside the offer
+    else this.#clock.after(delayMs, () => this.#leave(parcel, fate));
+    return true;
+  }
+
+  snapshot(): RouteSnapshot {
+    return emptySnapshot(this.capabilities);
+  }
+
+  async close(): Promise<void> {}
+
+  #leave(parcel: Parcel, fate: number): void {
+    const atNs = this.#clock.nowNs();
+    if (parcel.deadlineNs < atNs || fate < 0.05) {
+      parcel.report({ kind: "dropped", atNs, reason: "deadline" });
+      return;
+    }
+    this.onLeave(parcel);
+    parcel.report({ kind: "sent", atNs, bytes: 200 });
+    const answer = (event: Parameters<Parcel["report"]>[0]) =>
+      this.#clock.after(this.#random.below(300), () =>
+        parcel.report({ ...event, atNs: this.#clock.nowNs() }),
+      );
+    if (fate < 0.05 + this.refuseShare) {
+      answer({ kind: "refused", atNs, reason: "never", isFinal: true });
+    } else if (fate < 0.15 + this.refuseShare) {
+      answer({ kind: "refused", atNs, reason: "busy", isFinal: false });
+    } else if (fate < 0.25 + this.refuseShare) {
+      if (this.#random.happens(0.5)) this.#arrive(parcel);
+      answer({ kind: "failed", atNs, reason: "time_out" });
+    } else {
+      if (this.isGood || this.#random.happens(0.8)) this.#arrive(parcel);
+      if (this.#random.happens(0.9)) answer({ kind: "acknowledged", atNs });
+    }
+  }
+
+  #arrive({ transactions, mode, revertProtection }: Parcel): void {
+    this.#chain.arrive(transactions, mode === "bundle" || revertProtection);
+  }
+}
+
+/** What is on the disk, and what goes wrong on the way there. */
+export class ModelStore {
+  readonly records = new Map<string, SubmissionRecord>();
+  readonly violations: string[] = [];
+  readonly #clock: ManualClock;
+  readonly #random: SeededRandom;
+  failShare = 0.03;
+  putCount = 0;
+
+  constructor(clock: ManualClock, random: SeededRandom) {
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  /** The store of one process: when it is dead, what it has not committed is lost. */
+  of(isAlive: () => boolean): SubmissionStore {
+    const writing = new Set<string>();
+    const keyOf = ({ accountId, signature }: SubmissionRecord) => `${accountId} ${signature}`;
+    const put = async (records: readonly SubmissionRecord[]) => {
+      const kept = structuredClone(records);
+      const keys = kept.map(keyOf);
+      for (const key of keys) {
+        if (writing.has(key)) this.violations.push(`${key}: two writes at once`);
+        writing.add(key);
+      }
+      await this.#clock.sleep(this.#random.below(30));
+      if (!isAlive()) return new Promise<void>(() => {});
+      const isFailed = this.#random.happens(this.failShare);
+      if (!isFailed) for (const record of kept) this.#commit(keyOf(record), record);
+      await this.#clock.sleep(this.#random.below(5));
+      for (const key of keys) writing.delete(key);
+      if (isFailed) throw new Error("the disk is full");
+    };
+    const all = () => structuredClone([...this.records.values()]);
+    const add = async (records: readonly SubmissionRecord[]) => {
+      if (records.some((record) => this.records.has(keyOf(record)))) {
+        await this.#clock.sleep(this.#random.below(30));
+        return false;
+      }
+      await put(records);
+      return true;
+    };
+    return {
+      put,
+      add,
+      open: async () => all().filter(({ state }) => state === "open"),
+      openNodes: async () => [],
+      adopt: async () => [],
+      find: async (accountId, signatures) =>
+        all().filter((one) => one.accountId === accountId && signatures.includes(one.signature)),
+      findBundles: async (accountId, ids) =>
+        all().filter((one) => one.accountId === accountId && ids.includes(one.bundleId ?? "")),
+      forgetEndedBefore: async (ns) => {
+        let count = 0;
+        for (const [key, { endedNs }] of this.records) {
+          if (endedNs !== null && endedNs < ns && this.records.delete(key)) count++;
+        }
+        return count;
+      },
+    };
+  }
+
+  #commit(key: string, record: SubmissionRecord): void {
+    this.putCount++;
+    const before = this.records.get(key);
+    const isOver = before && before.state !== "open" && before.state !== "rejected";
+    if (isOver && record.state !== before.state) {
+      this.violations.push(`${key}: ${before.state} became ${record.state}`);
+    }
+    if (record.state !== "open" && record.wire)
+      this.violations.push(`${key}: bytes of an ended one`);
+    if (record.events.length > 64) this.violations.push(`${key}: ${record.events.length} events`);
+    this.records.set(key, record);
+  }
+}

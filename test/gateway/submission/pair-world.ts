@@ -1,0 +1,284 @@
+// A pipeline before the sandbox chain, with pairs whose parcels meet with everything that can happen.
+//
+// Made by pair-chain.test.ts. Routes lose, delay, double and refuse parcels, or let only one of two
+// through. In the end the chain is asked what is true; `violations` tells what does not agree with it.
+
+import { type Keypair, SystemProgram } from "@solana/web3.js";
+import { pubkeyOf } from "../../../src/core/primitives.ts";
+import { SeededRandom } from "../../../src/core/seeded-random.ts";
+import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
+import { isEnd } from "../../../src/gateway/submission/lifecycle.ts";
+import { Pipeline } from "../../../src/gateway/submission/pipeline.ts";
+import type {
+  Parcel,
+  Route,
+  RouteCapabilities,
+  SubmitRequest,
+  TransactionStatus,
+} from "../../../src/gateway/submission/types.ts";
+import { addressOf, alice, bob, ChainRun, transferOf, wallet } from "../../support/chain.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { factsOf, nonceValueOf, outcomesOf, sightsOf } from "./chain-parts.ts";
+import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-parts.ts";
+
+const accountId = "ann";
+export const tooMuch = 10n ** 15n;
+const limits = { resendMs: 1_000, resendForMs: 25_000, ageMaxMs: 40_000, settleMs: 3_000 };
+
+type Way = "deliver" | "twice" | "late" | "drop" | "refuse" | "full";
+const ways: readonly Way[] = ["deliver", "twice", "late", "drop", "refuse", "full"];
+
+/** Whom a route lets through; "none" to the end, the others until everything gets well. */
+export type Bias = "any" | "first" | "second" | "none";
+
+export interface Pair {
+  readonly facts: readonly [TransactionFacts, TransactionFacts];
+  readonly nonceAccount: string;
+  readonly bias: Bias;
+  /** Somebody else advances the nonce meanwhile. */
+  readonly hasStranger: boolean;
+}
+
+class PairRoute implements Route {
+  readonly capabilities: RouteCapabilities;
+  readonly isUp = true;
+  readonly #world: PairWorld;
+
+  constructor(some: Partial<RouteCapabilities>, world: PairWorld) {
+    this.capabilities = capabilitiesOf(some);
+    this.#world = world;
+  }
+
+  offer(parcel: Parcel): boolean {
+    const { random, clock } = this.#world;
+    const way = this.#world.wayOf(parcel);
+    if (way === "full") return false;
+    const delayMs = way === "late" ? 500 + random.below(4_000) : random.below(60);
+    clock.after(delayMs, () => this.#leave(parcel, way));
+    return true;
+  }
+
+  snapshot() {
+    return emptySnapshot(this.capabilities);
+  }
+
+  async close(): Promise<void> {}
+
+  #leave(parcel: Parcel, way: Way): void {
+    const { random, clock } = this.#world;
+    const atNs = clock.nowNs();
+    parcel.report({ kind: "sent", atNs, bytes: 1 });
+    if (way === "refuse") {
+      parcel.report({ kind: "refused", atNs, reason: "busy", isFinal: false });
+      return;
+    }
+    if (way !== "drop") this.#deliver(parcel);
+    if (way === "twice") clock.after(random.below(1_500), () => this.#deliver(parcel));
+    if (random.happens(0.7)) parcel.report({ kind: "acknowledged", atNs });
+    else if (random.happens(0.5)) parcel.report({ kind: "failed", atNs, reason: "time_out" });
+  }
+
+  #deliver({ mode, transactions }: Parcel): void {
+    const { chain } = this.#world.run;
+    try {
+      if (mode === "bundle") chain.sendBundle(transactions.map(({ wire }) => wire));
+      else for (const { wire } of transactions) chain.send(wire);
+    } catch {
+      // A bundle whose transaction waits already: as good as delivered.
+    }
+  }
+}
+
+export class PairWorld {
+  readonly clock = new ManualClock();
+  readonly random: SeededRandom;
+  readonly run: ChainRun;
+  readonly pipeline: Pipeline;
+  readonly pairs: Pair[] = [];
+  readonly violations: string[] = [];
+  /** Times that an end was told. */
+  readonly ends = new Map<string, number>();
+  readonly spent: string[] = [];
+  readonly #nonces = new Map<string, Keypair>();
+  readonly #landed = new Set<string>();
+  isCalm = false;
+
+  static async open(seed: number, nonces: number): Promise<PairWorld> {
+    const run = await ChainRun.open({ seed: seed + 1, intervalsPerSlot: 4, confirmedDepth: 6 });
+    const world = new PairWorld(run, seed);
+    await world.#makeNonces(nonces);
+    return world;
+  }
+
+  private constructor(run: ChainRun, seed: number) {
+    this.run = run;
+    this.random = new SeededRandom(seed);
+    this.clock.every(50, () => run.pass(50_000_000n));
+    const store = new ModelStore(this.clock, new SeededRandom(seed));
+    store.failShare = 0;
+    const routes = [
+      new PairRoute({ name: "swqos-1" }, this),
+      new PairRoute({ name: "swqos-2" }, this),
+      new PairRoute({ name: "builder", kind: "block-builder", modes: ["bundle"] }, this),
+    ];
+    this.pipeline = new Pipeline(
+      {
+        clock: this.clock,
+        log: { warn: () => {} },
+        routes: () => routes,
+        policy: () => ({
+          denyLeaders: new Set(),
+          minimumTipLamports: 0n,
+          partners: new Set<string>(),
+          partnerUnitLamports: 0n,
+        }),
+        store: store.of(() => true),
+        sights: sightsOf(run, this.clock),
+        outcomes: outcomesOf(run),
+        leaders: () => ({ slot: run.chain.currentSlot, current: null, next: null }),
+        slotNs: () => run.slotNs,
+        inspect: (wire) => factsOf(wire),
+        nonces: { advanced: (account) => void this.spent.push(pubkeyOf(account)) },
+      },
+      limits,
+    );
+    this.pipeline.subscribe(accountId, (signature, event) => {
+      if (!isEnd(event)) return;
+      this.ends.set(signature, (this.ends.get(signature) ?? 0) + 1);
+      if (event.kind.startsWith("landed")) this.#landed.add(signature);
+    });
+  }
+
+  get accounts(): string[] {
+    return [...this.#nonces.keys()];
+  }
+
+  async #makeNonces(count: number): Promise<void> {
+    const { chain } = this.run;
+    const rent = Number(chain.minimumBalanceForRentExemption(80));
+    for (let i = 0; i < count; i++) {
+      const account = wallet(50 + i);
+      const { instructions } = SystemProgram.createNonceAccount({
+        fromPubkey: alice.publicKey,
+        noncePubkey: account.publicKey,
+        authorizedPubkey: alice.publicKey,
+        lamports: rent,
+      });
+      chain.send(this.run.legacy(instructions, [alice, account]));
+      this.#nonces.set(addressOf(account), account);
+    }
+    while (this.accounts.some((account) => nonceValueOf(this.run, account) === null)) {
+      await this.clock.advance(400);
+    }
+  }
+
+  #advance(nonceAccount: string) {
+    const account = this.#nonces.get(nonceAccount);
+    if (!account) throw new Error("expected an account that was made here");
+    const noncePubkey = account.publicKey;
+    return SystemProgram.nonceAdvance({ noncePubkey, authorizedPubkey: alice.publicKey });
+  }
+
+  /** Of the present value; the payers are two, so that the two need no common writable account but it. */
+  facts(nonceAccount: string, payer: Keypair, lamports: bigint): TransactionFacts {
+    const instructions = [this.#advance(nonceAccount), transferOf(payer, bob, lamports)];
+    const value = nonceValueOf(this.run, nonceAccount) ?? "";
+    const signers = payer === alice ? [alice] : [payer, alice];
+    const wire = this.run.legacy(instructions, signers, value);
+    const account = this.#nonces.get(nonceAccount)?.publicKey.toBytes() ?? new Uint8Array(32);
+    return factsOf(wire, { account, authority: alice.publicKey.toBytes() });
+  }
+
+  /** Another transaction of the owner, by a recent blockhash. */
+  advanceOtherwise(nonceAccount: string): void {
+    this.run.chain.send(this.run.legacy([this.#advance(nonceAccount)], [alice]));
+  }
+
+  request(facts: TransactionFacts): SubmitRequest {
+    return {
+      accountId,
+      method: "sendIdeal",
+      transactions: [facts],
+      isBundle: false,
+      options: { swqosOnly: false, mevProtect: false, revertProtection: false, resendsMax: null },
+      receivedNs: this.clock.nowNs(),
+    };
+  }
+
+  async submit({ facts: [first, second] }: Pair): Promise<boolean> {
+    const submitted = this.pipeline.submitPair(this.request(first), this.request(second)).then(
+      () => true,
+      () => false, // nobody took either: the caller tries again
+    );
+    await this.clock.advance(40);
+    return submitted;
+  }
+
+  wayOf({ transactions: [facts] }: Parcel): Way {
+    const pair = this.pairs.find((one) => one.facts.some((of) => of === facts));
+    if (!facts || !pair) return "deliver";
+    const [first, second] = pair.facts;
+    const sibling = facts === first ? second : first;
+    if (this.#landed.has(sibling.signature)) {
+      this.violations.push(`${facts.signature}: offered after its sibling landed`);
+    }
+    const { bias } = pair;
+    if (bias === "none") return "drop";
+    if (this.isCalm) return "deliver";
+    if (bias !== "any" && (bias === "first") !== (facts === first)) return "drop";
+    return ways[this.random.below(ways.length)] ?? "deliver";
+  }
+
+  async status({ signature }: TransactionFacts): Promise<TransactionStatus | null> {
+    const [status] = await this.pipeline.statuses(accountId, [signature]);
+    return status ?? null;
+  }
+
+  /** Until everything has ended; false: something has not. */
+  async settled(): Promise<boolean> {
+    for (let i = 0; i < 200 && this.pipeline.snapshot().open > 0; i++) {
+      await this.clock.advance(500);
+    }
+    return this.pipeline.snapshot().open === 0;
+  }
+
+  /** What became of the pair by the chain's word; `violations` tells where its statuses say otherwise. */
+  async check(pair: Pair): Promise<"landed" | "landed_failed" | "advanced" | "expired"> {
+    const { chain } = this.run;
+    const { nonceAccount, facts } = pair;
+    const [first] = facts;
+    const inChain = facts.filter(({ signature }) => chain.status(signature));
+    if (inChain.length > 1) this.violations.push(`${first.signature}: both are in the chain`);
+    const [winner] = inChain;
+    const isSpent = nonceValueOf(this.run, nonceAccount) !== pubkeyOf(first.lifetime);
+    for (const one of facts) {
+      const expected = this.#expectedEnd(one, winner, isSpent);
+      const ends = (await this.status(one))?.events.filter(isEnd) ?? [];
+      const said = ends.map(({ kind, sibling, slot }) => `${kind} ${sibling ?? slot}`).join(", ");
+      if (said !== expected) this.violations.push(`${one.signature}: ${expected}, not ${said}`);
+      const told = this.ends.get(one.signature);
+      if (told !== 1) this.violations.push(`${one.signature}: its end was told ${told} times`);
+    }
+    if (!winner) return isSpent ? "advanced" : "expired";
+    if (!isSpent) this.violations.push(`${first.signature}: landed with its nonce unspent`);
+    if (!this.spent.includes(nonceAccount)) {
+      this.violations.push(`${first.signature}: nobody was told of its nonce`);
+    }
+    return this.#stateOf(winner);
+  }
+
+  #stateOf({ signature }: TransactionFacts): "landed" | "landed_failed" {
+    return this.run.chain.status(signature)?.err === null ? "landed" : "landed_failed";
+  }
+
+  #expectedEnd(
+    one: TransactionFacts,
+    winner: TransactionFacts | undefined,
+    isSpent: boolean,
+  ): string {
+    if (one === winner)
+      return `${this.#stateOf(one)} ${this.run.chain.status(one.signature)?.slot}`;
+    if (winner) return `superseded ${winner.signature}`;
+    return isSpent ? "superseded null" : "expired null";
+  }
+}

@@ -1,0 +1,184 @@
+// The parts that stand alone: a timeline with one end, a wheel of timers, a keeper of records.
+
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { SeededRandom } from "../../../src/core/seeded-random.ts";
+import { TimerWheel } from "../../../src/core/timer-wheel.ts";
+import { eventsMax, Lifecycle } from "../../../src/gateway/submission/lifecycle.ts";
+import { Keeper } from "../../../src/gateway/submission/submission-writer.ts";
+import { Submission, Tracked, View } from "../../../src/gateway/submission/tracked-transaction.ts";
+import type { SubmissionRecord, TimelineEvent } from "../../../src/gateway/submission/types.ts";
+import { makeFacts } from "./model.ts";
+
+const received: TimelineEvent = { kind: "received", atNs: 0n, method: "sendTransaction" };
+const landed: TimelineEvent = {
+  kind: "landed",
+  atNs: 9n,
+  reason: "confirmed",
+  slot: 7n,
+  err: null,
+};
+const seen = (slot: bigint): TimelineEvent => ({ kind: "seen", atNs: slot, slot });
+
+describe("Lifecycle", () => {
+  it("has one end; what comes later is counted", () => {
+    const lifecycle = new Lifecycle();
+    expect(lifecycle.add(received)).toBe(true);
+    expect([lifecycle.state, lifecycle.slot]).toEqual(["open", null]);
+    lifecycle.add(seen(6n));
+    expect(lifecycle.slot).toBe(6n);
+    expect(lifecycle.add(landed)).toBe(true);
+    expect(lifecycle.add({ ...landed, kind: "expired", slot: null })).toBe(false);
+    expect(lifecycle.add(seen(8n))).toBe(false);
+    expect([lifecycle.state, lifecycle.slot, lifecycle.late]).toEqual(["landed", 7n, 2]);
+    expect(lifecycle.events).toEqual([received, seen(6n), landed]);
+    expect(new Lifecycle(lifecycle.events).end).toEqual(landed);
+  });
+
+  it("keeps the first and the last of many events", () => {
+    const lifecycle = new Lifecycle();
+    for (let i = 0; i < 1000; i++) lifecycle.add(seen(BigInt(i)));
+    lifecycle.add(landed);
+    const slots = lifecycle.events.map((event) => ("slot" in event ? event.slot : null));
+    expect(slots.length).toBe(eventsMax);
+    expect(slots.slice(0, 32)).toEqual(Array.from({ length: 32 }, (_, i) => BigInt(i)));
+    expect(slots.slice(-2)).toEqual([999n, 7n]);
+  });
+});
+
+describe("TimerWheel", () => {
+  it("gives everything once, in its turn, whatever is moved and removed", () => {
+    const step = fc.record({
+      item: fc.nat(9),
+      delayMs: fc.integer({ min: -100, max: 60_000 }),
+      isRemoved: fc.boolean(),
+      passMs: fc.constantFrom(0, 1, 24, 25, 26, 400, 13_000, 40_000),
+    });
+    const property = fc.property(
+      fc.nat(10_000),
+      fc.array(step, { maxLength: 80 }),
+      (start, steps) => {
+        const wheel = new TimerWheel<{ readonly name: number }>(25, start);
+        const items = Array.from({ length: 10 }, (_, name) => ({ name }));
+        const due = new Map<number, number>();
+        let nowMs = start;
+        for (const { item, delayMs, isRemoved, passMs } of steps) {
+          const one = items[item] ?? { name: 0 };
+          if (isRemoved) expect(wheel.delete(one)).toBe(due.delete(item));
+          else wheel.set(one, nowMs + delayMs);
+          if (!isRemoved) due.set(item, Math.max(nowMs + delayMs, nowMs));
+          nowMs += passMs;
+          for (const { name } of wheel.turn(nowMs)) {
+            expect(due.get(name)).toBeLessThanOrEqual(nowMs);
+            due.delete(name);
+          }
+          for (const atMs of due.values()) expect(atMs).toBeGreaterThan(nowMs - 50);
+          expect(wheel.size).toBe(due.size);
+        }
+      },
+    );
+    fc.assert(property, { numRuns: 500 });
+  });
+});
+
+describe("Keeper", () => {
+  const random = new SeededRandom(5);
+  function viewOf(accountId = "ann"): View {
+    const facts = makeFacts(random, { lifetime: new Uint8Array(32) });
+    const submission = new Submission({
+      accountId,
+      method: "sendTransaction",
+      transactions: [facts],
+      isBundle: false,
+      options: { swqosOnly: false, mevProtect: false, revertProtection: false, resendsMax: null },
+      receivedNs: 0n,
+    });
+    const view = new View(new Tracked(facts, 0), submission);
+    view.lifecycle.add(received);
+    return view;
+  }
+
+  /** A store whose writes end when the test says so. */
+  class SlowStore {
+    readonly puts: { records: readonly SubmissionRecord[]; end(error?: Error): void }[] = [];
+
+    put(records: readonly SubmissionRecord[]): Promise<void> {
+      return new Promise((resolve, reject) => {
+        const end = (error?: Error) => (error ? reject(error) : resolve());
+        this.puts.push({ records, end });
+      });
+    }
+
+    add(records: readonly SubmissionRecord[]): Promise<boolean> {
+      return this.put(records).then(() => true);
+    }
+  }
+
+  const settle = async () => {
+    for (let i = 0; i < 20; i++) await Promise.resolve();
+  };
+
+  it("writes one state after the other, the end at once", async () => {
+    const store = new SlowStore();
+    const keeper = new Keeper(store, () => {});
+    const view = viewOf();
+    const kept = keeper.keep([view]);
+    await settle();
+    view.lifecycle.add(seen(5n));
+    keeper.changed(view);
+    keeper.flush();
+    view.lifecycle.add(landed);
+    keeper.ended(view);
+    await settle();
+    expect(store.puts.length).toBe(1); // the first is under way
+    store.puts[0]?.end();
+    await kept;
+    await settle();
+    expect(store.puts.map(({ records }) => records[0]?.state)).toEqual(["open", "landed"]);
+    expect(store.puts.map(({ records }) => records[0]?.wire === null)).toEqual([false, true]);
+    store.puts[1]?.end();
+    await settle();
+    expect(keeper.counts).toEqual({ dirty: 0, puts: 2n, failures: 0n });
+  });
+
+  it("writes again what failed", async () => {
+    const store = new SlowStore();
+    const failures: unknown[] = [];
+    const keeper = new Keeper(store, (error) => failures.push(error));
+    const view = viewOf();
+    const kept = keeper.keep([view]);
+    await settle();
+    store.puts[0]?.end(new Error("full"));
+    await expect(kept).rejects.toThrow("full");
+    expect([view.isKept, keeper.counts.dirty]).toEqual([false, 1]);
+    keeper.flush();
+    store.puts[1]?.end(new Error("still full"));
+    await settle();
+    expect(failures.length).toBe(1);
+    keeper.flush();
+    store.puts[2]?.end();
+    await settle();
+    expect([view.isKept, keeper.counts.dirty]).toEqual([true, 0]);
+  });
+
+  it("writes nothing that was forgotten, and nothing before a question is answered", async () => {
+    const store = new SlowStore();
+    const keeper = new Keeper(store, () => {});
+    const view = viewOf();
+    keeper.changed(view);
+    let answer = (): void => {};
+    const question = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    const after = keeper.after([view], question);
+    keeper.flush();
+    expect(store.puts).toEqual([]);
+    answer();
+    await after;
+    keeper.forget(view);
+    keeper.changed(view);
+    keeper.flush();
+    await keeper.keep([view]);
+    expect([store.puts.length, keeper.counts.dirty]).toEqual([0, 0]);
+  });
+});

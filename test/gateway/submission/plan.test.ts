@@ -1,0 +1,330 @@
+// The plan: every option x kind of route x tip x leader, and what must hold for all of them.
+
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  type PlanFacts,
+  type PlanRoute,
+  type PlanTransaction,
+  plan,
+} from "../../../src/gateway/submission/plan.ts";
+import { routeKinds } from "../../../src/gateway/submission/types.ts";
+import {
+  all,
+  alt,
+  builder,
+  denying,
+  factsOf,
+  leaders,
+  nobody,
+  paid,
+  paidV1,
+  partnerNext,
+  planned,
+  policy,
+  rich,
+  routeOf,
+  swqos,
+  tpu,
+  underpaid,
+  withoutPartners,
+} from "./plan-parts.ts";
+
+const bundle = { method: "sendBundle", isBundle: true } as const;
+
+describe("plan", () => {
+  it.each<[string, Parameters<typeof factsOf>[0], Parameters<typeof planned>[1], string]>([
+    ["sendTransaction", {}, {}, "swqos scheduler tpu builder"],
+    ["enough for the partner, not its turn", { tip: rich }, {}, "swqos scheduler tpu builder"],
+    [
+      "the partner is next",
+      { tip: rich },
+      { leaders: partnerNext },
+      "swqos scheduler tpu builder alt",
+    ],
+    [
+      "the partner is next, tip too low",
+      { tip: rich - 1n },
+      { leaders: partnerNext },
+      "swqos scheduler tpu builder",
+    ],
+    ["leaders unknown", { tip: rich }, { leaders: nobody }, "swqos scheduler tpu builder"],
+    ["swqosOnly", { options: { swqosOnly: true } }, {}, "swqos"],
+    [
+      "swqosOnly without a partner",
+      { options: { swqosOnly: true } },
+      { routes: [tpu, builder] },
+      "refuse no_route",
+    ],
+    [
+      "swqosOnly and safe",
+      { options: { swqosOnly: true, mevProtect: true } },
+      {},
+      "refuse no_route",
+    ],
+    ["mevProtect", { options: { mevProtect: true } }, { policy: denying }, "scheduler builder"],
+    [
+      "mevProtect, denied is current",
+      { options: { mevProtect: true } },
+      { policy: denying, leaders: { ...leaders, current: "bad" } },
+      "hold denied_leader",
+    ],
+    [
+      "mevProtect, denied is next",
+      { options: { mevProtect: true } },
+      { policy: denying, leaders: { ...leaders, next: "bad" } },
+      "hold denied_leader",
+    ],
+    [
+      "mevProtect, next unknown",
+      { options: { mevProtect: true } },
+      { policy: denying, leaders: { ...leaders, next: null } },
+      "hold leader_unknown",
+    ],
+    [
+      "mevProtect, unknown, nobody denied",
+      { options: { mevProtect: true } },
+      { leaders: nobody },
+      "scheduler builder",
+    ],
+    [
+      "mevProtect without a safe route, denied",
+      { options: { mevProtect: true } },
+      { policy: denying, routes: [swqos], leaders: { ...leaders, current: "bad" } },
+      "refuse no_route",
+    ],
+    [
+      "unprotected while denied",
+      {},
+      { policy: denying, leaders: { ...leaders, current: "bad" } },
+      "swqos scheduler tpu builder",
+    ],
+    ["revertProtection", { options: { revertProtection: true } }, {}, "builder*"],
+    [
+      "revertProtection, partner",
+      { options: { revertProtection: true }, tip: rich },
+      { leaders: partnerNext },
+      "builder* alt",
+    ],
+    ["bundle of two", { ...bundle, count: 2 }, {}, "builder*"],
+    [
+      "bundle of two, partner",
+      { ...bundle, count: 2, tip: rich },
+      { leaders: partnerNext },
+      "builder*",
+    ],
+    [
+      "bundle of one",
+      { ...bundle, tip: rich },
+      { leaders: partnerNext },
+      "swqos scheduler tpu builder* alt",
+    ],
+    [
+      "bundle of one, revertProtection",
+      { ...bundle, options: { revertProtection: true } },
+      {},
+      "builder*",
+    ],
+    [
+      "bundle, swqosOnly",
+      { ...bundle, count: 2, options: { swqosOnly: true } },
+      {},
+      "refuse no_route",
+    ],
+    [
+      "bundle without builder",
+      { ...bundle, count: 2 },
+      { routes: [swqos, tpu] },
+      "refuse no_route",
+    ],
+    [
+      "bundle, builder takes none",
+      { ...bundle, count: 2 },
+      { routes: [routeOf({ kind: "block-builder" })] },
+      "refuse no_route",
+    ],
+    ["sendIdeal", { method: "sendIdeal" }, {}, "swqos builder*"],
+    [
+      "sendIdeal, partner",
+      { method: "sendIdeal", tip: rich },
+      { leaders: partnerNext },
+      "swqos builder* alt",
+    ],
+    ["sendBatch", { method: "sendBatch" }, {}, "swqos scheduler tpu builder"],
+    ["too large", { bytes: 1233 }, {}, "refuse no_route"],
+    ["as large as can be", { bytes: 1232 }, {}, "swqos scheduler tpu builder"],
+    [
+      "a route for large ones",
+      { bytes: 4096 },
+      { routes: [...all, routeOf({ name: "v1", transactionBytesMax: 4096 })] },
+      "v1",
+    ],
+    ["tip too low", { tip: 9_999n }, {}, "refuse tip_too_low"],
+    [
+      "tip too low, route down",
+      { tip: 9_999n },
+      { routes: [routeOf({}, false)] },
+      "refuse tip_too_low",
+    ],
+    ["all down", {}, { routes: [routeOf({}, false)] }, "refuse no_route"],
+    ["no routes", {}, { routes: [] }, "refuse no_route"],
+    ["one down", {}, { routes: [routeOf({}, false), tpu] }, "tpu"],
+  ])("%s", (_, facts, some, expected) => {
+    expect(planned(factsOf(facts), some)).toBe(expected);
+  });
+
+  it("names the leader that a leg is for", () => {
+    const made = plan(factsOf({ tip: rich }), all, partnerNext, policy);
+    const legs = made.kind === "send" ? made.legs : [];
+    const leaderOf = (name: string) =>
+      legs.find(({ route }) => route.capabilities.name === name)?.leader;
+    expect([leaderOf("tpu"), leaderOf("alt")]).toEqual(["one", "partner"]);
+  });
+
+  it("says what was expected and what came", () => {
+    const message = (facts: PlanFacts, routes: readonly PlanRoute[]) => {
+      const made = plan(facts, routes, leaders, policy);
+      return made.kind === "refuse" ? made.message : "";
+    };
+    expect(message(factsOf({ tip: 5000n }), all)).toBe(
+      "tip: expected at least 10000 lamports (route swqos), got 5000 lamports",
+    );
+    expect(message(factsOf({ options: { swqosOnly: true } }), [tpu, routeOf({}, false)])).toBe(
+      "routes: expected one that takes the transaction, by SWQoS partners only, got tpu (no SWQoS partner); swqos-1 (down)",
+    );
+    expect(message(factsOf({ ...bundle, count: 2 }), [swqos])).toBe(
+      "routes: expected one that takes a bundle (transactions: 2), got swqos (takes no bundle)",
+    );
+    const cheap = factsOf({ tip: rich, fee: underpaid });
+    expect(message(cheap, [alt])).toBe(
+      "priority fee: expected at least 10 lamports per compute unit (a price of 10000000 micro-lamports), got a price of 9999999 micro-lamports",
+    );
+    expect(message(cheap, [routeOf({}, false), alt])).toBe(
+      "routes: expected one that takes the transaction, got swqos-1 (down); alt (priority fee too low)",
+    );
+    expect(message(factsOf(), [])).toBe(
+      "routes: expected one that takes the transaction, got no route",
+    );
+    const many = Array.from({ length: 20 }, (_, i) => routeOf({ name: `r${i}` }, false));
+    expect(message(factsOf(), many)).toMatch(/r7 \(down\); and 12 more$/);
+  });
+});
+
+const unitsOf = ({ computeUnitLimit }: PlanTransaction) => BigInt(computeUnitLimit);
+const lamportsOf = (one: PlanTransaction) =>
+  one.version === 1 ? one.priorityFeeLamports : (one.computeUnitPrice * unitsOf(one)) / 1_000_000n;
+
+const identity = fc.constantFrom("one", "two", "bad", "partner");
+const anyRoute = fc.record({
+  isUp: fc.boolean(),
+  capabilities: fc.record({
+    name: fc.string({ minLength: 1, maxLength: 5 }),
+    kind: fc.constantFrom(...routeKinds),
+    modes: fc.subarray(["transaction", "bundle"] as const),
+    transactionBytesMax: fc.constantFrom(1232, 4096),
+    mevSafe: fc.boolean(),
+    minimumTipLamports: fc.constantFrom(0n, 10_000n, 100_000n),
+    leaders: fc.option(fc.uniqueArray(identity).map((names) => new Set<string>(names))),
+  }),
+});
+const anyFacts = fc
+  .record({
+    method: fc.constantFrom("sendTransaction", "sendBundle", "sendBatch", "sendIdeal", "sendAlt"),
+    tip: fc.constantFrom(0n, 9_999n, 10_000n, 100_000n),
+    fee: fc.constantFrom(paid, underpaid, paidV1, { ...paidV1, priorityFeeLamports: 1n }),
+    bytes: fc.constantFrom(200, 1232, 1233, 4096, 4097),
+    count: fc.integer({ min: 1, max: 4 }),
+    attempts: fc.integer({ min: 0, max: 2 }),
+    options: fc.record({
+      swqosOnly: fc.boolean(),
+      mevProtect: fc.boolean(),
+      revertProtection: fc.boolean(),
+      resendsMax: fc.constant(null),
+      enableFallback: fc.boolean(),
+    }),
+  })
+  .map(({ count, method, ...rest }) =>
+    factsOf({
+      ...rest,
+      method,
+      count: method === "sendBundle" ? count : 1,
+      isBundle: method === "sendBundle",
+    }),
+  );
+const anyLeaders = fc.record({
+  slot: fc.option(fc.bigInt(0n, 8n)),
+  current: fc.option(identity),
+  next: fc.option(identity),
+});
+const anyPolicy = fc.constantFrom(policy, denying, withoutPartners);
+
+describe("every plan", () => {
+  it("breaks no option, and names a reason when it refuses", () => {
+    fc.assert(
+      fc.property(
+        fc.array(anyRoute, { maxLength: 6 }),
+        anyFacts,
+        anyLeaders,
+        anyPolicy,
+        (routes, facts, context, rules) => {
+          const made = plan(facts, routes, context, rules);
+          if (made.kind === "refuse") {
+            const isDropped = made.reason === "non_partner_slot";
+            expect(made.message).toMatch(
+              isDropped
+                ? /^slot .+: received in a non-partner slot without fallback and is dropped$/
+                : /^(tip|routes|priority fee): expected .+, got .+/,
+            );
+            if (isDropped) {
+              expect([facts.method, facts.options.enableFallback]).toEqual(["sendAlt", false]);
+              expect(rules.partners.has(context.current ?? "")).toBe(false);
+            }
+            return;
+          }
+          const denied = (one: string | null) => one === null || rules.denyLeaders.has(one);
+          const isNear =
+            rules.denyLeaders.size > 0 && (denied(context.current) || denied(context.next));
+          if (made.kind === "hold") {
+            expect(facts.options.mevProtect && isNear).toBe(true);
+            return;
+          }
+          const { options, transactions, method } = facts;
+          const tip = transactions.reduce((sum, { tipLamports }) => sum + tipLamports, 0n);
+          expect(made.legs.length).toBeGreaterThan(0);
+          expect(new Set(made.legs.map(({ route }) => route)).size).toBe(made.legs.length);
+          if (options.mevProtect) expect(isNear).toBe(false);
+          for (const { route, mode, leader } of made.legs) {
+            const { kind, mevSafe, modes, transactionBytesMax, minimumTipLamports } =
+              route.capabilities;
+            expect(route.isUp).toBe(true);
+            expect(modes).toContain(mode);
+            if (options.swqosOnly) expect(kind).toBe("swqos");
+            if (options.mevProtect) expect(mevSafe).toBe(true);
+            if (options.revertProtection)
+              expect(mode === "bundle" || kind === "alt-partner").toBe(true);
+            if (transactions.length > 1) expect([kind, mode]).toEqual(["block-builder", "bundle"]);
+            if (method === "sendAlt" && !options.enableFallback) {
+              expect([kind, leader]).toEqual(["alt-partner", context.current]);
+            }
+            if (kind === "alt-partner") {
+              expect(leader !== null && rules.partners.has(leader)).toBe(true);
+              if (leader !== context.current) expect((context.slot ?? 0n) % 4n).toBe(3n);
+              for (const one of transactions)
+                expect(lamportsOf(one) >= 10n * unitsOf(one)).toBe(true);
+            }
+            for (const { wire } of transactions) {
+              expect(wire.length).toBeLessThanOrEqual(transactionBytesMax);
+            }
+            expect(tip >= minimumTipLamports && tip >= rules.minimumTipLamports).toBe(true);
+            const reached = route.capabilities.leaders;
+            if (reached) {
+              expect(leader !== null && reached.has(leader)).toBe(true);
+              expect([context.current, context.next]).toContain(leader);
+            }
+          }
+        },
+      ),
+      { numRuns: 3000 },
+    );
+  });
+});

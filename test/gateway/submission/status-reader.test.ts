@@ -1,0 +1,193 @@
+import { describe, expect, it } from "vitest";
+import { StatusReader } from "../../../src/gateway/submission/status-reader.ts";
+import type {
+  Commitment,
+  SignatureOutcome,
+  StatusSearch,
+} from "../../../src/gateway/submission/types.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+
+interface Asked {
+  readonly signatures: readonly string[];
+  readonly searchHistory: boolean;
+}
+
+/** A reader and its node: `cached` and `history` are what the node knows. */
+class Harness {
+  readonly clock = new ManualClock();
+  readonly asked: Asked[] = [];
+  readonly warnings: string[] = [];
+  readonly cached = new Map<string, SignatureOutcome>();
+  readonly history = new Map<string, SignatureOutcome>();
+  failure: Error | null = null;
+  answerMs = 1;
+  readonly reader = new StatusReader({
+    clock: this.clock,
+    node: { signatureStatuses: (signatures, search) => this.#answer(signatures, search) },
+    log: { warn: (text) => void this.warnings.push(text) },
+  });
+
+  async #answer(
+    signatures: readonly string[],
+    { searchHistory = false }: StatusSearch = {},
+  ): Promise<(SignatureOutcome | null)[]> {
+    this.asked.push({ signatures, searchHistory });
+    await this.clock.sleep(this.answerMs);
+    if (this.failure) throw this.failure;
+    return signatures.map((signature) => {
+      const old = searchHistory ? this.history.get(signature) : undefined;
+      return this.cached.get(signature) ?? old ?? null;
+    });
+  }
+
+  /** What one call is told; it took `tookMs`. */
+  async read(...signatures: string[]): Promise<(string | undefined)[]> {
+    return this.#told(signatures, false);
+  }
+
+  async readOld(...signatures: string[]): Promise<(string | undefined)[]> {
+    return this.#told(signatures, true);
+  }
+
+  async #told(signatures: readonly string[], isOld: boolean): Promise<(string | undefined)[]> {
+    const startedNs = this.clock.monotonicNs();
+    const questions = signatures.map((signature) => ({ signature, isOld }));
+    let isAnswered = false;
+    const reading = this.reader.read(questions).finally(() => {
+      isAnswered = true;
+    });
+    const isWaiting = () => !isAnswered;
+    while (isWaiting()) await this.clock.advance(1);
+    const answers = await reading;
+    this.tookMs = Number((this.clock.monotonicNs() - startedNs) / 1_000_000n);
+    return signatures.map((signature) => {
+      const told = answers.get(signature);
+      return told === null ? "unknown" : told?.commitment;
+    });
+  }
+
+  tookMs = 0;
+
+  /** Everything that the node was asked for, in order. */
+  get signatures(): string[] {
+    return this.asked.flatMap(({ signatures }) => signatures);
+  }
+}
+
+function outcome(commitment: Commitment): SignatureOutcome {
+  return { slot: 5n, err: null, commitment };
+}
+
+describe("a status reader", () => {
+  it("tells what the node says, and which signatures it does not know", async () => {
+    const harness = new Harness();
+    harness.cached.set("a", outcome("processed"));
+    expect(await harness.read("a", "b")).toEqual(["processed", "unknown"]);
+    expect(harness.asked).toEqual([{ signatures: ["a", "b"], searchHistory: false }]);
+    expect(await harness.read()).toEqual([]);
+    expect(harness.asked.length).toBe(1);
+  });
+
+  it("asks again for what may change, after a while, and never for what is finalized", async () => {
+    const harness = new Harness();
+    harness.cached.set("a", outcome("confirmed")).set("b", outcome("finalized"));
+    expect(await harness.read("a", "b")).toEqual(["confirmed", "finalized"]);
+    harness.cached.set("a", outcome("finalized"));
+    expect(await harness.read("a", "b")).toEqual(["confirmed", "finalized"]);
+    expect(harness.asked.length).toBe(1);
+    await harness.clock.advance(500);
+    harness.cached.clear();
+    harness.cached.set("a", outcome("finalized"));
+    expect(await harness.read("a", "b")).toEqual(["finalized", "finalized"]);
+    expect(harness.asked[1]?.signatures).toEqual(["a"]);
+    await harness.clock.advance(3_600_000);
+    expect(await harness.read("a", "b")).toEqual(["finalized", "finalized"]);
+    expect(harness.asked.length).toBe(2);
+  });
+
+  it("asks once for what many calls want, in rounds of 256, one at a time, ten in a second", async () => {
+    const harness = new Harness();
+    harness.answerMs = 30;
+    let underWay = 0;
+    let most = 0;
+    const names = Array.from({ length: 600 }, (_, i) => `s${i}`);
+    for (const name of names) harness.cached.set(name, outcome("confirmed"));
+    const calls = [...names, ...names].map(async (signature) => {
+      most = Math.max(most, ++underWay);
+      const answers = await harness.reader.read([{ signature, isOld: false }]);
+      underWay--;
+      return answers.get(signature)?.commitment;
+    });
+    await harness.clock.advance(29);
+    expect(harness.asked.map(({ signatures }) => signatures.length)).toEqual([256]);
+    await harness.clock.advance(70);
+    expect(harness.asked.length).toBe(1);
+    await harness.clock.advance(400);
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(["confirmed"]));
+    expect(most).toBe(1_200);
+    expect(harness.signatures.toSorted()).toEqual(names.toSorted());
+    expect(harness.asked.map(({ signatures }) => signatures.length)).toEqual([256, 256, 88]);
+  });
+
+  it("lets no more than 1,024 signatures wait", async () => {
+    const harness = new Harness();
+    const many = Array.from({ length: 2_000 }, (_, i) => `s${i}`);
+    const told = await harness.read(...many);
+    expect(told.filter((one) => one === "unknown").length).toBe(1_024);
+    expect(told.filter((one) => one === undefined).length).toBe(976);
+    expect(harness.signatures.length).toBe(1_024);
+  });
+
+  it("asks the history for what is old, and not again at once for what it does not know", async () => {
+    const harness = new Harness();
+    harness.history.set("a", outcome("finalized"));
+    expect(await harness.read("a")).toEqual(["unknown"]);
+    await harness.clock.advance(500);
+    expect(await harness.readOld("a", "b")).toEqual(["finalized", "unknown"]);
+    expect(harness.asked.at(-1)).toEqual({ signatures: ["a", "b"], searchHistory: true });
+    await harness.clock.advance(9_000);
+    expect(await harness.readOld("b")).toEqual(["unknown"]);
+    expect(harness.asked.length).toBe(2);
+    await harness.clock.advance(2_000);
+    expect(await harness.readOld("b")).toEqual(["unknown"]);
+    expect(harness.asked.length).toBe(3);
+  });
+
+  it("leaves out what a failing node does not tell, asks nothing for a second, and warns", async () => {
+    const harness = new Harness();
+    harness.failure = new Error("away");
+    expect(await harness.read("a")).toEqual([undefined]);
+    expect(await harness.read("a", "b")).toEqual([undefined, undefined]);
+    expect(harness.asked.length).toBe(1);
+    expect(harness.warnings).toEqual(["bundle statuses: the node did not answer: away"]);
+    harness.failure = null;
+    harness.cached.set("a", outcome("confirmed"));
+    await harness.clock.advance(1_000);
+    expect(await harness.read("a")).toEqual(["confirmed"]);
+  });
+
+  it("lets no call wait behind a slow node, and takes its answer when it comes", async () => {
+    const harness = new Harness();
+    harness.answerMs = 6_000;
+    harness.cached.set("a", outcome("finalized"));
+    expect(await harness.read("a")).toEqual([undefined]);
+    expect(harness.tookMs).toBeLessThanOrEqual(2_002);
+    expect(await harness.read("a")).toEqual([undefined]);
+    expect(harness.asked.length).toBe(1);
+    await harness.clock.advance(3_000);
+    expect(await harness.read("a")).toEqual(["finalized"]);
+    expect(harness.asked.length).toBe(1);
+  });
+
+  it("forgets a processed one that the node does not know any more", async () => {
+    const harness = new Harness();
+    harness.cached.set("a", outcome("processed"));
+    expect(await harness.read("a")).toEqual(["processed"]);
+    harness.cached.clear();
+    await harness.clock.advance(500);
+    expect(await harness.read("a")).toEqual(["unknown"]);
+    harness.failure = new Error("away");
+    await harness.clock.advance(500);
+    expect(await harness.read("a")).toEqual([undefined]);
+  });
+});

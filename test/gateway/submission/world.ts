@@ -1,0 +1,488 @@
+// A pipeline in a world where everything goes wrong, and where every promise that is broken is noticed.
+//
+// Made by simulation.test.ts, which submits and restarts by chance. The world knows what was asked,
+// what was told and what is true; `violations` are sentences about what does not agree.
+
+import type { Clock } from "../../../src/core/clock.ts";
+import { ShredwayError } from "../../../src/core/errors.ts";
+import { SeededRandom } from "../../../src/core/seeded-random.ts";
+import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
+import { lifetimeKeyOf } from "../../../src/core/transactions/lifetimes.ts";
+import { defaultLimits } from "../../../src/gateway/submission/limits.ts";
+import { Pipeline } from "../../../src/gateway/submission/pipeline.ts";
+import type {
+  Parcel,
+  RouteCapabilities,
+  SubmitMethod,
+  SubmitOptions,
+  SubmitRequest,
+  TimelineEvent,
+} from "../../../src/gateway/submission/types.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { ModelChain, makeFacts, textOf } from "./model.ts";
+import { capabilitiesOf, ModelRoute, ModelStore } from "./model-parts.ts";
+
+const resendMs = 1_000;
+const limits = {
+  openMax: 10_000,
+  endedMax: 5_000,
+  resendMs,
+  firstAskMs: 2_500,
+  askMs: 1_000,
+  settleMs: 4_000,
+};
+
+const ways: readonly Partial<RouteCapabilities>[] = [
+  { name: "swqos-1", kind: "swqos" },
+  { name: "swqos-safe", kind: "swqos", mevSafe: true },
+  { name: "builder", kind: "block-builder", modes: ["transaction", "bundle"], mevSafe: true },
+  { name: "tpu", kind: "tpu" },
+  { name: "alt", kind: "alt-partner", minimumTipLamports: 100_000n, leaders: new Set(["B", "C"]) },
+];
+
+export const accounts = ["ann", "ben", "cat"];
+
+interface Asked {
+  readonly request: SubmitRequest;
+  isAcknowledged: boolean;
+}
+
+/** Those of one call. */
+type AskedPair = readonly [Asked, Asked];
+
+function nonceKeyOf({ nonce, lifetime }: TransactionFacts): string | null {
+  return nonce && lifetimeKeyOf({ nonce, lifetime });
+}
+
+export function factsOf({ request }: Asked): TransactionFacts {
+  const [facts] = request.transactions;
+  if (!facts) throw new Error("expected a transaction");
+  return facts;
+}
+
+/** A clock of a process that can be killed: nothing of it happens afterwards. */
+function killable(clock: Clock, isAlive: () => boolean): Clock {
+  const alive = (action: () => void) => () => {
+    if (isAlive()) action();
+  };
+  return {
+    nowNs: () => clock.nowNs(),
+    monotonicNs: () => clock.monotonicNs(),
+    after: (ms, action) => clock.after(ms, alive(action)),
+    every: (ms, action) => {
+      const timer = clock.every(ms, () => (isAlive() ? action() : timer.cancel()));
+      return timer;
+    },
+    sleep: async (ms, signal) => {
+      await clock.sleep(ms, signal);
+      if (!isAlive()) await new Promise(() => {});
+    },
+  };
+}
+
+export class World {
+  readonly clock = new ManualClock();
+  readonly random: SeededRandom;
+  readonly chain: ModelChain;
+  readonly store: ModelStore;
+  readonly routes: ModelRoute[];
+  readonly asked: Asked[] = [];
+  readonly pairs: AskedPair[] = [];
+  readonly violations: string[] = [];
+  readonly made: TransactionFacts[] = [];
+  readonly byWire = new Map<string, TransactionFacts>();
+  /** Ends that this process was told of, or that are on the disk: "account signature". */
+  #ended = new Map<string, string>();
+  /** By route and signature: the attempt that left it last. */
+  readonly #left = new Map<string, { readonly attempt: number; readonly atNs: bigint }>();
+  #life = 0;
+  #isSubmitting = false;
+  readonly #offeredLate = new Set<string>();
+  /** Nonce values with which something landed, as this process told. */
+  #spent = new Set<string>();
+  nodeFailShare = 0.15;
+  pipeline: Pipeline;
+
+  constructor(seed: number) {
+    this.random = new SeededRandom(seed);
+    this.chain = new ModelChain(this.clock, this.random);
+    this.store = new ModelStore(this.clock, this.random);
+    this.routes = ways.map((way) => {
+      const route = new ModelRoute(capabilitiesOf(way), this);
+      route.onOffer = (parcel) => this.#checkOffer(route.capabilities, parcel);
+      route.onLeave = (parcel) => this.#checkLeave(route.capabilities, parcel);
+      return route;
+    });
+    this.pipeline = this.#start();
+  }
+
+  #start(): Pipeline {
+    const life = ++this.#life;
+    const isAlive = () => life === this.#life;
+    const { chain, routes } = this;
+    const node = chain.node(6, () => this.nodeFailShare);
+    const alive = async <T>(answer: Promise<T>): Promise<T> => {
+      const settled = await answer.then(
+        (value) => ({ value }),
+        (error: unknown) => ({ error }),
+      );
+      if (!isAlive()) return new Promise(() => {});
+      if ("error" in settled) throw settled.error;
+      return settled.value;
+    };
+    const shown = routes.map((route) => ({
+      capabilities: route.capabilities,
+      get isUp() {
+        return route.isUp;
+      },
+      offer: (parcel: Parcel) =>
+        route.offer({
+          ...parcelFields(parcel),
+          report: (event) => {
+            if (isAlive()) parcel.report(event);
+          },
+        }),
+      snapshot: () => route.snapshot(),
+      close: () => route.close(),
+    }));
+    const policy = {
+      denyLeaders: new Set(["denied"]),
+      minimumTipLamports: 10_000n,
+      partners: new Set(["B", "C"]),
+      partnerUnitLamports: 0n,
+    };
+    const pipeline = new Pipeline(
+      {
+        clock: killable(this.clock, isAlive),
+        log: { warn: () => {} },
+        routes: () => shown,
+        policy: () => policy,
+        store: this.store.of(isAlive),
+        sights: {
+          watch: (signature, listener) =>
+            chain.watch(signature, (sight) => {
+              if (isAlive()) listener(sight);
+            }),
+        },
+        outcomes: {
+          signatureStatuses: (signatures) => alive(node.signatureStatuses(signatures)),
+          isBlockhashValid: (blockhash) => alive(node.isBlockhashValid(blockhash)),
+          nonceValue: (account) => alive(node.nonceValue(account)),
+        },
+        leaders: () => chain.leaderContext,
+        slotNs: () => 400_000_000n,
+        inspect: async (wire) => {
+          const facts = this.byWire.get(Buffer.from(wire).toString("hex"));
+          if (!facts) throw new Error("expected bytes that were made here");
+          return facts;
+        },
+      },
+      limits,
+    );
+    for (const account of accounts) {
+      pipeline.subscribe(account, (signature, { kind }) => {
+        const key = `${account} ${signature}`;
+        // What routes refused may begin anew, and what nobody was told to be kept.
+        const isNew = this.#ended.get(key) === "rejected" || !this.store.records.has(key);
+        if (kind === "received" && isNew) this.#ended.delete(key);
+        if (!/landed|expired|superseded|rejected/.test(kind)) return;
+        if (this.#ended.has(key)) this.violations.push(`${key}: a second end, ${kind}`);
+        this.#ended.set(key, kind);
+        if (!kind.startsWith("landed")) return;
+        const nonceKey = this.#nonceKeyOf(signature);
+        if (nonceKey !== null) this.#spent.add(nonceKey);
+      });
+      pipeline.subscribe(account, () => {
+        throw new Error("a listener that throws");
+      });
+    }
+    return pipeline;
+  }
+
+  async restart(): Promise<void> {
+    this.pipeline = this.#start(); // what ran before is dead from here on
+    this.#spent = new Set();
+    this.#ended = new Map(
+      [...this.store.records].flatMap(([key, { state }]) =>
+        state === "open" ? [] : [[key, state]],
+      ),
+    );
+    const restored = this.pipeline.restore();
+    await this.clock.advance(1);
+    await restored;
+  }
+
+  facts(made: Parameters<typeof makeFacts>[1]): TransactionFacts {
+    const facts = makeFacts(this.random, made);
+    this.made.push(facts);
+    this.byWire.set(Buffer.from(facts.wire).toString("hex"), facts);
+    if (this.random.happens(0.15)) this.chain.failing.add(facts.signature);
+    return facts;
+  }
+
+  fresh(): TransactionFacts {
+    return this.facts({
+      lifetime: this.chain.latestBlockhash,
+      tipLamports: this.random.happens(0.3) ? 200_000n : 20_000n,
+    });
+  }
+
+  noncePair(): TransactionFacts[] {
+    const nonceAccount = this.random.fillBytes(new Uint8Array(32));
+    const lifetime = this.random.fillBytes(new Uint8Array(32));
+    this.chain.setNonce(textOf(nonceAccount), textOf(lifetime));
+    return this.pairLike({ lifetime, nonceAccount });
+  }
+
+  pairLike(made: { lifetime: Uint8Array; nonceAccount: Uint8Array }): TransactionFacts[] {
+    // Of the two one pays a higher tip.
+    const [tipLamports] = this.random.happens(0.5) ? [200_000n] : [20_000n];
+    return [this.facts(made), this.facts({ ...made, tipLamports })];
+  }
+
+  #nonceKeyOf(signature: string): string | null {
+    const facts = this.made.find((one) => one.signature === signature);
+    return facts ? nonceKeyOf(facts) : null;
+  }
+
+  submit(transactions: readonly TransactionFacts[], some: Partial<SubmitRequest> = {}): void {
+    const method: SubmitMethod = transactions.length > 1 ? "sendBundle" : "sendTransaction";
+    const request: SubmitRequest = {
+      accountId: accounts[this.random.below(accounts.length)] ?? "",
+      method,
+      isBundle: transactions.length > 1,
+      transactions,
+      options: this.options(),
+      receivedNs: this.clock.nowNs(),
+      ...some,
+    };
+    const asked = { request, isAcknowledged: false };
+    this.asked.push(asked);
+    this.#isSubmitting = true;
+    const submitted = this.pipeline.submit(request);
+    this.#isSubmitting = false;
+    void this.#acknowledged(submitted, asked);
+  }
+
+  submitPair(transactions: readonly TransactionFacts[], accountId: string): void {
+    const options = { ...this.options(), swqosOnly: false };
+    const [first, second] = transactions.map((facts): Asked => {
+      const receivedNs = this.clock.nowNs();
+      const method = "sendIdeal";
+      const request = { accountId, method, isBundle: false, options, receivedNs } as const;
+      return { request: { ...request, transactions: [facts] }, isAcknowledged: false };
+    });
+    if (!first || !second) throw new Error("expected two transactions");
+    const rivals = this.#rivalsOf(first, second);
+    const isInUse = rivals.some((pair) => this.#isOpen(pair));
+    this.asked.push(first, second);
+    this.pairs.push([first, second]);
+    this.#isSubmitting = true;
+    const submitted = this.pipeline.submitPair(first.request, second.request);
+    this.#isSubmitting = false;
+    const name = factsOf(first).signature;
+    submitted.then(
+      () => isInUse && this.violations.push(`${name}: accepted while its nonce is in use`),
+      (error: unknown) => {
+        const isSo = error instanceof ShredwayError && error.reason === "nonce_in_use";
+        if (isSo && rivals.length === 0) this.violations.push(`${name}: nobody uses its nonce`);
+      },
+    );
+    for (const asked of [first, second]) void this.#acknowledged(submitted, asked);
+  }
+
+  /** Other pairs of the same nonce value. */
+  #rivalsOf(...pair: AskedPair): AskedPair[] {
+    const own = pair.map((asked) => factsOf(asked).signature);
+    return this.pairs.filter(
+      (other) =>
+        nonceKeyOf(factsOf(other[0])) === nonceKeyOf(factsOf(pair[0])) &&
+        other.some((asked) => !own.includes(factsOf(asked).signature)),
+    );
+  }
+
+  /** Something of it is under way and sent again and again, as one of a pair by the account's last word. */
+  #isOpen(pair: AskedPair): boolean {
+    return pair.some((asked) => {
+      const { signature } = factsOf(asked);
+      const { accountId } = asked.request;
+      const last = this.asked.findLast(
+        ({ request }) =>
+          request.accountId === accountId && request.transactions[0]?.signature === signature,
+      );
+      const isPair = last?.request.method === "sendIdeal" && last.isAcknowledged;
+      const sentForNs = BigInt(defaultLimits.resendForMs) * 1_000_000n;
+      // A repetition changes nothing: the first call says since when.
+      const first = this.asked.find(
+        ({ request, isAcknowledged }) =>
+          isAcknowledged &&
+          request.accountId === accountId &&
+          request.transactions[0]?.signature === signature,
+      );
+      const isSent = isPair && (first?.request.receivedNs ?? 0n) >= this.clock.nowNs() - sentForNs;
+      return isSent && !this.#ended.has(`${accountId} ${signature}`);
+    });
+  }
+
+  async #acknowledged(submitted: Promise<void>, asked: Asked): Promise<void> {
+    const { accountId, transactions } = asked.request;
+    try {
+      await submitted;
+    } catch {
+      return; // refused: nobody was promised anything
+    }
+    asked.isAcknowledged = true;
+    for (const { signature } of transactions) {
+      const isKept = this.store.records.has(`${accountId} ${signature}`);
+      if (!isKept) this.violations.push(`${signature}: acknowledged, not kept`);
+    }
+  }
+
+  options(): SubmitOptions {
+    const { random } = this;
+    return {
+      swqosOnly: random.happens(0.1),
+      mevProtect: random.happens(0.25),
+      revertProtection: random.happens(0.1),
+      resendsMax: random.happens(0.3) ? random.below(3) : null,
+    };
+  }
+
+  #ownersOf({ transactions }: Parcel): Asked[] {
+    return this.asked.filter(({ request }) =>
+      request.transactions.some(({ signature }) => signature === transactions[0]?.signature),
+    );
+  }
+
+  #checkLeave(route: RouteCapabilities, parcel: Parcel): void {
+    const owners = this.#ownersOf(parcel);
+    const isProtected = owners.every(({ request }) => request.options.mevProtect);
+    this.#checkResend(route, parcel, owners);
+    if (isProtected && this.chain.leaderContext.current === "denied") {
+      this.violations.push(`${parcel.transactions[0]?.signature}: left for a denied leader`);
+    }
+  }
+
+  /** What never left may be offered again; what left, only by the caller's leave. */
+  #checkResend(route: RouteCapabilities, parcel: Parcel, owners: readonly Asked[]): void {
+    const [first] = parcel.transactions;
+    if (!first) return;
+    if (owners.length === 1 && owners[0]?.request.options.resendsMax === 0) {
+      const key = `${route.name} ${first.signature}`;
+      const before = this.#left.get(key);
+      this.#left.set(key, { attempt: parcel.attempt, atNs: this.clock.nowNs() });
+      // An attempt that a kill took out of the timeline is made once more.
+      const isThat = (event: TimelineEvent): boolean =>
+        before !== undefined &&
+        event.kind === "queued" &&
+        event.attempt === before.attempt &&
+        event.atNs <= before.atNs;
+      const isKept = [...this.store.records.values()].some(
+        ({ signature, events }) => signature === first.signature && events.some(isThat),
+      );
+      if (isKept) this.violations.push(`${first.signature}: sent again by the service`);
+    }
+  }
+
+  #checkOffer(route: RouteCapabilities, parcel: Parcel): void {
+    const [first] = parcel.transactions;
+    if (!first) return void this.violations.push("an empty parcel");
+    const owners = this.#ownersOf(parcel);
+    // Ended for everybody who asked: nobody sends it any more.
+    const isOver = owners.every(({ request }) => {
+      const end = this.#ended.get(`${request.accountId} ${first.signature}`);
+      return end !== undefined && !(end === "rejected" && this.#isSubmitting);
+    });
+    // After a restart a call is offered before the store can say that it ended.
+    const isExcused = this.#isSubmitting && this.#life > 1;
+    if (isOver && isExcused) {
+      for (const { signature } of parcel.transactions) this.#offeredLate.add(signature);
+    } else if (isOver) this.violations.push(`${first.signature}: sent after its end`);
+    if (owners.every(({ request }) => request.options.mevProtect)) {
+      const { current, next } = this.chain.leaderContext;
+      const isDenied = [current, next].some((leader) => leader === null || leader === "denied");
+      if (isDenied) this.violations.push(`${first.signature}: sent while a denied leader is near`);
+      if (!route.mevSafe) this.violations.push(`${first.signature}: sent by ${route.name}`);
+    }
+    const isPair = owners.every(({ request }) => request.method === "sendIdeal");
+    if (isPair && this.#spent.has(nonceKeyOf(first) ?? "") && !isExcused) {
+      this.violations.push(`${first.signature}: sent after its nonce was spent`);
+    }
+    if (owners.every(({ request }) => request.options.swqosOnly) && route.kind !== "swqos") {
+      this.violations.push(`${first.signature}: sent by ${route.name}`);
+    }
+  }
+
+  /** Everything gets well; what is open may end. */
+  calm(): void {
+    this.nodeFailShare = 0;
+    this.store.failShare = 0;
+    this.chain.isLossy = false;
+    for (const route of this.routes) route.isUp = true;
+  }
+
+  /** The owners use their nonces otherwise. */
+  advanceNonces(): void {
+    for (const { nonce } of this.made) {
+      if (!nonce) continue;
+      const value = this.random.fillBytes(new Uint8Array(32));
+      this.chain.setNonce(textOf(nonce.account), textOf(value));
+    }
+  }
+
+  checkEnds(): void {
+    for (const { request, isAcknowledged } of this.asked) {
+      if (!isAcknowledged) continue;
+      for (const facts of request.transactions) this.#checkEnd(request, facts);
+    }
+  }
+
+  /** Of each nonce value at most one landed; whoever is named for it by another is that one. */
+  checkPairs(): void {
+    for (const facts of this.made) {
+      const key = nonceKeyOf(facts);
+      if (key === null) continue;
+      const landed = this.made.filter(
+        (one) => nonceKeyOf(one) === key && this.chain.outcomeOf(one.signature) !== null,
+      );
+      if (landed.length > 1) this.violations.push(`${facts.signature}: two of one nonce value`);
+      for (const account of accounts) {
+        const record = this.store.records.get(`${account} ${facts.signature}`);
+        const end = record?.events.at(-1);
+        if (end?.kind !== "superseded" || end.reason !== "sibling_landed") continue;
+        if (end.sibling !== landed[0]?.signature) {
+          this.violations.push(`${facts.signature}: superseded by another one`);
+        }
+      }
+    }
+  }
+
+  #checkEnd({ accountId }: SubmitRequest, facts: TransactionFacts): void {
+    const record = this.store.records.get(`${accountId} ${facts.signature}`);
+    const truth = this.chain.outcomeOf(facts.signature);
+    const landed = truth?.err === null ? "landed" : "landed_failed";
+    const said = `${record?.state} (${record?.reason})`;
+    // Rejected for this account, then landed by what another one asked for, or it after a restart.
+    const isByOther = accounts.some((account) => {
+      const other = this.store.records.get(`${account} ${facts.signature}`);
+      return other !== undefined && other.state !== "rejected";
+    });
+    const isExcused = isByOther || this.#offeredLate.has(facts.signature);
+    if (record?.state === "rejected" && isExcused) return;
+    if (truth) {
+      if (record?.state !== landed)
+        this.violations.push(`${facts.signature}: ${landed}, not ${said}`);
+      else if (record.slot !== truth.slot) this.violations.push(`${facts.signature}: another slot`);
+      return;
+    }
+    const expected = facts.nonce ? ["superseded", "rejected"] : ["expired", "rejected"];
+    if (!record || !expected.includes(record.state)) {
+      this.violations.push(`${facts.signature}: ${expected.join(" or ")}, not ${said}`);
+    }
+  }
+}
+
+function parcelFields(parcel: Parcel): Omit<Parcel, "report"> {
+  const { mode, transactions, revertProtection, attempt, leader, deadlineNs } = parcel;
+  return { mode, transactions, revertProtection, attempt, leader, deadlineNs };
+}

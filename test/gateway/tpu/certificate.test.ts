@@ -1,0 +1,50 @@
+// Certificates: what node:crypto, which reads them strictly, makes of them.
+
+import { createPrivateKey, generateKeyPairSync, X509Certificate } from "node:crypto";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { credentialsOf, newCredentials } from "../../../src/gateway/tpu/certificate.ts";
+
+function publicKeyOf(pem: string): string {
+  return new X509Certificate(pem).publicKey.export({ format: "der", type: "spki" }).toString("hex");
+}
+
+describe("credentialsOf", () => {
+  it("carries the public key of any seed, signed by itself", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), (seed) => {
+        const { keyPem, certificatePem } = credentialsOf(seed);
+        const certificate = new X509Certificate(certificatePem);
+        expect(certificate.verify(certificate.publicKey)).toBe(true);
+        expect(certificate.checkPrivateKey(createPrivateKey(keyPem))).toBe(true);
+        expect(certificate.publicKey.asymmetricKeyType).toBe("ed25519");
+        expect(certificate.subject).toBe(certificate.issuer);
+        const { d } = createPrivateKey(keyPem).export({ format: "jwk" });
+        expect(Buffer.from(d ?? "", "base64url")).toEqual(Buffer.from(seed));
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  it("is the key that node:crypto knows by the same seed, and the same certificate each time", () => {
+    const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+    const { d } = privateKey.export({ format: "jwk" });
+    const seed = Buffer.from(d ?? "", "base64url");
+    const { certificatePem } = credentialsOf(seed);
+    expect(publicKeyOf(certificatePem)).toBe(
+      publicKey.export({ format: "der", type: "spki" }).toString("hex"),
+    );
+    expect(credentialsOf(seed).certificatePem).toBe(certificatePem);
+  });
+
+  it("is good now and at any time", () => {
+    const { validFrom, validTo } = new X509Certificate(newCredentials().certificatePem);
+    expect(Date.parse(validFrom)).toBe(0);
+    expect(new Date(validTo).getUTCFullYear()).toBe(9999);
+  });
+
+  it("refuses a seed of another length", () => {
+    expect(() => credentialsOf(new Uint8Array(31))).toThrow(/expected 32 bytes, got 31/);
+    expect(() => credentialsOf(new Uint8Array(64))).toThrow(/expected 32 bytes, got 64/);
+  });
+});

@@ -1,0 +1,394 @@
+// The endpoint of connections against leaders on the same machine, and paths that lose packets.
+
+import { createSocket } from "node:dgram";
+import { expect, it } from "vitest";
+import { credentialsOf, newCredentials } from "../../../src/gateway/tpu/certificate.ts";
+import { LossyPath } from "../../support/lossy-path.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { describeQuic } from "../../support/quic-server.ts";
+import { closing, Sender, server, until } from "./endpoint-parts.ts";
+
+function transaction(seed: number, length = 300): Buffer {
+  return Buffer.from(Array.from({ length }, (_, i) => (seed * 31 + i * 7) % 251));
+}
+
+describeQuic("a leader that takes everything", () => {
+  it("gets every transaction whole, and its acknowledgements are told after the sending", async () => {
+    const leader = await server();
+    const sender = await Sender.open();
+    const sizes = [1, 200, 1231, 1232, 1233, 1500, 4096];
+    for (const [id, size] of sizes.entries())
+      sender.send(id, leader.address, transaction(id, size));
+    await until(() => expect(sender.of("acknowledged").length).toBe(sizes.length));
+    expect(leader.transactions.toSorted((a, b) => a.length - b.length)).toEqual(
+      sizes.map((size, id) => transaction(id, size)),
+    );
+    for (const [id] of sizes.entries()) {
+      const own = sender.events.filter((event) => event.id === id).map(({ kind }) => kind);
+      expect(own).toEqual(["sent", "acknowledged"]);
+    }
+    const state = sender.leader(leader);
+    expect(state).toMatchObject({ phase: "connected", connections: 1, reset: 0, dropped: 0 });
+    expect(state).toMatchObject({ sent: 7, acknowledged: 7, queued: 0, inFlight: 0 });
+    expect(state.handshakeMs).toBeGreaterThan(0);
+    expect(state.roundTripMs).toBeGreaterThan(0);
+  });
+
+  it("sees the identity's key, and takes a stateless retry", async () => {
+    const leader = await server({ retries: true });
+    const seed = Buffer.alloc(32, 9);
+    const sender = await Sender.open({}, credentialsOf(seed));
+    sender.send(1, leader.address, transaction(1));
+    await until(() => expect(sender.of("acknowledged")).toEqual([1]));
+    expect(leader.retried).toBe(1);
+    expect(leader.identities).toEqual([
+      "fd1724385aa0c75b64fb78cd602fa1d991fdebf76b13c58ed702eac835e9f618",
+    ]);
+  });
+
+  it("may have an address of IPv6", async (context) => {
+    const leader = await server({ host: "::1" }).catch(() => null);
+    if (!leader) return context.skip("this machine has no IPv6");
+    const sender = await Sender.open();
+    sender.send(1, leader.address, transaction(1, 4096));
+    await until(() => expect(sender.of("acknowledged")).toEqual([1]));
+    expect(leader.transactions).toEqual([transaction(1, 4096)]);
+    expect(sender.endpoint.leaders()[0]?.address).toBe(`[::1]:${leader.port}`);
+  });
+
+  it("is connected with before there is anything to send, and left alone when it is far", async () => {
+    const [near, far] = [await server(), await server()];
+    const sender = await Sender.open();
+    sender.endpoint.aim([near.address, far.address]);
+    await until(() => expect(near.connections + far.connections).toBe(2));
+    expect(near.transactions).toEqual([]);
+    sender.endpoint.aim([near.address]);
+    await until(() => expect(far.closes).toEqual([0]));
+    expect(near.connections).toBe(1);
+    expect(sender.leader(far)).toMatchObject({ phase: "idle", lastClose: "not_needed" });
+  });
+
+  it("stays connected while nothing is sent", async () => {
+    const leader = await server();
+    const sender = await Sender.open();
+    sender.endpoint.aim([leader.address]);
+    await until(() => expect(leader.connections).toBe(1));
+    const before = leader.packets;
+    // The end of the handshake is less than that.
+    await until(() => expect(leader.packets).toBeGreaterThan(before + 4));
+    expect(leader.identities.length).toBe(1);
+    expect(sender.leader(leader)).toMatchObject({ connections: 1, closes: {} });
+  });
+});
+
+describeQuic("a path that loses a tenth of the packets both ways", () => {
+  it("delivers transactions of 4,096 bytes whole", async () => {
+    const leader = await server();
+    const path = await LossyPath.open(leader.port, 0.1, 42);
+    closing.push(path);
+    const sender = await Sender.open();
+    const all = Array.from({ length: 60 }, (_, id) => transaction(id, 4096));
+    for (const [id, bytes] of all.entries()) sender.send(id, path.address, bytes);
+    await until(() => expect(sender.of("acknowledged").length).toBe(all.length));
+    expect(path.lost).toBeGreaterThan(10);
+    const sorted = (list: readonly Buffer[]) => list.map((one) => one.toString("hex")).toSorted();
+    expect(sorted(leader.transactions)).toEqual(sorted(all));
+  });
+
+  it("never tells that something arrived that did not", async () => {
+    const leader = await server();
+    const path = await LossyPath.open(leader.port, 0, 1);
+    closing.push(path);
+    // Less than the connection itself outlives: else its end is what is told.
+    const sender = await Sender.open({ timeoutMs: 2500 });
+    sender.endpoint.aim([path.address]);
+    await until(() => expect(leader.connections).toBe(1));
+    await until(() => expect(sender.leader(path.address).phase).toBe("connected"));
+    path.loss = 1;
+    sender.send(1, path.address, transaction(1, 4096));
+    await until(() => expect(sender.of("failed")).toEqual([1]));
+    expect(sender.of("sent")).toEqual([1]);
+    expect(sender.of("acknowledged")).toEqual([]);
+    expect(sender.reasons()[0]).toMatch(/^(not_acknowledged|connection_lost: silent)$/);
+    expect(leader.transactions).toEqual([]);
+  });
+});
+
+describeQuic("a leader that limits streams", () => {
+  it("gets no more than it allows, and the rest when it allows more", async () => {
+    const leader = await server({ streamsMax: 4 });
+    leader.isStuck = true;
+    const sender = await Sender.open();
+    for (let id = 0; id < 12; id++) sender.send(id, leader.address, transaction(id));
+    await until(() => expect(sender.leader(leader)).toMatchObject({ queued: 8, sent: 4 }));
+    leader.isStuck = false;
+    await until(() => expect(sender.of("acknowledged").length).toBe(12));
+    expect(leader.transactions.length).toBe(12);
+    expect(leader.closes).toEqual([]);
+  });
+
+  it("costs what waits too long, at its deadline", async () => {
+    const leader = await server({ streamsMax: 2 });
+    leader.isStuck = true;
+    const sender = await Sender.open();
+    sender.endpoint.aim([leader.address]);
+    for (let id = 0; id < 2; id++) sender.send(id, leader.address, transaction(id));
+    await until(() => expect(sender.of("sent")).toEqual([0, 1]));
+    sender.send(2, leader.address, transaction(2));
+    sender.send(3, leader.address, transaction(3), 200);
+    await until(() => expect(sender.of("dropped")).toEqual([3]));
+    expect(sender.reasons()).toEqual(["deadline_passed"]);
+    expect(sender.leader(leader).queued).toBe(1);
+  });
+
+  it("fills its own queue only", async () => {
+    const [stuck, other] = [await server({ streamsMax: 1 }), await server()];
+    stuck.isStuck = true;
+    const sender = await Sender.open({ queueMax: 5 });
+    for (let id = 0; id < 10; id++) sender.send(id, stuck.address, transaction(id));
+    expect(sender.reasons()).toEqual(Array.from({ length: 5 }, () => "queue_full"));
+    sender.send(100, other.address, transaction(100));
+    await until(() => expect(sender.of("acknowledged")).toContain(100));
+  });
+
+  it("may tell to stop a stream that is on its way", async () => {
+    const leader = await server({ streamBytesMax: 1232 });
+    leader.stopsStreams = true;
+    const sender = await Sender.open();
+    sender.send(1, leader.address, transaction(1, 4096));
+    await until(() => expect(sender.reasons()).toEqual(["stream_stopped"]));
+    expect(sender.of("dropped")).toEqual([1]);
+    expect(sender.events.length).toBe(1);
+    leader.stopsStreams = false;
+    sender.send(2, leader.address, transaction(2));
+    await until(() => expect(sender.of("acknowledged")).toEqual([2]));
+    expect(sender.leader(leader)).toMatchObject({ reset: 1, sent: 1, dropped: 0 });
+  });
+
+  it("with a window smaller than a transaction gets it in parts", async () => {
+    const leader = await server({ streamBytesMax: 1232 });
+    const sender = await Sender.open();
+    sender.send(1, leader.address, transaction(1, 4096));
+    await until(() => expect(sender.of("acknowledged")).toEqual([1]));
+    expect(leader.transactions).toEqual([transaction(1, 4096)]);
+  });
+});
+
+describeQuic("a connection that is lost", () => {
+  it("fails what was sent; what had not left as a whole goes by the next one", async () => {
+    const leader = await server({ streamBytesMax: 1232 });
+    leader.isStuck = true;
+    const path = await LossyPath.open(leader.port, 0, 1);
+    closing.push(path);
+    const sender = await Sender.open();
+    sender.endpoint.aim([path.address]);
+    await until(() => expect(leader.connections).toBe(1));
+    sender.send(1, path.address, transaction(1, 4096));
+    await until(() => expect(sender.leader(path.address)).toMatchObject({ inFlight: 1, sent: 0 }));
+    sender.send(2, path.address, transaction(2, 4096));
+    leader.isStuck = false;
+    leader.closeAll(0);
+    await until(() => expect(sender.of("acknowledged").toSorted((a, b) => a - b)).toEqual([1, 2]));
+    expect(leader.transactions.length).toBe(2);
+    expect(sender.leader(path.address)).toMatchObject({ connections: 2, closes: { closed: 1 } });
+  });
+});
+
+describeQuic("a leader that refuses", () => {
+  const refusals = [
+    [{ code: 1, isApp: true }, "dropped"],
+    [{ code: 2, isApp: true }, "disallowed"],
+    [{ code: 3, isApp: true }, "exceed_max_stream_count"],
+    [{ code: 4, isApp: true }, "too_many"],
+    [{ code: 5, isApp: true }, "invalid_stream"],
+    [{ code: 2, isApp: false }, "connection_refused"],
+    [{ code: 0, isApp: true }, "closed"],
+  ] as const;
+
+  it.each(refusals)("by %j is counted by name and left alone", async (refusal, name) => {
+    const leader = await server();
+    leader.refusal = refusal;
+    const sender = await Sender.open();
+    sender.endpoint.aim([leader.address]);
+    await until(() => expect(sender.leader(leader).closes[name]).toBeGreaterThan(0));
+    expect(sender.leader(leader).lastClose).toBe(name);
+  });
+
+  it("is not asked again for everything that is offered meanwhile", async () => {
+    const leader = await server();
+    leader.refusal = { code: 2, isApp: true };
+    // The pause lasts until somebody moves this clock on.
+    const clock = new ManualClock();
+    const sender = await Sender.open({}, newCredentials(), clock);
+    sender.endpoint.aim([leader.address]);
+    while (sender.leader(leader).phase !== "backing_off") {
+      await clock.advance(5); // quiche's timers, should a packet be lost
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    const { connections } = sender.leader(leader);
+    for (let id = 1; id <= 20; id++) sender.send(id, leader.address, transaction(id), 50);
+    expect(sender.reasons().slice(-20)).toEqual(
+      Array.from({ length: 20 }, () => "backing_off: disallowed"),
+    );
+    sender.send(21, leader.address, transaction(21));
+    expect(sender.leader(leader)).toMatchObject({ phase: "backing_off", queued: 1, connections });
+  });
+
+  it("is tried again after the pause, and what could wait arrives", async () => {
+    const leader = await server();
+    leader.refusal = { code: 4, isApp: true };
+    const sender = await Sender.open();
+    sender.endpoint.aim([leader.address]);
+    await until(() => expect(sender.leader(leader).closes["too_many"]).toBeGreaterThan(0));
+    leader.refusal = null;
+    sender.send(1, leader.address, transaction(1));
+    await until(() => expect(sender.of("acknowledged")).toEqual([1]));
+  });
+
+  it("because it speaks another protocol is counted as TLS says it", async () => {
+    const leader = await server({ protocol: "h3" });
+    const sender = await Sender.open();
+    sender.endpoint.aim([leader.address]);
+    await until(() =>
+      expect(Object.keys(sender.leader(leader).closes)).toEqual(["tls_no_application_protocol"]),
+    );
+  });
+});
+
+describeQuic("a leader that is not there", () => {
+  it("delays nobody else, and is told by name", async () => {
+    const [silent, other] = [await server(), await server()];
+    silent.isSilent = true;
+    const sender = await Sender.open({ timeoutMs: 5000 });
+    sender.endpoint.aim([silent.address]);
+    for (let id = 0; id < 5; id++) sender.send(id, silent.address, transaction(id), 300);
+    for (let id = 10; id < 15; id++) sender.send(id, other.address, transaction(id));
+    await until(() => expect(sender.of("acknowledged")).toEqual([10, 11, 12, 13, 14]));
+    await until(() => expect(sender.leader(silent).closes["handshake_timeout"]).toBeGreaterThan(0));
+    await until(() =>
+      expect(sender.of("dropped").toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4]),
+    );
+    expect(sender.leader(silent).handshakeMs).toBeNull();
+  });
+
+  it("any more is given up, and gets what comes when it is there again", async () => {
+    const leader = await server();
+    const sender = await Sender.open({ timeoutMs: 5000 });
+    sender.send(1, leader.address, transaction(1));
+    await until(() => expect(sender.of("acknowledged")).toEqual([1]));
+    leader.isSilent = true;
+    sender.endpoint.aim([leader.address]);
+    await until(() => expect(sender.leader(leader).closes["silent"]).toBe(1));
+    leader.isSilent = false;
+    sender.send(2, leader.address, transaction(2));
+    await until(() => expect(sender.of("acknowledged")).toEqual([1, 2]));
+    expect(sender.leader(leader).closes["idle_timeout"]).toBeUndefined();
+  });
+
+  it("may come back", async () => {
+    const leader = await server();
+    leader.isSilent = true;
+    const sender = await Sender.open({ timeoutMs: 2000 });
+    sender.endpoint.aim([leader.address]);
+    await until(() => expect(sender.leader(leader).closes["handshake_timeout"]).toBeGreaterThan(0));
+    leader.isSilent = false;
+    await until(() => expect(leader.connections).toBe(1));
+  });
+});
+
+describeQuic("bounds", () => {
+  it("keeps no more connections than allowed, and gives up those that nobody needs", async () => {
+    const servers = await Promise.all(Array.from({ length: 4 }, () => server()));
+    const sender = await Sender.open({ connectionsMax: 2 });
+    for (const [id, { address }] of servers.entries()) {
+      sender.send(id, address, transaction(id));
+      await until(() => expect(sender.of("acknowledged")).toContain(id));
+    }
+    sender.endpoint.aim(servers.slice(2).map(({ address }) => address));
+    await until(() => expect(servers.map(({ connections }) => connections)).toEqual([0, 0, 1, 1]));
+    const open = sender.endpoint.leaders().filter(({ phase }) => phase === "connected");
+    expect(open.length).toBe(2);
+  });
+
+  it("gives a connection made in advance to what has to be sent now, the farthest first", async () => {
+    const [near, far, now] = [await server(), await server(), await server()];
+    const sender = await Sender.open({ connectionsMax: 2 });
+    sender.endpoint.aim([near.address, far.address, now.address]);
+    await until(() => expect(near.connections + far.connections).toBe(2));
+    expect(now.initials).toBe(0);
+    sender.send(1, now.address, transaction(1));
+    await until(() => expect(sender.of("acknowledged")).toEqual([1]));
+    await until(() => expect([near.connections, far.connections]).toEqual([1, 0]));
+  });
+
+  it("drops what is for one more leader while all connections are busy", async () => {
+    const servers = [await server(), await server()];
+    const sender = await Sender.open({ connectionsMax: 2 });
+    for (const [id, leader] of servers.entries()) {
+      leader.isSilent = true;
+      sender.send(id, leader.address, transaction(id));
+    }
+    const third = await server();
+    sender.send(2, third.address, transaction(2));
+    expect(sender.events).toMatchObject([{ id: 2, kind: "dropped", reason: "no_connection_left" }]);
+  });
+
+  it("survives whatever strangers send to its socket", async () => {
+    const leader = await server();
+    const path = await LossyPath.open(leader.port, 0, 1);
+    closing.push(path);
+    const sender = await Sender.open();
+    sender.send(1, path.address, transaction(1));
+    await until(() => expect(sender.of("acknowledged")).toEqual([1]));
+    const stranger = createSocket("udp4");
+    const noise = Array.from({ length: 200 }, (_, i) => transaction(i, 1 + ((i * 37) % 1400)));
+    const ports = path.callers;
+    expect(ports.length).toBe(1);
+    for (const packet of noise) stranger.send(packet, ports[0], "127.0.0.1");
+    for (const packet of path.seen) {
+      const broken = Buffer.from(packet);
+      broken[broken.length - 1] = (broken.at(-1) ?? 0) ^ 1;
+      stranger.send(broken, ports[0], "127.0.0.1");
+    }
+    sender.send(2, path.address, transaction(2));
+    await until(() => expect(sender.of("acknowledged")).toEqual([1, 2]));
+    stranger.close();
+  });
+});
+
+describeQuic("another identity", () => {
+  it("makes new connections, and what is under way on the old one is awaited", async () => {
+    const leader = await server();
+    const sender = await Sender.open({}, credentialsOf(Buffer.alloc(32, 1)));
+    sender.endpoint.aim([leader.address]);
+    await until(() => expect(leader.connections).toBe(1));
+    leader.isStuck = true;
+    for (let id = 0; id < 5; id++) sender.send(id, leader.address, transaction(id));
+    sender.endpoint.identify(credentialsOf(Buffer.alloc(32, 2)));
+    sender.send(5, leader.address, transaction(5));
+    leader.isStuck = false;
+    await until(() => expect(sender.of("acknowledged").length).toBe(6));
+    await until(() => expect(leader.connections).toBe(1));
+    expect(leader.identities.length).toBe(2);
+    expect(new Set(leader.identities).size).toBe(2);
+    expect(leader.transactions.length).toBe(6);
+    expect(sender.of("failed")).toEqual([]);
+    expect(sender.leader(leader).closes).toEqual({ renewed: 1 });
+  });
+});
+
+describeQuic("the end", () => {
+  it("is told to the leaders; what waits is dropped, what is under way failed", async () => {
+    const [leader, stuck] = [await server(), await server({ streamsMax: 1 })];
+    stuck.isStuck = true;
+    const sender = await Sender.open();
+    sender.endpoint.aim([leader.address, stuck.address]);
+    await until(() => expect(leader.connections + stuck.connections).toBe(2));
+    for (let id = 0; id < 3; id++) sender.send(id, stuck.address, transaction(id));
+    expect(sender.leader(stuck)).toMatchObject({ queued: 2 });
+    sender.endpoint.close();
+    expect(sender.of("dropped")).toEqual([1, 2]);
+    expect(sender.reasons().slice(0, 2)).toEqual(["route_closed", "route_closed"]);
+    await until(() => expect(leader.closes).toEqual([0]));
+  });
+});

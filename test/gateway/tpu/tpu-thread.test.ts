@@ -1,0 +1,273 @@
+// The thread of the direct route: started when it is needed, fed in lots, lost and started again.
+
+import { Worker } from "node:worker_threads";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
+import { newCredentials } from "../../../src/gateway/tpu/certificate.ts";
+import { tpuProtocol } from "../../../src/gateway/tpu/quiche.ts";
+import { startTpuWorker, TpuThread } from "../../../src/gateway/tpu/tpu-thread.ts";
+import type { ThreadOptions, TpuEvent, TpuSettings } from "../../../src/gateway/tpu/types.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { describeQuic, QuicServer } from "../../support/quic-server.ts";
+
+const settings: TpuSettings = {
+  applicationProtocol: tpuProtocol,
+  connectionsMax: 4,
+  queueMax: 1000,
+  timeoutMs: 30_000,
+  bind: { ipv4: "127.0.0.1", ipv6: "::1" },
+  seed: 1,
+};
+const nowhere = { host: "127.0.0.1", port: 9 };
+const closing: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+interface Started {
+  readonly thread: TpuThread;
+  readonly events: TpuEvent[];
+  readonly workers: Worker[];
+}
+
+function thread(
+  start: (options: ThreadOptions) => Worker = startTpuWorker,
+  clock: typeof systemClock | ManualClock = systemClock,
+): Started {
+  const events: TpuEvent[] = [];
+  const workers: Worker[] = [];
+  const made = new TpuThread({
+    settings,
+    credentials: newCredentials(),
+    clock,
+    tell: (event) => events.push(event),
+    start: (options) => {
+      const worker = start(options);
+      workers.push(worker);
+      return worker;
+    },
+  });
+  closing.push(() => made.close());
+  return { thread: made, events, workers };
+}
+
+async function server(): Promise<QuicServer> {
+  const opened = await QuicServer.open();
+  closing.push(() => opened.close());
+  return opened;
+}
+
+const until = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
+const parcel = (id: number, address = nowhere, restMs = 60_000) => ({
+  id,
+  address,
+  bytes: Buffer.alloc(200 + id, id),
+  restMs,
+});
+
+describeQuic("a thread", () => {
+  it("is started by the first aim or parcel, and ends when it is closed", async () => {
+    const { thread: one, workers } = thread();
+    one.aim([]);
+    expect(workers.length).toBe(0);
+    one.aim([nowhere]);
+    expect(workers.length).toBe(1);
+    let exitCode: number | undefined;
+    workers[0]?.on("exit", (code) => {
+      exitCode = code;
+    });
+    await one.close();
+    expect(exitCode).toBe(0);
+    one.send(parcel(1));
+    expect(workers.length).toBe(1);
+  });
+
+  it("sends what it gets, whole and in lots, and tells of each what became of it", async () => {
+    const leader = await server();
+    const { thread: one, events } = thread();
+    for (let id = 0; id < 50; id++) one.send(parcel(id, leader.address));
+    await until(() => expect(events.length).toBe(100));
+    const lengths = leader.transactions.map(({ length }) => length).toSorted((a, b) => a - b);
+    expect(lengths).toEqual(Array.from({ length: 50 }, (_, id) => 200 + id));
+    for (const bytes of leader.transactions) {
+      expect(bytes.equals(Buffer.alloc(bytes.length, bytes.length - 200))).toBe(true);
+    }
+    for (let id = 0; id < 50; id++) {
+      const kinds = events.filter((event) => event.id === id).map(({ kind }) => kind);
+      expect(kinds).toEqual(["sent", "acknowledged"]);
+    }
+    await until(() => expect(one.leaders[0]?.acknowledged).toBe(50));
+    expect(one.leaders[0]).toMatchObject({ phase: "connected", connections: 1 });
+  });
+
+  it("that is lost is started again, and what it had is told", async () => {
+    const [leader, stuck] = [await server(), await server()];
+    stuck.isSilent = true;
+    const { thread: one, events, workers } = thread();
+    one.aim([leader.address]);
+    one.send(parcel(1, leader.address));
+    one.send(parcel(2, stuck.address));
+    await until(() => expect(events.map(({ kind }) => kind)).toEqual(["sent", "acknowledged"]));
+    await workers[0]?.terminate();
+    await until(() => expect(events.length).toBe(3));
+    expect(events[2]).toMatchObject({ id: 2, kind: "dropped", reason: "thread_lost" });
+    await until(() => expect(workers.length).toBe(2));
+    // It knows its aim again.
+    await until(() => expect(one.leaders[0]?.phase).toBe("connected"));
+    one.send(parcel(3, leader.address));
+    await until(() => expect(events.at(-1)).toMatchObject({ id: 3, kind: "acknowledged" }));
+  });
+
+  it("takes another identity", async () => {
+    const leader = await server();
+    const { thread: one } = thread();
+    one.aim([leader.address]);
+    await until(() => expect(leader.connections).toBe(1));
+    one.identify(newCredentials());
+    await until(() => expect(new Set(leader.identities).size).toBe(2));
+  });
+});
+
+/** A thread that nobody can end, as one that is stuck in native code. */
+class Stubborn extends Worker {
+  asked = 0;
+
+  override terminate(): Promise<number> {
+    this.asked++;
+    closing.push(() => super.terminate());
+    return new Promise(() => undefined);
+  }
+}
+
+function stubborn(): Stubborn {
+  const code = `const { parentPort } = require("node:worker_threads");
+    parentPort.on("message", () => {});
+    parentPort.postMessage({ kind: "opened" });`;
+  return new Stubborn(code, { eval: true });
+}
+
+/** Its first word was heard. */
+async function heard(worker: Worker | undefined): Promise<void> {
+  await new Promise((resolve) => worker?.once("message", resolve));
+}
+
+describe("a thread that is stuck", () => {
+  it("counts as ended after five pings, and another one is started", async () => {
+    const clock = new ManualClock();
+    const workers: Stubborn[] = [];
+    const { thread: one, events } = thread(() => {
+      const worker = stubborn();
+      workers.push(worker);
+      return worker;
+    }, clock);
+    one.aim([nowhere]);
+    one.send(parcel(1));
+    await heard(workers[0]);
+    await clock.advance(5999);
+    expect(one.isUp && workers[0]?.asked === 0).toBe(true);
+    await clock.advance(1000);
+    expect(events).toMatchObject([{ id: 1, kind: "dropped", reason: "thread_lost" }]);
+    expect(one.lastFailure).toContain("stuck");
+    expect(workers.map(({ asked }) => asked)).toEqual([1, 0]);
+    expect(one.isUp).toBe(true);
+    const closed = one.close();
+    await clock.advance(2000);
+    await closed;
+  });
+
+  it("holds up nobody's end", async () => {
+    const clock = new ManualClock();
+    const { thread: one, events, workers } = thread(stubborn, clock);
+    one.aim([nowhere]);
+    one.send(parcel(1));
+    await heard(workers[0]);
+    const closed = one.close();
+    await clock.advance(2000);
+    await closed;
+    expect(events).toMatchObject([{ id: 1, kind: "dropped", reason: "route_closed" }]);
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe("a thread that was never needed", () => {
+  it("is not started by the end, and what waits is told once", async () => {
+    const { thread: one, events, workers } = thread();
+    one.send(parcel(1));
+    await one.close();
+    one.send(parcel(2));
+    await Promise.resolve();
+    expect(workers.length).toBe(0);
+    expect(events.map(({ id, kind }) => [id, kind])).toEqual([
+      [1, "dropped"],
+      [2, "dropped"],
+    ]);
+  });
+});
+
+describe("a thread that cannot be had", () => {
+  it("is told once for each transaction when it cannot even be started", async () => {
+    const { thread: one, events } = thread(() => {
+      throw new Error("planted");
+    }, new ManualClock());
+    one.send(parcel(1));
+    one.send(parcel(2));
+    await until(() => expect(events.length).toBe(2));
+    expect(events.map(({ id }) => id)).toEqual([1, 2]);
+  });
+
+  it("for long is tried less and less often, also when it opens its sockets each time", async () => {
+    const clock = new ManualClock();
+    const code = `require("node:worker_threads").parentPort.postMessage({ kind: "opened" });`;
+    const { thread: one, workers } = thread(() => new Worker(code, { eval: true }), clock);
+    one.aim([nowhere]);
+    for (const pauseMs of [100, 200, 400]) {
+      await until(() => expect(one.isUp).toBe(false));
+      const { length } = workers;
+      await clock.advance(pauseMs - 1);
+      expect(workers.length).toBe(length);
+      await clock.advance(1);
+      expect(workers.length).toBe(length + 1);
+    }
+  });
+
+  it("costs what is offered, and is tried again less and less often", async () => {
+    const clock = new ManualClock();
+    const {
+      thread: one,
+      events,
+      workers,
+    } = thread(() => new Worker("throw new Error('planted')", { eval: true, stderr: true }), clock);
+    one.aim([nowhere]);
+    one.send(parcel(1));
+    await until(() => expect(one.isUp).toBe(false));
+    expect(events).toMatchObject([{ id: 1, kind: "dropped", reason: "thread_lost" }]);
+    expect(one.lastFailure).toContain("planted");
+    one.send(parcel(2));
+    await until(() => expect(events.length).toBe(2));
+    expect(events[1]).toMatchObject({ id: 2, kind: "dropped", reason: "thread_down" });
+    for (let failures = 2; failures < 5; failures++) {
+      const pauseMs = 100 * 2 ** (failures - 2);
+      await clock.advance(pauseMs - 1);
+      expect(workers.length).toBe(failures - 1);
+      await clock.advance(1);
+      expect(workers.length).toBe(failures);
+      await until(() => expect(one.isUp).toBe(false));
+    }
+  });
+
+  it("because its key is none says so", async () => {
+    const made = new TpuThread({
+      settings,
+      credentials: { keyPem: "none", certificatePem: "none" },
+      clock: systemClock,
+      tell: () => undefined,
+    });
+    closing.push(() => made.close());
+    made.aim([nowhere]);
+    await until(() => expect(made.isUp).toBe(false));
+    expect(made.lastFailure).toMatch(
+      /expected the thread of the connections to run, got its end: /,
+    );
+  });
+});

@@ -1,0 +1,164 @@
+// Who is a member: lists put together, asked again, kept over failures, changed by reloads.
+
+import { describe, expect, it } from "vitest";
+import { parseConfig } from "../../../src/core/configuration/configuration.ts";
+import { createLogger } from "../../../src/core/log.ts";
+import { MemberWatch } from "../../../src/gateway/tracker/partner-members.ts";
+import { addressOf, wallet } from "../../support/chain.ts";
+import { closing } from "../../support/closing.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+
+const [a, b, c, d] = [1, 2, 3, 4].map((number) => addressOf(wallet(number)));
+
+const port = (identity = "") => `"${identity}": "http://127.0.0.1:1"`;
+const routes = `
+routes:
+  - { name: one, kind: alt-partner, leaders: { ${port(a)}, ${port(b)} } }
+  - { name: two, kind: alt-partner, leaders: { ${port(b)}, ${port(c)} } }
+  - { name: three, kind: swqos, url: "http://127.0.0.1:1" }
+`;
+
+function configOf(tracker: Record<string, unknown>, more = "") {
+  const relay = "relay: { shredVersion: 1, tiers: [tier-1], authentication: off }";
+  return parseConfig(`${relay}\ntracker: ${JSON.stringify(tracker)}\n${more}`, "a.yaml");
+}
+
+/** URLs do not answer until they are told what. */
+function open(tracker: Record<string, unknown>, more = "") {
+  const clock = new ManualClock();
+  const lines: string[] = [];
+  const asked: string[] = [];
+  const published: string[][] = [];
+  const answers: Record<string, () => Promise<ReadonlySet<string>>> = {};
+  const watch = new MemberWatch(
+    {
+      clock,
+      log: createLogger({ stream: { write: (line) => void lines.push(line) } }),
+      fetchMembers: (url) => {
+        asked.push(url);
+        return (answers[url] ?? (() => Promise.reject(new Error("no answer"))))();
+      },
+      publish: (members) => void published.push([...members]),
+    },
+    configOf(tracker, more),
+  );
+  closing(watch);
+  const tell = (url: string, ...members: (string | undefined)[]) => {
+    answers[url] = () => Promise.resolve(new Set(members.map(String)));
+  };
+  const fail = (url: string, text = "no answer") => {
+    answers[url] = () => Promise.reject(new Error(text));
+  };
+  /** Answers when what is returned is called. */
+  const hang = (url: string) => {
+    let settle: (members: ReadonlySet<string>) => void = () => undefined;
+    const promise = new Promise<ReadonlySet<string>>((resolve) => (settle = resolve));
+    answers[url] = () => promise;
+    return (...members: (string | undefined)[]) => settle(new Set(members.map(String)));
+  };
+  const warnings = () => lines.filter((line) => line.includes("no list of")).length;
+  return { clock, lines, asked, published, watch, tell, fail, hang, warnings };
+}
+
+const url = "http://list.example/one";
+const minutes = (count: number) => count * 60_000;
+
+describe("MemberWatch", () => {
+  it("takes the configured members, less denied ones", () => {
+    expect(open({ members: [a, b], denied: [b, d] }).published).toEqual([[a]]);
+  });
+
+  it("takes the leaders of the partner's routes when no members are configured", () => {
+    const { published, asked } = open({ denied: [c] }, routes);
+    expect(published).toEqual([[a, b]]);
+    expect(asked).toEqual([]);
+    expect(open({ members: [d] }, routes).published).toEqual([[d]]);
+    expect(open({ members: [] }, routes).published).toEqual([[]]);
+  });
+
+  it("adds what the URL lists, asked again and again, and publishes changes only", async () => {
+    const { clock, published, asked, tell } = open({
+      members: [a],
+      denied: [c],
+      url,
+      refreshMinutes: 5,
+    });
+    expect([published, asked]).toEqual([[[a]], [url]]);
+    tell(url, a, b, c);
+    await clock.advance(15_000); // the first one failed
+    expect(published).toEqual([[a], [a, b]]);
+    await clock.advance(minutes(5) - 1);
+    expect(asked).toHaveLength(2);
+    await clock.advance(1);
+    expect(asked).toHaveLength(3);
+    tell(url, d);
+    await clock.advance(minutes(5));
+    expect(published).toEqual([[a], [a, b], [a, d]]);
+    tell(url);
+    await clock.advance(minutes(5));
+    expect(published.at(-1)).toEqual([a]);
+  });
+
+  it("keeps the last good list while there is none, and says so without flooding the log", async () => {
+    const { clock, published, asked, tell, fail, warnings, lines } = open({ url });
+    await clock.advance(0);
+    expect(lines.join()).toContain("only configured ones count until then: no answer");
+    tell(url, a);
+    await clock.advance(15_000);
+    expect(published.at(-1)).toEqual([a]);
+    expect(lines.join()).toContain("told again");
+    fail(url, "list of cats");
+    await clock.advance(minutes(60));
+    const before = asked.length;
+    await clock.advance(minutes(10));
+    expect(asked.length - before).toBe(40);
+    expect(published.at(-1)).toEqual([a]);
+    expect(lines.join()).toContain("the last list stays: list of cats");
+    expect(warnings()).toBe(4); // the first of all; then number 1, 21 and 41
+    fail(url, "list of dogs");
+    await clock.advance(15_000);
+    expect(warnings()).toBe(5);
+    tell(url, b);
+    await clock.advance(15_000);
+    expect(published.at(-1)).toEqual([b]);
+  });
+
+  it("follows a reload: members, denied ones, minutes and another URL", async () => {
+    const { clock, published, asked, watch, tell } = open({ members: [a], url });
+    const other = "http://list.example/two";
+    tell(url, b);
+    tell(other, c);
+    await clock.advance(15_000);
+    watch.apply(configOf({ members: [a, d], denied: [a], url }));
+    expect(published.at(-1)).toEqual([d, b]);
+    expect(asked).toHaveLength(2);
+    watch.apply(configOf({ members: [d], url, refreshMinutes: 1 }));
+    await clock.advance(minutes(1));
+    expect(asked).toHaveLength(4); // at once, and after a minute
+    watch.apply(configOf({ members: [d], url: other }));
+    expect(published.at(-1)).toEqual([d]); // the other list is not known yet
+    await clock.advance(0);
+    expect(published.at(-1)).toEqual([d, c]);
+    watch.apply(configOf({ members: [d] }));
+    expect(published.at(-1)).toEqual([d]);
+    await clock.advance(minutes(120));
+    expect(asked).toHaveLength(5);
+    expect(clock.pending).toBe(0);
+  });
+
+  it("does not listen to a URL that is not asked any more", async () => {
+    const { clock, published, watch, tell, hang } = open({ url });
+    const answer = hang(url);
+    await clock.advance(15_000);
+    watch.apply(configOf({ members: [b] }));
+    answer(a);
+    await clock.advance(0);
+    expect(published).toEqual([[], [b]]);
+    watch.apply(configOf({ members: [b], url }));
+    tell(url, c);
+    watch.close();
+    await clock.advance(minutes(60));
+    expect(published).toEqual([[], [b]]);
+    expect(clock.pending).toBe(0);
+  });
+});

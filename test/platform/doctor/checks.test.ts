@@ -1,0 +1,303 @@
+import { describe, expect, it } from "vitest";
+import { parseConfig } from "../../../src/core/configuration/configuration.ts";
+import { checkMachine } from "../../../src/platform/doctor/checks.ts";
+import { checkConfiguration, wishesOf } from "../../../src/platform/doctor/config-checks.ts";
+import type { SystemFacts } from "../../../src/platform/doctor/facts.ts";
+import { countLevels, type Finding } from "../../../src/platform/doctor/finding.ts";
+import type { Probes, Wishes } from "../../../src/platform/doctor/input.ts";
+
+const goodFacts: SystemFacts = {
+  kernel: "6.1.0",
+  cpuCount: 8,
+  isolatedCpus: "",
+  governors: ["performance"],
+  clockSource: "tsc",
+  clockSynchronized: true,
+  rmemMax: 67_108_864,
+  wmemMax: 67_108_864,
+  netdevMaxBacklog: 16_384,
+  capNetAdmin: false,
+  capBpf: false,
+  capPerfmon: false,
+  hasTun: true,
+  bpfJit: 1,
+  openFilesMax: 65_536,
+  memoryAvailableBytes: 8 * 2 ** 30,
+  hugePages: "madvise",
+  ipv6: true,
+  cards: [{ name: "eth0", receiveQueues: 8, transmitQueueLength: 1000 }],
+  cpu: { siblings: [], nohzFull: "", idleStates: [], nodes: [], hasIrqBalance: false },
+  card: { hasEthtool: true, details: [] },
+  kernelPart: {
+    busyPoll: 0,
+    softnet: { taken: 1_000_000, dropped: 0, squeezed: 0 },
+    udp: { delivered: 1_000_000, bufferFull: 0 },
+    swappiness: 1,
+    lockedMemoryMax: 8_388_608,
+    clockOffsetSeconds: 0.000_02,
+  },
+};
+const goodWishes: Wishes = {
+  workers: 2,
+  cpus: [],
+  wait: "block",
+  busyPollMicroseconds: 0,
+  receiveBufferBytes: 67_108_864,
+  sendBufferBytes: 16_777_216,
+  listenAddresses: 1,
+  usesIpv6: false,
+  transmit: "socket",
+};
+const goodProbes: Probes = {
+  grantedReceiveBufferBytes: 67_108_864,
+  cloneRefusal: null,
+  addonError: null,
+  ed25519: "libsodium",
+  sha256Accelerated: true,
+  kernelClock: null,
+  nodeVersion: "20.19.0",
+};
+
+function find(
+  check: string,
+  change: { facts?: Partial<SystemFacts>; wishes?: Partial<Wishes>; probes?: Partial<Probes> },
+): Finding | undefined {
+  return checkMachine(
+    { ...goodFacts, ...change.facts },
+    { ...goodWishes, ...change.wishes },
+    { ...goodProbes, ...change.probes },
+  ).find((finding) => finding.check === check);
+}
+
+describe("checkMachine", () => {
+  it("finds nothing on a good machine", () => {
+    const findings = checkMachine(goodFacts, goodWishes, goodProbes);
+    expect(findings.filter(({ level }) => level !== "ok")).toEqual([]);
+    expect(new Set(findings.map(({ check }) => check)).size).toBe(findings.length);
+  });
+
+  it.each([
+    ["addon", { probes: { addonError: "cannot load" } }, "fail", "npm rebuild"],
+    [
+      "receive-buffer",
+      { probes: { grantedReceiveBufferBytes: 8_388_608 } },
+      "warn",
+      "sysctl -w net.core.rmem_max=67108864",
+    ],
+    [
+      "receive-buffer",
+      { probes: { grantedReceiveBufferBytes: 212_992 } },
+      "fail",
+      "net.core.rmem_max",
+    ],
+    [
+      "send-buffer",
+      { facts: { wmemMax: 212_992 } },
+      "warn",
+      "sysctl -w net.core.wmem_max=16777216",
+    ],
+    [
+      "backlog",
+      { facts: { netdevMaxBacklog: 1000 } },
+      "warn",
+      "sysctl -w net.core.netdev_max_backlog=16384",
+    ],
+    ["cores", { facts: { cpuCount: 2 } }, "warn", "relay.workers to 1"],
+    ["cores", { facts: { cpuCount: 1 } }, "fail", "relay.workers to 1"],
+    ["cores", { wishes: { cpus: [3, 8] } }, "fail", "below 8"],
+    ["isolated-cpus", { wishes: { wait: "busy" } }, "warn", "relay.cpus"],
+    [
+      "isolated-cpus",
+      { wishes: { wait: "busy", cpus: [2, 3] }, facts: { isolatedCpus: "2" } },
+      "warn",
+      "isolcpus=2,3",
+    ],
+    [
+      "isolated-cpus",
+      { wishes: { wait: "busy", cpus: [2, 3] }, facts: { isolatedCpus: "2-3" } },
+      "ok",
+      null,
+    ],
+    ["cpu-governor", { facts: { governors: ["performance", "schedutil"] } }, "warn", "performance"],
+    ["clock-source", { facts: { clockSource: "hpet" } }, "warn", "tsc"],
+    ["clock-sync", { facts: { clockSynchronized: false } }, "warn", "chrony"],
+    ["clock-sync", { facts: { clockSynchronized: null } }, "warn", "chrony"],
+    [
+      "capabilities",
+      { wishes: { busyPollMicroseconds: 50 } },
+      "warn",
+      "AmbientCapabilities=CAP_NET_ADMIN",
+    ],
+    ["ed25519", { probes: { ed25519: "openssl" } }, "warn", "libsodium"],
+    ["ed25519", { probes: { ed25519: "none" } }, "fail", "libsodium"],
+    ["sha256", { probes: { sha256Accelerated: false } }, "warn", "SHA-NI"],
+    ["open-files", { facts: { openFilesMax: 127 } }, "fail", "ulimit -n"],
+    ["open-files", { facts: { openFilesMax: 128 } }, "ok", null],
+    ["open-files", { facts: { openFilesMax: 128 }, wishes: { workers: 17 } }, "fail", "ulimit -n"],
+    ["gso", { facts: { kernel: "4.17.9" } }, "warn", "4.18"],
+    ["gso", { facts: { kernel: "4.18.0" } }, "ok", null],
+    ["ipv6", { facts: { ipv6: false } }, "ok", null],
+    ["ipv6", { facts: { ipv6: false }, wishes: { usesIpv6: true } }, "fail", "disable_ipv6"],
+    ["huge-pages", { facts: { hugePages: "always" } }, "warn", "madvise"],
+    ["memory", { facts: { memoryAvailableBytes: 2 ** 28 } }, "warn", "relay.workers"],
+    [
+      "receive-queues",
+      { facts: { cards: [{ name: "eth0", receiveQueues: 1, transmitQueueLength: 1000 }] } },
+      "warn",
+      "ethtool -L eth0 combined 2",
+    ],
+    ["transmit", { wishes: { transmit: "clone" } }, "ok", null],
+    [
+      "transmit",
+      { wishes: { transmit: "clone" }, probes: { cloneRefusal: "bpf: not permitted" } },
+      "warn",
+      "AmbientCapabilities=CAP_NET_ADMIN CAP_BPF CAP_PERFMON (",
+    ],
+    [
+      "transmit",
+      {
+        facts: { capNetAdmin: true },
+        wishes: { transmit: "clone" },
+        probes: { cloneRefusal: "bpf: not permitted" },
+      },
+      "warn",
+      "AmbientCapabilities=CAP_BPF CAP_PERFMON (",
+    ],
+    [
+      "transmit",
+      {
+        facts: { capNetAdmin: true, capBpf: true, capPerfmon: true, hasTun: false },
+        wishes: { transmit: "clone" },
+        probes: { cloneRefusal: "/dev/net/tun: no such file" },
+      },
+      "warn",
+      "modprobe tun",
+    ],
+    [
+      "transmit",
+      {
+        facts: { kernel: "5.9.16" },
+        wishes: { transmit: "clone" },
+        probes: { cloneRefusal: "bpf: invalid argument" },
+      },
+      "warn",
+      "5.10",
+    ],
+    [
+      "transmit",
+      { wishes: { transmit: "auto" }, probes: { cloneRefusal: "bpf: not permitted" } },
+      "ok",
+      null,
+    ],
+    [
+      "transmit",
+      { facts: { bpfJit: 0 }, wishes: { transmit: "clone" } },
+      "warn",
+      "bpf_jit_enable=1",
+    ],
+    [
+      "transmit-queue",
+      {
+        facts: { cards: [{ name: "eth0", receiveQueues: 2, transmitQueueLength: 500 }] },
+        wishes: { transmit: "clone" },
+      },
+      "warn",
+      "ip link set dev eth0 txqueuelen",
+    ],
+    [
+      "transmit-queue",
+      { facts: { cards: [{ name: "eth0", receiveQueues: 2, transmitQueueLength: 500 }] } },
+      "ok",
+      null,
+    ],
+  ] as const)("%s %o is %s", (check, change, level, remedy) => {
+    const finding = find(check, change);
+    expect(finding?.level).toBe(level);
+    if (remedy === null) expect(finding?.remedy).toBeNull();
+    else expect(finding?.remedy).toContain(remedy);
+    expect(finding?.why).not.toBe("");
+    expect(finding?.measure === null).toBe(level === "ok");
+  });
+
+  it("takes CAP_NET_ADMIN for limits", () => {
+    const facts = { capNetAdmin: true, wmemMax: 212_992, rmemMax: 212_992 };
+    expect(find("send-buffer", { facts })?.level).toBe("ok");
+    expect(find("receive-buffer", { facts })?.level).toBe("ok");
+  });
+
+  it("says nothing about libraries that could not be asked", () => {
+    const probes = { addonError: "cannot load", ed25519: "none", grantedReceiveBufferBytes: null };
+    expect(find("transmit", { probes })).toBeUndefined();
+    expect(find("ed25519", { probes })).toBeUndefined();
+    expect(find("sha256", { probes })).toBeUndefined();
+    expect(find("receive-buffer", { probes, facts: { rmemMax: 212_992 } })?.level).toBe("fail");
+  });
+});
+
+const relay = (text: string) =>
+  parseConfig(`relay: { shredVersion: 1, ${text} }`, "test.yaml").relay;
+const good =
+  'leaders: { file: leaders.json }, sources: [{ name: a, address: 10.0.0.1, tier: tier-1 }], destinations: [{ address: "8.8.8.8:9", tier: tier-1 }]';
+const noFacts = { files: [], ports: [], leadersError: null, leadersCover: null };
+
+describe("checkConfiguration", () => {
+  it("finds nothing in a good one", () => {
+    const facts = {
+      files: [{ path: "a.yaml", mode: 0o644 }],
+      ports: [{ address: "0.0.0.0:20000", error: null }],
+      leadersError: null,
+      leadersCover: "the leader schedule covers slots 5 to 9",
+    };
+    const findings = checkConfiguration(relay(good), facts);
+    expect(findings[0]?.finding).toContain("slots 5 to 9");
+    expect(countLevels(findings)).toEqual({ ok: 4, warn: 0, fail: 0 });
+  });
+
+  it("keeps saying that authentication is off", () => {
+    const [finding] = checkConfiguration(relay("authentication: off"), noFacts);
+    expect(finding?.level).toBe("warn");
+    expect(finding?.finding).toContain("AUTHENTICATION IS OFF");
+  });
+
+  it("fails for a schedule that cannot be read, files that others can write, ports in use", () => {
+    const findings = checkConfiguration(relay(good), {
+      files: [
+        { path: "a.yaml", mode: 0o666 },
+        { path: "gone.json", mode: null },
+      ],
+      ports: [{ address: "[::]:20000", error: "bind EADDRINUSE" }],
+      leadersError: "leaders.json: cannot be read",
+      leadersCover: null,
+    });
+    expect(findings.map(({ check, level }) => `${check} ${level}`)).toEqual([
+      "authentication fail",
+      "file-mode fail",
+      "file-mode warn",
+      "listen fail",
+      "tables ok",
+    ]);
+    expect(findings[1]?.remedy).toBe("chmod go-w a.yaml");
+    expect(findings[3]?.remedy).toContain("sport = :20000");
+  });
+
+  it("warns of empty tables", () => {
+    expect(checkConfiguration(relay("authentication: off"), noFacts).at(-1)).toMatchObject({
+      level: "warn",
+      remedy: "add entries to relay.sources",
+    });
+  });
+
+  it("takes the wishes from the configuration", () => {
+    expect(wishesOf(relay(`${good}, workers: 3, listen: "[::]:20000", cpus: [1, 2, 3]`))).toEqual({
+      workers: 3,
+      cpus: [1, 2, 3],
+      wait: "block",
+      busyPollMicroseconds: 0,
+      receiveBufferBytes: 67_108_864,
+      sendBufferBytes: 16_777_216,
+      listenAddresses: 1,
+      usesIpv6: true,
+      transmit: "socket",
+    });
+  });
+});

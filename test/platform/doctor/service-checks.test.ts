@@ -1,0 +1,205 @@
+// The checks around the gateway, from facts in both states; and the facts, read from real files, ports,
+// a node's stand-in and a PostgreSQL.
+
+import { once } from "node:events";
+import { chmodSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
+import { loadConfig, parseConfig } from "../../../src/core/configuration/configuration.ts";
+import { measures } from "../../../src/platform/doctor/measures.ts";
+import { checkService } from "../../../src/platform/doctor/service-checks.ts";
+import { readServiceFacts, type ServiceFacts } from "../../../src/platform/doctor/service-facts.ts";
+import { closing } from "../../support/closing.ts";
+import { freePort } from "../../support/free-ports.ts";
+import { PostgresServer, postgresPrograms } from "../../support/postgres.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+const tip = "2gPG8fL2EV11ziLGpr1rDSrhhhGj2TgNNr9HVk8MyzbU";
+const least = `relay: { listen: "127.0.0.1:0", shredVersion: 9, authentication: off }\ntips: { addresses: [${tip}] }\n`;
+const config = (more = "") => parseConfig(least + more, "/etc/shredway.yaml");
+const nothing: ServiceFacts = {
+  configHoldsSecrets: false,
+  configMode: 0o640,
+  secretFiles: [],
+  keyFiles: [],
+  folder: null,
+  httpPorts: [],
+  postgres: [],
+  node: null,
+  routes: [],
+  lastLeaderSlot: null,
+};
+const folder = { path: "/d", mode: 0o700, isOwn: true, freeBytes: 2 ** 36, syncMs: 1 };
+const node = { host: "rpc:1", error: null, answerMs: 20, slot: 1000n, shredVersion: 9 };
+const primary = {
+  name: "a:5432",
+  error: null,
+  isReadOnly: false,
+  connectMs: 2,
+  settings: { server_version: "15.1", fsync: "on", synchronous_commit: "on" },
+};
+const replica = { ...primary, name: "b:5432", isReadOnly: true, settings: {} };
+const away = { ...primary, name: "c:5432", error: "connect ECONNREFUSED", settings: {} };
+const route = { name: "r", target: "http://r:1", error: null, connectMs: 3 };
+
+describe("checkService", () => {
+  it("says nothing where there is nothing but a relay", () => {
+    expect(checkService(config(), "/etc/shredway.yaml", nothing)).toEqual([]);
+  });
+
+  it.each<[string, Partial<ServiceFacts>, string, string | null]>([
+    [
+      "secret-mode",
+      { configHoldsSecrets: true, configMode: 0o644 },
+      "warn",
+      "chmod o= /etc/s.yaml",
+    ],
+    ["secret-mode", { configHoldsSecrets: true }, "ok", null],
+    ["secret-mode", { secretFiles: [{ path: "/s", mode: 0o644 }] }, "fail", "chmod o= /s"],
+    ["secret-mode", { secretFiles: [{ path: "/s", mode: 0o640 }] }, "ok", null],
+    ["secret-mode", { secretFiles: [{ path: "/s", mode: null }] }, "fail", "ls -l /s"],
+    ["secret-mode", { keyFiles: [{ path: "/k", mode: 0o640 }] }, "fail", "chmod go= /k"],
+    ["secret-mode", { keyFiles: [{ path: "/k", mode: 0o600 }] }, "ok", null],
+    ["data-folder", { folder }, "ok", null],
+    ["data-folder", { folder: { ...folder, mode: 0o755 } }, "warn", "chmod -R go= /d"],
+    ["data-folder", { folder: { ...folder, mode: null } }, "ok", null],
+    ["data-disk", { folder }, "ok", null],
+    ["data-disk", { folder: { ...folder, syncMs: 35 } }, "warn", "SSD"],
+    ["data-disk", { folder: { ...folder, freeBytes: 2 ** 29 } }, "warn", "df -h /d"],
+    ["data-disk", { folder: { ...folder, freeBytes: 2 ** 20 } }, "fail", "df -h /d"],
+    ["listen", { httpPorts: [{ address: "127.0.0.1:8780", error: null }] }, "ok", null],
+    ["listen", { httpPorts: [{ address: "[::]:8780", error: "in use" }] }, "fail", "sport = :8780"],
+    ["leaders-end", { node, lastLeaderSlot: 20_000n }, "ok", null],
+    ["leaders-end", { node, lastLeaderSlot: 9_999n }, "warn", "relay.leaders.file"],
+    ["leaders-end", { node, lastLeaderSlot: 999n }, "fail", "relay.leaders.file"],
+    ["postgres", { postgres: [primary] }, "ok", null],
+    ["postgres", { postgres: [replica, primary] }, "ok", null],
+    ["postgres", { postgres: [replica] }, "fail", "pg_promote"],
+    ["postgres", { postgres: [away] }, "fail", "pg_hba.conf"],
+    ["postgres", { postgres: [away, primary] }, "warn", "pg_hba.conf"],
+    [
+      "postgres",
+      { postgres: [{ ...primary, settings: { fsync: "off" } }] },
+      "warn",
+      "ALTER SYSTEM SET fsync = on;",
+    ],
+    ["solana-node", { node }, "ok", null],
+    ["solana-node", { node: { ...node, answerMs: 900 } }, "warn", "same region"],
+    ["solana-node", { node: { ...node, error: "ECONNREFUSED", slot: null } }, "fail", "getHealth"],
+    ["shred-version", { node }, "ok", null],
+    ["shred-version", { node: { ...node, shredVersion: 10 } }, "fail", "relay.shredVersion: 10"],
+    ["route", { routes: [route] }, "ok", null],
+    ["route", { routes: [{ ...route, error: "ECONNREFUSED" }] }, "warn", "curl -v http://r:1"],
+  ])("%s %o is %s", (check, facts, level, remedy) => {
+    const all = checkService(config(), "/etc/s.yaml", { ...nothing, ...facts });
+    const finding = all.find((one) => one.check === check);
+    expect(finding?.level).toBe(level);
+    if (remedy === null) expect(finding?.remedy).toBeNull();
+    else expect(finding?.remedy).toContain(remedy);
+    expect(finding?.measure).toBe(level === "ok" ? null : measures[check]);
+  });
+
+  it.each([
+    ["127.0.0.1:8780", "ok"],
+    ["10.0.0.1:8780", "ok"],
+    ["0.0.0.0:8780", "warn"],
+    ["8.8.8.8:8780", "warn"],
+  ])("a gateway on %s is %s", (listen, level) => {
+    const [finding] = checkService(config(`http: { listen: "${listen}" }`), "/f", nothing);
+    expect(finding).toMatchObject({ check: "exposure", level });
+  });
+});
+
+/** A node that says what doctor asks for. */
+async function nodeStandIn(): Promise<string> {
+  const epoch = { epoch: 1, absoluteSlot: 500, slotIndex: 68, slotsInEpoch: 432, blockHeight: 5 };
+  const nodes = [9, 9, 10].map((shredVersion) => ({ pubkey: tip, tpuQuic: null, shredVersion }));
+  const server = createServer((asked, answer) => {
+    let body = "";
+    asked.on("data", (chunk: Buffer) => {
+      body += chunk.toString();
+    });
+    asked.on("end", () => {
+      const { id, method }: { id: unknown; method: string } = JSON.parse(body);
+      const result = method === "getEpochInfo" ? epoch : nodes;
+      answer.setHeader("content-type", "application/json");
+      answer.end(JSON.stringify({ jsonrpc: "2.0", id, result }));
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  closing({ close: () => void server.close() });
+  const address = server.address();
+  return typeof address === "object" ? `http://127.0.0.1:${address?.port}/hidden` : "";
+}
+
+describe("readServiceFacts", () => {
+  it("reads files, ports, node and partners, and leaves nothing behind", async () => {
+    const home = temporaryFolder();
+    mkdirSync(join(home, "data"), { mode: 0o700 });
+    writeFileSync(join(home, "rpc"), await nodeStandIn(), { mode: 0o600 });
+    chmodSync(join(home, "rpc"), 0o644);
+    const file = join(home, "shredway.yaml");
+    const more = [
+      `solana: { rpc: "\${file:rpc}" }`,
+      "data: { directory: data }",
+      'http: { listen: "127.0.0.1:0", webSocketListen: [] }',
+      'routes: [{ name: gone, kind: scheduler, url: "http://127.0.0.1:9/" }]',
+    ];
+    writeFileSync(file, least + more.join("\n"));
+    const read = loadConfig(file);
+    const facts = await readServiceFacts(file, read, systemClock);
+    expect(facts).toMatchObject({
+      configHoldsSecrets: false,
+      secretFiles: [{ path: join(home, "rpc"), mode: 0o644 }],
+      folder: { path: join(home, "data"), mode: 0o700, isOwn: true },
+      httpPorts: [{ address: "127.0.0.1:0", error: null }],
+      node: { error: null, slot: 500n, shredVersion: 9 },
+      routes: [{ name: "gone", target: "http://127.0.0.1:9" }],
+    });
+    expect(facts.folder?.freeBytes).toBeGreaterThan(0);
+    expect(facts.folder?.syncMs).toBeGreaterThan(0);
+    expect(facts.routes[0]?.error).toContain("ECONNREFUSED");
+    expect(readdirSync(join(home, "data"))).toEqual([]);
+    const all = checkService(read, file, facts);
+    expect(JSON.stringify(all)).not.toContain("hidden");
+    // How fast the stand-in answers is this machine's business.
+    const wrong = all
+      .filter(({ check, level }) => level !== "ok" && check !== "solana-node")
+      .map(({ check }) => check);
+    expect(wrong).toEqual(["secret-mode", "route"]);
+  });
+
+  it("says what cannot be reached", async () => {
+    const home = temporaryFolder();
+    const file = join(home, "shredway.yaml");
+    const closed = await freePort();
+    const more = [
+      `solana: { rpc: "http://127.0.0.1:${closed}/hidden" }`,
+      'http: { listen: "127.0.0.1:0", webSocketListen: [] }',
+      'data: { postgres: "postgres://u:hidden@127.0.0.1:9/d" }',
+    ];
+    writeFileSync(file, least + more.join("\n"));
+    const read = loadConfig(file);
+    const facts = await readServiceFacts(file, read, systemClock);
+    expect(facts.configHoldsSecrets).toBe(true);
+    expect(facts.postgres[0]?.error).toContain("ECONNREFUSED");
+    expect(facts.node?.error).toContain("ECONNREFUSED");
+    expect(JSON.stringify(checkService(read, file, facts))).not.toContain("hidden");
+  });
+
+  it.skipIf(postgresPrograms === null)("asks PostgreSQL for its settings", async () => {
+    const server = await PostgresServer.start();
+    closing({ close: () => server.remove() });
+    const file = join(temporaryFolder(), "shredway.yaml");
+    const http = 'http: { listen: "127.0.0.1:0", webSocketListen: [] }';
+    writeFileSync(file, `${least}${http}\ndata: { postgres: "${server.url()}" }`);
+    const read = loadConfig(file);
+    const { postgres } = await readServiceFacts(file, read, systemClock);
+    expect(postgres[0]).toMatchObject({ error: null, isReadOnly: false });
+    expect(postgres[0]?.settings["server_version"]).toMatch(/^\d+/);
+    expect(postgres[0]?.settings["fsync"]).toBe("off"); // the test's has none
+  });
+});

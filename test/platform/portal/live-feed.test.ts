@@ -1,0 +1,212 @@
+// The live feed: what comes, what changes, whose it is, and what ends it.
+
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { describe, expect, it } from "vitest";
+import { feedsPerAccountMax, sessionEndedCode } from "../../../src/platform/portal/live-feed.ts";
+import { closing } from "../../support/closing.ts";
+import { base64, tipping } from "../../support/tipping.ts";
+import { until } from "../../support/udp-receiver.ts";
+import { Feed, region, Stage, tier1Lamports } from "./stage.ts";
+
+const customerTopics = ["coverage", "destinations", "service", "submissions", "tier", "tips"];
+const operatorTopics = ["fanOut", "problems", "routes", "sources", "verdicts", "workers"];
+
+/** A receiver that proves its address by itself. */
+async function receiver(): Promise<{ readonly address: string; readonly shreds: () => number }> {
+  const socket = createSocket("udp4");
+  let shreds = 0;
+  socket.on("message", (packet, from) => {
+    if (packet.length > 64) shreds++;
+    else socket.send(packet, from.port, from.address);
+  });
+  socket.bind(0, "127.0.0.1");
+  await once(socket, "listening");
+  closing({ close: () => void socket.close() });
+  return { address: `127.0.0.1:${socket.address().port}`, shreds: () => shreds };
+}
+
+describe("a customer's feed", () => {
+  it("begins with each of his topics, and none of the operator's ever comes", async () => {
+    const stage = await Stage.open();
+    const customer = stage.feed(await stage.cookie(await stage.key("ann")));
+    const operator = stage.feed(
+      await stage.cookie(await stage.key("ops", ["submit", "shreds", "operate"])),
+    );
+    await operator.has("problems");
+    await operator.has("submissions");
+    await customer.has("submissions");
+    stage.log.warn("told to operators");
+    await operator.has("problems", ([first]) => first?.text === "told to operators");
+    const seconds = () => customer.counts["service"] ?? 0;
+    const before = seconds();
+    await until(() => seconds() > before + 1, "two more seconds");
+    expect(Object.keys(customer.topics).toSorted()).toEqual(customerTopics);
+    expect(Object.keys(operator.topics).toSorted()).toEqual(
+      [...customerTopics, ...operatorTopics].toSorted(),
+    );
+    const { warnings: told } = await customer.has("service");
+    expect(told).toEqual([]);
+    const { warnings } = await operator.has("service");
+    expect(warnings.join(" ")).toContain("AUTHENTICATION IS OFF");
+    // What did not change is not told again.
+    expect(customer.counts["tier"]).toBe(1);
+  });
+
+  it("is what the scopes of his key allow", async () => {
+    const stage = await Stage.open();
+    const feed = stage.feed(await stage.cookie(await stage.key("ann", ["read"])));
+    await until(() => (feed.counts["service"] ?? 0) > 1, "a second");
+    expect(Object.keys(feed.topics).toSorted()).toEqual(["coverage", "service", "tips"]);
+  });
+
+  it("follows his tier, his destinations and what is sent there, and nobody else's", async () => {
+    const stage = await Stage.open();
+    const [ann, bob] = [await stage.key("ann"), await stage.key("bob")];
+    const annCookie = await stage.cookie(ann);
+    const feed = stage.feed(annCookie);
+    const bobs = stage.feed(await stage.cookie(bob));
+    expect(await feed.has("service")).toMatchObject({ deliveryRegions: [region] });
+    expect(await feed.has("tier")).toMatchObject({ isSold: true, tier: null, sumLamports: 0 });
+    await stage.registerTip(ann, tier1Lamports);
+    const { thresholds } = await feed.has("tier", ({ tier }) => tier === "tier-1");
+    expect(thresholds).toMatchObject([{ missingLamports: 0 }, { missingLamports: 300_000_000 }]);
+
+    const { address, shreds } = await receiver();
+    await stage.call(annCookie, "addDestination", [{ region, address }]);
+    await feed.has("destinations", ([one]) => one?.state === "active" && one.sending !== null);
+    const sent = await stage.sendSlot();
+    const destinations = await feed.has("destinations", ([one]) => one?.sending?.sent === sent);
+    expect(destinations[0]?.sending).toMatchObject({ tier: "tier-1", failed: 0, icmp: 0 });
+    expect(destinations[0]?.sending?.sentPerSecond).toBeGreaterThan(0);
+    await until(() => shreds() === sent, "the shreds themselves");
+    await feed.has("destinations", ([one]) => one?.sending?.sentPerSecond === 0);
+    const { slots, receiveToSend } = await feed.has("coverage", (view) => view.slots.length > 0);
+    expect(slots[0]).toMatchObject({ dataShare: 1, share: 1 });
+    expect(receiveToSend.count).toBe(sent);
+    expect(receiveToSend.buckets.reduce((sum, { count }) => sum + count, 0)).toBe(sent);
+
+    expect(await bobs.has("tier")).toMatchObject({ tier: null, sumLamports: 0 });
+    expect(await bobs.has("destinations")).toEqual([]);
+    expect(JSON.stringify(bobs.topics)).not.toContain(address);
+  });
+});
+
+describe("submissions", () => {
+  it("are listed as they were before and as they go on, of the own account alone", async () => {
+    const partner = createServer((_request, response) => response.end('{"result":"ok"}'));
+    partner.listen(0, "127.0.0.1");
+    await once(partner, "listening");
+    closing({ close: () => void partner.close() });
+    const bound = partner.address();
+    const port = typeof bound === "object" ? bound?.port : 0;
+    const route = { name: "partner", kind: "scheduler" as const, url: `http://127.0.0.1:${port}/` };
+    const stage = await Stage.open({ routes: [route] });
+    const [ann, bob] = [await stage.key("ann"), await stage.key("bob")];
+    const submit = async (amount: bigint): Promise<string> => {
+      const params = [base64(tipping({ amount })), { encoding: "base64", skipPreflight: true }];
+      const call = { jsonrpc: "2.0", id: 1, method: "sendTransaction", params };
+      const body = JSON.stringify(call);
+      return (await stage.ask("POST", `/relay?api-key=${ann.text}`, { body })).json.result;
+    };
+    const first = await submit(1n);
+    const feed = stage.feed(await stage.cookie(ann));
+    const bobs = stage.feed(await stage.cookie(bob));
+    const [one] = await feed.has("submissions", (list) => list.length === 1);
+    expect(one).toMatchObject({ signature: first, method: "sendTransaction", state: "open" });
+    expect(one?.receivedAt).toMatch(/^\d{4}-/);
+    const second = await submit(2n);
+    const list = await feed.has("submissions", (now) => now.length === 2);
+    expect(list.map(({ signature }) => signature)).toEqual([second, first]);
+    // Their end, as the service sees it: no route can land them any more.
+    stage.clock.move(600_000);
+    await feed.has("submissions", (now) => now.every(({ state }) => state === "expired"));
+    expect(await bobs.has("submissions")).toEqual([]);
+  });
+});
+
+describe("an operator's feed", () => {
+  it("shows sources, workers, verdicts and the fan-out as the relay counts them", async () => {
+    const stage = await Stage.open();
+    const feed = stage.feed(await stage.cookie(await stage.key("ops", ["operate"])));
+    await feed.has("sources");
+    const sent = await stage.sendSlot();
+    const [source] = await feed.has("sources", ([one]) => one?.received === sent);
+    expect(source).toMatchObject({ name: "one", firstShare: 1, duplicateShare: 0, refused: 0 });
+    const verdicts = await feed.has("verdicts", (all) =>
+      all.some(({ name, count }) => name === "first" && count === sent),
+    );
+    expect(verdicts.length).toBeGreaterThan(10);
+    const [worker] = await feed.has("workers");
+    expect(worker?.highestSlot).toBeGreaterThan(0);
+    expect(worker?.load).toBeLessThanOrEqual(1);
+    expect(await feed.has("fanOut")).toEqual({ sentPerSecond: 0, destinations: [] });
+    expect(await feed.has("routes")).toEqual([]);
+  });
+});
+
+describe("a feed ends", () => {
+  it("within a second after its key was revoked, its session was left or its time is over", async () => {
+    const stage = await Stage.open();
+    const [ann, bob] = [await stage.key("ann"), await stage.key("bob")];
+    const annsCookie = await stage.cookie(ann);
+    const feeds = [stage.feed(annsCookie), stage.feed(await stage.cookie(bob))] as const;
+    for (const feed of feeds) await feed.has("service");
+    await stage.ask("DELETE", "/portal/api/session", { cookie: annsCookie });
+    await stage.gateway.keys.revokeKey(bob.key.id, stage.clock.nowNs());
+    await stage.gateway.refreshKeys();
+    const told = feeds[1].counts["service"] ?? 0;
+    for (const feed of feeds) {
+      await until(() => feed.closeCode !== null, "the end");
+      expect(feed.closeCode).toBe(sessionEndedCode);
+    }
+    expect(feeds[1].counts["service"] ?? 0).toBeLessThanOrEqual(told + 1);
+
+    const third = stage.feed(await stage.cookie(ann));
+    await third.has("service");
+    stage.clock.move(13 * 3_600_000);
+    await until(() => third.closeCode !== null, "the end");
+    expect(third.closeCode).toBe(sessionEndedCode);
+  });
+
+  it("when it says something: the page never does", async () => {
+    const stage = await Stage.open();
+    const cookie = await stage.cookie(await stage.key("ann"));
+    const codes: (number | null)[] = [];
+    for (const message of ["{}", "[".repeat(1000), "x".repeat(2000), Buffer.from([1, 2])]) {
+      const feed = stage.feed(cookie);
+      await feed.has("service");
+      feed.socket.send(message);
+      await until(() => feed.closeCode !== null, "the end");
+      codes.push(feed.closeCode);
+    }
+    expect(codes).toEqual([1008, 1008, 1009, 1003]);
+    const still = stage.feed(cookie);
+    await still.has("service");
+  });
+
+  it("before it begins: without a session, from another page, or beyond the account's share", async () => {
+    const stage = await Stage.open();
+    const cookie = await stage.cookie(await stage.key("ann"));
+    const refused = async (headers: Readonly<Record<string, string>>): Promise<number> => {
+      const feed = closing(new Feed(stage.host, headers));
+      await until(() => feed.status !== null, "a refusal");
+      return feed.status ?? 0;
+    };
+    const { origin } = stage;
+    expect(await refused({ origin })).toBe(401);
+    expect(await refused({ origin, cookie: "shredway_session=none" })).toBe(401);
+    expect(await refused({ cookie })).toBe(403);
+    expect(await refused({ cookie, origin: "http://evil.example" })).toBe(403);
+    expect(await refused({ cookie, origin: "https://127.0.0.1" })).toBe(403);
+    const feeds = Array.from({ length: feedsPerAccountMax }, () => stage.feed(cookie));
+    for (const feed of feeds) await feed.has("service");
+    expect(await refused({ cookie, origin })).toBe(429);
+    const other = stage.feed(await stage.cookie(await stage.key("bob")));
+    await other.has("service");
+    feeds[0]?.close();
+    await until(() => feeds[0]?.closeCode !== null, "one that goes");
+    await stage.feed(cookie).has("service");
+  });
+});

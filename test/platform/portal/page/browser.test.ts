@@ -1,0 +1,376 @@
+// The portal in a real Chromium, against the whole running service: the sandbox as its own process.
+
+import { execFileSync } from "node:child_process";
+import { createSocket, type Socket } from "node:dgram";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Keypair, LAMPORTS_PER_SOL, PublicKey, SystemProgram, Transaction } from "@solana/web3.js";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { viewNames } from "../../../../src/platform/portal/page/router.ts";
+import {
+  accessibilityViolations,
+  Complaints,
+  chromiumPath,
+  openChromium,
+  scrollsSideways,
+  smallTargets,
+} from "../../../support/chromium.ts";
+import { freePortPair } from "../../../support/free-ports.ts";
+import { Shredway } from "../../../support/shredway.ts";
+import { stockConnection } from "../../../support/stock-connection.ts";
+
+const build = fileURLToPath(
+  new URL("../../../src/platform/portal/page/build.mjs", import.meta.url),
+);
+/** Bounds for what hangs. */
+const waitMs = 60_000;
+
+describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
+  const data = mkdtempSync(join(tmpdir(), "shredway-"));
+  let http = "";
+  let rpc = "";
+  let key = "";
+  let service: Shredway;
+  let browser: Browser;
+  let context: BrowserContext;
+  let complaints: Complaints;
+  const contexts: BrowserContext[] = [];
+
+  async function start(): Promise<void> {
+    const places = ["--http", http, "--rpc", rpc, "--udp", "127.0.0.1:0", "--data", data];
+    service = Shredway.run("start", ...places);
+    await service.printed(/^ready/m);
+  }
+
+  beforeAll(async () => {
+    execFileSync(process.execPath, [build]);
+    http = `127.0.0.1:${await freePortPair()}`;
+    rpc = `127.0.0.1:${await freePortPair()}`;
+    const [opened] = await Promise.all([openChromium(), start()]);
+    browser = opened;
+    key = readFileSync(join(data, "sandbox.key"), "utf8").trim();
+    context = await newContext({ viewport: { width: 1280, height: 860 } });
+    complaints = watch(context);
+    await context.grantPermissions(["clipboard-read", "clipboard-write"], {
+      origin: `http://${http}`,
+    });
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+    await service?.kill();
+    rmSync(data, { recursive: true, force: true });
+  });
+
+  afterEach(async () => {
+    const found = complaints.found.splice(0);
+    await Promise.all(context.pages().map((page) => page.close()));
+    await Promise.all(contexts.splice(0).map((each) => each.close()));
+    if (found.length > 0) throw new Error(`the page complained: ${found.join("; ")}`);
+  });
+
+  type Choices = Parameters<Browser["newContext"]>[0];
+
+  async function newContext(choices: Choices): Promise<BrowserContext> {
+    const made = await browser.newContext(choices);
+    made.setDefaultTimeout(waitMs);
+    return made;
+  }
+
+  function watch(made: BrowserContext): Complaints {
+    return new Complaints(made, `http://${http}`);
+  }
+
+  /** With the session that the first context has; closed after the test. */
+  async function signedInContext(choices: Choices): Promise<BrowserContext> {
+    const made = await newContext({ ...choices, storageState: await context.storageState() });
+    contexts.push(made);
+    return made;
+  }
+
+  async function openView(view: string, made = context): Promise<Page> {
+    const page = await made.newPage();
+    await page.goto(`http://${http}/portal/#/${view}`);
+    await page
+      .getByRole("status")
+      .filter({ hasText: /^Live$/ })
+      .waitFor();
+    return page;
+  }
+
+  async function go(page: Page, view: string): Promise<void> {
+    await page.evaluate(`location.hash = "#/${view}"`);
+    await page.locator("h1", { hasText: new RegExp(view, "i") }).waitFor();
+  }
+
+  async function signIn(page: Page, text: string): Promise<void> {
+    await page.getByLabel("API key", { exact: true }).fill(text);
+    await page.getByRole("button", { name: "Sign in" }).click();
+  }
+
+  async function ask(text: string, method: string): Promise<unknown> {
+    const answer = await fetch(`http://${http}/relay`, {
+      method: "POST",
+      headers: { "api-key": text },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method }),
+    });
+    const { result }: { result?: unknown } = JSON.parse(await answer.text());
+    return result;
+  }
+
+  it("refuses a wrong key in words, and lets the right one in", async () => {
+    const page = await context.newPage();
+    await page.goto(`http://${http}/portal/`);
+    expect(await accessibilityViolations(page)).toEqual([]);
+    await signIn(page, "  ");
+    await page.getByRole("alert").filter({ hasText: "Paste an API key" }).waitFor();
+    await signIn(page, `sw_${"1".repeat(43)}`);
+    await page.getByRole("alert").filter({ hasText: "This key is not valid here" }).waitFor();
+    await signIn(page, key);
+    await page.locator("h1", { hasText: "Overview" }).waitFor();
+    expect(await page.title()).toBe("Overview · Shredway");
+    expect(await page.content()).not.toContain(key);
+    const kept = await page.evaluate<string>(
+      "JSON.stringify({ ...localStorage, ...sessionStorage })",
+    );
+    expect(kept).not.toContain("sw_");
+    await page.reload();
+    await page.locator("h1", { hasText: "Overview" }).waitFor();
+  });
+
+  async function payTip(lamports: number): Promise<string> {
+    const connection = stockConnection(`http://${rpc}`, "confirmed");
+    const payer = Keypair.generate();
+    const airdrop = await connection.requestAirdrop(payer.publicKey, LAMPORTS_PER_SOL);
+    const lifetime = await connection.getLatestBlockhash();
+    await connection.confirmTransaction({ signature: airdrop, ...lifetime });
+    const accounts = await ask(key, "getShredTipAccounts");
+    const toPubkey = new PublicKey(Array.isArray(accounts) ? String(accounts[0]) : "");
+    const tip = new Transaction({ feePayer: payer.publicKey, ...lifetime });
+    tip
+      .add(SystemProgram.transfer({ fromPubkey: payer.publicKey, toPubkey, lamports }))
+      .sign(payer);
+    const bytes = tip.serialize();
+    const signature = await connection.sendRawTransaction(bytes);
+    const entry = { transaction: bytes.toString("base64"), slot: await connection.getSlot() };
+    await fetch(`http://${http}/shred-pay`, {
+      method: "POST",
+      headers: { "api-key": key },
+      body: JSON.stringify([entry]),
+    });
+    return signature;
+  }
+
+  it("shows the tier as tips are registered, and how to register them", async () => {
+    const page = await openView("overview");
+    await page.getByText("0 of 0.2 SOL for tier-1, 0.2 SOL missing").waitFor();
+    const signature = await payTip(310_000_000);
+    await page.getByText("0.31 of 0.5 SOL for tier-2, 0.19 SOL missing").waitFor();
+    await page.getByRole("meter", { name: "Registered tips of 24 hours" }).waitFor();
+    await page.locator("tr", { hasText: "upgraded" }).getByText("none → tier-1").waitFor();
+    const row = page.locator("tr", { has: page.locator(`code[title="${signature}"]`) });
+    await row.getByText("counted").waitFor();
+    expect(await row.locator("[title='310,000,000 lamports']").count()).toBe(1);
+    await page.getByRole("button", { name: "Copy command to register a tip" }).click();
+    expect(await page.evaluate<string>("navigator.clipboard.readText()")).toContain(
+      `curl 'http://${http}/shred-pay`,
+    );
+  });
+
+  /** Answers challenges as a receiver of one's own would. */
+  async function provingSocket(): Promise<Socket> {
+    const socket = createSocket("udp4");
+    socket.on("message", (packet, { port, address }) => {
+      if (packet.subarray(0, 8).toString() === "SWPROOF1") socket.send(packet, port, address);
+    });
+    socket.bind(0, "127.0.0.1");
+    await once(socket, "listening");
+    return socket;
+  }
+
+  it("adds a destination, sees it proved and served, and removes it", async () => {
+    const page = await openView("feed");
+    await page.locator("rect.column").nth(3).waitFor();
+    const socket = await provingSocket();
+    const address = `127.0.0.1:${socket.address().port}`;
+    await page.getByRole("button", { name: "Add a destination" }).click();
+    const dialog = page.getByRole("dialog", { name: "Add a destination" });
+    await dialog.getByLabel("Address").fill("127.0.0.1:80");
+    await dialog.getByLabel("Region").selectOption("frankfurt");
+    await dialog.getByRole("button", { name: "Add", exact: true }).click();
+    await dialog.getByRole("alert").filter({ hasText: "expected" }).waitFor();
+    expect(await accessibilityViolations(page)).toEqual([]);
+    await dialog.getByLabel("Address").fill(address);
+    await dialog.getByRole("button", { name: "Add", exact: true }).click();
+    const card = page.locator("li.card", { hasText: address });
+    await card.getByText("active").waitFor();
+    await card.getByText("by datagram").waitFor();
+    // Shreds really leave for it: the count grows.
+    await card.locator("div", { hasText: /^Sent[1-9]/ }).waitFor();
+    await card.getByRole("button", { name: "Paste a proof" }).click();
+    await page.getByLabel("Token").fill("not a token");
+    await page.getByRole("button", { name: "Prove" }).click();
+    await page.getByRole("alert").filter({ hasText: "32 hex digits" }).waitFor();
+    await page.keyboard.press("Escape");
+    await card.getByRole("button", { name: "Remove" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
+    await card.waitFor({ state: "detached" });
+    socket.close();
+  });
+
+  it("shows coverage and latency as drawings and as numbers", async () => {
+    const page = await openView("feed");
+    await page.getByText(/of all shreds seen\./).waitFor();
+    await page.getByText(/^p50 .* · p99 .* · max /).waitFor();
+    const cursor = page.getByRole("slider", { name: "Coverage, slot by slot" });
+    await cursor.focus();
+    await page.keyboard.press("Home");
+    expect(await cursor.getAttribute("aria-valuetext")).toMatch(/^Slot \d+: .* data and .* code/);
+    await page.getByText("Numbers as a table").first().click();
+    const table = page.getByRole("table", { name: "Coverage of the newest slots" });
+    await table.locator("tbody tr").nth(3).waitFor();
+  });
+
+  it("follows submissions live, and tells what became of one", async () => {
+    const page = await openView("transactions");
+    const rows = page.getByRole("table", { name: "Newest submissions" }).locator("tbody tr");
+    const landed = rows.filter({ hasText: "landed" }).last();
+    await landed.waitFor();
+    const before = await rows.count();
+    await rows.nth(before).waitFor();
+    const signature = await landed.locator("a").getAttribute("title");
+    await page.getByLabel("Signature of a transaction").fill(`${signature} `);
+    await page.getByRole("button", { name: "Look up" }).click();
+    await page.getByRole("img", { name: /^Timeline: .* to landed/ }).waitFor();
+    const events = page.getByRole("table", { name: "Events of the transaction" });
+    const kinds = await events.locator("tbody th").allTextContents();
+    expect(kinds[0]).toBe("received");
+    expect(kinds).toEqual(expect.arrayContaining(["queued", "sent", "seen", "landed"]));
+    const sent = events.locator("tr", { hasText: "sent" }).filter({ hasText: "swqos" }).first();
+    expect(await sent.textContent()).toMatch(/^\+[\d.]+\sms/);
+    await page.getByLabel("Signature of a transaction").fill("5h6x");
+    await page.getByRole("button", { name: "Look up" }).click();
+    await page.getByText(/5h6x/).last().waitFor();
+  });
+
+  it("shows the service to its operator", async () => {
+    const page = await openView("operator");
+    for (const source of ["fra-a", "fra-b", "nyc-a"]) {
+      await page.getByRole("table", { name: "Sources" }).getByText(source).waitFor();
+    }
+    await page.getByRole("table", { name: "Routes" }).getByText("swqos").first().waitFor();
+    await page.getByRole("table", { name: "Workers" }).getByText("worker 0").waitFor();
+    await page.getByRole("table", { name: "Verdicts" }).getByText("duplicate").first().waitFor();
+    await page.getByRole("table", { name: "Fan-out" }).getByText("alpha").waitFor();
+    await go(page, "tips");
+    await page
+      .getByText(/No tip has landed yet|refreshed/)
+      .first()
+      .waitFor();
+  });
+
+  it("rotates a key: shown once, valid, and the session goes on", async () => {
+    const page = await openView("keys");
+    await page.getByRole("button", { name: "Rotate" }).click();
+    const dialog = page.getByRole("dialog", { name: "Rotate the key" });
+    await dialog.getByRole("button", { name: "Rotate" }).click();
+    const made = (await dialog.locator("pre").textContent()) ?? "";
+    expect(made).toMatch(/^sw_/);
+    await dialog.getByRole("button", { name: "Copy new key" }).click();
+    expect(await page.evaluate<string>("navigator.clipboard.readText()")).toBe(made);
+    expect(await ask(made, "getTier")).toMatchObject({ windowHours: 24 });
+    await dialog.getByRole("button", { name: "I have it" }).click();
+    await page.locator("li.card", { hasText: "expiring" }).waitFor();
+    expect(await page.content()).not.toContain(made);
+    await page.reload();
+    await page.locator("li.card", { hasText: "this session" }).waitFor();
+  });
+
+  it("can be used by keys alone", async () => {
+    const page = await openView("overview");
+    const focused = () =>
+      page.evaluate<string>("document.activeElement.textContent || document.activeElement.tagName");
+    await page.keyboard.press("Tab");
+    expect(await focused()).toBe("Skip to the content");
+    await page.keyboard.press("Enter");
+    expect(await focused()).toBe("Overview");
+    await page.keyboard.press("Shift+Tab");
+    while (!(await focused()).startsWith("Feed")) await page.keyboard.press("Shift+Tab");
+    await page.keyboard.press("Enter");
+    await page.locator("h1", { hasText: "Feed" }).waitFor();
+    expect(await focused()).toBe("Feed");
+    await page.keyboard.press("Tab");
+    expect(await focused()).toBe("Add a destination");
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog", { name: "Add a destination" });
+    await dialog.waitFor();
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    expect(await focused()).toBe("Add a destination");
+    const outline = await page.evaluate<string>(
+      "getComputedStyle(document.activeElement).outlineStyle",
+    );
+    expect(outline).toBe("solid");
+  });
+
+  it.each(["light", "dark"] as const)("breaks no rule of accessibility in %s", async (scheme) => {
+    const made = await signedInContext({ colorScheme: scheme });
+    const own = watch(made);
+    const page = await openView("overview", made);
+    for (const view of viewNames) {
+      await go(page, view);
+      await page.locator(".loading").first().waitFor({ state: "detached" });
+      expect(await accessibilityViolations(page), view).toEqual([]);
+    }
+    expect(own.found).toEqual([]);
+  });
+
+  it("keeps the colours that were chosen", async () => {
+    const made = await signedInContext({ colorScheme: "dark" });
+    const page = await openView("overview", made);
+    const back = () =>
+      page.evaluate<string>("getComputedStyle(document.body.parentElement).backgroundColor");
+    expect(await back()).toBe("rgb(14, 17, 19)");
+    await page.getByRole("button", { name: /^Colours: as the system/ }).click();
+    expect(await back()).toBe("rgb(244, 246, 247)");
+    await page.reload();
+    await page.getByRole("button", { name: /^Colours: light/ }).waitFor();
+    expect(await back()).toBe("rgb(244, 246, 247)");
+  });
+
+  it.each([320, 360])("fits a phone %i wide, with room for fingers", async (width) => {
+    const viewport = { width, height: 740 };
+    const made = await signedInContext({ viewport, hasTouch: true, isMobile: true });
+    const page = await openView("overview", made);
+    for (const view of viewNames) {
+      await go(page, view);
+      await page.locator(".loading").first().waitFor({ state: "detached" });
+      expect(await scrollsSideways(page), view).toBe(false);
+      expect(await smallTargets(page, 44), view).toEqual([]);
+    }
+  });
+
+  it("says that the service is gone, comes back with it, and asks for the key again", async () => {
+    const page = await openView("overview");
+    await service.kill();
+    await page.getByRole("status").filter({ hasText: "Reconnecting" }).waitFor();
+    await page.getByText(/^in \d+ s$/).waitFor();
+    await page.getByText("0.31 of 0.5 SOL for tier-2").waitFor();
+    complaints.found.splice(0); // what the browser says of a refused connection
+    await start();
+    await page.getByRole("button", { name: "Now" }).click();
+    await page.getByText("Your session has ended. Sign in again.").waitFor();
+    complaints.found.splice(0);
+    await signIn(page, key);
+    await page
+      .getByRole("status")
+      .filter({ hasText: /^Live$/ })
+      .waitFor();
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByText("You are signed out.").waitFor();
+  });
+});

@@ -1,0 +1,220 @@
+// The page under a feed of a large service, in a real Chromium: 1,000 destinations, 64 slots, a day of
+// tips. Its server is made up here, so that every message is known. Counted is what changes in the
+// document, never how long it takes.
+
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Browser, Page, WebSocketRoute } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type {
+  CoverageView,
+  FanOutView,
+  HistogramView,
+  LiveMessage,
+  ServiceView,
+  SessionView,
+  TipPoint,
+} from "../../../../src/platform/portal/types.ts";
+import { chromiumPath, openChromium } from "../../../support/chromium.ts";
+import { closing } from "../../../support/closing.ts";
+
+const build = fileURLToPath(
+  new URL("../../../src/platform/portal/page/build.mjs", import.meta.url),
+);
+const origin = "http://portal.test";
+const startMs = Date.parse("2026-11-21T12:00:00Z");
+
+const session: SessionView = {
+  account: "large",
+  key: { id: "k_1", hint: "sw_1", label: "", scopes: ["operate", "shreds"] },
+  isOperator: true,
+  endsAt: "2026-11-22T12:00:00Z",
+};
+
+const service: ServiceView = {
+  version: "0.1.0",
+  time: "2026-11-21T12:00:00Z",
+  startedAt: "2026-11-21T11:00:00Z",
+  region: "frankfurt",
+  node: null,
+  slot: 5000,
+  leader: null,
+  deliveryRegions: [],
+  destinationsMax: 2,
+  warnings: [],
+};
+
+const receiveToSend: HistogramView = {
+  count: 40,
+  p50Ns: 30_000,
+  p90Ns: 60_000,
+  p99Ns: 90_000,
+  maxNs: 95_000,
+  buckets: [
+    { upToNs: 40_000, count: 30 },
+    { upToNs: 60_000, count: 8 },
+    { upToNs: 95_000, count: 2 },
+  ],
+};
+
+function coverage(first: number): CoverageView {
+  const slots = Array.from({ length: 64 }, (_, i) => ({
+    slot: first + i,
+    data: 500,
+    code: 500,
+    dataShare: 1,
+    share: i % 8 === 0 ? 0.9 : 1,
+    firstSeenMs: startMs,
+    spanMs: 380,
+  }));
+  return { slots, receiveToSend };
+}
+
+/** `busy`: so many of them have another rate than before. */
+function fanOut(busy: number, turn: number): FanOutView {
+  const destinations = Array.from({ length: 1000 }, (_, i) => ({
+    name: `account-${i}`,
+    address: `192.0.2.1:${10_000 + i}`,
+    tier: "tier-1",
+    sentPerSecond: i < busy ? 3000 + turn : 3000,
+    failed: 0,
+    icmp: 0,
+  }));
+  return { sentPerSecond: 3_000_000, destinations };
+}
+
+function tipPoint(i: number): TipPoint {
+  const time = new Date(startMs - (95 - i) * 900_000).toISOString();
+  return {
+    time,
+    p25: 10_000,
+    p50: 25_000 + i,
+    p75: 1e5,
+    p95: 1e6,
+    p99: 9e6,
+    count: 400,
+    isStale: false,
+  };
+}
+
+const changes = `
+  window.changes = 0;
+  new MutationObserver((records) => (window.changes += records.length)).observe(
+    document.querySelector("main"),
+    { subtree: true, childList: true, attributes: true, characterData: true },
+  );`;
+
+describe.skipIf(!chromiumPath)("the page of a large service", () => {
+  const folder = mkdtempSync(join(tmpdir(), "shredway-"));
+  let browser: Browser;
+
+  beforeAll(async () => {
+    execFileSync(process.execPath, [build, folder]);
+    browser = await openChromium();
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** The page with its feed; `tell` sends as the service would. */
+  async function opened(hash: string): Promise<[page: Page, tell: (message: LiveMessage) => void]> {
+    const page = closing(await browser.newPage({ viewport: { width: 1280, height: 860 } }));
+    const { files }: { files: readonly Record<"path" | "file" | "type", string>[] } = JSON.parse(
+      readFileSync(join(folder, "manifest.json"), "utf8"),
+    );
+    await page.route(`${origin}/**`, async (route) => {
+      const { pathname } = new URL(route.request().url());
+      const file = files.find(({ path }) => path === pathname);
+      if (!file) return route.fulfill({ json: session });
+      return route.fulfill({ path: join(folder, file.file), contentType: file.type });
+    });
+    const connected = new Promise<WebSocketRoute>((resolve) => {
+      void page.routeWebSocket(/\/portal\/live$/, resolve);
+    });
+    await page.goto(`${origin}/portal/#/${hash}`);
+    const feed = await connected;
+    const tell = (message: LiveMessage) => feed.send(JSON.stringify(message));
+    tell({ topic: "service", value: service });
+    return [page, tell];
+  }
+
+  /** Sends it, and waits until the page has shown the beat in which it came. */
+  async function shown(page: Page, tell: (message: LiveMessage) => void, slot: number) {
+    tell({ topic: "service", value: { ...service, slot } });
+    await page.locator("header .place", { hasText: `slot ${slot}` }).waitFor();
+  }
+
+  it("changes only the rows that changed", async () => {
+    const [page, tell] = await opened("operator");
+    tell({ topic: "fanOut", value: fanOut(0, 0) });
+    await page.locator("tr", { hasText: "account-999" }).waitFor();
+    await shown(page, tell, 5001);
+    await page.evaluate(changes);
+    tell({ topic: "fanOut", value: fanOut(3, 1) });
+    await shown(page, tell, 5002);
+    const rows = page.locator("tr", { hasText: "3,001" });
+    await rows.first().waitFor();
+    expect(await rows.count()).toBe(3);
+    // Three rates, and what the view tells of times and the slot; not a thousand rows.
+    expect(await page.evaluate<number>("window.changes")).toBeLessThan(40);
+  });
+
+  it("shows a burst of messages once", async () => {
+    const [page, tell] = await opened("feed");
+    tell({ topic: "coverage", value: coverage(4000) });
+    await page.locator("rect.column").nth(63).waitFor();
+    await shown(page, tell, 5001);
+    await page.evaluate(
+      `window.draws = 0; new MutationObserver(() => window.draws++).observe(
+        document.querySelector(".frame svg"), { subtree: true, childList: true })`,
+    );
+    for (let first = 4001; first <= 4100; first++) {
+      tell({ topic: "coverage", value: coverage(first) });
+      await page.evaluate("0"); // so that each arrives by itself
+    }
+    await shown(page, tell, 5002);
+    await page.getByText("4163").first().waitFor();
+    const draws = await page.evaluate<number>("window.draws");
+    expect(draws).toBeGreaterThan(0);
+    // One a second: also where all this takes long.
+    expect(draws).toBeLessThan(25);
+    expect(await page.locator("rect.column").count()).toBe(64 + 3); // and three of the histogram
+    expect(await page.locator("rect.partial").count()).toBe(8);
+  });
+
+  it("reads tips point by point, by keys and by pointer", async () => {
+    const [page, tell] = await opened("tips");
+    const history = Array.from({ length: 96 }, (_, i) => tipPoint(i));
+    tell({ topic: "tips", value: { now: tipPoint(95), history } });
+    const cursor = page.getByRole("slider", { name: /^Percentiles of landed tips/ });
+    await cursor.focus();
+    await page.keyboard.press("Home");
+    expect(await cursor.getAttribute("aria-valuetext")).toMatch(
+      /^2026-11-20 12:15.* p50 0\.000025\s/,
+    );
+    await page.keyboard.press("ArrowRight");
+    expect(await cursor.getAttribute("aria-valuetext")).toMatch(/^2026-11-20 12:30/);
+    await cursor.blur();
+    const box = await cursor.boundingBox();
+    if (!box) throw new Error("expected a chart with a size");
+    await page.mouse.move(box.x + box.width - 36, box.y + 60);
+    await page.locator(".told", { hasText: /^2026-11-21 12:00/ }).waitFor();
+    await page.getByText("Numbers as a table").click();
+    await page.locator("tbody tr").nth(95).waitFor();
+    expect(await page.locator("tbody tr").count()).toBe(96);
+  });
+
+  it("says it when the service sends what the page cannot read, and goes on", async () => {
+    const [page, tell] = await opened("operator");
+    // @ts-expect-error: a service of another version
+    tell({ topic: "workers", value: [{ load: "high" }] });
+    await page.getByText("workers[0].load: expected a number").waitFor();
+    tell({ topic: "fanOut", value: fanOut(0, 0) });
+    await page.locator("tr", { hasText: "account-999" }).waitFor();
+  });
+});

@@ -1,0 +1,175 @@
+// WebSockets to a node over real sockets: good ones, rude ones, silent ones.
+
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { describe, expect, it } from "vitest";
+import type { WebSocket } from "ws";
+import { systemClock } from "../../../src/core/clock.ts";
+import { ShredwayError } from "../../../src/core/errors.ts";
+import type { NodeAnswer, NodeNotification, NodeSocket } from "../../../src/core/json-rpc/node.ts";
+import { Upstream, type UpstreamOptions } from "../../../src/platform/solana/upstream.ts";
+import { socketMessageBytesMax } from "../../../src/platform/solana/upstream-socket.ts";
+import { until } from "../../gateway/http/clients.ts";
+import { closing } from "../../support/closing.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { answerWith, notification, SocketNode } from "../../support/socket-node.ts";
+
+/** What a listener heard, in order. */
+class Heard {
+  readonly events: string[] = [];
+  readonly notifications: NodeNotification[] = [];
+  error: ShredwayError | null = null;
+  readonly socket: NodeSocket;
+
+  constructor(url: string, options: Partial<UpstreamOptions> = {}) {
+    const rpc = "http://127.0.0.1:1";
+    const upstream = Upstream.open({ rpc, websocket: url, clock: systemClock, ...options });
+    this.socket = closing(upstream).openSocket({
+      notified: (told) => {
+        this.events.push("notified");
+        this.notifications.push(told);
+      },
+      lost: (error) => {
+        this.events.push("lost");
+        this.error = error;
+      },
+    });
+  }
+
+  ask(method = "slotSubscribe"): Promise<NodeAnswer | ShredwayError> {
+    return new Promise((resolve) => {
+      this.socket.ask(method, [], (answer) => {
+        this.events.push("answered");
+        resolve(answer);
+      });
+    });
+  }
+
+  async lost(): Promise<ShredwayError> {
+    await until(() => this.error !== null);
+    const losses = this.events.filter((event) => event === "lost").length;
+    if (this.socket.isOpen || losses !== 1) throw new Error(`expected one loss, got ${losses}`);
+    return this.error ?? new ShredwayError("internal", "not lost");
+  }
+}
+
+describe("openSocket", () => {
+  it("sends what was asked while it connects once, and tells answers before notifications", async () => {
+    const node = await SocketNode.open((client, question) => {
+      answerWith(client, question, "18446744073709551615");
+      client.send(notification("18446744073709551615", '{"slot":18446744073709551615}'));
+    });
+    const heard = new Heard(node.url);
+    const answers = await Promise.all([heard.ask(), heard.ask(), heard.ask()]);
+    expect(answers).toEqual([1, 2, 3].map(() => ({ result: { text: "18446744073709551615" } })));
+    await until(() => heard.notifications.length === 3);
+    expect(node.asked.map(({ id }) => id)).toEqual([1, 2, 3]);
+    expect(heard.events.slice(0, 2)).toEqual(["answered", "notified"]);
+    const [first] = heard.notifications;
+    expect(first?.subscription).toBe("18446744073709551615");
+    expect(first?.text).toBe(notification("18446744073709551615", '{"slot":18446744073709551615}'));
+  });
+
+  it("knows which notification of a signature is its last", async () => {
+    const node = await SocketNode.open((client, question) => {
+      const method = "signatureNotification";
+      client.send(notification("1", '{"context":{},"value":"receivedSignature"}', method));
+      client.send(notification("1", '{"context":{},"value":{"err":null}}', method));
+      client.send(notification("2", '{"slot":1}'));
+      answerWith(client, question);
+    });
+    const heard = new Heard(node.url);
+    await heard.ask();
+    expect(heard.notifications.map(({ isLast }) => isLast)).toEqual([false, true, false]);
+  });
+
+  it("drops answers to nobody's question and what is neither answer nor notification", async () => {
+    const node = await SocketNode.open((client, question) => {
+      client.send('{"jsonrpc":"2.0","result":9,"id":77}');
+      client.send('{"jsonrpc":"2.0","result":9,"id":"1"}');
+      client.send('{"jsonrpc":"2.0","result":9,"id":null}');
+      client.send('{"jsonrpc":"2.0","method":"slotNotification","params":[1]}');
+      client.send("{}");
+      answerWith(client, question);
+      answerWith(client, question, "2");
+    });
+    const heard = new Heard(node.url);
+    expect(await heard.ask()).toEqual({ result: { text: "1" } });
+    expect(await heard.ask()).toEqual({ result: { text: "1" } });
+    expect(heard.events).toEqual(["answered", "answered"]);
+  });
+
+  it.each<[string, (client: WebSocket) => void, string]>([
+    ["garbage", (client) => client.send("<html>"), "expected JSON"],
+    ["binary messages", (client) => client.send(Buffer.from("{}")), "binary"],
+    [
+      "a message that is too large",
+      (client) => client.send(notification("1", `"${"a".repeat(socketMessageBytesMax)}"`)),
+      "WebSocket at",
+    ],
+    ["a close", (client) => client.close(1001), "with 1001"],
+    ["a cut", (client) => client.terminate(), "WebSocket at"],
+  ])("loses the socket on %s, and answers what was asked first", async (_, act, text) => {
+    const node = await SocketNode.open((client) => act(client));
+    const heard = new Heard(node.url);
+    const answer = await heard.ask();
+    expect(answer).toBeInstanceOf(ShredwayError);
+    const error = await heard.lost();
+    expect(error.reason).toBe("rpc_failed");
+    expect(error.message).toContain(text);
+    expect(heard.events).toEqual(["answered", "lost"]);
+    expect(await heard.ask()).toBeInstanceOf(ShredwayError);
+  });
+
+  it("is lost when nobody listens", async () => {
+    const node = await SocketNode.open(() => undefined);
+    const { url } = node;
+    node.close();
+    const heard = new Heard(`${url}/path-secret`);
+    expect((await heard.lost()).message).not.toContain("path-secret");
+  });
+
+  it("is lost when an answer is late", async () => {
+    const clock = new ManualClock();
+    const node = await SocketNode.open(() => undefined);
+    const heard = new Heard(node.url, { clock });
+    const answer = heard.ask();
+    await until(() => node.asked.length === 1);
+    await clock.advance(10_000);
+    expect(await answer).toBeInstanceOf(ShredwayError);
+    expect((await heard.lost()).message).toContain("no answer within");
+    expect(clock.pending).toBe(0);
+  });
+
+  it.each([true, false])("pings; a node that answers them: %s", async (autoPong) => {
+    const clock = new ManualClock();
+    let pings = 0;
+    let pongs = 0;
+    const count = (): void => void pongs++;
+    subscribe("undici:websocket:pong", count);
+    const node = await SocketNode.open(answerWith, autoPong);
+    const heard = new Heard(node.url, { clock });
+    await heard.ask();
+    node.clients[0]?.on("ping", () => pings++);
+    for (let round = 1; round <= 6; round++) {
+      await clock.advance(15_000);
+      if (!heard.socket.isOpen) break;
+      await until(() => pings === round && (!autoPong || pongs === round));
+    }
+    unsubscribe("undici:websocket:pong", count);
+    expect(heard.socket.isOpen).toBe(autoPong);
+    expect(pings).toBe(autoPong ? 6 : 3);
+  });
+
+  it("says nothing after it was closed, and the node hears of it", async () => {
+    const node = await SocketNode.open(() => undefined);
+    const heard = new Heard(node.url);
+    void heard.ask();
+    await until(() => node.asked.length === 1);
+    const [client] = node.clients;
+    const code = new Promise((resolve) => client?.once("close", resolve));
+    heard.socket.close();
+    heard.socket.close();
+    expect(await code).toBe(1000);
+    expect(heard.events).toEqual([]);
+  });
+});

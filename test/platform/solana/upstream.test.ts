@@ -1,0 +1,203 @@
+// Upstream over real sockets, against nodes that answer well, badly, late and never.
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, expect, it } from "vitest";
+import { type Clock, systemClock } from "../../../src/core/clock.ts";
+import { ShredwayError } from "../../../src/core/errors.ts";
+import {
+  answerBytesMax,
+  Upstream,
+  type UpstreamOptions,
+} from "../../../src/platform/solana/upstream.ts";
+import { until } from "../../gateway/http/clients.ts";
+import { closing } from "../../support/closing.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+
+interface Asked {
+  readonly id: number;
+  readonly method: string;
+  readonly text: string;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+type Answer = (asked: Asked) => void;
+
+class Node {
+  readonly asked: Asked[] = [];
+  connections = 0;
+  readonly #server: Server;
+
+  private constructor(answer: Answer) {
+    this.#server = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on("data", (chunk: Buffer) => chunks.push(chunk));
+      request.on("end", () => {
+        const text = Buffer.concat(chunks).toString();
+        const { id, method }: { id: number; method: string } = JSON.parse(text);
+        const asked = { id, method, text, request, response };
+        this.asked.push(asked);
+        answer(asked);
+      });
+    });
+    this.#server.on("connection", () => this.connections++);
+  }
+
+  static async open(answer: Answer): Promise<Node> {
+    const node = new Node(answer);
+    await new Promise<void>((resolve) => node.#server.listen(0, "127.0.0.1", resolve));
+    return closing(node);
+  }
+
+  get port(): number {
+    const address: AddressInfo | string | null = this.#server.address();
+    if (address === null || typeof address === "string") throw new Error("expected a port");
+    return address.port;
+  }
+
+  close(): void {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+}
+
+function open(node: Node, options: Partial<UpstreamOptions> = {}): Upstream {
+  const rpc = `http://127.0.0.1:${node.port}/path-secret`;
+  return closing(Upstream.open({ rpc, clock: systemClock, ...options }));
+}
+
+/** A node that answers each call with `result`, which is JSON. */
+const answering =
+  (result: string): Answer =>
+  ({ id, response }) =>
+    void response.end(`{"jsonrpc":"2.0","result":${result},"id":${id}}`);
+
+async function failureOf(answer: Answer, clock: Clock = systemClock): Promise<ShredwayError> {
+  const upstream = open(await Node.open(answer), { clock });
+  const thrown: unknown = await upstream.call("getSlot", []).catch((error: unknown) => error);
+  if (!(thrown instanceof ShredwayError))
+    throw new Error(`expected a refusal, got ${String(thrown)}`);
+  expect(thrown.message).not.toContain("path-secret");
+  return thrown;
+}
+
+describe("call", () => {
+  it("passes parameters and results on to the last digit", async () => {
+    const node = await Node.open(answering('{"rentEpoch":18446744073709551615}'));
+    const answer = await open(node).call("getAccountInfo", ["key", { n: 2n ** 64n - 1n }]);
+    expect(answer).toEqual({ result: { text: '{"rentEpoch":18446744073709551615}' } });
+    expect(node.asked[0]?.text).toContain('"params":["key",{"n":18446744073709551615}]');
+    expect(node.asked[0]?.request.url).toBe("/path-secret");
+  });
+
+  it("keeps connections", async () => {
+    const node = await Node.open(answering("1"));
+    const upstream = open(node);
+    for (let i = 0; i < 50; i++) await upstream.call("getSlot", []);
+    // A connection is free again a moment after its answer was read.
+    expect(node.connections).toBeLessThanOrEqual(2);
+  });
+
+  it("asks again when a kept connection was cut, once", async () => {
+    let cuts = 1;
+    const node = await Node.open((asked) => {
+      if (cuts-- > 0) asked.response.destroy();
+      else answering("1")(asked);
+    });
+    expect(await open(node).call("getSlot", [])).toEqual({ result: { text: "1" } });
+    expect(node.asked.length).toBe(2);
+    const dead = await Node.open(({ response }) => response.destroy());
+    await expect(open(dead).call("getSlot", [])).rejects.toThrow("getSlot at 127.0.0.1");
+    expect(dead.asked.length).toBe(2);
+  });
+
+  it.each<[string, Answer, string]>([
+    ["garbage", ({ response }) => void response.end("<html>no</html>"), "expected JSON"],
+    ["its own address", ({ response }) => void response.end('"/path-secret"'), "message"],
+    ["nothing", ({ response }) => void response.end(), "expected JSON"],
+    [
+      "another id",
+      ({ id, response }) => void response.end(`{"result":1,"id":${id + 1}}`),
+      "with id",
+    ],
+    ["no id", ({ response }) => void response.end('{"result":1}'), "with id"],
+    ["neither", ({ id, response }) => void response.end(`{"id":${id}}`), "with id"],
+    ["a status", ({ response }) => void response.writeHead(429).end("slow down"), "got 429"],
+    [
+      "half an answer",
+      ({ response }) => {
+        response.writeHead(200, { "content-length": 1000 });
+        response.write('{"result":1', () => response.destroy());
+      },
+      "getSlot at",
+    ],
+  ])("fails with rpc_failed on %s", async (_, answer, text) => {
+    const failure = await failureOf(answer);
+    expect(failure.reason).toBe("rpc_failed");
+    expect(failure.message).toContain(text);
+  });
+
+  it("reads an endless answer to its limit only", async () => {
+    const chunk = Buffer.alloc(1024 * 1024, "a");
+    let written = 0;
+    const failure = await failureOf(({ response }) => {
+      const write = (): void => {
+        do written += chunk.length;
+        while (!response.destroyed && response.write(chunk));
+      };
+      response.on("drain", write);
+      response.on("error", () => undefined);
+      write();
+    });
+    expect(failure.message).toContain(`at most ${answerBytesMax} bytes`);
+    expect(written).toBeLessThan(4 * answerBytesMax);
+  });
+
+  it("waits no longer than it may, for an answer and in the queue", async () => {
+    const clock = new ManualClock();
+    const node = await Node.open(() => undefined);
+    const upstream = open(node, { clock, connectionsMax: 1, waitingMax: 1 });
+    const calls = [upstream.call("getSlot", []), upstream.call("getSlot", [])];
+    const ends = Promise.allSettled(calls);
+    await until(() => node.asked.length === 1);
+    await expect(upstream.call("getSlot", [])).rejects.toMatchObject({ reason: "overloaded" });
+    await clock.advance(10_000);
+    for (const end of await ends) {
+      expect(end).toMatchObject({ status: "rejected", reason: { reason: "rpc_failed" } });
+    }
+    expect(clock.pending).toBe(0);
+    expect(node.asked.length).toBe(1);
+  });
+
+  it("hands a connection on to the next in the queue", async () => {
+    const node = await Node.open(() => undefined);
+    const upstream = open(node, { connectionsMax: 2 });
+    const calls = Array.from({ length: 5 }, () => upstream.call("getSlot", []));
+    for (let i = 0; i < 5; i++) {
+      await until(() => node.asked.length > i);
+      expect(node.asked.length).toBeLessThanOrEqual(i + 2);
+      const [asked] = node.asked.slice(i);
+      if (asked) answering(String(asked.id))(asked);
+    }
+    expect((await Promise.all(calls)).length).toBe(5);
+    expect(node.connections).toBeLessThanOrEqual(2);
+  });
+
+  it("says a connection that is refused without the address's secrets", async () => {
+    const node = await Node.open(() => undefined);
+    const upstream = open(node);
+    node.close();
+    await expect(upstream.call("getSlot", [])).rejects.toThrow("ECONNREFUSED");
+  });
+
+  it("ends everything when it is closed", async () => {
+    const node = await Node.open(() => undefined);
+    const upstream = open(node, { connectionsMax: 1 });
+    const ends = Promise.allSettled([upstream.call("a", []), upstream.call("b", [])]);
+    await until(() => node.asked.length === 1);
+    await upstream.close();
+    for (const { status } of await ends) expect(status).toBe("rejected");
+    await expect(upstream.call("c", [])).rejects.toThrow("closed already");
+  });
+});

@@ -1,0 +1,60 @@
+// A process that keeps submissions and keys as fast as it can and prints each when it is acknowledged.
+// Started and killed by crash.test.ts: `crash-child.ts PLACE ROUND`.
+
+import { createHash } from "node:crypto";
+import { writeSync } from "node:fs";
+import type { ApiKey } from "../../../src/gateway/accounts/types.ts";
+import type { SubmissionRecord } from "../../../src/gateway/submission/types.ts";
+import { openPlace, recordOf } from "./files.ts";
+
+/** Three transactions of one bundle, told by their name alone. */
+export function bundleOf(name: string): SubmissionRecord[] {
+  return [0, 1, 2].map((bundleIndex) =>
+    recordOf(`${name}.${bundleIndex}`, {
+      bundleId: name,
+      bundleIndex,
+      method: "sendBundle",
+      wire: new Uint8Array(400).fill(name.length + bundleIndex),
+    }),
+  );
+}
+
+export function keyOf(name: string, accountId: string): ApiKey {
+  return {
+    id: name,
+    accountId,
+    accountName: "crash",
+    hash: new Uint8Array(createHash("sha256").update(name).digest()),
+    hint: "sw_test",
+    label: "",
+    scopes: ["submit"],
+    requestsPerSecond: null,
+    burst: 7,
+    allowedRanges: [],
+    createdNs: 5n,
+    expiresNs: null,
+    revokedNs: null,
+  };
+}
+
+async function work(place: string, round: string): Promise<void> {
+  const store = await openPlace(place);
+  const account = await store.keys.ensureAccount("crash", 1n);
+  const tell = (name: string): void => void writeSync(1, `${name}\n`);
+  const lane = async (number: number): Promise<void> => {
+    for (let i = 0; ; i++) {
+      const name = `${round}-${number}-${i}`;
+      if (number === 0) {
+        await store.keys.addKey(keyOf(name, account.id));
+        tell(`key ${name}`);
+      } else {
+        await store.submissions.put(bundleOf(name));
+        tell(`bundle ${name}`);
+      }
+    }
+  };
+  await Promise.all([0, 1, 2, 3].map(lane));
+}
+
+const [, program, place, round] = process.argv;
+if (program?.endsWith("crash-child.ts") && place && round) await work(place, round);

@@ -1,0 +1,29 @@
+// Made-up destinations for the store's tests.
+
+import type { Account } from "../../../src/gateway/accounts/types.ts";
+import type { AccountDestination } from "../../../src/shreds/destinations/destination-types.ts";
+
+let made = 0;
+
+/** Each another one. */
+export function destinationFor(
+  account: Account,
+  changes: Partial<AccountDestination> = {},
+): AccountDestination {
+  made++;
+  return {
+    id: `d_${String(made).padStart(12, "0")}`,
+    accountId: account.id,
+    accountName: account.name,
+    region: "frankfurt",
+    address: `192.0.2.1:${9000 + made}`,
+    createdMs: made,
+    state: "unproved",
+    provedMs: null,
+    provedBy: null,
+    proofEndsMs: null,
+    pausedMs: null,
+    pauseReason: null,
+    ...changes,
+  };
+}

@@ -1,0 +1,92 @@
+// Temporary data folders, open drivers and made-up records for the store's tests.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../../src/core/clock.ts";
+import { createLogger, type Logger } from "../../../src/core/log.ts";
+import type { SubmissionRecord } from "../../../src/gateway/submission/types.ts";
+import {
+  SqliteDriver,
+  type SqliteDriverOptions,
+} from "../../../src/platform/store/sqlite/driver.ts";
+import { Store } from "../../../src/platform/store/store.ts";
+
+export const silent: Logger = createLogger({ level: "silent" });
+
+/** The store at a place: a folder, or the URL of a PostgreSQL. */
+export function openPlace(place: string, isService = false): Promise<Store> {
+  const where = place.startsWith("postgres:")
+    ? { directory: "/nowhere", postgres: place }
+    : { directory: place };
+  return Store.open({ ...where, clock: systemClock, log: silent, isService });
+}
+
+/** Folders and open stores of one test file; `clean` in afterEach. */
+export class Files {
+  #folders: string[] = [];
+  #open: { close(): Promise<void> }[] = [];
+
+  folder(): string {
+    const folder = mkdtempSync(join(tmpdir(), "shredway-store-"));
+    this.#folders.push(folder);
+    return folder;
+  }
+
+  async driver(
+    options: Partial<SqliteDriverOptions> & { path?: string } = {},
+  ): Promise<SqliteDriver> {
+    const path = options.path ?? join(this.folder(), "a.db");
+    const driver = await SqliteDriver.open({ clock: systemClock, log: silent, ...options, path });
+    return this.closing(driver);
+  }
+
+  async store(directory = this.folder()): Promise<Store> {
+    return this.closing(await openPlace(directory));
+  }
+
+  closing<T extends { close(): Promise<void> }>(part: T): T {
+    this.#open.push(part);
+    return part;
+  }
+
+  async clean(): Promise<void> {
+    for (const part of this.#open) await part.close();
+    for (const folder of this.#folders) rmSync(folder, { recursive: true, force: true });
+    this.#open = [];
+    this.#folders = [];
+  }
+}
+
+export function recordOf(
+  signature: string,
+  changes: Partial<SubmissionRecord> = {},
+): SubmissionRecord {
+  return {
+    signature,
+    accountId: "a_1",
+    method: "sendTransaction",
+    bundleId: null,
+    bundleIndex: 0,
+    options: { swqosOnly: false, mevProtect: false, revertProtection: false, resendsMax: null },
+    receivedNs: 1_767_225_600_000_000_001n,
+    state: "open",
+    endedNs: null,
+    slot: null,
+    reason: null,
+    err: null,
+    events: [{ kind: "received", atNs: 1_767_225_600_000_000_001n, method: "sendTransaction" }],
+    wire: Uint8Array.of(1, 2, 3),
+    ...changes,
+  };
+}
+
+/** Settles when `look` finds something; the test's own time-out bounds it. */
+export async function until(look: () => boolean): Promise<void> {
+  while (!look()) await systemClock.sleep(5);
+}
+
+/** The same for what has to be asked. */
+export async function untilAsked(look: () => Promise<boolean>): Promise<void> {
+  while (!(await look())) await systemClock.sleep(5);
+}

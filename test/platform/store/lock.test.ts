@@ -1,0 +1,24 @@
+// One service on a folder at a time; commands may use it beside.
+
+import { expect, it } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
+import { createLogger } from "../../../src/core/log.ts";
+import { Store } from "../../../src/platform/store/store.ts";
+import { closing } from "../../support/closing.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+const log = createLogger({ level: "silent" });
+
+it("refuses a second service, lets commands in, and is free again after the first", async () => {
+  const directory = temporaryFolder();
+  const open = (isService: boolean) =>
+    Store.open({ directory, clock: systemClock, log, isService });
+  const first = await open(true);
+  await expect(open(true)).rejects.toThrow(
+    /expected a data folder that no other service uses, got one in use/,
+  );
+  const command = closing(await open(false));
+  await command.keys.ensureAccount("a", 1n);
+  await first.close();
+  closing(await open(true));
+});

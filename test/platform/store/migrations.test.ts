@@ -1,0 +1,99 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import type { SqlDriver } from "../../../src/platform/store/driver.ts";
+import { migrate, migrations } from "../../../src/platform/store/migrations.ts";
+import { onEachDatabase } from "./databases.ts";
+import { untilAsked } from "./files.ts";
+import { firstStep } from "./migrating-child.ts";
+
+const versionOf = async (driver: SqlDriver) =>
+  (await driver.query("SELECT version FROM schema_version", []))[0]?.[0];
+
+onEachDatabase((databases) => {
+  const { blobType, tables } = databases;
+  describe("migrations", () => {
+    it("lead an empty database to the newest version, and change nothing afterwards", async () => {
+      const driver = await databases.driver();
+      await migrate(driver, blobType);
+      expect(await versionOf(driver)).toBe(BigInt(migrations.length));
+      expect((await driver.query(tables, [])).flat()).toEqual([
+        "accounts",
+        "api_keys",
+        "destinations",
+        "landed_tips",
+        "managed_nonces",
+        "registrations",
+        "schema_version",
+        "submissions",
+        "tier_clock",
+        "tier_events",
+        "tier_states",
+        "tip_snapshots",
+      ]);
+      await migrate(driver, blobType);
+      expect(await versionOf(driver)).toBe(BigInt(migrations.length));
+    });
+
+    it("are taken once when several processes start at the same moment", async () => {
+      const place = databases.place();
+      const drivers = await Promise.all([1, 2, 3, 4].map(() => databases.driver(place)));
+      const counting = "INSERT INTO things (id) SELECT COUNT(*) FROM things";
+      const steps = [firstStep, [counting], [counting], [counting]];
+      await Promise.all(drivers.map((driver) => migrate(driver, blobType, steps)));
+      const [driver] = drivers;
+      expect(await driver?.query("SELECT COUNT(*) FROM things", [])).toEqual([[3n]]);
+      expect(driver && (await versionOf(driver))).toBe(4n);
+    });
+
+    it("leave the version before when a step fails", async () => {
+      const driver = await databases.driver();
+      const wrong = ["CREATE TABLE more (id bigint)", "CREATE TABLE things (id bigint)"];
+      await expect(migrate(driver, blobType, [firstStep, wrong])).rejects.toMatchObject({
+        reason: "store_failed",
+      });
+      expect(await versionOf(driver)).toBe(1n);
+      expect((await driver.query(tables, [])).flat()).toEqual(["schema_version", "things"]);
+    });
+
+    it("leave the version before when the process is killed in the middle", async () => {
+      const place = databases.place();
+      const program = fileURLToPath(new URL("./migrating-child.ts", import.meta.url));
+      await databases.make(place);
+      const child = spawn(process.execPath, ["--import", "tsx", program, place], {
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      const ended = once(child, "close");
+      await once(child.stdout, "data");
+      await untilAsked(() => databases.isStepUnderWay(place));
+      child.kill("SIGKILL");
+      await ended;
+      const driver = await databases.driver(place);
+      expect(await versionOf(driver)).toBe(1n);
+      expect((await driver.query(tables, [])).flat()).toEqual(["schema_version", "things"]);
+      expect(await driver.query("SELECT id FROM things", [])).toEqual([]);
+      await migrate(driver, blobType, [firstStep, ["CREATE TABLE more (id bigint)"]]);
+      expect(await versionOf(driver)).toBe(2n);
+    });
+
+    it("refuse a database that a newer version wrote, and leave it as it is", async () => {
+      const place = databases.place();
+      const store = await databases.store(place);
+      await store.keys.ensureAccount("a", 1n);
+      await store.close();
+      const driver = await databases.driver(place);
+      const newer = BigInt(migrations.length + 1);
+      await driver.transaction(
+        [{ sql: "UPDATE schema_version SET version = $1", params: [newer] }],
+        "durable",
+      );
+      await expect(databases.store(place)).rejects.toMatchObject({
+        reason: "store_newer",
+        message: expect.stringContaining(`got version ${newer}`),
+      });
+      expect(await versionOf(driver)).toBe(newer);
+      expect(await driver.query("SELECT name FROM accounts", [])).toEqual([["a"]]);
+    });
+  });
+});

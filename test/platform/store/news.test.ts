@@ -1,0 +1,119 @@
+// Nodes on one database: who tells what with its changes, and who hears of it.
+
+import { describe, expect, it } from "vitest";
+import { newApiKey } from "../../../src/gateway/accounts/api-keys.ts";
+import type { ApiKey } from "../../../src/gateway/accounts/types.ts";
+import { SqlDestinationStore } from "../../../src/platform/store/tables/destination-store.ts";
+import { SqlKeyStore } from "../../../src/platform/store/tables/key-store.ts";
+import { SqlManagedNonceStore } from "../../../src/platform/store/tables/nonce-store.ts";
+import { SqlSubmissionStore } from "../../../src/platform/store/tables/submission-store.ts";
+import { type Databases, onEachDatabase } from "./databases.ts";
+import { destinationFor } from "./destinations.ts";
+import { Exchange, type SharingDriver } from "./exchange.ts";
+import { recordOf } from "./files.ts";
+
+class Node {
+  readonly driver: SharingDriver;
+  readonly keys: SqlKeyStore;
+  readonly destinations: SqlDestinationStore;
+  readonly nonces: SqlManagedNonceStore;
+  readonly submissions: SqlSubmissionStore;
+  /** In order: who was told, and what. */
+  readonly heard: (string | readonly string[] | null)[] = [];
+
+  constructor(driver: SharingDriver, name: string) {
+    this.driver = driver;
+    this.keys = new SqlKeyStore(driver);
+    this.destinations = new SqlDestinationStore(driver);
+    this.nonces = new SqlManagedNonceStore(driver);
+    this.submissions = new SqlSubmissionStore(driver, name);
+    this.keys.onForeignChange(() => this.heard.push("keys"));
+    this.destinations.onForeignChange((ids) => this.heard.push(ids));
+    this.nonces.onForeignChange(() => this.heard.push("nonces"));
+  }
+}
+
+async function twoNodes(databases: Databases) {
+  const place = databases.place();
+  const exchange = new Exchange();
+  const one = new Node(exchange.join(await databases.migrated(place)), "one");
+  const other = new Node(exchange.join(await databases.driver(place)), "other");
+  return { exchange, one, other };
+}
+
+let made = 0;
+function keyOf(account: { readonly id: string; readonly name: string }): ApiKey {
+  const wishes = {
+    accountId: account.id,
+    accountName: account.name,
+    label: "",
+    scopes: ["submit"] as const,
+    requestsPerSecond: null,
+    burst: null,
+    allowedRanges: [],
+  };
+  return newApiKey(wishes, new Uint8Array(38).fill(++made), BigInt(made)).key;
+}
+
+onEachDatabase((databases) => {
+  describe("news of other nodes", () => {
+    it("of keys go to those who keep keys, with every change of them", async () => {
+      const { exchange, one, other } = await twoNodes(databases);
+      const account = await one.keys.ensureAccount("a", 1n);
+      const [first, second] = [keyOf(account), keyOf(account)];
+      exchange.told.length = 0;
+      await one.keys.addKey(first);
+      await one.keys.replaceKey(first.id, 9n, second);
+      await one.keys.revokeKey(second.id, 5n);
+      await expect(one.keys.revokeKey("k_none", 5n)).rejects.toMatchObject({
+        reason: "key_unknown",
+      });
+      expect(exchange.told).toEqual([["keys"], ["keys"], ["keys"]]);
+      expect(new Set(other.heard)).toEqual(new Set(["keys"]));
+      expect(one.heard).toEqual([]);
+    });
+
+    it("of a destination say which one, and only what changed something is told", async () => {
+      const { exchange, one, other } = await twoNodes(databases);
+      const account = await one.keys.ensureAccount("a", 1n);
+      exchange.told.length = 0;
+      other.heard.length = 0;
+      const destination = destinationFor(account);
+      const { id, address } = destination;
+      await one.destinations.add(destination, 2);
+      await one.destinations.add(destinationFor(account, { address }), 2);
+      const paused = { ...destination, state: "paused" as const, pausedMs: 5 };
+      expect(await one.destinations.update(paused, destination)).toBe(true);
+      expect(await one.destinations.update(paused, destination)).toBe(false);
+      expect(await other.destinations.find(id)).toEqual(paused);
+      expect(await one.destinations.remove(id)).toBe(true);
+      expect(await one.destinations.remove(id)).toBe(false);
+      expect(await other.destinations.find(id)).toBeNull();
+      expect(exchange.told).toEqual(Array.from({ length: 3 }, () => [`destinations ${id}`]));
+      expect(other.heard).toEqual([[id], [id], [id]]);
+    });
+
+    it("of nonces go to those who keep nonces", async () => {
+      const { exchange, one, other } = await twoNodes(databases);
+      const nonce = { index: 1, keyId: "k", accountId: "a", address: "n", createdMs: 1 };
+      expect(await one.nonces.add({ ...nonce, state: "making" })).toBe(true);
+      expect(await one.nonces.add({ ...nonce, state: "making" })).toBe(false);
+      await one.nonces.setReady(1);
+      expect(exchange.told).toEqual([["nonces"], ["nonces"]]);
+      expect(other.heard).toEqual(["nonces", "nonces"]);
+    });
+
+    it("of other things make nobody read, a gap makes everybody", async () => {
+      const { exchange, one, other } = await twoNodes(databases);
+      await one.submissions.put([recordOf("s1")]);
+      expect(exchange.told).toEqual([]);
+      other.driver.hear(["registrations abc", "tiers a_1 - 7", "keyset", "destinationsx y"]);
+      expect(other.heard).toEqual([]);
+      other.driver.hear(["tiers a_1 - 7", "destinations d_1", "keys", "destinations d_2"]);
+      expect(other.heard).toEqual(["keys", ["d_1", "d_2"]]);
+      other.heard.length = 0;
+      other.driver.hear(null);
+      expect(other.heard).toEqual(["keys", null, "nonces"]);
+    });
+  });
+});

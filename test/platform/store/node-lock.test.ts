@@ -1,0 +1,161 @@
+// The name of a node: one service's at a time, and taken again after every loss.
+
+import { afterEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
+import { createLogger } from "../../../src/core/log.ts";
+import type { HeldLock } from "../../../src/platform/store/driver.ts";
+import { NodeLock } from "../../../src/platform/store/node-lock.ts";
+import { PostgresDriver } from "../../../src/platform/store/postgres/driver.ts";
+import { Store, type StoreOptions } from "../../../src/platform/store/store.ts";
+import { closing } from "../../support/closing.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { PostgresServer, postgresPrograms } from "../../support/postgres.ts";
+import { onEachDatabase } from "./databases.ts";
+import { Files, silent, untilAsked } from "./files.ts";
+
+const files = new Files();
+afterEach(() => files.clean());
+
+/** Locks as a database would hold them for several processes. */
+class Locks {
+  isAway = false;
+  holder: { name: string; onLost: () => void } | null = null;
+  asked = 0;
+
+  tryLock(name: string, onLost: () => void): Promise<HeldLock | null> {
+    this.asked++;
+    if (this.isAway) return Promise.reject(new Error("away"));
+    if (this.holder) return Promise.resolve(null);
+    const holder = { name, onLost };
+    this.holder = holder;
+    const release = (): Promise<void> => {
+      if (this.holder === holder) this.holder = null;
+      return Promise.resolve();
+    };
+    return Promise.resolve({ release });
+  }
+
+  /** The connection is lost; `next` has it then. */
+  lose(next: Locks["holder"] = null): void {
+    const before = this.holder;
+    this.holder = next;
+    before?.onLost();
+  }
+}
+
+const another = { name: "node a", onLost: () => {} };
+
+describe("the name of a node", () => {
+  function parts() {
+    const clock = new ManualClock();
+    const locks = new Locks();
+    const lines: string[] = [];
+    const log = createLogger({ stream: { write: (line) => void lines.push(line) } });
+    return { clock, locks, lines, options: { driver: locks, node: "a", clock, log } };
+  }
+
+  it("is waited for, for a while, then refused in words that say what to do", async () => {
+    const { clock, locks, options } = parts();
+    locks.holder = another;
+    const refused = expect(NodeLock.take({ ...options, waitMs: 1000 })).rejects.toMatchObject({
+      reason: "store_failed",
+      message: expect.stringMatching(/^data.node: expected a name .* got "a", which one has; give/),
+    });
+    await clock.advance(2000);
+    await refused;
+    const taking = NodeLock.take({ ...options, waitMs: 1000 });
+    await clock.advance(500);
+    locks.holder = null; // what was left of this node's service before has ended
+    await clock.advance(500);
+    const lock = await taking;
+    expect(locks.holder).toMatchObject({ name: "node a" });
+    await lock.close();
+    expect(locks.holder).toBeNull();
+    expect(clock.pending).toBe(0);
+  });
+
+  it("is taken again after each loss, for ever, and another holder of it is warned of once", async () => {
+    const { clock, locks, lines, options } = parts();
+    const lock = await NodeLock.take(options);
+    locks.isAway = true;
+    locks.lose();
+    await clock.advance(60_000);
+    expect(lines).toEqual([]);
+    locks.isAway = false;
+    await clock.advance(1000);
+    expect(locks.holder).toMatchObject({ name: "node a" });
+    locks.lose(another);
+    await clock.advance(10_000);
+    expect(lines).toEqual([]); // it may be a look at whether it is free
+    await clock.advance(600_000);
+    expect(lines.filter((line) => line.includes("another service has taken"))).toHaveLength(1);
+    locks.holder = null;
+    await clock.advance(1000);
+    expect(locks.holder).toMatchObject({ name: "node a" });
+    expect(lines.join("")).toContain("is free again");
+    locks.lose(another);
+    await clock.advance(5000);
+    await lock.close();
+    const { asked } = locks;
+    await clock.advance(60_000);
+    expect(locks.asked).toBe(asked);
+    expect(locks.holder).toBe(another);
+  });
+});
+
+onEachDatabase((databases) => {
+  it("a store has the locks of its database, and a name where others may share it", async () => {
+    const store = await databases.store();
+    expect(store.node === "").toBe(databases.blobType === "blob"); // a file is its service's alone
+    const lock = await store.locks.tryLock("tiers", () => {});
+    expect(lock).not.toBeNull();
+    expect(await store.locks.tryLock("tiers", () => {})).toBeNull();
+    await lock?.release();
+  });
+});
+
+describe.skipIf(postgresPrograms === null)("services on one PostgreSQL", () => {
+  it("are several, each by a name of its own, and have it again after a lost connection", async () => {
+    const server = await PostgresServer.start();
+    closing({ close: () => server.remove() });
+    const open = async (options: Partial<StoreOptions>) => {
+      const common = { directory: "/nowhere", clock: systemClock, log: silent };
+      return files.closing(await Store.open({ ...common, postgres: server.url(), ...options }));
+    };
+    const [a, b] = await Promise.all(["a", "b"].map((node) => open({ isService: true, node })));
+    expect([a?.node, b?.node]).toEqual(["a", "b"]);
+    const command = await open({}); // has no name to hold
+    await command.keys.ensureAccount("a", 1n);
+    const common = { clock: systemClock, log: silent, waitMs: 300 };
+    const driver = files.closing(await PostgresDriver.open({ url: server.url(), ...common }));
+    const take = (node: string) => NodeLock.take({ driver, node, ...common });
+    await expect(take("a")).rejects.toThrow(/data.node: expected a name that no other service/);
+    const held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted";
+    expect(await server.run(held)).toEqual([["2"]]);
+    await server.run(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'shredway%'",
+    );
+    // By itself, with nothing to write.
+    await untilAsked(async () => (await server.run(held))[0]?.[0] === "2");
+    await expect(take("a")).rejects.toThrow(/data.node: expected a name/);
+    await a?.close();
+    await (await take("a")).close();
+  });
+
+  it("go on with what a dump brought back", async () => {
+    const server = await PostgresServer.start();
+    closing({ close: () => server.remove() });
+    const open = async (name: string) => {
+      const common = { directory: "/nowhere", clock: systemClock, log: silent, isService: true };
+      return files.closing(await Store.open({ ...common, postgres: server.url(name) }));
+    };
+    await server.ensureDatabase(server.url("before"));
+    const store = await open("before");
+    const account = await store.keys.ensureAccount("a", 1n);
+    server.copyByDump("before", "after"); // while the service runs
+    const restored = await open("after");
+    expect(await restored.keys.accounts()).toEqual([account]);
+    await restored.keys.ensureAccount("b", 2n);
+    expect(await store.keys.accounts()).toHaveLength(1);
+  });
+});

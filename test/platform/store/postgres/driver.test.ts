@@ -1,0 +1,471 @@
+// PostgreSQL as it is when things go wrong: real servers that are killed, paused, full, closed to us.
+
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../../../src/core/clock.ts";
+import { createLogger } from "../../../../src/core/log.ts";
+import type { Durability, SqlDriver, SqlValue } from "../../../../src/platform/store/driver.ts";
+import { migrate } from "../../../../src/platform/store/migrations.ts";
+import {
+  PostgresDriver,
+  type PostgresDriverOptions,
+} from "../../../../src/platform/store/postgres/driver.ts";
+import { PostgresServer, postgresPrograms } from "../../../support/postgres.ts";
+import { PostgresProxy } from "../../../support/postgres-proxy.ts";
+import { serverOfBlock } from "../block-server.ts";
+import { Files, silent, until, untilAsked } from "../files.ts";
+import { firstStep, longStep } from "../migrating-child.ts";
+
+const files = new Files();
+/** So short that a test need not wait long, and longer than a busy machine takes for a commit. */
+const impatient = { answerMs: 2000, connectMs: 2000, lockMs: 500, waitMs: 500, outcomeMs: 60_000 };
+const things = "CREATE TABLE things (id bigint PRIMARY KEY, name text NOT NULL)";
+const insert = "INSERT INTO things (id, name) VALUES ($1, $2)";
+
+function add(driver: SqlDriver, id: bigint, durability: Durability = "durable") {
+  return driver.transaction([{ sql: insert, params: [id, `thing ${id}`] }], durability);
+}
+
+async function ids(driver: SqlDriver): Promise<SqlValue[]> {
+  const rows = await driver.query("SELECT id FROM things ORDER BY id", []);
+  return rows.map(([id = null]) => id);
+}
+
+describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
+  const server = serverOfBlock(files);
+  let made = 0;
+
+  async function open(options: Partial<PostgresDriverOptions> = {}): Promise<PostgresDriver> {
+    const url = options.url ?? server().url(`database_${++made}`);
+    await server().ensureDatabase(url);
+    return files.closing(
+      await PostgresDriver.open({ clock: systemClock, log: silent, ...options, url }),
+    );
+  }
+
+  async function withThings(options: Partial<PostgresDriverOptions> = {}): Promise<PostgresDriver> {
+    const driver = await open(options);
+    await driver.transaction([{ sql: things, params: [] }], "durable");
+    return driver;
+  }
+
+  function databaseOf(name = `database_${++made}`): { name: string; url: string } {
+    return { name, url: server().url(name) };
+  }
+
+  /** Behind a proxy; `url` reaches the same database without it. */
+  async function behindProxy(times: PostgresDriverOptions["times"] = {}) {
+    const { name, url } = databaseOf();
+    await server().ensureDatabase(url);
+    const proxy = files.closing(await PostgresProxy.open(server()));
+    const driver = await withThings({ url: proxy.url(name), times });
+    return { name, url, proxy, driver };
+  }
+
+  /** Ends connections of that purpose, as an administrator would. */
+  function terminate(purpose: string): Promise<unknown> {
+    return server().run(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE '${purpose}%'`,
+    );
+  }
+
+  describe("a lost connection", () => {
+    it("between commits is replaced, and nobody hears of it", async () => {
+      const driver = await withThings();
+      for (let id = 1n; id <= 3n; id++) {
+        await terminate("shredway");
+        await add(driver, id);
+        expect((await ids(driver)).length).toBe(Number(id));
+      }
+    });
+
+    const increment = { sql: "UPDATE counts SET count = count + 1", params: [] };
+    it.each(["request lost", "request lost silently", "answer lost"] as const)(
+      "in a commit: %s; it is done once, and told as done",
+      async (fate) => {
+        const { proxy, driver } = await behindProxy();
+        const table = "CREATE TABLE counts (count bigint NOT NULL)";
+        const row = "INSERT INTO counts (count) VALUES (0)";
+        await driver.transaction(
+          [table, row].map((sql) => ({ sql, params: [] })),
+          "durable",
+        );
+        for (const durability of ["durable", "survives-kill"] as const) {
+          proxy.fate = fate;
+          const ends = await Promise.all([
+            driver.transaction([increment], durability),
+            add(driver, durability === "durable" ? 1n : 2n, durability),
+          ]);
+          expect(ends.map(({ changes }) => changes)).toEqual([[1], [1]]);
+          expect(proxy.fate).toBe("passes");
+        }
+        expect(await driver.query("SELECT count FROM counts", [])).toEqual([[2n]]);
+        expect(await ids(driver)).toEqual([1n, 2n]);
+      },
+    );
+
+    it.each([
+      ["request lost", 0],
+      ["answer lost", 1],
+    ] as const)(
+      "in a commit, for long: %s; it is told as unknown, and afterwards as a change if it holds",
+      async (fate, kept) => {
+        const { proxy, driver } = await behindProxy({ waitMs: 100, outcomeMs: 200 });
+        let heard = 0;
+        driver.onForeignChange(() => heard++);
+        proxy.closesAfterLoss = true;
+        proxy.fate = fate;
+        await expect(add(driver, 1n)).rejects.toMatchObject({
+          reason: "store_failed",
+          details: { code: "UNKNOWN" },
+          message: expect.stringContaining("may be kept or not"),
+        });
+        await expect(add(driver, 2n)).rejects.toMatchObject({ reason: "store_failed" });
+        const before = heard;
+        const { connections } = proxy;
+        proxy.isClosed = false;
+        // Nobody asks for anything: the truth is looked for all the same.
+        if (kept === 1) await until(() => heard > before);
+        await until(() => proxy.connections > connections);
+        await add(driver, 3n);
+        expect(await ids(driver)).toEqual(kept === 1 ? [1n, 3n] : [3n]);
+        expect(heard - before).toBe(kept);
+      },
+    );
+  });
+
+  it("keeps its own record of commits, also when somebody clears it away", async () => {
+    const driver = await withThings();
+    await add(driver, 1n);
+    await server().run("DELETE FROM commit_marks", `database_${made}`);
+    await add(driver, 2n);
+    expect(await ids(driver)).toEqual([1n, 2n]);
+    const marks = () => server().run("SELECT number FROM commit_marks", `database_${made}`);
+    expect(await marks()).toHaveLength(1);
+    await driver.close();
+    expect(await marks()).toEqual([]);
+  });
+
+  describe("a server", () => {
+    it("that is killed in the middle of commits has each acknowledged row, once", async () => {
+      const driver = await withThings({ times: { waitMs: 60_000 } });
+      let next = 0n;
+      const acknowledged: bigint[] = [];
+      const end = new AbortController();
+      const lane = async (): Promise<void> => {
+        while (!end.signal.aborted) {
+          const id = next++;
+          await add(driver, id);
+          acknowledged.push(id);
+        }
+      };
+      const lanes = Array.from({ length: 20 }, lane);
+      for (let round = 0; round < 5; round++) {
+        const from = acknowledged.length;
+        await until(() => acknowledged.length > from + 50);
+        await systemClock.sleep(Math.random() * 30);
+        await server().kill();
+        await server().start();
+      }
+      end.abort();
+      await Promise.all(lanes);
+      // None was refused, so each is there; the key says that none is there twice.
+      expect(acknowledged.length).toBe(Number(next));
+      expect(await ids(driver)).toEqual(acknowledged.toSorted((a, b) => Number(a - b)));
+    });
+
+    it("that is away for long refuses what waits, keeps nothing of it, and all goes on", async () => {
+      const driver = await withThings({ times: impatient });
+      await add(driver, 1n);
+      await server().kill();
+      const refused = { reason: "store_failed", message: expect.stringContaining("connection") };
+      await expect(add(driver, 2n)).rejects.toMatchObject(refused);
+      await expect(ids(driver)).rejects.toMatchObject(refused);
+      await server().start();
+      await add(driver, 3n);
+      expect(await ids(driver)).toEqual([1n, 3n]);
+    });
+
+    it("that stands still is given up, and what it was asked is there or not, as was told", async () => {
+      const times = { ...impatient, outcomeMs: 2000 };
+      const driver = await withThings({ times });
+      for (let round = 0n; round < 3n; round++) {
+        const first = round * 100n;
+        const waiting = Array.from({ length: 40 }, (_, i) => add(driver, first + BigInt(i)));
+        await Promise.race(waiting.slice(0, 1 + Number(round)));
+        const more = Array.from({ length: 10 }, (_, i) => add(driver, first + 50n + BigInt(i)));
+        server().pause();
+        const ends = await Promise.allSettled([...waiting, ...more]);
+        server().resume();
+        await add(driver, first + 99n);
+        const there = new Set(await ids(driver));
+        for (const [i, end] of ends.entries()) {
+          const id = first + BigInt(i < 40 ? i : i + 10);
+          if (end.status === "fulfilled") expect(there.has(id)).toBe(true);
+          else if (String(end.reason).includes("may be kept or not")) continue;
+          else expect(there.has(id)).toBe(false);
+        }
+        expect(ends.at(-1)).toMatchObject({ status: "rejected" });
+      }
+    });
+
+    it("that is slow ends what takes too long, and that alone", async () => {
+      const driver = await withThings({ times: { answerMs: 700 } });
+      const slow = { sql: "UPDATE things SET name = 'x' FROM pg_sleep(30)", params: [] };
+      await add(driver, 1n);
+      const [before, late, after] = await Promise.allSettled([
+        add(driver, 2n),
+        driver.transaction([slow], "durable"),
+        add(driver, 3n),
+      ]);
+      expect([before.status, after.status]).toEqual(["fulfilled", "fulfilled"]);
+      expect(late).toMatchObject({
+        reason: { message: expect.stringContaining("the database is too slow") },
+      });
+      expect(await ids(driver)).toEqual([1n, 2n, 3n]);
+    });
+
+    it("that is not there, or not for us, is named without the password", async () => {
+      const strict = await PostgresServer.start({
+        access: ["local all shredway trust", "local all all scram-sha-256"],
+      });
+      files.closing({ close: () => strict.remove() });
+      await strict.run("CREATE ROLE few LOGIN PASSWORD 'right-word' CONNECTION LIMIT 1");
+      await strict.run("GRANT ALL ON SCHEMA public TO few");
+      const at = (changes: string) => `${strict.url("postgres", "few")}&password=${changes}`;
+      const refusal = (url: string) =>
+        PostgresDriver.open({ url, clock: systemClock, log: silent }).then(() => "opened", String);
+      expect(await refusal(at("wrong-word"))).toMatch(/expected a role and a password.*28P01/);
+      expect(await refusal(at("wrong-word"))).not.toContain("wrong-word");
+      expect(await refusal(at("right-word"))).toMatch(
+        /expected a free connection, got none.*53300/,
+      );
+      expect(await refusal(strict.url("nothing"))).toMatch(
+        /expected a database that is there.*3D000/,
+      );
+      await strict.kill();
+      expect(await refusal(strict.url())).toMatch(/expected a connection that holds, got its loss/);
+    });
+
+    it("that does not wait for its disk is warned of", async () => {
+      expect((await open()).warnings.join()).toMatch(
+        /expected a server with fsync .* got them off/,
+      );
+    });
+  });
+
+  describe("a change of the schema", () => {
+    it.each(["kill", "stop"] as const)(
+      "in whose middle the server ends (%s) is taken back, and can be done again",
+      async (end) => {
+        const url = server().url(`database_${++made}`);
+        const driver = await open({ url, times: { waitMs: 1000 } });
+        await migrate(driver, "bytea", [firstStep]);
+        const changing = migrate(driver, "bytea", [firstStep, longStep]);
+        const settled = Promise.allSettled([changing]);
+        const busy = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'INSERT INTO more%'";
+        await untilAsked(async () => (await server().run(busy))[0]?.[0] !== "0");
+        await server()[end]();
+        expect(await settled).toMatchObject([{ reason: { reason: "store_failed" } }]);
+        await server().start();
+        const version = await driver.query("SELECT version FROM schema_version", []);
+        expect(version).toEqual([[1n]]);
+        expect(await driver.query("SELECT id FROM things", [])).toEqual([]);
+        await migrate(driver, "bytea", [firstStep, ["CREATE TABLE more (id bigint)"]]);
+        expect(await driver.query("SELECT version FROM schema_version", [])).toEqual([[2n]]);
+      },
+    );
+
+    it("may take longer than anything else", async () => {
+      const driver = await withThings({ times: { answerMs: 300, lockMs: 100 } });
+      const slow = "CREATE TABLE slow AS SELECT 1 AS one FROM pg_sleep(2)";
+      await driver.transaction([{ sql: slow, params: [] }], "durable");
+      expect(await driver.query("SELECT one FROM slow", [])).toEqual([[1n]]);
+    });
+  });
+
+  describe("others", () => {
+    it("are heard of, own changes are not", async () => {
+      const driver = await withThings();
+      const other = await open({ url: server().url(`database_${made}`) });
+      let heard = 0;
+      const stop = driver.onForeignChange(() => heard++);
+      let otherHeard = 0;
+      other.onForeignChange(() => otherHeard++);
+      for (let id = 1n; id <= 4n; id++) {
+        const before = otherHeard;
+        await add(driver, id);
+        await until(() => otherHeard > before);
+      }
+      expect(heard).toBe(0);
+      await add(other, 5n);
+      await until(() => heard === 1);
+      expect((await ids(driver)).length).toBe(5);
+      stop();
+      const before = otherHeard;
+      await add(other, 6n);
+      await add(driver, 7n);
+      await until(() => otherHeard > before);
+      expect(heard).toBe(1);
+    });
+
+    it("are not heard of when their change is taken back", async () => {
+      const driver = await withThings();
+      const other = await open({ url: server().url(`database_${made}`) });
+      let heard = 0;
+      driver.onForeignChange(() => heard++);
+      await add(other, 1n);
+      await until(() => heard === 1);
+      await expect(add(other, 1n)).rejects.toMatchObject({ reason: "store_failed" });
+      expect(heard).toBe(1);
+    });
+
+    it("may have been missed while nobody listened: told once afterwards", async () => {
+      const driver = await withThings();
+      const other = await open({ url: server().url(`database_${made}`) });
+      let heard = 0;
+      driver.onForeignChange(() => {
+        heard++;
+        throw new Error("a listener's own fault");
+      });
+      await server().kill();
+      await server().start();
+      await add(other, 1n);
+      await until(() => heard > 0);
+      const after = heard;
+      await add(other, 2n);
+      await until(() => heard > after);
+    });
+
+    it("that hold a row are waited for, for a while", async () => {
+      const driver = await withThings({ times: { lockMs: 300 } });
+      await add(driver, 1n);
+      const other = await open({ url: server().url(`database_${made}`) });
+      const rename = (name: string) => ({
+        sql: "UPDATE things SET name = $1 WHERE id = 1",
+        params: [name],
+      });
+      const sleeping = { sql: "UPDATE things SET name = 'slept' FROM pg_sleep(3)", params: [] };
+      const holding = other.transaction([rename("held"), sleeping], "durable");
+      const heldBy = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+      await untilAsked(async () => (await server().run(heldBy))[0]?.[0] === "1");
+      const [late, kept] = await Promise.allSettled([
+        driver.transaction([rename("late")], "durable"),
+        add(driver, 2n),
+      ]);
+      expect(late).toMatchObject({
+        reason: { message: expect.stringContaining("another process holds it") },
+      });
+      expect(kept.status).toBe("fulfilled");
+      await holding;
+      await driver.transaction([rename("later")], "durable");
+    });
+
+    it("that change the same in another order: both get through", async () => {
+      const driver = await withThings();
+      const other = await open({ url: server().url(`database_${made}`) });
+      await Promise.all([add(driver, 1n), add(driver, 2n)]);
+      const append = (id: bigint, letter: string) => ({
+        sql: "UPDATE things SET name = name || $2 FROM pg_sleep(0.02) WHERE id = $1",
+        params: [id, letter],
+      });
+      const all = Array.from({ length: 6 }, (_, i) => [
+        driver.transaction([append(1n, "a"), append(2n, "a")], "durable"),
+        other.transaction([append(2n, "b"), append(1n, "b")], i % 2 ? "durable" : "survives-kill"),
+      ]);
+      await Promise.all(all.flat());
+      const names = (await driver.query("SELECT name FROM things ORDER BY id", [])).flat();
+      for (const name of names) {
+        expect(String(name).replaceAll(/[^ab]/g, "").length).toBe(12);
+      }
+    });
+  });
+
+  describe("a limit of connections", () => {
+    const clear = /expected a free connection, got none: a limit .* is reached.*53300/;
+    const idle = { clock: systemClock, log: silent };
+
+    it("that leaves few of them is enough, and no fault", async () => {
+      const owner = await withThings();
+      const name = `database_${made}`;
+      await add(owner, 1n);
+      await owner.close();
+      await server().run("CREATE ROLE three LOGIN CONNECTION LIMIT 3");
+      await server().run("GRANT ALL ON ALL TABLES IN SCHEMA public TO three", name);
+      const url = server().url(name, "three"); // one writes, one listens, one reads
+      const driver = await open({ url });
+      for (let round = 0; round < 3; round++) {
+        const slow = driver.query("SELECT CAST(pg_sleep(0.1) AS text)", []);
+        await add(driver, BigInt(10 + round));
+        await Promise.all([slow, ids(driver)]);
+      }
+      await expect(driver.tryLock("tiers", () => {})).rejects.toThrow(clear);
+      await expect(PostgresDriver.open({ ...idle, url })).rejects.toThrow(clear);
+      await server().run("ALTER ROLE three CONNECTION LIMIT 4");
+      expect(await driver.tryLock("tiers", () => {})).not.toBeNull();
+    });
+
+    it("that is reached while ours were lost refuses clearly, and all goes on with room", async () => {
+      const owner = await withThings();
+      await owner.close();
+      const name = `database_${made}`;
+      await server().run("CREATE ROLE full_role LOGIN CONNECTION LIMIT 4");
+      await server().run("GRANT ALL ON ALL TABLES IN SCHEMA public TO full_role", name);
+      const driver = await open({ url: server().url(name, "full_role"), times: impatient });
+      let heard = 0;
+      driver.onForeignChange(() => heard++);
+      await server().run("ALTER ROLE full_role CONNECTION LIMIT 0");
+      await terminate("shredway");
+      await expect(add(driver, 1n)).rejects.toThrow(clear);
+      await expect(ids(driver)).rejects.toMatchObject({
+        reason: "store_failed",
+        message: expect.stringMatching(clear),
+      });
+      await server().run("ALTER ROLE full_role CONNECTION LIMIT 4");
+      await add(driver, 2n);
+      expect(await ids(driver)).toEqual([2n]);
+      await until(() => heard > 0);
+    });
+  });
+
+  describe("rights", () => {
+    it("to read and change rows are enough for everything once the tables are there", async () => {
+      const owner = await withThings();
+      await owner.close();
+      const name = `database_${made}`;
+      await server().run("CREATE ROLE least LOGIN");
+      await server().run(
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO least",
+        name,
+      );
+      const url = server().url(name, "least");
+      const [driver, other] = [await open({ url }), await open({ url })];
+      let heard = 0;
+      other.onForeignChange(() => heard++);
+      await add(driver, 1n);
+      await until(() => heard === 1);
+      expect(await driver.tryLock("tiers", () => {})).not.toBeNull();
+      await terminate("shredway");
+      await add(driver, 2n);
+      expect(await driver.tryLock("tiers", () => {})).not.toBeNull();
+      await driver.transaction([{ sql: "DELETE FROM things WHERE id = 2", params: [] }], "durable");
+      expect(await ids(driver)).toEqual([1n]);
+      await expect(
+        driver.transaction([{ sql: "CREATE TABLE more (id bigint)", params: [] }], "durable"),
+      ).rejects.toThrow(/expected the right to do that, got none.*42501/);
+    });
+  });
+
+  it("says what happens to it in the log, once for each absence", async () => {
+    const lines: string[] = [];
+    const log = createLogger({ stream: { write: (line) => void lines.push(line) } });
+    const driver = await withThings({ log, times: impatient });
+    await server().kill();
+    await Promise.allSettled([add(driver, 1n), add(driver, 2n)]);
+    await expect(add(driver, 3n)).rejects.toMatchObject({ reason: "store_failed" });
+    await server().start();
+    await add(driver, 4n);
+    const text = lines.join("");
+    expect(text.match(/expected a connection that holds/g)).toHaveLength(1);
+    expect(text.match(/the database is back/g)).toHaveLength(1);
+  });
+});

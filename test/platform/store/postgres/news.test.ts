@@ -1,0 +1,181 @@
+// News between processes on one PostgreSQL: what is told, in which order, and what a gap makes of it.
+
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../../../src/core/clock.ts";
+import {
+  PostgresDriver,
+  type PostgresDriverOptions,
+} from "../../../../src/platform/store/postgres/driver.ts";
+import { newsOf, payloadsOf } from "../../../../src/platform/store/postgres/payloads.ts";
+import { postgresPrograms } from "../../../support/postgres.ts";
+import { PostgresProxy } from "../../../support/postgres-proxy.ts";
+import { serverOfBlock } from "../block-server.ts";
+import { Files, silent, until } from "../files.ts";
+
+const files = new Files();
+const insert = "INSERT INTO things (id) VALUES ($1)";
+const own = "0123456789abcdef";
+const other = "fedcba9876543210";
+
+type Heard = readonly string[] | null;
+
+function listenTo(driver: PostgresDriver): Heard[] {
+  const heard: Heard[] = [];
+  driver.onForeignChange((news) => heard.push(news));
+  return heard;
+}
+
+function add(driver: PostgresDriver, id: bigint, news?: readonly string[]) {
+  return driver.transaction([{ sql: insert, params: [id] }], "durable", news);
+}
+
+function addLightly(driver: PostgresDriver, id: bigint, news?: readonly string[]) {
+  return driver.transaction([{ sql: insert, params: [id] }], "survives-kill", news);
+}
+
+describe("payloads", () => {
+  const durable = (news?: readonly string[]) => ({ isDurable: true, news });
+  const read = (payloads: readonly string[]) => payloads.map((payload) => newsOf(payload, own));
+
+  it("hold what was told, in its order, each below the server's limit", () => {
+    const long = Array.from({ length: 200 }, (_, i) => `registrations ${i} ${'é\n"\\'.repeat(60)}`);
+    const payloads = payloadsOf(other, [durable(["keys"]), durable(long), durable(["nonces"])]);
+    expect(payloads.length).toBeGreaterThan(5);
+    for (const payload of payloads) expect(Buffer.byteLength(payload)).toBeLessThan(8000);
+    expect(read(payloads).flat()).toEqual(["keys", ...long, "nonces"]);
+  });
+
+  it("say once what several tell, nothing of nothing, and everything of what says nothing", () => {
+    const both = [durable(["keys"]), { isDurable: false, news: ["nonces", "keys"] }];
+    expect(read(payloadsOf(other, both))).toEqual([["keys", "nonces"]]);
+    expect(payloadsOf(other, [durable([]), { isDurable: false }])).toEqual([]);
+    expect(read(payloadsOf(other, [durable(["keys"]), durable()]))).toEqual([["keys"], null]);
+  });
+
+  it("say that anything may have changed where there would be too many, or one too long", () => {
+    const many = Array.from({ length: 64 * 16 }, (_, i) => `a ${String(i).padEnd(490, "x")}`);
+    expect(read(payloadsOf(other, [durable(many.slice(0, 64 * 15))]))).toHaveLength(64);
+    expect(read(payloadsOf(other, [durable(many)]))).toEqual([null]);
+    expect(read(payloadsOf(other, [durable(["a", "x".repeat(8000)])]))).toEqual([null]);
+  });
+
+  it("of others are understood as far as they can be, own ones are known", () => {
+    expect(newsOf(`${own}["keys"]`, own)).toBe("own");
+    expect(newsOf(own, own)).toBe("own");
+    for (const payload of [other, `${other}{`, `${other}[1]`, `${other}{"a":1}`, "", "by hand"]) {
+      expect(newsOf(payload, own)).toBeNull();
+    }
+  });
+});
+
+describe.skipIf(postgresPrograms === null)("news on PostgreSQL", () => {
+  const server = serverOfBlock(files);
+  let made = 0;
+
+  function open(options: Partial<PostgresDriverOptions> & { url: string }) {
+    return PostgresDriver.open({ clock: systemClock, log: silent, ...options }).then((driver) =>
+      files.closing(driver),
+    );
+  }
+
+  async function two(): Promise<[PostgresDriver, PostgresDriver, string]> {
+    const name = `news_${++made}`;
+    const url = server().url(name);
+    await server().ensureDatabase(url);
+    const driver = await open({ url });
+    const table = "CREATE TABLE things (id bigint PRIMARY KEY)";
+    await driver.transaction([{ sql: table, params: [] }], "durable", []);
+    return [driver, await open({ url }), name];
+  }
+
+  it("comes as it was told, commit by commit, to others and never to oneself", async () => {
+    const [teller, listener] = await two();
+    const heard = listenTo(listener);
+    const echoes = listenTo(teller);
+    const expected: string[] = [];
+    for (let id = 1n; id <= 50n; id++) {
+      expected.push(`registrations ${id}`);
+      const write = id % 2n === 0n ? add : addLightly;
+      await write(teller, id, [`registrations ${id}`]);
+    }
+    // A hundred milliseconds' pause between two would take five seconds.
+    await until(() => heard.length === 50);
+    expect(heard).toEqual(expected.map((text) => [text]));
+    await add(listener, 51n, ["keys"]);
+    await until(() => echoes.length === 1);
+    expect(echoes).toEqual([["keys"]]);
+    expect(heard).toHaveLength(50);
+  });
+
+  it("of transactions in one commit comes together, and that of the failed ones never", async () => {
+    const [teller, listener] = await two();
+    const heard = listenTo(listener);
+    await add(teller, 1n, []);
+    const absent = { sql: "DELETE FROM things WHERE id = 99", params: [], mustChange: true };
+    const ends = await Promise.allSettled([
+      add(teller, 2n, ["keys"]),
+      add(teller, 1n, ["never, for the id is taken"]),
+      teller.transaction([absent], "durable", ["never, for there is no such id"]),
+      addLightly(teller, 3n, ["tiers a_1 tier-1 3"]),
+      addLightly(teller, 4n),
+      add(teller, 5n, ["keys"]),
+    ]);
+    expect(ends.map(({ status }) => status).join()).toMatch(
+      /^fulfilled,rejected,(fulfilled,?){4}$/,
+    );
+    await until(() => heard.length > 0);
+    await add(teller, 6n, ["last"]);
+    await until(() => heard.length > 1);
+    expect(heard).toEqual([["keys", "tiers a_1 tier-1 3"], ["last"]]);
+  });
+
+  it("of a durable commit that names nothing is: anything; of another one: nothing", async () => {
+    const [teller, listener] = await two();
+    const heard = listenTo(listener);
+    await addLightly(teller, 1n);
+    await add(teller, 2n, []);
+    await add(teller, 3n);
+    await until(() => heard.length === 1);
+    await add(teller, 4n);
+    await add(teller, 5n, ["keys"]); // does not wait for the pause of what may be anything
+    await until(() => heard.length === 2);
+    await until(() => heard.length === 3);
+    expect(heard).toEqual([null, ["keys"], null]);
+  });
+
+  it("of more than a listener would take one by one is: anything", async () => {
+    const [teller, listener] = await two();
+    const heard = listenTo(listener);
+    const many = Array.from({ length: 1500 }, (_, i) => `registrations ${String(i).padEnd(480)}`);
+    await Promise.all(many.map((text, i) => add(teller, BigInt(i), [text])));
+    await add(teller, 5000n, ["last"]);
+    await until(() => heard.flat().includes("last"));
+    expect(heard).toContain(null);
+  });
+
+  it("that came while nobody listened is: anything, when the connection is back", async () => {
+    const [teller, , name] = await two();
+    const proxy = files.closing(await PostgresProxy.open(server()));
+    const listener = await open({ url: proxy.url(name) });
+    const heard = listenTo(listener);
+    await add(teller, 1n, ["first"]);
+    await until(() => heard.length === 1);
+    proxy.isClosed = true;
+    proxy.cut();
+    await add(teller, 2n, ["missed"]);
+    expect(heard).toEqual([["first"]]);
+    proxy.isClosed = false;
+    await until(() => heard.length === 2);
+    await add(teller, 3n, ["third"]);
+    await until(() => heard.length === 3);
+    expect(heard).toEqual([["first"], null, ["third"]]);
+  });
+
+  it("of a program of another version, or by hand, is: anything", async () => {
+    const [, listener, name] = await two();
+    const heard = listenTo(listener);
+    await server().run("NOTIFY shredway, 'fedcba9876543210'", name);
+    await until(() => heard.length === 1);
+    expect(heard).toEqual([null]);
+  });
+});

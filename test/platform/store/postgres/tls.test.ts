@@ -1,0 +1,73 @@
+// Encrypted connections to PostgreSQL: to the server that is meant, or to none.
+
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { systemClock } from "../../../../src/core/clock.ts";
+import { PostgresDriver } from "../../../../src/platform/store/postgres/driver.ts";
+import { closing } from "../../../support/closing.ts";
+import { freePort } from "../../../support/free-ports.ts";
+import { PostgresServer, postgresPrograms, superuser } from "../../../support/postgres.ts";
+import { temporaryFolder } from "../../../support/temporary-folder.ts";
+import { silent } from "../files.ts";
+
+const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
+
+/** A key and a certificate for `localhost` that it signed itself; paths. */
+function makeCertificate(folder: string, name: string): { key: string; certificate: string } {
+  const key = join(folder, `${name}.key`);
+  const certificate = join(folder, `${name}.crt`);
+  const words = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost".split(" ");
+  const names = ["-addext", "subjectAltName=DNS:localhost"];
+  const made = spawnSync("openssl", [...words, ...names, "-keyout", key, "-out", certificate]);
+  if (made.status !== 0) throw new Error(made.stderr.toString());
+  return { key, certificate };
+}
+
+describe.skipIf(postgresPrograms === null || !hasOpenssl)("TLS", () => {
+  it("reaches the server whose certificate is trusted, by its name, and no other", async () => {
+    const folder = temporaryFolder();
+    const own = makeCertificate(folder, "own");
+    const other = makeCertificate(folder, "other");
+    const port = String(await freePort());
+    const server = await PostgresServer.start({
+      files: {
+        "server.key": readFileSync(own.key, "utf8"),
+        "server.crt": readFileSync(own.certificate, "utf8"),
+      },
+      settings: {
+        listen_addresses: "127.0.0.1",
+        port,
+        ssl: "on",
+        ssl_key_file: "../server.key",
+        ssl_cert_file: "../server.crt",
+      },
+      access: ["local all all trust", "hostssl all all 127.0.0.1/32 trust"],
+    });
+    closing({ close: () => server.remove() });
+    const end = async (host: string, options: string): Promise<string> => {
+      const url = `postgres://${superuser}@${host}:${port}/postgres${options}`;
+      try {
+        const driver = await PostgresDriver.open({ url, clock: systemClock, log: silent });
+        const mine = "SELECT CAST(ssl AS integer) FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+        const [row] = await driver.query(mine, []);
+        await driver.close();
+        return `open, encrypted: ${String(row?.[0])}`;
+      } catch (error) {
+        return String(error);
+      }
+    };
+    const full = (certificate: string) => `?sslmode=verify-full&sslrootcert=${certificate}`;
+    expect(await end("localhost", full(own.certificate))).toBe("open, encrypted: 1");
+    expect(await end("localhost", full(other.certificate))).toMatch(/self-signed certificate/);
+    expect(await end("127.0.0.1", full(own.certificate))).toMatch(/altnames|does not match/);
+    // Of several, each has to show a certificate for its own name.
+    expect(await end(`127.0.0.1:${port},localhost`, full(own.certificate))).toBe(
+      "open, encrypted: 1",
+    );
+    const both = await end(`127.0.0.1:${port},localhost`, full(other.certificate));
+    expect(both).toMatch(/127.0.0.1:\d+: .*; localhost:\d+: .*self-signed certificate/);
+    expect(await end("localhost", "")).toMatch(/expected a role and a password .*no encryption/);
+  });
+});

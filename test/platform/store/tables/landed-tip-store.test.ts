@@ -1,0 +1,168 @@
+import { base58 } from "@scure/base";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { SqlDriver } from "../../../../src/platform/store/driver.ts";
+import { SqlLandedTipStore } from "../../../../src/platform/store/tables/landed-tip-store.ts";
+import type { LandedTip, TipSnapshot } from "../../../../src/tips/tip-types.ts";
+import { onEachDatabase } from "../databases.ts";
+
+const signatures = {
+  decode: (text: string) => (/^[1-9A-HJ-NP-Za-km-z]+$/.test(text) ? base58.decode(text) : null),
+  encode: (bytes: Uint8Array) => base58.encode(bytes),
+};
+
+function tipOf(number: number, landedMs: number, lamports = 10_000n): LandedTip {
+  return { signature: base58.encode(new Uint8Array(64).fill(number)), lamports, landedMs };
+}
+
+const snapshot: TipSnapshot = {
+  timeMs: 1_767_226_500_000,
+  percentiles: { p25: 1n, p50: 10_000n, p75: 2n ** 53n - 1n, p95: 2n ** 60n, p99: 2n ** 62n },
+  emaP50: 9_876n,
+  count: 1_000_000,
+  windowStartMs: 1_767_225_600_000,
+  isStale: false,
+};
+
+onEachDatabase((databases) => {
+  async function opened(place?: string): Promise<{ driver: SqlDriver; store: SqlLandedTipStore }> {
+    const driver = await databases.migrated(place);
+    return { driver, store: new SqlLandedTipStore(driver, signatures) };
+  }
+
+  describe("landed tips", () => {
+    it("are there again, once each, in order, in pages", async () => {
+      const tip = fc.record({
+        number: fc.nat(12),
+        landedMs: fc.nat(5),
+        lamports: fc.bigInt(1n, 2n ** 53n - 1n),
+      });
+      const property = fc.asyncProperty(
+        fc.array(tip, { maxLength: 40 }),
+        fc.integer({ min: 1, max: 9 }),
+        fc.nat(5),
+        async (made, limit, sinceMs) => {
+          const { store } = await opened();
+          const known = new Map<string, LandedTip>();
+          for (const { number, landedMs, lamports } of made) {
+            const one = tipOf(number, landedMs, lamports);
+            await store.write([one], []);
+            if (!known.has(one.signature)) known.set(one.signature, one);
+          }
+          const hex = ({ signature }: LandedTip) =>
+            Buffer.from(base58.decode(signature)).toString("hex");
+          const expected = [...known.values()]
+            .filter(({ landedMs }) => landedMs >= sinceMs)
+            .toSorted((a, b) => a.landedMs - b.landedMs || (hex(a) < hex(b) ? -1 : 1));
+          const read: LandedTip[] = [];
+          for (;;) {
+            const page = await store.since(sinceMs, read.at(-1) ?? null, limit);
+            read.push(...page);
+            if (page.length < limit) break;
+          }
+          expect(read).toEqual(expected);
+        },
+      );
+      await fc.assert(property, { numRuns: 8 });
+    });
+
+    it("are removed before others are added, all or nothing", async () => {
+      const { store } = await opened();
+      await store.write([tipOf(1, 100), tipOf(2, 100)], []);
+      await store.write([tipOf(2, 300)], [tipOf(1, 0).signature, tipOf(2, 0).signature]);
+      expect(await store.since(0, null, 10)).toEqual([tipOf(2, 300)]);
+      const wrong = { signature: "0OIl", lamports: 1n, landedMs: 1 };
+      await expect(store.write([tipOf(3, 1), wrong], [])).rejects.toMatchObject({
+        reason: "store_failed",
+      });
+      expect(await store.since(0, null, 10)).toHaveLength(1);
+      await store.write([], []);
+    });
+
+    it("are forgotten when they are over", async () => {
+      const { store } = await opened();
+      const many = Array.from({ length: 6000 }, (_, i) => {
+        const bytes = new Uint8Array(64);
+        new DataView(bytes.buffer).setUint32(0, i + 1);
+        return { signature: base58.encode(bytes), lamports: 1n, landedMs: i };
+      });
+      await store.write(many, []);
+      await store.forgetBefore(5999);
+      expect(await store.since(0, null, 10)).toEqual(many.slice(5999));
+    });
+
+    it("survive the driver", async () => {
+      const path = databases.place();
+      const first = await opened(path);
+      await first.store.write([tipOf(1, 100)], []);
+      await first.store.keepSnapshot(snapshot, 7);
+      await first.driver.close();
+      const second = await opened(path);
+      expect(await second.store.since(0, null, 10)).toEqual([tipOf(1, 100)]);
+      expect(await second.store.lastSnapshot()).toEqual(snapshot);
+    });
+  });
+
+  describe("the last snapshot", () => {
+    it("is the last one, whole", async () => {
+      const { store } = await opened();
+      expect(await store.lastSnapshot()).toBeNull();
+      await store.keepSnapshot(snapshot, 7);
+      expect(await store.lastSnapshot()).toEqual(snapshot);
+      await store.keepSnapshot({ ...snapshot, count: 5, isStale: true }, 8);
+      expect(await store.lastSnapshot()).toEqual({ ...snapshot, count: 5, isStale: true });
+    });
+
+    it("of several nodes is the first of its quarter, and stays until the next one", async () => {
+      const path = databases.place();
+      const stores = await Promise.all([opened(path), opened(path)]);
+      const of = (count: number): TipSnapshot => ({ ...snapshot, count });
+      const last = async () => (await stores[0].store.lastSnapshot())?.count;
+      for (let quarter = 10; quarter < 20; quarter++) {
+        await Promise.all(stores.map(({ store }, i) => store.keepSnapshot(of(i + 1), quarter)));
+        const first = await last();
+        for (const { store } of stores) {
+          await store.keepSnapshot(of(8), quarter); // a node that was cut off and comes late
+          await store.keepSnapshot(of(9), quarter - 1);
+        }
+        expect(await last()).toBe(first);
+      }
+      const rows = await stores[0].driver.query("SELECT COUNT(*) FROM tip_snapshots", []);
+      expect(rows).toEqual([[1n]]);
+    });
+
+    it("is one again after nodes whose clocks differ began at once", async () => {
+      const { store, driver } = await opened();
+      const sql = "INSERT INTO tip_snapshots (id, snapshot) VALUES ($1, '{}')";
+      const both = [10n, 11n].map((id) => ({ sql, params: [id] }));
+      await driver.transaction(both, "durable");
+      await store.keepSnapshot(snapshot, 12);
+      expect(await driver.query("SELECT id FROM tip_snapshots", [])).toEqual([[12n]]);
+    });
+
+    it("of a clock that was far ahead is replaced by the next one", async () => {
+      const { store } = await opened();
+      await store.keepSnapshot({ ...snapshot, count: 1 }, 500);
+      await store.keepSnapshot({ ...snapshot, count: 2 }, 499); // clocks differ a little
+      expect((await store.lastSnapshot())?.count).toBe(1);
+      await store.keepSnapshot({ ...snapshot, count: 3 }, 10);
+      expect((await store.lastSnapshot())?.count).toBe(3);
+    });
+
+    it.each([
+      "",
+      "{",
+      "5",
+      "{}",
+      JSON.stringify({ isStale: true }),
+      '{"timeMs":9e15,"percentiles":{"p25":1,"p50":1,"p75":1,"p95":1,"p99":1},"emaP50":1,"count":1,"windowStartMs":1,"isStale":false}',
+      '{"timeMs":1,"percentiles":{"p25":1.5,"p50":1,"p75":1,"p95":1,"p99":1},"emaP50":1,"count":1,"windowStartMs":1,"isStale":false}',
+      '{"timeMs":1,"percentiles":{"p25":1,"p50":1,"p75":1,"p95":1},"emaP50":1,"count":1,"windowStartMs":1,"isStale":false}',
+    ])("is refused when somebody wrote %s", async (text) => {
+      const { store, driver } = await opened();
+      const insert = "INSERT INTO tip_snapshots (id, snapshot) VALUES (1, $1)";
+      await driver.transaction([{ sql: insert, params: [text] }], "durable");
+      await expect(store.lastSnapshot()).rejects.toMatchObject({ reason: "store_failed" });
+    });
+  });
+});

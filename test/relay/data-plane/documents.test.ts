@@ -1,0 +1,42 @@
+// docs/relay.md says what the data plane says of itself.
+
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+import { describeNative } from "../../../src/relay/data-plane/native.ts";
+
+const text = readFileSync(
+  fileURLToPath(new URL("../../../docs/relay.md", import.meta.url)),
+  "utf8",
+);
+
+/** The part of the document under `## <title>`. */
+function section(title: string): string {
+  return text.split(/^## /m).find((part) => part.startsWith(title)) ?? "";
+}
+
+it("docs/relay.md lists every verdict with its meaning, in order", () => {
+  const { verdicts, verdictMeanings } = describeNative();
+  const rows = Array.from(
+    section("Verdicts").matchAll(/^\| `([a-z_]+)` \| (.*) \|$/gm),
+    ([, name, meaning]) => [name, meaning],
+  );
+  expect(rows).toEqual(verdicts.map((name, i) => [name, verdictMeanings[i]]));
+});
+
+it("docs/transmit.md lists every state of a next hop, and every counter of clones", () => {
+  const path = fileURLToPath(new URL("../../../docs/transmit.md", import.meta.url));
+  const rows = Array.from(
+    readFileSync(path, "utf8").matchAll(/^\| `([a-z_]+)` \|/gm),
+    ([, name]) => name,
+  );
+  const { nextHopStates, workerCounters } = describeNative();
+  const ofClones = workerCounters.filter((name) => name.startsWith("clone"));
+  expect(rows).toEqual([...ofClones, ...nextHopStates]);
+});
+
+it("docs/relay.md names every counter of the deshredder, in order", () => {
+  const rows = section("Its own eyes").match(/^\| `.*? \|/gm) ?? [];
+  const names = rows.flatMap((row) => Array.from(row.matchAll(/`([a-z_]+)`/g), ([, name]) => name));
+  expect(names).toEqual(describeNative().deshredCounters);
+});

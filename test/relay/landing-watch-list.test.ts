@@ -1,0 +1,142 @@
+import { describe, expect, it } from "vitest";
+import { ShredwayError } from "../../src/core/errors.ts";
+import { createLogger } from "../../src/core/log.ts";
+import type { Landing } from "../../src/relay/data-plane/landings.ts";
+import { LandingWatch } from "../../src/relay/landing-watch-list.ts";
+
+/** The relay's promise, in small: every sight of what is watched, remembered ones at once. */
+class Relay {
+  readonly watched = new Set<string>();
+  readonly seen: Landing[] = [];
+  room = 1000;
+  isClosed = false;
+  #waiting: Landing[] = [];
+  #ring: () => void = () => {};
+  onLandings(listener: () => void): void {
+    this.#ring = listener;
+  }
+  drainLandings(): Landing[] {
+    return this.#waiting.splice(0);
+  }
+  watchSignatures(signatures: readonly Uint8Array[]): void {
+    for (const signature of signatures) {
+      const name = String(signature);
+      if (this.isClosed) throw new ShredwayError("relay_closed", "closed");
+      if (this.watched.size >= this.room) throw new ShredwayError("watch_refused", "full");
+      this.watched.add(name);
+      this.#tell(this.seen.filter((one) => String(one.signature) === name));
+    }
+  }
+  unwatchSignatures(signatures: readonly Uint8Array[]): void {
+    if (this.isClosed) throw new ShredwayError("relay_closed", "closed");
+    for (const signature of signatures) this.watched.delete(String(signature));
+  }
+  land(signature: Uint8Array, slot: bigint): void {
+    const landing = {
+      signature,
+      slot,
+      seenNs: slot,
+      batchIndex: 0,
+      ordinal: 0,
+      shredIndex: 0,
+      remembered: false,
+    };
+    this.seen.push(landing);
+    if (this.watched.has(String(signature))) this.#tell([landing]);
+  }
+  #tell(landings: readonly Landing[]): void {
+    this.#waiting.push(...landings);
+    if (landings.length > 0) this.#ring();
+  }
+}
+
+function openWatch() {
+  const relay = new Relay();
+  const lines: string[] = [];
+  const log = createLogger({ stream: { write: (line) => void lines.push(line) } });
+  return { relay, lines, watch: new LandingWatch(relay, log) };
+}
+
+const [a, b] = [new Uint8Array(64).fill(1), new Uint8Array(64).fill(2)];
+
+describe("LandingWatch", () => {
+  it("tells each listener its own signature, every sight of it", () => {
+    const { relay, watch } = openWatch();
+    const heard: string[] = [];
+    watch.watch(a, ({ slot }) => heard.push(`a ${slot}`));
+    watch.watch(b, ({ slot }) => heard.push(`b ${slot}`));
+    relay.land(a, 5n);
+    relay.land(b, 6n);
+    relay.land(a, 7n); // on another fork
+    expect(heard).toEqual(["a 5", "b 6", "a 7"]);
+  });
+
+  it("watches a signature as long as somebody waits for it", () => {
+    const { relay, watch } = openWatch();
+    const ends = [watch.watch(a, () => {}), watch.watch(a, () => {})];
+    expect(watch.watched).toBe(1);
+    ends[0]?.();
+    ends[0]?.();
+    expect(relay.watched.size).toBe(1);
+    ends[1]?.();
+    expect(relay.watched.size).toBe(0);
+    expect(watch.watched).toBe(0);
+  });
+
+  it("tells whoever comes later what landed before, and nobody a sight twice", () => {
+    const { relay, watch } = openWatch();
+    const early: bigint[] = [];
+    const late: bigint[] = [];
+    watch.watch(a, ({ slot }) => early.push(slot));
+    relay.land(a, 5n);
+    watch.watch(a, ({ slot }) => late.push(slot));
+    relay.land(a, 6n);
+    expect(late).toEqual([5n, 6n]);
+    expect(early).toEqual([5n, 6n]);
+  });
+
+  it("lives on when a listener throws", () => {
+    const { relay, watch, lines } = openWatch();
+    const heard: bigint[] = [];
+    watch.watch(a, () => {
+      throw new Error("no ears");
+    });
+    watch.watch(a, ({ slot }) => heard.push(slot));
+    relay.land(a, 5n);
+    expect(heard).toEqual([5n]);
+    expect(lines.join()).toContain("no ears");
+  });
+
+  it("refuses a new signature when the list is full, and takes nobody off it", () => {
+    const { relay, watch } = openWatch();
+    const heard: string[] = [];
+    watch.watch(a, ({ slot }) => heard.push(`first ${slot}`));
+    relay.room = 1;
+    expect(() => watch.watch(b, () => {})).toThrow("full");
+    watch.watch(a, ({ slot }) => heard.push(`second ${slot}`));
+    relay.land(a, 5n);
+    expect(heard).toEqual(["first 5", "second 5"]);
+    expect(watch.watched).toBe(1);
+  });
+
+  it("lets listeners watch and stop while they are told", () => {
+    const { relay, watch } = openWatch();
+    let calls = 0;
+    const again = (): void => {
+      if (++calls < 10) watch.watch(a, again);
+    };
+    watch.watch(a, again);
+    const stop = watch.watch(a, () => stop());
+    relay.land(a, 5n);
+    expect(calls).toBeLessThanOrEqual(10);
+    relay.isClosed = true;
+    expect(watch.watched).toBe(1);
+  });
+
+  it("may be stopped after the relay was closed", () => {
+    const { relay, watch } = openWatch();
+    const stop = watch.watch(a, () => {});
+    relay.isClosed = true;
+    expect(stop).not.toThrow();
+  });
+});

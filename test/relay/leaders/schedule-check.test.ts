@@ -1,0 +1,75 @@
+import { describe, expect, it } from "vitest";
+import { verdictNames } from "../../../src/relay/data-plane/names.ts";
+import {
+  decodeSnapshot,
+  layoutOf,
+  type RelaySnapshot,
+  type SnapshotShape,
+  type VerdictCounts,
+} from "../../../src/relay/data-plane/snapshot.ts";
+import { buildSchedule } from "../../../src/relay/leaders/schedule.ts";
+import { ScheduleWatch } from "../../../src/relay/leaders/schedule-check.ts";
+
+const shape: SnapshotShape = {
+  workers: 1,
+  sourceRows: 1,
+  destinationRows: 0,
+  histogramBuckets: 4,
+  histogramPrecisionBits: 2,
+  slotRows: 0,
+  slotRowFields: 7,
+};
+const key = new Uint8Array(32).fill(7);
+/** Slots 1,000 to 20,999. */
+const schedule = buildSchedule(1000n, [{ key, slots: [0, 19_999] }]);
+const second = 1_000_000_000n;
+
+function snapshot(counts: Partial<VerdictCounts>, highestSlot = 0n): RelaySnapshot {
+  const layout = layoutOf(shape);
+  const words = new BigUint64Array(layout.words);
+  verdictNames.forEach((name, i) => {
+    words[layout.sources + i] = counts[name] ?? 0n;
+  });
+  const rows = { sources: [{ id: 0, name: "a", tier: "t" }], destinations: [] };
+  const decoded = decodeSnapshot(words, shape, rows, 0n);
+  return {
+    ...decoded,
+    workers: decoded.workers.map((worker) => ({ ...worker, highest_slot: highestSlot })),
+  };
+}
+
+describe("ScheduleWatch", () => {
+  it("is silent while the schedule fits", () => {
+    const watch = new ScheduleWatch(schedule);
+    expect(watch.look(snapshot({}), 0n)).toEqual([]);
+    expect(watch.look(snapshot({ first: 500n, unknown_leader: 500n }, 11_999n), 0n)).toEqual([]);
+  });
+
+  it("tells once a minute that most packets are of unknown leaders", () => {
+    const watch = new ScheduleWatch(schedule);
+    const [text = ""] = watch.look(snapshot({ first: 10n, unknown_leader: 90n }), 0n);
+    expect(text).toContain("90 of the last 100 packets");
+    expect(text).toContain("slots 1000 to 20999");
+    expect(watch.look(snapshot({ first: 10n, unknown_leader: 900n }), 59n * second)).toEqual([]);
+    expect(watch.look(snapshot({ first: 10n, unknown_leader: 1900n }), 60n * second)).toHaveLength(
+      1,
+    );
+  });
+
+  it("counts since the last look, and not what strangers send", () => {
+    const watch = new ScheduleWatch(schedule);
+    watch.look(snapshot({ unknown_leader: 5000n }), 0n);
+    expect(watch.look(snapshot({ unknown_leader: 5000n, first: 100n }), 99n * second)).toEqual([]);
+    const strangers = { unknown_source: 9000n, first: 110n, unknown_leader: 5100n };
+    expect(watch.look(snapshot(strangers), 200n * second)).toHaveLength(1);
+  });
+
+  it("tells before the schedule ends, and when it has ended", () => {
+    const watch = new ScheduleWatch(schedule);
+    expect(watch.look(snapshot({}, 11_998n), 0n)).toEqual([]);
+    expect(watch.look(snapshot({}, 12_000n), 0n)[0]).toContain("8999 slots are left");
+    expect(watch.look(snapshot({}, 20_999n), 60n * second)[0]).toContain("it has ended");
+    watch.replace(buildSchedule(1000n, [{ key, slots: [0, 99_999] }]));
+    expect(watch.look(snapshot({}, 21_000n), 61n * second)).toEqual([]);
+  });
+});

@@ -1,0 +1,133 @@
+import { describe, expect, it } from "vitest";
+import type { Clock } from "../../../src/core/clock.ts";
+import { createLogger } from "../../../src/core/log.ts";
+import { u64Max } from "../../../src/core/primitives.ts";
+import type { SlotBounds } from "../../../src/relay/data-plane/relay.ts";
+import type { SlotSnapshot } from "../../../src/relay/data-plane/snapshot.ts";
+import { SlotWatch } from "../../../src/relay/leaders/slot-clock-updates.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+
+function rowOf(slot: bigint, firstSeenNs: bigint): SlotSnapshot {
+  return {
+    slot,
+    firstSeenNs,
+    lastSeenNs: firstSeenNs,
+    data: 1,
+    code: 0,
+    highestDataIndex: 0,
+    lastDataIndex: null,
+  };
+}
+
+/** A relay that sees slot after slot, 300 ms each, and what else it is told. */
+function openWatch(node?: { slot: () => Promise<bigint> }) {
+  const clock = new ManualClock();
+  const startNs = clock.nowNs();
+  const extra: bigint[] = [];
+  const bounds: SlotBounds[] = [];
+  const lines: string[] = [];
+  const relay = {
+    slots: () => {
+      const passed = (clock.nowNs() - startNs) / 300_000_000n;
+      const rows = Array.from({ length: Number(passed < 40n ? passed : 40n) }, (_, i) => {
+        const number = passed - BigInt(i) - 1n;
+        return rowOf(5000n + number, startNs + number * 300_000_000n);
+      });
+      return [...rows.toReversed(), ...extra.map((slot) => rowOf(slot, clock.nowNs()))];
+    },
+    setSlotBounds: (given: SlotBounds) => void bounds.push(given),
+  };
+  const log = createLogger({ stream: { write: (line) => void lines.push(line) } });
+  const watch = new SlotWatch({ relay, ...(node && { node }), clock, log });
+  return { clock, watch, extra, bounds, lines };
+}
+
+describe("SlotWatch", () => {
+  it("measures slots on the relay's first sights and bounds what the relay takes", async () => {
+    const { clock, watch, bounds } = openWatch();
+    await clock.advance(200);
+    // Nothing is known yet.
+    expect(bounds.at(-1)).toEqual({ lowest: 0n, highest: u64Max, untilNs: 0n });
+    await clock.advance(30_000);
+    const now = watch.slotClock.now(clock.nowNs());
+    expect(now).toMatchObject({ source: "shreds" });
+    expect(Number(now?.slot)).toBeGreaterThan(5098);
+    expect(Number(now?.slot)).toBeLessThan(5103);
+    expect(Number(now?.slotNs) / 1e6).toBeCloseTo(300, 0);
+    const last = bounds.at(-1);
+    expect(last?.lowest).toBe((now?.slot ?? 0n) - 512n);
+    expect(Number((last?.highest ?? 0n) - (now?.slot ?? 0n))).toBeLessThan(40);
+    expect(last?.untilNs).toBeLessThanOrEqual(clock.nowNs() + 1_000_000_000n);
+    watch.close();
+    expect(clock.pending).toBe(0);
+  });
+
+  it("is not moved by a leader who sends his own future slots", async () => {
+    const { clock, watch, extra, bounds } = openWatch();
+    await clock.advance(30_000);
+    for (let slot = 5200n; slot < 5204n; slot++) extra.push(slot);
+    await clock.advance(3000);
+    const now = watch.slotClock.now(clock.nowNs())?.slot ?? 0n;
+    expect(Number(now)).toBeLessThan(5115);
+    expect(Number(bounds.at(-1)?.highest)).toBeLessThan(5200);
+    watch.close();
+  });
+
+  it("asks the node as the second source, and says once that it fails", async () => {
+    let fails = true;
+    const { clock, watch, lines } = openWatch({
+      slot: async () => {
+        if (fails) throw new Error("no answer");
+        return 5100n;
+      },
+    });
+    await clock.advance(15_000);
+    expect(lines.filter((line) => line.includes("does not tell the present slot")).length).toBe(1);
+    fails = false;
+    await clock.advance(15_000);
+    expect(watch.slotClock.now(clock.nowNs())?.source).toBe("shreds");
+    watch.close();
+  });
+
+  it.each([-3600, -29, -20, -8, -5, -2, -1.5, -1, 1.5, 8, 29, 3600])(
+    "never shuts the present out when the clock is set by %s s",
+    async (stepSeconds) => {
+      const clock = new ManualClock();
+      const startNs = clock.monotonicNs();
+      const trueSlot = () => 5000n + (clock.monotonicNs() - startNs) / 300_000_000n;
+      let stepNs = 0n;
+      const seen = new Map<bigint, bigint>();
+      const wallClock: Clock = {
+        nowNs: () => clock.nowNs() + stepNs,
+        monotonicNs: () => clock.monotonicNs(),
+        after: (delayMs, action) => clock.after(delayMs, action),
+        every: (periodMs, action) => clock.every(periodMs, action),
+        sleep: (delayMs, signal) => clock.sleep(delayMs, signal),
+      };
+      let bounds: SlotBounds = { lowest: 0n, highest: u64Max, untilNs: 0n };
+      const relay = {
+        slots: () => {
+          // What the bounds refuse, the relay never sees.
+          const slot = trueSlot();
+          const holds = bounds.untilNs > wallClock.nowNs();
+          const isInside = !holds || (slot >= bounds.lowest && slot <= bounds.highest);
+          if (isInside && !seen.has(slot)) seen.set(slot, wallClock.nowNs());
+          return [...seen].slice(-64).map(([number, firstSeenNs]) => rowOf(number, firstSeenNs));
+        },
+        setSlotBounds: (given: SlotBounds) => {
+          bounds = given;
+        },
+      };
+      const log = createLogger({ level: "silent" });
+      const watch = new SlotWatch({ relay, clock: wallClock, log });
+      await clock.advance(30_000);
+      stepNs = BigInt(stepSeconds * 1e9);
+      const before = seen.size;
+      await clock.advance(60_000);
+      // 200 slots in 60 s; what was refused meanwhile is at most what two seconds hold.
+      expect(seen.size - before).toBeGreaterThan(190);
+      expect(watch.slotClock.now(wallClock.nowNs())?.slot).toBe(trueSlot());
+      watch.close();
+    },
+  );
+});

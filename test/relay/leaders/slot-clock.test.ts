@@ -1,0 +1,490 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { nearSlots, SlotClock } from "../../../src/relay/leaders/slot-clock.ts";
+import { firstSlot, type Network, SimulatedSlots, startNs } from "./simulated-slots.ts";
+
+const msNs = 1_000_000n;
+const second = 1_000_000_000n;
+
+const base = fc.record({
+  seed: fc.integer({ min: 0 }),
+  slotMs: fc.integer({ min: 150, max: 450 }),
+  skipShare: fc.double({ min: 0, max: 0.3, noNaN: true }),
+  jitterMs: fc.integer({ min: 0, max: 120 }),
+});
+
+/** The bounds below are the worst of many random networks and some more: no luck in every run. */
+const seed = 20_261_121;
+
+interface Look {
+  readonly place: number;
+  /** Of `now` from the truth, in slots; null: unknown. */
+  readonly error: number | null;
+  /** Of `ceiling` above the truth. */
+  readonly room: number | null;
+  readonly slotNs: number | null;
+}
+
+/** Runs the clock over the network and looks at it when each of `places` comes. */
+function run(slots: SimulatedSlots, from = 0, clock = new SlotClock()): Look[] {
+  const looks: Look[] = [];
+  let next = 0;
+  for (let place = 0; place < slots.network.slots; place++) {
+    const timeNs = slots.timeOf(place);
+    for (; next < slots.seen.length; next++) {
+      const seen = slots.seen[next];
+      if (!seen || seen.timeNs > timeNs) break;
+      clock.noteShreds(seen.slot, seen.timeNs);
+    }
+    if (place < from) continue;
+    const now = clock.now(timeNs);
+    const ceiling = clock.ceiling(timeNs);
+    const truth = Number(firstSlot) + place;
+    looks.push({
+      place,
+      error: now && Number(now.slot) - truth,
+      room: ceiling === null ? null : Number(ceiling) - truth,
+      slotNs: now?.slotNs === null || now === null ? null : Number(now.slotNs),
+    });
+  }
+  return looks;
+}
+
+function worst(looks: readonly Look[]): number {
+  return Math.max(...looks.map(({ error }) => (error === null ? Infinity : Math.abs(error))));
+}
+
+function checkRoom(looks: readonly Look[], least: number, most: number): void {
+  const rooms = looks.map(({ room }) => room ?? Number.NaN);
+  expect(Math.min(...rooms)).toBeGreaterThanOrEqual(least);
+  expect(Math.max(...rooms)).toBeLessThanOrEqual(most);
+}
+
+describe("a steady network", () => {
+  it("knows the slot within one and the length within 3 %, whatever the length", () => {
+    fc.assert(
+      fc.property(base, (options) => {
+        const looks = run(new SimulatedSlots({ ...options, slots: 400 }), 100);
+        expect(worst(looks)).toBeLessThanOrEqual(1);
+        checkRoom(looks, nearSlots - 1, nearSlots + 6);
+        for (const { slotNs } of looks) {
+          expect(Math.abs((slotNs ?? 0) / 1e6 / options.slotMs - 1)).toBeLessThan(0.03);
+        }
+      }),
+      { numRuns: 14, seed },
+    );
+  });
+
+  it("predicts when a slot 200 ahead will come", () => {
+    fc.assert(
+      fc.property(base, (options) => {
+        const slots = new SimulatedSlots({ ...options, slots: 200 });
+        const clock = new SlotClock();
+        run(slots, 0, clock);
+        const predicted = clock.timeOf(firstSlot + 400n);
+        const errorNs = Math.abs(Number((predicted ?? 0n) - slots.timeOf(400)));
+        expect(errorNs / 1e6 / options.slotMs).toBeLessThan(6);
+        expect(clock.slotAt(predicted ?? 0n)).toSatisfy(
+          (slot: bigint) => slot >= firstSlot + 399n && slot <= firstSlot + 400n,
+        );
+      }),
+      { numRuns: 14, seed },
+    );
+  });
+
+  it("knows nothing before 12 sights, and is not sure of a leader's four slots", () => {
+    const clock = new SlotClock();
+    expect(clock.now(startNs)).toBeNull();
+    for (let i = 0n; i < 11n; i++) clock.noteShreds(firstSlot + i, startNs + i * 300n * msNs);
+    expect(clock.now(startNs + 4n * second)).toBeNull();
+    expect(clock.ceiling(startNs + 4n * second)).toBeNull();
+    expect(clock.timeOf(firstSlot)).toBeNull();
+    expect(clock.skipShare()).toBeNull();
+    clock.noteShreds(firstSlot + 11n, startNs + 11n * 300n * msNs);
+    expect(clock.now(startNs + 12n * 300n * msNs)).toEqual({
+      slot: firstSlot + 12n,
+      source: "shreds",
+      ageNs: 300n * msNs,
+      slotNs: 300n * msNs,
+    });
+  });
+
+  it("draws no line through a burst", () => {
+    const clock = new SlotClock();
+    for (let i = 0n; i < 500n; i++) clock.noteShreds(firstSlot + i, startNs + i * 10_000n);
+    expect(clock.now(startNs)).toBeNull();
+  });
+
+  it("draws no line through sights that do not lie on one, or before its last sight does", () => {
+    const scattered = new SlotClock();
+    const early = new SlotClock();
+    const at = (i: number) => startNs + BigInt(i) * 300n * msNs;
+    // Every third is four slots late.
+    for (let i = 0; i < 12; i++) {
+      const late = i % 3 === 1 ? 800n : 0n;
+      scattered.noteShreds(firstSlot + BigInt(i), startNs + (BigInt(i) * 200n + late) * msNs);
+    }
+    expect(scattered.now(at(12))).toBeNull();
+    for (let i = 0; i < 11; i++) early.noteShreds(firstSlot + BigInt(i), at(i));
+    early.noteShreds(firstSlot + 15n, at(10));
+    expect(early.now(at(11))).toBeNull();
+    early.noteShreds(firstSlot + 11n, at(11));
+    expect(early.slotAt(at(11))).toBe(firstSlot + 11n);
+  });
+
+  it("takes the earlier of two reports of one slot, in whatever order they come", () => {
+    fc.assert(
+      fc.property(base, fc.integer({ min: 1, max: 6 }), (options, distance) => {
+        const slots = new SimulatedSlots({ ...options, slots: 300 });
+        const ordered = new SlotClock();
+        const shuffled = new SlotClock();
+        const seen = [...slots.seen];
+        for (const { slot, timeNs } of seen) ordered.noteShreds(slot, timeNs);
+        // Reports of several workers: late by a few, and twice.
+        for (let i = 0; i < seen.length; i += distance) {
+          for (const { slot, timeNs } of seen.slice(i, i + distance).toReversed()) {
+            shuffled.noteShreds(slot, timeNs + 5n * msNs);
+            shuffled.noteShreds(slot, timeNs);
+          }
+        }
+        const timeNs = slots.timeOf(300);
+        const slotOf = (clock: SlotClock) => Number(clock.slotAt(timeNs) ?? 0n);
+        expect(Math.abs(slotOf(shuffled) - slotOf(ordered))).toBeLessThanOrEqual(1);
+      }),
+      { numRuns: 10, seed },
+    );
+  });
+});
+
+describe("a network that changes", () => {
+  it.each([
+    [0.75, 1, 8],
+    [1, 1.34, 10],
+    [0.5, 0.75, 15],
+    [1.34, 2, 60],
+  ])("follows slots of %f to %f of the length, shutting none out", (least, most, bound) => {
+    const factor = fc.double({ min: least, max: most, noNaN: true });
+    fc.assert(
+      fc.property(base, factor, (options, change) => {
+        const later = { laterSlotMs: options.slotMs * change, changeAt: 200 };
+        const looks = run(new SimulatedSlots({ ...options, ...later, slots: 420 }), 100);
+        expect(worst(looks)).toBeLessThanOrEqual(bound);
+        for (const { room } of looks) expect(room ?? 0).toBeGreaterThanOrEqual(0);
+        expect(worst(looks.filter(({ place }) => place >= 340))).toBeLessThanOrEqual(1);
+      }),
+      { numRuns: 10, seed },
+    );
+  });
+
+  it("goes on by itself through an outage of minutes", () => {
+    fc.assert(
+      fc.property(base, (options) => {
+        const loss = [200, 1000] as const;
+        const looks = run(new SimulatedSlots({ ...options, loss, slots: 1100 }), 150);
+        // A length that is wrong by 1 % after 800 slots.
+        expect(worst(looks)).toBeLessThanOrEqual(10);
+        expect(worst(looks.filter(({ place }) => place >= 1060))).toBeLessThanOrEqual(1);
+        for (const { place, room } of looks) {
+          const silentMs = (place - 200) * options.slotMs;
+          if (silentMs > 35_000 && place < 999) expect(room).toBeNull();
+        }
+      }),
+      { numRuns: 10, seed },
+    );
+  });
+
+  it("finds the slot again when the length changed during the outage", () => {
+    const later = fc.integer({ min: 150, max: 450 });
+    fc.assert(
+      fc.property(base, later, (options, laterSlotMs) => {
+        const network: Network = {
+          ...options,
+          laterSlotMs,
+          changeAt: 300,
+          loss: [200, 1000],
+          slots: 1200,
+        };
+        const looks = run(new SimulatedSlots(network), 1080);
+        expect(worst(looks)).toBeLessThanOrEqual(2);
+        checkRoom(looks, nearSlots - 2, nearSlots + 6);
+      }),
+      { numRuns: 14, seed },
+    );
+  });
+
+  it.each([-3600, -20, -7, 7, 20, 3600])("follows a clock that is set by %i s", (stepSeconds) => {
+    const slots = new SimulatedSlots({
+      seed: 5,
+      slotMs: 300,
+      skipShare: 0.1,
+      jitterMs: 60,
+      slots: 500,
+    });
+    const clock = new SlotClock();
+    const stepNs = BigInt(stepSeconds) * second;
+    let lastNs = 0n;
+    for (const { slot, timeNs } of slots.seen) {
+      lastNs = slot < firstSlot + 300n ? timeNs : timeNs + stepNs;
+      clock.noteShreds(slot, lastNs);
+      if (slot < firstSlot + 450n) continue;
+      const error = Number(clock.slotAt(lastNs) ?? 0n) - Number(slot);
+      expect(Math.abs(error)).toBeLessThanOrEqual(1);
+    }
+  });
+});
+
+describe("a silent feed", () => {
+  const at = (i: number) => startNs + BigInt(i) * 300n * msNs;
+  const lively = (): SlotClock => {
+    const clock = new SlotClock();
+    for (let i = 0; i < 100; i++) clock.noteShreds(firstSlot + BigInt(i), at(i));
+    return clock;
+  };
+
+  it("finds a clock that was set back by the 12th slot", () => {
+    const clock = lively();
+    const backNs = 8n * second;
+    for (let i = 100; i < 112; i++) clock.noteShreds(firstSlot + BigInt(i), at(i) - backNs);
+    expect(clock.slotAt(at(112) - backNs)).toBe(firstSlot + 112n);
+  });
+
+  it("is not taken back by a recording of old slots for 30 s", () => {
+    const clock = lively();
+    for (let i = 120; i < 198; i++) {
+      clock.noteShreds(firstSlot - 1000n + BigInt(i), at(i));
+      expect(clock.slotAt(at(i))).toBe(firstSlot + BigInt(i));
+    }
+    for (let i = 198; i < 220; i++) clock.noteShreds(firstSlot - 1000n + BigInt(i), at(i));
+    expect(clock.slotAt(at(220))).toBe(firstSlot - 1000n + 220n);
+  });
+});
+
+describe("a leader who sends his slots before their time", () => {
+  const hostile = fc.record({
+    hostileShare: fc.double({ min: 0.01, max: 0.04, noNaN: true }),
+    aheadSlots: fc.constantFrom(8, 16, 64, 128, 5000),
+  });
+
+  it("moves neither the present nor the ceiling", () => {
+    fc.assert(
+      fc.property(base, hostile, (options, attack) => {
+        const network: Network = { ...options, ...attack, slots: 800 };
+        const looks = run(
+          new SimulatedSlots({ ...network, skipShare: options.skipShare / 2 }),
+          200,
+        );
+        // One with two windows in a row moves nothing (below); the third adds a few slots.
+        expect(worst(looks)).toBeLessThanOrEqual(8);
+        checkRoom(looks, nearSlots - 2, nearSlots + 10);
+        const exact = looks.filter(({ error }) => Math.abs(error ?? Infinity) <= 1);
+        expect(exact.length / looks.length).toBeGreaterThan(0.95);
+      }),
+      { numRuns: 16, seed },
+    );
+  });
+
+  it("moves nothing by two windows in a row, however early inside the 16 slots", () => {
+    for (let early = 1; early <= nearSlots; early++) {
+      const clock = new SlotClock();
+      const timeOf = (place: number) => startNs + BigInt(place) * 200n * msNs;
+      for (let place = 0; place < 140; place++) {
+        for (let own = 100; own < 108; own++) {
+          if (own - early === place) clock.noteShreds(firstSlot + BigInt(own), timeOf(place));
+        }
+        if (place < 100 || place >= 108) clock.noteShreds(firstSlot + BigInt(place), timeOf(place));
+        if (place < 60) continue;
+        const slot = Number(clock.slotAt(timeOf(place)) ?? 0n) - Number(firstSlot);
+        expect(Math.abs(slot - place)).toBeLessThanOrEqual(1);
+        const room = Number(clock.ceiling(timeOf(place)) ?? 0n) - Number(firstSlot) - place;
+        expect(room).toBeLessThanOrEqual(nearSlots + 1);
+      }
+    }
+  });
+
+  it("does not walk the clock away while he alone is heard", () => {
+    const clock = new SlotClock();
+    const at = (place: number) => startNs + BigInt(place) * 200n * msNs;
+    for (let place = 0; place < 100; place++)
+      clock.noteShreds(firstSlot + BigInt(place), at(place));
+    let next = 112;
+    for (let place = 101; place < 900; place++) {
+      const now = Number((clock.slotAt(at(place)) ?? 0n) - firstSlot);
+      expect(Math.abs(now - place)).toBeLessThanOrEqual(1);
+      // Every fourth window is his; each slot comes as early as it is taken.
+      for (; next <= now + nearSlots - 1; next += next % 16 === 3 ? 13 : 1) {
+        clock.noteShreds(firstSlot + BigInt(next), at(place));
+      }
+    }
+  });
+
+  it("moves nothing when he alone is heard for minutes", () => {
+    fc.assert(
+      fc.property(base, hostile, (options, attack) => {
+        const network: Network = { ...options, ...attack, loss: [250, 1000], slots: 1200 };
+        const looks = run(new SimulatedSlots(network), 200);
+        expect(worst(looks.filter(({ place }) => place < 1000))).toBeLessThanOrEqual(20);
+        expect(worst(looks.filter(({ place }) => place >= 1100))).toBeLessThanOrEqual(2);
+      }),
+      { numRuns: 14, seed },
+    );
+  });
+
+  it("moves nothing by a flood of ten thousand of his slots, also before the first line", () => {
+    const slots = new SimulatedSlots({
+      seed: 3,
+      slotMs: 250,
+      skipShare: 0.2,
+      jitterMs: 80,
+      slots: 300,
+    });
+    const clock = new SlotClock();
+    let flooded = 0n;
+    for (const { slot, timeNs } of slots.seen) {
+      // Windows of four, every twentieth: a leader with 5 %.
+      for (let i = 0; i < 40; i++, flooded++) {
+        const own = (flooded / 4n) * 80n + (flooded % 4n);
+        clock.noteShreds(firstSlot + 500n + own, timeNs);
+      }
+      clock.noteShreds(slot, timeNs);
+      if (slot < firstSlot + 60n) continue;
+      expect(Math.abs(Number(clock.slotAt(timeNs) ?? 0n) - Number(slot))).toBeLessThanOrEqual(1);
+      expect(Number(clock.ceiling(timeNs) ?? 0n) - Number(slot)).toBeLessThanOrEqual(nearSlots + 1);
+    }
+  });
+
+  it("takes slot numbers that no network has", () => {
+    const clock = new SlotClock();
+    const slot = fc.bigInt({ min: -1n, max: 2n ** 64n });
+    const time = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n });
+    fc.assert(
+      fc.property(slot, time, (s, t) => {
+        clock.noteShreds(s, t);
+        clock.noteRpc(s, t);
+        clock.now(t);
+        clock.timeOf(s);
+        clock.ceiling(t);
+        clock.skipped(s, s + 5n);
+        clock.skipShare();
+      }),
+    );
+  });
+});
+
+describe("RPC", () => {
+  it("answers while no shreds are known, first without a length", () => {
+    const clock = new SlotClock();
+    clock.noteRpc(firstSlot, startNs);
+    expect(clock.now(startNs + 3n * second)).toEqual({
+      slot: firstSlot,
+      source: "rpc",
+      ageNs: 3n * second,
+      slotNs: null,
+    });
+    expect(clock.timeOf(firstSlot + 1n)).toBeNull();
+    for (let i = 1n; i <= 10n; i++) {
+      clock.noteRpc(firstSlot + i * 4n, startNs + i * second);
+    }
+    const now = clock.now(startNs + 20n * second);
+    expect(now?.slotNs).toBe(250n * msNs);
+    expect(now?.slot).toBe(firstSlot + 80n);
+    expect(clock.timeOf(firstSlot + 100n)).toBe(startNs + 25n * second);
+    expect(clock.ceiling(startNs + 20n * second)).toBe(firstSlot + 80n + 32n);
+    expect(clock.ceiling(startNs + 60n * second)).toBeNull();
+  });
+
+  it("comes second to shreds, and first when they are silent for long", () => {
+    const clock = new SlotClock();
+    for (let i = 0n; i < 100n; i++) {
+      clock.noteShreds(firstSlot + i, startNs + i * 300n * msNs);
+      clock.noteRpc(firstSlot + i - 1n, startNs + i * 300n * msNs);
+    }
+    const lastNs = startNs + 99n * 300n * msNs;
+    for (let i = 1n; i <= 60n; i++) {
+      // Slots of 200 ms from the moment on at which the feed fell silent.
+      clock.noteRpc(firstSlot + 98n + i * 5n, lastNs + i * second);
+      expect(clock.now(lastNs + i * second)?.source).toBe(i <= 30n ? "shreds" : "rpc");
+    }
+    const now = clock.now(lastNs + 60n * second);
+    expect(Math.abs(Number(now?.slot ?? 0n) - Number(firstSlot + 398n))).toBeLessThanOrEqual(1);
+    expect(now?.slotNs).toBe(200n * msNs);
+  });
+
+  it("raises the ceiling at once and lets 12 sights move the clock while it is alive", () => {
+    const clock = new SlotClock();
+    const at = (i: bigint) => startNs + i * 300n * msNs;
+    // A recording of old slots, then the present ones beside it.
+    for (let i = 0n; i < 100n; i++) clock.noteShreds(firstSlot + i, at(i));
+    const ahead = 5_000n;
+    clock.noteRpc(firstSlot + ahead + 98n, at(100n));
+    expect(clock.slotAt(at(100n))).toBe(firstSlot + 100n);
+    expect(clock.ceiling(at(100n))).toBe(firstSlot + ahead + 98n + 32n);
+    for (let i = 100n; i < 112n; i++) {
+      clock.noteShreds(firstSlot + i, at(i));
+      clock.noteShreds(firstSlot + ahead + i, at(i));
+    }
+    expect(clock.slotAt(at(112n))).toBe(firstSlot + ahead + 112n);
+  });
+
+  it("is not needed to leave a recording for the present, only faster", () => {
+    const clock = new SlotClock();
+    const at = (i: bigint) => startNs + i * 300n * msNs;
+    const ahead = 5_000n;
+    for (let i = 0n; i < 60n; i++) clock.noteShreds(firstSlot + i, at(i));
+    for (let i = 60n; i < 97n; i++) {
+      clock.noteShreds(firstSlot + i, at(i));
+      clock.noteShreds(firstSlot + ahead + i, at(i));
+    }
+    expect(clock.slotAt(at(97n))).toBe(firstSlot + 97n);
+    clock.noteShreds(firstSlot + ahead + 97n, at(97n));
+    expect(clock.slotAt(at(97n))).toBe(firstSlot + ahead + 97n);
+    // And the recording does not take it back.
+    for (let i = 98n; i < 300n; i++) {
+      clock.noteShreds(firstSlot + i, at(i));
+      clock.noteShreds(firstSlot + ahead + i, at(i));
+    }
+    expect(clock.slotAt(at(300n))).toBe(firstSlot + ahead + 300n);
+  });
+});
+
+describe("skipped slots", () => {
+  it("are those that passed without a shred", () => {
+    fc.assert(
+      fc.property(base, (options) => {
+        // More would make runs that look like an outage.
+        const skipShare = options.skipShare / 2;
+        const slots = new SimulatedSlots({ ...options, skipShare, slots: 600 });
+        const clock = new SlotClock();
+        run(slots, 0, clock);
+        const from = firstSlot + 100n;
+        const to = firstSlot + 550n;
+        const truth = slots.skipped.filter((slot) => slot >= from && slot <= to);
+        expect(clock.skipped(from, to)).toEqual(truth);
+        const share = clock.skipShare();
+        const settled = firstSlot + 600n - 8n;
+        expect(share?.slots).toBeLessThanOrEqual(256);
+        expect(share?.slots).toBeGreaterThan(240);
+        const recent = slots.skipped.filter((slot) => slot >= settled - 256n && slot < settled);
+        expect(Math.abs((share?.skipped ?? 0) - recent.length)).toBeLessThanOrEqual(8);
+      }),
+      { numRuns: 10, seed },
+    );
+  });
+
+  it("are not the slots of an outage, nor those that came before their time or late", () => {
+    const clock = new SlotClock();
+    const at = (i: bigint) => startNs + i * 300n * msNs;
+    for (let i = 0n; i < 400n; i++) {
+      if (i === 250n) clock.noteShreds(firstSlot + 300n, at(i)); // 50 slots early
+      if (i === 330n) clock.noteShreds(firstSlot + 320n, at(i)); // ten late
+      const isOutage = i >= 100n && i < 180n;
+      if (!isOutage && ![200n, 201n, 300n, 320n].includes(i)) {
+        clock.noteShreds(firstSlot + i, at(i));
+      }
+    }
+    expect(clock.skipped(firstSlot, firstSlot + 399n)).toEqual([
+      firstSlot + 200n,
+      firstSlot + 201n,
+    ]);
+    expect(clock.skipShare()).toEqual({ skipped: 2, slots: 391 - 179 });
+  });
+});

@@ -1,0 +1,124 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { Service } from "../../src/app/service.ts";
+import { parseConfig } from "../../src/core/configuration/configuration.ts";
+import { createLogger } from "../../src/core/log.ts";
+import { pubkeyOf } from "../../src/core/primitives.ts";
+import { PacedSender } from "../../src/relay/data-plane/paced-sender.ts";
+import { Relay } from "../../src/relay/data-plane/relay.ts";
+import { buildSchedule } from "../../src/relay/leaders/schedule.ts";
+import { RelayService } from "../../src/relay/relay-service.ts";
+import { relayOptionsOf } from "../../src/relay/relay-tables.ts";
+import { ManualClock } from "../support/manual-clock.ts";
+import { ShredTraffic } from "../support/shred-traffic.ts";
+import { until } from "../support/udp-receiver.ts";
+
+let opened: { close(): void }[] = [];
+afterEach(() => {
+  for (const part of opened) part.close();
+  opened = [];
+});
+
+const text = (destinations: string) => `relay:
+  listen: "127.0.0.1:0"
+  shredVersion: 99
+  leaders: { file: leaders.json }
+  allowPrivateDestinations: true
+  sources: [ { name: local, address: 127.0.0.1, tier: tier-1 } ]
+  destinations: [ ${destinations} ]
+`;
+
+function openService() {
+  const config = parseConfig(text(""), "a.yaml");
+  const relay = Relay.open({ ...relayOptionsOf(config.relay), prefault: false });
+  opened.push(relay);
+  const lines: string[] = [];
+  const clock = new ManualClock();
+  const next = { text: text("") };
+  const log = createLogger({ stream: { write: (line) => void lines.push(line) } });
+  const service = new RelayService({
+    relay,
+    config,
+    readLeaders: () => buildSchedule(50n, [{ key: new Uint8Array(32).fill(7), slots: [0, 49] }]),
+    readOwnAddresses: () => [],
+    log,
+    clock,
+  });
+  const readConfig = () => parseConfig(next.text, "a.yaml");
+  const whole = new Service({ relay: service, readConfig, log });
+  return { service, whole, relay, lines, clock, next };
+}
+
+describe("RelayService", () => {
+  it("says which slots the schedule covers, and warns when the traffic's are others", async () => {
+    const { service, relay, lines, clock } = openService();
+    expect(lines.join()).toContain("the leader schedule covers slots 50 to 99");
+    const traffic = { leaders: 1, firstSlot: 7000n, fecSetsPerSlot: 1, slotNs: 100_000_000 };
+    const maker = new ShredTraffic({ ...traffic, seed: 5, shredVersion: 99 });
+    const packets = maker.completeSlot().packets.map(({ packet }) => packet);
+    const sender = PacedSender.open({ to: relay.addresses[0] ?? "" });
+    opened.push(sender);
+    sender.enqueue(packets, new BigUint64Array(packets.length));
+    await until(
+      () => service.snapshot().verdicts.unknown_leader === BigInt(packets.length),
+      "all packets in a verdict",
+    );
+    await clock.advance(10_000);
+    expect(lines.at(-1)).toContain("MOST SHREDS ARE DROPPED: 64 of the last 64 packets");
+    service.close();
+    expect(clock.pending).toBe(0);
+  });
+
+  it("says that another node needs a restart, and refuses to do without file and node", () => {
+    const { service, whole, lines, next } = openService();
+    next.text = `solana: { rpc: "http://127.0.0.1:1/" }\n${text("")}`;
+    expect(whole.reload()).toBe(true);
+    expect(lines.at(-1)).toContain("restart needed for: solana.rpc");
+    next.text = next.text.replace("  leaders: { file: leaders.json }\n", "");
+    expect(whole.reload()).toBe(false);
+    expect(lines.at(-1)).toContain("started without solana.rpc");
+    service.close();
+  });
+
+  it("says that a gateway needs a restart", () => {
+    const { service, whole, lines, next } = openService();
+    const key = "11111111111111111111111111111111";
+    next.text = `http: {}\ntips: { addresses: [ "${key}" ] }\n${text("")}`;
+    expect(whole.reload()).toBe(true);
+    expect(lines.at(-1)).toContain("restart needed for: http");
+    service.close();
+  });
+
+  it("knows who leads now and next", () => {
+    const { service, clock } = openService();
+    expect(service.leaders()).toEqual({ slot: null, current: null, next: null });
+    service.slots.slotClock.noteRpc(50n, clock.nowNs());
+    const leader = pubkeyOf(new Uint8Array(32).fill(7));
+    expect(service.leaders()).toEqual({ slot: 50n, current: leader, next: null });
+    service.close();
+  });
+
+  it("gives the schedule in force, and tells of each new one", () => {
+    const { service, whole } = openService();
+    expect(service.schedule).toMatchObject({ firstSlot: 50n, epochFirstSlots: [50n] });
+    const before = service.schedule;
+    const told: unknown[] = [];
+    const end = service.onSchedule((schedule) => void told.push(schedule));
+    expect(whole.reload()).toBe(true);
+    expect(told).toEqual([service.schedule]);
+    expect(told[0]).toBe(service.schedule);
+    expect(service.schedule).not.toBe(before);
+    end();
+    whole.reload();
+    expect(told).toHaveLength(1);
+    service.close();
+  });
+
+  it("does not take over a destination that is its own listener", () => {
+    const { service, whole, relay, lines, next } = openService();
+    next.text = text(`{ address: "${relay.addresses[0]}", tier: tier-1 }`);
+    expect(whole.reload()).toBe(false);
+    expect(lines.at(-1)).toContain("the relay itself listens on");
+    expect(service.config.destinations).toEqual([]);
+    service.close();
+  });
+});

@@ -1,0 +1,154 @@
+// Destinations that another node changed: read alone where it is known which, and never backwards.
+
+import { describe, expect, it } from "vitest";
+import type { AccountDestination } from "../../../src/shreds/destinations/destination-types.ts";
+import { Desk, minute, one, place, second } from "./harness.ts";
+
+async function provedRow(desk: Desk): Promise<AccountDestination> {
+  const { id } = await desk.proved();
+  const row = desk.store.rows.get(id);
+  if (!row) throw new Error("expected a row");
+  desk.store.readings.length = 0;
+  return row;
+}
+
+/** What is read waits until this is called. */
+function hold(desk: Desk): () => void {
+  let open = () => {};
+  desk.store.gate = new Promise((resolve) => {
+    open = resolve;
+  });
+  return open;
+}
+
+const paused = { state: "paused", pausedMs: 5, pauseReason: "operator" } as const;
+
+describe("a destination that another node changed", () => {
+  it("is read alone, at once, and followed", async () => {
+    const desk = await Desk.open();
+    const row = await provedRow(desk);
+    desk.store.foreign((rows) => rows.set(row.id, { ...row, ...paused }), [row.id]);
+    await desk.settle();
+    expect(desk.active()).toEqual([]);
+    expect(desk.state(row.id)?.pauseReason).toBe("operator");
+    const added = { ...row, id: "d_2", address: "5.6.7.9:9001" };
+    desk.store.foreign((rows) => rows.set("d_2", added), ["d_2"]);
+    await desk.settle();
+    expect(desk.active()).toEqual(["5.6.7.9:9001"]);
+    desk.store.foreign((rows) => rows.delete("d_2"), ["d_2"]);
+    await desk.settle();
+    expect(desk.active()).toEqual([]);
+    expect(desk.store.readings).toEqual([row.id, "d_2", "d_2"]);
+  });
+
+  it("gives its address to another one in the same moment", async () => {
+    const desk = await Desk.open();
+    const row = await provedRow(desk);
+    const change = (rows: Map<string, AccountDestination>) => {
+      rows.delete(row.id);
+      rows.set("d_2", { ...row, id: "d_2", accountId: "a_2" });
+    };
+    desk.store.foreign(change, ["d_2", row.id]);
+    await desk.settle();
+    expect(desk.active()).toEqual([place]);
+    expect(desk.destinations.list().map(({ id }) => id)).toEqual(["d_2"]);
+  });
+
+  it("is asked for its proof here when this is its region, and only then", async () => {
+    const desk = await Desk.open();
+    const row = await provedRow(desk);
+    const fresh = { ...row, state: "unproved", provedMs: null, proofEndsMs: null } as const;
+    const { length } = desk.sent;
+    const add = (id: string, region: string, address: string) =>
+      desk.store.foreign((rows) => rows.set(id, { ...fresh, id, region, address }), [id]);
+    add("d_2", "there", "5.6.7.8:9002");
+    add("d_3", "here", "5.6.7.8:9003");
+    await desk.settle();
+    expect(desk.sent.slice(length).map(({ address }) => address)).toEqual(["5.6.7.8:9003"]);
+  });
+
+  it("is read again after a gap, and so is every other one", async () => {
+    const desk = await Desk.open();
+    const row = await provedRow(desk);
+    const open = hold(desk);
+    desk.store.foreign((rows) => rows.set(row.id, { ...row, ...paused }), [row.id]);
+    desk.store.foreign(() => {}, ["d_7"]);
+    desk.store.foreign(() => {}, null);
+    desk.store.foreign(() => {}, ["d_8"]);
+    open();
+    await desk.settle();
+    expect(desk.store.readings).toEqual([row.id, "all"]);
+    expect(desk.active()).toEqual([]);
+  });
+
+  it("among very many is not read alone", async () => {
+    const desk = await Desk.open();
+    await provedRow(desk);
+    desk.store.foreign(
+      () => {},
+      Array.from({ length: 65 }, (_, i) => `d_${i}`),
+    );
+    await desk.settle();
+    expect(desk.store.readings).toEqual(["all"]);
+  });
+});
+
+describe("a reading", () => {
+  it("that is older than a change made here undoes nothing, and is done again", async () => {
+    const desk = await Desk.open();
+    const { id } = await desk.destinations.add(one, "here", place);
+    desk.store.readings.length = 0;
+    const open = hold(desk);
+    desk.store.foreign(() => {}, [id]); // sees it unproved, and comes late
+    desk.store.gate = Promise.resolve();
+    await desk.destinations.prove("a_1", id, desk.lastToken);
+    const { told } = desk;
+    open();
+    await desk.settle();
+    expect(desk.active()).toEqual([place]);
+    expect(desk.told).toBe(told); // nor for a moment
+    expect(desk.store.readings).toEqual([id, id]);
+  });
+
+  it("that is older than a removal made here brings nothing back", async () => {
+    const desk = await Desk.open();
+    const { id } = await provedRow(desk);
+    const open = hold(desk);
+    desk.store.foreign(() => {}, [id]);
+    desk.store.gate = Promise.resolve();
+    await desk.destinations.removeAny(id);
+    open();
+    await desk.settle();
+    expect(desk.state(id)).toBeUndefined();
+  });
+
+  it("that failed is done again, of all that was told meanwhile", async () => {
+    const desk = await Desk.open();
+    const row = await provedRow(desk);
+    desk.store.isDown = true;
+    desk.store.foreign((rows) => rows.set(row.id, { ...row, ...paused }), [row.id]);
+    await desk.settle();
+    const added = { ...row, id: "d_2", address: "5.6.7.9:9001" };
+    desk.store.foreign((rows) => rows.set("d_2", added), ["d_2"]);
+    await desk.clock.advance(minute);
+    expect(desk.active()).toEqual([place]); // what was known goes on
+    desk.store.isDown = false;
+    await desk.clock.advance(second);
+    expect(desk.active()).toEqual(["5.6.7.9:9001"]);
+    expect(desk.store.readings).not.toContain("all");
+  });
+
+  it("at the start is no older than what is told meanwhile", async () => {
+    const desk = await Desk.open();
+    const row = await provedRow(desk);
+    const open = hold(desk);
+    const starting = desk.start(); // sees it active
+    desk.store.gate = Promise.resolve();
+    desk.store.foreign((rows) => rows.set(row.id, { ...row, ...paused }), [row.id]);
+    await desk.settle();
+    open();
+    await starting;
+    await desk.settle();
+    expect(desk.active()).toEqual([]);
+  });
+});

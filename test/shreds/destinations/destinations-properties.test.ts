@@ -1,0 +1,217 @@
+// Whatever accounts, the operator, the network and the clock do: nothing is active without a proof in
+// force, no round has more than three datagrams, no address two owners, and what is kept is what holds.
+
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { parseAddressRange } from "../../../src/core/addresses/addresses.ts";
+import { ShredwayError } from "../../../src/core/errors.ts";
+import { Desk, hour, minute, second, settings } from "./harness.ts";
+
+const accounts = [0, 1, 2].map((i) => ({ id: `a_${i}`, name: `${i}` }));
+/** Four addresses, some of them in several texts. */
+const texts = [
+  "5.6.7.8:9001",
+  "[::ffff:5.6.7.8]:9001",
+  "5.6.7.8:9002",
+  "[2606::1]:9001",
+  "[2606:0::1]:9001",
+  "5.6.7.9:9001",
+];
+const canonical = ["5.6.7.8:9001", "5.6.7.8:9002", "[2606::1]:9001", "5.6.7.9:9001"];
+const actions = [
+  "add",
+  "remove",
+  "challenge",
+  "prove",
+  "echo",
+  "unreachable",
+  "approve",
+  "pause",
+  "resume",
+  "deny",
+  "allow",
+  "foreign",
+  "down",
+  "up",
+  "restart",
+  "wait",
+] as const;
+const step = fc.record({
+  action: fc.constantFrom(...actions),
+  account: fc.nat(2),
+  place: fc.nat(texts.length - 1),
+  which: fc.nat(20),
+  waitMs: fc.constantFrom(0, second, 4 * second, 10 * second, minute, 11 * minute, hour, 13 * hour),
+});
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+/** What a person may do wrong, and what a store may. */
+async function allowed(work: Promise<unknown>): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    if (!(error instanceof ShredwayError)) throw error;
+    expect([
+      "destination_refused",
+      "destination_unknown",
+      "proof_refused",
+      "rate_limited",
+      "address_invalid",
+      "store_failed",
+    ]).toContain(error.reason);
+  }
+}
+
+async function take(desk: Desk, { action, account, place, which, waitMs }: Step): Promise<void> {
+  const { destinations, store } = desk;
+  const who = accounts[account] ?? { id: "", name: "" };
+  const all = destinations.list();
+  const id = all[which % Math.max(1, all.length)]?.id ?? "d_none";
+  const sent = desk.sent.at(-1 - (which % 5));
+  const text = texts[place] ?? "";
+  const address = canonical[place % canonical.length] ?? "";
+  switch (action) {
+    case "add":
+      return allowed(destinations.add(who, which % 2 ? "here" : "there", text));
+    case "remove":
+      return allowed(destinations.remove(who.id, id));
+    case "challenge":
+      return allowed(destinations.challenge(who.id, id));
+    case "prove":
+      return allowed(destinations.prove(who.id, id, sent?.token ?? ""));
+    case "echo":
+      return destinations.answer(
+        which % 3 ? (sent?.address ?? "") : address,
+        sent?.datagram ?? new Uint8Array(),
+      );
+    case "unreachable":
+      for (let i = 0; i < 6; i++) {
+        destinations.unreachable(address, desk.nowMs);
+        await desk.clock.advance(2 * second);
+      }
+      return;
+    case "approve":
+      return allowed(destinations.approve(id));
+    case "pause":
+      return allowed(destinations.pause(id));
+    case "resume":
+      return allowed(destinations.resume(id));
+    case "deny":
+      return destinations.apply({ ...settings, denied: [parseAddressRange("5.6.7.8")] });
+    case "allow":
+      return destinations.apply(settings);
+    case "foreign":
+      return store.foreign((rows) => {
+        const row = rows.get(id);
+        if (row && which % 2) rows.delete(id);
+        else if (row)
+          rows.set(id, { ...row, state: "paused", pausedMs: 1, pauseReason: "operator" });
+      });
+    case "down":
+      store.isDown = true;
+      return;
+    case "up":
+      store.isDown = false;
+      return;
+    case "restart":
+      store.isDown = false;
+      await desk.settle(); // what the process before asked of the store is there, or never will be
+      return desk.start();
+    case "wait":
+      return desk.clock.advance(waitMs);
+  }
+}
+
+/** Must hold after every step, while changes are under way, too. */
+function check(desk: Desk): void {
+  const { nowMs } = desk;
+  const all = desk.destinations.list();
+  const active = [...desk.destinations.active("here"), ...desk.destinations.active("there")];
+  expect(new Set(all.map(({ address }) => address)).size).toBe(all.length);
+  for (const { address } of all) expect(canonical).toContain(address);
+  for (const { address, accountId } of active) {
+    const its = all.find((each) => each.address === address);
+    expect(its).toMatchObject({ accountId, state: "active" });
+    expect(its?.provedMs).not.toBeNull();
+    expect(its?.proofEndsMs ?? Number.POSITIVE_INFINITY).toBeGreaterThan(nowMs);
+  }
+  for (const { id } of accounts) {
+    expect(desk.destinations.ofAccount(id).length).toBeLessThanOrEqual(settings.perAccountMax);
+  }
+  for (const { state, pausedMs, pauseReason, provedMs, provedBy } of all) {
+    expect(state === "paused").toBe(pauseReason !== null);
+    expect(pausedMs === null).toBe(pauseReason === null);
+    expect(provedMs === null).toBe(provedBy === null);
+    if (state === "unproved") expect(provedMs).toBeNull();
+  }
+  const rounds = new Map<string, number>();
+  for (const { token } of desk.sent) rounds.set(token, (rounds.get(token) ?? 0) + 1);
+  expect(Math.max(0, ...rounds.values())).toBeLessThanOrEqual(3);
+  expect(desk.clock.pending).toBeLessThanOrEqual(2);
+}
+
+describe("destinations", () => {
+  it("keep their promises whatever happens", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+        const desk = await Desk.open();
+        for (const each of steps) {
+          const toldBefore = desk.told;
+          const before = desk.active().join();
+          await take(desk, each);
+          check(desk);
+          if (before !== desk.active().join() && each.action !== "restart") {
+            expect(desk.told).toBeGreaterThan(toldBefore);
+          }
+        }
+        desk.store.isDown = false;
+        await desk.clock.advance(minute);
+        await desk.settle();
+        check(desk);
+        const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
+        expect(desk.destinations.list().toSorted(byId)).toEqual(
+          [...desk.store.rows.values()].toSorted(byId),
+        );
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("become active by their own token only, from where it was sent to or by their own account", async () => {
+    const attack = fc.record({
+      from: fc.constantFrom(...canonical, "1.1.1.1:9001"),
+      token: fc.nat(3),
+      account: fc.nat(2),
+      which: fc.nat(2),
+      byCall: fc.boolean(),
+      cut: fc.constantFrom(23, 24, 25, 52),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(attack, { maxLength: 20 }), async (attacks) => {
+        const desk = await Desk.open();
+        const added = [];
+        for (const [i, account] of accounts.entries()) {
+          added.push(await desk.destinations.add(account, "here", canonical[i] ?? ""));
+        }
+        const challenges = desk.sent.slice();
+        const entitled = new Set<string>();
+        for (const { from, token, account, which, byCall, cut } of attacks) {
+          const sent = challenges[token];
+          const destination = added[which];
+          const bytes = sent?.datagram ?? new Uint8Array(52);
+          if (byCall && destination) {
+            const { id, address, accountId } = destination;
+            const caller = accounts[account]?.id ?? "";
+            if (caller === accountId && sent?.address === address) entitled.add(address);
+            await allowed(desk.destinations.prove(caller, id, sent?.token ?? "f".repeat(32)));
+          } else {
+            desk.destinations.answer(from, bytes.subarray(0, cut));
+            if (sent?.address === from && (cut === 24 || cut === 52)) entitled.add(from);
+          }
+          await desk.settle();
+          expect(new Set(desk.active())).toEqual(entitled);
+        }
+      }),
+    );
+  });
+});

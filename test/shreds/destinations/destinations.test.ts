@@ -1,0 +1,342 @@
+// What accounts may do with destinations, and what proves one.
+
+import { describe, expect, it } from "vitest";
+import { parseAddressRange, parseEndpoint } from "../../../src/core/addresses/addresses.ts";
+import { listenerReachedBy } from "../../../src/core/addresses/own-addresses.ts";
+import { Desk, hour, minute, one, other, place, second } from "./harness.ts";
+
+const token0 = "0".repeat(32);
+
+describe("adding", () => {
+  it("gives an unproved destination, and its address three challenges in 10 s", async () => {
+    const desk = await Desk.open();
+    const start = desk.nowMs;
+    const added = await desk.destinations.add(one, "here", place);
+    expect(added).toEqual({
+      id: expect.stringMatching(/^d_[0-9a-f]{12}$/),
+      accountId: "a_1",
+      accountName: "one",
+      region: "here",
+      address: place,
+      createdMs: start,
+      state: "unproved",
+      provedMs: null,
+      provedBy: null,
+      proofEndsMs: null,
+      pausedMs: null,
+      pauseReason: null,
+    });
+    expect(desk.store.rows.get(added.id)).toEqual(added);
+    expect(desk.destinations.ofAccount("a_1")).toEqual([added]);
+    await desk.clock.advance(hour);
+    expect(desk.sentSeconds(start)).toEqual([0, 2, 10]);
+    expect(new Set(desk.sent.map(({ token }) => token)).size).toBe(1);
+    expect(new Set(desk.sent.map(({ address }) => address))).toEqual(new Set([place]));
+    expect(desk.active()).toEqual([]);
+    expect(desk.told).toBe(0);
+    expect(desk.clock.pending).toBe(0);
+  });
+
+  it.each([
+    ["nowhere", /expected an address and port/],
+    ["5.6.7.8", /expected an address and port/],
+    ["5.6.7.8:0", /port 1 to 65535/],
+    ["5.6.7.8:65536", /port 1 to 65535/],
+    ["5.6.7.8:7", /port 7 is one of system services/],
+    ["5.6.7.8:1023", /system services/],
+    ["0.0.0.0:9001", /class unspecified/],
+    ["[::]:9001", /class unspecified/],
+    ["127.0.0.1:9001", /class loopback/],
+    ["[::ffff:127.0.0.1]:9001", /class loopback/],
+    ["[::ffff:10.0.0.1]:9001", /class private/],
+    ["10.1.2.3:9001", /class private/],
+    ["169.254.169.254:9001", /class link-local/],
+    ["[fe80::1]:9001", /class link-local/],
+    ["224.0.0.1:9001", /class multicast/],
+    ["[ff02::1]:9001", /class multicast/],
+    ["255.255.255.255:9001", /class broadcast/],
+    ["[64:ff9b::5.6.7.8]:9001", /routers turn it into an IPv4 address/],
+    ["[2002:506:708::1]:9001", /routers turn it into an IPv4 address/],
+    ["6.6.6.6:9001", /the operator denies its range/],
+    ["[::ffff:6.6.6.6]:9001", /the operator denies its range/],
+    ["[2606:bad::1]:9001", /the operator denies its range/],
+    ["9.9.9.9:20000", /it is this machine itself/],
+  ])("refuses %s", async (address, message) => {
+    const desk = await Desk.open({
+      denied: ["6.6.0.0/16", "2606:bad::/32"].map(parseAddressRange),
+    });
+    desk.own = (endpoint) =>
+      listenerReachedBy(endpoint, [parseEndpoint("0.0.0.0:20000")], ["9.9.9.9"]) !== undefined;
+    const adding = desk.destinations.add(one, "here", address);
+    await expect(adding).rejects.toMatchObject({
+      reason: "address_invalid",
+      message: expect.stringMatching(message),
+    });
+    expect(desk.store.rows.size).toBe(0);
+    expect(desk.sent).toEqual([]);
+  });
+
+  it("takes private addresses where the operator allows them, but nobody's", async () => {
+    const desk = await Desk.open({ allowPrivate: true });
+    await desk.destinations.add(one, "here", "127.0.0.1:9001");
+    const adding = desk.destinations.add(one, "here", "0.0.0.0:9001");
+    await expect(adding).rejects.toMatchObject({ reason: "address_invalid" });
+  });
+
+  it("refuses another region, a fixed destination, a third one, and an address that is taken", async () => {
+    const desk = await Desk.open({ fixed: new Set(["7.7.7.7:9001"]) });
+    await desk.destinations.add(one, "there", place);
+    await desk.destinations.add(one, "here", "[2606::1]:9001");
+    const refusals: [typeof one, string, string, RegExp][] = [
+      [other, "elsewhere", "5.6.7.9:9001", /expected one of here, there; got "elsewhere"/],
+      [other, "here", "7.7.7.7:9001", /fixed destination/],
+      [one, "here", "5.6.7.9:9001", /at most 2 destinations/],
+      [other, "here", place, /which has one/],
+      [other, "here", `[::ffff:5.6.7.8]:9001`, /got 5\.6\.7\.8:9001, which has one/],
+      [other, "here", "[2606:0:0::0001]:9001", /got \[2606::1\]:9001, which has one/],
+      [one, "there", place, /which has one/],
+    ];
+    for (const [account, region, address, message] of refusals) {
+      await expect(desk.destinations.add(account, region, address)).rejects.toMatchObject({
+        reason: "destination_refused",
+        message: expect.stringMatching(message),
+      });
+    }
+    expect(desk.store.rows.size).toBe(2);
+    await desk.destinations.add(other, "here", "5.6.7.8:9002");
+  });
+
+  it("leaves it to the store who was first, and challenges nobody for the loser", async () => {
+    const desk = await Desk.open({ perAccountMax: 1 });
+    const asked = await Promise.allSettled([
+      desk.destinations.add(one, "here", place),
+      desk.destinations.add(other, "here", place),
+      desk.destinations.add(one, "here", "5.6.7.9:9001"),
+    ]);
+    expect(asked.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected"]);
+    expect(desk.sent.length).toBe(1);
+  });
+
+  it("fails and sends nothing when it cannot be kept", async () => {
+    const desk = await Desk.open();
+    desk.store.isDown = true;
+    const adding = desk.destinations.add(one, "here", place);
+    await expect(adding).rejects.toMatchObject({ reason: "store_failed" });
+    expect(desk.destinations.ofAccount("a_1")).toEqual([]);
+    expect(desk.sent).toEqual([]);
+  });
+});
+
+describe("an address that nobody proved", () => {
+  it("may be had by somebody else after ten minutes, a proved one never", async () => {
+    const desk = await Desk.open();
+    const { id } = await desk.destinations.add(other, "here", place);
+    const wanted = () => desk.destinations.add(one, "here", place);
+    await desk.clock.advance(10 * minute);
+    await expect(wanted()).rejects.toThrow("which has one");
+    await desk.clock.advance(1);
+    expect((await wanted()).accountId).toBe("a_1");
+    expect(desk.store.rows.has(id)).toBe(false);
+    await desk.destinations.prove(
+      "a_1",
+      desk.destinations.ofAccount("a_1")[0]?.id ?? "",
+      desk.lastToken,
+    );
+    await desk.clock.advance(48 * hour);
+    await expect(desk.destinations.add(other, "here", place)).rejects.toThrow("which has one");
+  });
+
+  it("is sent no challenge while the operator pauses it", async () => {
+    const desk = await Desk.open();
+    const { id } = await desk.destinations.add(one, "here", place);
+    await desk.destinations.pause(id);
+    const sent = desk.sent.length;
+    await expect(desk.destinations.challenge("a_1", id)).rejects.toThrow("has not paused");
+    await desk.clock.advance(hour);
+    expect(desk.sent.length).toBe(sent);
+  });
+});
+
+describe("a proof", () => {
+  it("comes back as the datagram, or its beginning, from that address: shreds at once", async () => {
+    for (const cut of [24, 64]) {
+      const desk = await Desk.open();
+      const { id } = await desk.destinations.add(one, "here", place);
+      desk.destinations.answer(place, desk.lastDatagram.subarray(0, cut));
+      await desk.settle();
+      expect(desk.state(id)).toMatchObject({
+        state: "active",
+        provedMs: desk.nowMs,
+        provedBy: "datagram",
+        proofEndsMs: desk.nowMs + 24 * hour,
+      });
+      expect(desk.store.rows.get(id)).toEqual(desk.state(id));
+      expect(desk.destinations.active("here")).toMatchObject([
+        { accountId: "a_1", address: place },
+      ]);
+      expect(desk.destinations.active("there")).toEqual([]);
+      expect(desk.told).toBe(1);
+      await desk.clock.advance(hour);
+      expect(desk.sent.length).toBe(1); // no more challenges
+    }
+  });
+
+  it("comes by a call with the token", async () => {
+    const desk = await Desk.open();
+    const { id } = await desk.destinations.add(one, "here", place);
+    const proved = await desk.destinations.prove("a_1", id, desk.lastToken.toUpperCase());
+    expect(proved).toMatchObject({ id, state: "active", provedBy: "call" });
+    expect(desk.active()).toEqual([place]);
+  });
+
+  it("is durable before it counts", async () => {
+    const desk = await Desk.open();
+    const { id } = await desk.destinations.add(one, "here", place);
+    let open = () => {};
+    desk.store.gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    desk.destinations.answer(place, desk.lastDatagram);
+    await desk.settle();
+    expect(desk.state(id)?.state).toBe("unproved");
+    expect(desk.active()).toEqual([]);
+    open();
+    await desk.settle();
+    expect(desk.active()).toEqual([place]);
+  });
+
+  it("that could not be kept may come again", async () => {
+    const desk = await Desk.open();
+    const { id } = await desk.destinations.add(one, "here", place);
+    desk.store.isDown = true;
+    const { lastToken } = desk;
+    await expect(desk.destinations.prove("a_1", id, lastToken)).rejects.toMatchObject({
+      reason: "store_failed",
+    });
+    desk.destinations.answer(place, desk.lastDatagram);
+    await desk.settle();
+    expect(desk.active()).toEqual([]);
+    desk.store.isDown = false;
+    await desk.destinations.prove("a_1", id, lastToken);
+    expect(desk.active()).toEqual([place]);
+  });
+
+  it("is nothing from another address or port, or with another destination's token", async () => {
+    const desk = await Desk.open();
+    const mine = await desk.destinations.add(one, "here", place);
+    const { lastDatagram, lastToken } = desk;
+    const theirs = await desk.destinations.add(other, "here", "5.6.7.9:9001");
+    for (const from of ["5.6.7.8:9002", "5.6.7.9:9001", "[2606::1]:9001", "garbage", ""]) {
+      desk.destinations.answer(from, lastDatagram);
+    }
+    desk.destinations.answer(place, desk.lastDatagram);
+    await desk.settle();
+    await expect(desk.destinations.prove("a_2", theirs.id, lastToken)).rejects.toMatchObject({
+      reason: "proof_refused",
+    });
+    await expect(desk.destinations.prove("a_1", mine.id, desk.lastToken)).rejects.toMatchObject({
+      reason: "proof_refused",
+    });
+    expect(desk.active()).toEqual([]);
+  });
+
+  it("is nothing with a token that was used, is old, or was replaced", async () => {
+    const desk = await Desk.open();
+    const { id } = await desk.destinations.add(one, "here", place);
+    const used = desk.lastToken;
+    const refused = (token: string) =>
+      expect(desk.destinations.prove("a_1", id, token)).rejects.toMatchObject({
+        reason: "proof_refused",
+      });
+    await desk.destinations.prove("a_1", id, used);
+    await refused(used);
+    await desk.destinations.challenge("a_1", id);
+    await refused(used);
+    const replaced = desk.lastToken;
+    await desk.clock.advance(11 * second);
+    await desk.destinations.challenge("a_1", id);
+    await refused(replaced);
+    const old = desk.lastToken;
+    await desk.clock.advance(10 * minute);
+    await refused(old);
+    desk.destinations.answer(place, desk.lastDatagram);
+    await desk.settle();
+    expect(desk.state(id)?.provedBy).toBe("call");
+  });
+
+  it("is nothing a second time while the first is still being kept", async () => {
+    const desk = await Desk.open();
+    const { id } = await desk.destinations.add(one, "here", place);
+    const { lastToken } = desk;
+    const asked = await Promise.allSettled([
+      desk.destinations.prove("a_1", id, lastToken),
+      desk.destinations.prove("a_1", id, lastToken),
+    ]);
+    expect(asked.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
+  });
+
+  it("may be mistyped ten times; forged datagrams close nothing", async () => {
+    const desk = await Desk.open();
+    const { id } = await desk.destinations.add(one, "here", place);
+    const forged = Uint8Array.from(desk.lastDatagram).fill(9, 8, 24);
+    for (let i = 0; i < 50; i++) desk.destinations.answer(place, forged);
+    const prove = (token: string) => desk.destinations.prove("a_1", id, token);
+    for (let i = 0; i < 9; i++) {
+      await expect(prove(token0)).rejects.toMatchObject({ reason: "proof_refused" });
+    }
+    await expect(prove("abc")).rejects.toMatchObject({ reason: "proof_refused" });
+    await expect(prove(token0)).rejects.toMatchObject({ reason: "proof_refused" });
+    await expect(prove(desk.lastToken)).rejects.toThrow(/none is open/);
+    await desk.clock.advance(20 * second);
+    expect(desk.sent.length).toBe(1); // the closed round is over
+    await desk.destinations.challenge("a_1", id);
+    await prove(desk.lastToken);
+  });
+});
+
+describe("another account's destination", () => {
+  it("is unknown, whatever is asked of it", async () => {
+    const desk = await Desk.open();
+    const { id } = await desk.destinations.add(one, "here", place);
+    for (const asked of [
+      desk.destinations.remove("a_2", id),
+      desk.destinations.challenge("a_2", id),
+      desk.destinations.prove("a_2", id, desk.lastToken),
+      desk.destinations.remove("a_1", "d_none"),
+    ]) {
+      await expect(asked).rejects.toMatchObject({ reason: "destination_unknown" });
+    }
+    expect(desk.destinations.ofAccount("a_2")).toEqual([]);
+    expect(desk.destinations.ofAccount("a_1").length).toBe(1);
+    expect(desk.active()).toEqual([]);
+  });
+});
+
+describe("challenges that are asked for", () => {
+  it("do nothing while some are under way, and are six rounds in an hour", async () => {
+    const desk = await Desk.open();
+    const { id } = await desk.destinations.add(one, "here", place);
+    await desk.destinations.challenge("a_1", id);
+    await desk.clock.advance(9 * second);
+    await desk.destinations.challenge("a_1", id);
+    await desk.clock.advance(second);
+    expect(desk.sent.length).toBe(3);
+    for (let round = 2; round <= 6; round++) {
+      await desk.destinations.challenge("a_1", id);
+      await desk.clock.advance(10 * second);
+      expect(desk.sent.length).toBe(3 * round);
+    }
+    const again = desk.destinations.challenge("a_1", id);
+    await expect(again).rejects.toMatchObject({
+      reason: "rate_limited",
+      details: { retryAfterSeconds: 3540 },
+    });
+    await desk.destinations.remove("a_1", id);
+    await expect(desk.destinations.add(other, "here", place)).rejects.toMatchObject({
+      reason: "rate_limited",
+    });
+    expect(desk.sent.length).toBe(18);
+    await desk.clock.advance(hour);
+    await desk.destinations.add(other, "here", place);
+  });
+});

@@ -1,0 +1,204 @@
+// Destinations over a store in memory, a clock that is moved by hand, and a list of what was sent.
+
+import type { Endpoint } from "../../../src/core/addresses/addresses.ts";
+import type { Clock } from "../../../src/core/clock.ts";
+import { completeConfig } from "../../../src/core/configuration/configuration.ts";
+import { ShredwayError } from "../../../src/core/errors.ts";
+import { createLogger } from "../../../src/core/log.ts";
+import type { DestinationSettings } from "../../../src/shreds/destinations/destination-rules.ts";
+import { destinationSettingsOf } from "../../../src/shreds/destinations/destination-rules.ts";
+import type {
+  AccountDestination,
+  DestinationStore,
+} from "../../../src/shreds/destinations/destination-types.ts";
+import { AccountDestinations } from "../../../src/shreds/destinations/destinations.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+
+export const second = 1_000;
+export const minute = 60 * second;
+export const hour = 60 * minute;
+
+export const one = { id: "a_1", name: "one" };
+export const other = { id: "a_2", name: "other" };
+/** Of no special range. */
+export const place = "5.6.7.8:9001";
+
+/** As the database does it; `foreign` is what another process does. */
+export class MemoryStore implements DestinationStore {
+  readonly rows = new Map<string, AccountDestination>();
+  readonly #listeners = new Set<(ids: readonly string[] | null) => void>();
+  /** What was read: the ids of single ones, "all". */
+  readonly readings: string[] = [];
+  isDown = false;
+  /** Waited for by every call: a test can let something happen in between. */
+  gate: Promise<void> = Promise.resolve();
+
+  async all(): Promise<AccountDestination[]> {
+    const rows = [...this.rows.values()]; // as it was when it was asked
+    this.readings.push("all");
+    await this.#pass();
+    return rows;
+  }
+
+  async find(id: string): Promise<AccountDestination | null> {
+    const row = this.rows.get(id) ?? null;
+    this.readings.push(id);
+    await this.#pass();
+    return row;
+  }
+
+  async add(destination: AccountDestination, max: number) {
+    await this.#pass();
+    const all = [...this.rows.values()];
+    if (all.some(({ address }) => address === destination.address)) return "address_taken";
+    const own = all.filter(({ accountId }) => accountId === destination.accountId);
+    if (own.length >= max) return "too_many";
+    this.rows.set(destination.id, destination);
+    return "added";
+  }
+
+  async update(destination: AccountDestination, before: AccountDestination): Promise<boolean> {
+    await this.#pass();
+    const row = this.rows.get(destination.id);
+    if (!row || JSON.stringify(row) !== JSON.stringify(before)) return false;
+    this.rows.set(destination.id, destination);
+    return true;
+  }
+
+  async remove(id: string): Promise<boolean> {
+    await this.#pass();
+    return this.rows.delete(id);
+  }
+
+  onForeignChange(listener: (ids: readonly string[] | null) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** `ids`: which ones are told; null: that any of them may have changed. */
+  foreign(
+    change: (rows: Map<string, AccountDestination>) => void,
+    ids: readonly string[] | null = null,
+  ): void {
+    change(this.rows);
+    for (const listener of this.#listeners) listener(ids);
+  }
+
+  async #pass(): Promise<void> {
+    await this.gate;
+    if (this.isDown) throw new ShredwayError("store_failed", "the store is down");
+  }
+}
+
+export const settings: DestinationSettings = {
+  ...destinationSettingsOf(completeConfig({ relay: { shredVersion: 1, authentication: "off" } })),
+  regions: ["here", "there"],
+  region: "here",
+};
+
+export interface Sent {
+  readonly address: string;
+  readonly datagram: Uint8Array;
+  readonly token: string;
+  readonly atMs: number;
+}
+
+export class Desk {
+  readonly clock = new ManualClock();
+  readonly store = new MemoryStore();
+  readonly sent: Sent[] = [];
+  /** How often the list was said to have changed. */
+  told = 0;
+  /** So much the wall clock was set forward. */
+  skewMs = 0;
+  own: (endpoint: Endpoint) => boolean = () => false;
+  #seed: number;
+  #opened: AccountDestinations | undefined;
+
+  constructor(seed = 1) {
+    this.#seed = seed;
+  }
+
+  static async open(changes: Partial<DestinationSettings> = {}): Promise<Desk> {
+    const desk = new Desk();
+    await desk.start(changes);
+    return desk;
+  }
+
+  /** Also again, as a process that was started anew. */
+  async start(changes: Partial<DestinationSettings> = {}): Promise<void> {
+    this.#opened?.close();
+    this.#opened = await AccountDestinations.open(
+      {
+        clock: this.#settableClock(),
+        store: this.store,
+        log: createLogger({ level: "silent" }),
+        random: (count) => this.#random(count),
+        sendChallenge: (address, datagram) => {
+          const token = Buffer.from(datagram.subarray(8, 24)).toString("hex");
+          this.sent.push({ address, datagram, token, atMs: this.nowMs });
+        },
+        isOwnListener: (endpoint) => this.own(endpoint),
+      },
+      { ...settings, ...changes },
+    );
+    this.#opened.onChange(() => this.told++);
+  }
+
+  get destinations(): AccountDestinations {
+    if (!this.#opened) throw new Error("expected open destinations");
+    return this.#opened;
+  }
+
+  get nowMs(): number {
+    return Number(this.clock.nowNs() / 1_000_000n) + this.skewMs;
+  }
+
+  get lastToken(): string {
+    return this.sent.at(-1)?.token ?? "";
+  }
+
+  get lastDatagram(): Uint8Array {
+    return this.sent.at(-1)?.datagram ?? new Uint8Array();
+  }
+
+  active(region = "here"): string[] {
+    return this.destinations.active(region).map(({ address }) => address);
+  }
+
+  state(id: string): AccountDestination | undefined {
+    return this.destinations.list().find((each) => each.id === id);
+  }
+
+  /** When each datagram left, in seconds from `startMs`. */
+  sentSeconds(startMs: number): number[] {
+    return this.sent.map(({ atMs }) => (atMs - startMs) / second);
+  }
+
+  async proved(address = place, account = one): Promise<AccountDestination> {
+    const { id } = await this.destinations.add(account, "here", address);
+    return this.destinations.prove(account.id, id, this.lastToken);
+  }
+
+  /** Settles what is under way. */
+  async settle(): Promise<void> {
+    for (let turn = 0; turn < 8; turn++) await this.clock.advance(0);
+  }
+
+  #settableClock(): Clock {
+    const { clock } = this;
+    return {
+      nowNs: () => clock.nowNs() + BigInt(this.skewMs) * 1_000_000n,
+      monotonicNs: () => clock.monotonicNs(),
+      after: (delayMs, action) => clock.after(delayMs, action),
+      every: (periodMs, action) => clock.every(periodMs, action),
+      sleep: clock.sleep,
+    };
+  }
+
+  #random(count: number): Uint8Array {
+    const bytes = new Uint8Array(count);
+    bytes.set(Buffer.from(String(this.#seed++).padStart(count, "0")).subarray(-count));
+    return bytes;
+  }
+}

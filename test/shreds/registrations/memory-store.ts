@@ -1,0 +1,59 @@
+// Landed tips in memory, as the database keeps them; it can fail, and let those wait who ask.
+
+import type { LandedTip, LandedTipStore, TipSnapshot } from "../../../src/tips/tip-types.ts";
+
+export class MemoryStore implements LandedTipStore {
+  readonly tips = new Map<string, LandedTip>();
+  last: TipSnapshot | null = null;
+  /** Readings so far: since when each began. */
+  readonly readings: number[] = [];
+  #lastQuarter = Number.NEGATIVE_INFINITY;
+  isFailing = false;
+  writes = 0;
+  /** Writes and readings wait for it. */
+  held: Promise<void> | null = null;
+
+  async write(added: readonly LandedTip[], removed: readonly string[]): Promise<void> {
+    await this.held;
+    this.#check();
+    this.writes++;
+    for (const signature of removed) this.tips.delete(signature);
+    for (const tip of added) {
+      if (!this.tips.has(tip.signature)) this.tips.set(tip.signature, tip);
+    }
+  }
+
+  async since(sinceMs: number, behind: LandedTip | null, limit: number): Promise<LandedTip[]> {
+    await this.held;
+    this.#check();
+    if (behind === null) this.readings.push(sinceMs);
+    const key = ({ landedMs, signature }: LandedTip) => `${landedMs} ${signature}`;
+    return [...this.tips.values()]
+      .filter((tip) => tip.landedMs >= sinceMs && (!behind || key(tip) > key(behind)))
+      .toSorted((a, b) => (key(a) < key(b) ? -1 : 1))
+      .slice(0, limit);
+  }
+
+  async forgetBefore(ms: number): Promise<void> {
+    this.#check();
+    for (const { signature, landedMs } of this.tips.values()) {
+      if (landedMs < ms) this.tips.delete(signature);
+    }
+  }
+
+  async keepSnapshot(snapshot: TipSnapshot, quarter: number): Promise<void> {
+    this.#check();
+    if (quarter === this.#lastQuarter || quarter === this.#lastQuarter - 1) return;
+    this.last = snapshot;
+    this.#lastQuarter = quarter;
+  }
+
+  async lastSnapshot(): Promise<TipSnapshot | null> {
+    this.#check();
+    return this.last;
+  }
+
+  #check(): void {
+    if (this.isFailing) throw new Error("the disk is gone");
+  }
+}

@@ -1,0 +1,457 @@
+// The registrar with native checks and a real database.
+
+import fc from "fast-check";
+import { afterEach, describe, expect, it } from "vitest";
+import { ShredwayError } from "../../../src/core/errors.ts";
+import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
+import type {
+  Registration,
+  RegistrationEntry,
+  RegistrationResult,
+} from "../../../src/shreds/registrations/registration-types.ts";
+import { Files } from "../../platform/store/files.ts";
+import { addressOf, alice, bob, transferOf, wallet } from "../../support/chain.ts";
+import { v1Transfer } from "../../support/v1-transaction.ts";
+import {
+  codec,
+  entry,
+  openDesk,
+  otherShredWallet,
+  Places,
+  presentSlot,
+  shredWallet,
+  signatureOf,
+  signed,
+  tip,
+  tipV0,
+} from "../../tips/parts.ts";
+
+const files = new Files();
+afterEach(() => files.clean());
+
+function reasonOf(result: RegistrationResult | undefined): string {
+  if (!result) return "nothing";
+  return result.accepted ? result.state : result.reason;
+}
+
+function changed(wire: Uint8Array, at: number): Uint8Array {
+  const copy = Uint8Array.from(wire);
+  copy[at] = (copy[at] ?? 0) ^ 1;
+  return copy;
+}
+
+/** The first signature of a legacy transaction as zeros. */
+function unsigned(wire: Uint8Array): Uint8Array {
+  return Uint8Array.from(wire).fill(0, 1, 65);
+}
+
+function v1Tip(lamports: bigint): Uint8Array {
+  const payer = new KeyPair(new Uint8Array(32).fill(1));
+  const lifetime = { blockhash: new Uint8Array(32).fill(7) };
+  return v1Transfer(payer, shredWallet.publicKey.toBytes(), lamports, lifetime);
+}
+
+const text = (transaction: string): RegistrationEntry => ({ transaction, slot: presentSlot });
+
+describe("an entry", () => {
+  it.each<[string, Uint8Array, bigint]>([
+    ["legacy", tip(10_000n), 10_000n],
+    ["v0", tipV0(7n), 7n],
+    ["v1", v1Tip(9n), 9n],
+    [
+      "of several tips",
+      signed([transferOf(alice, shredWallet, 4n), transferOf(alice, otherShredWallet, 5n)]),
+      9n,
+    ],
+    ["the smallest", tip(1n), 1n],
+  ])("is taken and counted at once without a node: %s", async (_, wire, lamports) => {
+    const { registrar, store, book } = await openDesk(files);
+    const results = await registrar.register("a_1", [entry(wire, 999_999n)], false);
+    const signature = signatureOf(wire);
+    expect(results).toEqual([{ accepted: true, signature, state: "counted" }]);
+    expect(await store.ofAccount("a_1", null, 9)).toMatchObject([
+      {
+        signature,
+        lamports,
+        slot: 999_999n,
+        registeredMs: book.ms,
+        lifetime: new Uint8Array(32).fill(7),
+        state: "counted",
+        settledMs: book.ms,
+        countedLamports: lamports,
+        countedOrder: 1n,
+      },
+    ]);
+    const counted = { registeredMs: book.ms, countedMs: book.ms };
+    expect(book.tips).toEqual([{ order: 1n, accountId: "a_1", lamports, ...counted }]);
+  });
+
+  it("may come in base58", async () => {
+    const { registrar } = await openDesk(files);
+    const wire = tip(1n, 5n);
+    const results = await registrar.register("a_1", [text(codec.encode(wire))], true);
+    expect(results).toMatchObject([{ accepted: true, signature: signatureOf(wire) }]);
+  });
+
+  const twoSigners = signed(
+    [transferOf(alice, shredWallet, 5n), transferOf(bob, shredWallet, 5n)],
+    [alice, bob],
+  );
+  const selfPaid = signed([transferOf(shredWallet, otherShredWallet, 500n)], [shredWallet]);
+  it.each<[string, RegistrationEntry | null, string, RegExp]>([
+    ["no entry", null, "entry_invalid", /expected an object with .* got something else/],
+    ["nothing", text(""), "transaction_invalid", /expected a transaction in base64, got 0/],
+    ["no text of bytes", text("%%%"), "transaction_invalid", /base64, got 3 other/],
+    ["base64 with a fault", text("AAAA="), "transaction_invalid", /base64, got 5 other/],
+    ["too long base58", text("1".repeat(1684)), "transaction_invalid", /at most 1683 .* 1684/],
+    ["too long base64", text("+".repeat(5468)), "transaction_invalid", /at most 5464 .* 5468/],
+    ["garbage", entry(new Uint8Array(300).fill(3)), "transaction_invalid", /expected/],
+    [
+      "something behind it",
+      entry(Buffer.concat([tip(), Uint8Array.of(0)])),
+      "transaction_invalid",
+      /expected/,
+    ],
+    [
+      "an unknown version",
+      entry(Uint8Array.from([0x82, ...tip().slice(1)])),
+      "transaction_version",
+      /version/,
+    ],
+    ["a forged signature", entry(changed(tip(), 5)), "signature_invalid", /expected signatures/],
+    ["none signed", entry(unsigned(tip())), "signature_invalid", /at least one that does not/],
+    ["another amount", entry(changed(tip(), tip().length - 5)), "signature_invalid", /hold/],
+    ["a second signature", entry(changed(twoSigners, 70)), "signature_invalid", /hold/],
+    ["no tip", entry(signed([transferOf(alice, bob, 5n)])), "tip_missing", /got 0 lamports/],
+    ["a tip of nothing", entry(tip(0n)), "tip_missing", /expected a transfer to one of \w{32}/],
+    ["tips among tip addresses", entry(selfPaid), "tip_missing", /got 0 lamports/],
+    [
+      "a tip by a lookup table",
+      entry(tipV0(5n, [shredWallet])),
+      "tip_missing",
+      new RegExp(addressOf(shredWallet)),
+    ],
+    [
+      "more than there is",
+      entry(tip(2n ** 53n)),
+      "transaction_invalid",
+      /at most 9007199254740991 lamports, got 9007199254740992/,
+    ],
+    [
+      "a slot to come",
+      entry(tip(), presentSlot + 33n),
+      "slot_ahead",
+      /at most 1000032, got 1000033/,
+    ],
+    ["a slot far away", entry(tip(), 2n ** 64n - 1n), "slot_ahead", /got 18446744073709551615/],
+    [
+      "an old slot",
+      entry(tip(), presentSlot - 216_001n),
+      "slot_too_old",
+      /784000 or later, got 783999/,
+    ],
+  ])("is refused: %s", async (_, given, reason, message) => {
+    const { registrar, store, book } = await openDesk(files);
+    for (const isDryRun of [true, false]) {
+      const [result] = await registrar.register("a_1", [given], isDryRun);
+      expect(reasonOf(result)).toBe(reason);
+      expect(result).toMatchObject({ accepted: false, message: expect.stringMatching(message) });
+    }
+    expect(await store.ofAccount("a_1", null, 9)).toEqual([]);
+    expect(book.taken).toEqual([]);
+  });
+
+  it("is as old as the measured slots say", async () => {
+    let present: { slot: bigint | null; slotNs: bigint | null } = { slot: 1_000n, slotNs: null };
+    const { registrar } = await openDesk(files, () => ({ present: () => present }));
+    const reasons = async (...slots: bigint[]) =>
+      (
+        await registrar.register(
+          "a_1",
+          slots.map((slot) => entry(tip(), slot)),
+          true,
+        )
+      ).map(reasonOf);
+    const repeated = "registered_before";
+    expect(await reasons(0n, 1_032n, 1_033n)).toEqual(["counted", repeated, "slot_ahead"]);
+    present = { slot: presentSlot, slotNs: 200_000_000n };
+    expect(await reasons(568_000n, 567_999n)).toEqual(["counted", "slot_too_old"]);
+    present = { slot: presentSlot, slotNs: 800_000_000n };
+    expect(await reasons(892_000n, 891_999n)).toEqual(["counted", "slot_too_old"]);
+    present = { slot: presentSlot, slotNs: null };
+    expect(await reasons(784_000n, 783_999n)).toEqual(["counted", "slot_too_old"]);
+    present = { slot: null, slotNs: 400_000_000n };
+    expect(await reasons(0n, 2n ** 64n - 1n)).toEqual(["counted", repeated]);
+    expect(
+      reasonOf((await registrar.register("a_1", [entry(tip(), 2n ** 64n - 1n)], false))[0]),
+    ).toBe("counted");
+  });
+});
+
+describe("a signature", () => {
+  it("is registered once, by one account, and nobody hears by whom", async () => {
+    const { registrar, book } = await openDesk(files);
+    const wire = tip();
+    const [first] = await registrar.register("a_1", [entry(wire)], false);
+    expect(first).toMatchObject({ accepted: true });
+    const [own] = await registrar.register("a_1", [entry(wire)], false);
+    const [foreign] = await registrar.register("a_2", [entry(wire)], false);
+    const expected = "signature: expected one that was not registered before, got one that";
+    const reason = "registered_before";
+    const message = (who: string) => `${expected} ${who} account registered`;
+    const signature = signatureOf(wire);
+    expect(own).toEqual({ accepted: false, reason, message: message("this"), signature });
+    expect(foreign).toEqual({ accepted: false, reason, message: message("another"), signature });
+    expect(book.tips.length).toBe(1);
+    expect(book.open).toEqual([]);
+  });
+
+  it("that comes twice in a request counts once, the first time", async () => {
+    const { registrar, book } = await openDesk(files);
+    const [a, b] = [entry(tip(5n, 1n)), entry(tip(5n, 2n))];
+    for (const isDryRun of [true, false]) {
+      const results = await registrar.register("a_1", [a, b, a, a], isDryRun);
+      expect(results.map(reasonOf)).toEqual([
+        "counted",
+        "counted",
+        "registered_before",
+        "registered_before",
+      ]);
+      expect(results[2]).toMatchObject({ message: expect.stringMatching(/this account/) });
+    }
+    expect(book.tips.length).toBe(2);
+    expect(book.open).toEqual([]);
+  });
+
+  it("counts once when two accounts send it at once", async () => {
+    const { registrar, book } = await openDesk(files);
+    const entries = Array.from({ length: 25 }, (_, i) => entry(tip(5n, BigInt(i))));
+    const [one, two] = await Promise.all([
+      registrar.register("a_1", entries, false),
+      registrar.register("a_2", entries.toReversed(), false),
+    ]);
+    const accepted = [...one, ...two].flatMap((each) => (each.accepted ? [each.signature] : []));
+    expect(accepted.length).toBe(25);
+    expect(new Set(accepted).size).toBe(25);
+    expect(book.tips.length).toBe(25);
+    expect(book.open).toEqual([]);
+  });
+
+  it("cannot be taken from its owner by garbage that bears it", async () => {
+    const { registrar } = await openDesk(files);
+    const wire = tip();
+    const [garbage] = await registrar.register("a_2", [entry(changed(wire, 120))], false);
+    expect(garbage).toMatchObject({ accepted: false });
+    expect((await registrar.register("a_1", [entry(wire)], false)).map(reasonOf)).toEqual([
+      "counted",
+    ]);
+  });
+});
+
+describe("a request", () => {
+  it("is acknowledged when all of it is durable, and asked of the store in one turn", async () => {
+    const asked: Registration[] = [];
+    const waiting: (() => void)[] = [];
+    const { registrar, book } = await openDesk(files, ({ store }) => ({
+      store: {
+        owners: (signatures) => store.owners(signatures),
+        ofAccount: (...question) => store.ofAccount(...question),
+        add: (registration) => store.add(registration),
+        addCounted: async (registration, epoch) => {
+          asked.push(registration);
+          await new Promise<void>((resolve) => void waiting.push(resolve));
+          return store.addCounted(registration, epoch);
+        },
+      },
+    }));
+    let isAnswered = false;
+    const entries = [1n, 2n, 3n].map((amount) => entry(tip(5n, amount)));
+    const answer = registrar.register("a_1", entries, false).then((results) => {
+      isAnswered = true;
+      return results;
+    });
+    await expect.poll(() => asked.length).toBe(3); // none of them has ended
+    const signatures = entries.map(({ transaction }) =>
+      signatureOf(Buffer.from(transaction, "base64")),
+    );
+    expect(asked.map(({ signature }) => signature)).toEqual(signatures);
+    expect(asked.map(({ countedOrder }) => countedOrder)).toEqual([1n, 2n, 3n]);
+    expect(new Set(asked.map(({ registeredMs }) => registeredMs)).size).toBe(1);
+    waiting[0]?.();
+    waiting[1]?.();
+    await expect.poll(() => book.settled.size).toBe(2);
+    expect(isAnswered).toBe(false);
+    waiting[2]?.();
+    expect((await answer).map(reasonOf)).toEqual(["counted", "counted", "counted"]);
+  });
+
+  it("whose entries cannot be kept says so, and no order stays open", async () => {
+    let failing = true;
+    const { registrar, book } = await openDesk(files, ({ store }) => ({
+      store: {
+        owners: () => Promise.reject(new ShredwayError("store_failed", "secret path")),
+        ofAccount: (...question) => store.ofAccount(...question),
+        add: (registration) => store.add(registration),
+        addCounted: (registration, epoch) =>
+          failing
+            ? Promise.reject(new ShredwayError("store_failed", "secret path"))
+            : store.addCounted(registration, epoch),
+      },
+    }));
+    const given = [entry(tip(5n, 1n)), null, entry(tip(5n, 2n))];
+    const results = await registrar.register("a_1", given, false);
+    expect(results.map(reasonOf)).toEqual(["store_failed", "entry_invalid", "store_failed"]);
+    expect(JSON.stringify(results)).not.toContain("secret");
+    expect(book.tips).toEqual([]);
+    expect(book.open).toEqual([]);
+    expect((await registrar.register("a_1", given, true)).map(reasonOf)).toEqual(
+      results.map(reasonOf),
+    );
+    failing = false;
+    expect((await registrar.register("a_1", given, false)).map(reasonOf)).toEqual([
+      "counted",
+      "entry_invalid",
+      "counted",
+    ]);
+    // Whose they are cannot be asked: that they are known is told all the same.
+    const [again] = await registrar.register("a_1", given, false);
+    expect(again).toMatchObject({ reason: "registered_before", message: /got one that was$/ });
+  });
+
+  it("keeps nothing in a dry run", async () => {
+    const { registrar, store, book } = await openDesk(files);
+    const given = [entry(tip(5n, 1n)), entry(changed(tip(5n, 2n), 5)), entry(tip(5n, 3n))];
+    await registrar.register("a_2", [entry(tip(5n, 3n))], false);
+    const dry = await registrar.register("a_1", given, true);
+    expect(dry.map(reasonOf)).toEqual(["counted", "signature_invalid", "registered_before"]);
+    expect(dry[2]).toMatchObject({ message: expect.stringMatching(/another account/) });
+    expect(await store.ofAccount("a_1", null, 9)).toEqual([]);
+    expect(book.taken.length).toBe(1);
+    expect(await registrar.register("a_1", given, false)).toEqual(dry);
+  });
+
+  it("of which the verifier has no room for all is taken as far as there is", async () => {
+    let room = 2;
+    const { registrar } = await openDesk(files, ({ verifier }) => ({
+      verifier: { verify: (wire) => (room-- > 0 ? verifier.verify(wire) : null) },
+    }));
+    const given = [1n, 2n, 3n].map((amount) => entry(tip(5n, amount)));
+    const results = await registrar.register("a_1", given, false);
+    expect(results.map(reasonOf)).toEqual(["counted", "counted", "overloaded"]);
+    expect(results[2]).toMatchObject({ message: expect.stringMatching(/room .* try again/) });
+  });
+});
+
+describe("with a node", () => {
+  it("entries are pending, with a place each, and given back when they are not kept", async () => {
+    const places = new Places();
+    places.free = 3;
+    let failing = true;
+    const { registrar, store, book } = await openDesk(files, (parts) => ({
+      places,
+      store: {
+        owners: (signatures) => parts.store.owners(signatures),
+        ofAccount: (...question) => parts.store.ofAccount(...question),
+        addCounted: (...question) => parts.store.addCounted(...question),
+        add: (registration) =>
+          failing
+            ? Promise.reject(new ShredwayError("store_failed", "full"))
+            : parts.store.add(registration),
+      },
+    }));
+    const given = [1n, 2n, 3n, 4n].map((amount) => entry(tip(5n, amount)));
+    const reasons = async (isDryRun = false) =>
+      (await registrar.register("a_1", given, isDryRun)).map(reasonOf);
+    expect(await reasons()).toEqual(["store_failed", "store_failed", "store_failed", "overloaded"]);
+    expect(places).toMatchObject({ free: 3, added: [] });
+    failing = false;
+    expect(await reasons(true)).toEqual(["pending", "pending", "pending", "pending"]);
+    expect(places).toMatchObject({ free: 3, added: [] });
+    expect(await reasons()).toEqual(["pending", "pending", "pending", "overloaded"]);
+    expect(places.added).toEqual((await store.pending(null, 9)).toSorted(inOrderOf(places.added)));
+    expect(places.added).toMatchObject(
+      given.slice(0, 3).map(() => ({ state: "pending", settledMs: null, countedOrder: null })),
+    );
+    places.free = 2;
+    const repeated = "registered_before";
+    expect(await reasons()).toEqual([repeated, repeated, "overloaded", "overloaded"]);
+    expect(places.free).toBe(2);
+    expect(book.taken).toEqual([]);
+  });
+});
+
+function inOrderOf(all: readonly Registration[]) {
+  const placeOf = (one: Registration) =>
+    all.findIndex(({ signature }) => signature === one.signature);
+  return (a: Registration, b: Registration) => placeOf(a) - placeOf(b);
+}
+
+describe("whatever the mix", () => {
+  /** By number: a good one, a forged one, one without a tip, garbage, nothing. */
+  const made = Array.from({ length: 8 }, (_, i) => tip(5n, BigInt(i), wallet(1 + (i % 3))));
+  const kinds: ((i: number) => RegistrationEntry | null)[] = [
+    (i) => entry(made[i % 8] ?? tip()),
+    (i) => entry(changed(made[i % 8] ?? tip(), 9)),
+    (i) => entry(made[i % 8] ?? tip(), presentSlot + 100n),
+    () => entry(signed([transferOf(alice, bob, 5n)])),
+    () => text("garbage"),
+    () => null,
+  ];
+  const anyEntry = fc.tuple(fc.integer({ min: 0, max: 7 }), fc.nat({ max: 9 }));
+  const anyRequest = fc.record({
+    accountId: fc.constantFrom("a_1", "a_2", "a_3"),
+    isDryRun: fc.boolean(),
+    entries: fc.array(anyEntry, { minLength: 1, maxLength: 25 }),
+  });
+
+  it("results come in order and nothing is accepted twice", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.array(anyRequest, { minLength: 1, maxLength: 4 }), { maxLength: 4 }),
+        async (rounds) => {
+          const { registrar, book, store } = await openDesk(files);
+          const owners = new Map<string, string>();
+          for (const requests of rounds) {
+            book.ms += 1;
+            const given = requests.map(({ entries }) =>
+              // Every second one is a good one.
+              entries.map(([i, kind]) => (kinds[kind < 5 ? 0 : kind - 4] ?? kinds[0])?.(i) ?? null),
+            );
+            const answers = await Promise.all(
+              requests.map(({ accountId, isDryRun }, at) =>
+                registrar.register(accountId, given[at] ?? [], isDryRun),
+              ),
+            );
+            for (const [at, results] of answers.entries()) {
+              const { accountId = "", isDryRun = false } = requests[at] ?? {};
+              expect(results.length).toBe(given[at]?.length);
+              for (const [place, result] of results.entries()) {
+                const asked = given[at]?.[place] ?? null;
+                const wire = asked && Buffer.from(asked.transaction, "base64");
+                const isGood = made.some((one) => wire?.equals(one)) && asked?.slot === presentSlot;
+                if (!result.accepted) {
+                  expect(result.reason === "registered_before").toBe(isGood);
+                  continue;
+                }
+                expect(isGood).toBe(true);
+                expect(wire && signatureOf(wire)).toBe(result.signature);
+                if (isDryRun) continue;
+                expect(owners.has(result.signature)).toBe(false);
+                owners.set(result.signature, accountId);
+              }
+            }
+            expect(book.open).toEqual([]);
+            expect(book.tips.length).toBe(owners.size);
+          }
+          expect(await store.owners(made.map(signatureOf))).toEqual(owners);
+          const times = book.tips
+            .toSorted((a, b) => Number(a.order - b.order))
+            .map(({ registeredMs }) => registeredMs);
+          expect(times).toEqual(times.toSorted((a, b) => a - b));
+          await files.clean();
+        },
+      ),
+      { numRuns: 12 },
+    );
+  });
+});

@@ -1,0 +1,209 @@
+// A registration watch on the sandbox chain, with a store whose commits can fail and a node that can
+// be slow or down.
+
+import { ShredwayError } from "../../../src/core/errors.ts";
+import { pubkeyOf } from "../../../src/core/primitives.ts";
+import { decodeBase58, encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
+import {
+  RegistrationWatch,
+  type RegistrationWatchLimits,
+  type RegistrationWatchParts,
+} from "../../../src/shreds/registrations/landing-confirmation.ts";
+import type {
+  LandedTransaction,
+  Registration,
+  Settlement,
+} from "../../../src/shreds/registrations/registration-types.ts";
+import { addressOf, alice, bob, ChainRun, carol, transferOf } from "../../support/chain.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { Book, shredAddresses, shredInspector, shredWallet, silent } from "../../tips/parts.ts";
+
+const inspector = shredInspector();
+
+export function registrationOf(
+  wire: Uint8Array,
+  changes: Partial<Registration> = {},
+): Registration {
+  const { signature, tipLamports, lifetime, nonce } = inspector.inspect(wire);
+  return {
+    signature,
+    accountId: "a_1",
+    lamports: tipLamports,
+    slot: 1n,
+    registeredMs: 1_767_225_600_000,
+    lifetime,
+    nonceAccount: nonce?.account ?? null,
+    state: "pending",
+    settledMs: null,
+    countedLamports: null,
+    countedOrder: null,
+    reason: null,
+    ...changes,
+  };
+}
+
+/** A store of a few, whose commits fail as long as a test says so. */
+export class Rows {
+  readonly rows = new Map<string, Registration>();
+  settles = 0;
+  /** Before: nothing was changed. After: it was, and the word of it got lost. */
+  fails: "before" | "after" | null = null;
+  /** Another node counts. */
+  isOver = false;
+
+  async add(registration: Registration): Promise<boolean> {
+    if (this.rows.has(registration.signature)) return false;
+    this.rows.set(registration.signature, registration);
+    return true;
+  }
+
+  async settle(signature: string, settlement: Settlement): Promise<boolean | null> {
+    this.settles++;
+    if (this.isOver) return null;
+    const { fails } = this;
+    if (fails === "before") throw new ShredwayError("store_failed", "full");
+    const row = this.rows.get(signature);
+    const isPending = row?.state === "pending";
+    if (row && isPending) this.rows.set(signature, { ...row, ...settlement });
+    if (fails === "after") throw new ShredwayError("store_failed", "lost");
+    return isPending;
+  }
+
+  async pending(behind: Pick<Registration, "signature"> | null, limit: number) {
+    const all = [...this.rows.values()].filter(({ state }) => state === "pending");
+    const begin = all.findIndex(({ signature }) => signature === behind?.signature) + 1;
+    return all.slice(begin, begin + limit);
+  }
+}
+
+/** The chain as a node shows it. */
+export class Stage {
+  readonly clock = new ManualClock();
+  readonly book = new Book();
+  readonly rows = new Rows();
+  readonly run: ChainRun;
+  readonly asked: { signature: string; atMs: number }[] = [];
+  readonly lifetimesAsked: string[] = [];
+  readonly unwatched: string[] = [];
+  underWay = 0;
+  underWayMost = 0;
+  answerMs = 0;
+  isDown = false;
+  /** So many times it says that a blockhash is gone which is not. */
+  lies = 0;
+  hasSights = true;
+  addresses = shredAddresses;
+  watch: RegistrationWatch;
+
+  constructor(run: ChainRun, limits: Partial<RegistrationWatchLimits> = {}) {
+    this.run = run;
+    this.clock.every(100, () => {
+      run.pass(100_000_000n);
+      this.book.ms += 100;
+    });
+    this.watch = this.newWatch(limits);
+  }
+
+  static async open(limits: Partial<RegistrationWatchLimits> = {}): Promise<Stage> {
+    const funded = [alice, bob, carol, shredWallet];
+    const run = await ChainRun.open({
+      intervalsPerSlot: 4,
+      confirmedDepth: 2,
+      funded: new Map(funded.map((pair) => [addressOf(pair), 100_000_000_000n])),
+    });
+    const stage = new Stage(run, limits);
+    await stage.watch.start();
+    return stage;
+  }
+
+  newWatch(limits: Partial<RegistrationWatchLimits> = {}): RegistrationWatch {
+    return new RegistrationWatch(this.#parts(), limits);
+  }
+
+  /** As the registrar does it. */
+  async register(wire: Uint8Array, accountId = "a_1"): Promise<string> {
+    const registration = registrationOf(wire, { accountId, registeredMs: this.book.ms });
+    if (!this.watch.reserve(accountId)) throw new Error("expected a place");
+    if (!(await this.rows.add(registration))) throw new Error("expected a new signature");
+    this.watch.add(registration);
+    return registration.signature;
+  }
+
+  row(signature: string): Registration | undefined {
+    return this.rows.rows.get(signature);
+  }
+
+  async seconds(count: number): Promise<void> {
+    await this.clock.advance(count * 1000);
+  }
+
+  tip(lamports = 10_000n, amount = 1n): Uint8Array {
+    const instructions = [transferOf(alice, bob, amount), transferOf(alice, shredWallet, lamports)];
+    return this.run.legacy(instructions, [alice]);
+  }
+
+  async #answer<T>(look: () => T): Promise<T> {
+    this.underWay++;
+    this.underWayMost = Math.max(this.underWayMost, this.underWay);
+    if (this.answerMs > 0) await this.clock.sleep(this.answerMs);
+    this.underWay--;
+    if (this.isDown) throw new ShredwayError("rpc_failed", "down");
+    return look();
+  }
+
+  #landed(signature: string, addresses: ReadonlySet<string>): LandedTransaction | null {
+    const { chain } = this.run;
+    const found = chain.transaction(signature);
+    if (!found || found.block.slot > chain.slot("confirmed")) return null;
+    const { accountKeys, preBalances, postBalances, err } = found.transaction;
+    const gainLamports = accountKeys.reduce((gain, key, i) => {
+      if (!addresses.has(key)) return gain;
+      return gain + (postBalances[i] ?? 0n) - (preBalances[i] ?? 0n);
+    }, 0n);
+    return { slot: found.block.slot, err, gainLamports };
+  }
+
+  #parts(): RegistrationWatchParts {
+    const { chain } = this.run;
+    return {
+      clock: this.clock,
+      log: silent,
+      store: this.rows,
+      tiers: this.book,
+      landed: {
+        landedTransaction: (signature, addresses) => {
+          this.asked.push({ signature, atMs: this.book.ms });
+          return this.#answer(() => this.#landed(signature, addresses));
+        },
+      },
+      outcomes: {
+        isBlockhashValid: (blockhash) => {
+          this.lifetimesAsked.push(blockhash);
+          const isLie = this.lies-- > 0;
+          return this.#answer(() => !isLie && chain.isBlockhashValid(blockhash));
+        },
+        nonceValue: (account) =>
+          this.#answer(() => {
+            const data = chain.account(account, "confirmed")?.data;
+            return data?.length === 80 ? pubkeyOf(data.slice(40, 72)) : null;
+          }),
+      },
+      sights: {
+        watch: (bytes, listener) => {
+          if (!this.hasSights) throw new ShredwayError("watch_refused", "full");
+          const signature = encodeBase58(bytes);
+          const end = chain.subscribe((event) => {
+            if (event.kind !== "executed" || event.transaction.signature !== signature) return;
+            listener({ slot: event.slot });
+          });
+          return () => {
+            this.unwatched.push(signature);
+            end();
+          };
+        },
+      },
+      decode: decodeBase58,
+      addresses: () => this.addresses,
+    };
+  }
+}

@@ -1,0 +1,77 @@
+// A tier book on its bench: over a store in memory, with a clock that the test moves.
+
+import { createLogger } from "../../../src/core/log.ts";
+import { TierBook, type TierBookOptions } from "../../../src/shreds/tiers/leader-tiers.ts";
+import type { CountedTip, TierRules } from "../../../src/shreds/tiers/types.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { LifeClock } from "./life.ts";
+import { MemoryTierStore } from "./memory-tier-store.ts";
+
+export const hour = 3_600_000;
+export const day = 24 * hour;
+export const rules: TierRules = {
+  tiers: [
+    { name: "tier-1", thresholdLamports: 200n },
+    { name: "tier-2", thresholdLamports: 500n },
+  ],
+  windowMs: day,
+  graceMs: day,
+};
+
+/** A book over a store in memory, with what it logs and tells. */
+export class Bench {
+  readonly manual = new ManualClock();
+  life = new LifeClock(this.manual);
+  readonly store = new MemoryTierStore();
+  readonly told: [string, string | null][] = [];
+  readonly lines: string[] = [];
+  book: TierBook = this.open();
+
+  open(options: Partial<TierBookOptions> = {}): TierBook {
+    const log = createLogger({
+      stream: { write: (line: string) => void this.lines.push(line) },
+    });
+    const store = this.store.connect();
+    this.book = new TierBook({ rules, store, clock: this.life, log, epoch: 1n, ...options });
+    this.book.onChange((accountId, tier) => this.told.push([accountId, tier]));
+    return this.book;
+  }
+
+  async started(options: Partial<TierBookOptions> = {}): Promise<this> {
+    await this.open(options).start();
+    await this.manual.advance(0);
+    return this;
+  }
+
+  /** The process is killed, and starts again after `downMs`. */
+  async restart(downMs = 0, options: Partial<TierBookOptions> & { setMs?: number } = {}) {
+    this.life.end();
+    await this.manual.advance(downMs);
+    this.life = new LifeClock(this.manual, options.setMs);
+    this.told.length = 0;
+    await this.started(options);
+  }
+
+  keep(lamports: bigint, changes: Partial<CountedTip> = {}): CountedTip {
+    const nowMs = this.book.nowMs();
+    const order = this.book.takeOrder();
+    const times = { registeredMs: nowMs, countedMs: nowMs };
+    const tip = { order, accountId: "a", lamports, ...times, ...changes };
+    this.store.keep(tip);
+    return tip;
+  }
+
+  count(lamports: bigint, changes: Partial<CountedTip> = {}): CountedTip {
+    const tip = this.keep(lamports, changes);
+    this.book.settleOrder(tip.order, tip);
+    return tip;
+  }
+
+  get wallMs(): number {
+    return Number(this.life.nowNs() / 1_000_000n);
+  }
+
+  get kinds(): (readonly [string, number])[] {
+    return (this.store.saved?.events.get("a") ?? []).map(({ kind, atMs }) => [kind, atMs] as const);
+  }
+}

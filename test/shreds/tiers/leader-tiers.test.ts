@@ -1,0 +1,438 @@
+import { describe, expect, it } from "vitest";
+import type { TierCheckpoint, TierStore } from "../../../src/shreds/tiers/types.ts";
+import { Bench, day, hour, rules } from "./book-bench.ts";
+import { LifeClock } from "./life.ts";
+
+describe("the book through time", () => {
+  it("keeps a tip up to the last millisecond of the window, and the tier up to that of the grace", async () => {
+    const bench = await new Bench().started();
+    const startMs = bench.wallMs;
+    bench.count(200n);
+    expect(bench.told).toEqual([["a", "tier-1"]]);
+    await bench.manual.advance(day - 1);
+    expect(bench.book.view("a")).toEqual({
+      tier: "tier-1",
+      sumLamports: 200n,
+      graceSinceMs: null,
+      graceEndsMs: null,
+    });
+    await bench.manual.advance(1);
+    expect(bench.book.view("a")).toEqual({
+      tier: "tier-1",
+      sumLamports: 0n,
+      graceSinceMs: startMs + day,
+      graceEndsMs: startMs + 2 * day,
+    });
+    await bench.manual.advance(day - 1);
+    expect(bench.book.tierOf("a")).toBe("tier-1");
+    await bench.manual.advance(1);
+    expect(bench.book.tierOf("a")).toBeNull();
+    expect(bench.told).toEqual([
+      ["a", "tier-1"],
+      ["a", null],
+    ]);
+    expect(bench.life.pending).toBe(0); // nothing is left to wait for
+  });
+
+  it("counts the age from the registration, whenever the tip counted", async () => {
+    const bench = await new Bench().started();
+    const startMs = bench.wallMs;
+    bench.count(200n, { registeredMs: startMs - day + 1 });
+    expect(bench.book.tierOf("a")).toBe("tier-1");
+    bench.count(500n, { registeredMs: startMs - day, accountId: "b" });
+    expect(bench.book.view("b")).toMatchObject({ tier: null, sumLamports: 0n });
+    await bench.manual.advance(1);
+    expect(bench.book.view("a").graceSinceMs).toBe(startMs + 1);
+  });
+
+  it("writes down the exact moments, however late it looks", async () => {
+    const bench = await new Bench().started();
+    const startMs = bench.wallMs;
+    bench.count(200n);
+    await bench.manual.advance(hour);
+    await bench.restart(10 * day);
+    expect(bench.book.tierOf("a")).toBeNull();
+    expect(bench.told).toEqual([]);
+    expect(bench.kinds).toEqual([
+      ["upgraded", startMs],
+      ["grace_started", startMs + day],
+      ["downgraded", startMs + 2 * day],
+    ]);
+  });
+
+  it("notices within seconds that the wall clock was set forward", async () => {
+    const bench = await new Bench().started();
+    bench.count(200n);
+    bench.life.set(3 * day);
+    await bench.manual.advance(5000);
+    expect(bench.book.tierOf("a")).toBeNull();
+    expect(bench.kinds.map(([kind]) => kind)).toEqual(["upgraded", "grace_started", "downgraded"]);
+  });
+
+  it("stands still while the wall clock is set back, and takes tips meanwhile", async () => {
+    const bench = await new Bench().started();
+    const startMs = bench.wallMs;
+    bench.count(200n);
+    bench.life.set(-hour);
+    expect(bench.book.nowMs()).toBe(startMs);
+    bench.count(300n);
+    expect(bench.book.tierOf("a")).toBe("tier-2");
+    await bench.manual.advance(hour - 1);
+    expect(bench.book.nowMs()).toBe(startMs);
+    await bench.manual.advance(day);
+    expect(bench.book.view("a")).toMatchObject({ sumLamports: 500n });
+    await bench.manual.advance(1);
+    expect(bench.book.view("a")).toMatchObject({ sumLamports: 0n, graceSinceMs: startMs + day });
+  });
+
+  it("does not look without end for what is due only when the wall clock is back", async () => {
+    const bench = await new Bench().started();
+    bench.count(200n, { registeredMs: bench.wallMs - day + 10 });
+    bench.life.set(-hour);
+    bench.life.timersSet = 0;
+    await bench.manual.advance(hour);
+    expect(bench.life.timersSet).toBeLessThan(1000);
+    await bench.manual.advance(10);
+    expect(bench.book.view("a").sumLamports).toBe(0n);
+  });
+
+  it("looks earlier when a tip is counted that leaves before all others", async () => {
+    const bench = await new Bench().started();
+    bench.count(200n);
+    bench.count(10n, { registeredMs: bench.wallMs - day + 1 });
+    await bench.manual.advance(1);
+    expect(bench.book.view("a").sumLamports).toBe(200n);
+  });
+
+  it("does not go back over a restart: not behind the checkpoint, not behind a counted tip", async () => {
+    const bench = await new Bench().started();
+    await bench.manual.advance(hour);
+    await bench.book.close();
+    const closedMs = bench.book.nowMs();
+    expect(bench.store.saved?.evaluatedMs).toBe(closedMs);
+    await bench.restart(0, { setMs: -2 * hour });
+    expect(bench.book.nowMs()).toBe(closedMs);
+    bench.keep(200n, { countedMs: closedMs + 5000 });
+    await bench.restart(0, { setMs: -2 * hour });
+    expect(bench.book.nowMs()).toBe(closedMs + 5000);
+    expect(bench.book.tierOf("a")).toBe("tier-1");
+  });
+
+  it("holds one timer, below the limit of 2^31 ms, with a window of 60 days", async () => {
+    const bench = new Bench();
+    await bench.started({ rules: { ...rules, windowMs: 60 * day } });
+    bench.count(200n); // LifeClock refuses longer ones
+    await bench.manual.advance(2000); // the sums are kept
+    bench.count(1n);
+    await bench.manual.advance(2000);
+    expect(bench.life.pending).toBe(1);
+  });
+});
+
+describe("the order of counting", () => {
+  it("holds tips back until all before them are settled, and applies them in the same turn then", async () => {
+    const bench = await new Bench().started();
+    const first = bench.keep(100n);
+    const second = bench.keep(100n);
+    const third = bench.book.takeOrder();
+    const fourth = bench.keep(300n);
+    bench.book.settleOrder(fourth.order, fourth);
+    bench.book.settleOrder(second.order, second);
+    expect(bench.book.view("a").sumLamports).toBe(0n);
+    bench.book.settleOrder(first.order, first);
+    expect(bench.book.view("a")).toMatchObject({ sumLamports: 200n, tier: "tier-1" });
+    bench.book.settleOrder(third, null);
+    expect(bench.book.view("a")).toMatchObject({ sumLamports: 500n, tier: "tier-2" });
+  });
+
+  it("refuses an order that was not taken, or is settled", async () => {
+    const bench = await new Bench().started();
+    const { order } = bench.count(1n);
+    expect(() => bench.book.settleOrder(order, null)).toThrow(RangeError);
+    expect(() => bench.book.settleOrder(order + 1n, null)).toThrow(
+      "expected the order of a tip that was taken and not settled",
+    );
+    bench.book.takeOrder();
+    const early = bench.book.takeOrder();
+    bench.book.settleOrder(early, null);
+    expect(() => bench.book.settleOrder(early, null)).toThrow(RangeError);
+  });
+
+  it("never takes a kept number again, nor one that the checkpoint has gone past", async () => {
+    const bench = await new Bench().started();
+    const kept = bench.keep(200n); // and killed before it was settled
+    await bench.restart();
+    expect(bench.book.tierOf("a")).toBe("tier-1");
+    const next = bench.book.takeOrder();
+    expect(next).toBe(kept.order + 1n);
+    bench.book.settleOrder(next, null);
+    await bench.book.close();
+    await bench.restart();
+    expect(bench.book.takeOrder()).toBe(kept.order + 2n);
+  });
+
+  it("expects a start", () => {
+    expect(() => new Bench().book.takeOrder()).toThrow("expected a tier book that was started");
+  });
+});
+
+describe("listeners", () => {
+  it("are told of changes of tier, not of graces, and no more when they ended it", async () => {
+    const bench = await new Bench().started();
+    const more: unknown[] = [];
+    const end = bench.book.onChange((...news) => more.push(news));
+    bench.count(200n);
+    end();
+    await bench.manual.advance(day);
+    expect(bench.book.view("a").graceSinceMs).not.toBeNull();
+    bench.count(500n);
+    expect(bench.told).toEqual([
+      ["a", "tier-1"],
+      ["a", "tier-2"],
+    ]);
+    expect(more).toEqual([["a", "tier-1"]]);
+  });
+
+  it("that fail are logged, and take no news from the others", async () => {
+    const bench = new Bench();
+    bench.open();
+    bench.book.onChange(() => {
+      throw new Error("made-up fault");
+    });
+    const after: unknown[] = [];
+    bench.book.onChange((...news) => after.push(news));
+    await bench.book.start();
+    bench.count(200n);
+    expect(after).toEqual([["a", "tier-1"]]);
+    expect(bench.lines.join()).toContain("made-up fault");
+  });
+
+  it("may count tips themselves; everybody ends with the last word", async () => {
+    const bench = new Bench();
+    bench.open();
+    bench.book.onChange((_, tier) => {
+      if (tier === "tier-1") bench.count(300n);
+    });
+    const after: (string | null)[] = [];
+    bench.book.onChange((_, tier) => after.push(tier));
+    await bench.book.start();
+    bench.count(200n);
+    expect(bench.book.tierOf("a")).toBe("tier-2");
+    expect(after.at(-1)).toBe("tier-2");
+    expect(bench.told.at(-1)).toEqual(["a", "tier-2"]);
+  });
+});
+
+describe("checkpoints", () => {
+  it("of events are made at once, one for all of a turn, the next behind the one under way", async () => {
+    const bench = new Bench();
+    const pauses: (() => void)[] = [];
+    await bench.started();
+    bench.life.end();
+    const slow = bench.store.connect(() => new Promise((resolve) => pauses.push(resolve)));
+    const store: TierStore = {
+      ...bench.store.connect(),
+      checkpoint: (checkpoint, epoch) => slow.checkpoint(checkpoint, epoch),
+    };
+    const go = async (): Promise<void> => {
+      for (let i = 0; i < 2; i++) {
+        for (const pause of pauses.splice(0)) pause();
+        await bench.manual.advance(0);
+      }
+    };
+    bench.life = new LifeClock(bench.manual);
+    await bench.started({ store });
+    await go();
+    bench.store.checkpoints = 0;
+    for (const accountId of ["a", "b", "c"]) bench.count(200n, { accountId });
+    await bench.manual.advance(0);
+    expect(pauses).toHaveLength(1);
+    bench.count(300n); // while the first is under way
+    bench.count(300n, { accountId: "b" });
+    const history = bench.book.history("a", null, 10);
+    await go();
+    expect(bench.store.checkpoints).toBe(1);
+    expect([...(bench.store.saved?.events.keys() ?? [])]).toEqual(["a", "b", "c"]);
+    expect(bench.kinds).toHaveLength(1);
+    await go();
+    expect(bench.store.checkpoints).toBe(2);
+    expect(bench.kinds).toHaveLength(2);
+    // Who asked meanwhile waited for both.
+    expect(await history).toHaveLength(2);
+  });
+
+  it("hold what changed since the last one, and nothing twice", async () => {
+    const bench = new Bench();
+    const put: TierCheckpoint[] = [];
+    const plain = bench.store.connect();
+    const store: TierStore = {
+      ...plain,
+      checkpoint: (checkpoint, epoch) => {
+        put.push(checkpoint);
+        return plain.checkpoint(checkpoint, epoch);
+      },
+    };
+    await bench.started({ store });
+    bench.count(200n);
+    await bench.manual.advance(0);
+    bench.count(200n, { accountId: "b" });
+    await bench.manual.advance(0);
+    const idsOf = (all: readonly { readonly accountId: string }[]) =>
+      all.map(({ accountId }) => accountId);
+    expect(put.map(({ states }) => idsOf(states))).toEqual([[], ["a"], ["b"]]);
+    expect(put.map(({ events }) => idsOf(events))).toEqual([[], ["a"], ["b"]]);
+  });
+
+  it("of sums alone are made once a second, and none when nothing changed", async () => {
+    const bench = await new Bench().started();
+    bench.store.checkpoints = 0;
+    bench.count(1n);
+    await bench.manual.advance(500);
+    bench.count(1n);
+    await bench.manual.advance(499);
+    expect(bench.store.checkpoints).toBe(0);
+    await bench.manual.advance(1);
+    expect(bench.store.checkpoints).toBe(1);
+    expect(bench.store.saved?.states.get("a")?.sumLamports).toBe(2n);
+    await bench.manual.advance(5 * hour);
+    expect(bench.store.checkpoints).toBe(1);
+  });
+
+  it("that fail are tried again with everything since; the engine goes on, and it is logged once", async () => {
+    const bench = await new Bench().started();
+    bench.store.faults.writes = true;
+    bench.count(200n);
+    await bench.manual.advance(10_000);
+    bench.count(300n);
+    expect(bench.book.tierOf("a")).toBe("tier-2");
+    await bench.manual.advance(10_000);
+    expect(bench.store.saved?.states.size).toBe(0);
+    expect(bench.lines.filter((line) => line.includes("not kept"))).toHaveLength(1);
+    bench.store.faults.writes = false;
+    await bench.manual.advance(1000);
+    expect(bench.kinds.map(([kind]) => kind)).toEqual(["upgraded", "upgraded"]);
+    expect(bench.store.saved?.states.get("a")?.sumLamports).toBe(500n);
+    expect(bench.lines.at(-1)).toContain("kept again");
+  });
+
+  it("at the end hold the last moment; what is counted later waits for the next start", async () => {
+    const bench = await new Bench().started();
+    bench.count(1n);
+    await bench.book.close();
+    expect(bench.store.saved?.countedOrder).toBe(1n);
+    bench.count(500n);
+    expect(bench.book.tierOf("a")).toBeNull();
+    await bench.manual.advance(hour);
+    expect(bench.life.pending).toBe(0);
+    await bench.restart();
+    expect(bench.book.tierOf("a")).toBe("tier-2");
+  });
+
+  it("at the end do not keep a service from ending when they fail", async () => {
+    const bench = await new Bench().started();
+    bench.count(200n);
+    bench.store.faults.writes = true;
+    await bench.book.close();
+    expect(bench.lines.join()).toContain("not kept");
+    expect(bench.life.pending).toBe(0);
+  });
+});
+
+describe("the audit trail", () => {
+  it("is what is kept, and waits for what is being kept", async () => {
+    const bench = await new Bench().started();
+    bench.count(200n);
+    const newest = await bench.book.history("a", null, 10);
+    expect(newest.map(({ kind, to }) => [kind, to])).toEqual([["upgraded", "tier-1"]]);
+    bench.count(300n);
+    const second = await bench.book.history("a", null, 1);
+    expect(second.map(({ number }) => number)).toEqual([2n]);
+    expect(await bench.book.history("a", 2n, 10)).toEqual(newest);
+    bench.store.faults.reads = true;
+    await expect(bench.book.history("a", null, 1)).rejects.toMatchObject({
+      reason: "store_failed",
+    });
+  });
+});
+
+describe("a store that cannot be read", () => {
+  it("keeps the book from starting", async () => {
+    const bench = new Bench();
+    bench.store.faults.reads = true;
+    await expect(bench.open().start()).rejects.toMatchObject({ reason: "store_failed" });
+    await bench.book.close();
+    expect(bench.store.checkpoints).toBe(0);
+  });
+
+  it("makes the sums stand still where the leavings end, logs it once, and catches up exactly", async () => {
+    const bench = await new Bench().started({ headMax: 4, pageMax: 2 });
+    const startMs = bench.wallMs;
+    for (let i = 0; i < 20; i++) {
+      bench.count(25n);
+      await bench.manual.advance(1000);
+    }
+    expect(bench.book.tierOf("a")).toBe("tier-2");
+    await bench.manual.advance(day - 60_000);
+    bench.store.faults.reads = true;
+    await bench.manual.advance(58_000);
+    // Some of the leavings were in memory; of those after them nobody knows.
+    const { sumLamports, graceSinceMs } = bench.book.view("a");
+    expect(graceSinceMs).toBe(startMs + day);
+    expect(sumLamports).toBeGreaterThan(400n);
+    expect(bench.lines.filter((line) => line.includes("which tips leave"))).toHaveLength(1);
+    // A tip counts as soon as it is known what leaves before it.
+    bench.count(1000n);
+    const countedMs = bench.wallMs;
+    expect(bench.book.view("a").sumLamports).toBe(sumLamports);
+    bench.store.faults.reads = false;
+    await bench.manual.advance(1100);
+    for (let i = 0; i < 20; i++) await bench.manual.advance(0); // one read after the other
+    expect(bench.book.view("a")).toMatchObject({ sumLamports: 1000n, graceSinceMs: null });
+    expect(bench.lines.at(-1)).toContain("tells again");
+    await bench.manual.advance(2000);
+    expect(bench.kinds.slice(2)).toEqual([
+      ["grace_started", startMs + day],
+      ["grace_cancelled", countedMs],
+    ]);
+  });
+});
+
+describe("memory", () => {
+  it("holds the head of the queue only, and the store is asked in pages", async () => {
+    const bench = await new Bench().started({ headMax: 8, pageMax: 3 });
+    for (let i = 0; i < 100; i++) {
+      bench.count(10n, { accountId: `a${i % 3}` });
+      await bench.manual.advance(10);
+    }
+    await bench.restart(0, { headMax: 8, pageMax: 3 });
+    await bench.manual.advance(day - 1000 + 500);
+    expect(Math.max(...bench.store.pages)).toBeLessThanOrEqual(8);
+    expect(bench.store.pages.length).toBeGreaterThan(15);
+    const sums = ["a0", "a1", "a2"].map((id) => Number(bench.book.view(id).sumLamports));
+    expect(sums.reduce((sum, each) => sum + each, 0)).toBe(490);
+    await bench.manual.advance(1000);
+    expect(bench.book.view("a0").sumLamports).toBe(0n);
+  });
+
+  it("is not short of tips when more of them than it holds leave in one millisecond", async () => {
+    const bench = await new Bench().started({ headMax: 4, pageMax: 2 });
+    for (let i = 0; i < 25; i++) bench.count(10n);
+    await bench.restart(0, { headMax: 4, pageMax: 2 });
+    await bench.manual.advance(day - 1);
+    expect(bench.book.view("a").sumLamports).toBe(250n);
+    await bench.manual.advance(1);
+    expect(bench.book.view("a").sumLamports).toBe(0n);
+  });
+
+  it("says so when a tip leaves that its account's sum does not hold", async () => {
+    const bench = await new Bench().started({ headMax: 1, pageMax: 1 });
+    bench.count(1n, { accountId: "b" });
+    // Kept as counted, and yet said never to be.
+    const kept = bench.keep(200n);
+    bench.book.settleOrder(kept.order, null);
+    bench.count(1n, { accountId: "b" }); // does not fit into memory: the store is read
+    await bench.manual.advance(day);
+    expect(bench.lines.join()).toContain("expected 200 lamports of tip 2 in the sum of account a");
+    expect(bench.book.view("a").sumLamports).toBe(0n);
+  });
+});

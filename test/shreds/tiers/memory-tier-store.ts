@@ -1,0 +1,138 @@
+// A TierStore in memory, as slow and as unreliable as a test wants it, that outlives its callers.
+
+import { ShredwayError } from "../../../src/core/errors.ts";
+import type {
+  CountedTip,
+  TierCheckpoint,
+  TierEvent,
+  TierState,
+  TierStore,
+} from "../../../src/shreds/tiers/types.ts";
+
+export interface Saved {
+  readonly evaluatedMs: number;
+  readonly countedOrder: bigint;
+  readonly states: ReadonlyMap<string, TierState>;
+  /** By account, ascending by number. */
+  readonly events: ReadonlyMap<string, readonly TierEvent[]>;
+}
+
+export interface Faults {
+  reads: boolean;
+  writes: boolean;
+  /** The commit is done, and its caller told of a failure. */
+  news: boolean;
+}
+
+export function applied(saved: Saved | null, checkpoint: TierCheckpoint): Saved {
+  const states = new Map(saved?.states);
+  for (const state of checkpoint.states) states.set(state.accountId, state);
+  const events = new Map(saved?.events);
+  for (const event of checkpoint.events) {
+    const before = events.get(event.accountId) ?? [];
+    if (before.some(({ number }) => number === event.number)) continue;
+    events.set(event.accountId, [...before, event]);
+  }
+  const { evaluatedMs, countedOrder } = checkpoint;
+  return { evaluatedMs, countedOrder, states, events };
+}
+
+function isBehind(tip: CountedTip, place: { registeredMs: number; order: bigint }): boolean {
+  if (tip.registeredMs !== place.registeredMs) return tip.registeredMs > place.registeredMs;
+  return tip.order > place.order;
+}
+
+/** What a book alone never asks. */
+export const notShared: Pick<TierStore, "takeOver" | "epoch" | "statesChangedAfter" | "onNews"> = {
+  takeOver: () => Promise.resolve(1n),
+  epoch: () => Promise.resolve(1n),
+  statesChangedAfter: () => Promise.reject(new Error("expected nobody to ask")),
+  onNews: () => () => {},
+};
+
+export class MemoryTierStore {
+  readonly kept: CountedTip[] = [];
+  readonly faults: Faults = { reads: false, writes: false, news: false };
+  saved: Saved | null = null;
+  readonly history: Saved[] = [];
+  checkpoints = 0;
+  /** How many leaving tips each read brought. */
+  readonly pages: number[] = [];
+  onCheckpoint: (saved: Saved) => void = () => {};
+
+  keep(tip: CountedTip): void {
+    this.kept.push(tip);
+  }
+
+  /** The database of `count` checkpoints ago comes back. */
+  lose(count: number): void {
+    this.history.length = Math.max(0, this.history.length - count);
+    this.saved = this.history.at(-1) ?? null;
+  }
+
+  /** `pause`: before and after each look or change; whoever is killed in a pause never comes back. */
+  connect(pause: () => Promise<void> = () => Promise.resolve()): TierStore {
+    return {
+      ...notShared,
+      load: async () => {
+        await pause();
+        this.#fail("reads");
+        const { saved } = this;
+        return saved && { ...saved, states: [...saved.states.values()] };
+      },
+      checkpoint: async (checkpoint) => {
+        const copy = {
+          ...checkpoint,
+          states: [...checkpoint.states],
+          events: [...checkpoint.events],
+        };
+        await pause();
+        this.#fail("writes");
+        this.saved = applied(this.saved, copy);
+        this.history.push(this.saved);
+        this.checkpoints++;
+        this.onCheckpoint(this.saved);
+        await pause();
+        this.#fail("news");
+        return true;
+      },
+      countedAfter: (order, limit) =>
+        this.#read(pause, () =>
+          this.kept
+            .filter((tip) => tip.order > order)
+            .toSorted((a, b) => Number(a.order - b.order))
+            .slice(0, limit),
+        ),
+      leavingAfter: (behind, untilMs, limit) =>
+        this.#read(pause, () => {
+          const found = this.kept
+            .filter((tip) => isBehind(tip, behind) && tip.registeredMs <= untilMs)
+            .toSorted((a, b) => (isBehind(a, b) ? 1 : -1))
+            .slice(0, limit);
+          this.pages.push(found.length);
+          return found;
+        }),
+      events: async (accountId, before, limit) => {
+        await pause();
+        this.#fail("reads");
+        const events = this.saved?.events.get(accountId) ?? [];
+        return events
+          .filter(({ number }) => before === null || number < before)
+          .toReversed()
+          .slice(0, limit);
+      },
+    };
+  }
+
+  async #read(pause: () => Promise<void>, look: () => CountedTip[]): Promise<CountedTip[]> {
+    await pause();
+    this.#fail("reads");
+    const found = look();
+    await pause();
+    return found;
+  }
+
+  #fail(fault: keyof Faults): void {
+    if (this.faults[fault]) throw new ShredwayError("store_failed", `made-up failure of ${fault}`);
+  }
+}

@@ -1,0 +1,450 @@
+// Random histories of several nodes on one database: registrations anywhere, keepers that are killed,
+// stand still or are cut off, a database that goes away; and what must hold at every step and at the end.
+
+import assert from "node:assert/strict";
+import { SeededRandom } from "../../../src/core/seeded-random.ts";
+import { RegistrationCount } from "../../../src/shreds/registrations/counted-on-acceptance.ts";
+import { RegistrationWatch } from "../../../src/shreds/registrations/landing-confirmation.ts";
+import { RegistrationPlaces } from "../../../src/shreds/registrations/pending-capacity.ts";
+import { RegistrationSeat } from "../../../src/shreds/registrations/pending-registrations.ts";
+import { Registrar } from "../../../src/shreds/registrations/registrar.ts";
+import type { RegistrationEntry } from "../../../src/shreds/registrations/registration-types.ts";
+import { TierSeat } from "../../../src/shreds/tiers/tier-leadership.ts";
+import type { CountedTip, TierRules } from "../../../src/shreds/tiers/types.ts";
+import { silent } from "../../platform/store/files.ts";
+import { madeUpFacts } from "../../support/facts.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import type { NodeSetting, NodeStep } from "./node-steps.ts";
+import { emptyState, type ModelTip, modelAccount } from "./tier-model.ts";
+import { Link, NodeClock, type Rows, World } from "./world.ts";
+
+export const windowMs = 20_000;
+const graceMs = 7_000;
+export const accountIds = ["a", "b", "c"];
+const amounts = [1n, 5n, 10n, 20n, 35n];
+export const nodeRules: TierRules = {
+  tiers: [
+    { name: "tier-1", thresholdLamports: 10n },
+    { name: "tier-2", thresholdLamports: 40n },
+  ],
+  windowMs,
+  graceMs,
+};
+
+/** One process. */
+class Node {
+  readonly clock: NodeClock;
+  readonly link: Link;
+  readonly seat: TierSeat;
+  readonly registrations: RegistrationSeat;
+  readonly registrar: Registrar;
+  readonly told = new Map<string, string | null>();
+  readonly tellings: [string, string | null][] = [];
+  wasKeeper = false;
+  isReady = false;
+  isOver = false;
+
+  constructor(world: World, setting: NodeSetting, random: SeededRandom, landed: Landed) {
+    const skewMs = setting.skewMs === 0 ? 0 : random.below(2 * setting.skewMs) - setting.skewMs;
+    this.clock = new NodeClock(world.clock, skewMs);
+    const delayMs = (): number =>
+      setting.delayMaxMs === 0 ? 0 : random.below(setting.delayMaxMs + 1);
+    this.link = new Link(world, this.clock, delayMs);
+    const { tiers, registrations } = this.link.stores;
+    const places = new RegistrationPlaces({ pendingMax: 1000, pendingPerAccountMax: 1000 });
+    const { clock } = this;
+    const shared = { clock, log: silent, store: registrations, places };
+    this.registrations = new RegistrationSeat({
+      ...shared,
+      countsAtOnce: setting.countsAtOnce,
+      open: (book) =>
+        setting.countsAtOnce
+          ? new RegistrationCount({ ...shared, tiers: book })
+          : new RegistrationWatch({ ...shared, ...landed.asked(world.clock), tiers: book }),
+    });
+    this.seat = new TierSeat({
+      rules: nodeRules,
+      store: tiers,
+      locks: this.link,
+      counting: this.registrations,
+      clock,
+      log: silent,
+      random: () => random.below(1000) / 1000,
+      headMax: 3,
+      pageMax: 2,
+    });
+    this.registrar = new Registrar({
+      log: silent,
+      reader: {
+        inspect: (wire) => {
+          const number = Buffer.from(wire).readUInt32LE();
+          return { ...madeUpFacts(number), tipLamports: amounts[number % amounts.length] ?? 1n };
+        },
+        decode: () => null,
+      },
+      verifier: { verify: () => Promise.resolve(true) },
+      store: registrations,
+      tiers: this.seat,
+      places: this.registrations,
+      present: () => ({ slot: null, slotNs: null }),
+      addresses: () => new Set(),
+    });
+    this.seat.onChange((accountId, tier) => {
+      assert.notEqual(tier, this.told.get(accountId) ?? null, `told ${accountId} ${tier} twice`);
+      this.told.set(accountId, tier);
+      this.wasKeeper ||= this.seat.isKeeper;
+      this.tellings.push([accountId, tier]);
+    });
+  }
+
+  async start(): Promise<void> {
+    for (;;) {
+      try {
+        await this.seat.start();
+        break;
+      } catch {
+        // The service would be started again.
+        await this.clock.sleep(500);
+      }
+    }
+    for (const accountId of accountIds) {
+      const tier = this.seat.tierOf(accountId);
+      if (tier !== null) this.told.set(accountId, tier);
+    }
+    this.isReady = true;
+  }
+
+  async close(): Promise<void> {
+    await this.seat.close();
+    await this.registrations.close();
+  }
+}
+
+/** Some land, some fail, some expire. */
+class Landed {
+  asked(clock: ManualClock) {
+    return {
+      sights: null,
+      decode: () => null,
+      addresses: () => new Set<string>(),
+      landed: {
+        landedTransaction: async (signature: string) => {
+          await clock.sleep(5);
+          const number = numberOf(signature);
+          if (number % 7 === 0) return null;
+          return { slot: 1n, err: number % 11 === 0 ? "failed" : null, gainLamports: 1000n };
+        },
+      },
+      outcomes: {
+        isBlockhashValid: () => Promise.resolve(true),
+        nonceValue: () => Promise.resolve(null),
+      },
+    };
+  }
+}
+
+export class NodesHistory {
+  readonly #setting: NodeSetting;
+  readonly #random: SeededRandom;
+  readonly #clock = new ManualClock();
+  readonly #world: World;
+  readonly #nodes: Node[] = [];
+  readonly #landed = new Landed();
+  readonly #counted: () => Promise<readonly CountedTip[]>;
+  readonly #acknowledged = new Map<string, string>();
+  readonly #work = new Set<Promise<void>>();
+  #number = 0;
+  #wrong: Error | undefined;
+  readonly seen = { terms: 0, settled: 0, exact: 0, views: 0, followers: 0 };
+
+  constructor(setting: NodeSetting, rows: Rows, counted: () => Promise<readonly CountedTip[]>) {
+    this.#setting = setting;
+    this.#random = new SeededRandom(setting.seed);
+    this.#world = new World(this.#clock, rows);
+    this.#counted = counted;
+  }
+
+  async run(steps: readonly NodeStep[]): Promise<void> {
+    for (let i = 0; i < this.#setting.nodes; i++) this.#join(i);
+    await this.#pass(1000);
+    for (const one of steps) {
+      this.#take(one);
+      await this.#pass(one.kind === "wait" ? one.ms : 1);
+    }
+    this.#world.away(false);
+    for (const [i, node] of this.#nodes.entries()) {
+      if (node.isOver) this.#join(i);
+      node.clock.thaw();
+      node.link.cut(false);
+    }
+    await this.#pass(60_000);
+    for (let i = 0; this.#work.size > 0 && i < 100; i++) await this.#pass(1000);
+    assert.equal(this.#work.size, 0, "work that never ends");
+    await this.#compare();
+    for (const node of this.#nodes) await this.#during(node.close());
+    await this.#clock.advance(1000); // the last news come
+    for (const { clock } of this.#nodes) assert.equal(clock.pending, 0, "timers left behind");
+    if (this.#wrong) throw this.#wrong;
+  }
+
+  #join(i: number): void {
+    const node = new Node(this.#world, this.#setting, this.#random, this.#landed);
+    this.#nodes[i] = node;
+    this.#do(node.start());
+  }
+
+  /** What a process that was killed left open never ends: only what lives is waited for. */
+  #do(work: Promise<void>): void {
+    const done = work
+      .catch((error: unknown) => {
+        this.#wrong ??= error instanceof Error ? error : new Error(String(error));
+      })
+      .finally(() => this.#work.delete(done));
+    this.#work.add(done);
+  }
+
+  #nodeAt(at: number): Node | undefined {
+    const keeper = this.#nodes.find((node) => !node.isOver && node.seat.isKeeper);
+    return at === 3 ? keeper : this.#nodes[at];
+  }
+
+  #take(one: NodeStep): void {
+    if (one.kind === "wait") return;
+    if (one.kind === "register") {
+      for (let i = 0; i < one.count; i++) this.#register(one.places, one.again);
+      return;
+    }
+    if (!("place" in one)) {
+      this.#world.away(one.kind === "away");
+      return;
+    }
+    const i = one.place === 3 ? this.#nodes.findIndex(({ seat }) => seat.isKeeper) : one.place;
+    const node = this.#nodes[i];
+    if (!node) return;
+    if (one.kind === "join") {
+      if (node.isOver) this.#join(i);
+      return;
+    }
+    if (node.isOver) return;
+    const { link, clock } = node;
+    if (one.kind === "thaw") {
+      clock.thaw();
+      link.cut(false);
+    }
+    if (one.kind === "freeze") clock.freeze();
+    if (one.kind === "cut") link.cut(true);
+    if (one.kind === "lose answer") link.losesAnswer = true;
+    if (one.kind === "lose lock") this.#world.dropLock(link);
+    if (one.kind === "kill") this.#kill(node);
+    if (one.kind === "close" && !clock.isFrozen && node.isReady && !link.isCut) {
+      node.isOver = true;
+      this.#do(node.close().then(() => void this.#world.links.delete(link)));
+    }
+    if ("lockMs" in one && one.lockMs !== null && one.kind !== "close") {
+      this.#clock.after(one.lockMs, () => this.#world.dropLock(link));
+    }
+  }
+
+  #kill(node: Node): void {
+    node.isOver = true;
+    node.clock.end();
+    this.#world.links.delete(node.link);
+    // Its promises are as dead as it is.
+    this.#work.clear();
+  }
+
+  /** The same signature at each of the nodes, in one turn. */
+  #register(places: readonly number[], again: boolean): void {
+    const number = again && this.#number > 0 ? this.#random.below(this.#number) : this.#number++;
+    const accountId = accountIds[number % accountIds.length] ?? "a";
+    const wire = Buffer.alloc(8);
+    wire.writeUInt32LE(number);
+    const entry = { transaction: wire.toString("base64"), slot: 1n };
+    for (const at of new Set(places)) {
+      const node = this.#nodeAt(at);
+      if (!node?.isReady || node.isOver || node.clock.isFrozen) continue;
+      this.#do(this.#registerAt(node, accountId, entry));
+    }
+  }
+
+  async #registerAt(node: Node, accountId: string, entry: RegistrationEntry): Promise<void> {
+    const [result] = await node.registrar.register(accountId, [entry], false);
+    if (!result?.accepted) return;
+    assert.ok(!this.#acknowledged.has(result.signature), "acknowledged twice");
+    this.#acknowledged.set(result.signature, accountId);
+  }
+
+  async #pass(ms: number): Promise<void> {
+    await this.#quiet();
+    // In pieces: whatever a real database does ends in each.
+    for (let left = ms; left > 0; left -= 250) {
+      await this.#clock.advance(Math.min(left, 250));
+      await this.#quiet();
+      for (const node of this.#nodes) node.wasKeeper ||= node.seat.isKeeper;
+    }
+    for (const node of this.#nodes) {
+      if (!node.isReady || node.isOver) continue;
+      for (const accountId of accountIds) {
+        assert.equal(node.told.get(accountId) ?? null, node.seat.tierOf(accountId), "not told");
+      }
+    }
+    if (this.#wrong) throw this.#wrong;
+  }
+
+  async #quiet(): Promise<void> {
+    for (let i = 0; i < 4; i++) {
+      await this.#world.rows.idle();
+      await this.#clock.advance(0);
+    }
+  }
+
+  async #during(work: Promise<void>): Promise<void> {
+    const end = { isReached: false };
+    const done = work.finally(() => {
+      end.isReached = true;
+    });
+    while (!end.isReached) {
+      await this.#quiet();
+      await this.#clock.advance(end.isReached ? 0 : 10);
+    }
+    await done;
+  }
+
+  async #compare(): Promise<void> {
+    const keepers = this.#nodes.filter(({ seat }) => seat.isKeeper);
+    assert.equal(keepers.length, 1, `expected one keeper, got ${keepers.length}`);
+    const [keeper] = keepers;
+    if (!keeper) return;
+    const { accepted } = this.#world;
+    this.seen.terms += new Set(accepted.map(({ epoch }) => epoch)).size;
+    for (const [i, { epoch }] of accepted.entries()) {
+      assert.ok(
+        epoch >= (accepted[i - 1]?.epoch ?? 0n),
+        "a checkpoint of an earlier term was kept",
+      );
+    }
+    const tips = await this.#counted();
+    this.seen.settled += tips.length;
+    await this.#compareRegistrations(keeper);
+    for (const accountId of accountIds) this.#compareAccount(keeper, accountId, tips);
+    await this.#compareTrails(keeper);
+    const viewOf = (node: Node) => accountIds.map((accountId) => node.seat.view(accountId));
+    const nodes = this.#nodes.filter(({ isOver }) => !isOver);
+    // Sums are written about once a second.
+    for (let i = 0; i < 100; i++) {
+      const wanted = JSON.stringify(viewOf(keeper), inText);
+      if (nodes.every((node) => JSON.stringify(viewOf(node), inText) === wanted)) break;
+      await this.#pass(100);
+    }
+    for (const node of nodes) assert.deepEqual(viewOf(node), viewOf(keeper));
+  }
+
+  async #compareRegistrations({ link }: Node): Promise<void> {
+    const owners = await this.#answer(() =>
+      link.stores.registrations.owners([...this.#acknowledged.keys()]),
+    );
+    for (const [signature, accountId] of this.#acknowledged) {
+      assert.equal(owners.get(signature), accountId, "acknowledged and lost");
+    }
+    const pending = await this.#answer(() => link.stores.registrations.pending(null, 1000));
+    const expected = this.#setting.countsAtOnce ? 0 : pending.filter(neverLands).length;
+    assert.equal(pending.length, expected, "registrations that nobody counted");
+  }
+
+  #compareAccount(keeper: Node, accountId: string, tips: readonly CountedTip[]): void {
+    const nowMs = keeper.seat.nowMs();
+    const own: ModelTip[] = tips
+      .filter((tip) => tip.accountId === accountId)
+      .map((tip) => ({ ...tip, effectiveMs: tip.countedMs }));
+    // Effective in order.
+    let lastMs = 0;
+    const model = own
+      .toSorted((a, b) => Number(a.order - b.order))
+      .map((tip) => {
+        lastMs = Math.max(lastMs, tip.effectiveMs);
+        return { ...tip, effectiveMs: lastMs };
+      })
+      .filter((tip) => tip.effectiveMs < tip.registeredMs + windowMs);
+    const { state } = modelAccount(nodeRules, accountId, model, nowMs);
+    const { tier, sumLamports, graceSinceMs } = keeper.seat.view(accountId);
+    const expected = state ?? emptyState(accountId);
+    assert.equal(sumLamports, expected.sumLamports, `sum of ${accountId}`);
+    this.seen.views++;
+    if (this.#isAmbiguous(model)) return;
+    this.seen.exact++;
+    const { tier: wanted, graceSinceMs: since } = expected;
+    assert.deepEqual(
+      { accountId, tier, graceSinceMs },
+      { accountId, tier: wanted, graceSinceMs: since },
+    );
+  }
+
+  /** A tip takes effect between its counting and the first checkpoint that has it. */
+  #isAmbiguous(tips: readonly ModelTip[]): boolean {
+    const moves = tips.flatMap(({ registeredMs }) =>
+      [0, 1, 2].map((i) => registeredMs + windowMs + i * graceMs),
+    );
+    return tips.some(({ order, countedMs }: ModelTip & { countedMs?: number }) => {
+      const fromMs = countedMs ?? 0;
+      const kept = this.#world.accepted.find(({ checkpoint }) => checkpoint.countedOrder >= order);
+      const untilMs = kept?.checkpoint.evaluatedMs ?? Number.POSITIVE_INFINITY;
+      return moves.some((atMs) => atMs >= fromMs && atMs <= untilMs);
+    });
+  }
+
+  async #compareTrails(keeper: Node): Promise<void> {
+    for (const accountId of accountIds) {
+      const newest = await this.#answer(() => keeper.seat.history(accountId, null, 10_000));
+      const trail = newest.toReversed();
+      let tier: string | null = null;
+      let atMs = 0;
+      for (const [i, event] of trail.entries()) {
+        assert.equal(event.number, BigInt(i + 1), "the trail has a gap");
+        assert.equal(event.from, tier, "the trail does not join");
+        assert.ok(event.atMs >= atMs, "the trail goes back");
+        ({ to: tier, atMs } = event);
+      }
+      assert.equal(tier, keeper.seat.tierOf(accountId), "the trail ends elsewhere");
+      for (const node of this.#nodes) {
+        if (!node.wasKeeper)
+          this.#compareTold(
+            node,
+            accountId,
+            trail.map(({ to }) => to),
+          );
+      }
+    }
+  }
+
+  /** Who always followed told nothing that was not kept, in its order. */
+  #compareTold(node: Node, accountId: string, tiers: readonly (string | null)[]): void {
+    this.seen.followers++;
+    let at = 0;
+    for (const [id, tier] of node.tellings) {
+      if (id !== accountId) continue;
+      const found = tiers.indexOf(tier, at);
+      assert.ok(found >= 0, `a follower told ${accountId} ${tier}, which was not kept then`);
+      at = found;
+    }
+  }
+
+  async #answer<T>(ask: () => Promise<T>): Promise<T> {
+    const answers: T[] = [];
+    await this.#during(ask().then((answer) => void answers.push(answer)));
+    const [answer] = answers;
+    if (answer === undefined) throw new Error("expected an answer");
+    return answer;
+  }
+}
+
+function inText(_key: string, value: unknown): unknown {
+  return typeof value === "bigint" ? String(value) : value;
+}
+
+function numberOf(signature: string): number {
+  return Buffer.from(signature).reduce((sum, byte) => sum + byte, 0);
+}
+
+function neverLands({ signature }: { readonly signature: string }): boolean {
+  return numberOf(signature) % 7 === 0;
+}

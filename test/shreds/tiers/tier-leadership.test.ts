@@ -1,0 +1,408 @@
+import { describe, expect, it } from "vitest";
+import { createLogger } from "../../../src/core/log.ts";
+import { RegistrationCount } from "../../../src/shreds/registrations/counted-on-acceptance.ts";
+import { RegistrationPlaces } from "../../../src/shreds/registrations/pending-capacity.ts";
+import { RegistrationSeat } from "../../../src/shreds/registrations/pending-registrations.ts";
+import { Registrar } from "../../../src/shreds/registrations/registrar.ts";
+import type { RegistrationResult } from "../../../src/shreds/registrations/registration-types.ts";
+import { FollowedTiers } from "../../../src/shreds/tiers/follower-tiers.ts";
+import { TierSeat } from "../../../src/shreds/tiers/tier-leadership.ts";
+import type {
+  TierChanges,
+  TierNews,
+  TierRules,
+  TierState,
+} from "../../../src/shreds/tiers/types.ts";
+import { silent } from "../../platform/store/files.ts";
+import { madeUpFacts } from "../../support/facts.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { MemoryRows } from "./memory-rows.ts";
+import { Link, NodeClock, World } from "./world.ts";
+
+const rules: TierRules = {
+  tiers: [
+    { name: "tier-1", thresholdLamports: 200n },
+    { name: "tier-2", thresholdLamports: 500n },
+  ],
+  windowMs: 60_000,
+  graceMs: 60_000,
+};
+
+/** Where no node is asked: what is registered counts. */
+class Node {
+  readonly clock: NodeClock;
+  readonly link: Link;
+  readonly seat: TierSeat;
+  readonly desk: RegistrationSeat;
+  readonly places = new RegistrationPlaces({ pendingMax: 3, pendingPerAccountMax: 2 });
+  readonly told: [string, string | null][] = [];
+  readonly lines: string[] = [];
+  readonly #registrar: Registrar;
+
+  constructor(world: World, skewMs = 0) {
+    this.clock = new NodeClock(world.clock, skewMs);
+    this.link = new Link(world, this.clock, () => 1);
+    const { tiers, registrations } = this.link.stores;
+    const { clock, places } = this;
+    const log = createLogger({
+      stream: { write: (line: string) => void this.lines.push(line) },
+    });
+    const shared = { clock, log, store: registrations, places };
+    this.desk = new RegistrationSeat({
+      ...shared,
+      countsAtOnce: true,
+      open: (book) => new RegistrationCount({ ...shared, tiers: book }),
+    });
+    const counting = this.desk;
+    const parts = { rules, store: tiers, locks: this.link, counting, clock, log };
+    this.seat = new TierSeat({ ...parts, random: () => 0.5 });
+    this.seat.onChange((accountId, tier) => this.told.push([accountId, tier]));
+    this.#registrar = new Registrar({
+      log,
+      reader: {
+        inspect: (wire) => {
+          const view = Buffer.from(wire);
+          const tipLamports = BigInt(view.readUInt32LE(4));
+          return { ...madeUpFacts(view.readUInt32LE()), tipLamports };
+        },
+        decode: () => null,
+      },
+      verifier: { verify: () => Promise.resolve(true) },
+      store: registrations,
+      tiers: this.seat,
+      places: this.desk,
+      present: () => ({ slot: null, slotNs: null }),
+      addresses: () => new Set(),
+    });
+  }
+
+  async register(number: number, lamports: number, accountId = "a"): Promise<RegistrationResult> {
+    const wire = Buffer.alloc(8);
+    wire.writeUInt32LE(number);
+    wire.writeUInt32LE(lamports, 4);
+    const entry = { transaction: wire.toString("base64"), slot: 1n };
+    const [result] = await this.#registrar.register(accountId, [entry], false);
+    if (!result) throw new Error("expected a result");
+    return result;
+  }
+}
+
+class Stage {
+  readonly clock = new ManualClock();
+  readonly rows = new MemoryRows();
+  readonly world = new World(this.clock, this.rows);
+
+  async start(skewMs = 0): Promise<Node> {
+    const node = new Node(this.world, skewMs);
+    await this.done(node.seat.start());
+    return node;
+  }
+
+  async done<T>(work: Promise<T>): Promise<T> {
+    const end = { isReached: false };
+    const done = work.finally(() => {
+      end.isReached = true;
+    });
+    while (!end.isReached) await this.clock.advance(1);
+    return done;
+  }
+
+  /** In pieces: what waits for more than a few turns goes on in each. */
+  async pass(ms: number): Promise<void> {
+    for (let left = ms; left > 0; left -= 50) await this.clock.advance(Math.min(left, 50));
+  }
+}
+
+describe("a seat", () => {
+  it("keeps the tiers where nobody does, and follows where somebody does", async () => {
+    const stage = new Stage();
+    const keeper = await stage.start();
+    const follower = await stage.start();
+    expect([keeper.seat.isKeeper, follower.seat.isKeeper]).toEqual([true, false]);
+    expect(await stage.done(keeper.register(1, 200))).toMatchObject({ state: "counted" });
+    await stage.pass(10);
+    expect(follower.told).toEqual([["a", "tier-1"]]);
+    // Sums and graces are read behind it.
+    await stage.pass(1500);
+    expect(follower.seat.view("a")).toEqual(keeper.seat.view("a"));
+    const trail = await stage.done(follower.seat.history("a", null, 9));
+    expect(trail).toMatchObject([{ kind: "upgraded", number: 1n }]);
+    const late = await stage.start();
+    expect(late.seat.tierOf("a")).toBe("tier-1");
+    expect(late.told).toEqual([["a", "tier-1"]]);
+  });
+
+  it("that follows registers as pending, which the keeper counts at once, for both", async () => {
+    const stage = new Stage();
+    const keeper = await stage.start();
+    const follower = await stage.start();
+    expect(await stage.done(follower.register(1, 500))).toMatchObject({ state: "pending" });
+    await stage.pass(20);
+    expect([keeper.told, follower.told]).toEqual([[["a", "tier-2"]], [["a", "tier-2"]]]);
+    expect(stage.rows.counted).toMatchObject([{ order: 1n, lamports: 500n }]);
+    expect([keeper.places.taken, follower.places.taken]).toEqual([0, 0]);
+    const both = await stage.done(
+      Promise.all([keeper.register(2, 5), follower.register(2, 5), keeper.register(2, 5)]),
+    );
+    expect(both.filter(({ accepted }) => accepted)).toHaveLength(1);
+  });
+
+  it("takes over when the keeper is gone, and nobody loses a tier meanwhile", async () => {
+    const stage = new Stage();
+    const keeper = await stage.start();
+    const follower = await stage.start();
+    await stage.done(keeper.register(1, 200));
+    await stage.pass(1500);
+    keeper.clock.end();
+    stage.world.links.delete(keeper.link);
+    // Registered while nobody counts.
+    expect(await stage.done(follower.register(2, 300))).toMatchObject({ state: "pending" });
+    await stage.pass(5000);
+    expect(follower.seat.isKeeper).toBe(false);
+    expect(follower.told).toEqual([["a", "tier-1"]]);
+    stage.world.dropLock(keeper.link);
+    await stage.pass(1200);
+    expect(follower.seat.isKeeper).toBe(true);
+    expect(follower.told).toEqual([
+      ["a", "tier-1"],
+      ["a", "tier-2"],
+    ]);
+    expect(stage.rows.epoch).toBe(2n);
+  });
+
+  it("goes on in memory while the database is away, and in the same term when it is back", async () => {
+    const stage = new Stage();
+    const keeper = await stage.start();
+    const follower = await stage.start();
+    await stage.done(keeper.register(1, 200));
+    await stage.pass(1500);
+    stage.world.away(true);
+    await stage.pass(10_000);
+    expect(keeper.seat.isKeeper).toBe(true);
+    expect([keeper, follower].map(({ seat }) => seat.tierOf("a"))).toEqual(["tier-1", "tier-1"]);
+    for (const node of [keeper, follower]) {
+      const refused = await stage.done(node.register(2, 300));
+      expect(refused).toMatchObject({ accepted: false, reason: "store_failed" });
+    }
+    // The window and the grace go on.
+    await stage.pass(2 * rules.windowMs);
+    expect([keeper, follower].map(({ seat }) => seat.tierOf("a"))).toEqual([null, "tier-1"]);
+    const follow = stage.world.tryLock(follower.link, () => {});
+    stage.world.away(false);
+    await stage.pass(3000);
+    // Somebody has the lock and no term begins: who keeps them goes on, and keeps all.
+    expect(keeper.seat.isKeeper).toBe(true);
+    expect(stage.rows.epoch).toBe(1n);
+    await follow?.release();
+    await stage.pass(3000);
+    expect([keeper, follower].filter(({ seat }) => seat.isKeeper)).toHaveLength(1);
+    expect(follower.seat.tierOf("a")).toBeNull();
+    expect(await stage.done(follower.register(2, 300))).toMatchObject({ accepted: true });
+  });
+
+  it("that was overtaken steps down, writes nothing more, and tells what differs once", async () => {
+    const stage = new Stage();
+    const old = await stage.start();
+    const next = await stage.start();
+    await stage.done(old.register(1, 200));
+    await stage.pass(1500);
+    old.clock.freeze();
+    stage.world.dropLock(old.link);
+    await stage.pass(1500);
+    expect(next.seat.isKeeper).toBe(true);
+    await stage.done(next.register(2, 300));
+    await stage.pass(100);
+    const { checkpoint } = stage.rows;
+    const late = old.register(3, 5, "b");
+    old.clock.thaw();
+    expect(await stage.done(late)).toMatchObject({ accepted: true, state: "pending" });
+    await stage.pass(3000);
+    expect(old.seat.isKeeper).toBe(false);
+    expect(old.told).toEqual([
+      ["a", "tier-1"],
+      ["a", "tier-2"],
+    ]);
+    expect(stage.rows.epoch).toBe(2n);
+    expect(stage.rows.checkpoint).toBeGreaterThan(checkpoint);
+    expect(stage.world.accepted.filter(({ epoch }) => epoch === 1n).at(-1)).toBe(
+      stage.world.accepted.findLast(({ epoch }) => epoch === 1n),
+    );
+    expect(stage.rows.counted.map(({ order }) => order)).toEqual([1n, 2n, 3n]);
+    expect(old.places.taken).toBe(0);
+  });
+
+  it("that does not know that its lock is gone hears of the next keeper", async () => {
+    const stage = new Stage();
+    const old = await stage.start();
+    const next = await stage.start();
+    stage.world.forgetLock();
+    await stage.pass(1500);
+    expect([old, next].map(({ seat }) => seat.isKeeper)).toEqual([false, true]);
+    await stage.done(next.register(1, 200));
+    await stage.pass(100);
+    expect(old.told).toEqual([["a", "tier-1"]]);
+  });
+
+  it("of whose counted tip nobody knows whether it is kept reads everything anew", async () => {
+    const stage = new Stage();
+    const keeper = await stage.start();
+    keeper.link.losesAnswer = true;
+    const refused = await stage.done(keeper.register(1, 200));
+    expect(refused).toMatchObject({ accepted: false, reason: "store_failed" });
+    await stage.pass(3000);
+    expect(keeper.seat.isKeeper).toBe(true);
+    expect(keeper.told).toEqual([["a", "tier-1"]]);
+    expect(keeper.seat.view("a").sumLamports).toBe(200n);
+  });
+
+  it("counts tips of a node whose clock is ahead or behind, each for its own 24 hours", async () => {
+    const stage = new Stage();
+    const keeper = await stage.start();
+    const ahead = await stage.start(3000);
+    const behind = await stage.start(-3000);
+    await stage.done(ahead.register(1, 200, "ahead"));
+    await stage.done(behind.register(2, 200, "behind"));
+    await stage.pass(100);
+    expect(["ahead", "behind"].map((id) => keeper.seat.tierOf(id))).toEqual(["tier-1", "tier-1"]);
+    const leaveMs = (id: string): number =>
+      (stage.rows.counted.find(({ accountId }) => accountId === id)?.registeredMs ?? 0) +
+      rules.windowMs;
+    await stage.pass(rules.windowMs + 10_000);
+    expect(keeper.seat.view("ahead").graceSinceMs).toBe(leaveMs("ahead"));
+    expect(keeper.seat.view("behind").graceSinceMs).toBe(leaveMs("behind"));
+    expect(leaveMs("ahead") - leaveMs("behind")).toBeGreaterThan(5900);
+  });
+
+  it("that follows has places for so many, and gives them back when another settled them", async () => {
+    const stage = new Stage();
+    const keeper = await stage.start();
+    const follower = await stage.start();
+    keeper.clock.freeze();
+    const accounts = ["a", "a", "a", "b", "b"];
+    const results = await Promise.all(
+      accounts.map((accountId, i) => stage.done(follower.register(i, 1, accountId))),
+    );
+    expect(results.map((one) => (one.accepted ? one.state : one.reason))).toEqual([
+      "pending",
+      "pending",
+      "overloaded",
+      "pending",
+      "overloaded",
+    ]);
+    keeper.clock.thaw();
+    await stage.pass(50);
+    expect(stage.rows.counted).toHaveLength(3);
+    expect(follower.places.taken).toBe(0);
+    // What was told while it was cut off is found out, too.
+    keeper.clock.freeze();
+    await stage.done(follower.register(7, 1));
+    follower.link.cut(true);
+    keeper.clock.thaw();
+    await stage.pass(50);
+    expect(follower.places.taken).toBe(1);
+    follower.link.cut(false);
+    await stage.pass(50);
+    expect(follower.places.taken).toBe(0);
+  });
+
+  it("leaves no timer behind, and its lock to others", async () => {
+    const stage = new Stage();
+    const [keeper, follower] = [await stage.start(), await stage.start()];
+    await stage.done(follower.register(1, 200));
+    for (const node of [keeper, follower]) {
+      await stage.done(node.seat.close());
+      await stage.done(node.desk.close());
+    }
+    await stage.pass(10);
+    expect([keeper.clock.pending, follower.clock.pending]).toEqual([0, 0]);
+    expect(stage.world.holder).toBeNull();
+  });
+
+  it("that cannot read the store does not start", async () => {
+    const stage = new Stage();
+    await stage.start();
+    const node = new Node(stage.world);
+    node.link.cut(true);
+    await expect(stage.done(node.seat.start())).rejects.toMatchObject({ reason: "store_failed" });
+  });
+});
+
+describe("followed tiers", () => {
+  function stateOf(tier: string | null, eventCount: bigint, sumLamports = 1n): TierState {
+    return { accountId: "a", tier, graceSinceMs: null, sumLamports, eventCount };
+  }
+  function newsOf(tier: string | null, eventCount: bigint): TierNews[] {
+    return [{ accountId: "a", tier, eventCount }];
+  }
+
+  /** Answers when a test says so. */
+  class Reads {
+    readonly asked: (bigint | null)[] = [];
+    #answers: ((changes: TierChanges) => void)[] = [];
+    readonly clock = new ManualClock();
+    readonly told: (string | null)[] = [];
+    readonly followed = new FollowedTiers({
+      rules,
+      clock: this.clock,
+      log: silent,
+      onChange: (_, tier) => this.told.push(tier),
+      store: {
+        statesChangedAfter: (number) => {
+          this.asked.push(number);
+          return new Promise((resolve) => this.#answers.push(resolve));
+        },
+      },
+    });
+
+    async answer(checkpoint: bigint, states: TierState[], epoch = 1n): Promise<void> {
+      this.#answers.shift()?.({ epoch, checkpoint, states });
+      await this.clock.advance(0);
+    }
+  }
+
+  it("hold as soon as they are told, and what is read is never older than that", async () => {
+    const reads = new Reads();
+    const loading = reads.followed.load();
+    await reads.answer(3n, [stateOf(null, 0n)]);
+    await loading;
+    reads.followed.hear(newsOf("tier-1", 1n));
+    expect(reads.told).toEqual(["tier-1"]); // before anything is read
+    expect(reads.asked).toEqual([null, 3n]);
+    reads.followed.hear(newsOf("tier-2", 2n));
+    await reads.answer(4n, [stateOf("tier-1", 1n, 200n)]); // too early for the second
+    expect(reads.followed.tierOf("a")).toBe("tier-2");
+    expect(reads.asked).toEqual([null, 3n, 4n]);
+    await reads.answer(5n, [stateOf("tier-2", 2n, 500n)]);
+    reads.followed.hear(newsOf("tier-1", 1n)); // late
+    await reads.answer(5n, []);
+    expect(reads.followed.view("a")).toMatchObject({ tier: "tier-2", sumLamports: 500n });
+    expect(reads.told).toEqual(["tier-1", "tier-2"]);
+  });
+
+  it("are those of the next term, and what was told while they were read", async () => {
+    const reads = new Reads();
+    const loading = reads.followed.load();
+    reads.followed.hear(newsOf("tier-1", 4n));
+    await reads.answer(3n, [stateOf(null, 3n)]);
+    await loading;
+    expect(reads.followed.tierOf("a")).toBe("tier-1");
+    await reads.answer(9n, [stateOf("tier-2", 9n)], 2n); // the changes alone are not enough
+    expect(reads.asked).toEqual([null, 3n, null]);
+    await reads.answer(9n, [stateOf("tier-2", 3n)], 2n);
+    expect(reads.followed.tierOf("a")).toBe("tier-2");
+    reads.followed.hear(null);
+    await reads.answer(8n, [], 2n); // an older copy of the database
+    expect(reads.asked.slice(3)).toEqual([9n, null]);
+    await reads.answer(8n, [stateOf(null, 2n)], 2n);
+    expect(reads.told).toEqual(["tier-1", "tier-2", null]);
+  });
+
+  it("of another configuration are none", async () => {
+    const reads = new Reads();
+    const loading = reads.followed.load();
+    await reads.answer(3n, [stateOf("tier-9", 1n)]);
+    await loading;
+    expect(reads.followed.tierOf("a")).toBeNull();
+    expect([...reads.followed.tiers()]).toEqual([]);
+  });
+});

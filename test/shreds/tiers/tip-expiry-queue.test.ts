@@ -1,0 +1,145 @@
+import { describe, expect, it } from "vitest";
+import { LeavingQueue } from "../../../src/shreds/tiers/tip-expiry-queue.ts";
+import type { CountedTip } from "../../../src/shreds/tiers/types.ts";
+import { silent } from "../../platform/store/files.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+
+const windowMs = 1000;
+
+function tipOf(order: number, registeredMs: number): CountedTip {
+  const times = { registeredMs, countedMs: registeredMs };
+  return { order: BigInt(order), accountId: "a", lamports: 1n, ...times };
+}
+
+interface Read {
+  readonly behind: { readonly registeredMs: number; readonly order: bigint };
+  readonly limit: number;
+  answer(tips: readonly CountedTip[]): Promise<void>;
+}
+
+/** A queue whose reads are answered by the test. */
+class Desk {
+  readonly reads: Read[] = [];
+  readonly queue: LeavingQueue;
+  news = 0;
+
+  constructor(headMax: number, pageMax: number) {
+    const clock = new ManualClock();
+    const store = {
+      leavingAfter: (behind: Read["behind"], _untilMs: number, limit: number) =>
+        new Promise<CountedTip[]>((resolve) => {
+          const answer = async (tips: readonly CountedTip[]): Promise<void> => {
+            resolve([...tips]);
+            await clock.advance(0);
+          };
+          this.reads.push({ behind, limit, answer });
+        }),
+    };
+    const onMore = (): void => {
+      this.news++;
+      this.queue.fill();
+    };
+    const limits = { headMax, pageMax };
+    this.queue = new LeavingQueue({ store, windowMs, clock, log: silent, onMore, ...limits });
+    this.queue.begin(windowMs);
+    this.queue.fill();
+  }
+
+  /** Answers the read that is under way. */
+  async answer(...tips: CountedTip[]): Promise<void> {
+    await this.reads.at(-1)?.answer(tips);
+  }
+
+  /** Everything that leaves up to then. */
+  take(untilMs = Number.POSITIVE_INFINITY): number[] {
+    const orders: number[] = [];
+    for (let tip = this.queue.take(untilMs); tip; tip = this.queue.take(untilMs)) {
+      orders.push(Number(tip.order));
+    }
+    this.queue.fill();
+    return orders;
+  }
+}
+
+describe("a tip that is counted while a read is under way", () => {
+  it("is not lost when the read came too early for it and found the end", async () => {
+    const desk = new Desk(10, 3);
+    desk.queue.add(tipOf(2, 20));
+    await desk.answer(tipOf(1, 10));
+    expect(desk.take()).toEqual([1, 2]);
+  });
+
+  it("is not lost inside a page that goes on behind it", async () => {
+    const desk = new Desk(4, 2);
+    desk.queue.add(tipOf(7, 15));
+    await desk.answer(tipOf(1, 10), tipOf(2, 20));
+    expect(desk.take(1019)).toEqual([1, 7]);
+  });
+
+  it("is there once when the read saw it", async () => {
+    const desk = new Desk(10, 3);
+    desk.queue.add(tipOf(2, 20));
+    await desk.answer(tipOf(1, 10), tipOf(2, 20));
+    expect(desk.take()).toEqual([1, 2]);
+  });
+
+  it("is left to the next read behind the end of a full page", async () => {
+    const desk = new Desk(10, 2);
+    desk.queue.add(tipOf(9, 90));
+    await desk.answer(tipOf(1, 10), tipOf(2, 20));
+    expect(desk.queue.length).toBe(2);
+    expect(desk.reads.at(-1)?.behind).toMatchObject({ registeredMs: 20, order: 2n });
+    await desk.answer(tipOf(9, 90));
+    expect(desk.take()).toEqual([1, 2, 9]);
+  });
+});
+
+describe("the head of the queue", () => {
+  it("tells nothing of the last millisecond that it knows in part", async () => {
+    const desk = new Desk(2, 2);
+    await desk.answer(tipOf(1, 10), tipOf(2, 20));
+    expect(desk.queue.knownUntilMs).toBe(1019);
+    expect(desk.take()).toEqual([1]);
+    await desk.answer(tipOf(3, 20));
+    expect(desk.take()).toEqual([2, 3]);
+    expect(desk.queue.knownUntilMs).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  it("takes in what is new up to its room, and leaves the rest to the store", async () => {
+    const desk = new Desk(3, 2);
+    await desk.answer();
+    for (let order = 1; order <= 6; order++) desk.queue.add(tipOf(order, order * 10));
+    expect(desk.queue.length).toBe(3);
+    expect(desk.take(1010)).toEqual([1]);
+    expect(desk.take(1020)).toEqual([2]);
+    expect(desk.reads.at(-1)?.behind).toMatchObject({ registeredMs: 30, order: 3n });
+    await desk.answer(tipOf(4, 40), tipOf(5, 50));
+    expect(desk.take()).toEqual([3, 4]);
+    await desk.answer(tipOf(6, 60));
+    expect(desk.take()).toEqual([5, 6]);
+  });
+
+  it("sorts in what was registered earlier, by millisecond and order, once", async () => {
+    const desk = new Desk(10, 10);
+    await desk.answer(tipOf(1, 10), tipOf(5, 30));
+    desk.queue.add(tipOf(3, 30));
+    desk.queue.add(tipOf(6, 20));
+    desk.queue.add(tipOf(6, 20));
+    desk.queue.add(tipOf(7, 30));
+    expect(desk.take()).toEqual([1, 6, 3, 5, 7]);
+  });
+
+  it("reads again when it was cut while a read was under way: no gap", async () => {
+    const desk = new Desk(5, 2);
+    await desk.answer(tipOf(1, 10), tipOf(2, 20));
+    // The read goes on behind 2; meanwhile earlier ones fill the room and push 2 out.
+    for (let order = 11; order <= 14; order++) desk.queue.add(tipOf(order, 10));
+    expect(desk.queue.length).toBe(5);
+    await desk.answer(tipOf(3, 30));
+    expect(desk.reads.at(-1)?.behind).toMatchObject({ registeredMs: 10, order: 14n });
+    await desk.answer(tipOf(2, 20), tipOf(3, 30));
+    expect(desk.take()).toEqual([1, 11, 12, 13, 14, 2]);
+    await desk.answer();
+    expect(desk.take()).toEqual([3]);
+  });
+});

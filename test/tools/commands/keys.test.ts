@@ -1,0 +1,171 @@
+// `shredway keys` as people and programs use it. Child processes over a real folder.
+
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../../src/core/clock.ts";
+import { createLogger } from "../../../src/core/log.ts";
+import { KeyRing } from "../../../src/gateway/accounts/key-ring.ts";
+import { Store } from "../../../src/platform/store/store.ts";
+import { shredway } from "../../support/shredway.ts";
+
+let folder = "";
+let data = "";
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "shredway-keys-"));
+  data = join(folder, "data");
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const keys = (...args: readonly string[]) => shredway("keys", ...args, "--data", data);
+
+async function created(...args: readonly string[]): Promise<{ key: string; id: string }> {
+  const { code, stdout, stderr } = await keys("create", ...args, "--json");
+  expect(stderr).toBe("");
+  expect(code).toBe(0);
+  return JSON.parse(stdout);
+}
+
+async function listed(): Promise<Record<string, unknown>[]> {
+  const { stdout } = await keys("list", "--json");
+  const { keys: all }: { keys: Record<string, unknown>[] } = JSON.parse(stdout);
+  return all;
+}
+
+describe("shredway keys", () => {
+  it("makes a key that is shown once and kept nowhere", async () => {
+    const { code, stdout, stderr } = await keys(
+      "create",
+      "--account",
+      "trading",
+      "--label",
+      "bot 1",
+    );
+    expect(code).toBe(0);
+    expect(stderr).toContain("shown this once only");
+    const [, text = ""] = /^key +(sw_\S+)$/m.exec(stdout) ?? [];
+    expect(text.length).toBeGreaterThan(40);
+    for (const name of readdirSync(data)) {
+      expect(readFileSync(join(data, name)).includes(text)).toBe(false);
+    }
+    const list = await keys("list");
+    expect(list.stdout).toMatch(/trading +sw_\w{4}… +in force +submit,read,shreds/);
+    expect(list.stdout).toContain("bot 1");
+    expect(list.stdout).not.toContain(text);
+  });
+
+  it("keeps every wish", async () => {
+    const limits = ["--rate", "50", "--burst", "100", "--allow", "10.0.0.0/8,2001:DB8::/32"];
+    const { key } = await created(
+      "--account",
+      "a",
+      "--scopes",
+      "shreds,read,submit,batch",
+      ...limits,
+    );
+    expect(await listed()).toEqual([
+      {
+        id: expect.stringMatching(/^k_[0-9a-f]{12}$/),
+        account: "a",
+        label: "",
+        hint: key.slice(0, 7),
+        state: "in force",
+        scopes: ["submit", "batch", "read", "shreds"],
+        requestsPerSecond: 50,
+        burst: 100,
+        allowedRanges: ["10.0.0.0/8", "2001:db8::/32"],
+        created: expect.stringMatching(/^20\d\d-.*Z$/),
+        expires: null,
+        revoked: null,
+      },
+    ]);
+  });
+
+  it("rotates with an overlap, and revokes", async () => {
+    const old = await created("--account", "a", "--rate", "5");
+    const rotation = await keys("rotate", old.id, "--overlap", "2h", "--json");
+    const rotated: Record<string, unknown> = JSON.parse(rotation.stdout);
+    expect(rotated).toMatchObject({ account: "a", requestsPerSecond: 5, expires: null });
+    expect(rotated["key"]).not.toBe(old.key);
+    const [first, second] = await listed();
+    const leftMs = Date.parse(String(first?.["expires"])) - Date.parse(String(second?.["created"]));
+    expect(leftMs).toBe(2 * 3600 * 1000);
+    const revoked = await keys("revoke", old.id, "--json");
+    expect(JSON.parse(revoked.stdout)).toEqual({ id: old.id, state: "revoked" });
+    expect((await keys("revoke", old.id)).code).toBe(0);
+    expect((await listed()).map(({ state }) => state)).toEqual(["revoked", "in force"]);
+    const again = await keys("rotate", old.id);
+    expect(again.stderr).toContain("which is revoked");
+    expect(again.code).toBe(1);
+  });
+
+  it("reaches a service that runs: a new key is let in, a revoked one no longer", async () => {
+    const log = createLogger({ level: "silent" });
+    const service = await Store.open({ directory: data, clock: systemClock, log });
+    const ring = new KeyRing();
+    let changed = () => {};
+    const refresh = async (): Promise<void> => {
+      ring.replace(await service.keys.keys());
+      changed();
+    };
+    const stop = service.keys.onForeignChange(() => {
+      void refresh();
+    });
+    const letsIn = async (text: string, wanted: boolean): Promise<void> => {
+      while ((ring.find(text, systemClock.nowNs()) !== null) !== wanted) {
+        await new Promise<void>((resolve) => {
+          changed = resolve;
+        });
+      }
+    };
+    const { key, id } = await created("--account", "a");
+    await letsIn(key, true);
+    await keys("revoke", id);
+    await letsIn(key, false);
+    stop();
+    await service.close();
+  });
+
+  it.each([
+    [[], "expected one of create, list, rotate, revoke"],
+    [["make"], 'got "make"'],
+    [["create"], "expected --account"],
+    [["create", "--account", ""], "account: expected a name"],
+    [
+      ["create", "--account", "a", "--scopes", "all"],
+      'some of submit,batch,read,shreds,operate, got "all"',
+    ],
+    [["create", "--account", "a", "--rate", "0"], "--rate: expected a whole number from 1"],
+    [["create", "--account", "a", "--allow", "10.0.0.1/8"], "10.0.0.0/8"],
+    [["create", "--account", "a", "--overlap", "1h"], "expected with keys rotate only"],
+    [["create", "--account", "a", "b"], 'got "b" too much'],
+    [["list", "--account", "a"], "expected with keys create only"],
+    [["rotate"], "expected the id of a key"],
+    [["rotate", "k_1", "--overlap", "1 day"], "--overlap: expected a time such as"],
+    [["revoke", "k_1", "k_2"], 'got "k_2" too much'],
+    [["list", "--config", "a.yaml"], "at most one of --config, --data"],
+  ])("refuses %j with exit code 2, and makes nothing", async (args, message) => {
+    const { code, stdout, stderr } = await keys(...args);
+    expect(stderr).toContain(message);
+    expect(stderr).toContain("shredway keys --help");
+    expect(stdout).toBe("");
+    expect(code).toBe(2);
+    expect(existsSync(data)).toBe(false);
+  });
+
+  it("fails with exit code 1 where there is no such key, or no data", async () => {
+    const nothing = await keys("list");
+    expect(nothing.stderr).toContain("expected a folder with shredway.db");
+    expect(nothing.code).toBe(1);
+    await created("--account", "a");
+    for (const args of [
+      ["revoke", "k_none"],
+      ["rotate", "k_none"],
+    ]) {
+      const { code, stderr } = await keys(...args);
+      expect(stderr).toContain('got "k_none"');
+      expect(code).toBe(1);
+    }
+  });
+});

@@ -1,0 +1,60 @@
+// A service under a service manager: what it hears of the start, a reload, the life and the end.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { closing } from "../../support/closing.ts";
+import { NotifySocket } from "../../support/notify-socket.ts";
+import { Shredway } from "../../support/shredway.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+const relay = "listen: 127.0.0.1:0, authentication: off, shredVersion: 1";
+const receiver = '{ name: late, address: "192.0.2.10:9001", tier: tier-1 }';
+
+it("tells its states, and each reload's begin and end", async () => {
+  const folder = temporaryFolder();
+  const address = join(folder, "notify");
+  const socket = closing(await NotifySocket.open(address));
+  const config = join(folder, "shredway.yaml");
+  const write = (more: string) => writeFileSync(config, `relay: { ${relay}${more} }\n`);
+  write("");
+  const environment = [`NOTIFY_SOCKET=${address}`, "WATCHDOG_USEC=1500000"];
+  const service = Shredway.in(["env", ...environment], "start", "--config", config, "--stats", "1");
+  closing({ close: () => service.kill() });
+
+  const ready = await socket.hears(/^READY=1$/);
+  expect(socket.heard[0]).toBe("STATUS=starting");
+  expect(socket.heard[1]).toMatch(/^EXTEND_TIMEOUT_USEC=\d+\n/);
+  expect(ready.text).toMatch(/\nSTATUS=ready listen=127\.0\.0\.1:\d+ workers=1 .*destinations=0 /);
+  expect(service.stdout).toContain(ready.text.split("STATUS=")[1]);
+  const alive = await socket.hears(/^WATCHDOG=1$/, ready.at);
+  await socket.hears(/^WATCHDOG=1$/, alive.at + 1);
+  await socket.hears(/^STATUS=relaying: 0 shreds\/s in, 0\/s distinct, 0\/s out$/, ready.at);
+
+  write(`, destinations: [${receiver}]`);
+  service.signal("SIGHUP");
+  const reloading = await socket.hears(/^RELOADING=1$/, ready.at);
+  const usec = Number(/^MONOTONIC_USEC=(\d+)$/m.exec(reloading.text)?.[1]);
+  // The manager's clock is this machine's: the one that node's hrtime is read from, too.
+  expect(usec).toBeLessThanOrEqual(Number(process.hrtime.bigint() / 1000n));
+  expect(usec).toBeGreaterThan(Number(process.hrtime.bigint() / 1000n) - 60_000_000);
+  const reloaded = await socket.hears(/^READY=1$/, reloading.at);
+  expect(reloaded.text).toContain("destinations=1 ");
+
+  write(", workers: none");
+  service.signal("SIGHUP");
+  const again = await socket.hears(/^RELOADING=1$/, reloaded.at);
+  const refused = await socket.hears(/^READY=1$/, again.at);
+  expect(refused.text).toContain("STATUS=the configuration was refused, what was in force stays");
+
+  service.signal("SIGUSR1");
+  service.signal("SIGUSR2");
+  await service.printed(/"msg":"numbers"/, "stderr");
+  expect(service.stderr).not.toContain("Debugger listening");
+
+  service.signal("SIGTERM");
+  const { code } = await service.end();
+  expect(code).toBe(0);
+  const stopping = await socket.hears(/^STOPPING=1$/, refused.at);
+  expect(stopping.text).toContain("STATUS=draining");
+});

@@ -1,0 +1,154 @@
+// `shredway sources` as people and programs use it, on real files; and that it says what the relay does.
+
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import {
+  chmodSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { parseAddress, parseEndpoint } from "../../../src/core/addresses/addresses.ts";
+import { Relay } from "../../../src/relay/data-plane/relay.ts";
+import { sourceOf } from "../../../src/tools/commands/sources.ts";
+import { shredway } from "../../support/shredway.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { until } from "../../support/udp-receiver.ts";
+
+const text = `# ours
+relay:
+  authentication: off
+  shredVersion: 50093
+  sources:
+    - { name: fra-a, address: 10.0.0.0/24, tier: tier-1 }
+`;
+
+function configFile(): { readonly folder: string; readonly file: string } {
+  const folder = temporaryFolder();
+  const file = join(folder, "shredway.yaml");
+  writeFileSync(file, text);
+  chmodSync(file, 0o640);
+  return { folder, file };
+}
+
+describe("shredway sources", () => {
+  it("adds, lists, finds and removes, and leaves the file as it was", async () => {
+    const { folder, file } = configFile();
+    const added = await shredway(
+      "sources",
+      "add",
+      "nyc-a",
+      "--tier",
+      "tier-2",
+      "--address",
+      "10.1.0.0/16",
+      "--config",
+      file,
+    );
+    expect(added).toMatchObject({ code: 0, stderr: "" });
+    expect(added.stdout).toContain("has 2 sources now; a reload (SIGHUP) takes them over");
+    expect(readFileSync(file, "utf8")).toMatch(/^# ours\n/);
+    expect(statSync(file).mode & 0o777).toBe(0o640);
+
+    const listed = await shredway("sources", "list", "--config", file);
+    expect(listed.stdout).toMatch(
+      /NAME +TIER +PACKETS FROM\nfra-a +tier-1 +10.0.0.0\/24\nnyc-a +tier-2 +10.1.0.0\/16\n/,
+    );
+
+    const found = await shredway("sources", "find", "10.1.2.3", "--config", file, "--json");
+    expect(JSON.parse(found.stdout)).toMatchObject({ source: { name: "nyc-a" } });
+    const stranger = await shredway("sources", "find", "10.2.0.1", "--config", file);
+    expect(stranger).toMatchObject({ code: 1 });
+    expect(stranger.stdout).toContain("10.2.0.1 is no source: its packets are dropped");
+
+    const removed = await shredway("sources", "remove", "nyc-a", "--config", file, "--json");
+    expect(JSON.parse(removed.stdout)).toMatchObject({ sources: [{ name: "fra-a" }] });
+    expect(readFileSync(file, "utf8")).toBe(text);
+    expect(readdirSync(folder)).toEqual(["shredway.yaml"]);
+  });
+
+  it("follows a link to the file itself", async () => {
+    const { folder, file } = configFile();
+    const link = join(folder, "link.yaml");
+    symlinkSync(file, link);
+    const { code } = await shredway("sources", "remove", "fra-a", "--config", link);
+    expect(code).toBe(0);
+    expect(readFileSync(file, "utf8")).not.toContain("fra-a");
+    expect(readFileSync(link, "utf8")).toBe(readFileSync(file, "utf8"));
+  });
+
+  it.each([
+    [["sources"], 2, "expected one of list, find, add, remove, got none"],
+    [["sources", "add", "x", "--tier", "tier-1"], 2, "expected --config"],
+    [
+      ["sources", "add", "x", "--tier", "tier-1", "--config", "FILE"],
+      2,
+      "expected --address, --port or both",
+    ],
+    [
+      ["sources", "add", "x", "--tier", "t", "--address", "10.0.0.1", "--config", "FILE"],
+      1,
+      "relay.tiers",
+    ],
+    [["sources", "find", "nowhere", "--config", "FILE"], 2, "sources find: expected"],
+    [["sources", "list", "--tier", "t", "--config", "FILE"], 2, "expected with sources add only"],
+    [["sources", "remove", "x", "--config", "FILE"], 1, "expected one of fra-a"],
+  ] as const)("refuses %j", async (words, code, message) => {
+    const { file } = configFile();
+    const ended = await shredway(...words.map((word) => (word === "FILE" ? file : word)));
+    expect(ended.stderr).toContain(message);
+    expect(ended.code).toBe(code);
+    expect(readFileSync(file, "utf8")).toBe(text);
+  });
+});
+
+describe("sourceOf", () => {
+  it("says what the relay does", async () => {
+    const relay = Relay.open({
+      listen: ["127.0.0.1:0", "127.0.0.1:0"],
+      workers: 1,
+      tiers: ["t"],
+      authentication: "off",
+      shredVersion: 1,
+      prefault: false,
+    });
+    try {
+      const [first = "", second = ""] = relay.addresses;
+      const port = parseEndpoint(second).port;
+      const list = [
+        { name: "range", address: "127.0.0.0/8", tier: "t" },
+        { name: "narrow", address: "127.0.3.0/24", tier: "t" },
+        { name: "narrow-port", address: "127.0.3.0/24", port, tier: "t" },
+        { name: "one", address: "127.0.3.9", tier: "t" },
+        { name: "port", port, tier: "t" },
+      ];
+      relay.publishSources(list);
+      for (const [address, to] of [
+        ["127.0.9.1", first],
+        ["127.0.9.1", second],
+        ["127.0.3.1", first],
+        ["127.0.3.1", second],
+        ["127.0.3.9", second],
+      ] as const) {
+        const { port: ownPort } = parseEndpoint(to);
+        const expected = sourceOf(list, parseAddress(address), ownPort)?.name;
+        const before = relay.snapshot();
+        const socket = createSocket("udp4").bind(0, address);
+        await once(socket, "listening");
+        socket.send(Buffer.alloc(40), ownPort, "127.0.0.1");
+        await until(() => relay.snapshot().received > before.received, "the packet");
+        socket.close();
+        const counted = relay
+          .snapshot()
+          .sources.filter(({ received }, i) => received > (before.sources[i]?.received ?? 0n));
+        expect(counted.map(({ name }) => name)).toEqual([expected]);
+      }
+    } finally {
+      relay.close();
+    }
+  });
+});

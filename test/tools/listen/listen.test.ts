@@ -1,0 +1,113 @@
+// `shredway listen` beyond its counts: losses, times of FEC sets, what it records.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { openCapture } from "../../../src/relay/captures/read-capture.ts";
+import { PacedSender } from "../../../src/relay/data-plane/paced-sender.ts";
+import { listen } from "../../../src/tools/listen/listen.ts";
+import { closing } from "../../support/closing.ts";
+import { CommandRun } from "../../support/command-run.ts";
+import { ShredTraffic } from "../../support/shred-traffic.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { until } from "../../support/udp-receiver.ts";
+
+interface Printed {
+  received: number;
+  settledSlots: number;
+  fecSets: { seen: number; complete: number; recoverable: number; firstTo32Ns: { count: number } };
+  losses: { share: number; data: number; code: number; gaps: number; longestGap: number };
+  betweenShredsNs: { count: number };
+  recorded: { packets: number; leftOut: number; lost: number };
+}
+
+const setsPerSlot = 2;
+
+function shreds(slots: number): Uint8Array[][] {
+  const maker = new ShredTraffic({
+    seed: 4,
+    leaders: 2,
+    firstSlot: 7000n,
+    shredVersion: 99,
+    fecSetsPerSlot: setsPerSlot,
+    slotNs: 100_000_000,
+  });
+  return Array.from({ length: slots }, () =>
+    maker.completeSlot().packets.map(({ packet }) => packet),
+  );
+}
+
+async function listening(...args: string[]): Promise<{ run: CommandRun; sender: PacedSender }> {
+  const run = new CommandRun(listen, ["--port", "0", "--bind", "127.0.0.1", "--json", ...args]);
+  closing({
+    close: async () => {
+      run.stop();
+      await run.code;
+    },
+  });
+  await until(() => run.stderr.includes("listening on"), "the port to be open");
+  const [, to = ""] = /listening on (\S+)/.exec(run.stderr) ?? [];
+  const sender = PacedSender.open({ to });
+  closing(sender);
+  return { run, sender };
+}
+
+function isHole(i: number): boolean {
+  return i % 16 === 3 || i % 16 === 4;
+}
+
+describe("listen", () => {
+  it("finds gaps by index, and how long FEC sets took", async () => {
+    const { run, sender } = await listening();
+    const slots = shreds(3);
+    const sent = slots.flatMap((packets) => packets.filter((_, i) => !isHole(i)));
+    sender.enqueue(sent, new BigUint64Array(sent.length));
+    await until(
+      () => run.objects<Printed>().at(-1)?.settledSlots === slots.length,
+      "settled slots",
+    );
+    run.stop();
+    expect(await run.code).toBe(0);
+    const sets = slots.length * setsPerSlot;
+    // Two of sixteen in a row, eight times in a set: four runs of data, four of code.
+    expect(run.objects<Printed>().at(-1)).toMatchObject({
+      received: sent.length,
+      fecSets: { seen: sets, complete: 0, recoverable: sets, firstTo32Ns: { count: sets } },
+      losses: { share: 1 / 8, data: 4 * sets, code: 4 * sets, gaps: 4 * sets, longestGap: 2 },
+      betweenShredsNs: { count: sent.length - slots.length },
+      recorded: null,
+    });
+  });
+
+  it("records what comes, byte by byte, with the kernel's times, up to its bound", async () => {
+    const file = join(temporaryFolder(), "feed.pcap");
+    const { run, sender } = await listening("--record", file, "--record-mb", "1");
+    const sent = [Uint8Array.of(1, 2, 3), ...shreds(7).flat()]; // 1.1 MB
+    const beforeNs = BigInt(Date.now() - 1000) * 1_000_000n;
+    sender.enqueue(sent, new BigUint64Array(sent.length));
+    await until(() => run.objects<Printed>().at(-1)?.received === sent.length, "all packets");
+    run.stop();
+    expect(await run.code).toBe(0);
+    const capture = openCapture(file);
+    closing(capture);
+    const packets = [...capture.packets];
+    const { recorded } = run.objects<Printed>().at(-1) ?? {};
+    expect(packets.length).toBe(recorded?.packets);
+    expect(packets.length).toBeGreaterThan(700);
+    expect(recorded).toMatchObject({ lost: 0, leftOut: sent.length - packets.length });
+    for (const [i, { packet, timestampNs }] of packets.entries()) {
+      expect(Buffer.from(packet).equals(sent[i] ?? packet)).toBe(true);
+      expect(timestampNs).toBeGreaterThan(beforeNs);
+    }
+  });
+
+  it("refuses what does not go together", async () => {
+    const run = (...args: string[]) => new CommandRun(listen, ["--port", "0", ...args]).code;
+    await expect(run("--record-mb", "5")).rejects.toThrow("expected --record FILE with it");
+    await expect(run("--verify")).rejects.toThrow("expected --leaders FILE or --rpc URL");
+    const file = join(temporaryFolder(), "file");
+    writeFileSync(file, "");
+    await expect(run("--record", join(file, "x"))).rejects.toThrow("cannot be written");
+    await expect(run("--rpc", "nowhere")).rejects.toThrow("expected a URL");
+  });
+});

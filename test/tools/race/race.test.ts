@@ -1,0 +1,367 @@
+// `shredway race` on captures with chosen times, where every number is known, and on real UDP from two
+// paced senders.
+
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
+import { parseEndpoint } from "../../../src/core/addresses/addresses.ts";
+import { pubkeyOf } from "../../../src/core/primitives.ts";
+import { writeLpb } from "../../../src/relay/captures/lpb.ts";
+import { writePcap } from "../../../src/relay/captures/pcap-writer.ts";
+import { PacedSender } from "../../../src/relay/data-plane/paced-sender.ts";
+import { race } from "../../../src/tools/race/race.ts";
+import type { RaceReport } from "../../../src/tools/race/report.ts";
+import { closing } from "../../support/closing.ts";
+import { CommandRun } from "../../support/command-run.ts";
+import { freeUdpPort } from "../../support/free-ports.ts";
+import { ShredTraffic, type SlotShreds } from "../../support/shred-traffic.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { until } from "../../support/udp-receiver.ts";
+
+type Printed = RaceReport & { final: boolean; verdict: string[] };
+
+const slotNs = 100_000_000;
+const setsPerSlot = 2;
+const perSlot = setsPerSlot * 64;
+const beginNs = 1_700_000_000_000_000_000n;
+
+let folder = "";
+beforeEach(() => {
+  folder = temporaryFolder();
+});
+
+/** Slots of the test's own making, and the file that says who leads. */
+function traffic(slots: number): { made: SlotShreds[]; leaders: string } {
+  const maker = new ShredTraffic({
+    seed: 4,
+    leaders: 2,
+    firstSlot: 7000n,
+    shredVersion: 99,
+    fecSetsPerSlot: setsPerSlot,
+    slotNs,
+  });
+  const schedule = maker.schedule(6000n, 2000);
+  const leaders: Record<string, number[]> = {};
+  for (const [slot, leader] of schedule.leaderBySlot.entries()) {
+    const key = pubkeyOf(schedule.keys[leader] ?? new Uint8Array());
+    leaders[key] = [...(leaders[key] ?? []), slot];
+  }
+  const path = join(folder, "leaders.json");
+  writeFileSync(path, JSON.stringify({ firstSlot: 6000, leaders }));
+  return { made: Array.from({ length: slots }, () => maker.completeSlot()), leaders: path };
+}
+
+interface Timed {
+  readonly packet: Uint8Array;
+  readonly at: number;
+}
+
+function capture(name: string, packets: readonly Timed[], stepNs = 1): string {
+  const endpoint = parseEndpoint("127.0.0.1:9000");
+  const path = join(folder, name);
+  const sorted = packets.toSorted((a, b) => a.at - b.at);
+  writeFileSync(
+    path,
+    writePcap(
+      sorted.map(({ packet, at }) => ({
+        packet,
+        timestampNs: beginNs + BigInt(Math.floor(at / stepNs) * stepNs),
+        source: endpoint,
+        destination: endpoint,
+      })),
+    ),
+  );
+  return path;
+}
+
+function altered(packet: Uint8Array): Uint8Array {
+  const copy = Uint8Array.from(packet); // a Buffer's slice would be the packet itself
+  copy[700] = (copy[700] ?? 0) ^ 0xff;
+  return copy;
+}
+
+async function ended(args: readonly string[]): Promise<{ code: number; report: Printed }> {
+  const run = new CommandRun(race, [...args, "--json"]);
+  const code = await run.code;
+  const report = run.objects<Printed>().at(-1);
+  if (!report) throw new Error(`expected a report, got ${run.stdout}`);
+  return { code, report };
+}
+
+const slots = 41;
+const judged = slots - 1; // the first one is an edge
+
+/** Both feeds send a word that is no shred, long after the last slot: so all slots are settled. */
+const after: Timed = { packet: Uint8Array.of(1), at: (slots + 20) * slotNs };
+
+function packetsOf(made: readonly SlotShreds[]): Timed[] {
+  return made.flatMap(({ packets }, slot) =>
+    packets.map(({ packet, timeNs }) => ({ packet, at: slot * slotNs + timeNs + 1 })),
+  );
+}
+
+describe("a race of captures", () => {
+  it("is exact: wins, coverage, solo counts, lags, table, picture", async () => {
+    const { made, leaders } = traffic(slots);
+    const all = packetsOf(made);
+    const a = all.filter((_, i) => i % 50 !== 7);
+    // 250 µs behind, but 100 µs ahead with every fourth; and with holes of its own.
+    const b = all
+      .map(({ packet, at }, i) => ({ packet, at: i % 4 === 0 ? at - 100_000 : at + 250_001 }))
+      .filter((_, i) => i % 10 !== 3);
+    const files = ["svg", "html", "csv"].map((kind) => join(folder, `race.${kind}`));
+    const { code, report } = await ended([
+      "--capture",
+      `a=${capture("a.pcap", [...a, after])}`,
+      "--capture",
+      `b=${capture("b.pcap", [...b, after])}`,
+      "--leaders",
+      leaders,
+      "--settle",
+      "500",
+      ...files.flatMap((file, i) => [["--svg", "--html", "--csv"][i] ?? "", file]),
+    ]);
+    expect(code).toBe(0);
+    // By hand over the judged slots, numbered as in the whole.
+    const numbers = all.map((_, i) => i).filter((i) => i >= perSlot);
+    const inA = (i: number) => i % 50 !== 7;
+    const inB = (i: number) => i % 10 !== 3;
+    const count = (of: (i: number) => boolean) => numbers.filter(of).length;
+    const both = count((i) => inA(i) && inB(i));
+    expect(report).toMatchObject({
+      final: true,
+      verified: true,
+      resolutionNs: 1,
+      shared: both,
+      slots: { judged, whole: judged, edge: 1 },
+    });
+    expect(report.shreds.distinct).toBe(count((i) => inA(i) || inB(i)));
+    const [first, second] = report.feeds;
+    expect(first).toMatchObject({
+      received: a.length + 1,
+      shreds: a.length,
+      refused: { too_short: 1 },
+      distinct: count(inA),
+      solo: count((i) => inA(i) && !inB(i)),
+      wins: count((i) => inA(i) && !(inB(i) && i % 4 === 0)),
+      ties: 0,
+    });
+    expect(second).toMatchObject({
+      distinct: count(inB),
+      solo: count((i) => inB(i) && !inA(i)),
+      wins: count((i) => inB(i) && (i % 4 === 0 || !inA(i))),
+    });
+    expect(second?.coverage).toBeCloseTo(count(inB) / report.shreds.distinct, 10);
+    for (const [p, expected] of [
+      ["min", -100_000],
+      ["p50", 250_001],
+      ["max", 250_001],
+    ] as const)
+      expect(Math.abs((second?.lagNs[p] ?? 0) / expected - 1)).toBeLessThan(0.001);
+    expect(report.pairs[0]).toMatchObject({ a: "a", b: "b", both, ties: 0, significant: true });
+    expect(report.verdict[0]).toMatch(
+      /^a was first for 7\d\.\d % \(.*\) of 5,\d+ shreds in 40 slots\.$/,
+    );
+    const [svg = "", html = "", csv = ""] = files.map((file) => readFileSync(file, "utf8"));
+    expect(svg).toMatch(/^<svg /);
+    expect(html).toContain(report.verdict[0]);
+    const rows = csv.trim().split("\n");
+    expect(rows[0]).toBe("slot,type,fec_set,index,first_ns,first,a_ns,b_ns");
+    expect(rows.length - 1).toBe(report.shreds.distinct);
+    expect(rows.filter((row) => row.endsWith(",")).length).toBe(first?.solo);
+  });
+
+  it("gives no win to forgeries when it verifies, and says so when it does not", async () => {
+    const { made, leaders } = traffic(12);
+    const all = packetsOf(made);
+    const forged = all.map(({ packet, at }) => ({ packet: altered(packet), at: at - 400_000 }));
+    const honest = all.map(({ packet, at }) => ({ packet, at: at + 300_000 }));
+    const args = [
+      "--capture",
+      `honest=${capture("honest.pcap", [...all, after])}`,
+      "--capture",
+      `cheat=${capture("cheat.pcap", [...forged, ...honest, after])}`,
+      "--settle",
+      "500",
+    ];
+    const { report } = await ended([...args, "--leaders", leaders, "--verify"]);
+    expect(report.feeds[0]).toMatchObject({ winShare: 1 });
+    const refused = Object.values(report.feeds[1]?.refused ?? {});
+    expect(refused.reduce((total, count) => total + count, 0)).toBe(all.length);
+    expect(report.feeds[1]).toMatchObject({ wins: 0, coverage: 1 });
+
+    const unverified = (await ended(args)).report;
+    expect(unverified.feeds[1]).toMatchObject({ winShare: 1 });
+    expect(unverified.verdict.join("\n")).toContain("NOT VERIFIED");
+  });
+
+  it("takes equal times of a coarse clock as ties", async () => {
+    const { made } = traffic(12);
+    const all = [...packetsOf(made), after];
+    const later = all.map(({ packet, at }) => ({ packet, at: at + 300 }));
+    const { report } = await ended([
+      "--capture",
+      `a=${capture("a.pcap", all, 1000)}`,
+      "--capture",
+      `b=${capture("b.pcap", later, 1000)}`,
+    ]);
+    expect(report).toMatchObject({ resolutionNs: 1000 });
+    expect(report.feeds).toMatchObject([
+      { wins: 0, ties: 11 * perSlot, winShare: 0.5 },
+      { wins: 0, ties: 11 * perSlot, winShare: 0.5 },
+    ]);
+    expect(report.verdict.join("\n")).toContain("level with");
+  });
+
+  it("counts what comes after the settling time as late, and says what would help", async () => {
+    const { made } = traffic(12);
+    const all = packetsOf(made);
+    const late = all.map(({ packet, at }) => ({ packet, at: at + 800_000_000 }));
+    const end = { ...after, at: after.at + 1e9 };
+    const { report } = await ended([
+      "--capture",
+      `a=${capture("a.pcap", [...all, end])}`,
+      "--capture",
+      `b=${capture("b.pcap", [...late.slice(0, 1), ...late, end])}`,
+      "--settle",
+      "300",
+    ]);
+    expect(report.feeds[1]?.late).toBeGreaterThan(5 * perSlot);
+    expect(report.verdict.join("\n")).toContain("give --settle more than 300 ms");
+  });
+
+  it("refuses captures without times, and files that are not there", async () => {
+    const { made } = traffic(1);
+    const packets = packetsOf(made).map(({ packet }) => packet);
+    const lpb = join(folder, "a.lpb");
+    writeFileSync(lpb, writeLpb(packets));
+    const run = (file: string) =>
+      new CommandRun(race, ["--capture", `a=${file}`, "--capture", `b=${lpb}`]).code;
+    await expect(run(lpb)).rejects.toThrow(/a\.lpb: expected a capture with times/);
+    await expect(run("/nonexistent.pcap")).rejects.toThrow(/cannot be read/);
+  });
+});
+
+describe("wrong usage", () => {
+  it.each([
+    [[], "expected 2 to 8 feeds (--feed NAME=…), got 0"],
+    [["--feed", "a=20001"], "expected 2 to 8 feeds (--feed NAME=…), got 1"],
+    [["--feed", "a=20001", "--feed", "a=20002"], "expected every name once, got a twice"],
+    [["--feed", "a=20001", "--feed", "b=20001"], "--feed b: expected another port than a has"],
+    [
+      ["--feed", "a=20001@10.0.0.1", "--feed", "b=20001@10.0.0.1"],
+      "or different senders for both (@ADDRESS), got port 20001 twice",
+    ],
+    [["--feed", "a b=20001", "--feed", "c=20002"], "expected NAME=PORT"],
+    [["--feed", "20001", "--feed", "c=20002"], "expected NAME=PORT"],
+    [["--feed", "a=70000", "--feed", "c=20002"], "--feed a: expected"],
+    [["--feed", "a=host:20001", "--feed", "c=20002"], "--feed a: expected"],
+    [["--feed", "a=20001@nowhere", "--feed", "c=20002"], "--feed a: expected"],
+    [["--feed", "a=20001", "--capture", "b=b.pcap"], "at most one of --feed, --capture"],
+    [["--capture", "b=b.pcap", "--seconds", "3"], "at most one of --capture, --seconds"],
+    [["--feed", "a=1", "--feed", "b=2", "--verify"], "expected --leaders FILE or --rpc URL"],
+    [["--feed", "a=1", "--feed", "b=2", "--settle", "0"], "--settle: expected a number above 0"],
+  ])("%j is refused", async (args, message) => {
+    await expect(new CommandRun(race, args).code).rejects.toThrow(message);
+  });
+});
+
+describe("a race over UDP", () => {
+  async function started(leaders: string, settleMs: number) {
+    const ports = { a: await freeUdpPort(), b: await freeUdpPort() };
+    const run = new CommandRun(race, [
+      "--feed",
+      `a=127.0.0.1:${ports.a}`,
+      "--feed",
+      `b=127.0.0.1:${ports.b}@127.0.0.0/8`,
+      "--leaders",
+      leaders,
+      "--settle",
+      String(settleMs),
+      "--json",
+    ]);
+    const close = async (): Promise<void> => {
+      run.stop();
+      await run.code;
+    };
+    closing({ close });
+    await until(() => run.stderr.includes("racing"), "the ports to be open");
+    const open = (port: number) => {
+      const sender = PacedSender.open({ to: `127.0.0.1:${port}` });
+      closing(sender);
+      return sender;
+    };
+    return { run, a: open(ports.a), b: open(ports.b) };
+  }
+
+  async function send(sender: PacedSender, packets: readonly Uint8Array[]): Promise<void> {
+    sender.enqueue(packets, new BigUint64Array(packets.length));
+    await until(() => sender.counts().queued === 0n, "the packets to go");
+  }
+
+  it("counts exactly who brought what, without the forgeries, and ends with a summary on Ctrl-C", async () => {
+    const { made, leaders } = traffic(9);
+    const { run, a, b } = await started(leaders, 3000);
+    for (const { packets } of made) {
+      const shreds = packets.map(({ packet }) => packet);
+      // First the forgeries of b, then a without every eighth, then b reversed and without every tenth.
+      await send(b, shreds.map(altered));
+      await send(
+        a,
+        shreds.filter((_, i) => i % 8 !== 0),
+      );
+      await send(b, shreds.filter((_, i) => i % 10 !== 1).toReversed());
+    }
+    const settled = made.length - 1;
+    await until(
+      () => run.objects<Printed>().at(-1)?.slots.judged === settled,
+      `${settled} judged slots`,
+    );
+    run.stop();
+    expect(await run.code).toBe(0);
+    const report = run.objects<Printed>().at(-1);
+    const count = (of: (i: number) => boolean) =>
+      settled * Array.from({ length: perSlot }, (_, i) => i).filter(of).length;
+    const inA = (i: number) => i % 8 !== 0;
+    const inB = (i: number) => i % 10 !== 1;
+    expect(report).toMatchObject({
+      final: true,
+      lost: 0,
+      shreds: { distinct: count((i) => inA(i) || inB(i)) },
+      feeds: [
+        { distinct: count(inA), wins: count(inA), solo: count((i) => inA(i) && !inB(i)) },
+        {
+          distinct: count(inB),
+          wins: count((i) => inB(i) && !inA(i)),
+          solo: count((i) => inB(i) && !inA(i)),
+          kernelDrops: 0,
+        },
+      ],
+    });
+    const refused = Object.values(report?.feeds[1]?.refused ?? {});
+    expect(refused.reduce((total, one) => total + one, 0)).toBe(made.length * perSlot);
+  });
+
+  it("loses nothing in five seconds of two feeds, and tells of a feed that never comes", async () => {
+    const { made, leaders } = traffic(50);
+    const { run, a } = await started(leaders, 200);
+    const all = packetsOf(made);
+    a.enqueue(
+      all.map(({ packet }) => packet),
+      BigUint64Array.from(all, ({ at }) => BigInt(at)),
+    );
+    await until(() => a.counts().queued === 0n, "five seconds of packets");
+    await until(
+      () => (run.objects<Printed>().at(-1)?.feeds[0]?.received ?? 0) === all.length,
+      "all packets",
+    );
+    run.stop();
+    expect(await run.code).toBe(0);
+    const report = run.objects<Printed>().at(-1);
+    expect(report).toMatchObject({
+      lost: 0,
+      feeds: [{ received: all.length, shreds: all.length, kernelDrops: 0 }, { received: 0 }],
+    });
+    expect(report?.verdict).toContain("b never came.");
+  });
+});

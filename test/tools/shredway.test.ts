@@ -1,0 +1,114 @@
+// The command line as users meet it: help, wrong usage, exit codes. Child processes.
+
+import { spawnSync } from "node:child_process";
+import { closeSync, openSync, readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { commands } from "../../src/tools/commands.ts";
+import { programWords, shredway } from "../support/shredway.ts";
+
+describe("shredway", () => {
+  it("explains itself", async () => {
+    for (const args of [[], ["--help"], ["-h"], ["help"]]) {
+      const { code, stdout, stderr } = await shredway(...args);
+      expect(code).toBe(0);
+      expect(stderr).toBe("");
+      for (const name of ["start", "replay", "listen", "race", "doctor"])
+        expect(stdout).toContain(name);
+    }
+  });
+
+  it("tells its version", async () => {
+    const { version }: { version: string } = JSON.parse(readFileSync("package.json", "utf8"));
+    expect(await shredway("--version")).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
+  });
+
+  it.each(["start", "replay", "listen", "race", "doctor"])("explains %s", async (name) => {
+    const { code, stdout } = await shredway(name, "--help");
+    expect(code).toBe(0);
+    expect(stdout).toContain(`Usage: shredway ${name}`);
+    expect(stdout).toContain("Examples:");
+  });
+
+  it.each([
+    [["strat"], `expected a command (${Object.keys(commands).join(", ")}), got "strat"`],
+    [["toString"], "expected a command"],
+    [
+      ["doctor", "--bogus"],
+      "doctor has no option --bogus; expected one of --config, --json, --help",
+    ],
+    [["doctor", "extra"], "doctor takes no argument"],
+    [["listen"], "expected --port"],
+    [["listen", "--port", "70000"], '--port: expected a whole number from 0 to 65535, got "70000"'],
+    [["listen", "--port", "0", "--bind", "localhost"], "--bind: expected an IP address"],
+    [["replay", "--to", "127.0.0.1:9"], "expected at least one capture FILE"],
+    [["replay", "x.pcap"], "expected --to"],
+    [["replay", "x.pcap", "--to", "nowhere"], "--to: expected an address and port"],
+    [
+      ["replay", "x", "--to", "127.0.0.1:9", "--rate", "1", "--speed", "1"],
+      "at most one of --rate, --speed",
+    ],
+    [["replay", "x", "--to", "127.0.0.1:9", "--drop", "2"], "--drop: expected a share from 0 to 1"],
+    [["replay", "x", "--to", "255.255.255.255:9"], "broadcast is not supported"],
+    [["listen", "--port", "-1"], '--port: expected a whole number from 0 to 65535, got "-1"'],
+    [["listen", "--port", "1", "--port", "2"], "--port: expected once, got it twice"],
+    [["start", "--udp", "20000"], "--udp: expected an address and port"],
+    [["start", "--stats", "5"], "--stats: expected --config FILE with it"],
+    [["start", "--print-config"], "--print-config: expected --config FILE with it"],
+    [["start", "--config", "x", "--udp", "127.0.0.1:1"], "--udp: expected without --config"],
+  ])("refuses %j with exit code 2 and says what it expected", async (args, message) => {
+    const { code, stdout, stderr } = await shredway(...args);
+    expect(stderr).toContain(message);
+    expect(stderr).toContain("--help");
+    expect(stdout).toBe("");
+    expect(code).toBe(2);
+  });
+
+  it("fails with exit code 1 and one clear line for files that are not there", async () => {
+    for (const args of [
+      ["replay", "/nonexistent.pcap", "--to", "127.0.0.1:9"],
+      ["listen", "--port", "0", "--leaders", "/nonexistent.json"],
+      ["start", "--config", "/nonexistent.yaml"],
+    ]) {
+      const { code, stderr, stdout } = await shredway(...args);
+      expect(stderr + stdout).toMatch(/\/nonexistent\.\w+: cannot be read/);
+      expect(stderr).not.toContain("    at ");
+      expect(code).toBe(1);
+    }
+  });
+});
+
+describe("a machine without room", () => {
+  it("says in one line that the output's device is full", () => {
+    const full = openSync("/dev/full", "w");
+    try {
+      const { status, stderr } = spawnSync(process.execPath, [...programWords, "--help"], {
+        stdio: ["ignore", full, "pipe"],
+        encoding: "utf8",
+      });
+      expect(stderr).toMatch(/^shredway: standard output cannot be written: .*ENOSPC.*\n$/);
+      expect(status).toBe(1);
+    } finally {
+      closeSync(full);
+    }
+  });
+});
+
+describe("shredway doctor", () => {
+  it("gives findings for people and for programs", async () => {
+    const text = await shredway("doctor");
+    expect(text.stdout).toMatch(/receive-buffer/);
+    expect(text.stdout).toMatch(/\d+ ok, \d+ to improve, \d+ to mend/);
+    const { code, stdout } = await shredway("doctor", "--json");
+    const report: { ok: number; warn: number; fail: number; findings: unknown[] } =
+      JSON.parse(stdout);
+    expect(report.findings.length).toBe(report.ok + report.warn + report.fail);
+    expect(code).toBe(report.fail > 0 ? 1 : 0);
+    expect(text.code).toBe(code);
+  });
+
+  it("fails for a configuration that is refused, and names the line", async () => {
+    const { code, stdout } = await shredway("doctor", "--config", "package.json");
+    expect(stdout).toContain("package.json:");
+    expect(code).toBe(1);
+  });
+});

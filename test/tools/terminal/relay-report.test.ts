@@ -1,0 +1,44 @@
+import { describe, expect, it } from "vitest";
+import { verdictNames } from "../../../src/relay/data-plane/names.ts";
+import {
+  decodeSnapshot,
+  layoutOf,
+  type RelaySnapshot,
+  type SnapshotShape,
+} from "../../../src/relay/data-plane/snapshot.ts";
+import { totalsOf } from "../../../src/tools/terminal/relay-report.ts";
+
+const shape: SnapshotShape = {
+  workers: 1,
+  sourceRows: 1,
+  destinationRows: 0,
+  histogramBuckets: 4,
+  histogramPrecisionBits: 2,
+  slotRows: 0,
+  slotRowFields: 7,
+};
+
+/** A snapshot in which every verdict occurred, each a number of times of its own. */
+function snapshotWithEveryVerdict(): RelaySnapshot {
+  const layout = layoutOf(shape);
+  const words = new BigUint64Array(layout.words);
+  verdictNames.forEach((_name, i) => {
+    words[layout.sources + i] = 1n << BigInt(i);
+  });
+  const rows = { sources: [{ id: 0, name: "a", tier: "t" }], destinations: [] };
+  return decodeSnapshot(words, shape, rows, 0n);
+}
+
+describe("totalsOf", () => {
+  it("adds up: every packet is in exactly one count", () => {
+    const { received, receiveDrops, sent, failed, refused, ...passed } = totalsOf(
+      snapshotWithEveryVerdict(),
+    );
+    const counts = [...Object.values(passed), ...Object.values(refused ?? {})];
+    const sum = counts.reduce((total: bigint, count) => total + BigInt(String(count)), 0n);
+    expect(sum).toBe((1n << BigInt(verdictNames.length)) - 1n);
+    expect(received).toBe(sum);
+    expect(passed).toMatchObject({ first: 1n, widened: 2n, equivocation: 4n, duplicate: 8n });
+    expect([receiveDrops, sent, failed]).toEqual([0n, 0n, 0n]);
+  });
+});
