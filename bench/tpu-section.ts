@@ -10,7 +10,7 @@ import { systemClock } from "../src/core/clock.ts";
 import { completeConfig } from "../src/core/configuration/configuration.ts";
 import type { TransactionFacts } from "../src/core/transactions/facts.ts";
 import { type TpuRoute, tpuOpener } from "../src/gateway/routes/tpu-route.ts";
-import type { Parcel, RouteEvent } from "../src/gateway/submission/types.ts";
+import type { OutboundTransaction, RouteEvent } from "../src/gateway/submission/types.ts";
 import { quicheProblem } from "../src/gateway/tpu/quiche.ts";
 import { LineReader } from "./http-load.ts";
 import { numberOf, textOf } from "./lines.ts";
@@ -124,7 +124,7 @@ function openRoute(leaders: Leaders, connections: number): TpuRoute {
 function offer(route: TpuRoute): Promise<readonly RouteEvent[]> {
   return new Promise((resolve, reject) => {
     const events: RouteEvent[] = [];
-    const parcel: Parcel = {
+    const parcel: OutboundTransaction = {
       mode: "transaction",
       transactions: [facts],
       revertProtection: false,

@@ -10,20 +10,23 @@ import type { Config } from "../core/configuration/configuration.ts";
 import type { Logger } from "../core/log.ts";
 import { KeyRing } from "../gateway/accounts/key-ring.ts";
 import { RateLimits } from "../gateway/accounts/rate-limits.ts";
-import { type Face, faces } from "../gateway/endpoints/endpoint-groups.ts";
-import { type GatewayParts as FaceParts, Gateway } from "../gateway/endpoints/gateway.ts";
+import { type EndpointGroup, endpointGroups } from "../gateway/endpoints/endpoint-groups.ts";
+import {
+  type GatewayDependencies as EndpointGroupDependencies,
+  Gateway,
+} from "../gateway/endpoints/gateway.ts";
 import { readMethodsOf } from "../gateway/endpoints/read-methods.ts";
 import { HttpServerGroup } from "../gateway/http/server-group.ts";
 import type { HttpServerOptions, Pages } from "../gateway/http/types.ts";
 import type { GatewaySettings } from "../gateway/methods/dependencies.ts";
 import { preflightOf } from "../gateway/methods/preflight.ts";
-import type { NonceBook } from "../gateway/nonces/nonce-service.ts";
+import type { NonceService } from "../gateway/nonces/nonce-service.ts";
 import type { RouteTable } from "../gateway/routes/route-table.ts";
 import { NodeBundleCommitments } from "../gateway/submission/bundle-commitments.ts";
 import { Pipeline } from "../gateway/submission/pipeline.ts";
 import type { PlanPolicy } from "../gateway/submission/plan.ts";
 import { StatusReader } from "../gateway/submission/status-reader.ts";
-import { OrphanWatch } from "../gateway/submission/submission-failover.ts";
+import { SubmissionFailover } from "../gateway/submission/submission-failover.ts";
 import type { BundleCommitments } from "../gateway/submission/types.ts";
 import type { Tracker } from "../gateway/tracker/types.ts";
 import {
@@ -34,7 +37,7 @@ import { RpcClient } from "../platform/solana/rpc-client.ts";
 import { Upstream } from "../platform/solana/upstream.ts";
 import { Store } from "../platform/store/store.ts";
 import { decodeBase58, encodeBase58 } from "../relay/data-plane/base58.ts";
-import { LandingWatch } from "../relay/landing-watch-list.ts";
+import { LandingWatchList } from "../relay/landing-watch-list.ts";
 import type { RelayService } from "../relay/relay-service.ts";
 import { TipStatistics } from "../tips/tip-statistics.ts";
 import { openNonces, TrackerPart } from "./compose-partners.ts";
@@ -128,14 +131,14 @@ interface Parts {
   readonly keyRing: KeyRing;
   readonly routes: RouteTable;
   readonly verifier: Pick<SignatureVerifier, "verify" | "close">;
-  readonly landings: LandingWatch | null;
+  readonly landings: LandingWatchList | null;
   readonly upstream: Upstream | null;
   readonly tips: TipStatistics;
   /** null: no shred-tip address is configured. */
   readonly shreds: ShredSalesService | null;
   readonly tracker: Tracker;
   /** null: no node is configured. */
-  readonly nonces: NonceBook | null;
+  readonly nonces: NonceService | null;
 }
 
 function makePipeline(parts: Parts): Pipeline {
@@ -174,7 +177,7 @@ function makeFace(parts: Parts, pipeline: Pipeline, pages: readonly Pages[]): Ga
   const rates = new RateLimits(callersMax);
   const { options, tables, keyRing, verifier, upstream, shreds, tips, nonces, tracker } = parts;
   const { clock, log, relay } = options;
-  const take: FaceParts["limits"]["take"] = (key, nowNs) => {
+  const take: EndpointGroupDependencies["limits"]["take"] = (key, nowNs) => {
     const { requestsPerSecond, burst } = tables.config.gateway;
     const limit = {
       requestsPerSecond: key.requestsPerSecond ?? requestsPerSecond,
@@ -217,10 +220,10 @@ function openTips({ config, clock, log }: GatewayOptions, store: Store): Promise
 }
 
 /** null: the store is this service's alone. */
-function orphanWatchOf({ options, store }: Parts, pipeline: Pipeline): OrphanWatch | null {
+function orphanWatchOf({ options, store }: Parts, pipeline: Pipeline): SubmissionFailover | null {
   if (!isShared(options.config)) return null;
   const { clock, log } = options;
-  return new OrphanWatch({
+  return new SubmissionFailover({
     clock,
     log,
     store: store.submissions,
@@ -266,8 +269,11 @@ function openVerifier({ gateway }: Config): SignatureVerifier {
 
 /** One server for http.listen, and one for each entry of http.split. */
 function openServers(face: Gateway, config: Config, log: Logger): Promise<HttpServerGroup> {
-  const { connectionsMax, serves = faces, split = [] } = config.http ?? {};
-  const serverOf = (listen: readonly string[], served: readonly Face[]): HttpServerOptions => ({
+  const { connectionsMax, serves = endpointGroups, split = [] } = config.http ?? {};
+  const serverOf = (
+    listen: readonly string[],
+    served: readonly EndpointGroup[],
+  ): HttpServerOptions => ({
     ...face.serverOptions(new Set(served)),
     listen,
     ...(connectionsMax !== undefined && { connectionsMax }),
@@ -296,7 +302,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
     const { table: routes, addresses } = await openRoutes({ config, relay, tracker, clock, log });
     opened.push(addresses, routes);
     const keyRing = new KeyRing();
-    const landings = relay?.config.deshred ? new LandingWatch(relay.relay, log) : null;
+    const landings = relay?.config.deshred ? new LandingWatchList(relay.relay, log) : null;
     const tips = await openTips(options, store);
     opened.push(tips);
     const shreds = await openShreds({ options, tables, store, verifier, landings });

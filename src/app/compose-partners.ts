@@ -5,8 +5,8 @@
 import type { Clock } from "../core/clock.ts";
 import type { Config } from "../core/configuration/configuration.ts";
 import type { Logger } from "../core/log.ts";
-import { bookLimitsFor, NonceBook } from "../gateway/nonces/nonce-service.ts";
-import { MemberWatch } from "../gateway/tracker/partner-members.ts";
+import { bookLimitsFor, NonceService } from "../gateway/nonces/nonce-service.ts";
+import { PartnerMembers } from "../gateway/tracker/partner-members.ts";
 import { PartnerTracker } from "../gateway/tracker/partner-tracker.ts";
 import { NativeCoSigningCheck } from "../gateway/transactions/co-signing.ts";
 import { openNonceKeys } from "../platform/solana/key-file.ts";
@@ -29,7 +29,7 @@ const nonceNodeTimeoutMs = 6000;
 /** The tracker, following the relay's schedule and the configuration's members. */
 export class TrackerPart {
   readonly tracker: PartnerTracker;
-  readonly #members: MemberWatch;
+  readonly #members: PartnerMembers;
   readonly #endSchedules: (() => void) | undefined;
 
   constructor({ config, relay, clock, log }: PartnersOptions) {
@@ -37,7 +37,7 @@ export class TrackerPart {
     this.tracker = tracker;
     tracker.replaceSchedule(relay?.schedule);
     this.#endSchedules = relay?.onSchedule((schedule) => tracker.replaceSchedule(schedule));
-    this.#members = new MemberWatch(
+    this.#members = new PartnerMembers(
       { clock, log, fetchMembers, publish: (members) => tracker.replaceMembers(members) },
       config,
     );
@@ -59,11 +59,11 @@ export async function openNonces({
   store,
   clock,
   log,
-}: PartnersOptions & { readonly store: Store }): Promise<NonceBook | null> {
+}: PartnersOptions & { readonly store: Store }): Promise<NonceService | null> {
   const { solana, nonces } = config;
   if (!solana) return null;
   const { fundingKeyFile, authorityKeyFile, pollMs } = nonces;
-  return NonceBook.open(
+  return NonceService.open(
     {
       clock,
       log,

@@ -19,20 +19,20 @@ import type { TransactionInspector } from "../gateway/transactions/transaction-c
 import { RpcClient } from "../platform/solana/rpc-client.ts";
 import type { Store } from "../platform/store/store.ts";
 import { decodeBase58 } from "../relay/data-plane/base58.ts";
-import type { LandingWatch } from "../relay/landing-watch-list.ts";
+import type { LandingWatchList } from "../relay/landing-watch-list.ts";
 import type { RelayService } from "../relay/relay-service.ts";
 import { ChallengeSocket } from "../shreds/destinations/challenge-socket.ts";
 import { destinationSettingsOf } from "../shreds/destinations/destination-rules.ts";
 import { AccountDestinations } from "../shreds/destinations/destinations.ts";
-import { RegistrationCount } from "../shreds/registrations/counted-on-acceptance.ts";
+import { CountedOnAcceptance } from "../shreds/registrations/counted-on-acceptance.ts";
 import {
   defaultWatchLimits,
-  RegistrationWatch,
+  LandingConfirmation,
 } from "../shreds/registrations/landing-confirmation.ts";
-import { RegistrationPlaces } from "../shreds/registrations/pending-capacity.ts";
-import { RegistrationSeat } from "../shreds/registrations/pending-registrations.ts";
+import { PendingCapacity } from "../shreds/registrations/pending-capacity.ts";
+import { PendingRegistrations } from "../shreds/registrations/pending-registrations.ts";
 import { Registrar } from "../shreds/registrations/registrar.ts";
-import { TierSeat } from "../shreds/tiers/tier-leadership.ts";
+import { TierLeadership } from "../shreds/tiers/tier-leadership.ts";
 import type { TierRules } from "../shreds/tiers/types.ts";
 import { ShredSalesService } from "./shred-sales.ts";
 
@@ -41,7 +41,7 @@ export interface ShredSalesOptions {
   readonly relay: RelayService | undefined;
   readonly store: Store;
   readonly verifier: SignatureVerifier;
-  readonly landings: LandingWatch | null;
+  readonly landings: LandingWatchList | null;
   /** With the shred-tip addresses in force. */
   readonly inspector: () => TransactionInspector;
   /** Those addresses, in base58. */
@@ -130,16 +130,16 @@ function seatOf(
   settled: (outcome: string) => void,
 ) {
   const node = config.solana && new RpcClient(config.solana.rpc);
-  const places = new RegistrationPlaces(defaultWatchLimits);
+  const places = new PendingCapacity(defaultWatchLimits);
   const shared = { clock, log, store: store.registrations, places, settled };
-  return new RegistrationSeat({
+  return new PendingRegistrations({
     ...shared,
     countsAtOnce: !node,
     open: (tiers) => {
-      if (!node) return new RegistrationCount({ ...shared, tiers });
+      if (!node) return new CountedOnAcceptance({ ...shared, tiers });
       const decode = decodeBase58;
       const asked = { landed: node, outcomes: node, sights: landings, decode, addresses };
-      return new RegistrationWatch({ ...shared, ...asked, tiers });
+      return new LandingConfirmation({ ...shared, ...asked, tiers });
     },
   });
 }
@@ -155,7 +155,7 @@ export async function openShredSales(options: ShredSalesOptions): Promise<ShredS
     const registrations = seatOf(options, (outcome) => {
       settled.set(outcome, (settled.get(outcome) ?? 0) + 1);
     });
-    const tiers = new TierSeat({
+    const tiers = new TierLeadership({
       rules,
       store: store.tiers,
       locks: store.locks,

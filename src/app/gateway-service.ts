@@ -8,15 +8,15 @@ import type { Config } from "../core/configuration/configuration.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { KeyRing } from "../gateway/accounts/key-ring.ts";
-import { KeyWatch } from "../gateway/accounts/key-updates.ts";
+import { KeyUpdates } from "../gateway/accounts/key-updates.ts";
 import type { KeyStore } from "../gateway/accounts/types.ts";
 import type { Gateway } from "../gateway/endpoints/gateway.ts";
 import type { HttpServerGroup } from "../gateway/http/server-group.ts";
-import type { NonceBook, NonceBookSnapshot } from "../gateway/nonces/nonce-service.ts";
+import type { NonceBookSnapshot, NonceService } from "../gateway/nonces/nonce-service.ts";
 import type { RouteTable } from "../gateway/routes/route-table.ts";
 import { TpuRoute } from "../gateway/routes/tpu-route.ts";
 import type { Pipeline, PipelineSnapshot } from "../gateway/submission/pipeline.ts";
-import type { OrphanWatch } from "../gateway/submission/submission-failover.ts";
+import type { SubmissionFailover } from "../gateway/submission/submission-failover.ts";
 import type { RouteSnapshot, Submissions } from "../gateway/submission/types.ts";
 import type { Tracker } from "../gateway/tracker/types.ts";
 import type { SignatureVerifier } from "../gateway/transactions/transaction-checks.ts";
@@ -24,7 +24,7 @@ import type { GatewayPartFacts } from "../platform/metrics/list.ts";
 import { type DirectRoute, noteDirect } from "../platform/metrics/route-list.ts";
 import { RunningTotals } from "../platform/metrics/running-totals.ts";
 import type { Store } from "../platform/store/store.ts";
-import type { LandingWatch } from "../relay/landing-watch-list.ts";
+import type { LandingWatchList } from "../relay/landing-watch-list.ts";
 import type { TipStatistics } from "../tips/tip-statistics.ts";
 import { DatabaseMove } from "./database-move.ts";
 import { gatewayRestartKeys } from "./gateway-settings.ts";
@@ -55,21 +55,21 @@ interface Closable {
   close(): void | Promise<void>;
 }
 
-export interface GatewayServiceParts {
+export interface GatewayServiceDependencies {
   readonly config: Config;
   readonly store: Store;
   readonly keyRing: KeyRing;
   readonly routes: RouteTable;
   readonly pipeline: Pipeline;
   /** Null: the relay does not read the chain from its shreds. */
-  readonly landings: LandingWatch | null;
+  readonly landings: LandingWatchList | null;
   readonly tips: TipStatistics;
   /** null: no tips for shreds are registered here. */
   readonly shreds: ShredSalesService | null;
   /** null: no node is configured. */
-  readonly nonces: NonceBook | null;
+  readonly nonces: NonceService | null;
   /** null: no other service uses the store. */
-  readonly orphans: OrphanWatch | null;
+  readonly orphans: SubmissionFailover | null;
   readonly live: LiveSettings;
   readonly face: Pick<Gateway, "counts" | "room">;
   /** null: signatures are checked elsewhere. */
@@ -83,26 +83,26 @@ export interface GatewayServiceParts {
 }
 
 export class GatewayService {
-  readonly #parts: GatewayServiceParts;
-  readonly #keyWatch: KeyWatch;
+  readonly #parts: GatewayServiceDependencies;
+  readonly #keyUpdates: KeyUpdates;
   readonly #move: DatabaseMove;
   #config: Config;
   #server: HttpServerGroup | undefined;
   readonly #directTotals = new RunningTotals();
   #closing: Promise<void> | undefined;
 
-  constructor(parts: GatewayServiceParts) {
+  constructor(parts: GatewayServiceDependencies) {
     this.#parts = parts;
     this.#config = parts.config;
     const { clock, log, store, keyRing } = parts;
-    this.#keyWatch = new KeyWatch({ clock, log, store: store.keys, keyRing });
+    this.#keyUpdates = new KeyUpdates({ clock, log, store: store.keys, keyRing });
     this.#move = new DatabaseMove(store, log);
   }
 
   /** Takes up what an earlier process left open, then answers. Throws ShredwayError. */
   async start(): Promise<void> {
     const { pipeline, log, shreds, orphans } = this.#parts;
-    await this.#keyWatch.refresh();
+    await this.#keyUpdates.refresh();
     await shreds?.start();
     const restored = await pipeline.restore();
     if (restored > 0) log.info({ transactions: restored }, "open submissions taken up again");
@@ -134,7 +134,7 @@ export class GatewayService {
     return this.#parts.tips;
   }
 
-  get landings(): LandingWatch | null {
+  get landings(): LandingWatchList | null {
     return this.#parts.landings;
   }
 
@@ -144,7 +144,7 @@ export class GatewayService {
   }
 
   refreshKeys(): Promise<void> {
-    return this.#keyWatch.refresh();
+    return this.#keyUpdates.refresh();
   }
 
   warnings(): string[] {
@@ -296,7 +296,7 @@ export class GatewayService {
 
   async #close(): Promise<void> {
     const { pipeline, routes, store, others, shreds, tips, nonces, orphans } = this.#parts;
-    this.#keyWatch.close();
+    this.#keyUpdates.close();
     this.#server?.close();
     pipeline.stop();
     const orphansClosed = orphans?.close(); // what it still takes the next process goes on with

@@ -17,7 +17,7 @@ import { openGateway } from "./compose-gateway.ts";
 import { Operations } from "./operations.ts";
 import { Service } from "./service.ts";
 
-export interface ServiceParts {
+export interface ServiceDependencies {
   readonly config: Config;
   readonly readConfig: () => Config;
   /** Touch the workers' memory at the start. */
@@ -28,7 +28,7 @@ export interface ServiceParts {
   readonly tierClock?: Clock;
 }
 
-function openRelayPart({ config, prefault, log, clock }: ServiceParts): RelayService {
+function openRelayPart({ config, prefault, log, clock }: ServiceDependencies): RelayService {
   const relay = Relay.open({
     ...relayOptionsOf(config.relay),
     ...(prefault !== undefined && { prefault }),
@@ -50,7 +50,7 @@ function openRelayPart({ config, prefault, log, clock }: ServiceParts): RelaySer
 }
 
 /** Throws ShredwayError; nothing stays open then. */
-export async function openService(parts: ServiceParts): Promise<Service> {
+export async function openService(parts: ServiceDependencies): Promise<Service> {
   const { config, readConfig, log, clock, tierClock } = parts;
   const relay = openRelayPart(parts);
   const operations = new Operations({ config, relay, log, clock });

@@ -28,7 +28,7 @@ import { checksOf, type ReadinessFacts } from "./readiness.ts";
 const pingMs = 5000;
 const connectionsMax = 256;
 
-export interface OperationsParts {
+export interface OperationsDependencies {
   readonly config: Config;
   readonly relay: RelayService;
   readonly log: Logger;
@@ -38,7 +38,7 @@ export interface OperationsParts {
 export class Operations {
   /** For the gateway's listeners: for everybody but those who may read them they do not exist. */
   readonly pages: Pages;
-  readonly #parts: OperationsParts;
+  readonly #parts: OperationsDependencies;
   readonly #ownPages: OperatorPages;
   readonly #meter: ProcessMeter;
   readonly #rows = new DestinationRows();
@@ -52,7 +52,7 @@ export class Operations {
   #server: HttpServer | undefined;
   #phase: ReadinessFacts["phase"] = "starting";
 
-  constructor(parts: OperationsParts) {
+  constructor(parts: OperationsDependencies) {
     this.#parts = parts;
     this.#config = parts.config;
     this.#allowed = parts.config.operations.allow.map(parseAddressRange);

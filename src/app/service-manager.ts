@@ -14,7 +14,7 @@ export interface ManagerEnvironment {
   readonly WATCHDOG_PID?: string | undefined;
 }
 
-export interface ServiceManagerParts {
+export interface ServiceManagerDependencies {
   readonly environment: ManagerEnvironment;
   readonly pid: number;
   /** Returns why the text did not get there; empty when it did. */
@@ -36,7 +36,7 @@ const pingsPerPeriod = 3;
 export class ServiceManager {
   readonly #address: string | null;
   readonly #watchdogMs: number | null;
-  readonly #send: ServiceManagerParts["send"];
+  readonly #send: ServiceManagerDependencies["send"];
   readonly #clock: Clock;
   readonly #log: Logger;
   #extending: Timer | undefined;
@@ -45,7 +45,7 @@ export class ServiceManager {
   #wasStill = false;
   #warned = false;
 
-  constructor({ environment, pid, send, clock, log }: ServiceManagerParts) {
+  constructor({ environment, pid, send, clock, log }: ServiceManagerDependencies) {
     this.#address = environment.NOTIFY_SOCKET || null;
     this.#watchdogMs = watchdogMsOf(environment, pid);
     this.#send = send;

@@ -10,7 +10,7 @@ import type { RelayService } from "../relay/relay-service.ts";
 import type { GatewayService } from "./gateway-service.ts";
 import type { Operations } from "./operations.ts";
 
-export interface ServiceParts {
+export interface ServiceDependencies {
   readonly relay: RelayService;
   readonly gateway?: GatewayService;
   /** Absent: nobody watches. */
@@ -27,7 +27,7 @@ export class Service {
   readonly #readConfig: () => Config;
   readonly #log: Logger;
 
-  constructor({ relay, gateway, operations, readConfig, log }: ServiceParts) {
+  constructor({ relay, gateway, operations, readConfig, log }: ServiceDependencies) {
     this.relay = relay;
     this.gateway = gateway;
     this.operations = operations;

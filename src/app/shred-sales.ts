@@ -12,19 +12,19 @@ import type { RelayService } from "../relay/relay-service.ts";
 import type { ChallengeSocket } from "../shreds/destinations/challenge-socket.ts";
 import { destinationSettingsOf } from "../shreds/destinations/destination-rules.ts";
 import type { AccountDestinations } from "../shreds/destinations/destinations.ts";
-import type { RegistrationSeat } from "../shreds/registrations/pending-registrations.ts";
+import type { PendingRegistrations } from "../shreds/registrations/pending-registrations.ts";
 import type { Registrar } from "../shreds/registrations/registrar.ts";
 import { coverageOf } from "../shreds/tiers/coverage.ts";
-import type { TierSeat } from "../shreds/tiers/tier-leadership.ts";
+import type { TierLeadership } from "../shreds/tiers/tier-leadership.ts";
 import type { TierRules } from "../shreds/tiers/types.ts";
 
-export interface ShredSalesParts {
+export interface ShredSalesDependencies {
   readonly config: Config;
   readonly relay: Pick<RelayService, "setAccountDestinations" | "onUnreachable"> | null;
-  readonly tiers: TierSeat;
+  readonly tiers: TierLeadership;
   readonly rules: TierRules;
   readonly registrar: Registrar;
-  readonly registrations: RegistrationSeat;
+  readonly registrations: PendingRegistrations;
   /** By how they ended; grows while it runs. */
   readonly settled: ReadonlyMap<string, number>;
   readonly destinations: AccountDestinations;
@@ -42,14 +42,14 @@ export interface ShredSalesSnapshot {
 }
 
 export class ShredSalesService implements ShredSales {
-  readonly #parts: ShredSalesParts;
+  readonly #parts: ShredSalesDependencies;
   readonly #ends: (() => void)[] = [];
   #region: string;
   #isPlanned = false;
   #isClosed = false;
   #covered = 0;
 
-  constructor(parts: ShredSalesParts) {
+  constructor(parts: ShredSalesDependencies) {
     this.#parts = parts;
     this.#region = destinationSettingsOf(parts.config).region;
   }
@@ -74,7 +74,7 @@ export class ShredSalesService implements ShredSales {
     return this.#parts.registrar;
   }
 
-  get tiers(): TierSeat {
+  get tiers(): TierLeadership {
     return this.#parts.tiers;
   }
 

@@ -21,7 +21,7 @@ export const clientReasons = [
   "unknown",
 ] as const;
 
-export interface ShredwayCallErrorParts {
+export interface ShredwayCallErrorOptions {
   readonly reason: string;
   /** JSON-RPC; null: the answer was none. */
   readonly code?: number | null;
@@ -43,7 +43,7 @@ export class ShredwayCallError extends Error {
   readonly retryAfterSeconds: number | null;
   readonly data: unknown;
 
-  constructor(message: string, parts: ShredwayCallErrorParts) {
+  constructor(message: string, parts: ShredwayCallErrorOptions) {
     super(message, parts.cause === undefined ? undefined : { cause: parts.cause });
     this.reason = parts.reason;
     this.code = parts.code ?? null;

@@ -4,7 +4,7 @@
 // a raw transaction: fields with such names are masked, and so are keys inside texts.
 
 import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from "pino";
-import { Problems } from "./recent-warnings.ts";
+import { RecentWarnings } from "./recent-warnings.ts";
 
 export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 export type LogLevel = (typeof logLevels)[number];
@@ -45,7 +45,7 @@ export interface LogOptions {
 
 /** A logger. `logger.child({ part: "relay" })` makes one for a part of the program. */
 export function createLogger(options: LogOptions = {}): Logger {
-  const problems = new Problems();
+  const problems = new RecentWarnings();
   const stream = options.stream ?? destination({ fd: 2, sync: true });
   const log = pino(
     {
@@ -67,9 +67,9 @@ export function createLogger(options: LogOptions = {}): Logger {
   return log;
 }
 
-const problemsByLogger = new WeakMap<Logger, Problems>();
+const problemsByLogger = new WeakMap<Logger, RecentWarnings>();
 
 /** The last warnings and errors of a logger that createLogger made; of all others none. */
-export function problemsOf(log: Logger): Problems {
-  return problemsByLogger.get(log) ?? new Problems();
+export function problemsOf(log: Logger): RecentWarnings {
+  return problemsByLogger.get(log) ?? new RecentWarnings();
 }

@@ -2,17 +2,17 @@
 
 import type { Clock } from "./clock.ts";
 
-interface RareWarningParts {
+interface RareWarningOptions {
   readonly clock: Clock;
   readonly log: { warn(text: string): void };
 }
 
 export class RareWarning {
-  readonly #parts: RareWarningParts;
+  readonly #parts: RareWarningOptions;
   readonly #everyNs: bigint;
   #nextNs: bigint | null = null;
 
-  constructor(parts: RareWarningParts, everyMs: number) {
+  constructor(parts: RareWarningOptions, everyMs: number) {
     this.#parts = parts;
     this.#everyNs = BigInt(everyMs) * 1_000_000n;
   }

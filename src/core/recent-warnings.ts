@@ -55,7 +55,7 @@ export function problemOf(line: string): Problem | null {
   return { time, level, text: text.slice(0, textMax), count: 1 };
 }
 
-export class Problems {
+export class RecentWarnings {
   /** Oldest first. */
   readonly #kept: Problem[] = [];
 

@@ -6,7 +6,7 @@
 
 import type { Clock, Timer } from "./clock.ts";
 
-export interface RefresherParts {
+export interface RefresherOptions {
   readonly clock: Clock;
   /** Reads, and takes over what it read. */
   readonly read: () => Promise<void>;
@@ -17,7 +17,7 @@ export interface RefresherParts {
 const retryMs = 1000;
 
 export class Refresher {
-  readonly #parts: RefresherParts;
+  readonly #parts: RefresherOptions;
   #running: Promise<void> | null = null;
   #next: Promise<void> | null = null;
   /** Of `told`: who follows one reading need not follow it twice. */
@@ -26,7 +26,7 @@ export class Refresher {
   #isFailing = false;
   #isClosed = false;
 
-  constructor(parts: RefresherParts) {
+  constructor(parts: RefresherOptions) {
     this.#parts = parts;
   }
 

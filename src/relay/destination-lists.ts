@@ -13,7 +13,7 @@ import type { Destination } from "./data-plane/tables.ts";
 /** What was said is remembered of so many addresses; then it may be said again. */
 const saidMax = 4096;
 
-export interface DestinationTableParts {
+export interface DestinationListsDependencies {
   /** Narrowest first. */
   readonly tiers: readonly string[];
   /** Destinations that a relay can have. */
@@ -35,7 +35,7 @@ export interface LeftOut {
   readonly why: string;
 }
 
-export class DestinationTable {
+export class DestinationLists {
   readonly #tiers: readonly string[];
   readonly #max: number;
   readonly #log: Logger;
@@ -43,7 +43,7 @@ export class DestinationTable {
   readonly #said = new Set<string>();
   #saidExcess = 0;
 
-  constructor({ tiers, max, log }: DestinationTableParts) {
+  constructor({ tiers, max, log }: DestinationListsDependencies) {
     this.#tiers = tiers;
     this.#max = max;
     this.#log = log;

@@ -27,7 +27,7 @@ function nameOf(signature: Uint8Array): string {
   return Buffer.from(signature).toString("latin1");
 }
 
-export class LandingWatch {
+export class LandingWatchList {
   readonly #relay: LandingRelay;
   readonly #log: Logger;
   readonly #waiters = new Map<string, Set<Waiter>>();

@@ -13,18 +13,18 @@ import { describeNative } from "./data-plane/native.ts";
 import type { Relay } from "./data-plane/relay.ts";
 import type { RelaySnapshot } from "./data-plane/snapshot.ts";
 import type { Destination } from "./data-plane/tables.ts";
-import { DestinationTable } from "./destination-lists.ts";
+import { DestinationLists } from "./destination-lists.ts";
 import { type LeaderContext, leaderContextOf } from "./leaders/leader-context.ts";
-import { type LeaderNode, RpcLeaders } from "./leaders/rpc-leader-schedule.ts";
+import { type LeaderNode, RpcLeaderSchedule } from "./leaders/rpc-leader-schedule.ts";
 import { coverageText, type LeaderSchedule } from "./leaders/schedule.ts";
-import { ScheduleWatch } from "./leaders/schedule-check.ts";
-import { type SlotNode, SlotWatch } from "./leaders/slot-clock-updates.ts";
+import { ScheduleCheck } from "./leaders/schedule-check.ts";
+import { SlotClockUpdates, type SlotNode } from "./leaders/slot-clock-updates.ts";
 import { RelayEvents, type UnreachableListener } from "./relay-events.ts";
 import { restartKeys, withTablesOf } from "./relay-tables.ts";
 
 const lookMs = 10_000;
 
-export interface RelayServiceParts {
+export interface RelayServiceDependencies {
   readonly relay: Relay;
   readonly config: Config;
   /** Throws ShredwayError. */
@@ -43,16 +43,16 @@ export class RelayService {
   readonly #log: Logger;
   readonly #clock: Clock;
   readonly #looking: Timer;
-  readonly #node: RelayServiceParts["node"];
+  readonly #node: RelayServiceDependencies["node"];
   readonly #solana: SolanaConfig | undefined;
-  readonly #leaders: RpcLeaders | undefined;
+  readonly #leaders: RpcLeaderSchedule | undefined;
   /** What slot it is, and how long slots are. */
-  readonly slots: SlotWatch;
-  #watch: ScheduleWatch | undefined;
+  readonly slots: SlotClockUpdates;
+  #watch: ScheduleCheck | undefined;
   #schedule: LeaderSchedule | undefined;
   readonly #scheduleListeners = new Set<(schedule: LeaderSchedule) => void>();
   readonly #events: RelayEvents;
-  readonly #destinations: DestinationTable;
+  readonly #destinations: DestinationLists;
   #ofAccounts: readonly Destination[] = [];
   /** By the own addresses of a few seconds ago: not read for each tip. */
   #listenerReached: (destination: Endpoint) => Endpoint | undefined;
@@ -63,7 +63,7 @@ export class RelayService {
   #closed = false;
 
   /** Publishes the tables. Throws ShredwayError when a file or a table is refused. */
-  constructor(parts: RelayServiceParts) {
+  constructor(parts: RelayServiceDependencies) {
     this.relay = parts.relay;
     this.#readLeaders = parts.readLeaders;
     this.#readOwnAddresses = parts.readOwnAddresses;
@@ -73,7 +73,7 @@ export class RelayService {
     this.#node = parts.node;
     this.#solana = parts.config.solana;
     this.#leaders = parts.node && this.#makeLeaders(parts.node);
-    this.#destinations = new DestinationTable({
+    this.#destinations = new DestinationLists({
       tiers: this.relay.tiers,
       max: describeNative().limits.destinations,
       log: this.#log,
@@ -81,7 +81,7 @@ export class RelayService {
     this.#events = new RelayEvents(this.relay, this.#clock);
     this.#listenerReached = this.#readListeners();
     this.#publish(this.#inForce);
-    this.slots = new SlotWatch(parts);
+    this.slots = new SlotClockUpdates(parts);
     this.#events.start();
     this.#looking = this.#clock.every(lookMs, () => this.#look());
   }
@@ -241,13 +241,13 @@ export class RelayService {
     );
   }
 
-  #makeLeaders(node: LeaderNode): RpcLeaders {
+  #makeLeaders(node: LeaderNode): RpcLeaderSchedule {
     const publish = (schedule: LeaderSchedule) => {
       if (!this.#asksForLeaders(this.#inForce)) return; // a reload named a file meanwhile
       this.relay.publishLeaders(schedule);
       this.#watchSchedule(schedule);
     };
-    return new RpcLeaders({ node, clock: this.#clock, log: this.#log, publish });
+    return new RpcLeaderSchedule({ node, clock: this.#clock, log: this.#log, publish });
   }
 
   #publish(config: RelayConfig): void {
@@ -296,7 +296,7 @@ export class RelayService {
     this.#log.info(coverageText(schedule));
     const node = this.#asksForLeaders(this.#inForce) ? this.#node?.host : undefined;
     if (this.#watch && this.#watch.node === node) this.#watch.replace(schedule);
-    else this.#watch = new ScheduleWatch(schedule, node);
+    else this.#watch = new ScheduleCheck(schedule, node);
   }
 
   #look(): void {

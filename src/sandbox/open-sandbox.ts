@@ -15,8 +15,8 @@ import { loadQuiche } from "../gateway/tpu/quiche.ts";
 import { RpcClient } from "../platform/solana/rpc-client.ts";
 import { PacedSender } from "../relay/data-plane/paced-sender.ts";
 import { Relay } from "../relay/data-plane/relay.ts";
-import type { LandingWatch } from "../relay/landing-watch-list.ts";
-import { RpcLeaders } from "../relay/leaders/rpc-leader-schedule.ts";
+import type { LandingWatchList } from "../relay/landing-watch-list.ts";
+import { RpcLeaderSchedule } from "../relay/leaders/rpc-leader-schedule.ts";
 import type { LeaderSchedule } from "../relay/leaders/schedule.ts";
 import { SandboxChain } from "./chain/chain.ts";
 import { KeyPair } from "./chain/keys.ts";
@@ -195,7 +195,7 @@ async function openTpu(
 
 interface GatewayPart {
   readonly gateway: GatewayService;
-  readonly landings: LandingWatch;
+  readonly landings: LandingWatchList;
 }
 
 function gatewayOf({ gateway }: Service): GatewayPart {
@@ -257,7 +257,7 @@ export function openSandbox(choice: SandboxChoice): Promise<Sandbox> {
       for (const { relay } of receivers) relay.publishLeaders(schedule);
     };
     const chainNode = new RpcClient(rpcUrl);
-    const receiverLeaders = new RpcLeaders({ node: chainNode, clock, log, publish });
+    const receiverLeaders = new RpcLeaderSchedule({ node: chainNode, clock, log, publish });
     return new Sandbox({
       chain,
       endpoint,

@@ -10,7 +10,7 @@ import type { Logger } from "../core/log.ts";
 import { parsePubkey, pubkeyBytes } from "../core/primitives.ts";
 import { isObject } from "../core/values.ts";
 import type { RpcClient } from "../platform/solana/rpc-client.ts";
-import type { LandingWatch } from "../relay/landing-watch-list.ts";
+import type { LandingWatchList } from "../relay/landing-watch-list.ts";
 import { encodeBase58 } from "./chain/base58.ts";
 import { buildTransaction, transferInstruction } from "./chain/build.ts";
 import type { KeyPair } from "./chain/keys.ts";
@@ -30,8 +30,8 @@ export interface ProbeRecord {
   } | null;
 }
 
-export interface ProbeParts {
-  readonly landings: LandingWatch;
+export interface ProbeOptions {
+  readonly landings: LandingWatchList;
   readonly wallet: KeyPair;
   readonly tipAddresses: readonly string[];
   readonly clock: Clock;
@@ -44,13 +44,13 @@ const firstLamports = 10_000n;
 const patienceMs = 30_000;
 
 export class LandingProbe {
-  readonly #parts: ProbeParts;
+  readonly #parts: ProbeOptions;
   readonly #records: ProbeRecord[] = [];
   readonly #waiting = new Set<{ end: () => void }>();
   #sent = 0;
   #node: RpcClient | undefined;
 
-  constructor(parts: ProbeParts) {
+  constructor(parts: ProbeOptions) {
     this.#parts = parts;
   }
 

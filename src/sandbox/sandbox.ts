@@ -10,8 +10,8 @@ import type { Clock, Timer } from "../core/clock.ts";
 import { RpcClient } from "../platform/solana/rpc-client.ts";
 import type { Relay } from "../relay/data-plane/relay.ts";
 import type { RelaySnapshot } from "../relay/data-plane/snapshot.ts";
-import type { LandingWatch } from "../relay/landing-watch-list.ts";
-import type { RpcLeaders } from "../relay/leaders/rpc-leader-schedule.ts";
+import type { LandingWatchList } from "../relay/landing-watch-list.ts";
+import type { RpcLeaderSchedule } from "../relay/leaders/rpc-leader-schedule.ts";
 import type { SandboxChain } from "./chain/chain.ts";
 import type { SandboxPartners } from "./partners/partners.ts";
 import { shredGapNs, tickMs } from "./plan.ts";
@@ -48,7 +48,7 @@ export interface SandboxSnapshot {
   readonly landings: readonly ProbeRecord[];
 }
 
-export interface SandboxParts {
+export interface SandboxOptions {
   readonly chain: SandboxChain;
   readonly endpoint: RpcEndpoint;
   readonly partners: SandboxPartners;
@@ -57,11 +57,11 @@ export interface SandboxParts {
   readonly feeds: readonly SourceFeed[];
   readonly service: Service;
   readonly gateway: GatewayService;
-  readonly landings: LandingWatch;
+  readonly landings: LandingWatchList;
   /** Good for everything at the gateway. */
   readonly apiKey: string;
   readonly receivers: readonly SandboxReceiver[];
-  readonly receiverLeaders: RpcLeaders;
+  readonly receiverLeaders: RpcLeaderSchedule;
   readonly probe: LandingProbe;
   /** Where a user's own `listen` gets the feed; absent when the relay's port was left to the kernel. */
   readonly openSeat: string | undefined;
@@ -78,14 +78,14 @@ export class Sandbox {
   readonly tpu: SandboxTpu | null;
   readonly service: Service;
   readonly gateway: GatewayService;
-  readonly landings: LandingWatch;
+  readonly landings: LandingWatchList;
   readonly feeds: readonly SourceFeed[];
   readonly receivers: readonly SandboxReceiver[];
   readonly openSeat: string | undefined;
-  readonly #parts: SandboxParts;
+  readonly #parts: SandboxOptions;
   #timers: readonly Timer[] = [];
 
-  constructor(parts: SandboxParts) {
+  constructor(parts: SandboxOptions) {
     this.#parts = parts;
     this.chain = parts.chain;
     this.endpoint = parts.endpoint;

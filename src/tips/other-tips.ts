@@ -6,7 +6,7 @@
 
 import type { LandedTip, LandedTipStore } from "./tip-types.ts";
 
-export interface OtherTipsParts {
+export interface OtherTipsDependencies {
   readonly store: Pick<LandedTipStore, "since">;
   /** Wall time. */
   readonly nowMs: () => number;
@@ -25,7 +25,7 @@ const overlapMs = 30_000;
 const tipsPerRead = 1000;
 
 export class OtherTips {
-  readonly #parts: OtherTipsParts;
+  readonly #parts: OtherTipsDependencies;
   readonly #windowMs: number;
   /** Quarter, and how many of its readings were begun. */
   #quarter = Number.NEGATIVE_INFINITY;
@@ -35,7 +35,7 @@ export class OtherTips {
   #reading: Promise<void> | null = null;
   #isClosed = false;
 
-  constructor(parts: OtherTipsParts, windowMs: number) {
+  constructor(parts: OtherTipsDependencies, windowMs: number) {
     this.#parts = parts;
     this.#windowMs = windowMs;
   }

@@ -11,9 +11,9 @@ import type { Logger } from "../core/log.ts";
 import { OtherTips } from "./other-tips.ts";
 import type { LandedTip, LandedTipStore, TipFloor, TipSnapshot } from "./tip-types.ts";
 import { TipWindow, tipLamportsMax, type WindowPercentiles } from "./tip-window.ts";
-import { TipKeeper } from "./tip-writer.ts";
+import { TipWriter } from "./tip-writer.ts";
 
-export interface TipStatisticsParts {
+export interface TipStatisticsDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
   readonly store: LandedTipStore;
@@ -54,7 +54,7 @@ function averageOf(before: bigint, median: bigint): bigint {
 
 export class TipStatistics implements TipFloor {
   readonly #clock: Clock;
-  readonly #keeper: TipKeeper;
+  readonly #keeper: TipWriter;
   readonly #others: OtherTips | null;
   readonly #window = new TipWindow({ windowMs });
   readonly #listeners = new Set<(snapshot: TipSnapshot) => void>();
@@ -69,9 +69,9 @@ export class TipStatistics implements TipFloor {
   #isRefreshing = false;
   #isClosed = false;
 
-  private constructor(parts: TipStatisticsParts) {
+  private constructor(parts: TipStatisticsDependencies) {
     this.#clock = parts.clock;
-    this.#keeper = new TipKeeper(parts);
+    this.#keeper = new TipWriter(parts);
     const others = {
       store: parts.store,
       nowMs: () => this.#wallMs,
@@ -87,7 +87,7 @@ export class TipStatistics implements TipFloor {
   }
 
   /** With what the store has. Never rejects: without an answer of the store it begins empty. */
-  static async open(parts: TipStatisticsParts): Promise<TipStatistics> {
+  static async open(parts: TipStatisticsDependencies): Promise<TipStatistics> {
     const statistics = new TipStatistics(parts);
     await statistics.#restore(parts.store);
     statistics.#turn();

@@ -9,7 +9,7 @@ import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { LandedTip, LandedTipStore, TipSnapshot } from "./tip-types.ts";
 
-export interface TipKeeperParts {
+export interface TipWriterDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
   readonly store: LandedTipStore;
@@ -22,8 +22,8 @@ const tipsPerWrite = 4096;
 export const tipsWaitingMax = 65_536;
 const warnNs = 10_000_000_000n;
 
-export class TipKeeper {
-  readonly #parts: TipKeeperParts;
+export class TipWriter {
+  readonly #parts: TipWriterDependencies;
   /** Applied after the removals: a tip that was gone may have been seen again. */
   readonly #added = new Map<string, LandedTip>();
   readonly #removed = new Set<string>();
@@ -34,7 +34,7 @@ export class TipKeeper {
   #warnedNs: bigint | null = null;
   #isClosed = false;
 
-  constructor(parts: TipKeeperParts) {
+  constructor(parts: TipWriterDependencies) {
     this.#parts = parts;
   }
 

@@ -8,15 +8,15 @@ import type { TransactionFacts } from "../../src/core/transactions/facts.ts";
 import { keyRandomBytes } from "../../src/gateway/accounts/api-keys.ts";
 import { createKey } from "../../src/gateway/accounts/create-key.ts";
 import { KeyRing } from "../../src/gateway/accounts/key-ring.ts";
-import { KeyWatch } from "../../src/gateway/accounts/key-updates.ts";
+import { KeyUpdates } from "../../src/gateway/accounts/key-updates.ts";
 import { NodeBundleCommitments } from "../../src/gateway/submission/bundle-commitments.ts";
 import { Pipeline } from "../../src/gateway/submission/pipeline.ts";
 import { StatusReader } from "../../src/gateway/submission/status-reader.ts";
-import { OrphanWatch } from "../../src/gateway/submission/submission-failover.ts";
+import { SubmissionFailover } from "../../src/gateway/submission/submission-failover.ts";
 import type {
   Commitment,
+  OutboundTransaction,
   Outcomes,
-  Parcel,
   Route,
   SubmitRequest,
 } from "../../src/gateway/submission/types.ts";
@@ -87,15 +87,15 @@ export class Node {
   readonly clock = new ManualClock();
   readonly driver: SharingDriver;
   readonly store: SqlSubmissionStore;
-  readonly parcels: Parcel[] = [];
+  readonly parcels: OutboundTransaction[] = [];
   readonly logged: string[] = [];
   readonly keys: SqlKeyStore;
   readonly keyRing = new KeyRing();
-  readonly keyWatch: KeyWatch;
+  readonly keyUpdates: KeyUpdates;
   readonly pipeline: Pipeline;
   readonly bundleCommitments: NodeBundleCommitments;
   readonly tips: TipStatistics;
-  readonly orphans: OrphanWatch;
+  readonly orphans: SubmissionFailover;
 
   static async start(cluster: Cluster, driver: SharingDriver, name: string): Promise<Node> {
     const clock = new ManualClock();
@@ -103,7 +103,7 @@ export class Node {
     const log = { warn: () => {} };
     const tips = await TipStatistics.open({ clock, log, store, isShared: true });
     const node = new Node(cluster, driver, { name, clock, tips });
-    await node.keyWatch.refresh();
+    await node.keyUpdates.refresh();
     await node.pipeline.restore();
     node.orphans.start();
     return node;
@@ -125,7 +125,7 @@ export class Node {
     this.driver = driver;
     this.store = new SqlSubmissionStore(driver, name);
     this.keys = new SqlKeyStore(driver);
-    this.keyWatch = new KeyWatch({ clock, log, store: this.keys, keyRing: this.keyRing });
+    this.keyUpdates = new KeyUpdates({ clock, log, store: this.keys, keyRing: this.keyRing });
     const route = this.#route();
     const outcomes = outcomesOf(cluster);
     const reader = new StatusReader({ clock, node: outcomes, log });
@@ -152,7 +152,7 @@ export class Node {
       },
       tips,
     });
-    this.orphans = new OrphanWatch({
+    this.orphans = new SubmissionFailover({
       clock,
       log,
       store: this.store,
@@ -221,7 +221,7 @@ export class Node {
       },
       { random, nowNs: this.clock.nowNs() },
     );
-    await this.keyWatch.refresh();
+    await this.keyUpdates.refresh();
     return { text, id: key.id };
   }
 

@@ -6,7 +6,7 @@ import { Connection, Keypair, LAMPORTS_PER_SOL } from "@solana/web3.js";
 import { formatEndpoint, parseEndpoint } from "../../src/core/addresses/addresses.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import type { ApiKey, Scope } from "../../src/gateway/accounts/types.ts";
-import { Gateway, type GatewayParts } from "../../src/gateway/endpoints/gateway.ts";
+import { Gateway, type GatewayDependencies } from "../../src/gateway/endpoints/gateway.ts";
 import { readMethodsOf } from "../../src/gateway/endpoints/read-methods.ts";
 import { HttpServer } from "../../src/gateway/http/server.ts";
 import { preflightOf } from "../../src/gateway/methods/preflight.ts";
@@ -139,7 +139,7 @@ export class GatewayCluster implements Site {
     const statusNode = new RpcClient(cluster.url);
     const reader = new StatusReader({ clock: systemClock, node: statusNode, log: console });
     const key = randomBytes(16).toString("hex");
-    const parts: GatewayParts = {
+    const parts: GatewayDependencies = {
       clock: systemClock,
       keys: { find: (text) => (text === key ? apiKey(options.scopes) : null), allows: () => true },
       limits: { take: () => allowed },

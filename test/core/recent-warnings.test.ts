@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createLogger, problemsOf } from "../../src/core/log.ts";
-import { Problems, problemsMax } from "../../src/core/recent-warnings.ts";
+import { problemsMax, RecentWarnings } from "../../src/core/recent-warnings.ts";
 
 function logger() {
   const log = createLogger({ level: "info", stream: { write: () => true } });
@@ -42,7 +42,7 @@ describe("problems", () => {
   });
 
   it("are read from whole lines only", () => {
-    const problems = new Problems();
+    const problems = new RecentWarnings();
     for (const line of [
       "",
       "{",

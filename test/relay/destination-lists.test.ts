@@ -2,14 +2,14 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
 import type { Destination } from "../../src/relay/data-plane/tables.ts";
-import { DestinationTable } from "../../src/relay/destination-lists.ts";
+import { DestinationLists } from "../../src/relay/destination-lists.ts";
 
 const tiers = ["tier-1", "tier-2", "tier-3"];
 
 function makeTable(max: number) {
   const lines: string[] = [];
   const log = createLogger({ stream: { write: (line) => void lines.push(line) } });
-  return { table: new DestinationTable({ tiers, max, log }), lines };
+  return { table: new DestinationLists({ tiers, max, log }), lines };
 }
 
 const at = (address: string, tier = "tier-1"): Destination => ({ address, tier, name: address });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../src/core/errors.ts";
 import { createLogger } from "../../src/core/log.ts";
 import type { Landing } from "../../src/relay/data-plane/landings.ts";
-import { LandingWatch } from "../../src/relay/landing-watch-list.ts";
+import { LandingWatchList } from "../../src/relay/landing-watch-list.ts";
 
 /** The relay's promise, in small: every sight of what is watched, remembered ones at once. */
 class Relay {
@@ -54,12 +54,12 @@ function openWatch() {
   const relay = new Relay();
   const lines: string[] = [];
   const log = createLogger({ stream: { write: (line) => void lines.push(line) } });
-  return { relay, lines, watch: new LandingWatch(relay, log) };
+  return { relay, lines, watch: new LandingWatchList(relay, log) };
 }
 
 const [a, b] = [new Uint8Array(64).fill(1), new Uint8Array(64).fill(2)];
 
-describe("LandingWatch", () => {
+describe("LandingWatchList", () => {
   it("tells each listener its own signature, every sight of it", () => {
     const { relay, watch } = openWatch();
     const heard: string[] = [];

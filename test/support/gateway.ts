@@ -9,7 +9,7 @@ import type { ApiKey, Scope } from "../../src/gateway/accounts/types.ts";
 import { Gateway } from "../../src/gateway/endpoints/gateway.ts";
 import { HttpServer } from "../../src/gateway/http/server.ts";
 import type {
-  GatewayParts,
+  GatewayDependencies,
   GatewaySettings,
   LimitVerdict,
   TransactionInspector,
@@ -143,7 +143,7 @@ export class GatewayRun {
 
   static async open(
     settings: Partial<GatewaySettings> = {},
-    parts: Partial<GatewayParts> = {},
+    parts: Partial<GatewayDependencies> = {},
   ): Promise<GatewayRun> {
     const run = new GatewayRun();
     const gateway = new Gateway({ ...run.parts(), ...parts }, { ...settingsOf(), ...settings });
@@ -164,9 +164,9 @@ export class GatewayRun {
     return `http://${this.server.addresses[0]}${path}`;
   }
 
-  parts(): GatewayParts {
+  parts(): GatewayDependencies {
     const inspector = inspectorFor([tipAddress, otherTipAddress]);
-    const preflight: NonNullable<GatewayParts["preflight"]> = {
+    const preflight: NonNullable<GatewayDependencies["preflight"]> = {
       simulate: (wire, options) => {
         this.simulated.push({ wire, options });
         return this.hasPreflight ? this.simulation() : Promise.resolve({ err: null });

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from "node:net";
 import type { RouteConfig } from "../../src/core/configuration/configuration.ts";
 import type { TransactionFacts } from "../../src/core/transactions/facts.ts";
-import type { Parcel, RouteEvent } from "../../src/gateway/submission/types.ts";
+import type { OutboundTransaction, RouteEvent } from "../../src/gateway/submission/types.ts";
 
 export interface PartnerRequest {
   readonly method: string;
@@ -116,8 +116,8 @@ export function routeConfig(config: Partial<RouteConfig> & Pick<RouteConfig, "ki
 }
 
 /** A parcel that keeps what it was told. */
-export class TestParcel implements Parcel {
-  readonly mode: Parcel["mode"];
+export class TestParcel implements OutboundTransaction {
+  readonly mode: OutboundTransaction["mode"];
   readonly transactions: readonly TransactionFacts[];
   readonly revertProtection: boolean;
   readonly attempt = 1;
@@ -133,7 +133,9 @@ export class TestParcel implements Parcel {
 
   constructor(
     transactions: readonly TransactionFacts[],
-    options: Partial<Pick<Parcel, "mode" | "revertProtection" | "leader" | "deadlineNs">> = {},
+    options: Partial<
+      Pick<OutboundTransaction, "mode" | "revertProtection" | "leader" | "deadlineNs">
+    > = {},
   ) {
     this.transactions = transactions;
     this.mode = options.mode ?? "transaction";

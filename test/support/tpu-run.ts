@@ -8,7 +8,7 @@ import { formatAddress, parseEndpoint } from "../../src/core/addresses/addresses
 import { type Clock, systemClock } from "../../src/core/clock.ts";
 import type { RouteConfig } from "../../src/core/configuration/configuration.ts";
 import { parsePubkey, pubkeyBytes } from "../../src/core/primitives.ts";
-import { TpuRoute, type TpuRouteParts } from "../../src/gateway/routes/tpu-route.ts";
+import { TpuRoute, type TpuRouteDependencies } from "../../src/gateway/routes/tpu-route.ts";
 import { buildTransaction, transferInstruction } from "../../src/sandbox/chain/build.ts";
 import { KeyPair } from "../../src/sandbox/chain/keys.ts";
 import type { ChainOptions } from "../../src/sandbox/chain/options.ts";
@@ -45,11 +45,14 @@ export interface TpuRunOptions {
   /** The route shows the identity with a stake. Default false: one of the moment, without. */
   readonly isStaked?: boolean;
   /** Default: where the leaders are now. */
-  readonly addresses?: (run: { chain: ChainRun; tpu: SandboxTpu }) => TpuRouteParts["addresses"];
+  readonly addresses?: (run: {
+    chain: ChainRun;
+    tpu: SandboxTpu;
+  }) => TpuRouteDependencies["addresses"];
 }
 
 /** Where the leaders are now. */
-export function addressesIn(tpu: SandboxTpu): TpuRouteParts["addresses"] {
+export function addressesIn(tpu: SandboxTpu): TpuRouteDependencies["addresses"] {
   return {
     addressOf: (identity) => {
       const address = tpu.addressOf(identity);

@@ -21,7 +21,7 @@ import { decodeBase58, encodeBase58 } from "../../src/relay/data-plane/base58.ts
 import {
   type PendingPlaces,
   Registrar,
-  type RegistrarParts,
+  type RegistrarDependencies,
 } from "../../src/shreds/registrations/registrar.ts";
 import type {
   Registration,
@@ -94,7 +94,7 @@ export async function openStore(files: Files): Promise<SqlRegistrationStore> {
   return new SqlRegistrationStore(driver, codec);
 }
 
-export interface Desk {
+export interface Harness {
   readonly registrar: Registrar;
   readonly store: SqlRegistrationStore;
   readonly book: Book;
@@ -103,12 +103,12 @@ export interface Desk {
 /** Native checks, a real database, no node. */
 export async function openDesk(
   files: Files,
-  changes: (parts: RegistrarParts) => Partial<RegistrarParts> = () => ({}),
-): Promise<Desk> {
+  changes: (parts: RegistrarDependencies) => Partial<RegistrarDependencies> = () => ({}),
+): Promise<Harness> {
   const store = await openStore(files);
   const book = new Book();
   const inspector = shredInspector();
-  const parts: RegistrarParts = {
+  const parts: RegistrarDependencies = {
     log: silent,
     reader: { inspect: (wire) => inspector.inspect(wire), decode: decodeBase58 },
     verifier: closing(SignatureVerifier.open({ threads: 1, queueMax: 1000 })),

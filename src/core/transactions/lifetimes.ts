@@ -61,7 +61,7 @@ export function lifetimeKeyOf({ lifetime, nonce }: LifetimeFacts): string {
   return nonce ? `${Buffer.from(nonce.account).toString("latin1")}${value}` : value;
 }
 
-export interface LifetimesParts<T extends object> {
+export interface LifetimesDependencies<T extends object> {
   readonly outcomes: LifetimeAnswers;
   nowMs(): number;
   /** Found gone, for the first time or again: its members should be looked at. */
@@ -70,7 +70,7 @@ export interface LifetimesParts<T extends object> {
 }
 
 export class Lifetimes<T extends object> {
-  readonly #parts: LifetimesParts<T>;
+  readonly #parts: LifetimesDependencies<T>;
   readonly #limits: LifetimeLimits;
   readonly #byKey = new Map<string, Lifetime<T>>();
   readonly #wheel: TimerWheel<Lifetime<T>>;
@@ -78,7 +78,7 @@ export class Lifetimes<T extends object> {
   readonly #waiting = new Set<Lifetime<T>>();
   #asked = 0;
 
-  constructor(parts: LifetimesParts<T>, limits: LifetimeLimits) {
+  constructor(parts: LifetimesDependencies<T>, limits: LifetimeLimits) {
     this.#parts = parts;
     this.#limits = limits;
     this.#wheel = new TimerWheel(100, parts.nowMs());

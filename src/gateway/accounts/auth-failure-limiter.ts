@@ -19,7 +19,7 @@ function forgetOldest(map: Map<string, unknown>): void {
   if (!oldest.done) map.delete(oldest.value);
 }
 
-export class Attempts {
+export class AuthFailureLimiter {
   readonly #windows = new Map<string, Window>();
   /** Keys (by id) and where they were used. */
   readonly #used = new Map<string, true>();

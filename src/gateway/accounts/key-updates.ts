@@ -10,18 +10,18 @@ import { Refresher } from "../../core/refresher.ts";
 import type { KeyRing } from "./key-ring.ts";
 import type { KeyStore } from "./types.ts";
 
-export interface KeyWatchParts {
+export interface KeyUpdatesDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "error">;
   readonly store: Pick<KeyStore, "keys" | "onForeignChange">;
   readonly keyRing: Pick<KeyRing, "replace">;
 }
 
-export class KeyWatch {
+export class KeyUpdates {
   readonly #refresher: Refresher;
   readonly #endWatch: () => void;
 
-  constructor({ clock, log, store, keyRing }: KeyWatchParts) {
+  constructor({ clock, log, store, keyRing }: KeyUpdatesDependencies) {
     this.#refresher = new Refresher({
       clock,
       read: async () => keyRing.replace(await store.keys()),

@@ -7,7 +7,7 @@
 import type { AddressRange } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
-import { Attempts } from "../accounts/auth-failure-limiter.ts";
+import { AuthFailureLimiter } from "../accounts/auth-failure-limiter.ts";
 import { callerOf } from "../accounts/rate-limits.ts";
 import type { ApiKey, Scope } from "../accounts/types.ts";
 import { clientAddress, isFromProxy } from "../http/client-address.ts";
@@ -61,7 +61,7 @@ export class Callers {
   readonly #keys: Keys;
   readonly #clock: Clock;
   readonly #settings: CallersOptions["settings"];
-  readonly #attempts = new Attempts();
+  readonly #attempts = new AuthFailureLimiter();
 
   constructor({ keys, clock, settings }: CallersOptions) {
     this.#keys = keys;

@@ -3,8 +3,8 @@
 // A configuration may put the faces of the one HTTP service on several listeners. A path of a face that a
 // listener does not serve is as unknown there as one that does not exist.
 
-export const faces = ["gateway", "tips", "tracker", "portal"] as const;
-export type Face = (typeof faces)[number];
+export const endpointGroups = ["gateway", "tips", "tracker", "portal"] as const;
+export type EndpointGroup = (typeof endpointGroups)[number];
 
 /** Every listener answers them: balancers and Prometheus ask each of them. */
 const everywhere: ReadonlySet<string> = new Set([
@@ -13,7 +13,7 @@ const everywhere: ReadonlySet<string> = new Set([
   "/health/ready",
   "/metrics",
 ]);
-const beginnings: readonly (readonly [string, Face])[] = [
+const beginnings: readonly (readonly [string, EndpointGroup])[] = [
   ["/tip_floor", "tips"],
   ["/tip_stream", "tips"],
   ["/api/alt_validators", "tracker"],
@@ -26,12 +26,12 @@ function beginsWith(path: string, beginning: string): boolean {
 }
 
 /** null: every one. What belongs to no other face is the gateway's. */
-export function faceOf(path: string): Face | null {
+export function faceOf(path: string): EndpointGroup | null {
   if (everywhere.has(path)) return null;
   return beginnings.find(([beginning]) => beginsWith(path, beginning))?.[1] ?? "gateway";
 }
 
-export function isServed(path: string, served: ReadonlySet<Face>): boolean {
+export function isServed(path: string, served: ReadonlySet<EndpointGroup>): boolean {
   const face = faceOf(path);
   return face === null || served.has(face);
 }

@@ -19,11 +19,11 @@ import type {
   Path,
   WebSocketRoute,
 } from "../http/types.ts";
-import { Room } from "../methods/concurrency-limit.ts";
-import type { GatewayParts, GatewaySettings } from "../methods/dependencies.ts";
-import type { Desk } from "../methods/method.ts";
+import { ConcurrencyLimit } from "../methods/concurrency-limit.ts";
+import type { GatewayDependencies, GatewaySettings } from "../methods/dependencies.ts";
+import type { MethodContext } from "../methods/method.ts";
 import { checkedSignature } from "../methods/statuses.ts";
-import { Admission } from "../methods/transaction-admission.ts";
+import { TransactionAdmission } from "../methods/transaction-admission.ts";
 import {
   answerOf,
   baseHeaders,
@@ -39,18 +39,24 @@ import { batchBytesMax, headBytesMax, methodBytesMax } from "./body-limits.ts";
 import { Callers, unauthorized } from "./caller.ts";
 import { Descriptions } from "./description/descriptions.ts";
 import { openApiPath, openRpcPath } from "./description/document-paths.ts";
-import { type Face, isServed } from "./endpoint-groups.ts";
+import { type EndpointGroup, isServed } from "./endpoint-groups.ts";
 import { Query } from "./query.ts";
 import { readRawMethod, runRaw } from "./raw.ts";
-import { Exchange } from "./request-context.ts";
+import { RequestContext } from "./request-context.ts";
 import { RequestCounts } from "./request-counts.ts";
 import { answerShredPay, requestsUnderWayMax, shredPayPath } from "./shred-pay.ts";
 import { StatusFeed } from "./status-feed.ts";
 import { subscriptionRoute } from "./subscriptions.ts";
-import { TipFloorFace } from "./tip-floor.ts";
-import { isSlotPath, nextPath, slotPath, TrackerFace, validatorsPath } from "./tracker-handler.ts";
+import { TipFloorHandler } from "./tip-floor.ts";
+import {
+  isSlotPath,
+  nextPath,
+  slotPath,
+  TrackerHandler,
+  validatorsPath,
+} from "./tracker-handler.ts";
 
-export type { GatewayParts, GatewaySettings } from "../methods/dependencies.ts";
+export type { GatewayDependencies, GatewaySettings } from "../methods/dependencies.ts";
 
 type Handler = Path["handle"];
 
@@ -68,24 +74,24 @@ const blockEnginePaths = [
 ].map((name) => `/api/v1/${name}`);
 
 export class Gateway {
-  readonly #parts: GatewayParts;
+  readonly #parts: GatewayDependencies;
   /** For the metrics. */
   readonly counts: RequestCounts;
-  readonly #desk: Desk;
+  readonly #desk: MethodContext;
   readonly #descriptions: Descriptions;
   readonly #callers: Callers;
   readonly #statusFeed: StatusFeed;
-  readonly #tipFloor: TipFloorFace | null;
-  readonly #registrations = new Room(requestsUnderWayMax);
+  readonly #tipFloor: TipFloorHandler | null;
+  readonly #registrations = new ConcurrencyLimit(requestsUnderWayMax);
   readonly #paths: ReadonlyMap<string, Path>;
   #turns = 0;
   #reports = 0;
 
   /** `settings` may change while it runs: each is read when it is needed. */
-  constructor(parts: GatewayParts, settings: GatewaySettings) {
+  constructor(parts: GatewayDependencies, settings: GatewaySettings) {
     this.#parts = parts;
-    const admission = new Admission(parts, settings);
-    const room = new Room(submissionsUnderWayMax);
+    const admission = new TransactionAdmission(parts, settings);
+    const room = new ConcurrencyLimit(submissionsUnderWayMax);
     const descriptions = new Descriptions(packageVersion(), settings);
     this.#descriptions = descriptions;
     this.#desk = { parts, settings, admission, room, nextTurn: () => this.#turns++, descriptions };
@@ -103,7 +109,7 @@ export class Gateway {
     });
     const { tipFloor } = parts;
     const addressOf = (head: HttpHead): Uint8Array => this.#callers.addressOf(head);
-    this.#tipFloor = tipFloor && new TipFloorFace({ clock, tipFloor, addressOf });
+    this.#tipFloor = tipFloor && new TipFloorHandler({ clock, tipFloor, addressOf });
     this.#paths = this.#makePaths();
   }
 
@@ -111,7 +117,9 @@ export class Gateway {
    * For HttpServer, but for the addresses and the number of connections. `served`: what its listeners
    * show; absent: everything.
    */
-  serverOptions(served?: ReadonlySet<Face>): Omit<HttpServerOptions, "listen" | "connectionsMax"> {
+  serverOptions(
+    served?: ReadonlySet<EndpointGroup>,
+  ): Omit<HttpServerOptions, "listen" | "connectionsMax"> {
     const webSockets = Object.entries(this.webSockets).filter(
       ([path]) => !served || isServed(path, served),
     );
@@ -128,7 +136,7 @@ export class Gateway {
   }
 
   /** Calls under way that submit something. */
-  get room(): Room {
+  get room(): ConcurrencyLimit {
     return this.#desk.room;
   }
 
@@ -144,7 +152,10 @@ export class Gateway {
   }
 
   /** Never throws and never rejects for anything that a caller sends. */
-  handle(request: HttpRequest, served?: ReadonlySet<Face>): HttpResponse | Promise<HttpResponse> {
+  handle(
+    request: HttpRequest,
+    served?: ReadonlySet<EndpointGroup>,
+  ): HttpResponse | Promise<HttpResponse> {
     const isShown = !served || isServed(request.path, served);
     const path = isShown ? this.#findPath(request) : undefined;
     return this.counts.answered(request.path, path !== undefined, () =>
@@ -152,7 +163,7 @@ export class Gateway {
     );
   }
 
-  #unknownPath(served: ReadonlySet<Face> | undefined): HttpResponse {
+  #unknownPath(served: ReadonlySet<EndpointGroup> | undefined): HttpResponse {
     const listed = this.#parts.pages.flatMap((pages) => pages.listed);
     const known = [...this.#paths.keys(), ...listed];
     const shown = served ? known.filter((path) => isServed(path, served)) : known;
@@ -162,7 +173,7 @@ export class Gateway {
   #answer(
     request: HttpRequest,
     path: Path,
-    served: ReadonlySet<Face> | undefined,
+    served: ReadonlySet<EndpointGroup> | undefined,
   ): HttpResponse | Promise<HttpResponse> {
     if (path.methods.includes(request.method)) return path.handle(request);
     const home = this.#homeOf(request);
@@ -200,7 +211,7 @@ export class Gateway {
     const get = (handle: Handler): Path => ({ methods: ["GET", "HEAD"], handle });
     const tipFloor = this.#tipFloor;
     const descriptions = this.#descriptions;
-    const tracker = new TrackerFace(this.#parts.tracker);
+    const tracker = new TrackerHandler(this.#parts.tracker);
     return new Map<string, Path>([
       ["/relay", json],
       ["/", json],
@@ -231,11 +242,15 @@ export class Gateway {
     return headBytesMax(Boolean(key));
   }
 
-  #exchange(request: HttpRequest, query: Query, refuse?: RefusalShape): Exchange | HttpResponse {
+  #exchange(
+    request: HttpRequest,
+    query: Query,
+    refuse?: RefusalShape,
+  ): RequestContext | HttpResponse {
     const isBlockEngine = blockEnginePath.test(request.path);
     const { key, refusal } = this.#callers.find(request, query, isBlockEngine, refuse);
     if (refusal) return refusal;
-    return new Exchange(this.#desk, {
+    return new RequestContext(this.#desk, {
       key,
       query,
       isBlockEngine,
@@ -251,7 +266,7 @@ export class Gateway {
 
   #answerJson(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
     const exchange = this.#exchange(request, new Query(request.query));
-    if (!(exchange instanceof Exchange)) return exchange;
+    if (!(exchange instanceof RequestContext)) return exchange;
     // Strangers may ask for health, which is short; nothing longer of theirs is read.
     if (!exchange.hasKey && request.body.length > strangersBytesMax) {
       return answerOf(unauthorized("none"));
@@ -267,7 +282,7 @@ export class Gateway {
   async #answerRaw(request: HttpRequest, isText: boolean): Promise<HttpResponse> {
     const query = new Query(request.query);
     const exchange = this.#exchange(request, query);
-    if (!(exchange instanceof Exchange)) return exchange;
+    if (!(exchange instanceof RequestContext)) return exchange;
     const { body } = request;
     let answer: JsonRpcAnswer;
     let called = "";
@@ -293,7 +308,7 @@ export class Gateway {
   #answerShredPay(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
     const query = new Query(request.query);
     const exchange = this.#exchange(request, query, plainRefusal);
-    if (!(exchange instanceof Exchange)) return exchange;
+    if (!(exchange instanceof RequestContext)) return exchange;
     return answerShredPay({
       exchange,
       query,
@@ -312,8 +327,8 @@ export class Gateway {
   readonly #countHandshake = (key: ApiKey): void => this.exchangeOf(key).admit("handshake");
 
   /** For pages: one call of somebody whose key is known already. */
-  exchangeOf(key: ApiKey): Exchange {
-    return new Exchange(this.#desk, {
+  exchangeOf(key: ApiKey): RequestContext {
+    return new RequestContext(this.#desk, {
       key,
       query: new Query(""),
       isBlockEngine: false,
@@ -331,7 +346,7 @@ export class Gateway {
   #subscriptions(): WebSocketRoute {
     const { clock, sockets } = this.#parts;
     const { report } = this;
-    const exchangeOf = ({ key }: { readonly key: ApiKey }): Exchange => this.exchangeOf(key);
+    const exchangeOf = ({ key }: { readonly key: ApiKey }): RequestContext => this.exchangeOf(key);
     return subscriptionRoute({
       node: sockets,
       authorise: (head) => this.#callers.authorise(head, scopes),
@@ -351,7 +366,7 @@ export class Gateway {
   }
 }
 
-function tipPaths(face: TipFloorFace): [string, Path][] {
+function tipPaths(face: TipFloorHandler): [string, Path][] {
   return [
     ["/tip_floor", { methods: ["GET", "HEAD"], handle: (request) => face.answer(request) }],
     ["/tip_stream", { methods: ["GET"], handle: () => upgradeAnswer() }],

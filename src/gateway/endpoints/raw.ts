@@ -19,7 +19,7 @@ import {
 import { bundleTransactionsMax, submitBundle } from "../methods/send-bundle.ts";
 import { submitTransaction } from "../methods/send-transaction.ts";
 import { type Query, uriCount } from "./query.ts";
-import type { Exchange } from "./request-context.ts";
+import type { RequestContext } from "./request-context.ts";
 
 export const rawMethods = ["sendTransaction", "sendBundle", "sendBatch", "getHealth"] as const;
 type RawMethod = (typeof rawMethods)[number];
@@ -96,7 +96,7 @@ function count(size: number, max: number): void {
 }
 
 export interface RawRequest {
-  readonly exchange: Exchange;
+  readonly exchange: RequestContext;
   readonly query: Query;
   readonly body: Uint8Array;
   readonly isText: boolean;

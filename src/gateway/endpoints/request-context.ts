@@ -9,7 +9,7 @@ import type { Json } from "../../core/json-rpc/json-text.ts";
 import type { ApiKey } from "../accounts/types.ts";
 import type { HttpResponse } from "../http/types.ts";
 import type { LimitVerdict } from "../methods/dependencies.ts";
-import type { Call, Desk, KeyedMethod, Method, UriOptions } from "../methods/method.ts";
+import type { Call, KeyedMethod, Method, MethodContext, UriOptions } from "../methods/method.ts";
 import { resemblesProtection } from "../methods/protection.ts";
 import { findMethod } from "../methods/table.ts";
 import { browserHeaders, jsonHeaders, prefixOf, statusOf } from "./answers.ts";
@@ -62,7 +62,7 @@ export const callsMax = 25;
 /** Levels of nesting of a body. */
 export const depthMax = 8;
 
-export interface ExchangeFacts {
+export interface CallerFacts {
   /** null: none was shown. */
   readonly key: ApiKey | null;
   readonly query: Query;
@@ -80,22 +80,22 @@ function wholeSeconds(seconds: number): string {
   return String(Math.max(1, Math.ceil(seconds)));
 }
 
-export class Exchange implements JsonRpcOptions {
+export class RequestContext implements JsonRpcOptions {
   readonly batchMax = callsMax;
   readonly depthMax = depthMax;
   readonly answersWithoutId = true;
   readonly prefixOf = prefixOf;
   readonly report: (thrown: unknown) => string;
   readonly ended: NonNullable<JsonRpcOptions["ended"]>;
-  readonly #desk: Desk;
-  readonly #facts: ExchangeFacts;
+  readonly #desk: MethodContext;
+  readonly #facts: CallerFacts;
   #uri: UriOptions | undefined;
   #verdict: LimitVerdict | undefined;
   #bundleId: string | undefined;
   #retryAfterSeconds: number | undefined;
   #lacksKey = false;
 
-  constructor(desk: Desk, facts: ExchangeFacts) {
+  constructor(desk: MethodContext, facts: CallerFacts) {
     this.#desk = desk;
     this.#facts = facts;
     this.report = facts.report;

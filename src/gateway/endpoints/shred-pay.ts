@@ -19,11 +19,11 @@ import type {
   RegistrationResult,
 } from "../../shreds/registrations/registration-types.ts";
 import type { HttpResponse } from "../http/types.ts";
-import type { Room } from "../methods/concurrency-limit.ts";
+import type { ConcurrencyLimit } from "../methods/concurrency-limit.ts";
 import { registrarOf } from "../methods/registrations.ts";
 import { batchBytesMax } from "./body-limits.ts";
 import { type Query, uriFlag } from "./query.ts";
-import { depthMax, type Exchange } from "./request-context.ts";
+import { depthMax, type RequestContext } from "./request-context.ts";
 
 export const shredPayPath = "/shred-pay";
 export const entriesMax = 25;
@@ -77,10 +77,10 @@ function resultJson(results: readonly RegistrationResult[], isVerbose: boolean):
 }
 
 export interface ShredPayRequest {
-  readonly exchange: Exchange;
+  readonly exchange: RequestContext;
   readonly query: Query;
   readonly body: Uint8Array;
-  readonly room: Room;
+  readonly room: ConcurrencyLimit;
   /** What is no UTF-8 becomes a text that is no JSON. */
   textOf(body: Uint8Array): string;
 }

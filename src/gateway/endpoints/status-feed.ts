@@ -30,7 +30,7 @@ const idleSeconds = 60;
 /** So often at most a key is looked at again. */
 const recheckNs = 1_000_000_000n;
 
-export interface StatusFeedParts {
+export interface StatusFeedDependencies {
   readonly clock: Clock;
   readonly submissions: Pick<Submissions, "subscribe">;
   readonly authorise: Authorise;
@@ -55,12 +55,12 @@ export class StatusFeed implements WebSocketRoute {
   readonly messageLimits = messageLimits;
   readonly backpressureBytesMax = backpressureBytesMax;
   readonly idleSeconds = idleSeconds;
-  readonly #parts: StatusFeedParts;
+  readonly #parts: StatusFeedDependencies;
   readonly #feeds = new Map<WebSocketPeer, Feed>();
   readonly #perKey = new Map<string, number>();
   readonly #pauses = new HandshakePauses();
 
-  constructor(parts: StatusFeedParts) {
+  constructor(parts: StatusFeedDependencies) {
     this.#parts = parts;
   }
 

@@ -49,7 +49,7 @@ interface Message {
   asksNode: boolean;
 }
 
-export class Session {
+export class SubscriptionSession {
   readonly #peer: WebSocketPeer;
   readonly #options: SessionOptions;
   readonly #subscriptions = new Set<string>();

@@ -16,7 +16,11 @@ import type { MessageLimits } from "../http/message-allowance.ts";
 import type { HttpHead, WebSocketPeer, WebSocketRoute } from "../http/types.ts";
 import type { Authorise } from "../methods/dependencies.ts";
 import { answerOf, handshakeRefusal, pauseRefusal, prefixOf } from "./answers.ts";
-import { Session, type SessionLimits, subscriptionKinds } from "./subscription-session.ts";
+import {
+  type SessionLimits,
+  SubscriptionSession,
+  subscriptionKinds,
+} from "./subscription-session.ts";
 
 export interface SubscriptionLimits extends SessionLimits {
   readonly socketsPerKey: number;
@@ -61,7 +65,7 @@ export interface SubscriptionOptions {
 interface Row {
   readonly caller: Caller;
   readonly head: HttpHead;
-  readonly session: Session;
+  readonly session: SubscriptionSession;
 }
 
 class Sockets {
@@ -141,9 +145,9 @@ class Sockets {
     row.session.closed();
   }
 
-  #newSession(peer: WebSocketPeer, caller: Caller): Session {
+  #newSession(peer: WebSocketPeer, caller: Caller): SubscriptionSession {
     const { node, report, admit } = this.#options;
-    return new Session(peer, {
+    return new SubscriptionSession(peer, {
       node,
       jsonRpc: {
         report,

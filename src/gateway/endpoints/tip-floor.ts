@@ -39,7 +39,7 @@ export const formatParameter = uriChoice(
   "unit of the amounts; sol: as block engines tell them",
 );
 
-export interface TipFloorParts {
+export interface TipFloorDependencies {
   readonly clock: Clock;
   readonly tipFloor: TipFloor;
   /** 16 bytes. */
@@ -105,19 +105,19 @@ function limitHeaders({ limit, remaining, resetSeconds }: LimitVerdict): Record<
   };
 }
 
-export class TipFloorFace implements WebSocketRoute {
+export class TipFloorHandler implements WebSocketRoute {
   readonly messageBytesMax = messageBytesMax;
   readonly messageLimits = messageLimits;
   readonly backpressureBytesMax = backpressureBytesMax;
   readonly idleSeconds = idleSeconds;
-  readonly #parts: TipFloorParts;
+  readonly #parts: TipFloorDependencies;
   readonly #questions = new RateLimits(callersMax);
   readonly #handshakes = new RateLimits(callersMax);
   readonly #streams = new Map<WebSocketPeer, Stream>();
   readonly #perCaller = new Map<string, number>();
   #texts: Readonly<Record<Format, SnapshotText>>;
 
-  constructor(parts: TipFloorParts) {
+  constructor(parts: TipFloorDependencies) {
     this.#parts = parts;
     const { tipFloor } = parts;
     this.#texts = textsOf(tipFloor.snapshot);

@@ -37,7 +37,7 @@ function answerOf(head: HttpHead, value: unknown): HttpResponse {
   };
 }
 
-export class TrackerFace {
+export class TrackerHandler {
   readonly #tracker: Tracker;
 
   constructor(tracker: Tracker) {

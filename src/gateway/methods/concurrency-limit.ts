@@ -6,7 +6,7 @@
 
 import { ShredwayError } from "../../core/errors.ts";
 
-export class Room {
+export class ConcurrencyLimit {
   readonly #most: number;
   #underWay = 0;
 

@@ -108,7 +108,7 @@ export interface ShredSales {
   readonly destinations: Destinations;
 }
 
-export interface GatewayParts {
+export interface GatewayDependencies {
   readonly clock: Clock;
   readonly log?: Logger;
   readonly keys: Keys;

@@ -14,9 +14,9 @@ import {
   paramDocuments,
   paramReader,
 } from "../schema/params.ts";
-import type { Room } from "./concurrency-limit.ts";
-import type { GatewayParts, GatewaySettings } from "./dependencies.ts";
-import type { Admission } from "./transaction-admission.ts";
+import type { ConcurrencyLimit } from "./concurrency-limit.ts";
+import type { GatewayDependencies, GatewaySettings } from "./dependencies.ts";
+import type { TransactionAdmission } from "./transaction-admission.ts";
 
 /** Switches that come with the URL. */
 export interface UriOptions {
@@ -28,18 +28,18 @@ export interface UriOptions {
 }
 
 /** Of the whole gateway. */
-export interface Desk {
-  readonly parts: GatewayParts;
+export interface MethodContext {
+  readonly parts: GatewayDependencies;
   readonly settings: GatewaySettings;
-  readonly admission: Admission;
-  readonly room: Room;
+  readonly admission: TransactionAdmission;
+  readonly room: ConcurrencyLimit;
   /** 0, 1, 2, …: for answers that begin elsewhere each time. */
   readonly nextTurn: () => number;
   /** The OpenRPC document of this configuration. */
   readonly descriptions: { openRpc(): { readonly text: string } };
 }
 
-export interface Call extends Omit<Desk, "room" | "descriptions"> {
+export interface Call extends Omit<MethodContext, "room" | "descriptions"> {
   readonly key: ApiKey;
   readonly uri: UriOptions;
   /** Below /api/v1: answers as block engines give them. */
@@ -88,7 +88,7 @@ export interface KeyedMethod extends MethodDocument {
 /** No key is needed, and no call is counted. */
 export interface OpenMethod extends MethodDocument {
   readonly scopes: readonly [];
-  readonly answer: (desk: Desk) => unknown;
+  readonly answer: (desk: MethodContext) => unknown;
 }
 
 export type Method = KeyedMethod | OpenMethod;

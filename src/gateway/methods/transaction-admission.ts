@@ -9,7 +9,7 @@ import { JsonRpcRefusal } from "../../core/json-rpc/refusal.ts";
 import { describeFailure } from "../../core/transactions/describe-failure.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { type Encoding, readTransactionText } from "../../core/transactions/transaction-text.ts";
-import type { GatewayParts, GatewaySettings, SimulationOptions } from "./dependencies.ts";
+import type { GatewayDependencies, GatewaySettings, SimulationOptions } from "./dependencies.ts";
 
 /** The first signature that comes twice, or undefined. */
 export function duplicateOf(transactions: readonly TransactionFacts[]): string | undefined {
@@ -21,16 +21,16 @@ export function duplicateOf(transactions: readonly TransactionFacts[]): string |
   return undefined;
 }
 
-export type AdmissionParts = Pick<
-  GatewayParts,
+export type TransactionAdmissionDependencies = Pick<
+  GatewayDependencies,
   "base58" | "inspector" | "verifier" | "preflight" | "slot"
 >;
 
-export class Admission {
-  readonly #parts: AdmissionParts;
+export class TransactionAdmission {
+  readonly #parts: TransactionAdmissionDependencies;
   readonly #settings: GatewaySettings;
 
-  constructor(parts: AdmissionParts, settings: GatewaySettings) {
+  constructor(parts: TransactionAdmissionDependencies, settings: GatewaySettings) {
     this.#parts = parts;
     this.#settings = settings;
   }

@@ -10,10 +10,10 @@ import { messageOf, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { Refresher } from "../../core/refresher.ts";
 import {
-  Making,
   type MakingLimits,
-  type MakingParts,
   makingLimits,
+  NonceAccountCreation,
+  type NonceAccountCreationDependencies,
 } from "./nonce-account-creation.ts";
 import type {
   ManagedNonce,
@@ -31,7 +31,7 @@ export interface ManagedNonceLimits extends MakingLimits {
 
 export const managedNonceLimits: ManagedNonceLimits = { ...makingLimits, makingsMax: 16 };
 
-export interface ManagedNonceParts {
+export interface ManagedNonceDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "info" | "warn">;
   readonly node: NonceNode;
@@ -49,14 +49,14 @@ const failureRestMs = 2_000;
 const reserveTriesMax = 64;
 
 export class ManagedNonces {
-  readonly #parts: ManagedNonceParts;
+  readonly #parts: ManagedNonceDependencies;
   readonly #limits: ManagedNonceLimits;
   /** Those that are ready. */
   readonly #byKey = new Map<string, ManagedNonce>();
   readonly #byAddress = new Map<string, ManagedNonce>();
   readonly #jobs = new Map<string, Promise<ManagedNonce>>();
   /** What a failed job leaves to the next one. By index. */
-  readonly #makings = new Map<number, Making>();
+  readonly #makings = new Map<number, NonceAccountCreation>();
   readonly #closing = new AbortController();
   readonly #refresher: Refresher;
   readonly #endWatch: () => void;
@@ -68,7 +68,7 @@ export class ManagedNonces {
 
   /** Throws ShredwayError "store_failed". */
   static async open(
-    parts: ManagedNonceParts,
+    parts: ManagedNonceDependencies,
     limits: ManagedNonceLimits = managedNonceLimits,
   ): Promise<ManagedNonces> {
     const nonces = new ManagedNonces(parts, limits);
@@ -81,7 +81,7 @@ export class ManagedNonces {
     return nonces;
   }
 
-  private constructor(parts: ManagedNonceParts, limits: ManagedNonceLimits) {
+  private constructor(parts: ManagedNonceDependencies, limits: ManagedNonceLimits) {
     this.#parts = parts;
     this.#limits = limits;
     this.#refresher = new Refresher({
@@ -237,9 +237,9 @@ export class ManagedNonces {
     );
   }
 
-  #makingOf({ index, keyId, address }: ManagedNonce): Making {
+  #makingOf({ index, keyId, address }: ManagedNonce): NonceAccountCreation {
     const { clock, node, keys, store, encode, seen } = this.#parts;
-    const parts: MakingParts = {
+    const parts: NonceAccountCreationDependencies = {
       clock,
       node,
       funding: keys.funding,
@@ -249,6 +249,6 @@ export class ManagedNonces {
       isReady: async () => (await store.find(keyId))?.state === "ready",
       seen: (view, askedMs) => seen(address, view, askedMs),
     };
-    return new Making(parts, this.#limits);
+    return new NonceAccountCreation(parts, this.#limits);
   }
 }

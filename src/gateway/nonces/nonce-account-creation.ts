@@ -51,7 +51,7 @@ export const makingLimits: MakingLimits = {
   minimumBalanceMax: 10_000_000n,
 };
 
-export interface MakingParts {
+export interface NonceAccountCreationDependencies {
   readonly clock: Clock;
   readonly node: NonceNode;
   readonly funding: Signer;
@@ -77,8 +77,8 @@ interface Attempt {
   goneAgainMs: number | null;
 }
 
-export class Making {
-  readonly #parts: MakingParts;
+export class NonceAccountCreation {
+  readonly #parts: NonceAccountCreationDependencies;
   readonly #limits: MakingLimits;
   /** Nothing that anybody else signed for it can land. */
   #isOurs = false;
@@ -92,7 +92,7 @@ export class Making {
   #failures = 0;
   #givenUp: { readonly error: ShredwayError; readonly untilMs: number } | null = null;
 
-  constructor(parts: MakingParts, limits: MakingLimits) {
+  constructor(parts: NonceAccountCreationDependencies, limits: MakingLimits) {
     this.#parts = parts;
     this.#limits = limits;
   }

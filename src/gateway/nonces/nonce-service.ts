@@ -11,8 +11,8 @@ import type { Logger } from "../../core/log.ts";
 import { parsePubkey, pubkeyBytes, pubkeyOf } from "../../core/primitives.ts";
 import type { CoSigningCheck } from "./co-signing.ts";
 import {
+  type ManagedNonceDependencies,
   type ManagedNonceLimits,
-  type ManagedNonceParts,
   ManagedNonces,
   managedNonceLimits,
 } from "./managed-nonces.ts";
@@ -27,7 +27,7 @@ import type {
   Nonces,
 } from "./types.ts";
 
-export interface NonceBookParts {
+export interface NonceServiceDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "info" | "warn">;
   /** Answers, or gives up, in less time than a connection of HTTP lasts. */
@@ -69,18 +69,21 @@ function isInvalid(thrown: unknown): boolean {
   return thrown instanceof ShredwayError && thrown.reason === "nonce_invalid";
 }
 
-export class NonceBook implements Nonces {
-  readonly #parts: NonceBookParts;
+export class NonceService implements Nonces {
+  readonly #parts: NonceServiceDependencies;
   readonly #limits: NonceBookLimits;
   readonly #values: NonceValues;
   #managed: ManagedNonces | null = null;
 
   /** Throws ShredwayError "store_failed". */
-  static async open(parts: NonceBookParts, limits: NonceBookLimits): Promise<NonceBook> {
-    const book = new NonceBook(parts, limits);
+  static async open(
+    parts: NonceServiceDependencies,
+    limits: NonceBookLimits,
+  ): Promise<NonceService> {
+    const book = new NonceService(parts, limits);
     const { keys } = parts;
     if (keys) {
-      const managedParts: ManagedNonceParts = {
+      const managedParts: ManagedNonceDependencies = {
         ...parts,
         keys,
         seen: (address, view, askedMs) => book.#values.learn(address, view, askedMs),
@@ -90,7 +93,7 @@ export class NonceBook implements Nonces {
     return book;
   }
 
-  private constructor(parts: NonceBookParts, limits: NonceBookLimits) {
+  private constructor(parts: NonceServiceDependencies, limits: NonceBookLimits) {
     this.#parts = parts;
     this.#limits = limits;
     this.#values = new NonceValues(parts, limits.values);

@@ -46,7 +46,7 @@ export function valueLimitsFor(pollMs: number): NonceValueLimits {
   };
 }
 
-export interface NonceValueParts {
+export interface NonceValueDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
   readonly node: Pick<NonceNode, "accounts">;
@@ -86,7 +86,7 @@ function crowded(): ShredwayError {
 const accountsPerQuestion = 100;
 
 export class NonceValues {
-  readonly #parts: NonceValueParts;
+  readonly #parts: NonceValueDependencies;
   readonly #limits: NonceValueLimits;
   /** The longest unused first. */
   readonly #entries = new Map<string, Entry>();
@@ -97,7 +97,7 @@ export class NonceValues {
   #isFailing = false;
   #isClosed = false;
 
-  constructor(parts: NonceValueParts, limits: NonceValueLimits) {
+  constructor(parts: NonceValueDependencies, limits: NonceValueLimits) {
     this.#parts = parts;
     this.#limits = limits;
   }

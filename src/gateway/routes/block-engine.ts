@@ -3,13 +3,13 @@
 // `{url}/api/v1/bundles` takes sendBundle, `{url}/api/v1/transactions` takes sendTransaction; with
 // `bundleOnly=true` it lands only when it succeeds. Path and query of the address stay.
 
-import type { Parcel } from "../submission/types.ts";
+import type { OutboundTransaction } from "../submission/types.ts";
 import type { Dialect } from "./dialect.ts";
 import { readJsonRpc } from "./json-rpc-answers.ts";
 import { writeSendTransaction } from "./send-transaction.ts";
 import { base64Of } from "./wire-text.ts";
 
-function writeBundle({ transactions }: Parcel, id: number): Uint8Array {
+function writeBundle({ transactions }: OutboundTransaction, id: number): Uint8Array {
   const wires = transactions.map(({ wire }) => `"${base64Of(wire)}"`).join(",");
   const params = `[[${wires}],{"encoding":"base64"}]`;
   return Buffer.from(

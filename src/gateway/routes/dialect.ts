@@ -4,7 +4,7 @@
 // them; it knows no sockets, no clocks, no health. Implemented by the files of this folder that are
 // named after kinds of partners, driven by http-port.ts.
 
-import type { Parcel } from "../submission/types.ts";
+import type { OutboundTransaction } from "../submission/types.ts";
 
 export interface HttpAnswer {
   readonly status: number;
@@ -30,9 +30,9 @@ export interface Dialect {
   readonly callsMax: number;
   readonly contentType: string;
   /** Path and query of the request that takes this parcel. */
-  pathOf(parcel: Parcel): string;
+  pathOf(parcel: OutboundTransaction): string;
   /** `firstId`: the calls are numbered from it, in order. */
-  write(parcels: readonly Parcel[], firstId: number): Uint8Array;
+  write(parcels: readonly OutboundTransaction[], firstId: number): Uint8Array;
   /** Never throws, whatever is in the answer. */
-  read(answer: HttpAnswer, parcels: readonly Parcel[], firstId: number): Reading;
+  read(answer: HttpAnswer, parcels: readonly OutboundTransaction[], firstId: number): Reading;
 }

@@ -5,11 +5,16 @@
 
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
-import type { Parcel, Route, RouteCapabilities, RouteSnapshot } from "../submission/types.ts";
-import { HttpPort, type HttpPortOptions } from "./partner-endpoint.ts";
-import { Tally } from "./route-counts.ts";
+import type {
+  OutboundTransaction,
+  Route,
+  RouteCapabilities,
+  RouteSnapshot,
+} from "../submission/types.ts";
+import { type HttpPortOptions, PartnerEndpoint } from "./partner-endpoint.ts";
+import { RouteTally } from "./route-counts.ts";
 
-export interface HttpRouteParts {
+export interface HttpRouteDependencies {
   readonly clock: Clock;
   readonly log?: Logger | undefined;
 }
@@ -21,16 +26,20 @@ export type PortPlan =
 
 export class HttpRoute implements Route {
   readonly capabilities: RouteCapabilities;
-  readonly #tally: Tally;
-  readonly #ports: readonly HttpPort[];
-  readonly #portOf: (parcel: Parcel) => HttpPort | undefined;
+  readonly #tally: RouteTally;
+  readonly #ports: readonly PartnerEndpoint[];
+  readonly #portOf: (parcel: OutboundTransaction) => PartnerEndpoint | undefined;
   #isClosed = false;
 
-  constructor(capabilities: RouteCapabilities, plan: PortPlan, { clock, log }: HttpRouteParts) {
+  constructor(
+    capabilities: RouteCapabilities,
+    plan: PortPlan,
+    { clock, log }: HttpRouteDependencies,
+  ) {
     this.capabilities = capabilities;
-    this.#tally = new Tally(clock, log);
-    const open = (options: HttpPortOptions): HttpPort =>
-      new HttpPort(options, { clock, log, tally: this.#tally });
+    this.#tally = new RouteTally(clock, log);
+    const open = (options: HttpPortOptions): PartnerEndpoint =>
+      new PartnerEndpoint(options, { clock, log, tally: this.#tally });
     if ("all" in plan) {
       const port = open(plan.all);
       this.#ports = [port];
@@ -47,7 +56,7 @@ export class HttpRoute implements Route {
     return !this.#isClosed && this.#ports.some((port) => port.isUp);
   }
 
-  offer(parcel: Parcel): boolean {
+  offer(parcel: OutboundTransaction): boolean {
     const port = this.#takes(parcel) ? this.#portOf(parcel) : undefined;
     if (port) return port.offer(parcel);
     this.#tally.turnAway();
@@ -77,7 +86,7 @@ export class HttpRoute implements Route {
   }
 
   /** A plan offers nothing else; what it would do to a partner is not worth finding out. */
-  #takes({ mode, transactions }: Parcel): boolean {
+  #takes({ mode, transactions }: OutboundTransaction): boolean {
     return (
       !this.#isClosed &&
       this.capabilities.modes.includes(mode) &&

@@ -5,7 +5,7 @@
 // is only searched for the few texts that mean something else than its code says.
 
 import { isObject } from "../../core/values.ts";
-import type { Parcel } from "../submission/types.ts";
+import type { OutboundTransaction } from "../submission/types.ts";
 import type { HttpAnswer, Reading, Verdict } from "./dialect.ts";
 
 export const acknowledged: Verdict = { kind: "acknowledged" };
@@ -19,7 +19,11 @@ function failed(reason: string): Verdict {
 }
 
 /** The same for every parcel. */
-function all(parcels: readonly Parcel[], verdict: Verdict, fault: string | null): Reading {
+function all(
+  parcels: readonly OutboundTransaction[],
+  verdict: Verdict,
+  fault: string | null,
+): Reading {
   return { verdicts: parcels.map(() => verdict), fault };
 }
 
@@ -92,7 +96,7 @@ function softened(verdict: Verdict, calls: number): Verdict {
 /** What a status other than 2xx means; null: the body decides. */
 export function readStatus(
   { status, body }: HttpAnswer,
-  parcels: readonly Parcel[],
+  parcels: readonly OutboundTransaction[],
 ): Reading | null {
   if (status >= 200 && status < 300) return null;
   if (status === 429) return all(parcels, refused("rate_limited"), null);
@@ -117,7 +121,7 @@ export function readStatus(
 const signatureText = /^[1-9A-HJ-NP-Za-km-z]{80,90}$/;
 
 /** Of one answer object that has the right id. */
-function verdictOfCall(answer: Record<string, unknown>, parcel: Parcel): Verdict {
+function verdictOfCall(answer: Record<string, unknown>, parcel: OutboundTransaction): Verdict {
   const { error, result } = answer;
   if (error !== undefined && error !== null) return verdictOfError(error);
   if (result === undefined) return failed("answer_invalid");
@@ -132,7 +136,7 @@ function verdictOfCall(answer: Record<string, unknown>, parcel: Parcel): Verdict
 
 function readArray(
   answers: readonly unknown[],
-  parcels: readonly Parcel[],
+  parcels: readonly OutboundTransaction[],
   firstId: number,
 ): Reading {
   const verdicts: (Verdict | undefined)[] = parcels.map(() => undefined);
@@ -152,7 +156,7 @@ function readArray(
 /** Of an answer to calls that are numbered from `firstId`; an array when there were several. */
 export function readJsonRpc(
   answer: HttpAnswer,
-  parcels: readonly Parcel[],
+  parcels: readonly OutboundTransaction[],
   firstId: number,
 ): Reading {
   const byStatus = readStatus(answer, parcels);

@@ -7,7 +7,7 @@ import type { RouteConfig } from "../../core/configuration/configuration.ts";
 import { routeHeadersProblem } from "../../core/configuration/route-headers.ts";
 import { ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import type { ParcelMode, Route, RouteCapabilities } from "../submission/types.ts";
+import type { Route, RouteCapabilities, SendMode } from "../submission/types.ts";
 import { quicheHint } from "../tpu/quiche.ts";
 import { altPartnerDialect } from "./alt-partner.ts";
 import { blockEngineDialect } from "./block-engine.ts";
@@ -20,7 +20,7 @@ import { swqosDialect } from "./swqos-rpc.ts";
 const packetBytesMax = 1232;
 const v1TransactionBytesMax = 4096;
 
-export interface RouteParts {
+export interface RouteDependencies {
   readonly clock: Clock;
   readonly log?: Logger | undefined;
   /** Of routes over QUIC (tpu-route.ts); null: there are none here. Throws as openRoute. */
@@ -46,7 +46,7 @@ function dialectOf(config: RouteConfig, url: URL): Dialect | null {
 function capabilitiesOf(config: RouteConfig): RouteCapabilities {
   const { name, kind, mevSafe, leaders, transactions, bundles } = config;
   const isBuilder = kind === "block-builder";
-  const modes: ParcelMode[] = [
+  const modes: SendMode[] = [
     ...(transactions ? (["transaction"] as const) : []),
     ...(isBuilder && bundles ? (["bundle"] as const) : []),
   ];
@@ -74,7 +74,7 @@ function isOverQuic({ kind, quicPorts }: RouteConfig): boolean {
  * Connects when there is something to send; over QUIC, when a leader is near. Throws ShredwayError
  * "config_invalid".
  */
-export function openRoute(config: RouteConfig, { clock, log, openTpu }: RouteParts): Route {
+export function openRoute(config: RouteConfig, { clock, log, openTpu }: RouteDependencies): Route {
   if (isOverQuic(config)) {
     if (openTpu) return openTpu(config);
     throw refused(config, `expected QUIC for it, got a service without; ${quicheHint}`);

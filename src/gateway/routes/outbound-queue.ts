@@ -2,10 +2,10 @@
 //
 // Used by http-port.ts, which bounds it. Taking from the front costs the same however much waits.
 
-import type { Parcel } from "../submission/types.ts";
+import type { OutboundTransaction } from "../submission/types.ts";
 
 export interface Waiting {
-  readonly parcel: Parcel;
+  readonly parcel: OutboundTransaction;
   /** Monotonic. */
   readonly offeredNs: bigint;
 }
@@ -13,7 +13,7 @@ export interface Waiting {
 /** Places at the front that may be empty before the rest is moved up. */
 const emptyMax = 512;
 
-export class ParcelQueue {
+export class OutboundQueue {
   #items: Waiting[] = [];
   #head = 0;
 

@@ -69,7 +69,7 @@ function headerOf(headers: readonly (Buffer | string)[] | null, name: string): s
 
 /** One request, as undici calls back. */
 class Exchange implements Dispatcher.DispatchHandler {
-  readonly #lane: HttpLane;
+  readonly #lane: PartnerConnection;
   readonly #listener: LaneListener;
   #abort: ((error?: Error) => void) | undefined;
   #isOver = false;
@@ -78,7 +78,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #chunks: Buffer[] = [];
   #bytes = 0;
 
-  constructor(lane: HttpLane, listener: LaneListener) {
+  constructor(lane: PartnerConnection, listener: LaneListener) {
     this.#lane = lane;
     this.#listener = listener;
   }
@@ -144,7 +144,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-export class HttpLane {
+export class PartnerConnection {
   readonly #origin: string;
   readonly #timeoutMs: number;
   #client: Client;

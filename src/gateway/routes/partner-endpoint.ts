@@ -8,12 +8,12 @@
 import type { Clock, Timer } from "../../core/clock.ts";
 import { basicAuthorization, maskerOf } from "../../core/configuration/url-secrets.ts";
 import type { Logger } from "../../core/log.ts";
-import type { Parcel } from "../submission/types.ts";
+import type { OutboundTransaction } from "../submission/types.ts";
 import type { Dialect, HttpAnswer } from "./dialect.ts";
 import { Health } from "./health.ts";
-import { ParcelQueue, type Waiting } from "./outbound-queue.ts";
-import { HttpLane, type LaneFailure } from "./partner-connection.ts";
-import type { Tally } from "./route-counts.ts";
+import { OutboundQueue, type Waiting } from "./outbound-queue.ts";
+import { type LaneFailure, PartnerConnection } from "./partner-connection.ts";
+import type { RouteTally } from "./route-counts.ts";
 
 /** A timer that comes so late tells of this process, not of the other side. */
 const stallNs = 20_000_000n;
@@ -36,14 +36,14 @@ export interface HttpPortOptions {
   readonly timeoutMs: number;
 }
 
-export interface HttpPortParts {
+export interface PartnerEndpointDependencies {
   readonly clock: Clock;
   readonly log: Logger | undefined;
-  readonly tally: Tally;
+  readonly tally: RouteTally;
 }
 
 interface Request {
-  readonly lane: HttpLane;
+  readonly lane: PartnerConnection;
   /** Empty: a probe. */
   readonly waiting: readonly Waiting[];
   readonly firstId: number;
@@ -64,16 +64,16 @@ function headersOf(
   return [...all].flat();
 }
 
-export class HttpPort {
+export class PartnerEndpoint {
   readonly #options: HttpPortOptions;
   readonly #clock: Clock;
   readonly #log: Logger | undefined;
-  readonly #tally: Tally;
+  readonly #tally: RouteTally;
   readonly #health: Health;
   readonly #mask: (text: string) => string;
   readonly #headers: string[];
-  readonly #queue = new ParcelQueue();
-  readonly #idle: HttpLane[] = [];
+  readonly #queue = new OutboundQueue();
+  readonly #idle: PartnerConnection[] = [];
   /** Idle or not. */
   #lanes = 0;
   /** Oldest first. */
@@ -84,7 +84,7 @@ export class HttpPort {
   #sweep: Timer | undefined;
   #closing: { readonly closed: Promise<void>; readonly finish: () => void } | undefined;
 
-  constructor(options: HttpPortOptions, { clock, log, tally }: HttpPortParts) {
+  constructor(options: HttpPortOptions, { clock, log, tally }: PartnerEndpointDependencies) {
     const { url, headers, dialect } = options;
     this.#options = options;
     this.#clock = clock;
@@ -109,7 +109,7 @@ export class HttpPort {
   }
 
   /** False: full, down or closed. The tally knows of it either way. */
-  offer(parcel: Parcel): boolean {
+  offer(parcel: OutboundTransaction): boolean {
     if (this.#closing || !this.isUp || this.#tally.queued >= this.#options.queueMax) {
       this.#tally.turnAway();
       return false;
@@ -235,13 +235,13 @@ export class HttpPort {
   }
 
   /** The one that was used last, of those with a connection; a new one when none has one. */
-  #takeLane(): HttpLane | undefined {
+  #takeLane(): PartnerConnection | undefined {
     const at = this.#idle.findLastIndex((lane) => lane.isConnected);
     if (at >= 0) return this.#idle.splice(at, 1)[0];
     const unused = this.#idle.pop();
     if (unused || this.#lanes >= this.#options.connections) return unused;
     this.#lanes++;
-    return new HttpLane(this.#options.url.origin, this.#options.timeoutMs);
+    return new PartnerConnection(this.#options.url.origin, this.#options.timeoutMs);
   }
 
   #sent(request: Request): void {

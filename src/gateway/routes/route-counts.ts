@@ -7,11 +7,11 @@
 import type { Clock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import type { Parcel, RouteCounts, RouteEvent } from "../submission/types.ts";
+import type { OutboundTransaction, RouteCounts, RouteEvent } from "../submission/types.ts";
 import type { Verdict } from "./dialect.ts";
 import { SendTimes } from "./send-times.ts";
 
-export class Tally {
+export class RouteTally {
   readonly #clock: Clock;
   readonly #log: Logger | undefined;
   readonly #sendTimes = new SendTimes();
@@ -45,7 +45,7 @@ export class Tally {
     this.#queued++;
   }
 
-  drop(parcel: Parcel, reason: string): void {
+  drop(parcel: OutboundTransaction, reason: string): void {
     this.#queued--;
     this.#ends.dropped++;
     this.#tell(parcel, { kind: "dropped", atNs: this.#clock.nowNs(), reason });
@@ -57,7 +57,7 @@ export class Tally {
   }
 
   /** Both monotonic; `sentNs` where it is known better than by being told of it. */
-  send(parcel: Parcel, offeredNs: bigint, sentNs?: bigint): void {
+  send(parcel: OutboundTransaction, offeredNs: bigint, sentNs?: bigint): void {
     this.#sent++;
     const nowNs = this.#clock.monotonicNs();
     this.#sendTimes.add((sentNs ?? nowNs) - offeredNs, nowNs);
@@ -67,7 +67,7 @@ export class Tally {
     this.#tell(parcel, { kind: "sent", atNs: this.#clock.nowNs() - sinceNs, bytes });
   }
 
-  end(parcel: Parcel, verdict: Verdict): void {
+  end(parcel: OutboundTransaction, verdict: Verdict): void {
     this.#inFlight--;
     this.#ends[verdict.kind]++;
     this.#tell(parcel, { ...verdict, atNs: this.#clock.nowNs() });
@@ -89,7 +89,7 @@ export class Tally {
     return this.#sendTimes.percentile(p, this.#clock.monotonicNs());
   }
 
-  #tell(parcel: Parcel, event: RouteEvent): void {
+  #tell(parcel: OutboundTransaction, event: RouteEvent): void {
     try {
       parcel.report(event);
     } catch (thrown) {

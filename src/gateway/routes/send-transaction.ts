@@ -3,28 +3,31 @@
 // Used by swqos-rpc.ts, block-engine.ts, scheduler.ts and alt-partner.ts. Without preflight and
 // without retries of the partner's own: the pipeline decides what is sent again.
 
-import type { Parcel } from "../submission/types.ts";
+import type { OutboundTransaction } from "../submission/types.ts";
 import type { Dialect } from "./dialect.ts";
 import { readJsonRpc } from "./json-rpc-answers.ts";
 import { base64Of } from "./wire-text.ts";
 
 const options = '{"encoding":"base64","skipPreflight":true,"maxRetries":0}';
 
-function callText({ transactions }: Parcel, id: number): string {
+function callText({ transactions }: OutboundTransaction, id: number): string {
   const [transaction] = transactions;
   const wire = transaction ? base64Of(transaction.wire) : "";
   return `{"jsonrpc":"2.0","id":${id},"method":"sendTransaction","params":["${wire}",${options}]}`;
 }
 
 /** The calls of `parcels` as the body of one request: an array when there are several. */
-export function writeSendTransaction(parcels: readonly Parcel[], firstId: number): Uint8Array {
+export function writeSendTransaction(
+  parcels: readonly OutboundTransaction[],
+  firstId: number,
+): Uint8Array {
   const calls = parcels.map((parcel, place) => callText(parcel, firstId + place));
   return Buffer.from(calls.length === 1 ? (calls[0] ?? "") : `[${calls.join(",")}]`, "latin1");
 }
 
 export function sendTransactionDialect(
   callsMax: number,
-  pathOf: (parcel: Parcel) => string,
+  pathOf: (parcel: OutboundTransaction) => string,
 ): Dialect {
   return {
     callsMax,

@@ -15,16 +15,21 @@ import type { Clock, Timer } from "../../core/clock.ts";
 import type { RouteConfig } from "../../core/configuration/configuration.ts";
 import { ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import type { Parcel, Route, RouteCapabilities, RouteSnapshot } from "../submission/types.ts";
+import type {
+  OutboundTransaction,
+  Route,
+  RouteCapabilities,
+  RouteSnapshot,
+} from "../submission/types.ts";
 import { TpuIdentity } from "../tpu/identity.ts";
 import { targetsOf, type UpcomingLeaders, upcomingOf } from "../tpu/leader-selection.ts";
 import { quicheHint, quicheProblem, tpuProtocol } from "../tpu/quiche.ts";
 import { TpuThread, type TpuThreadOptions } from "../tpu/tpu-thread.ts";
 import type { LeaderState, TpuAddress, TpuEvent } from "../tpu/types.ts";
 import type { Verdict } from "./dialect.ts";
-import { Tally } from "./route-counts.ts";
+import { RouteTally } from "./route-counts.ts";
 
-export interface TpuRouteParts {
+export interface TpuRouteDependencies {
   readonly clock: Clock;
   readonly log?: Logger | undefined;
   readonly leaders: UpcomingLeaders;
@@ -48,7 +53,7 @@ export interface TpuLeader extends LeaderState {
 
 /** One parcel and its copies. */
 interface Entry {
-  readonly parcel: Parcel;
+  readonly parcel: OutboundTransaction;
   /** Monotonic. */
   readonly offeredNs: bigint;
   /** Copies that may still say something. */
@@ -86,8 +91,8 @@ function givenAddresses(config: RouteConfig): ReadonlyMap<string, TpuAddress> {
 export class TpuRoute implements Route {
   readonly capabilities: RouteCapabilities;
   readonly #config: RouteConfig;
-  readonly #parts: TpuRouteParts;
-  readonly #tally: Tally;
+  readonly #parts: TpuRouteDependencies;
+  readonly #tally: RouteTally;
   readonly #identity: TpuIdentity;
   readonly #thread: TpuThread;
   readonly #given: ReadonlyMap<string, TpuAddress>;
@@ -101,7 +106,7 @@ export class TpuRoute implements Route {
   #isClosed = false;
 
   /** Throws ShredwayError "config_invalid" for an identity that cannot be read. */
-  constructor(config: RouteConfig, parts: TpuRouteParts) {
+  constructor(config: RouteConfig, parts: TpuRouteDependencies) {
     const { clock, log, readSeed, start } = parts;
     const { name, kind, mevSafe, connections, queueMax, timeoutMs } = config;
     this.#config = config;
@@ -115,7 +120,7 @@ export class TpuRoute implements Route {
       minimumTipLamports: BigInt(config.minimumTipLamports),
       leaders: null,
     };
-    this.#tally = new Tally(clock, log);
+    this.#tally = new RouteTally(clock, log);
     this.#given = givenAddresses(config);
     this.#identity = new TpuIdentity({
       path: config.identityFile,
@@ -151,7 +156,7 @@ export class TpuRoute implements Route {
     return this.#addressesFor(null, false).length > 0;
   }
 
-  offer(parcel: Parcel): boolean {
+  offer(parcel: OutboundTransaction): boolean {
     const addresses = this.#takes(parcel)
       ? this.#addressesFor(parcel.leader, parcel.revertProtection)
       : [];
@@ -210,7 +215,7 @@ export class TpuRoute implements Route {
   }
 
   /** A plan offers nothing else. */
-  #takes({ mode, transactions }: Parcel): boolean {
+  #takes({ mode, transactions }: OutboundTransaction): boolean {
     return (
       !this.#isClosed && this.#thread.isUp && mode === "transaction" && transactions.length === 1
     );
@@ -306,7 +311,7 @@ export class TpuRoute implements Route {
 }
 
 /** For open-route.ts. The optional package is looked for when the first such route is opened. */
-export function tpuOpener(parts: TpuRouteParts): (config: RouteConfig) => TpuRoute {
+export function tpuOpener(parts: TpuRouteDependencies): (config: RouteConfig) => TpuRoute {
   return (config) => {
     const problem = quicheProblem();
     if (problem !== null) {

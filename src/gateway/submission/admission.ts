@@ -6,15 +6,18 @@
 import { ShredwayError } from "../../core/errors.ts";
 import type { PipelineLimits } from "./limits.ts";
 import { hasLanded } from "./status-recorder.ts";
-import type { Memory } from "./submission-index.ts";
-import type { Submission, Tracked } from "./tracked-transaction.ts";
+import type { SubmissionIndex } from "./submission-index.ts";
+import type { Submission, TrackedTransaction } from "./tracked-transaction.ts";
 import type { SubmitRequest } from "./types.ts";
 
 /**
  * All transactions of the request when all of them landed before; null: none of them has ended.
  * Throws ShredwayError "no_route" when one of them ended in a way that leaves no hope for the others.
  */
-export function landedBefore(memory: Memory, request: SubmitRequest): readonly Tracked[] | null {
+export function landedBefore(
+  memory: SubmissionIndex,
+  request: SubmitRequest,
+): readonly TrackedTransaction[] | null {
   const ended = endedOf(memory, request);
   if (ended.length === 0) return null;
   const dead = ended.find(({ end }) => !hasLanded(end));
@@ -24,7 +27,10 @@ export function landedBefore(memory: Memory, request: SubmitRequest): readonly T
 }
 
 /** Those of the request that ended; that routes refused one then says nothing about those of now. */
-export function endedOf(memory: Memory, { transactions }: SubmitRequest): Tracked[] {
+export function endedOf(
+  memory: SubmissionIndex,
+  { transactions }: SubmitRequest,
+): TrackedTransaction[] {
   return transactions.flatMap(({ signature }) => {
     const tracked = memory.ended(signature);
     return tracked && tracked.end?.kind !== "rejected" ? [tracked] : [];
@@ -44,7 +50,10 @@ export function deadError(
 }
 
 /** Signatures that the account has not in memory. */
-export function unknownOf(memory: Memory, { accountId, transactions }: SubmitRequest): string[] {
+export function unknownOf(
+  memory: SubmissionIndex,
+  { accountId, transactions }: SubmitRequest,
+): string[] {
   const unknown: string[] = [];
   for (const { signature } of transactions) {
     if (!memory.open(signature)?.views.has(accountId)) unknown.push(signature);
@@ -53,7 +62,7 @@ export function unknownOf(memory: Memory, { accountId, transactions }: SubmitReq
 }
 
 /** The account's open submission that the request only repeats. */
-export function repeated(memory: Memory, request: SubmitRequest): Submission | null {
+export function repeated(memory: SubmissionIndex, request: SubmitRequest): Submission | null {
   const { accountId, transactions } = request;
   const [first] = transactions;
   const view = first && memory.open(first.signature)?.views.get(accountId);
@@ -63,7 +72,7 @@ export function repeated(memory: Memory, request: SubmitRequest): Submission | n
 
 /** Throws ShredwayError "bundle_invalid" for a transaction that occurs twice, else "overloaded". */
 export function checkRoom(
-  memory: Memory,
+  memory: SubmissionIndex,
   request: Pick<SubmitRequest, "accountId" | "transactions">,
   { openMax, openPerAccountMax }: Pick<PipelineLimits, "openMax" | "openPerAccountMax">,
 ): void {
@@ -90,7 +99,10 @@ export function checkRoom(
 }
 
 /** Attempts of the account for these transactions so far: the count goes on. */
-export function attemptsBefore(memory: Memory, { accountId, transactions }: SubmitRequest): number {
+export function attemptsBefore(
+  memory: SubmissionIndex,
+  { accountId, transactions }: SubmitRequest,
+): number {
   let attempts = 0;
   for (const { signature } of transactions) {
     const view = memory.open(signature)?.views.get(accountId);

@@ -9,7 +9,7 @@ import type { Clock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
 import { TimerWheel } from "../../core/timer-wheel.ts";
 import { couldTake, holdReasonOf, type Plan, type PlanPolicy, plan } from "./plan.ts";
-import { Leg } from "./route-attempt.ts";
+import { RouteAttempt } from "./route-attempt.ts";
 import { isUndone, isUnsent, nsPerMs, type Submission } from "./tracked-transaction.ts";
 import type { LeaderContext, Route, TimelineEvent } from "./types.ts";
 
@@ -21,7 +21,7 @@ export interface DispatchLimits {
   readonly heldMax: number;
 }
 
-export interface DispatchParts {
+export interface DispatchDependencies {
   readonly clock: Clock;
   routes(): readonly Route[];
   policy(): PlanPolicy;
@@ -37,7 +37,7 @@ export interface DispatchParts {
   /** Every way is closed; nothing is under way. */
   rejected(submission: Submission): void;
   /** Its timeline is to be kept now: an attempt that may not be repeated after a kill. */
-  keepNow(submission: Submission): void;
+  persistNow(submission: Submission): void;
 }
 
 export interface DispatchCounts {
@@ -62,7 +62,7 @@ const attemptsPerTurn = 200;
 const retryMs = 250;
 
 export class Dispatch {
-  readonly #parts: DispatchParts;
+  readonly #parts: DispatchDependencies;
   readonly #limits: DispatchLimits;
   readonly #wheel: TimerWheel<Submission>;
   readonly #held = new Set<Submission>();
@@ -74,7 +74,7 @@ export class Dispatch {
   #resends = 0n;
   #repeats = 0n;
 
-  constructor(parts: DispatchParts, limits: DispatchLimits) {
+  constructor(parts: DispatchDependencies, limits: DispatchLimits) {
     this.#parts = parts;
     this.#limits = limits;
     this.#wheel = new TimerWheel(25, this.#nowMs);
@@ -210,12 +210,12 @@ export class Dispatch {
     return plan(submission, open, this.#parts.leaders(), policy);
   }
 
-  #offer(submission: Submission, { legs }: Extract<Plan<Route>, { kind: "send" }>): Leg[] {
+  #offer(submission: Submission, { legs }: Extract<Plan<Route>, { kind: "send" }>): RouteAttempt[] {
     const { options, transactions } = submission;
     const deadlineNs = this.#deadlineOf(submission);
-    const taken: Leg[] = [];
+    const taken: RouteAttempt[] = [];
     for (const { route, mode, leader } of legs) {
-      const leg = new Leg(
+      const leg = new RouteAttempt(
         {
           mode,
           transactions,
@@ -260,7 +260,7 @@ export class Dispatch {
     return slotNs * slotsLeft + slotNs / 4n;
   }
 
-  #begun(submission: Submission, made: Plan<Route>, taken: readonly Leg[]): void {
+  #begun(submission: Submission, made: Plan<Route>, taken: readonly RouteAttempt[]): void {
     if (made.kind === "hold") {
       this.#hold(submission, made.reason);
     } else if (taken.length > 0) {
@@ -272,7 +272,7 @@ export class Dispatch {
     }
   }
 
-  #opened(submission: Submission, legs: readonly Leg[]): void {
+  #opened(submission: Submission, legs: readonly RouteAttempt[]): void {
     if (legs.length === 0) return;
     const parts = this.#parts;
     const atNs = parts.clock.nowNs();
@@ -282,7 +282,7 @@ export class Dispatch {
     for (const leg of legs) leg.open((event) => this.#reported(submission, leg, event));
   }
 
-  #reported(submission: Submission, leg: Leg, event: TimelineEvent): void {
+  #reported(submission: Submission, leg: RouteAttempt, event: TimelineEvent): void {
     const parts = this.#parts;
     const isSent = event.kind === "sent";
     if (isSent) submission.unsentAttempts = 0;
@@ -309,7 +309,10 @@ export class Dispatch {
   }
 
   /** The partners that the first attempt was for took it not: now it is the other routes' turn. */
-  #isFallbackDue({ method, options, attempts, legs, legsGone }: Submission, leg: Leg): boolean {
+  #isFallbackDue(
+    { method, options, attempts, legs, legsGone }: Submission,
+    leg: RouteAttempt,
+  ): boolean {
     if (method !== "sendAlt" || !options.enableFallback || attempts > 1) return false;
     const isOfPartner = this.#parts
       .routes()
@@ -373,7 +376,7 @@ export class Dispatch {
     }
     this.#schedule(submission);
     this.#opened(submission, legs);
-    if (!this.#maySend(submission)) this.#parts.keepNow(submission);
+    if (!this.#maySend(submission)) this.#parts.persistNow(submission);
   }
 
   #hold(submission: Submission, reason: string): void {

@@ -2,7 +2,7 @@
 //
 // Answers from memory first, since it is newer than the store, then from the store.
 
-import type { Memory } from "./submission-index.ts";
+import type { SubmissionIndex } from "./submission-index.ts";
 import { statusOf } from "./tracked-transaction.ts";
 import type {
   BundleStatus,
@@ -15,7 +15,7 @@ type Found = Pick<SubmissionStore, "find" | "findBundles">;
 
 /** In the order of `signatures`; null: none of the account's own. */
 export async function historyOfTransactions(
-  memory: Memory,
+  memory: SubmissionIndex,
   store: Found,
   accountId: string,
   signatures: readonly string[],
@@ -36,7 +36,7 @@ function bundleOf(bundleId: string, records: readonly SubmissionRecord[]): Bundl
 
 /** In the order of `bundleIds`; null: none of the account's own. */
 export async function historyOfBundles(
-  memory: Memory,
+  memory: SubmissionIndex,
   store: Found,
   accountId: string,
   bundleIds: readonly string[],

@@ -15,7 +15,7 @@ import {
   type LifetimeLimits,
   Lifetimes,
 } from "../../core/transactions/lifetimes.ts";
-import type { Tracked } from "./tracked-transaction.ts";
+import type { TrackedTransaction } from "./tracked-transaction.ts";
 import type { EndState, Outcomes, Sights, SignatureOutcome } from "./types.ts";
 
 export interface WatchLimits extends LifetimeLimits {
@@ -40,17 +40,17 @@ export interface Ending {
   readonly sibling?: string;
 }
 
-export interface WatchParts {
+export interface WatchDependencies {
   readonly outcomes: Outcomes | null;
   readonly sights: Sights | null;
   nowMs(): number;
   nowNs(): bigint;
   slotNs(): bigint | null;
   /** A block that holds it, each told once. */
-  seen(tracked: Tracked, slot: bigint, atNs: bigint): void;
+  seen(tracked: TrackedTransaction, slot: bigint, atNs: bigint): void;
   /** The block that held it is gone. */
-  lost(tracked: Tracked): void;
-  end(tracked: Tracked, ending: Ending): void;
+  lost(tracked: TrackedTransaction): void;
+  end(tracked: TrackedTransaction, ending: Ending): void;
   failed(error: unknown): void;
 }
 
@@ -72,16 +72,16 @@ const oldLookMs = 10_000;
 const seenSlotsMax = 16;
 const lifetimeSlots = 150;
 
-export class OutcomeWatch {
-  readonly #parts: WatchParts;
+export class OutcomeObserver {
+  readonly #parts: WatchDependencies;
   readonly #limits: WatchLimits;
-  readonly #lifetimes: Lifetimes<Tracked> | null;
-  readonly #looks: TimerWheel<Tracked>;
-  readonly #bounds: TimerWheel<Tracked>;
-  readonly #urgent = new Set<Tracked>();
-  readonly #ordinary = new Set<Tracked>();
+  readonly #lifetimes: Lifetimes<TrackedTransaction> | null;
+  readonly #looks: TimerWheel<TrackedTransaction>;
+  readonly #bounds: TimerWheel<TrackedTransaction>;
+  readonly #urgent = new Set<TrackedTransaction>();
+  readonly #ordinary = new Set<TrackedTransaction>();
   /** When something landed with this nonce value. */
-  readonly #spentMs = new WeakMap<Lifetime<Tracked>, number>();
+  readonly #spentMs = new WeakMap<Lifetime<TrackedTransaction>, number>();
   #nextLookMs = 0;
   #looksUnderWay = 0;
   #lookCount = 0n;
@@ -90,7 +90,7 @@ export class OutcomeWatch {
   #sightsRefused = 0n;
   #lost = 0n;
 
-  constructor(parts: WatchParts, limits: WatchLimits) {
+  constructor(parts: WatchDependencies, limits: WatchLimits) {
     this.#parts = parts;
     this.#limits = limits;
     const nowMs = parts.nowMs();
@@ -99,7 +99,7 @@ export class OutcomeWatch {
     const { outcomes } = parts;
     this.#lifetimes =
       outcomes &&
-      new Lifetimes<Tracked>(
+      new Lifetimes<TrackedTransaction>(
         {
           outcomes,
           nowMs: () => parts.nowMs(),
@@ -111,7 +111,7 @@ export class OutcomeWatch {
   }
 
   /** From now on until `remove`. What was open when the process ended may have landed meanwhile. */
-  add(tracked: Tracked): void {
+  add(tracked: TrackedTransaction): void {
     const { facts, bornMs } = tracked;
     if (!facts) return;
     const { lookMs, ageMaxMs, unobservedMs } = this.#limits;
@@ -129,7 +129,7 @@ export class OutcomeWatch {
   }
 
   /** It ended. */
-  remove(tracked: Tracked): void {
+  remove(tracked: TrackedTransaction): void {
     this.#looks.delete(tracked);
     this.#bounds.delete(tracked);
     this.#urgent.delete(tracked);
@@ -149,7 +149,7 @@ export class OutcomeWatch {
   }
 
   /** Seen so lately that it need not be sent again; a node that fails cannot say otherwise. */
-  isInBlock({ seenMs }: Tracked): boolean {
+  isInBlock({ seenMs }: TrackedTransaction): boolean {
     return seenMs !== null && this.#parts.nowMs() - seenMs < 2 * this.#limits.sightMs;
   }
 
@@ -178,7 +178,7 @@ export class OutcomeWatch {
     };
   }
 
-  #watch(tracked: Tracked, signature: Uint8Array): void {
+  #watch(tracked: TrackedTransaction, signature: Uint8Array): void {
     try {
       const unwatch = this.#parts.sights?.watch(signature, ({ slot, seenNs }) => {
         if (tracked.end === null) this.#sighted(tracked, slot, seenNs);
@@ -191,7 +191,7 @@ export class OutcomeWatch {
     }
   }
 
-  #sighted(tracked: Tracked, slot: bigint, atNs: bigint): void {
+  #sighted(tracked: TrackedTransaction, slot: bigint, atNs: bigint): void {
     this.#sights++;
     this.#told(tracked, slot, atNs);
     if (!this.#parts.outcomes) {
@@ -202,7 +202,7 @@ export class OutcomeWatch {
     }
   }
 
-  #told(tracked: Tracked, slot: bigint, atNs: bigint): void {
+  #told(tracked: TrackedTransaction, slot: bigint, atNs: bigint): void {
     tracked.seenMs = this.#parts.nowMs();
     tracked.absentMs = null;
     if (tracked.seenSlots.has(slot) || tracked.seenSlots.size >= seenSlotsMax) return;
@@ -210,7 +210,7 @@ export class OutcomeWatch {
     this.#parts.seen(tracked, slot, atNs);
   }
 
-  #queue(tracked: Tracked, nowMs: number): void {
+  #queue(tracked: TrackedTransaction, nowMs: number): void {
     if (tracked.isAsked || tracked.end) return;
     const isUrgent =
       tracked.seenMs !== null || tracked.absentMs !== null || nowMs - tracked.bornMs < youngMs;
@@ -218,7 +218,7 @@ export class OutcomeWatch {
     if (isUrgent) this.#ordinary.delete(tracked);
   }
 
-  #lookAtAll(lifetime: Lifetime<Tracked>): void {
+  #lookAtAll(lifetime: Lifetime<TrackedTransaction>): void {
     for (const tracked of lifetime.members) {
       if (tracked.isAsked) continue;
       this.#looks.delete(tracked);
@@ -227,8 +227,8 @@ export class OutcomeWatch {
     }
   }
 
-  #takeGroup(): Tracked[] {
-    const group: Tracked[] = [];
+  #takeGroup(): TrackedTransaction[] {
+    const group: TrackedTransaction[] = [];
     for (const queue of [this.#urgent, this.#ordinary]) {
       for (const tracked of queue) {
         if (group.length === signaturesPerLook) return group;
@@ -239,7 +239,11 @@ export class OutcomeWatch {
     return group;
   }
 
-  async #look(outcomes: Outcomes, group: readonly Tracked[], askedMs: number): Promise<void> {
+  async #look(
+    outcomes: Outcomes,
+    group: readonly TrackedTransaction[],
+    askedMs: number,
+  ): Promise<void> {
     this.#looksUnderWay++;
     this.#lookCount++;
     for (const tracked of group) tracked.isAsked = true;
@@ -259,7 +263,7 @@ export class OutcomeWatch {
     }
   }
 
-  #answered(tracked: Tracked, answer: SignatureOutcome | null, askedMs: number): void {
+  #answered(tracked: TrackedTransaction, answer: SignatureOutcome | null, askedMs: number): void {
     if (answer === null) {
       this.#absent(tracked, askedMs);
     } else if (answer.commitment === "processed") {
@@ -271,7 +275,7 @@ export class OutcomeWatch {
     }
   }
 
-  #absent(tracked: Tracked, askedMs: number): void {
+  #absent(tracked: TrackedTransaction, askedMs: number): void {
     const { facts, seenMs } = tracked;
     if (seenMs !== null) {
       if (askedMs - seenMs < this.#limits.sightMs) return; // the node may be behind the shreds
@@ -307,12 +311,12 @@ export class OutcomeWatch {
    * Whether `atMs` is so soon after something landed with this nonce value that it is no blockhash: one
    * of those would still be valid. Later it may have expired, as any other.
    */
-  #isSpent(lifetime: Lifetime<Tracked>, atMs: number): boolean {
+  #isSpent(lifetime: Lifetime<TrackedTransaction>, atMs: number): boolean {
     const spentMs = this.#spentMs.get(lifetime);
     return spentMs !== undefined && atMs - spentMs <= this.#limits.settleMs;
   }
 
-  #lookAgain(tracked: Tracked): void {
+  #lookAgain(tracked: TrackedTransaction): void {
     const nowMs = this.#parts.nowMs();
     const { lookMs, settleMs } = this.#limits;
     const lifetime = tracked.facts && this.#lifetimes?.of(tracked.facts);
@@ -325,7 +329,12 @@ export class OutcomeWatch {
     this.#looks.set(tracked, nowMs + waitMs);
   }
 
-  #end(tracked: Tracked, state: EndState, reason: string, slot: bigint | null = null): void {
+  #end(
+    tracked: TrackedTransaction,
+    state: EndState,
+    reason: string,
+    slot: bigint | null = null,
+  ): void {
     this.#parts.end(tracked, { state, reason, slot, err: null });
   }
 

@@ -8,8 +8,8 @@ import { ShredwayError } from "../../core/errors.ts";
 import { pubkeyOf } from "../../core/primitives.ts";
 import { deadError, endedOf, unknownOf } from "./admission.ts";
 import { hasLanded, isOfPair } from "./status-recorder.ts";
-import type { Memory } from "./submission-index.ts";
-import type { Submission, Tracked, View } from "./tracked-transaction.ts";
+import type { SubmissionIndex } from "./submission-index.ts";
+import type { AccountTransaction, Submission, TrackedTransaction } from "./tracked-transaction.ts";
 import type { SubmissionRecord, SubmitRequest } from "./types.ts";
 
 export type Pair = readonly [SubmitRequest, SubmitRequest];
@@ -41,7 +41,10 @@ export function checkPair(pair: Pair): void {
  * What ended of a pair that was fulfilled before: one of it landed, and the account, or memory, knows
  * the other one. Null: none of it has ended. Throws ShredwayError "no_route" when none can land any more.
  */
-export function fulfilledBefore(memory: Memory, pair: Pair): readonly Tracked[] | null {
+export function fulfilledBefore(
+  memory: SubmissionIndex,
+  pair: Pair,
+): readonly TrackedTransaction[] | null {
   const ended = pair.flatMap((request) => endedOf(memory, request));
   if (ended.length === 0) return null;
   const landed = ended.find(({ end }) => hasLanded(end));
@@ -65,7 +68,7 @@ export function isFulfilled(ended: readonly SubmissionRecord[], isKnown: boolean
  * when something landed with it and the pair is not open already. `sentSinceNs`: one that was submitted
  * before is not sent any more, and may make way for a better one: of both pairs one transaction can land.
  */
-export function checkNonceFree(memory: Memory, pair: Pair, sentSinceNs: bigint): void {
+export function checkNonceFree(memory: SubmissionIndex, pair: Pair, sentSinceNs: bigint): void {
   const [first] = pair;
   const [facts] = first.transactions;
   if (!facts?.nonce) return;
@@ -78,7 +81,7 @@ export function checkNonceFree(memory: Memory, pair: Pair, sentSinceNs: bigint):
     );
   }
   const own = new Set(pair.map(({ transactions }) => transactions[0]?.signature));
-  const isUnderWay = (view: View): boolean =>
+  const isUnderWay = (view: AccountTransaction): boolean =>
     isOfPair(view) && view.submission.receivedNs >= sentSinceNs;
   const others = memory.pairOf(facts).filter(({ signature, views }) => {
     return !own.has(signature) && [...views.values()].some(isUnderWay);
@@ -97,9 +100,9 @@ export function checkNonceFree(memory: Memory, pair: Pair, sentSinceNs: bigint):
 
 /** Whether the other one of its pair is in a block that may stay, or something landed with its nonce. */
 export function isSpent(
-  memory: Memory,
+  memory: SubmissionIndex,
   { method, views }: Submission,
-  isInBlock: (tracked: Tracked) => boolean,
+  isInBlock: (tracked: TrackedTransaction) => boolean,
 ): boolean {
   if (method !== "sendIdeal") return false;
   return views.some(({ tracked }) => {

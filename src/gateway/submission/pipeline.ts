@@ -21,14 +21,20 @@ import { historyOfBundles, historyOfTransactions } from "./history.ts";
 import { type EndEvent, Lifecycle } from "./lifecycle.ts";
 import { defaultLimits, type PipelineLimits } from "./limits.ts";
 import { Listeners } from "./listeners.ts";
-import { OutcomeWatch, type WatchCounts } from "./outcome-observer.ts";
+import { OutcomeObserver, type WatchCounts } from "./outcome-observer.ts";
 import { checkNonceFree, checkPair, fulfilledBefore, isFulfilled, isSpent } from "./pairs.ts";
 import type { PlanPolicy } from "./plan.ts";
 import { type Inspect, restoreFrom } from "./restore.ts";
-import { hasLanded, isOfPair, Tracking, type TrackingCounts } from "./status-recorder.ts";
-import { Memory } from "./submission-index.ts";
-import { Keeper, type KeeperCounts } from "./submission-writer.ts";
-import { nsPerMs, Submission, type Tracked, takeOver, type View } from "./tracked-transaction.ts";
+import { hasLanded, isOfPair, StatusRecorder, type TrackingCounts } from "./status-recorder.ts";
+import { SubmissionIndex } from "./submission-index.ts";
+import { type KeeperCounts, SubmissionWriter } from "./submission-writer.ts";
+import {
+  type AccountTransaction,
+  nsPerMs,
+  Submission,
+  type TrackedTransaction,
+  takeOver,
+} from "./tracked-transaction.ts";
 import type {
   BundleStatus,
   LandedTips,
@@ -45,7 +51,7 @@ import type {
   TransactionStatus,
 } from "./types.ts";
 
-export interface PipelineParts {
+export interface PipelineDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
   /** Asked before every attempt: a reload may have changed them. */
@@ -84,13 +90,13 @@ const warnMs = 10_000;
 const tryMs = 1000;
 
 export class Pipeline implements Submissions {
-  readonly #parts: PipelineParts;
+  readonly #parts: PipelineDependencies;
   readonly #limits: PipelineLimits;
-  readonly #memory: Memory;
-  readonly #keeper: Keeper;
+  readonly #memory: SubmissionIndex;
+  readonly #keeper: SubmissionWriter;
   readonly #dispatch: Dispatch;
-  readonly #watch: OutcomeWatch;
-  readonly #tracking: Tracking;
+  readonly #watch: OutcomeObserver;
+  readonly #tracking: StatusRecorder;
   readonly #listeners: Listeners;
   readonly #forgetTimer: Timer;
   #turnTimer: Timer | null = null;
@@ -100,13 +106,13 @@ export class Pipeline implements Submissions {
   #isClosed = false;
   #accepted = 0n;
 
-  constructor(parts: PipelineParts, limits: Partial<PipelineLimits> = {}) {
+  constructor(parts: PipelineDependencies, limits: Partial<PipelineLimits> = {}) {
     const { clock, store } = parts;
     this.#parts = parts;
     this.#limits = { ...defaultLimits, ...limits };
-    this.#memory = new Memory(this.#limits.endedMax);
+    this.#memory = new SubmissionIndex(this.#limits.endedMax);
     this.#listeners = new Listeners((error) => this.#warn("a listener of statuses", error));
-    this.#keeper = new Keeper(store, (error) => this.#warn("the database", error));
+    this.#keeper = new SubmissionWriter(store, (error) => this.#warn("the database", error));
     this.#dispatch = new Dispatch(
       {
         clock,
@@ -118,14 +124,14 @@ export class Pipeline implements Submissions {
         isInBlock: ({ views }) => views.some(({ tracked }) => this.#watch.isInBlock(tracked)),
         isSpent: (submission) =>
           isSpent(this.#memory, submission, (tracked) => this.#watch.isInBlock(tracked)),
-        keepNow: (submission) => {
+        persistNow: (submission) => {
           for (const view of submission.views) this.#keeper.ended(view);
         },
         rejected: (submission) => this.#tracking.rejected(submission),
       },
       this.#limits,
     );
-    this.#watch = new OutcomeWatch(
+    this.#watch = new OutcomeObserver(
       {
         sights: parts.sights,
         outcomes: parts.outcomes,
@@ -139,7 +145,7 @@ export class Pipeline implements Submissions {
       },
       this.#limits,
     );
-    this.#tracking = new Tracking({
+    this.#tracking = new StatusRecorder({
       clock,
       memory: this.#memory,
       keeper: this.#keeper,
@@ -285,7 +291,7 @@ export class Pipeline implements Submissions {
     return true;
   }
 
-  #enter(submission: Submission): View[] {
+  #enter(submission: Submission): AccountTransaction[] {
     const views = submission.transactions.map((facts) => this.#tracking.enter(submission, facts));
     this.#tracking.joinBundle(views, submission);
     return views;
@@ -309,7 +315,10 @@ export class Pipeline implements Submissions {
   }
 
   /** Nothing is sent: what an earlier process knew of it is asked for first. */
-  async #acceptEnded(requests: readonly SubmitRequest[], ended: readonly Tracked[]): Promise<void> {
+  async #acceptEnded(
+    requests: readonly SubmitRequest[],
+    ended: readonly TrackedTransaction[],
+  ): Promise<void> {
     const submissions = requests.map((request) => new Submission(request));
     await this.#kept(submissions, async () => {
       const accountId = requests[0]?.accountId ?? "";
@@ -335,7 +344,7 @@ export class Pipeline implements Submissions {
   }
 
   /** The block that held it is gone: what waited because of it need not wait any more. */
-  #lost(tracked: Tracked): void {
+  #lost(tracked: TrackedTransaction): void {
     this.#tracking.lost(tracked);
     for (const one of [tracked, ...this.#memory.pairOf(tracked.facts)]) {
       for (const { submission } of one.views.values()) this.#dispatch.hurry(submission);
@@ -376,7 +385,10 @@ export class Pipeline implements Submissions {
    * The first write. Memory does not know what ended before the process began, or long ago; the
    * store does, and an end that is kept there must not be replaced by a new beginning.
    */
-  async #keepFirst(views: readonly View[], unknown: readonly string[]): Promise<void> {
+  async #keepFirst(
+    views: readonly AccountTransaction[],
+    unknown: readonly string[],
+  ): Promise<void> {
     // Almost always all of them are new: then the first write is the question, too.
     const isAllNew = unknown.length === views.length && (await this.#keeper.add(views));
     if (isAllNew) return;

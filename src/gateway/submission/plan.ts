@@ -20,9 +20,9 @@
 import { paysPerUnit, type UnitFeeFacts, unitFeeText } from "../../core/transactions/unit-fee.ts";
 import type {
   LeaderContext,
-  ParcelMode,
   RouteCapabilities,
   RouteKind,
+  SendMode,
   SubmitMethod,
   SubmitOptions,
 } from "./types.ts";
@@ -61,7 +61,7 @@ export interface PlanPolicy {
 
 export interface PlanLeg<R extends PlanRoute> {
   readonly route: R;
-  readonly mode: ParcelMode;
+  readonly mode: SendMode;
   readonly leader: string | null;
 }
 
@@ -80,14 +80,14 @@ export type Plan<R extends PlanRoute> =
   | PlanRefusal;
 
 /** What cannot change while the route lives: its way for this submission, or why there is none. */
-type Fit = { readonly mode: ParcelMode } | { readonly obstacle: string };
+type Fit = { readonly mode: SendMode } | { readonly obstacle: string };
 
 const idealKinds: ReadonlySet<RouteKind> = new Set(["swqos", "block-builder", "alt-partner"]);
 const namesMax = 8;
 /** A leader leads so many slots in a row, beginning with a multiple of them. */
 const windowSlots = 4n;
 
-function modeOf(facts: PlanFacts, kind: RouteKind): ParcelMode | null {
+function modeOf(facts: PlanFacts, kind: RouteKind): SendMode | null {
   const { isBundle, method, options, transactions } = facts;
   if (kind === "block-builder") {
     const asBundle = isBundle || options.revertProtection || method === "sendIdeal";

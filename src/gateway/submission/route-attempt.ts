@@ -5,10 +5,10 @@
 // the timeline knows that the parcel was queued.
 
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
-import type { Parcel, ParcelMode, RouteEvent, TimelineEvent } from "./types.ts";
+import type { OutboundTransaction, RouteEvent, SendMode, TimelineEvent } from "./types.ts";
 
-export class Leg implements Parcel {
-  readonly mode: ParcelMode;
+export class RouteAttempt implements OutboundTransaction {
+  readonly mode: SendMode;
   readonly transactions: readonly TransactionFacts[];
   readonly revertProtection: boolean;
   readonly attempt: number;
@@ -23,7 +23,7 @@ export class Leg implements Parcel {
   #isGone = false;
   #isRefused = false;
 
-  constructor(parcel: Omit<Parcel, "report">, route: string) {
+  constructor(parcel: Omit<OutboundTransaction, "report">, route: string) {
     this.mode = parcel.mode;
     this.transactions = parcel.transactions;
     this.revertProtection = parcel.revertProtection;

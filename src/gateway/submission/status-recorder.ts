@@ -8,9 +8,15 @@ import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { type EndEvent, isEnd, Lifecycle } from "./lifecycle.ts";
 import type { Listeners } from "./listeners.ts";
 import type { Ending } from "./outcome-observer.ts";
-import type { Memory } from "./submission-index.ts";
-import type { Keeper } from "./submission-writer.ts";
-import { bundleIdOf, nsPerMs, type Submission, Tracked, View } from "./tracked-transaction.ts";
+import type { SubmissionIndex } from "./submission-index.ts";
+import type { SubmissionWriter } from "./submission-writer.ts";
+import {
+  AccountTransaction,
+  bundleIdOf,
+  nsPerMs,
+  type Submission,
+  TrackedTransaction,
+} from "./tracked-transaction.ts";
 import type {
   EndState,
   LandedTips,
@@ -20,17 +26,17 @@ import type {
   TimelineEvent,
 } from "./types.ts";
 
-export interface TrackingParts {
+export interface StatusRecorderDependencies {
   readonly clock: Clock;
-  readonly memory: Memory;
-  readonly keeper: Keeper;
+  readonly memory: SubmissionIndex;
+  readonly keeper: SubmissionWriter;
   readonly listeners: Listeners;
   readonly tips: LandedTips | null;
   readonly nonces: NonceListener | null;
   /** Nothing of it is sent any more. */
   stop(submission: Submission): void;
-  watch(tracked: Tracked): void;
-  unwatch(tracked: Tracked): void;
+  watch(tracked: TrackedTransaction): void;
+  unwatch(tracked: TrackedTransaction): void;
   /** It has landed, and with it nothing else that has this nonce value can. */
   spent(facts: TransactionFacts): void;
 }
@@ -46,10 +52,10 @@ export function hasLanded(end: { readonly kind: string } | null | undefined): bo
   return end?.kind === "landed" || end?.kind === "landed_failed";
 }
 
-export class Tracking {
-  readonly #parts: TrackingParts;
+export class StatusRecorder {
+  readonly #parts: StatusRecorderDependencies;
   /** Not watched yet: watching is slower than sending. */
-  readonly #fresh: Tracked[] = [];
+  readonly #fresh: TrackedTransaction[] = [];
   #lateEvents = 0n;
   readonly #ends: Record<EndState, bigint> = {
     landed: 0n,
@@ -59,7 +65,7 @@ export class Tracking {
     rejected: 0n,
   };
 
-  constructor(parts: TrackingParts) {
+  constructor(parts: StatusRecorderDependencies) {
     this.#parts = parts;
   }
 
@@ -68,7 +74,11 @@ export class Tracking {
   }
 
   /** One transaction of a new submission; the view that the account has of it moves there. */
-  enter(submission: Submission, facts: TransactionFacts, record?: SubmissionRecord): View {
+  enter(
+    submission: Submission,
+    facts: TransactionFacts,
+    record?: SubmissionRecord,
+  ): AccountTransaction {
     const tracked = this.#parts.memory.open(facts.signature) ?? this.#track(facts, submission);
     let view = tracked.views.get(submission.accountId);
     if (view) {
@@ -76,7 +86,7 @@ export class Tracking {
       view.submission = submission;
       if (before.views.every((one) => one.submission !== before)) this.#parts.stop(before);
     } else {
-      view = new View(tracked, submission, new Lifecycle(record?.events));
+      view = new AccountTransaction(tracked, submission, new Lifecycle(record?.events));
       tracked.views.set(view.accountId, view);
       this.#parts.memory.countOpenView(view.accountId, 1);
     }
@@ -94,15 +104,15 @@ export class Tracking {
   /** The account's view of what has ended already; what it, or the store, knows stays as it is. */
   enterEnded(
     submission: Submission,
-    ended: readonly Tracked[],
+    ended: readonly TrackedTransaction[],
     found: readonly SubmissionRecord[],
-  ): View[] {
+  ): AccountTransaction[] {
     submission.isStopped = true;
     return ended.map((tracked) => {
       const known = tracked.views.get(submission.accountId);
       if (known) return known;
       const record = found.find(({ signature }) => signature === tracked.signature);
-      const view = new View(tracked, submission, new Lifecycle(record?.events));
+      const view = new AccountTransaction(tracked, submission, new Lifecycle(record?.events));
       tracked.views.set(view.accountId, view);
       submission.views.push(view);
       if (record) {
@@ -117,7 +127,10 @@ export class Tracking {
     });
   }
 
-  joinBundle(views: readonly View[], { isBundle }: { readonly isBundle: boolean }): void {
+  joinBundle(
+    views: readonly AccountTransaction[],
+    { isBundle }: { readonly isBundle: boolean },
+  ): void {
     if (!isBundle) return;
     const bundleId = bundleIdOf(views.map(({ tracked }) => tracked.signature));
     for (const [i, view] of views.entries()) {
@@ -139,7 +152,7 @@ export class Tracking {
     }
   }
 
-  record(view: View, event: TimelineEvent): void {
+  record(view: AccountTransaction, event: TimelineEvent): void {
     const { keeper, listeners } = this.#parts;
     if (!view.lifecycle.add(event)) {
       this.#lateEvents++;
@@ -150,7 +163,7 @@ export class Tracking {
     listeners.tell(view.accountId, view.tracked.signature, event);
   }
 
-  seen(tracked: Tracked, slot: bigint, atNs: bigint): void {
+  seen(tracked: TrackedTransaction, slot: bigint, atNs: bigint): void {
     for (const view of tracked.views.values()) this.record(view, { kind: "seen", atNs, slot });
     this.#tellNonce(tracked.facts);
     const lamports = tracked.facts?.tipLamports ?? 0n;
@@ -160,7 +173,7 @@ export class Tracking {
   }
 
   /** The block that held it is gone. */
-  lost(tracked: Tracked): void {
+  lost(tracked: TrackedTransaction): void {
     if (!tracked.isTipSeen) return;
     tracked.isTipSeen = false;
     this.#parts.tips?.gone(tracked.signature);
@@ -176,7 +189,7 @@ export class Tracking {
     }
   }
 
-  end(tracked: Tracked, ending: Ending): void {
+  end(tracked: TrackedTransaction, ending: Ending): void {
     if (tracked.end) return;
     const { facts } = tracked;
     const end = this.#endEvent(tracked, ending);
@@ -202,10 +215,10 @@ export class Tracking {
    * The store says that the account's transaction ended in an earlier life of the process. Its end
    * stands: nobody is told again, and nothing is written.
    */
-  adopt(view: View, record: SubmissionRecord): void {
+  adopt(view: AccountTransaction, record: SubmissionRecord): void {
     const { tracked } = view;
     const lifecycle = new Lifecycle(record.events);
-    const kept = new View(tracked, view.submission, lifecycle);
+    const kept = new AccountTransaction(tracked, view.submission, lifecycle);
     kept.bundleId = record.bundleId;
     kept.bundleIndex = record.bundleIndex;
     kept.receivedNs = record.receivedNs;
@@ -226,7 +239,7 @@ export class Tracking {
   }
 
   /** The account's call was refused after all; what only it asked for is forgotten. */
-  forget(view: View): void {
+  forget(view: AccountTransaction): void {
     const { tracked } = view;
     this.#parts.keeper.forget(view);
     this.#parts.stop(view.submission);
@@ -244,21 +257,21 @@ export class Tracking {
     tracked.facts = null;
   }
 
-  #leave(tracked: Tracked, accountId: string): void {
+  #leave(tracked: TrackedTransaction, accountId: string): void {
     if (tracked.views.delete(accountId)) this.#parts.memory.countOpenView(accountId, -1);
   }
 
-  #track(facts: TransactionFacts, { receivedNs }: Submission): Tracked {
+  #track(facts: TransactionFacts, { receivedNs }: Submission): TrackedTransaction {
     const { clock, memory } = this.#parts;
     const ageNs = clock.nowNs() - receivedNs;
     const ageMs = ageNs > 0n ? Number(ageNs / nsPerMs) : 0;
-    const tracked = new Tracked(facts, Number(clock.monotonicNs() / nsPerMs) - ageMs);
+    const tracked = new TrackedTransaction(facts, Number(clock.monotonicNs() / nsPerMs) - ageMs);
     memory.addOpen(tracked);
     this.#fresh.push(tracked);
     return tracked;
   }
 
-  #close(tracked: Tracked, end: EndEvent): void {
+  #close(tracked: TrackedTransaction, end: EndEvent): void {
     tracked.end = end;
     for (const accountId of tracked.views.keys()) {
       this.#parts.memory.countOpenView(accountId, -1);
@@ -273,7 +286,7 @@ export class Tracking {
     if (facts?.nonce) this.#parts.nonces?.advanced(facts.nonce.account, facts.lifetime);
   }
 
-  #endEvent(tracked: Tracked, { state, reason, slot, err, ...known }: Ending): EndEvent {
+  #endEvent(tracked: TrackedTransaction, { state, reason, slot, err, ...known }: Ending): EndEvent {
     const atNs = this.#parts.clock.nowNs();
     const landed = state === "superseded" ? this.#parts.memory.landedSibling(tracked) : undefined;
     const sibling = landed ?? known.sibling;
@@ -283,7 +296,7 @@ export class Tracking {
 }
 
 /** Whether the account submitted it, by its last word, as one of a pair. */
-export function isOfPair({ submission }: View): boolean {
+export function isOfPair({ submission }: AccountTransaction): boolean {
   return submission.method === "sendIdeal";
 }
 

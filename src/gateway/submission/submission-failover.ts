@@ -16,7 +16,7 @@ export interface Locks {
   tryLock(name: string, onLost: () => void): Promise<{ release(): Promise<void> } | null>;
 }
 
-export interface OrphanWatchParts {
+export interface SubmissionFailoverDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "info" | "warn">;
   readonly store: Pick<SubmissionStore, "open" | "openNodes" | "adopt">;
@@ -27,8 +27,8 @@ export interface OrphanWatchParts {
 
 const lookMs = 10_000;
 
-export class OrphanWatch {
-  readonly #parts: OrphanWatchParts;
+export class SubmissionFailover {
+  readonly #parts: SubmissionFailoverDependencies;
   #timer: Timer | null = null;
   #looking: Promise<void> | null = null;
   /** Something may have been taken of which this process does not know. */
@@ -38,7 +38,7 @@ export class OrphanWatch {
   /** Nodes whose locks were free at the last look: after a restart of the database all are, for a moment. */
   #free = new Set<string>();
 
-  constructor(parts: OrphanWatchParts) {
+  constructor(parts: SubmissionFailoverDependencies) {
     this.#parts = parts;
   }
 

@@ -5,7 +5,7 @@
 
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { lifetimeKeyOf } from "../../core/transactions/lifetimes.ts";
-import type { Tracked, View } from "./tracked-transaction.ts";
+import type { AccountTransaction, TrackedTransaction } from "./tracked-transaction.ts";
 
 const landedNoncesMax = 16_384;
 
@@ -19,18 +19,18 @@ function pairKeyOf(facts: TransactionFacts | null): string | null {
   return `${lifetimeKeyOf(facts)}${Buffer.from(facts.nonce.authority).toString("latin1")}`;
 }
 
-export class Memory {
+export class SubmissionIndex {
   readonly #endedMax: number;
-  readonly #open = new Map<string, Tracked>();
+  readonly #open = new Map<string, TrackedTransaction>();
   /** Oldest end first. */
-  readonly #ended = new Map<string, Tracked>();
-  readonly #bundles = new Map<string, readonly View[]>();
+  readonly #ended = new Map<string, TrackedTransaction>();
+  readonly #bundles = new Map<string, readonly AccountTransaction[]>();
   /** Views of open transactions by account. */
   readonly #openByAccount = new Map<string, number>();
   /** Lifetime with a nonce -> who landed with it; oldest first. */
   readonly #landedByNonce = new Map<string, string>();
   /** Nonce value and authority -> open ones that were submitted as one of a pair. */
-  readonly #pairs = new Map<string, Set<Tracked>>();
+  readonly #pairs = new Map<string, Set<TrackedTransaction>>();
 
   constructor(endedMax: number) {
     this.#endedMax = endedMax;
@@ -55,30 +55,30 @@ export class Memory {
     return this.#ended.size;
   }
 
-  open(signature: string): Tracked | undefined {
+  open(signature: string): TrackedTransaction | undefined {
     return this.#open.get(signature);
   }
 
-  ended(signature: string): Tracked | undefined {
+  ended(signature: string): TrackedTransaction | undefined {
     return this.#ended.get(signature);
   }
 
-  view(accountId: string, signature: string): View | undefined {
+  view(accountId: string, signature: string): AccountTransaction | undefined {
     const tracked = this.#open.get(signature) ?? this.#ended.get(signature);
     return tracked?.views.get(accountId);
   }
 
-  bundle(accountId: string, bundleId: string): readonly View[] | undefined {
+  bundle(accountId: string, bundleId: string): readonly AccountTransaction[] | undefined {
     return this.#bundles.get(bundleKey(accountId, bundleId));
   }
 
-  addOpen(tracked: Tracked): void {
+  addOpen(tracked: TrackedTransaction): void {
     this.#ended.delete(tracked.signature);
     this.#open.set(tracked.signature, tracked);
   }
 
   /** It was submitted as one of a pair; until its end. */
-  joinPair(tracked: Tracked): void {
+  joinPair(tracked: TrackedTransaction): void {
     const key = pairKeyOf(tracked.facts);
     if (key === null) return;
     const pair = this.#pairs.get(key) ?? new Set();
@@ -86,12 +86,12 @@ export class Memory {
   }
 
   /** Open ones with this nonce value and authority that were submitted as one of a pair. */
-  pairOf(facts: TransactionFacts | null): readonly Tracked[] {
+  pairOf(facts: TransactionFacts | null): readonly TrackedTransaction[] {
     const key = pairKeyOf(facts);
     return key === null ? [] : [...(this.#pairs.get(key) ?? [])];
   }
 
-  addBundle(views: readonly View[]): void {
+  addBundle(views: readonly AccountTransaction[]): void {
     const [first] = views;
     if (first?.bundleId) this.#bundles.set(bundleKey(first.accountId, first.bundleId), views);
   }
@@ -101,13 +101,13 @@ export class Memory {
   }
 
   /** Before its facts are dropped. */
-  forget(tracked: Tracked): void {
+  forget(tracked: TrackedTransaction): void {
     this.#open.delete(tracked.signature);
     this.#leavePair(tracked);
   }
 
   /** Before its facts are dropped. */
-  moveToEnded(tracked: Tracked): void {
+  moveToEnded(tracked: TrackedTransaction): void {
     this.#open.delete(tracked.signature);
     this.#ended.set(tracked.signature, tracked);
     this.#leavePair(tracked);
@@ -120,7 +120,7 @@ export class Memory {
   }
 
   /** Who landed with the same nonce value. */
-  landedSibling({ facts }: Pick<Tracked, "facts">): string | undefined {
+  landedSibling({ facts }: Pick<TrackedTransaction, "facts">): string | undefined {
     return facts?.nonce ? this.#landedByNonce.get(lifetimeKeyOf(facts)) : undefined;
   }
 
@@ -132,7 +132,7 @@ export class Memory {
     }
   }
 
-  #leavePair(tracked: Tracked): void {
+  #leavePair(tracked: TrackedTransaction): void {
     const key = pairKeyOf(tracked.facts);
     if (key === null) return;
     const pair = this.#pairs.get(key);
@@ -147,7 +147,7 @@ export class Memory {
     }
   }
 
-  #forgetBundles({ views }: Tracked): void {
+  #forgetBundles({ views }: TrackedTransaction): void {
     for (const { accountId, bundleId } of views.values()) {
       this.forgetBundle(accountId, bundleId);
     }

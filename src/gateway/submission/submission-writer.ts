@@ -5,7 +5,7 @@
 // state can never replace a newer one. A store that fails changes nothing: what is not kept stays
 // dirty and is written again.
 
-import type { View } from "./tracked-transaction.ts";
+import type { AccountTransaction } from "./tracked-transaction.ts";
 import type { SubmissionRecord, SubmissionStore } from "./types.ts";
 
 const recordsPerPut = 512;
@@ -24,11 +24,11 @@ async function settled(promise: Promise<unknown>): Promise<void> {
   await promise.catch(() => {});
 }
 
-export class Keeper {
+export class SubmissionWriter {
   readonly #store: Pick<SubmissionStore, "put" | "add">;
   readonly #onFailure: (error: unknown) => void;
-  readonly #dirty = new Set<View>();
-  #ended: View[] = [];
+  readonly #dirty = new Set<AccountTransaction>();
+  #ended: AccountTransaction[] = [];
   #isFlushDue = false;
   #isFailing = false;
   #puts = 0n;
@@ -40,7 +40,7 @@ export class Keeper {
   }
 
   /** Settles when the present state of all of them is kept, all or nothing. Rejects as the store. */
-  async keep(views: readonly View[]): Promise<void> {
+  async keep(views: readonly AccountTransaction[]): Promise<void> {
     for (;;) {
       const busy = views.find(({ writing }) => writing !== null)?.writing;
       if (!busy) break;
@@ -50,7 +50,7 @@ export class Keeper {
   }
 
   /** The first write of new ones. False: one of them was kept before, and nothing was written. */
-  async add(views: readonly View[]): Promise<boolean> {
+  async add(views: readonly AccountTransaction[]): Promise<boolean> {
     let isNew = true;
     await this.#put(views, async (records) => {
       isNew = await this.#store.add(records);
@@ -60,14 +60,14 @@ export class Keeper {
   }
 
   /** As `keep`, for those that were never kept yet; nothing to do when all were. */
-  async keepOnce(views: readonly View[]): Promise<void> {
+  async keepOnce(views: readonly AccountTransaction[]): Promise<void> {
     // A first write that is under way decides: its failure leaves `isKept` false.
     for (const { writing } of views) if (writing) await writing;
     if (views.some(({ isKept }) => !isKept)) await this.keep(views);
   }
 
   /** None of them is written before `question` is answered. */
-  async after<T>(views: readonly View[], question: Promise<T>): Promise<T> {
+  async after<T>(views: readonly AccountTransaction[], question: Promise<T>): Promise<T> {
     const waiting = settled(question);
     const free = views.filter(({ writing }) => writing === null);
     for (const view of free) view.writing = waiting;
@@ -83,14 +83,14 @@ export class Keeper {
     return this.#isFailing;
   }
 
-  changed(view: View): void {
+  changed(view: AccountTransaction): void {
     if (view.isForgotten) return;
     view.isDirty = true;
     this.#dirty.add(view);
   }
 
   /** Written at once, together with what else ends in this moment. */
-  ended(view: View): void {
+  ended(view: AccountTransaction): void {
     this.changed(view);
     this.#ended.push(view);
     if (this.#isFlushDue) return;
@@ -102,7 +102,7 @@ export class Keeper {
   }
 
   /** It is not to be written any more. */
-  forget(view: View): void {
+  forget(view: AccountTransaction): void {
     view.isForgotten = true;
     view.isDirty = false;
     this.#dirty.delete(view);
@@ -110,7 +110,7 @@ export class Keeper {
 
   /** Writes what changed; called every second or so. */
   flush(most = recordsPerFlush): void {
-    const views: View[] = [];
+    const views: AccountTransaction[] = [];
     for (const view of this.#dirty) {
       if (views.push(view) >= most) break;
     }
@@ -121,7 +121,7 @@ export class Keeper {
     return { dirty: this.#dirty.size, puts: this.#puts, failures: this.#failures };
   }
 
-  #write(views: readonly View[]): void {
+  #write(views: readonly AccountTransaction[]): void {
     const free = views.filter(({ writing, isDirty }) => writing === null && isDirty);
     for (let at = 0; at < free.length; at += recordsPerPut) {
       this.#put(free.slice(at, at + recordsPerPut)).catch(this.#onFailure);
@@ -130,7 +130,7 @@ export class Keeper {
 
   /** `write` tells whether they are kept now. */
   #put(
-    all: readonly View[],
+    all: readonly AccountTransaction[],
     write: (records: readonly SubmissionRecord[]) => Promise<boolean> = (records) =>
       this.#store.put(records).then(() => true),
   ): Promise<void> {
@@ -156,7 +156,7 @@ export class Keeper {
     return put;
   }
 
-  #finish(views: readonly View[], isKept: boolean): void {
+  #finish(views: readonly AccountTransaction[], isKept: boolean): void {
     if (isKept) this.#isFailing = false;
     for (const view of views) {
       view.writing = null;

@@ -22,12 +22,12 @@ import type {
 export const nsPerMs = 1_000_000n;
 
 /** One signature. */
-export class Tracked {
+export class TrackedTransaction {
   readonly signature: string;
   /** Null after the end: bytes are kept for open ones only. */
   facts: TransactionFacts | null;
   /** By account. */
-  readonly views = new Map<string, View>();
+  readonly views = new Map<string, AccountTransaction>();
   end: EndEvent | null = null;
 
   // Of outcome-watch.ts.
@@ -61,7 +61,7 @@ export class Submission {
   readonly receivedNs: bigint;
   /** In order; emptied when nothing is sent any more. */
   transactions: readonly TransactionFacts[];
-  readonly views: View[] = [];
+  readonly views: AccountTransaction[] = [];
 
   // Of dispatch.ts.
   attempts = 0;
@@ -141,8 +141,8 @@ function isSameOptions(a: SubmitOptions, b: SubmitOptions): boolean {
 }
 
 /** One transaction of one account. */
-export class View {
-  readonly tracked: Tracked;
+export class AccountTransaction {
+  readonly tracked: TrackedTransaction;
   readonly accountId: string;
   readonly lifecycle: Lifecycle;
   submission: Submission;
@@ -159,7 +159,7 @@ export class View {
   /** Another record stands for it, or none shall. */
   isForgotten = false;
 
-  constructor(tracked: Tracked, submission: Submission, lifecycle = new Lifecycle()) {
+  constructor(tracked: TrackedTransaction, submission: Submission, lifecycle = new Lifecycle()) {
     this.tracked = tracked;
     this.accountId = submission.accountId;
     this.submission = submission;

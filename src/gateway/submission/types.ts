@@ -43,13 +43,13 @@ export interface SubmitRequest {
 export const routeKinds = ["swqos", "block-builder", "scheduler", "alt-partner", "tpu"] as const;
 export type RouteKind = (typeof routeKinds)[number];
 
-export type ParcelMode = "transaction" | "bundle";
+export type SendMode = "transaction" | "bundle";
 
 /** What the plan asks of a route; never changes while the route lives. */
 export interface RouteCapabilities {
   readonly name: string;
   readonly kind: RouteKind;
-  readonly modes: readonly ParcelMode[];
+  readonly modes: readonly SendMode[];
   /** Of one transaction; a v1 transaction has up to 4,096. */
   readonly transactionBytesMax: number;
   readonly mevSafe: boolean;
@@ -60,8 +60,8 @@ export interface RouteCapabilities {
 }
 
 /** What leaves by one route: once for each attempt. */
-export interface Parcel {
-  readonly mode: ParcelMode;
+export interface OutboundTransaction {
+  readonly mode: SendMode;
   readonly transactions: readonly TransactionFacts[];
   readonly revertProtection: boolean;
   /** From 1. */
@@ -119,7 +119,7 @@ export interface Route {
   /** False while it fails; then it tries again by itself from time to time. */
   readonly isUp: boolean;
   /** Takes the parcel into its queue; false: full, down or closed, and `report` is never called. */
-  offer(parcel: Parcel): boolean;
+  offer(parcel: OutboundTransaction): boolean;
   snapshot(): RouteSnapshot;
   /** What is queued is reported as dropped. Settles when requests under way ended or were cut. */
   close(): Promise<void>;

@@ -19,7 +19,7 @@ import {
 import { TpuSockets } from "./sockets.ts";
 import type { LeaderState, TpuAddress, TpuEvent, TpuParcel, TpuSettings } from "./types.ts";
 
-export interface EndpointParts {
+export interface EndpointDependencies {
   readonly quiche: Quiche;
   readonly clock: Clock;
   readonly settings: TpuSettings;
@@ -62,7 +62,7 @@ function configOf(
 }
 
 export class TpuEndpoint {
-  readonly #parts: EndpointParts;
+  readonly #parts: EndpointDependencies;
   readonly #random: SeededRandom;
   #config: QuicheConfig;
   #sockets: TpuSockets | null = null;
@@ -72,14 +72,14 @@ export class TpuEndpoint {
   #tidy: Timer | undefined;
 
   /** Rejects when there is no socket to be had, or the key is none. */
-  static async open(parts: EndpointParts): Promise<TpuEndpoint> {
+  static async open(parts: EndpointDependencies): Promise<TpuEndpoint> {
     const endpoint = new TpuEndpoint(parts);
     endpoint.#sockets = TpuSockets.open(parts.settings.bind, (packet) => endpoint.#receive(packet));
     endpoint.#tidy = parts.clock.every(tidyMs, () => endpoint.#hangUpOnUnused());
     return endpoint;
   }
 
-  private constructor(parts: EndpointParts) {
+  private constructor(parts: EndpointDependencies) {
     this.#parts = parts;
     this.#random = new SeededRandom(parts.settings.seed);
     this.#config = configOf(parts.quiche, parts.settings, parts.credentials);

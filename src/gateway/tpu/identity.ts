@@ -11,7 +11,7 @@ import type { Logger } from "../../core/log.ts";
 import { credentialsOf, newCredentials } from "./certificate.ts";
 import type { QuicheCredentials } from "./quiche.ts";
 
-export interface IdentityParts {
+export interface IdentityDependencies {
   /** Undefined: a key pair of the moment. */
   readonly path: string | undefined;
   /** The seed, 32 bytes, which is cleared here; solana/key-file.ts is the real one. May throw. */
@@ -24,13 +24,13 @@ export interface IdentityParts {
 const lookMs = 2000;
 
 export class TpuIdentity {
-  readonly #parts: IdentityParts;
+  readonly #parts: IdentityDependencies;
   #credentials: QuicheCredentials;
   #mark = "";
   #timer: Timer | undefined;
 
   /** Throws what `readSeed` throws. */
-  constructor(parts: IdentityParts) {
+  constructor(parts: IdentityDependencies) {
     this.#parts = parts;
     const { path, clock } = parts;
     if (path === undefined) {

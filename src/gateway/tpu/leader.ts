@@ -11,7 +11,7 @@ import { BackOff } from "./back-off.ts";
 import type { ConnectionListener, Outgoing, TpuConnection } from "./connection.ts";
 import type { LeaderPhase, LeaderState, TpuAddress, TpuEvent } from "./types.ts";
 
-export interface LeaderParts {
+export interface LeaderDependencies {
   readonly clock: Clock;
   readonly random: SeededRandom;
   readonly queueMax: number;
@@ -34,7 +34,7 @@ const roundTripWeight = 1 / 8;
 export class Leader {
   readonly address: TpuAddress;
   readonly #text: string;
-  readonly #parts: LeaderParts;
+  readonly #parts: LeaderDependencies;
   readonly #backOff: BackOff;
   #queue: Outgoing[] = [];
   #connection: TpuConnection | null = null;
@@ -56,7 +56,7 @@ export class Leader {
   readonly #closes = new Map<string, number>();
   readonly #counts = { sent: 0, acknowledged: 0, reset: 0, dropped: 0 };
 
-  constructor(address: TpuAddress, parts: LeaderParts) {
+  constructor(address: TpuAddress, parts: LeaderDependencies) {
     this.address = address;
     this.#text = formatEndpoint({ bytes: parseAddress(address.host), port: address.port });
     this.#parts = parts;

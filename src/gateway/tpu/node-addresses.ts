@@ -20,7 +20,7 @@ export interface ClusterNodes {
   >;
 }
 
-export interface NodeAddressesParts {
+export interface NodeAddressesDependencies {
   /** null: nobody can be asked. */
   readonly nodes: ClusterNodes | null;
   readonly clock: Clock;
@@ -49,7 +49,7 @@ export function tpuAddressOf(text: string, allowPrivate: boolean): TpuAddress | 
 }
 
 export class NodeAddresses {
-  readonly #parts: NodeAddressesParts;
+  readonly #parts: NodeAddressesDependencies;
   #addresses: ReadonlyMap<string, TpuAddress> = new Map();
   /** Named by the last answer, without an address that is used. */
   #withoutAddress: ReadonlySet<string> = new Set();
@@ -62,7 +62,7 @@ export class NodeAddresses {
   #isClosed = false;
   #lastFailure = "";
 
-  constructor(parts: NodeAddressesParts) {
+  constructor(parts: NodeAddressesDependencies) {
     this.#parts = parts;
   }
 

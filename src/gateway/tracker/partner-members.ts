@@ -16,7 +16,7 @@ const tellEvery = 20;
 
 export type MemberConfig = Pick<Config, "tracker" | "routes">;
 
-export interface MemberWatchParts {
+export interface PartnerMembersDependencies {
   readonly clock: Clock;
   readonly log: Logger;
   /** solana/member-list.ts is the real one. Its errors must not hold the URL. */
@@ -37,8 +37,8 @@ function isSameSet(a: ReadonlySet<string>, b: ReadonlySet<string> | null): boole
   return b !== null && a.size === b.size && [...a].every((one) => b.has(one));
 }
 
-export class MemberWatch {
-  readonly #parts: MemberWatchParts;
+export class PartnerMembers {
+  readonly #parts: PartnerMembersDependencies;
   #config: MemberConfig;
   /** Of the present URL. */
   #listed: ReadonlySet<string> | null = null;
@@ -50,7 +50,7 @@ export class MemberWatch {
   #lastFailure = "";
 
   /** Publishes the configured members and asks the URL, if there is one. */
-  constructor(parts: MemberWatchParts, config: MemberConfig) {
+  constructor(parts: PartnerMembersDependencies, config: MemberConfig) {
     this.#parts = parts;
     this.#config = config;
     this.#publish();

@@ -16,7 +16,7 @@ export interface Check {
   readonly detail: string;
 }
 
-export interface OperatorPagesParts {
+export interface OperatorPagesDependencies {
   readonly mayRead: (head: HttpHead) => boolean;
   readonly metrics: (format: Format) => string;
   readonly checks: () => readonly Check[];
@@ -40,7 +40,7 @@ export class OperatorPages implements Pages {
   readonly #mayRead: (head: HttpHead) => boolean;
   readonly #paths: ReadonlyMap<string, Path>;
 
-  constructor({ mayRead, metrics, checks }: OperatorPagesParts) {
+  constructor({ mayRead, metrics, checks }: OperatorPagesDependencies) {
     this.#mayRead = mayRead;
     const path = (handle: Path["handle"]): Path => ({ methods, handle });
     this.#paths = new Map([

@@ -10,7 +10,7 @@ import type { Json } from "../../core/json-rpc/json-text.ts";
 import { keyRandomBytes, keyState, newApiKey } from "../../gateway/accounts/api-keys.ts";
 import type { ApiKey } from "../../gateway/accounts/types.ts";
 import { count, field, optionsOf, requiredField, text } from "../../gateway/schema/shapes.ts";
-import type { PortalParts } from "./dependencies.ts";
+import type { PortalDependencies } from "./dependencies.ts";
 import type { Session } from "./sessions.ts";
 import type { KeyView, NewKeyView } from "./types.ts";
 
@@ -24,7 +24,10 @@ export interface Holder {
   readonly key: ApiKey;
 }
 
-export type KeyDeskParts = Pick<PortalParts, "clock" | "log" | "keyStore" | "refreshKeys">;
+export type ApiKeyActionsDependencies = Pick<
+  PortalDependencies,
+  "clock" | "log" | "keyStore" | "refreshKeys"
+>;
 
 export function timeText(ns: bigint): string {
   return new Date(Number(ns / 1_000_000n)).toISOString();
@@ -62,10 +65,10 @@ const readRevocation = optionsOf("KeyRevocation", {
   id: requiredField(text(), "of a key of the account"),
 }).reader("params");
 
-export class KeyDesk {
-  readonly #parts: KeyDeskParts;
+export class ApiKeyActions {
+  readonly #parts: ApiKeyActionsDependencies;
 
-  constructor(parts: KeyDeskParts) {
+  constructor(parts: ApiKeyActionsDependencies) {
     this.#parts = parts;
   }
 

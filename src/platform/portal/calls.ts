@@ -7,7 +7,7 @@ import { quote, type Reason, ShredwayError } from "../../core/errors.ts";
 import { isJsonArray, isJsonObject, type Json, readJson } from "../../core/json-rpc/json-text.ts";
 import type { HttpResponse } from "../../gateway/http/types.ts";
 import { jsonAnswer, refusal } from "./answers.ts";
-import { type Holder, KeyDesk, type KeyDeskParts } from "./api-key-actions.ts";
+import { ApiKeyActions, type ApiKeyActionsDependencies, type Holder } from "./api-key-actions.ts";
 import type { Counter } from "./dependencies.ts";
 
 export const gatewayMethods = [
@@ -73,11 +73,11 @@ function messageFor(
 
 export class Calls {
   readonly #counter: () => Counter;
-  readonly #desk: KeyDesk;
+  readonly #desk: ApiKeyActions;
 
-  constructor(parts: KeyDeskParts & { readonly counter: () => Counter }) {
+  constructor(parts: ApiKeyActionsDependencies & { readonly counter: () => Counter }) {
     this.#counter = parts.counter;
-    this.#desk = new KeyDesk(parts);
+    this.#desk = new ApiKeyActions(parts);
   }
 
   /** Never rejects for anything that a caller sends. */

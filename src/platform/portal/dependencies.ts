@@ -51,7 +51,7 @@ export interface ServiceFacts {
   warnings(): readonly string[];
 }
 
-export interface PortalParts {
+export interface PortalDependencies {
   readonly clock: Clock;
   readonly log: Logger;
   readonly sessionHours: number;

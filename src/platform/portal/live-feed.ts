@@ -17,7 +17,7 @@ import type {
 import { refusal } from "./answers.ts";
 import { timeText } from "./api-key-actions.ts";
 import { coverageView, destinationViews, tierView, tipsView } from "./customer-views.ts";
-import type { PortalParts } from "./dependencies.ts";
+import type { PortalDependencies } from "./dependencies.ts";
 import {
   fanOutView,
   problemViews,
@@ -119,7 +119,7 @@ export class LiveFeed implements WebSocketRoute {
   readonly messageLimits = messageLimits;
   readonly backpressureBytesMax = backpressureBytesMax;
   readonly idleSeconds = idleSeconds;
-  readonly #parts: PortalParts;
+  readonly #parts: PortalDependencies;
   readonly #admit: Admit;
   readonly #sampler: Sampler;
   readonly #startedAt: string;
@@ -128,7 +128,7 @@ export class LiveFeed implements WebSocketRoute {
   #sample: Sample | null = null;
   #timer: Timer | null = null;
 
-  constructor(parts: PortalParts, admit: Admit) {
+  constructor(parts: PortalDependencies, admit: Admit) {
     this.#parts = parts;
     this.#admit = admit;
     this.#sampler = new Sampler(parts.relay);

@@ -19,7 +19,7 @@ import type {
 import { emptyAnswer, jsonAnswer, plainAnswer, refusal } from "./answers.ts";
 import { type Holder, timeText } from "./api-key-actions.ts";
 import { Calls, refusalOf } from "./calls.ts";
-import type { PortalParts } from "./dependencies.ts";
+import type { PortalDependencies } from "./dependencies.ts";
 import { LiveFeed } from "./live-feed.ts";
 import { isOwnOrigin, isSecure } from "./origin.ts";
 import { PageFiles } from "./page-files.ts";
@@ -59,14 +59,14 @@ export class Portal implements Pages {
   readonly home = pagePath;
   readonly listed = [pagePath];
   readonly webSockets: Readonly<Record<string, WebSocketRoute>>;
-  readonly #parts: PortalParts;
+  readonly #parts: PortalDependencies;
   readonly #sessions: Sessions;
   readonly #files: PageFiles;
   readonly #calls: Calls;
   readonly #live: LiveFeed;
   readonly #paths: ReadonlyMap<string, Path>;
 
-  constructor(parts: PortalParts) {
+  constructor(parts: PortalDependencies) {
     this.#parts = parts;
     const { clock, keys, sessionHours, log, pageFolder } = parts;
     this.#sessions = new Sessions({ clock, keys, hours: sessionHours });

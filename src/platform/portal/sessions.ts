@@ -22,7 +22,7 @@ export interface SessionKeys {
   allows(key: ApiKey, address: Uint8Array): boolean;
 }
 
-export interface SessionsParts {
+export interface SessionsDependencies {
   readonly clock: Clock;
   readonly keys: SessionKeys;
   readonly hours: number;
@@ -51,11 +51,11 @@ function hashOf(token: string): string {
 }
 
 export class Sessions {
-  readonly #parts: SessionsParts;
+  readonly #parts: SessionsDependencies;
   /** By hash; the longest unused first. */
   readonly #entries = new Map<string, Entry>();
 
-  constructor(parts: SessionsParts) {
+  constructor(parts: SessionsDependencies) {
     this.#parts = parts;
   }
 

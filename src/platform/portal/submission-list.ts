@@ -15,7 +15,7 @@ import type { SubmissionView } from "./types.ts";
 
 export const submissionsMax = 50;
 
-export interface SubmissionListParts {
+export interface SubmissionListDependencies {
   readonly submissions: Pick<Submissions, "subscribe" | "statuses">;
   readonly submissionLists: SubmissionLister;
   readonly log: Pick<Logger, "warn">;
@@ -29,7 +29,7 @@ function knownOf(status: Omit<TransactionStatus, "events">): Known {
 }
 
 export class SubmissionList {
-  readonly #parts: SubmissionListParts;
+  readonly #parts: SubmissionListDependencies;
   readonly #accountId: string;
   readonly #end: () => void;
   /** The newest that was heard of last. */
@@ -38,7 +38,7 @@ export class SubmissionList {
   #isLoaded = false;
   #isAsking = false;
 
-  constructor(parts: SubmissionListParts, accountId: string) {
+  constructor(parts: SubmissionListDependencies, accountId: string) {
     this.#parts = parts;
     this.#accountId = accountId;
     this.#end = parts.submissions.subscribe(accountId, (signature, { kind }) => {

@@ -24,7 +24,7 @@ const dataCompleteFlag = 0x40;
 const lastInSlotFlags = 0xc0;
 const referenceTickMask = 0x3f;
 
-interface ShredParts {
+interface ShredOptions {
   readonly slot: bigint;
   readonly index: number;
   readonly fecSetIndex: number;
@@ -48,7 +48,7 @@ interface ShredParts {
   readonly retransmitterSignature: Uint8Array | null;
 }
 
-export interface DataShred extends ShredParts {
+export interface DataShred extends ShredOptions {
   readonly type: "data";
   /** Slot minus parent slot; 0 only in slot 0. */
   readonly parentOffset: number;
@@ -59,7 +59,7 @@ export interface DataShred extends ShredParts {
   readonly lastInSlot: boolean;
 }
 
-export interface CodeShred extends ShredParts {
+export interface CodeShred extends ShredOptions {
   readonly type: "code";
   /** Place among the code shreds of the FEC set, 0..31. */
   readonly position: number;
@@ -160,7 +160,7 @@ function checkIndices(index: number, fecSetIndex: number): ShredRefusal | undefi
 }
 
 /** Everything that data and code shreds have in common; `payload` runs to the chained root. */
-function partsOf(packet: Uint8Array, isData: boolean): ShredParts {
+function partsOf(packet: Uint8Array, isData: boolean): ShredOptions {
   const variant = packet[64] ?? 0;
   const resigned = isData ? (variant & 0x20) !== 0 : (variant & 0x10) !== 0;
   const bytes = packet.subarray(0, isData ? dataShredBytes : codeShredBytes);
@@ -183,7 +183,7 @@ function partsOf(packet: Uint8Array, isData: boolean): ShredParts {
   };
 }
 
-function parseData(packet: Uint8Array, parts: ShredParts): ParsedShred {
+function parseData(packet: Uint8Array, parts: ShredOptions): ParsedShred {
   const flags = packet[85] ?? 0;
   const dataComplete = (flags & dataCompleteFlag) !== 0;
   if ((flags & lastInSlotFlags) === 0x80) {
@@ -226,7 +226,7 @@ function parseData(packet: Uint8Array, parts: ShredParts): ParsedShred {
   return { ok: true, shred };
 }
 
-function parseCode(packet: Uint8Array, parts: ShredParts): ParsedShred {
+function parseCode(packet: Uint8Array, parts: ShredOptions): ParsedShred {
   const dataCount = readU16(packet, 83);
   const codeCount = readU16(packet, 85);
   if (dataCount !== fecSetShreds || codeCount !== fecSetShreds) {

@@ -36,7 +36,7 @@ export interface LeaderNode {
   leaderSchedule(slot: bigint): Promise<EpochLeaders | null>;
 }
 
-export interface RpcLeadersParts {
+export interface RpcLeaderScheduleDependencies {
   readonly node: LeaderNode;
   readonly clock: Clock;
   readonly log: Logger;
@@ -84,8 +84,8 @@ export function joinEpochs(spans: readonly Span[]): LeaderSchedule {
   return buildSchedule(firstSlot, leaders, firsts);
 }
 
-export class RpcLeaders {
-  readonly #parts: RpcLeadersParts;
+export class RpcLeaderSchedule {
+  readonly #parts: RpcLeaderScheduleDependencies;
   #timer: Timer | undefined;
   /** Of the present run; what an earlier run still waits for comes to nothing. */
   #run: object | undefined;
@@ -95,7 +95,7 @@ export class RpcLeaders {
   /** Several looks in an epoch, for a node may know one epoch ahead only. */
   #lookMs: number = lookMs.most;
 
-  constructor(parts: RpcLeadersParts) {
+  constructor(parts: RpcLeaderScheduleDependencies) {
     this.#parts = parts;
   }
 

@@ -17,7 +17,7 @@ const packetsLeast = 32n;
 
 const fileRemedy = "Write the schedule of the present epoch to relay.leaders.file and send SIGHUP";
 
-export class ScheduleWatch {
+export class ScheduleCheck {
   #schedule: LeaderSchedule;
   /** Host of the node that tells the schedule; undefined: a file does. */
   readonly node: string | undefined;

@@ -25,16 +25,16 @@ export interface SlotNode {
   slot(): Promise<bigint>;
 }
 
-export interface SlotWatchParts {
+export interface SlotClockUpdatesDependencies {
   readonly relay: Pick<Relay, "slots" | "setSlotBounds">;
   readonly node?: SlotNode;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-export class SlotWatch {
+export class SlotClockUpdates {
   readonly slotClock = new SlotClock();
-  readonly #parts: SlotWatchParts;
+  readonly #parts: SlotClockUpdatesDependencies;
   readonly #timers: readonly Timer[];
   /** Slots of the last look, and up to when their shreds were shown to the clock. */
   #noted: ReadonlyMap<bigint, bigint> = new Map();
@@ -42,7 +42,7 @@ export class SlotWatch {
   #closed = false;
   #nodeFailed = false;
 
-  constructor(parts: SlotWatchParts) {
+  constructor(parts: SlotClockUpdatesDependencies) {
     this.#parts = parts;
     const { clock, node } = parts;
     this.#timers = [

@@ -27,7 +27,7 @@
 import {
   lineThrough,
   median,
-  type Sight,
+  type ShredArrival,
   type SlotLine,
   slotAt,
   slotNsOf,
@@ -85,13 +85,13 @@ export class SlotClock {
   #baseNs: bigint | null = null;
   #line: SlotLine | null = null;
   /** What the line goes through, ascending by slot. */
-  #sights: Sight[] = [];
+  #sights: ShredArrival[] = [];
   #lastNoteNs = 0;
   #confirmedNs = Number.NEGATIVE_INFINITY;
   readonly #aside = new Map<number, Float64Array>();
   readonly #seen = new Float64Array(seenSlots).fill(-1);
   #firstSlot = 0;
-  #rpc: Sight[] = [];
+  #rpc: ShredArrival[] = [];
 
   /** The first shred of `slot` that was authenticated. Later ones of it change nothing. */
   noteShreds(slot: bigint, timeNs: bigint): void {
@@ -188,7 +188,7 @@ export class SlotClock {
     return slots === 0 ? null : { skipped: skipped.length, slots };
   }
 
-  #sightOf(slot: bigint, timeNs: bigint): Sight | null {
+  #sightOf(slot: bigint, timeNs: bigint): ShredArrival | null {
     // Beyond 2^53 no number is exact, and no slot will be in ten million years.
     if (slot < 0n || slot > BigInt(Number.MAX_SAFE_INTEGER)) return null;
     this.#baseNs ??= timeNs;
@@ -213,7 +213,7 @@ export class SlotClock {
     this.#lastNoteNs = timeNs;
   }
 
-  #accept(sight: Sight): void {
+  #accept(sight: ShredArrival): void {
     const { slot, timeNs } = sight;
     this.#seen[slot % seenSlots] = slot;
     const place = this.#sights.findIndex((other) => other.slot >= slot);
@@ -249,7 +249,7 @@ export class SlotClock {
     return timeNs !== undefined && !Number.isNaN(timeNs);
   }
 
-  #putAside({ slot, timeNs }: Sight): void {
+  #putAside({ slot, timeNs }: ShredArrival): void {
     const block = Math.floor(slot / blockSlots);
     const times = this.#aside.get(block) ?? new Float64Array(blockSlots).fill(Number.NaN);
     const place = slot % blockSlots;
@@ -267,7 +267,7 @@ export class SlotClock {
     this.#tryNewLine({ slot, timeNs });
   }
 
-  #tryNewLine({ slot, timeNs }: Sight): void {
+  #tryNewLine({ slot, timeNs }: ShredArrival): void {
     const rule = this.#ruleFor(slot, timeNs);
     if (!rule) return;
     const sights = this.#asideBetween(slot - rule.slots + 1, slot);
@@ -302,8 +302,8 @@ export class SlotClock {
     return Math.abs(slot - rpcSlot) <= rpcNearSlots;
   }
 
-  #asideBetween(from: number, to: number): Sight[] {
-    const sights: Sight[] = [];
+  #asideBetween(from: number, to: number): ShredArrival[] {
+    const sights: ShredArrival[] = [];
     for (let slot = Math.max(0, from); slot <= to; slot++) {
       const timeNs = this.#aside.get(Math.floor(slot / blockSlots))?.[slot % blockSlots];
       if (timeNs !== undefined && !Number.isNaN(timeNs)) sights.push({ slot, timeNs });

@@ -5,7 +5,7 @@
 // of the sights are wrong, the median offset while fewer than half are.
 
 /** First sight of a slot. Times in nanoseconds since a moment that the caller chose. */
-export interface Sight {
+export interface ShredArrival {
   readonly slot: number;
   readonly timeNs: number;
 }
@@ -60,7 +60,7 @@ export function median(values: Float64Array): number {
 }
 
 /** Median slope of all pairs of different slots; null when no slots can be so long. */
-export function slotNsOf(sights: readonly Sight[]): number | null {
+export function slotNsOf(sights: readonly ShredArrival[]): number | null {
   const slopes = new Float64Array((sights.length * (sights.length - 1)) / 2);
   let count = 0;
   for (let i = 1; i < sights.length; i++) {
@@ -76,7 +76,10 @@ export function slotNsOf(sights: readonly Sight[]): number | null {
 }
 
 /** The line through `sights`, ascending by slot. `slotNs`: taken as it is instead of measured. */
-export function lineThrough(sights: readonly Sight[], slotNs = slotNsOf(sights)): SlotLine | null {
+export function lineThrough(
+  sights: readonly ShredArrival[],
+  slotNs = slotNsOf(sights),
+): SlotLine | null {
   const last = sights.at(-1);
   if (!last || slotNs === null) return null;
   const recent = sights.slice(-offsetSights);

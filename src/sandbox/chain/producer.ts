@@ -44,7 +44,7 @@ export interface ProducerOptions {
   readonly onDropped: ((signature: string, failure: TransactionFailure) => void) | null;
 }
 
-export interface ProducerParts {
+export interface ProducerDependencies {
   readonly svm: Svm;
   readonly executor: Executor;
   readonly ledger: Ledger;
@@ -62,7 +62,7 @@ const nsPerSecond = 1_000_000_000n;
 
 export class Producer {
   readonly #options: ProducerOptions;
-  readonly #parts: ProducerParts;
+  readonly #parts: ProducerDependencies;
   readonly #ticks: number;
   #startNs: bigint | null = null;
   #timeNs = 0n;
@@ -72,7 +72,7 @@ export class Producer {
   #skippedLeader: string | null = null;
   #votes: readonly Candidate[] = [];
 
-  constructor(options: ProducerOptions, parts: ProducerParts) {
+  constructor(options: ProducerOptions, parts: ProducerDependencies) {
     this.#options = options;
     this.#parts = parts;
     this.#ticks = ticksPerSlot / options.intervalsPerSlot;

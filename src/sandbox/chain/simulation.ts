@@ -11,7 +11,7 @@ import type { Svm } from "./svm.ts";
 import type { Account, SimulateOptions, Simulation } from "./types.ts";
 import { UndoLog } from "./undo.ts";
 
-export interface SimulationParts {
+export interface SimulationOptions {
   readonly svm: Svm;
   readonly executor: Executor;
   readonly ledger: Ledger;
@@ -27,7 +27,7 @@ function withBlockhash(candidate: Candidate, blockhash: Uint8Array): Candidate {
 export function simulate(
   wire: Uint8Array,
   { verifySignatures: isVerified, replaceBlockhash }: SimulateOptions,
-  { svm, executor, ledger }: SimulationParts,
+  { svm, executor, ledger }: SimulationOptions,
 ): Simulation {
   let candidate = candidateOf(wire);
   if (isVerified) verifySignatures(candidate.transaction);

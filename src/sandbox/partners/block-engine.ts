@@ -10,7 +10,7 @@ import { unknownMethod } from "../rpc/dispatch.ts";
 import type { Params, Value } from "../rpc/params.ts";
 import { readWire } from "../rpc/wire-params.ts";
 import { type Bundle, checkBundle, sendBundleTo } from "./bundle.ts";
-import { type PartnerEndpoint, type PartnerHandler, textAnswer } from "./partner-endpoint.ts";
+import { type PartnerHandler, type PartnerServer, textAnswer } from "./partner-endpoint.ts";
 import { readTransaction } from "./swqos.ts";
 
 const bundleTransactionsMax = 5;
@@ -61,7 +61,7 @@ export class BlockEngine {
     }
   };
 
-  #bundleMethod(method: string, params: Params, endpoint: PartnerEndpoint): unknown {
+  #bundleMethod(method: string, params: Params, endpoint: PartnerServer): unknown {
     switch (method) {
       case "sendBundle":
         return this.#sendBundle(this.#readBundle(params), endpoint);
@@ -83,7 +83,7 @@ export class BlockEngine {
     return values.map((value) => readWire(value, config));
   }
 
-  #sendBundle(wires: readonly Uint8Array[], endpoint: PartnerEndpoint): string {
+  #sendBundle(wires: readonly Uint8Array[], endpoint: PartnerServer): string {
     const bundle = checkBundle(wires, this.#tipAddresses, this.#minimumTipLamports);
     const { id } = bundle;
     const known = this.#bundles.get(id);
@@ -100,7 +100,7 @@ export class BlockEngine {
   #sendTransaction(
     method: string,
     params: Params,
-    { request, endpoint }: { request: HttpRequest; endpoint: PartnerEndpoint },
+    { request, endpoint }: { request: HttpRequest; endpoint: PartnerServer },
   ): string {
     const wire = readTransaction(method, params);
     if (new URLSearchParams(request.query).get("bundleOnly") === "true") {

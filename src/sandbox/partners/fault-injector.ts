@@ -13,15 +13,15 @@ import {
 } from "../../core/addresses/addresses.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
 
-export class Gate {
+export class FaultInjector {
   readonly #inner: { readonly host: string; readonly port: number };
   #outer: Endpoint;
   #server: Server | undefined;
   readonly #sockets = new Set<Socket>();
 
   /** `listen`: "ip:port", port 0 for the kernel's choice; `inner`: "ip:port" of the server behind. */
-  static async open(listen: string, inner: string): Promise<Gate> {
-    const gate = new Gate(listen, inner);
+  static async open(listen: string, inner: string): Promise<FaultInjector> {
+    const gate = new FaultInjector(listen, inner);
     await gate.start();
     return gate;
   }

@@ -10,7 +10,7 @@ import type { Logger } from "../../core/log.ts";
 import { HttpServer } from "../../gateway/http/server.ts";
 import type { HttpRequest, HttpResponse } from "../../gateway/http/types.ts";
 import { Params } from "../rpc/params.ts";
-import { Gate } from "./fault-injector.ts";
+import { FaultInjector } from "./fault-injector.ts";
 
 const bodyBytesMax = 256 * 1024;
 const batchMax = 100;
@@ -43,7 +43,7 @@ export interface PartnerContext {
 
 export type PartnerHandler = (
   request: HttpRequest,
-  endpoint: PartnerEndpoint,
+  endpoint: PartnerServer,
 ) => HttpResponse | Promise<HttpResponse>;
 
 const jsonHeaders = { "content-type": "application/json" } as const;
@@ -52,7 +52,7 @@ export function textAnswer(status: number, body: string): HttpResponse {
   return { status, headers: { "content-type": "text/plain" }, body };
 }
 
-export class PartnerEndpoint {
+export class PartnerServer {
   readonly faults: PartnerFaults = { delayMs: 0, answer: "normal", retryAfterSeconds: 1 };
   readonly counts: PartnerCounts = { requests: 0, transactions: 0, bundles: 0 };
   readonly #handler: PartnerHandler;
@@ -60,7 +60,7 @@ export class PartnerEndpoint {
   readonly #log: Logger | undefined;
   readonly #closing = new AbortController();
   #server: HttpServer | undefined;
-  #gate: Gate | undefined;
+  #gate: FaultInjector | undefined;
   #reports = 0;
 
   /** On `host` ("127.0.0.1"). Throws ShredwayError "address_invalid" or "http_open". */
@@ -68,8 +68,8 @@ export class PartnerEndpoint {
     host: string,
     handler: PartnerHandler,
     context: PartnerContext,
-  ): Promise<PartnerEndpoint> {
-    const endpoint = new PartnerEndpoint(handler, context);
+  ): Promise<PartnerServer> {
+    const endpoint = new PartnerServer(handler, context);
     try {
       await endpoint.#listen(host.includes(":") ? `[${host}]:0` : `${host}:0`);
     } catch (thrown) {
@@ -120,7 +120,7 @@ export class PartnerEndpoint {
       },
       this.#log,
     );
-    this.#gate = await Gate.open(listen, this.#server.addresses[0] ?? listen);
+    this.#gate = await FaultInjector.open(listen, this.#server.addresses[0] ?? listen);
   }
 
   /** Answers the body as JSON-RPC: HTTP 200, whatever becomes of the calls. */

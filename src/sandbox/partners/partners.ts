@@ -11,7 +11,7 @@ import { KeyPair } from "../chain/keys.ts";
 import type { ChainApi } from "../chain/types.ts";
 import { altPartner } from "./alt-partner.ts";
 import { BlockEngine } from "./block-engine.ts";
-import { PartnerEndpoint, type PartnerHandler } from "./partner-endpoint.ts";
+import { type PartnerHandler, PartnerServer } from "./partner-endpoint.ts";
 import { schedulerPartner, swqosPartner } from "./swqos.ts";
 
 const blockEngineTipLamports = 1000n;
@@ -30,19 +30,19 @@ export interface SandboxPartnersOptions {
 
 /** Each with its switches and counts. */
 export interface PartnerEndpoints {
-  readonly swqos: PartnerEndpoint;
-  readonly blockEngine: PartnerEndpoint;
-  readonly scheduler: PartnerEndpoint;
+  readonly swqos: PartnerServer;
+  readonly blockEngine: PartnerServer;
+  readonly scheduler: PartnerServer;
   /** By identity of the validator (base58). */
-  readonly altPartners: ReadonlyMap<string, PartnerEndpoint>;
+  readonly altPartners: ReadonlyMap<string, PartnerServer>;
 }
 
 export class SandboxPartners implements PartnerEndpoints {
   readonly tipAddresses: readonly string[];
-  readonly swqos: PartnerEndpoint;
-  readonly blockEngine: PartnerEndpoint;
-  readonly scheduler: PartnerEndpoint;
-  readonly altPartners: ReadonlyMap<string, PartnerEndpoint>;
+  readonly swqos: PartnerServer;
+  readonly blockEngine: PartnerServer;
+  readonly scheduler: PartnerServer;
+  readonly altPartners: ReadonlyMap<string, PartnerServer>;
   readonly #unsubscribe: () => void;
 
   /** Throws ShredwayError "address_invalid" or "http_open"; nothing stays open then. */
@@ -53,9 +53,9 @@ export class SandboxPartners implements PartnerEndpoints {
   ): Promise<SandboxPartners> {
     const { host = "127.0.0.1", log } = options;
     const tipAddresses = options.tipAddresses ?? [KeyPair.named(0, "tip account 0").address];
-    const opened: PartnerEndpoint[] = [];
-    const open = async (handler: PartnerHandler): Promise<PartnerEndpoint> => {
-      const endpoint = await PartnerEndpoint.open(host, handler, { clock, log });
+    const opened: PartnerServer[] = [];
+    const open = async (handler: PartnerHandler): Promise<PartnerServer> => {
+      const endpoint = await PartnerServer.open(host, handler, { clock, log });
       opened.push(endpoint);
       return endpoint;
     };
@@ -70,7 +70,7 @@ export class SandboxPartners implements PartnerEndpoints {
         tipAddresses,
         minimumTipLamports: blockEngineTipLamports,
       });
-      const altPartners = new Map<string, PartnerEndpoint>();
+      const altPartners = new Map<string, PartnerServer>();
       for (const { identity, isAltPartner } of chain.validators()) {
         if (!isAltPartner) continue;
         const port = altPartner(chain, { identity, tipAddresses, slot: () => slot });
@@ -103,7 +103,7 @@ export class SandboxPartners implements PartnerEndpoints {
     this.#unsubscribe = unsubscribe;
   }
 
-  get endpoints(): readonly PartnerEndpoint[] {
+  get endpoints(): readonly PartnerServer[] {
     return [this.swqos, this.blockEngine, this.scheduler, ...this.altPartners.values()];
   }
 

@@ -9,8 +9,8 @@ import type { Params } from "../rpc/params.ts";
 import { readWire } from "../rpc/wire-params.ts";
 import {
   base64CharactersMax,
-  type PartnerEndpoint,
   type PartnerHandler,
+  type PartnerServer,
   textAnswer,
 } from "./partner-endpoint.ts";
 
@@ -36,7 +36,7 @@ export function swqosPartner(chain: ChainApi): PartnerHandler {
 function sendPlain(
   chain: ChainApi,
   wire: Uint8Array | undefined,
-  endpoint: PartnerEndpoint,
+  endpoint: PartnerServer,
 ): HttpResponse {
   if (!wire) return textAnswer(400, "expected a transaction in base64");
   try {

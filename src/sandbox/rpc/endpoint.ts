@@ -24,7 +24,7 @@ import type { ChainApi } from "../chain/types.ts";
 import { dispatch } from "./dispatch.ts";
 import type { MethodContext } from "./method.ts";
 import { SubscriptionHub } from "./subscriptions/hub.ts";
-import { Session } from "./subscriptions/session.ts";
+import { RpcSession } from "./subscriptions/session.ts";
 
 export const bodyBytesMax = 256 * 1024;
 const messageBytesMax = 64 * 1024;
@@ -95,7 +95,7 @@ export class RpcEndpoint {
   readonly #log: Logger | undefined;
   readonly #context: MethodContext;
   readonly #hub: SubscriptionHub;
-  readonly #sessions = new Map<WebSocketPeer, Session>();
+  readonly #sessions = new Map<WebSocketPeer, RpcSession>();
   readonly #servers: HttpServer[] = [];
   readonly #closing = new AbortController();
   readonly #decoder = new TextDecoder("utf-8", { fatal: true });
@@ -251,7 +251,7 @@ export class RpcEndpoint {
       accept: () =>
         this.faults.refuse === "unavailable" ? textAnswer(503, "unavailable") : undefined,
       open: (peer) => {
-        const session = new Session(peer, this.#hub, {
+        const session = new RpcSession(peer, this.#hub, {
           answer: (text, call) => this.#answer(text, call),
           dropsNotifications: () => this.faults.dropNotifications,
         });

@@ -80,7 +80,7 @@ export class Entry {
   }
 }
 
-export class DestinationTable {
+export class DestinationIndex {
   readonly #entries = new Map<string, Entry>();
   readonly #ids = new Map<string, string>();
   readonly #accounts = new Map<string, Map<string, Entry>>();

@@ -8,7 +8,7 @@
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import type { DestinationTable, Entry } from "./destination-index.ts";
+import type { DestinationIndex, Entry } from "./destination-index.ts";
 import {
   approved,
   checkAdded,
@@ -40,9 +40,9 @@ import {
   tokenBytes,
   tokenIn,
 } from "./ownership-proof.ts";
-import { KeptDestinations } from "./stored-destinations.ts";
+import { StoredDestinations } from "./stored-destinations.ts";
 
-export interface DestinationParts {
+export interface DestinationDependencies {
   readonly clock: Clock;
   readonly store: DestinationStore;
   readonly log: Logger;
@@ -65,9 +65,9 @@ const retryMs = 5_000;
 const abandonedMs = 600_000;
 
 export class AccountDestinations implements Destinations {
-  readonly #parts: DestinationParts;
-  readonly #kept: KeptDestinations;
-  readonly #table: DestinationTable;
+  readonly #parts: DestinationDependencies;
+  readonly #kept: StoredDestinations;
+  readonly #table: DestinationIndex;
   readonly #due = new DueHeap();
   readonly #limits = new RoundLimits();
   readonly #listeners = new Set<() => void>();
@@ -77,7 +77,7 @@ export class AccountDestinations implements Destinations {
 
   /** Settles when all are loaded. Rejects with ShredwayError "store_failed". */
   static async open(
-    parts: DestinationParts,
+    parts: DestinationDependencies,
     settings: DestinationSettings,
   ): Promise<AccountDestinations> {
     const destinations = new AccountDestinations(parts, settings);
@@ -90,10 +90,10 @@ export class AccountDestinations implements Destinations {
     return destinations;
   }
 
-  private constructor(parts: DestinationParts, settings: DestinationSettings) {
+  private constructor(parts: DestinationDependencies, settings: DestinationSettings) {
     this.#parts = parts;
     this.#settings = settings;
-    this.#kept = new KeptDestinations(parts, {
+    this.#kept = new StoredDestinations(parts, {
       met: (entry, origin) => this.#meet(entry, origin),
       changed: (entry) => this.#visit(entry),
       forgotten: (entry) => this.#forget(entry),

@@ -8,7 +8,7 @@
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import { DestinationTable, type Entry } from "./destination-index.ts";
+import { DestinationIndex, type Entry } from "./destination-index.ts";
 import { checkAdded, isSame, unknownDestination } from "./destination-rules.ts";
 import type { AccountDestination, DestinationStore } from "./destination-types.ts";
 
@@ -28,8 +28,8 @@ const attemptsMax = 5;
 /** Of more it is cheaper to read all of them. */
 const readAloneMax = 64;
 
-export class KeptDestinations {
-  readonly table = new DestinationTable();
+export class StoredDestinations {
+  readonly table = new DestinationIndex();
   readonly #parts: {
     readonly clock: Clock;
     readonly store: DestinationStore;

@@ -8,18 +8,18 @@ import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { RareWarning } from "../../core/rare-warning.ts";
-import type { RegistrationPlaces } from "./pending-capacity.ts";
-import { Settlements } from "./registration-results.ts";
+import type { PendingCapacity } from "./pending-capacity.ts";
+import { RegistrationResults } from "./registration-results.ts";
 import type { Registration, RegistrationStore } from "./registration-types.ts";
 import type { TipBook } from "./tier-accounting.ts";
 
-export interface RegistrationCountParts {
+export interface CountedOnAcceptanceDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
   readonly store: Pick<RegistrationStore, "pending" | "settle">;
   readonly tiers: TipBook;
-  readonly places: RegistrationPlaces;
-  /** See SettlementsParts. */
+  readonly places: PendingCapacity;
+  /** See RegistrationResultsParts. */
   readonly settled?: ((outcome: string) => void) | undefined;
 }
 
@@ -28,18 +28,18 @@ const turnMs = 100;
 const perRead = 2_000;
 const warnEveryMs = 60_000;
 
-export class RegistrationCount {
-  readonly #parts: RegistrationCountParts;
+export class CountedOnAcceptance {
+  readonly #parts: CountedOnAcceptanceDependencies;
   readonly #warning: RareWarning;
-  readonly #settlements: Settlements<Registration>;
+  readonly #settlements: RegistrationResults<Registration>;
   readonly #pending = new Map<string, Registration>();
   #timer: Timer | null = null;
   #isClosed = false;
 
-  constructor(parts: RegistrationCountParts) {
+  constructor(parts: CountedOnAcceptanceDependencies) {
     this.#parts = parts;
     this.#warning = new RareWarning(parts, warnEveryMs);
-    this.#settlements = new Settlements({
+    this.#settlements = new RegistrationResults({
       store: parts.store,
       tiers: parts.tiers,
       nowMs: () => this.#nowMs(),

@@ -20,8 +20,8 @@ import {
   Lifetimes,
 } from "../../core/transactions/lifetimes.ts";
 import { FairQueue } from "./fair-queue.ts";
-import { type PlaceLimits, RegistrationPlaces } from "./pending-capacity.ts";
-import { type Ending, type SettledTip, Settlements } from "./registration-results.ts";
+import { PendingCapacity, type PlaceLimits } from "./pending-capacity.ts";
+import { type Ending, RegistrationResults, type SettledTip } from "./registration-results.ts";
 import type { LandedTransactions, Registration, RegistrationStore } from "./registration-types.ts";
 import type { TipBook } from "./tier-accounting.ts";
 
@@ -62,14 +62,14 @@ export const defaultWatchLimits: RegistrationWatchLimits = {
   asksMax: 8,
 };
 
-export interface RegistrationWatchParts {
+export interface LandingConfirmationDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
   readonly store: Pick<RegistrationStore, "pending" | "settle">;
   readonly tiers: TipBook;
   /** This node's; absent: its own. */
-  readonly places?: RegistrationPlaces;
-  /** See SettlementsParts. */
+  readonly places?: PendingCapacity;
+  /** See RegistrationResultsParts. */
   readonly settled?: ((outcome: string) => void) | undefined;
   readonly landed: LandedTransactions;
   readonly outcomes: LifetimeAnswers;
@@ -125,17 +125,17 @@ const turnMs = 100;
 const restoredAtOnce = 2_000;
 const warnEveryMs = 60_000;
 
-export class RegistrationWatch {
-  readonly #parts: RegistrationWatchParts;
+export class LandingConfirmation {
+  readonly #parts: LandingConfirmationDependencies;
   readonly #warning: RareWarning;
   readonly #limits: RegistrationWatchLimits;
-  readonly #settlements: Settlements<Pending>;
+  readonly #settlements: RegistrationResults<Pending>;
   readonly #lifetimes: Lifetimes<Pending>;
   readonly #looks: TimerWheel<Pending>;
   /** Due. */
   readonly #queue = new FairQueue<Pending>();
   readonly #pending = new Map<string, Pending>();
-  readonly #places: RegistrationPlaces;
+  readonly #places: PendingCapacity;
   /** Every shred-tip address so far: a reload takes none from tips that were paid before. */
   readonly #addresses = new Set<string>();
   #addressesOfNow: ReadonlySet<string> | null = null;
@@ -146,17 +146,20 @@ export class RegistrationWatch {
   #timer: Timer | null = null;
   #isClosed = false;
 
-  constructor(parts: RegistrationWatchParts, limits: Partial<RegistrationWatchLimits> = {}) {
+  constructor(
+    parts: LandingConfirmationDependencies,
+    limits: Partial<RegistrationWatchLimits> = {},
+  ) {
     this.#parts = parts;
     this.#warning = new RareWarning(parts, warnEveryMs);
     this.#limits = { ...defaultWatchLimits, ...limits };
-    this.#places = parts.places ?? new RegistrationPlaces(this.#limits);
+    this.#places = parts.places ?? new PendingCapacity(this.#limits);
     const nowMs = (): number => this.#nowMs();
     const failed = (error: unknown): void => this.#failed(error);
     const { store, tiers, outcomes, settled } = parts;
     this.#looks = new TimerWheel(turnMs, nowMs());
     const ended = (tip: Pending): void => this.#forget(tip);
-    this.#settlements = new Settlements({ store, tiers, nowMs, ended, failed, settled });
+    this.#settlements = new RegistrationResults({ store, tiers, nowMs, ended, failed, settled });
     const gone = (lifetime: Lifetime<Pending>): void => this.#lookAtAll(lifetime);
     this.#lifetimes = new Lifetimes({ outcomes, nowMs, gone, failed }, this.#limits);
   }
@@ -188,7 +191,7 @@ export class RegistrationWatch {
     await this.#settlements.stop();
   }
 
-  /** See RegistrationPlaces; to be followed by `add` or `release`. */
+  /** See PendingCapacity; to be followed by `add` or `release`. */
   reserve(accountId: string): boolean {
     return this.#places.reserve(accountId);
   }

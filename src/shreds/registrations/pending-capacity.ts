@@ -8,7 +8,7 @@ export interface PlaceLimits {
   readonly pendingPerAccountMax: number;
 }
 
-export class RegistrationPlaces {
+export class PendingCapacity {
   readonly #limits: PlaceLimits;
   /** Pending ones and reserved places, by account. */
   readonly #places = new Map<string, number>();

@@ -8,7 +8,7 @@
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import type { RegistrationPlaces } from "./pending-capacity.ts";
+import type { PendingCapacity } from "./pending-capacity.ts";
 import type { PendingPlaces } from "./registrar.ts";
 import type { Registration, RegistrationStore } from "./registration-types.ts";
 import type { Counting, TipBook } from "./tier-accounting.ts";
@@ -26,11 +26,11 @@ export interface TermWatch {
   readonly counts: { readonly pending: number };
 }
 
-export interface RegistrationSeatParts {
+export interface PendingRegistrationsDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "info" | "warn">;
   readonly store: Pick<RegistrationStore, "pending" | "pendingOf" | "onNews">;
-  readonly places: RegistrationPlaces;
+  readonly places: PendingCapacity;
   /** No node is asked: tips count when they are registered, or as soon as they are known here. */
   readonly countsAtOnce: boolean;
   open(book: TipBook): TermWatch;
@@ -41,8 +41,8 @@ const againMs = 1000;
 const lookMs = 30_000;
 const perRead = 2_000;
 
-export class RegistrationSeat implements PendingPlaces, Counting {
-  readonly #parts: RegistrationSeatParts;
+export class PendingRegistrations implements PendingPlaces, Counting {
+  readonly #parts: PendingRegistrationsDependencies;
   readonly #endNews: () => void;
   #book: TipBook | null = null;
   /** null: another node counts. */
@@ -59,7 +59,7 @@ export class RegistrationSeat implements PendingPlaces, Counting {
   readonly #sweeping: Timer;
   #isClosed = false;
 
-  constructor(parts: RegistrationSeatParts) {
+  constructor(parts: PendingRegistrationsDependencies) {
     this.#parts = parts;
     this.#endNews = parts.store.onNews((signatures) => this.#hear(signatures));
     this.#sweeping = parts.clock.every(lookMs, () => {

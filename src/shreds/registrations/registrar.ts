@@ -39,7 +39,7 @@ export interface PendingPlaces {
   add(registration: Registration): void;
 }
 
-export interface RegistrarParts {
+export interface RegistrarDependencies {
   readonly log: Pick<Logger, "warn">;
   /** `tipLamports` of the facts: to shred-tip addresses, and no others. */
   readonly reader: TransactionReader;
@@ -86,10 +86,10 @@ function registeredBefore(signature: string, isOwn: boolean | null): Refused {
 }
 
 export class Registrar implements RegistrarFace {
-  readonly #parts: RegistrarParts;
+  readonly #parts: RegistrarDependencies;
   readonly #outcomes = new Map<string, number>();
 
-  constructor(parts: RegistrarParts) {
+  constructor(parts: RegistrarDependencies) {
     this.#parts = parts;
   }
 

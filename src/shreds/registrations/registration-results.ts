@@ -1,4 +1,4 @@
-// Settlements: what became of a registration, until it is kept.
+// RegistrationResults: what became of a registration, until it is kept.
 //
 // Called by registration-watch.ts with each end that it found, and by registration-count.ts. A tip that counts has its order from the
 // first attempt to the last: a commit that failed may have been done all the same, and the book must not
@@ -21,7 +21,7 @@ export type Ending =
   | { readonly state: "counted"; readonly lamports: bigint }
   | { readonly state: "dropped"; readonly reason: RegistrationReason };
 
-export interface SettlementsParts<T extends SettledTip> {
+export interface RegistrationResultsDependencies<T extends SettledTip> {
   readonly store: Pick<RegistrationStore, "settle">;
   readonly tiers: TipBook;
   /** Monotonic. */
@@ -58,13 +58,13 @@ export function isUnknown(error: unknown): boolean {
   return error instanceof ShredwayError && error.details["code"] === "UNKNOWN";
 }
 
-export class Settlements<T extends SettledTip> {
-  readonly #parts: SettlementsParts<T>;
+export class RegistrationResults<T extends SettledTip> {
+  readonly #parts: RegistrationResultsDependencies<T>;
   readonly #again: TimerWheel<Attempt<T>>;
   readonly #underWay = new Set<Promise<void>>();
   #isStopped = false;
 
-  constructor(parts: SettlementsParts<T>) {
+  constructor(parts: RegistrationResultsDependencies<T>) {
     this.#parts = parts;
     this.#again = new TimerWheel(tickMs, parts.nowMs());
   }

@@ -33,7 +33,7 @@ function emptyState(accountId: string): TierState {
   return { accountId, tier: null, graceSinceMs: null, sumLamports: 0n, eventCount: 0n };
 }
 
-export class FollowedTiers implements TierSource {
+export class FollowerTiers implements TierSource {
   readonly #options: FollowedTiersOptions;
   /** Of another configuration's tiers the relay knows nothing. */
   readonly #known: ReadonlySet<string>;

@@ -13,7 +13,7 @@ export interface GracePlace<T> {
   behind: GracePlace<T> | null;
 }
 
-export class GraceLine<T> {
+export class GracePeriodQueue<T> {
   #first: GracePlace<T> | null = null;
   #last: GracePlace<T> | null = null;
 

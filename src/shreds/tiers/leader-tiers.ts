@@ -12,8 +12,8 @@ import type { Logger } from "../../core/log.ts";
 import type { TipBook } from "../registrations/tier-accounting.ts";
 import { CheckpointWriter } from "./checkpoint-writer.ts";
 import { TierEngine } from "./tier-engine.ts";
-import { LeavingQueue } from "./tip-expiry-queue.ts";
-import { CountingOrder, type SettledOrder } from "./tip-sequencer.ts";
+import { TipExpiryQueue } from "./tip-expiry-queue.ts";
+import { type SettledOrder, TipSequencer } from "./tip-sequencer.ts";
 import type {
   CountedTip,
   TierCheckpoint,
@@ -44,14 +44,14 @@ export interface TierBookOptions {
   readonly pageMax?: number;
 }
 
-export class TierBook implements Tiers, TierSource, TipBook {
+export class LeaderTiers implements Tiers, TierSource, TipBook {
   readonly #options: TierBookOptions;
-  readonly #leavings: LeavingQueue;
+  readonly #leavings: TipExpiryQueue;
   readonly #checkpoints: CheckpointWriter;
   readonly #listeners = new Set<TierListener>();
   #engine: TierEngine;
   /** null: not started. */
-  #order: CountingOrder | null = null;
+  #order: TipSequencer | null = null;
   /** Of the tips up to here all are in the engine, of those behind it none. */
   #countedOrder = 0n;
   #lastMs = 0;
@@ -67,7 +67,7 @@ export class TierBook implements Tiers, TierSource, TipBook {
     const { rules, store, clock, log, epoch } = options;
     this.#options = options;
     this.#engine = new TierEngine(rules, { evaluatedMs: 0, states: [] });
-    this.#leavings = new LeavingQueue({
+    this.#leavings = new TipExpiryQueue({
       ...options,
       windowMs: rules.windowMs,
       onMore: () => this.#catchUp(),
@@ -102,7 +102,7 @@ export class TierBook implements Tiers, TierSource, TipBook {
     // Counted tips may be from a time that the wall clock has not reached again.
     this.#lastMs = Math.max(this.#lastMs, this.#engine.evaluatedMs);
     await this.#replayUntil(this.nowMs());
-    this.#order = new CountingOrder(this.#countedOrder);
+    this.#order = new TipSequencer(this.#countedOrder);
     this.#events = this.#engine.takeEvents();
     if (this.#closing) return;
     this.#isRunning = true;
@@ -169,7 +169,7 @@ export class TierBook implements Tiers, TierSource, TipBook {
     this.#catchUp();
   }
 
-  #started(): CountingOrder {
+  #started(): TipSequencer {
     if (this.#order) return this.#order;
     throw new RangeError("expected a tier book that was started, got one that was not");
   }

@@ -6,7 +6,7 @@
 // the sum is back; at its end the tier falls by one, and the lower tier's own grace begins at that
 // moment when the sum is below its threshold, too. So an account never has two.
 
-import { GraceLine, type GracePlace } from "./grace-period-queue.ts";
+import { GracePeriodQueue, type GracePlace } from "./grace-period-queue.ts";
 import type {
   CountedTip,
   TierEvent,
@@ -32,7 +32,7 @@ interface Account {
 export class TierEngine {
   readonly #rules: TierRules;
   readonly #accounts = new Map<string, Account>();
-  readonly #graces = new GraceLine<Account>();
+  readonly #graces = new GracePeriodQueue<Account>();
   readonly #changed = new Set<Account>();
   #events: TierEvent[] = [];
   #evaluatedMs: number;

@@ -11,8 +11,8 @@ import type { Clock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import type { Counting } from "../registrations/tier-accounting.ts";
-import { FollowedTiers } from "./follower-tiers.ts";
-import { TierBook } from "./leader-tiers.ts";
+import { FollowerTiers } from "./follower-tiers.ts";
+import { LeaderTiers } from "./leader-tiers.ts";
 import type {
   HeldTierLock,
   Locks,
@@ -47,7 +47,7 @@ export interface TierSeatOptions {
 
 /** From taking over to stepping down. */
 interface Term {
-  readonly book: TierBook;
+  readonly book: LeaderTiers;
   /** null: lost, and nobody else was seen to begin a term. */
   lock: HeldTierLock | null;
   /** Nothing more can be kept in it. */
@@ -56,11 +56,11 @@ interface Term {
   isDoubted: boolean;
 }
 
-export class TierSeat implements Tiers {
+export class TierLeadership implements Tiers {
   readonly #options: TierSeatOptions;
   readonly #listeners = new Set<TierListener>();
   readonly #closing = new AbortController();
-  #followed: FollowedTiers;
+  #followed: FollowerTiers;
   #source: TierSource;
   /** null: another node keeps the tiers. */
   #term: Term | null = null;
@@ -142,9 +142,9 @@ export class TierSeat implements Tiers {
     return this.#closed;
   }
 
-  #newFollowed(): FollowedTiers {
+  #newFollowed(): FollowerTiers {
     const { rules, store, clock, log } = this.#options;
-    const followed: FollowedTiers = new FollowedTiers({
+    const followed: FollowerTiers = new FollowerTiers({
       rules,
       store,
       clock,
@@ -239,7 +239,7 @@ export class TierSeat implements Tiers {
       if (held.term) this.#lost(held.term);
     });
     if (!lock) return false;
-    let book: TierBook | null = null;
+    let book: LeaderTiers | null = null;
     try {
       const epoch = await store.takeOver();
       const over = { isOver: false };
@@ -249,7 +249,7 @@ export class TierSeat implements Tiers {
         this.#wake();
       };
       const limits = { ...(headMax && { headMax }), ...(pageMax && { pageMax }) };
-      book = new TierBook({ rules, store, clock, log, epoch, onOver, ...limits });
+      book = new LeaderTiers({ rules, store, clock, log, epoch, onOver, ...limits });
       await book.start();
       await counting.keep(book);
       held.term = { book, lock: held.isLost ? null : lock, ...over, isDoubted: false };

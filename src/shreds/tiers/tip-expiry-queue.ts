@@ -38,7 +38,7 @@ function isBehind(a: Place, b: Place): boolean {
   );
 }
 
-export class LeavingQueue {
+export class TipExpiryQueue {
   readonly #options: LeavingQueueOptions;
   readonly #headMax: number;
   readonly #pageMax: number;

@@ -14,7 +14,7 @@ export interface SettledOrder {
   readonly atMs: number;
 }
 
-export class CountingOrder {
+export class TipSequencer {
   #taken: bigint;
   /** Everything up to here is in the line of those whose turn came, or was. */
   #settled: bigint;

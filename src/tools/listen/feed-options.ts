@@ -11,7 +11,7 @@ import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
 import { createLogger } from "../../core/log.ts";
 import { isObject } from "../../core/values.ts";
 import { RpcClient } from "../../platform/solana/rpc-client.ts";
-import { RpcLeaders } from "../../relay/leaders/rpc-leader-schedule.ts";
+import { RpcLeaderSchedule } from "../../relay/leaders/rpc-leader-schedule.ts";
 import { type LeaderSchedule, loadLeaderSchedule } from "../../relay/leaders/schedule.ts";
 import { type Arguments, usageError } from "../terminal/command.ts";
 import type { Terminal } from "../terminal/terminal.ts";
@@ -151,7 +151,7 @@ async function fromNode(url: string, terminal: Terminal): Promise<LeaderSource> 
   } catch (error) {
     throw usageError(`--rpc: ${messageOf(error)}`);
   }
-  const leaders = new RpcLeaders({
+  const leaders = new RpcLeaderSchedule({
     node,
     clock: systemClock,
     log: createLogger({

@@ -10,7 +10,7 @@ import { Relay } from "../../relay/data-plane/relay.ts";
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
 import type { Source } from "../../relay/data-plane/tables.ts";
 import type { LeaderSchedule } from "../../relay/leaders/schedule.ts";
-import { blankSight, type Sight } from "./slot-arrivals.ts";
+import { blankSight, type ShredArrival } from "./slot-arrivals.ts";
 
 export interface Feed {
   readonly name: string;
@@ -124,7 +124,7 @@ export class FeedRecorder {
   }
 
   /** Calls `note` for every arrival that waits, `timeNs` since `baseNs`, in the order in which they were taken up. */
-  drain(note: (arrival: Sight) => void): void {
+  drain(note: (arrival: ShredArrival) => void): void {
     const arrival = blankSight();
     for (let count = arrivalsAtOnce; count === arrivalsAtOnce; ) {
       count = this.#relay.drainArrivals(this.#bytes);
@@ -158,7 +158,7 @@ export class FeedRecorder {
     this.#relay.close();
   }
 
-  #decode(at: number, into: Sight): boolean {
+  #decode(at: number, into: ShredArrival): boolean {
     const view = this.#view;
     const feed = this.#feedById.get(view.getUint16(at + 28, true));
     if (feed === undefined) return false;

@@ -5,7 +5,7 @@
 // within the feed; how long a shred was under way no receiver can tell by itself.
 
 import { LagHistogram } from "./lag-histogram.ts";
-import { recoverableFrom, type SlotSights, setLeaves } from "./slot-arrivals.ts";
+import { recoverableFrom, type SlotArrivals, setLeaves } from "./slot-arrivals.ts";
 
 export interface SlotShare {
   readonly slot: number;
@@ -42,7 +42,7 @@ export class FeedTiming {
   #last: { readonly slot: number; readonly firstNs: number } | undefined;
 
   /** A slot of one feed, settled; to be called in ascending order as far as possible. */
-  add(slot: SlotSights): void {
+  add(slot: SlotArrivals): void {
     if (slot.distinct === 0) return;
     this.slots++;
     const times: number[] = [];

@@ -9,7 +9,7 @@ import { parseShred, type Shred } from "../../relay/data-plane/parse-shred.ts";
 import type { LeaderSource } from "../listen/feed-options.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { LeaderCheck } from "./leader-check.ts";
-import { Course } from "./race-session.ts";
+import { RaceSession } from "./race-session.ts";
 import type { Raced, RacePlan } from "./race-show.ts";
 import type { FeedFacts } from "./report.ts";
 import { blankSight } from "./slot-arrivals.ts";
@@ -91,7 +91,7 @@ async function merge(readers: readonly Reader[], parts: Parts): Promise<Raced> {
     readers[0]?.nextNs ?? 0n,
   );
   const { table } = plan;
-  const course = new Course({
+  const course = new RaceSession({
     feeds: readers.length,
     settleNs: plan.settleNs,
     graceNs,
@@ -158,12 +158,12 @@ function feedFacts({ feed, received, refused }: Reader): FeedFacts {
 
 /** Packets to sights, with the relay's names for what is refused. */
 class Judge {
-  readonly #course: Course;
+  readonly #course: RaceSession;
   readonly #version: number;
   readonly #check: LeaderCheck | undefined;
   readonly #sight = blankSight();
 
-  constructor(course: Course, { shredVersion }: RacePlan, { schedule }: LeaderSource) {
+  constructor(course: RaceSession, { shredVersion }: RacePlan, { schedule }: LeaderSource) {
     this.#course = course;
     this.#version = shredVersion;
     this.#check = schedule && new LeaderCheck(schedule);

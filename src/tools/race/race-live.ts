@@ -6,7 +6,7 @@ import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
 import { addressesOf, type FeedOption, type LeaderSource } from "../listen/feed-options.ts";
 import { endOf, every, type Terminal } from "../terminal/terminal.ts";
 import { FeedRecorder } from "./feed-recorder.ts";
-import { Course } from "./race-session.ts";
+import { RaceSession } from "./race-session.ts";
 import { type Raced, type RacePlan, showRace } from "./race-show.ts";
 import type { FeedFacts, RaceFacts } from "./report.ts";
 
@@ -79,7 +79,7 @@ function placeOf({ listen, source }: FeedOption): string {
 }
 
 class RunningRace {
-  readonly #course: Course;
+  readonly #course: RaceSession;
   readonly #feeds: readonly FeedOption[];
   readonly #recorder: FeedRecorder;
   readonly #parts: Parts & { readonly clock: Clock };
@@ -93,7 +93,7 @@ class RunningRace {
     this.#recorder = recorder;
     this.#parts = parts;
     const { settleNs, table } = parts.plan;
-    this.#course = new Course({
+    this.#course = new RaceSession({
       feeds: feeds.length,
       settleNs,
       graceNs,

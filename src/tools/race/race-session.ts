@@ -5,35 +5,35 @@
 // feed began are left out, and those that are not settled when the race ends. A feed that does not
 // begin within `graceNs` is raced without waiting for it: then it just brought nothing.
 
-import type { Sight, SlotSights } from "./slot-arrivals.ts";
+import type { ShredArrival, SlotArrivals } from "./slot-arrivals.ts";
 import { SlotBook } from "./slot-book.ts";
-import { Tally } from "./tally.ts";
+import { RaceTally } from "./tally.ts";
 
 export interface CourseOptions {
   readonly feeds: number;
   readonly settleNs: number;
   readonly graceNs: number;
   /** Called with every slot that is judged. */
-  readonly onJudged?: (slot: SlotSights) => void;
+  readonly onJudged?: (slot: SlotArrivals) => void;
 }
 
 /** Slots that can be under way at a time, from the median on. */
 const underWayMax = 64;
 
-export class Course {
-  readonly tally: Tally;
+export class RaceSession {
+  readonly tally: RaceTally;
   readonly book: SlotBook;
   /** Slots at the edges, which not every feed could see whole. */
   edgeSlots = 0;
   readonly #options: CourseOptions;
   /** Settled before it is known when the last feed began. */
-  #waiting: SlotSights[] = [];
+  #waiting: SlotArrivals[] = [];
   /** Highest slot that was under way when the last feed began; undefined: not known yet. */
   #edge: number | undefined;
 
   constructor(options: CourseOptions) {
     this.#options = options;
-    this.tally = new Tally(options.feeds);
+    this.tally = new RaceTally(options.feeds);
     this.book = new SlotBook({
       feeds: options.feeds,
       settleNs: options.settleNs,
@@ -46,7 +46,7 @@ export class Course {
     return this.#edge !== undefined;
   }
 
-  note(sight: Sight): void {
+  note(sight: ShredArrival): void {
     this.book.note(sight);
   }
 
@@ -86,12 +86,12 @@ export class Course {
     return underWay.findLast((slot) => slot <= median + underWayMax) ?? -1;
   }
 
-  #take(slot: SlotSights): void {
+  #take(slot: SlotArrivals): void {
     if (this.#edge === undefined) this.#waiting.push(slot);
     else this.#judge(slot);
   }
 
-  #judge(slot: SlotSights): void {
+  #judge(slot: SlotArrivals): void {
     if (slot.slot <= (this.#edge ?? -1)) {
       this.edgeSlots++;
       return;

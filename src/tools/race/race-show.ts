@@ -5,7 +5,7 @@
 import { toJson } from "../terminal/output.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { raceLines } from "./race-screen.ts";
-import type { Course } from "./race-session.ts";
+import type { RaceSession } from "./race-session.ts";
 import type { ShredTable } from "./race-table.ts";
 import { type RaceFacts, type RaceReport, racePicture, raceReport } from "./report.ts";
 
@@ -18,7 +18,7 @@ export interface RacePlan {
 }
 
 export interface Raced {
-  readonly course: Course;
+  readonly course: RaceSession;
   readonly facts: RaceFacts;
 }
 

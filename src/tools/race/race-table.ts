@@ -5,7 +5,7 @@
 
 import { closeSync, openSync, writeSync } from "node:fs";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
-import { type SlotSights, setLeaves } from "./slot-arrivals.ts";
+import { type SlotArrivals, setLeaves } from "./slot-arrivals.ts";
 
 export class ShredTable {
   readonly #file: number;
@@ -22,7 +22,7 @@ export class ShredTable {
     this.#write(`slot,type,fec_set,index,first_ns,first,${lags.join(",")}\n`);
   }
 
-  add({ slot, sets, feeds }: SlotSights): void {
+  add({ slot, sets, feeds }: SlotArrivals): void {
     const lines: string[] = [];
     for (const [number, { times }] of sets) {
       for (let leaf = 0; leaf < setLeaves; leaf++) {

@@ -4,7 +4,7 @@
 
 import { type Confidence, confidenceOf, type Interval } from "./confidence.ts";
 import type { LagHistogram } from "./lag-histogram.ts";
-import type { Course } from "./race-session.ts";
+import type { RaceSession } from "./race-session.ts";
 import type { FeedTally, PairTally, SlotCoverageRow } from "./tally.ts";
 
 /** What whoever brings the sights knows of a feed, besides them. */
@@ -66,8 +66,8 @@ export interface FeedReport extends FeedFacts {
   readonly solo: number;
   readonly soloShare: number | null;
   readonly lagNs: LagNumbers;
-  readonly fecSets: RaceOfParts;
-  readonly slots: RaceOfParts;
+  readonly fecSets: RaceOfDependencies;
+  readonly slots: RaceOfDependencies;
   readonly losses: {
     readonly missed: number;
     readonly bursts: number;
@@ -77,7 +77,7 @@ export interface FeedReport extends FeedFacts {
 }
 
 /** FEC sets until they can be recovered, or slots until every set can be. */
-export interface RaceOfParts {
+export interface RaceOfDependencies {
   readonly reached: number;
   readonly share: number | null;
   readonly wins: number;
@@ -156,7 +156,7 @@ export function lagNumbers(lag: LagHistogram): LagNumbers {
 }
 
 interface Whole {
-  readonly course: Course;
+  readonly course: RaceSession;
   readonly facts: RaceFacts;
   readonly confidence: Confidence;
 }
@@ -205,7 +205,7 @@ function lossesOf(own: FeedTally, missed: number): FeedReport["losses"] {
 function parts(
   { reached, wins, all }: { reached: number; wins: number; all: number },
   lag: LagHistogram,
-): RaceOfParts {
+): RaceOfDependencies {
   return {
     reached,
     share: shareOf(reached, all),
@@ -241,7 +241,11 @@ function pairReport(number: number, pair: PairTally, { facts, confidence }: Whol
 }
 
 /** `withIntervals`: they cost up to some hundred milliseconds, too much for a live screen. */
-export function raceReport(course: Course, facts: RaceFacts, withIntervals: boolean): RaceReport {
+export function raceReport(
+  course: RaceSession,
+  facts: RaceFacts,
+  withIntervals: boolean,
+): RaceReport {
   const { tally } = course;
   const groups = tally.groups.all();
   const none = { groups: groups.length, winShares: null, pairs: null };
@@ -274,7 +278,7 @@ export const cdfLagsNs: readonly number[] = [
   ...Array.from({ length: 121 }, (_, i) => 1e4 * 10 ** (i / 24)),
 ];
 
-export function racePicture({ tally }: Course): RacePicture {
+export function racePicture({ tally }: RaceSession): RacePicture {
   const cdf = tally.feeds.map((feed) =>
     cdfLagsNs.map((lagNs) => ({
       lagNs,

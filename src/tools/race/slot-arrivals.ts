@@ -10,7 +10,7 @@ export const setLeaves = 64;
 export const recoverableFrom = 32;
 
 /** One shred as one feed brought it. The same object may be used again for the next one. */
-export interface Sight {
+export interface ShredArrival {
   feed: number;
   timeNs: number;
   slot: number;
@@ -23,7 +23,7 @@ export interface Sight {
 }
 
 /** One to be filled in, again and again. */
-export function blankSight(): Sight {
+export function blankSight(): ShredArrival {
   return {
     feed: 0,
     timeNs: 0,
@@ -44,7 +44,7 @@ export interface SetSights {
 
 export type Novelty = "first" | "later" | "again";
 
-export class SlotSights {
+export class SlotArrivals {
   readonly slot: number;
   readonly feeds: number;
   /** By number of the FEC set. */
@@ -62,18 +62,18 @@ export class SlotSights {
     this.feeds = feeds;
   }
 
-  setOf(sight: Sight): SetSights | undefined {
+  setOf(sight: ShredArrival): SetSights | undefined {
     return this.sets.get(sight.fecSetIndex / 32);
   }
 
-  addSet(sight: Sight): SetSights {
+  addSet(sight: ShredArrival): SetSights {
     const times = new Float64Array(setLeaves * this.feeds).fill(Number.POSITIVE_INFINITY);
     const set = { times, signature: sight.signature };
     this.sets.set(sight.fecSetIndex / 32, set);
     return set;
   }
 
-  note(set: SetSights, sight: Sight): Novelty {
+  note(set: SetSights, sight: ShredArrival): Novelty {
     const { feed, timeNs, fecSetIndex } = sight;
     const leaf = sight.index - fecSetIndex + (sight.isCode ? 32 : 0);
     const begin = leaf * this.feeds;

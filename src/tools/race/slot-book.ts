@@ -4,7 +4,7 @@
 // settling time: then each feed had that long to bring every shred of it, and what comes later is
 // counted as late. Bounded in slots and sets, whatever is sent.
 
-import { type Sight, SlotSights } from "./slot-arrivals.ts";
+import { type ShredArrival, SlotArrivals } from "./slot-arrivals.ts";
 
 export interface FeedCounts {
   /** Sights of shreds, duplicates and late ones included. */
@@ -24,7 +24,7 @@ export interface FeedCounts {
 export interface SlotBookOptions {
   readonly feeds: number;
   readonly settleNs: number;
-  readonly onSettled: (slot: SlotSights) => void;
+  readonly onSettled: (slot: SlotArrivals) => void;
 }
 
 const openSlotsMax = 1024;
@@ -36,7 +36,7 @@ const openNsMax = 30e9;
 export class SlotBook {
   readonly counts: readonly FeedCounts[];
   readonly #options: SlotBookOptions;
-  readonly #open = new Map<number, SlotSights>();
+  readonly #open = new Map<number, SlotArrivals>();
   readonly #settled = new Set<number>();
   #sets = 0;
 
@@ -54,11 +54,11 @@ export class SlotBook {
   }
 
   /** Slots under way, in the order of their first sights. */
-  get open(): readonly SlotSights[] {
+  get open(): readonly SlotArrivals[] {
     return [...this.#open.values()];
   }
 
-  note(sight: Sight): void {
+  note(sight: ShredArrival): void {
     const counts = this.counts[sight.feed];
     if (!counts) return;
     counts.arrivals++;
@@ -87,7 +87,7 @@ export class SlotBook {
     }
   }
 
-  #slotOf(sight: Sight, counts: FeedCounts): SlotSights | undefined {
+  #slotOf(sight: ShredArrival, counts: FeedCounts): SlotArrivals | undefined {
     const known = this.#open.get(sight.slot);
     if (known) return known;
     if (this.#settled.has(sight.slot)) {
@@ -98,12 +98,12 @@ export class SlotBook {
       counts.beyond++;
       return undefined;
     }
-    const slot = new SlotSights(sight.slot, this.#options.feeds);
+    const slot = new SlotArrivals(sight.slot, this.#options.feeds);
     this.#open.set(sight.slot, slot);
     return slot;
   }
 
-  #close(slot: SlotSights): void {
+  #close(slot: SlotArrivals): void {
     this.#open.delete(slot.slot);
     this.#sets -= slot.sets.size;
     this.#settled.add(slot.slot);

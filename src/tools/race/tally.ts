@@ -6,7 +6,7 @@
 
 import { Groups } from "./groups.ts";
 import { LagHistogram } from "./lag-histogram.ts";
-import { recoverableFrom, type SlotSights, setLeaves } from "./slot-arrivals.ts";
+import { recoverableFrom, type SlotArrivals, setLeaves } from "./slot-arrivals.ts";
 
 export interface SlotCoverageRow {
   readonly slot: number;
@@ -69,7 +69,7 @@ export const burstFrom = 8;
 const coverageRowsMax = 2048;
 const never = Number.POSITIVE_INFINITY;
 
-export class Tally {
+export class RaceTally {
   readonly feeds: readonly FeedTally[];
   readonly pairs: readonly PairTally[];
   readonly groups: Groups;
@@ -96,7 +96,7 @@ export class Tally {
     return this.distinctData + this.distinctCode;
   }
 
-  add(slot: SlotSights): void {
+  add(slot: SlotArrivals): void {
     this.slots++;
     this.groups.startSlot(slot.slot);
     const rows: Float64Array[] = [];

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { isObject } from "../../../src/core/values.ts";
 import { operations } from "../../../src/gateway/endpoints/description/paths.ts";
-import type { GatewayParts } from "../../../src/gateway/methods/dependencies.ts";
+import type { GatewayDependencies } from "../../../src/gateway/methods/dependencies.ts";
 import type { TimelineEvent } from "../../../src/gateway/submission/types.ts";
 import type { TipFloor } from "../../../src/tips/tip-types.ts";
 import { Files } from "../../platform/store/files.ts";
@@ -31,7 +31,7 @@ const tipFloor: TipFloor = {
   onRefresh: () => () => {},
 };
 
-function tracker(isKnown: boolean): GatewayParts["tracker"] {
+function tracker(isKnown: boolean): GatewayDependencies["tracker"] {
   const pubkey = addressOf(wallet(1));
   return {
     members: () => [pubkey],

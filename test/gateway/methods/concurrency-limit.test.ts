@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { Room } from "../../../src/gateway/methods/concurrency-limit.ts";
+import { ConcurrencyLimit } from "../../../src/gateway/methods/concurrency-limit.ts";
 import { deferred } from "../http/clients.ts";
 
 describe("Room", () => {
   it("refuses what is too much without beginning it, and gives room back whatever the end", async () => {
-    const room = new Room(2);
+    const room = new ConcurrencyLimit(2);
     const [first, second] = [deferred<number>(), deferred<number>()];
     const one = room.with(() => first.promise);
     const two = room.with(() => second.promise);

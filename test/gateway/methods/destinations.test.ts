@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { ApiKey } from "../../../src/gateway/accounts/types.ts";
 import type { ShredSales } from "../../../src/gateway/methods/dependencies.ts";
 import type { TierEvent, Tiers, TierView } from "../../../src/shreds/tiers/types.ts";
-import { Desk, hour, place, second } from "../../shreds/destinations/harness.ts";
+import { Harness, hour, place, second } from "../../shreds/destinations/harness.ts";
 import { type Answer, apiKey, GatewayRun, scoped } from "../../support/gateway.ts";
 
 const sol = 1_000_000_000n;
@@ -30,12 +30,12 @@ class StandInTiers implements Tiers {
 
 interface Opened {
   readonly run: GatewayRun;
-  readonly desk: Desk;
+  readonly desk: Harness;
   readonly tiers: StandInTiers;
 }
 
 async function open(): Promise<Opened> {
-  const desk = await Desk.open();
+  const desk = await Harness.open();
   const tiers = new StandInTiers();
   const shreds: ShredSales = {
     registrar: {

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
 import { createLogger } from "../../../src/core/log.ts";
-import { NonceBook } from "../../../src/gateway/nonces/nonce-service.ts";
+import { NonceService } from "../../../src/gateway/nonces/nonce-service.ts";
 import type { NonceInfo, NonceKeys, Signer } from "../../../src/gateway/nonces/types.ts";
 import { verifySignatures } from "../../../src/sandbox/chain/keys.ts";
 import { parseTransaction } from "../../../src/sandbox/chain/wire.ts";
@@ -48,9 +48,9 @@ class Watched implements Signer {
   }
 }
 
-interface Desk {
+interface Harness {
   readonly stage: Stage;
-  readonly book: NonceBook;
+  readonly book: NonceService;
   readonly node: ChainNode;
   readonly info: NonceInfo;
   /** What authorities signed from now on. */
@@ -61,7 +61,7 @@ interface Desk {
   refusal: ShredwayError | null;
 }
 
-async function open(name: string): Promise<Desk> {
+async function open(name: string): Promise<Harness> {
   const stage = await Stage.open();
   stage.run.chain.airdrop(addressOf(bob), 1_000_000_000n);
   const signed: Uint8Array[] = [];
@@ -71,9 +71,9 @@ async function open(name: string): Promise<Desk> {
     account: (index) => keys.account(index),
     authority: (index) => new Watched(keys.authority(index), signed),
   };
-  const looks: Desk["looks"] = [];
+  const looks: Harness["looks"] = [];
   const node = new ChainNode(stage.run, new Steps());
-  const book = await NonceBook.open(
+  const book = await NonceService.open(
     {
       clock: stage.clock,
       log: createLogger({ level: "silent" }),
@@ -93,7 +93,7 @@ async function open(name: string): Promise<Desk> {
   );
   closing(book);
   const info = await stage.managed(book, one);
-  const desk: Desk = { stage, book, node, info, signed, looks, refusal: null };
+  const desk: Harness = { stage, book, node, info, signed, looks, refusal: null };
   return desk;
 }
 

@@ -10,7 +10,7 @@ import { createLogger } from "../../../src/core/log.ts";
 import { isObject } from "../../../src/core/values.ts";
 import { keyRandomBytes, newApiKey } from "../../../src/gateway/accounts/api-keys.ts";
 import { KeyRing } from "../../../src/gateway/accounts/key-ring.ts";
-import { bookLimitsFor, NonceBook } from "../../../src/gateway/nonces/nonce-service.ts";
+import { bookLimitsFor, NonceService } from "../../../src/gateway/nonces/nonce-service.ts";
 import type { NonceInfo } from "../../../src/gateway/nonces/types.ts";
 import { makeKeyFile, openNonceKeys } from "../../../src/platform/solana/key-file.ts";
 import { RpcClient } from "../../../src/platform/solana/rpc-client.ts";
@@ -52,14 +52,14 @@ async function openSite(): Promise<Site> {
 /** The service on a data folder, until it is closed. */
 class Service {
   readonly store: Store;
-  readonly book: NonceBook;
+  readonly book: NonceService;
   readonly #run: GatewayRun;
   readonly #ring: KeyRing;
   #isClosed = false;
 
   static async open(site: Site, directory: string): Promise<Service> {
     const store = await Store.open({ directory, clock: systemClock, log, isService: true });
-    const book = await NonceBook.open(
+    const book = await NonceService.open(
       {
         clock: systemClock,
         log,
@@ -77,7 +77,7 @@ class Service {
     return closing(new Service(store, book, ring, run));
   }
 
-  private constructor(store: Store, book: NonceBook, ring: KeyRing, run: GatewayRun) {
+  private constructor(store: Store, book: NonceService, ring: KeyRing, run: GatewayRun) {
     this.store = store;
     this.book = book;
     this.#ring = ring;

@@ -16,8 +16,8 @@ import type { CoSigningCheck } from "../../../src/gateway/nonces/co-signing.ts";
 import { findNonceAccount, type NonceAccount } from "../../../src/gateway/nonces/nonce-account.ts";
 import {
   bookLimitsFor,
-  NonceBook,
   type NonceBookLimits,
+  NonceService,
 } from "../../../src/gateway/nonces/nonce-service.ts";
 import type {
   ManagedNonce,
@@ -239,7 +239,7 @@ export class ChainNode implements NonceNode {
 
 /** One process of the service. */
 export interface Process {
-  readonly book: NonceBook;
+  readonly book: NonceService;
   readonly node: ChainNode;
   readonly store: DiskStore;
   readonly steps: Steps;
@@ -272,7 +272,7 @@ export class Stage {
   async start(disk: Disk, keys: NonceKeys | null, steps = new Steps()): Promise<Process> {
     const node = new ChainNode(this.run, steps);
     const store = new DiskStore(disk, steps);
-    const book = await NonceBook.open(
+    const book = await NonceService.open(
       {
         clock: this.clock,
         log: createLogger({ level: "silent" }),
@@ -311,7 +311,7 @@ export class Stage {
   }
 
   /** As a client that asks again as long as it is told to. */
-  async managed(book: NonceBook, owner: NonceOwner): Promise<NonceInfo> {
+  async managed(book: NonceService, owner: NonceOwner): Promise<NonceInfo> {
     for (let tries = 0; tries < 100; tries++) {
       try {
         return await this.until(book.managed(owner));

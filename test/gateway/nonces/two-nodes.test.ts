@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import { createLogger } from "../../../src/core/log.ts";
-import { NonceBook } from "../../../src/gateway/nonces/nonce-service.ts";
+import { NonceService } from "../../../src/gateway/nonces/nonce-service.ts";
 import { SqlManagedNonceStore } from "../../../src/platform/store/tables/nonce-store.ts";
 import { onEachDatabase } from "../../platform/store/databases.ts";
 import { Exchange } from "../../platform/store/exchange.ts";
@@ -31,7 +31,7 @@ onEachDatabase((databases) => {
       const log = createLogger({ level: "silent" });
       const { clock, limits } = stage;
       const parts = { clock, log, node, store, keys: keysOf(name), check: honestCheck, encode };
-      return { store, node, book: closing(await NonceBook.open(parts, limits)) };
+      return { store, node, book: closing(await NonceService.open(parts, limits)) };
     };
     return Promise.all(drivers.map(open));
   }

@@ -9,7 +9,7 @@ import { ShredwayError } from "../../../src/core/errors.ts";
 import { openRoute } from "../../../src/gateway/routes/open-route.ts";
 import {
   type TpuRoute,
-  type TpuRouteParts,
+  type TpuRouteDependencies,
   tpuOpener,
 } from "../../../src/gateway/routes/tpu-route.ts";
 import { closing } from "../../support/closing.ts";
@@ -54,7 +54,7 @@ function readSeed(path: string): Uint8Array {
 function open(
   cluster: Cluster,
   config: Partial<RouteConfig> = {},
-  parts: Partial<TpuRouteParts> = {},
+  parts: Partial<TpuRouteDependencies> = {},
 ): TpuRoute {
   const make = tpuOpener({
     clock: systemClock,

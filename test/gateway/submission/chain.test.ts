@@ -11,7 +11,7 @@ import { StatusReader } from "../../../src/gateway/submission/status-reader.ts";
 import { bundleIdOf } from "../../../src/gateway/submission/tracked-transaction.ts";
 import type {
   BundleCommitment,
-  Parcel,
+  OutboundTransaction,
   Route,
   RouteCapabilities,
   TransactionStatus,
@@ -54,7 +54,7 @@ class ChainRoute implements Route {
     this.#clock = clock;
   }
 
-  offer(parcel: Parcel): boolean {
+  offer(parcel: OutboundTransaction): boolean {
     const { transactions, mode, attempt } = parcel;
     const [first] = transactions;
     this.attempts.set(first?.signature ?? "", attempt);

@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import type { RouteEvent, SubmitRequest } from "../../../src/gateway/submission/types.ts";
-import { Desk } from "./harness.ts";
+import { Harness } from "./harness.ts";
 
 const routes = [
   { name: "alt", kind: "alt-partner", leaders: new Set(["A"]) },
@@ -10,13 +10,13 @@ const routes = [
   { name: "swqos-1" },
 ] as const;
 
-async function sent(desk: Desk, some: Partial<SubmitRequest["options"]>): Promise<void> {
+async function sent(desk: Harness, some: Partial<SubmitRequest["options"]>): Promise<void> {
   const request = desk.request(desk.facts(), some);
   void desk.pipeline.submit({ ...request, method: "sendAlt" });
   await desk.clock.advance(100);
 }
 
-function refuse(desk: Desk, which: number, isFinal = false): void {
+function refuse(desk: Harness, which: number, isFinal = false): void {
   const atNs = desk.clock.nowNs();
   const refused: RouteEvent = { kind: "refused", atNs, reason: "lost", isFinal };
   desk.parcels[which]?.report({ kind: "sent", atNs, bytes: 1 });
@@ -26,7 +26,7 @@ function refuse(desk: Desk, which: number, isFinal = false): void {
 it.each([true, false])(
   "the other routes, at once when the last partner refused: %s",
   async (is) => {
-    const desk = new Desk({}, { routes });
+    const desk = new Harness({}, { routes });
     await sent(desk, { enableFallback: true });
     refuse(desk, 0, is);
     await desk.clock.advance(200);
@@ -42,7 +42,7 @@ it.each([true, false])(
 );
 
 it("the other routes, at once also when the partner refuses in the moment of the offer", async () => {
-  const desk = new Desk({}, { routes: [routes[0], routes[2]] });
+  const desk = new Harness({}, { routes: [routes[0], routes[2]] });
   desk.answer = (parcel) => {
     if (desk.ways.length > 1) return;
     parcel.report({ kind: "refused", atNs: desk.clock.nowNs(), reason: "lost", isFinal: true });
@@ -52,7 +52,7 @@ it("the other routes, at once also when the partner refuses in the moment of the
 });
 
 it("nobody else at once, without fallback or without leave to send again", async () => {
-  const desk = new Desk({}, { routes });
+  const desk = new Harness({}, { routes });
   await sent(desk, { enableFallback: false });
   await sent(desk, { enableFallback: true, resendsMax: 0 });
   for (let i = 0; i < 4; i++) refuse(desk, i);
@@ -61,7 +61,7 @@ it("nobody else at once, without fallback or without leave to send again", async
 });
 
 it("nobody when it is sent once more in another slot, and the caller is told so", async () => {
-  const desk = new Desk({}, { routes });
+  const desk = new Harness({}, { routes });
   const request = {
     ...desk.request(desk.facts(), { enableFallback: false }),
     method: "sendAlt",

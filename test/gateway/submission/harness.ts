@@ -10,8 +10,8 @@ import type {
   LandedTips,
   LeaderContext,
   NonceListener,
+  OutboundTransaction,
   Outcomes,
-  Parcel,
   Route,
   RouteCapabilities,
   Sights,
@@ -30,15 +30,15 @@ const noOptions: SubmitOptions = {
   resendsMax: null,
 };
 
-type Sight = Parameters<Sights["watch"]>[1];
+type ShredArrival = Parameters<Sights["watch"]>[1];
 
-export class Desk implements Sights, Outcomes {
+export class Harness implements Sights, Outcomes {
   readonly clock = new ManualClock();
   readonly random: SeededRandom;
   readonly store: ModelStore;
-  readonly parcels: Parcel[] = [];
+  readonly parcels: OutboundTransaction[] = [];
   readonly warnings: string[] = [];
-  readonly sights = new Map<string, Sight>();
+  readonly sights = new Map<string, ShredArrival>();
   readonly answers = new Map<string, SignatureOutcome>();
   readonly asked: string[][] = [];
   leaders: LeaderContext = { slot: 4n, current: "A", next: "B" };
@@ -50,7 +50,7 @@ export class Desk implements Sights, Outcomes {
   /** Signatures for which no queue has room. */
   readonly crowded = new Set<string>();
   /** What a route says while it is being offered something. */
-  answer: (parcel: Parcel) => void = () => {};
+  answer: (parcel: OutboundTransaction) => void = () => {};
   /** Names of the routes that took something, in order. */
   readonly ways: string[] = [];
   isWatchFull = false;
@@ -119,7 +119,7 @@ export class Desk implements Sights, Outcomes {
     };
   }
 
-  watch(signature: Uint8Array, listener: Sight): () => void {
+  watch(signature: Uint8Array, listener: ShredArrival): () => void {
     if (this.isWatchFull) throw new ShredwayError("watch_refused", "full");
     const name = Buffer.from(signature).toString("hex");
     this.sights.set(name, listener);
@@ -182,7 +182,7 @@ export class Desk implements Sights, Outcomes {
   }
 
   /** Submits, lets 100 ms pass, and tells how it went. */
-  submit(...request: Parameters<Desk["request"]>): Promise<string> {
+  submit(...request: Parameters<Harness["request"]>): Promise<string> {
     return this.#told(this.pipeline.submit(this.request(...request)));
   }
 
@@ -210,9 +210,9 @@ export class Desk implements Sights, Outcomes {
   }
 
   /** The next process on the same disk. */
-  async next(...facts: TransactionFacts[]): Promise<Desk> {
+  async next(...facts: TransactionFacts[]): Promise<Harness> {
     this.pipeline.stop();
-    const desk = new Desk({}, { seed: 4 });
+    const desk = new Harness({}, { seed: 4 });
     desk.readable.push(...facts);
     for (const [key, record] of this.store.records) desk.store.records.set(key, record);
     desk.nonce = this.nonce;

@@ -10,7 +10,7 @@ import { closing } from "../../support/closing.ts";
 import { madeUpFacts } from "../../support/facts.ts";
 import { Partner, routeConfig, signaturesOf } from "../../support/partner.ts";
 import { until } from "../../support/udp-receiver.ts";
-import { Desk } from "./harness.ts";
+import { Harness } from "./harness.ts";
 import { makeFacts } from "./model.ts";
 
 it("by another route, or the same in its new form, when a route closes over its queue", async () => {
@@ -24,7 +24,7 @@ it("by another route, or the same in its new form, when a route closes over its 
   closing({ close: () => table.close() });
   const config = routeConfig({ kind: "swqos", url: partner.url, connections: 1 });
   await table.replace([config]);
-  const desk = new Desk();
+  const desk = new Harness();
   const pipeline = new Pipeline({
     clock: systemClock,
     log: { warn: () => {} },
@@ -61,7 +61,7 @@ it("by another route, or the same in its new form, when a route closes over its 
 });
 
 it("also when the first of two equal calls could not be kept", async () => {
-  const desk = new Desk();
+  const desk = new Harness();
   desk.leaders = { slot: 4n, current: "A", next: "bad" };
   const request = desk.request(desk.facts(), { mevProtect: true });
   desk.store.failShare = 1;
@@ -79,7 +79,7 @@ it("also when the first of two equal calls could not be kept", async () => {
 });
 
 it("of one account, though another one fills its own share for a day", async () => {
-  const desk = new Desk({ openMax: 500, openPerAccountMax: 400 });
+  const desk = new Harness({ openMax: 500, openPerAccountMax: 400 });
   const lifetime = new Uint8Array(32).fill(7);
   desk.nonce = pubkeyOf(lifetime);
   const nonceAccount = new Uint8Array(32).fill(9);
@@ -98,7 +98,7 @@ it("of one account, though another one fills its own share for a day", async () 
 });
 
 it("once, when it was released from protection just before a kill", async () => {
-  const desk = new Desk();
+  const desk = new Harness();
   desk.leaders = { slot: 4n, current: "A", next: "bad" };
   await desk.submit(desk.facts(), { mevProtect: true, resendsMax: 0 });
   desk.leaders = { slot: 9n, current: "C", next: "D" };
@@ -109,7 +109,7 @@ it("once, when it was released from protection just before a kill", async () => 
 });
 
 it("again after all routes refused it, for they may be others by then", async () => {
-  const desk = new Desk();
+  const desk = new Harness();
   const facts = desk.facts();
   await desk.submit(facts);
   desk.refuseAll(true);
@@ -120,7 +120,7 @@ it("again after all routes refused it, for they may be others by then", async ()
 });
 
 it("never as rejected because its routes closed", async () => {
-  const desk = new Desk();
+  const desk = new Harness();
   const facts = desk.facts();
   await desk.submit(facts);
   desk.pipeline.stop();
@@ -135,7 +135,7 @@ it("never as rejected because its routes closed", async () => {
 });
 
 it("is not acknowledged before it is kept, also when it has landed and comes once more", async () => {
-  const desk = new Desk();
+  const desk = new Harness();
   const facts = desk.facts();
   await desk.submit(facts);
   desk.answers.set(facts.signature, { slot: 5n, err: null, commitment: "confirmed" });
@@ -148,7 +148,7 @@ it("is not acknowledged before it is kept, also when it has landed and comes onc
 });
 
 it("is not sent at all while nothing can be kept, and is again when it can", async () => {
-  const desk = new Desk();
+  const desk = new Harness();
   desk.store.failShare = 1;
   expect(await desk.submit(desk.facts())).toMatch(/^store_failed: .*may have been sent/);
   const sent = desk.parcels.length;

@@ -2,7 +2,7 @@
 
 import type { SeededRandom } from "../../../src/core/seeded-random.ts";
 import type {
-  Parcel,
+  OutboundTransaction,
   Route,
   RouteCapabilities,
   RouteSnapshot,
@@ -51,9 +51,9 @@ export class ModelRoute implements Route {
   readonly #random: SeededRandom;
   readonly #chain: ModelChain;
   /** Told of every offer, also of those turned away. */
-  onOffer: (parcel: Parcel) => void = () => {};
+  onOffer: (parcel: OutboundTransaction) => void = () => {};
   /** Told of every parcel that leaves. */
-  onLeave: (parcel: Parcel) => void = () => {};
+  onLeave: (parcel: OutboundTransaction) => void = () => {};
   isUp = true;
   /** Every parcel goes through. */
   isGood = false;
@@ -70,7 +70,7 @@ export class ModelRoute implements Route {
     this.#chain = parts.chain;
   }
 
-  offer(parcel: Parcel): boolean {
+  offer(parcel: OutboundTransaction): boolean {
     this.onOffer(parcel);
     if (!this.isUp || (!this.isGood && this.#random.happens(0.05))) return false;
     const fate = this.isGood ? 1 : this.#random.share();
@@ -88,7 +88,7 @@ export class ModelRoute implements Route {
 
   async close(): Promise<void> {}
 
-  #leave(parcel: Parcel, fate: number): void {
+  #leave(parcel: OutboundTransaction, fate: number): void {
     const atNs = this.#clock.nowNs();
     if (parcel.deadlineNs < atNs || fate < 0.05) {
       parcel.report({ kind: "dropped", atNs, reason: "deadline" });
@@ -96,7 +96,7 @@ export class ModelRoute implements Route {
     }
     this.onLeave(parcel);
     parcel.report({ kind: "sent", atNs, bytes: 200 });
-    const answer = (event: Parameters<Parcel["report"]>[0]) =>
+    const answer = (event: Parameters<OutboundTransaction["report"]>[0]) =>
       this.#clock.after(this.#random.below(300), () =>
         parcel.report({ ...event, atNs: this.#clock.nowNs() }),
       );
@@ -113,7 +113,7 @@ export class ModelRoute implements Route {
     }
   }
 
-  #arrive({ transactions, mode, revertProtection }: Parcel): void {
+  #arrive({ transactions, mode, revertProtection }: OutboundTransaction): void {
     this.#chain.arrive(transactions, mode === "bundle" || revertProtection);
   }
 }

@@ -10,7 +10,7 @@ import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
 import { isEnd } from "../../../src/gateway/submission/lifecycle.ts";
 import { Pipeline } from "../../../src/gateway/submission/pipeline.ts";
 import type {
-  Parcel,
+  OutboundTransaction,
   Route,
   RouteCapabilities,
   SubmitRequest,
@@ -49,7 +49,7 @@ class PairRoute implements Route {
     this.#world = world;
   }
 
-  offer(parcel: Parcel): boolean {
+  offer(parcel: OutboundTransaction): boolean {
     const { random, clock } = this.#world;
     const way = this.#world.wayOf(parcel);
     if (way === "full") return false;
@@ -64,7 +64,7 @@ class PairRoute implements Route {
 
   async close(): Promise<void> {}
 
-  #leave(parcel: Parcel, way: Way): void {
+  #leave(parcel: OutboundTransaction, way: Way): void {
     const { random, clock } = this.#world;
     const atNs = clock.nowNs();
     parcel.report({ kind: "sent", atNs, bytes: 1 });
@@ -78,7 +78,7 @@ class PairRoute implements Route {
     else if (random.happens(0.5)) parcel.report({ kind: "failed", atNs, reason: "time_out" });
   }
 
-  #deliver({ mode, transactions }: Parcel): void {
+  #deliver({ mode, transactions }: OutboundTransaction): void {
     const { chain } = this.#world.run;
     try {
       if (mode === "bundle") chain.sendBundle(transactions.map(({ wire }) => wire));
@@ -214,7 +214,7 @@ export class PairWorld {
     return submitted;
   }
 
-  wayOf({ transactions: [facts] }: Parcel): Way {
+  wayOf({ transactions: [facts] }: OutboundTransaction): Way {
     const pair = this.pairs.find((one) => one.facts.some((of) => of === facts));
     if (!facts || !pair) return "deliver";
     const [first, second] = pair.facts;

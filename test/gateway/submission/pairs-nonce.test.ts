@@ -2,13 +2,13 @@
 
 import { describe, expect, it } from "vitest";
 import { pubkeyOf } from "../../../src/core/primitives.ts";
-import { Desk } from "./harness.ts";
+import { Harness } from "./harness.ts";
 import { makeFacts } from "./model.ts";
 import { landed, sentOf } from "./pair-steps.ts";
 
 describe("a nonce value", () => {
   it("is one pair's until its end, also after a restart; only its own account hears whose", async () => {
-    let desk = new Desk();
+    let desk = new Harness();
     const pair = desk.pair();
     await desk.submitPair(pair);
     const [a, b] = pair.map(({ signature }) => signature);
@@ -37,7 +37,7 @@ describe("a nonce value", () => {
   });
 
   it("may have another pair when the first is not sent any more; both are superseded", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const pair = desk.pair();
     await desk.submitPair(pair);
     const better = desk.pair(pair[0]);
@@ -54,7 +54,7 @@ describe("a nonce value", () => {
   it.each(["left over by full queues", "held for protection"])(
     "is not sent any more after that, though it was %s",
     async (how) => {
-      const desk = new Desk();
+      const desk = new Harness();
       const pair = desk.pair();
       const isHeld = how.startsWith("held");
       if (isHeld) desk.leaders = { slot: 8n, current: "bad", next: "bad" };
@@ -75,7 +75,7 @@ describe("a nonce value", () => {
   );
 
   it("of another nonce, with another authority or after the pair was taken apart is free", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const pair = desk.pair();
     await desk.submitPair(pair);
     const { account } = pair[0].nonce ?? { account: new Uint8Array(32) };

@@ -2,12 +2,12 @@
 
 import { describe, expect, it } from "vitest";
 import { pubkeyOf } from "../../../src/core/primitives.ts";
-import { Desk } from "./harness.ts";
+import { Harness } from "./harness.ts";
 import { kindsOf, land, landed, sentOf } from "./pair-steps.ts";
 
 describe("a pair", () => {
   it("is in the queues before the call returns, and kept by one write", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const pair = desk.pair();
     const submitted = desk.submitPair(pair);
     expect([sentOf(desk, pair), desk.store.records.size]).toEqual(["AB", 0]);
@@ -17,7 +17,7 @@ describe("a pair", () => {
   });
 
   it("is refused whole when one of them has no way, before anything is offered", async () => {
-    const desk = new Desk({}, { routes: [{ minimumTipLamports: 20_000n }] });
+    const desk = new Harness({}, { routes: [{ minimumTipLamports: 20_000n }] });
     const [first, second] = desk.pair();
     const poor = { ...second, tipLamports: 19_999n };
     const told = await desk.submitPair([first, poor]);
@@ -27,13 +27,13 @@ describe("a pair", () => {
   });
 
   it.each([{ openMax: 1 }, { openPerAccountMax: 1 }])("needs room for both: %j", async (limits) => {
-    const desk = new Desk(limits);
+    const desk = new Harness(limits);
     expect(await desk.submitPair(desk.pair())).toMatch(/^overloaded: open transactions.* 0 and 2/);
     expect([desk.parcels.length, desk.pipeline.snapshot().open]).toEqual([0, 0]);
   });
 
   it("is remembered by nobody when no queue has room for either", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     desk.takes = false;
     const pair = desk.pair();
     expect(await desk.submitPair(pair)).toBe(
@@ -48,7 +48,7 @@ describe("a pair", () => {
   it.each([0, 1])(
     "is accepted when one is taken; the other leaves soon, once: %i",
     async (which) => {
-      const desk = new Desk();
+      const desk = new Harness();
       const pair = desk.pair();
       const other = pair[which === 0 ? 0 : 1];
       desk.crowded.add(other.signature);
@@ -64,7 +64,7 @@ describe("a pair", () => {
   );
 
   it("whose other half the account sends first is not sent once more for it", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const pair = desk.pair();
     desk.crowded.add(pair[1].signature);
     await desk.submitPair(pair, { resendsMax: 0 });
@@ -75,7 +75,7 @@ describe("a pair", () => {
   });
 
   it("whose other half was sent alone before and is taken later resends nothing", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const pair = desk.pair();
     await desk.submit(pair[1], { resendsMax: 0 });
     desk.crowded.add(pair[1].signature);
@@ -86,7 +86,7 @@ describe("a pair", () => {
   });
 
   it("that waits for protection waits together", async () => {
-    const desk = new Desk({ heldMax: 2 });
+    const desk = new Harness({ heldMax: 2 });
     desk.leaders = { slot: 4n, current: "A", next: "bad" };
     const pair = desk.pair();
     expect(await desk.submitPair(pair, { mevProtect: true })).toBe("accepted");
@@ -99,14 +99,14 @@ describe("a pair", () => {
   });
 
   it("needs room for both among those that wait", async () => {
-    const desk = new Desk({ heldMax: 1 });
+    const desk = new Harness({ heldMax: 1 });
     desk.leaders = { slot: 4n, current: "A", next: "bad" };
     expect(await desk.submitPair(desk.pair(), { mevProtect: true })).toMatch(/^overloaded: held/);
     expect(desk.pipeline.snapshot()).toMatchObject({ held: 0, open: 0 });
   });
 
   it("that cannot be kept is sent no more, and nothing is left of what was not sent", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const pair = desk.pair();
     desk.store.failShare = 1;
     desk.crowded.add(pair[1].signature);
@@ -120,7 +120,7 @@ describe("a pair", () => {
   });
 
   it("is two of one account, one nonce and one value", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const [first, second] = desk.pair();
     const others = [
       desk.facts(),
@@ -139,7 +139,7 @@ describe("a pair", () => {
 
 describe("the same pair again", () => {
   it("in either order is one lifecycle each, and another attempt unless it comes too soon", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const pair = desk.pair();
     const options = { resendsMax: 0 };
     const both = [desk.submitPair(pair, options), desk.submitPair([pair[1], pair[0]], options)];
@@ -151,7 +151,7 @@ describe("the same pair again", () => {
   });
 
   it("by another account has its own records", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const pair = desk.pair();
     await desk.submitPair(pair);
     expect(await desk.submitPair(pair, {}, "ben")).toBe("accepted");
@@ -163,7 +163,7 @@ describe("the same pair again", () => {
   });
 
   it("takes in one that was submitted alone", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const pair = desk.pair();
     await desk.submit(pair[1]);
     expect(await desk.submitPair(pair)).toBe("accepted");
@@ -178,7 +178,7 @@ describe("the same pair again", () => {
   });
 
   it("while one is in a block is accepted; the other is not sent", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const pair = desk.pair();
     await desk.submitPair(pair);
     desk.see(pair[0], 5n);
@@ -187,7 +187,7 @@ describe("the same pair again", () => {
   });
 
   it("is accepted, and not sent, when one of it landed; also by the next process", async () => {
-    let desk = new Desk();
+    let desk = new Harness();
     const pair = desk.pair();
     await desk.submitPair(pair);
     land(desk, pair[0]);
@@ -204,7 +204,7 @@ describe("the same pair again", () => {
   });
 
   it("is kept before it is accepted, also when it could not be kept at first", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const pair = desk.pair();
     desk.store.failShare = 1;
     expect(await desk.submitPair(pair)).toMatch(/^store_failed/);
@@ -217,7 +217,7 @@ describe("the same pair again", () => {
   });
 
   it("tells others, in the next process, who landed", async () => {
-    const before = new Desk();
+    const before = new Harness();
     const pair = before.pair();
     await before.submitPair(pair);
     await landed(before, pair);
@@ -229,7 +229,7 @@ describe("the same pair again", () => {
   });
 
   it("of which one landed, and the other is new, can land no more; also for the next process", async () => {
-    let desk = new Desk();
+    let desk = new Harness();
     const pair = desk.pair();
     await desk.submit(pair[0]);
     land(desk, pair[0]);
@@ -243,7 +243,7 @@ describe("the same pair again", () => {
   });
 
   it("of which both ended otherwise can land no more", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const pair = desk.pair();
     await desk.submitPair(pair);
     desk.nonce = "another value";
@@ -256,7 +256,7 @@ describe("the same pair again", () => {
   });
 
   it("that has ended otherwise leaves its nonce to others", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const pair = desk.pair();
     await desk.submitPair(pair);
     desk.nonce = null;
@@ -268,7 +268,7 @@ describe("the same pair again", () => {
 
 describe("when one of a pair", () => {
   it("is in a block the other is not sent; when the block is gone both are, at once", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const pair = desk.pair();
     await desk.submitPair(pair);
     desk.see(pair[0], 5n);
@@ -282,7 +282,7 @@ describe("when one of a pair", () => {
   });
 
   it("is in a block, one that nobody took yet waits, and leaves when the block is gone", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const pair = desk.pair();
     desk.crowded.add(pair[1].signature);
     await desk.submitPair(pair, { resendsMax: 0 });
@@ -298,7 +298,7 @@ describe("when one of a pair", () => {
     [null, "landed"],
     [{ InstructionError: [1, { Custom: 1 }] }, "landed_failed"],
   ])("lands (%j), the other is superseded within a second and not sent", async (err, state) => {
-    const desk = new Desk();
+    const desk = new Harness();
     const pair = desk.pair();
     await desk.submitPair(pair);
     await desk.clock.advance(12_000); // its turn with the node has become rare
@@ -317,7 +317,7 @@ describe("when one of a pair", () => {
   });
 
   it("lands, a node that is behind only delays the other's end", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const pair = desk.pair();
     await desk.submitPair(pair);
     const value = desk.nonce;
@@ -335,7 +335,7 @@ describe("when one of a pair", () => {
   });
 
   it("lands by a blockhash that is still valid, the other is awaited", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const pair = desk.pair();
     await desk.submitPair(pair);
     land(desk, pair[0]);
@@ -353,7 +353,7 @@ describe("when one of a pair", () => {
   });
 
   it("is seen, and there is no node, that is the end of both", async () => {
-    const desk = new Desk({}, { node: false });
+    const desk = new Harness({}, { node: false });
     const pair = desk.pair();
     await desk.submitPair(pair);
     desk.see(pair[1], 5n);
@@ -368,7 +368,7 @@ describe("who is told of spent nonces", () => {
   it("hears once of each block and of the end, and nothing of other transactions", async () => {
     const told: string[] = [];
     const advanced = (account: Uint8Array) => void told.push(pubkeyOf(account));
-    const desk = new Desk({}, { nonces: { advanced } });
+    const desk = new Harness({}, { nonces: { advanced } });
     const pair = desk.pair();
     const name = pubkeyOf(pair[0].nonce?.account ?? new Uint8Array(32));
     const plain = desk.facts();

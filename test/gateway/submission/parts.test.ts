@@ -5,8 +5,12 @@ import { describe, expect, it } from "vitest";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import { TimerWheel } from "../../../src/core/timer-wheel.ts";
 import { eventsMax, Lifecycle } from "../../../src/gateway/submission/lifecycle.ts";
-import { Keeper } from "../../../src/gateway/submission/submission-writer.ts";
-import { Submission, Tracked, View } from "../../../src/gateway/submission/tracked-transaction.ts";
+import { SubmissionWriter } from "../../../src/gateway/submission/submission-writer.ts";
+import {
+  AccountTransaction,
+  Submission,
+  TrackedTransaction,
+} from "../../../src/gateway/submission/tracked-transaction.ts";
 import type { SubmissionRecord, TimelineEvent } from "../../../src/gateway/submission/types.ts";
 import { makeFacts } from "./model.ts";
 
@@ -83,7 +87,7 @@ describe("TimerWheel", () => {
 
 describe("Keeper", () => {
   const random = new SeededRandom(5);
-  function viewOf(accountId = "ann"): View {
+  function viewOf(accountId = "ann"): AccountTransaction {
     const facts = makeFacts(random, { lifetime: new Uint8Array(32) });
     const submission = new Submission({
       accountId,
@@ -93,7 +97,7 @@ describe("Keeper", () => {
       options: { swqosOnly: false, mevProtect: false, revertProtection: false, resendsMax: null },
       receivedNs: 0n,
     });
-    const view = new View(new Tracked(facts, 0), submission);
+    const view = new AccountTransaction(new TrackedTransaction(facts, 0), submission);
     view.lifecycle.add(received);
     return view;
   }
@@ -120,7 +124,7 @@ describe("Keeper", () => {
 
   it("writes one state after the other, the end at once", async () => {
     const store = new SlowStore();
-    const keeper = new Keeper(store, () => {});
+    const keeper = new SubmissionWriter(store, () => {});
     const view = viewOf();
     const kept = keeper.keep([view]);
     await settle();
@@ -144,7 +148,7 @@ describe("Keeper", () => {
   it("writes again what failed", async () => {
     const store = new SlowStore();
     const failures: unknown[] = [];
-    const keeper = new Keeper(store, (error) => failures.push(error));
+    const keeper = new SubmissionWriter(store, (error) => failures.push(error));
     const view = viewOf();
     const kept = keeper.keep([view]);
     await settle();
@@ -163,7 +167,7 @@ describe("Keeper", () => {
 
   it("writes nothing that was forgotten, and nothing before a question is answered", async () => {
     const store = new SlowStore();
-    const keeper = new Keeper(store, () => {});
+    const keeper = new SubmissionWriter(store, () => {});
     const view = viewOf();
     keeper.changed(view);
     let answer = (): void => {};

@@ -2,11 +2,11 @@
 
 import { describe, expect, it } from "vitest";
 import type { TimelineEvent } from "../../../src/gateway/submission/types.ts";
-import { Desk } from "./harness.ts";
+import { Harness } from "./harness.ts";
 
 describe("submit", () => {
   it("is in the routes' queues before it returns, and kept before it settles", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const facts = desk.facts();
     const submitted = desk.pipeline.submit(desk.request(facts));
     expect(desk.parcels.map(({ attempt }) => attempt)).toEqual([1]);
@@ -19,7 +19,7 @@ describe("submit", () => {
   });
 
   it("refuses when no queue has room, and keeps nothing", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     desk.takes = false;
     const facts = desk.facts();
     expect(await desk.submit(facts)).toBe(
@@ -29,7 +29,7 @@ describe("submit", () => {
   });
 
   it("refuses more than may be open", async () => {
-    const desk = new Desk({ openMax: 2 });
+    const desk = new Harness({ openMax: 2 });
     const first = desk.facts();
     expect(await desk.submit(first)).toBe("accepted");
     expect(await desk.submit(desk.facts())).toBe("accepted");
@@ -41,7 +41,7 @@ describe("submit", () => {
   });
 
   it("tells when it could not be kept, sends it no more, and takes it when it comes again", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const facts = desk.facts();
     desk.store.failShare = 1;
     expect(await desk.submit(facts)).toMatch(/^store_failed: database: .* it may have been sent$/);
@@ -55,7 +55,7 @@ describe("submit", () => {
   });
 
   it("of the same again is one lifecycle, and another attempt unless it comes too soon", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const facts = desk.facts();
     const request = desk.request(facts, { resendsMax: 0 });
     const both = [desk.pipeline.submit(request), desk.pipeline.submit(request)];
@@ -70,7 +70,7 @@ describe("submit", () => {
   });
 
   it("by another account has its own record, timeline and options", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const facts = desk.facts();
     await desk.submit(facts, { resendsMax: 0 });
     await desk.submit(facts, { resendsMax: 0 }, "ben");
@@ -87,7 +87,7 @@ describe("submit", () => {
   });
 
   it("of what can land no more is refused", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const facts = desk.facts();
     await desk.submit(facts);
     desk.isBlockhashGone = true;
@@ -101,7 +101,7 @@ describe("submit", () => {
 
 describe("protection", () => {
   it("holds while a denied leader is near, and lets go within 50 ms", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     desk.leaders = { slot: 4n, current: "A", next: "bad" };
     const facts = desk.facts();
     expect(await desk.submit(facts, { mevProtect: true, resendsMax: 0 })).toBe("accepted");
@@ -118,7 +118,7 @@ describe("protection", () => {
   });
 
   it("holds no more than may be held", async () => {
-    const desk = new Desk({ heldMax: 1 });
+    const desk = new Harness({ heldMax: 1 });
     desk.leaders = { slot: null, current: null, next: null };
     expect(await desk.submit(desk.facts(), { mevProtect: true })).toBe("accepted");
     expect(await desk.submit(desk.facts(), { mevProtect: true })).toMatch(/^overloaded: held back/);
@@ -126,7 +126,7 @@ describe("protection", () => {
   });
 
   it("ends what is held for too long", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     desk.leaders = { slot: 1n, current: "bad", next: "bad" };
     const facts = desk.facts();
     await desk.submit(facts, { mevProtect: true });
@@ -143,7 +143,7 @@ describe("resends", () => {
     [2, 3],
     [null, 6],
   ])("with resendsMax %s make %s attempts in 10.5 s", async (resendsMax, attempts) => {
-    const desk = new Desk();
+    const desk = new Harness();
     await desk.submit(desk.facts(), { resendsMax });
     await desk.clock.advance(10_400);
     expect(desk.parcels.map(({ attempt }) => attempt)).toEqual(
@@ -152,7 +152,7 @@ describe("resends", () => {
   });
 
   it("pause while it is in a block, and go on when the block is gone", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const facts = desk.facts();
     await desk.submit(facts);
     desk.see(facts, 5n);
@@ -163,7 +163,7 @@ describe("resends", () => {
   });
 
   it("do not use a route that will always refuse; refused by all is the end", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const facts = desk.facts();
     await desk.submit(facts);
     desk.refuseAll(false);
@@ -176,7 +176,7 @@ describe("resends", () => {
   });
 
   it("do not count as refused while one is under way", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const facts = desk.facts();
     await desk.submit(facts);
     const [underWay] = desk.parcels.splice(0);
@@ -191,7 +191,7 @@ describe("resends", () => {
 
 describe("outcomes", () => {
   it("by absence need two looks, each after a finding", async () => {
-    const desk = new Desk({ firstAskMs: 10_000 });
+    const desk = new Harness({ firstAskMs: 10_000 });
     const facts = desk.facts();
     await desk.submit(facts);
     desk.isBlockhashGone = true;
@@ -203,7 +203,7 @@ describe("outcomes", () => {
   });
 
   it("by absence need two looks also when the lifetime has been gone for long", async () => {
-    const desk = new Desk({ firstAskMs: 5_000 });
+    const desk = new Harness({ firstAskMs: 5_000 });
     const facts = desk.facts();
     await desk.submit(facts);
     desk.isBlockhashGone = true;
@@ -218,7 +218,7 @@ describe("outcomes", () => {
   });
 
   it("of very many are sent again in turns", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     for (let i = 0; i < 1_000; i++) void desk.pipeline.submit(desk.request(desk.facts()));
     await desk.clock.advance(2_000);
     expect(desk.parcels.length).toBe(1_200);
@@ -227,7 +227,7 @@ describe("outcomes", () => {
   });
 
   it("by absence are taken back when the lifetime is not gone", async () => {
-    const desk = new Desk({ firstAskMs: 10_000 });
+    const desk = new Harness({ firstAskMs: 10_000 });
     const facts = desk.facts();
     await desk.submit(facts);
     desk.isBlockhashGone = true;
@@ -240,7 +240,7 @@ describe("outcomes", () => {
   });
 
   it("of nonces: none, gone, and what landed instead", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const lonely = desk.facts(true);
     await desk.submit(lonely);
     desk.isBlockhashGone = true;
@@ -254,7 +254,7 @@ describe("outcomes", () => {
   });
 
   it("without a node: a sight is the end, and no sight is one after a time", async () => {
-    const desk = new Desk({ unobservedMs: 5_000 }, { node: false });
+    const desk = new Harness({ unobservedMs: 5_000 }, { node: false });
     const [seen, unseen] = [desk.facts(), desk.facts()];
     await desk.submit(seen);
     await desk.submit(unseen);
@@ -266,7 +266,7 @@ describe("outcomes", () => {
   });
 
   it("come without sights, too", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     desk.isWatchFull = true;
     const facts = desk.facts();
     expect(await desk.submit(facts)).toBe("accepted");
@@ -277,7 +277,7 @@ describe("outcomes", () => {
   });
 
   it("are asked for in groups of 256", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     for (let i = 0; i < 300; i++) void desk.pipeline.submit(desk.request(desk.facts()));
     await desk.clock.advance(600);
     expect(desk.asked.map(({ length }) => length).slice(0, 2)).toEqual([256, 44]);
@@ -286,7 +286,7 @@ describe("outcomes", () => {
 
 describe("what is told", () => {
   it("goes to the account's listeners, also when one of them throws", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     const heard: string[] = [];
     desk.pipeline.subscribe("ann", () => {
       throw new Error("a bad listener");
@@ -301,7 +301,7 @@ describe("what is told", () => {
   });
 
   it("comes from the store when memory has forgotten, for a day", async () => {
-    const desk = new Desk({ endedMax: 1 });
+    const desk = new Harness({ endedMax: 1 });
     const all = [desk.facts(), desk.facts(), desk.facts()];
     for (const facts of all) {
       desk.answers.set(facts.signature, { slot: 5n, err: null, commitment: "confirmed" });
@@ -319,10 +319,10 @@ describe("what is told", () => {
   });
 
   it("is the end of a record that cannot be read after a restart", async () => {
-    const before = new Desk();
+    const before = new Harness();
     const facts = before.facts();
     await before.submit(facts);
-    const desk = new Desk();
+    const desk = new Harness();
     for (const [key, record] of before.store.records) desk.store.records.set(key, record);
     const restored = desk.pipeline.restore();
     await desk.clock.advance(100);
@@ -335,10 +335,10 @@ describe("what is told", () => {
     [1, [2]],
     [null, [2, 3, 4]],
   ])("goes on after a restart: resendsMax %s, attempts %j", async (resendsMax, attempts) => {
-    const before = new Desk();
+    const before = new Harness();
     const facts = before.facts();
     await before.submit(facts, { resendsMax });
-    const desk = new Desk();
+    const desk = new Harness();
     desk.readable.push(facts);
     for (const [key, record] of before.store.records) desk.store.records.set(key, record);
     expect(await desk.pipeline.restore()).toBe(1);
@@ -349,7 +349,7 @@ describe("what is told", () => {
   });
 
   it("ends with close; no timer stays", async () => {
-    const desk = new Desk();
+    const desk = new Harness();
     await desk.submit(desk.facts());
     desk.pipeline.close();
     await desk.clock.advance(100);

@@ -1,7 +1,7 @@
 // When is looked for submissions of nodes that are gone, and what happens when that fails.
 
 import { expect, it } from "vitest";
-import { OrphanWatch } from "../../../src/gateway/submission/submission-failover.ts";
+import { SubmissionFailover } from "../../../src/gateway/submission/submission-failover.ts";
 import type { SubmissionRecord } from "../../../src/gateway/submission/types.ts";
 import { recordOf } from "../../platform/store/files.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -21,7 +21,7 @@ class Stage {
   queryMs = 10;
   isAway = false;
   failsToTake = false;
-  readonly watch = new OrphanWatch({
+  readonly watch = new SubmissionFailover({
     clock: this.clock,
     log: {
       info: (what: unknown) => void this.infos.push(what),

@@ -3,7 +3,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
 import type { LandedTips, SignatureOutcome } from "../../../src/gateway/submission/types.ts";
-import { Desk } from "./harness.ts";
+import { Harness } from "./harness.ts";
 
 class Told implements LandedTips {
   readonly calls: string[] = [];
@@ -29,11 +29,11 @@ const failed: SignatureOutcome = { ...landed, err: { InstructionError: [0, { Cus
 
 describe("tips", () => {
   let told: Told;
-  let desk: Desk;
+  let desk: Harness;
 
   function open(has: { node?: boolean } = {}): void {
     told = new Told();
-    desk = new Desk({}, { ...has, tips: told });
+    desk = new Harness({}, { ...has, tips: told });
   }
 
   beforeEach(() => open());

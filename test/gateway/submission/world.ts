@@ -11,7 +11,7 @@ import { lifetimeKeyOf } from "../../../src/core/transactions/lifetimes.ts";
 import { defaultLimits } from "../../../src/gateway/submission/limits.ts";
 import { Pipeline } from "../../../src/gateway/submission/pipeline.ts";
 import type {
-  Parcel,
+  OutboundTransaction,
   RouteCapabilities,
   SubmitMethod,
   SubmitOptions,
@@ -135,7 +135,7 @@ export class World {
       get isUp() {
         return route.isUp;
       },
-      offer: (parcel: Parcel) =>
+      offer: (parcel: OutboundTransaction) =>
         route.offer({
           ...parcelFields(parcel),
           report: (event) => {
@@ -348,13 +348,13 @@ export class World {
     };
   }
 
-  #ownersOf({ transactions }: Parcel): Asked[] {
+  #ownersOf({ transactions }: OutboundTransaction): Asked[] {
     return this.asked.filter(({ request }) =>
       request.transactions.some(({ signature }) => signature === transactions[0]?.signature),
     );
   }
 
-  #checkLeave(route: RouteCapabilities, parcel: Parcel): void {
+  #checkLeave(route: RouteCapabilities, parcel: OutboundTransaction): void {
     const owners = this.#ownersOf(parcel);
     const isProtected = owners.every(({ request }) => request.options.mevProtect);
     this.#checkResend(route, parcel, owners);
@@ -364,7 +364,11 @@ export class World {
   }
 
   /** What never left may be offered again; what left, only by the caller's leave. */
-  #checkResend(route: RouteCapabilities, parcel: Parcel, owners: readonly Asked[]): void {
+  #checkResend(
+    route: RouteCapabilities,
+    parcel: OutboundTransaction,
+    owners: readonly Asked[],
+  ): void {
     const [first] = parcel.transactions;
     if (!first) return;
     if (owners.length === 1 && owners[0]?.request.options.resendsMax === 0) {
@@ -384,7 +388,7 @@ export class World {
     }
   }
 
-  #checkOffer(route: RouteCapabilities, parcel: Parcel): void {
+  #checkOffer(route: RouteCapabilities, parcel: OutboundTransaction): void {
     const [first] = parcel.transactions;
     if (!first) return void this.violations.push("an empty parcel");
     const owners = this.#ownersOf(parcel);
@@ -482,7 +486,7 @@ export class World {
   }
 }
 
-function parcelFields(parcel: Parcel): Omit<Parcel, "report"> {
+function parcelFields(parcel: OutboundTransaction): Omit<OutboundTransaction, "report"> {
   const { mode, transactions, revertProtection, attempt, leader, deadlineNs } = parcel;
   return { mode, transactions, revertProtection, attempt, leader, deadlineNs };
 }

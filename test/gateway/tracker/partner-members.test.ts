@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { parseConfig } from "../../../src/core/configuration/configuration.ts";
 import { createLogger } from "../../../src/core/log.ts";
-import { MemberWatch } from "../../../src/gateway/tracker/partner-members.ts";
+import { PartnerMembers } from "../../../src/gateway/tracker/partner-members.ts";
 import { addressOf, wallet } from "../../support/chain.ts";
 import { closing } from "../../support/closing.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -30,7 +30,7 @@ function open(tracker: Record<string, unknown>, more = "") {
   const asked: string[] = [];
   const published: string[][] = [];
   const answers: Record<string, () => Promise<ReadonlySet<string>>> = {};
-  const watch = new MemberWatch(
+  const watch = new PartnerMembers(
     {
       clock,
       log: createLogger({ stream: { write: (line) => void lines.push(line) } }),
@@ -63,7 +63,7 @@ function open(tracker: Record<string, unknown>, more = "") {
 const url = "http://list.example/one";
 const minutes = (count: number) => count * 60_000;
 
-describe("MemberWatch", () => {
+describe("PartnerMembers", () => {
   it("takes the configured members, less denied ones", () => {
     expect(open({ members: [a, b], denied: [b, d] }).published).toEqual([[a]]);
   });

@@ -1,7 +1,7 @@
 // What the gateway counts of requests, through the real HTTP server.
 
 import { describe, expect, it } from "vitest";
-import type { Face } from "../../../src/gateway/endpoints/endpoint-groups.ts";
+import type { EndpointGroup } from "../../../src/gateway/endpoints/endpoint-groups.ts";
 import { Gateway } from "../../../src/gateway/endpoints/gateway.ts";
 import { HttpServer } from "../../../src/gateway/http/server.ts";
 import { HttpServerGroup } from "../../../src/gateway/http/server-group.ts";
@@ -94,7 +94,7 @@ describe("request counts", () => {
 describe("faces", () => {
   it("show a listener's own paths and nothing else", async () => {
     const gateway = gatewayOf([portal]);
-    const server = (...served: Face[]) => ({
+    const server = (...served: EndpointGroup[]) => ({
       ...gateway.serverOptions(new Set(served)),
       listen: ["127.0.0.1:0"],
     });

@@ -11,7 +11,7 @@ import { databaseFileName } from "../../../src/platform/store/data-folder.ts";
 import type { SqlDriver } from "../../../src/platform/store/driver.ts";
 import { migrate, migrations, versionOf } from "../../../src/platform/store/migrations.ts";
 import { PostgresDriver } from "../../../src/platform/store/postgres/driver.ts";
-import { Filling } from "../../../src/platform/store/transfer/database-loader.ts";
+import { DatabaseLoader } from "../../../src/platform/store/transfer/database-loader.ts";
 import { exportDatabase } from "../../../src/platform/store/transfer/export.ts";
 import { checkExport, importDatabase } from "../../../src/platform/store/transfer/import.ts";
 import { isMark } from "../../../src/platform/store/transfer/mark.ts";
@@ -419,7 +419,7 @@ describe("a filling that was interrupted", () => {
     const { driver, blobType } = target;
     const [accounts] = tables;
     if (!accounts) throw new Error("expected a table");
-    const filling = await Filling.begin({ driver, blobType, version: 3 });
+    const filling = await DatabaseLoader.begin({ driver, blobType, version: 3 });
     await filling.add(accounts, madeRows(accounts, 6000, seeded(6)));
     expect(isMark(await versionOf(driver))).toBe(true);
     const place = target.place.postgres ?? target.place.directory;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createLogger } from "../../../src/core/log.ts";
 import { pubkeyOf } from "../../../src/core/primitives.ts";
-import { joinEpochs, RpcLeaders } from "../../../src/relay/leaders/rpc-leader-schedule.ts";
+import { joinEpochs, RpcLeaderSchedule } from "../../../src/relay/leaders/rpc-leader-schedule.ts";
 import {
   coveredSlots,
   type LeaderSchedule,
@@ -55,7 +55,7 @@ function openLeaders(epochSlots = 1000n) {
   const node = new Node(epochSlots);
   const lines: string[] = [];
   const published: LeaderSchedule[] = [];
-  const leaders = new RpcLeaders({
+  const leaders = new RpcLeaderSchedule({
     node,
     clock,
     log: createLogger({ stream: { write: (line) => void lines.push(line) } }),
@@ -64,7 +64,7 @@ function openLeaders(epochSlots = 1000n) {
   return { clock, node, lines, published, leaders };
 }
 
-describe("RpcLeaders", () => {
+describe("RpcLeaderSchedule", () => {
   it("joins two epochs so that every slot has its leader", async () => {
     const { published, leaders } = openLeaders();
     await leaders.start();

@@ -8,7 +8,7 @@ import {
   type VerdictCounts,
 } from "../../../src/relay/data-plane/snapshot.ts";
 import { buildSchedule } from "../../../src/relay/leaders/schedule.ts";
-import { ScheduleWatch } from "../../../src/relay/leaders/schedule-check.ts";
+import { ScheduleCheck } from "../../../src/relay/leaders/schedule-check.ts";
 
 const shape: SnapshotShape = {
   workers: 1,
@@ -38,15 +38,15 @@ function snapshot(counts: Partial<VerdictCounts>, highestSlot = 0n): RelaySnapsh
   };
 }
 
-describe("ScheduleWatch", () => {
+describe("ScheduleCheck", () => {
   it("is silent while the schedule fits", () => {
-    const watch = new ScheduleWatch(schedule);
+    const watch = new ScheduleCheck(schedule);
     expect(watch.look(snapshot({}), 0n)).toEqual([]);
     expect(watch.look(snapshot({ first: 500n, unknown_leader: 500n }, 11_999n), 0n)).toEqual([]);
   });
 
   it("tells once a minute that most packets are of unknown leaders", () => {
-    const watch = new ScheduleWatch(schedule);
+    const watch = new ScheduleCheck(schedule);
     const [text = ""] = watch.look(snapshot({ first: 10n, unknown_leader: 90n }), 0n);
     expect(text).toContain("90 of the last 100 packets");
     expect(text).toContain("slots 1000 to 20999");
@@ -57,7 +57,7 @@ describe("ScheduleWatch", () => {
   });
 
   it("counts since the last look, and not what strangers send", () => {
-    const watch = new ScheduleWatch(schedule);
+    const watch = new ScheduleCheck(schedule);
     watch.look(snapshot({ unknown_leader: 5000n }), 0n);
     expect(watch.look(snapshot({ unknown_leader: 5000n, first: 100n }), 99n * second)).toEqual([]);
     const strangers = { unknown_source: 9000n, first: 110n, unknown_leader: 5100n };
@@ -65,7 +65,7 @@ describe("ScheduleWatch", () => {
   });
 
   it("tells before the schedule ends, and when it has ended", () => {
-    const watch = new ScheduleWatch(schedule);
+    const watch = new ScheduleCheck(schedule);
     expect(watch.look(snapshot({}, 11_998n), 0n)).toEqual([]);
     expect(watch.look(snapshot({}, 12_000n), 0n)[0]).toContain("8999 slots are left");
     expect(watch.look(snapshot({}, 20_999n), 60n * second)[0]).toContain("it has ended");

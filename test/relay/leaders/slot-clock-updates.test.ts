@@ -4,7 +4,7 @@ import { createLogger } from "../../../src/core/log.ts";
 import { u64Max } from "../../../src/core/primitives.ts";
 import type { SlotBounds } from "../../../src/relay/data-plane/relay.ts";
 import type { SlotSnapshot } from "../../../src/relay/data-plane/snapshot.ts";
-import { SlotWatch } from "../../../src/relay/leaders/slot-clock-updates.ts";
+import { SlotClockUpdates } from "../../../src/relay/leaders/slot-clock-updates.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 
 function rowOf(slot: bigint, firstSeenNs: bigint): SlotSnapshot {
@@ -38,11 +38,11 @@ function openWatch(node?: { slot: () => Promise<bigint> }) {
     setSlotBounds: (given: SlotBounds) => void bounds.push(given),
   };
   const log = createLogger({ stream: { write: (line) => void lines.push(line) } });
-  const watch = new SlotWatch({ relay, ...(node && { node }), clock, log });
+  const watch = new SlotClockUpdates({ relay, ...(node && { node }), clock, log });
   return { clock, watch, extra, bounds, lines };
 }
 
-describe("SlotWatch", () => {
+describe("SlotClockUpdates", () => {
   it("measures slots on the relay's first sights and bounds what the relay takes", async () => {
     const { clock, watch, bounds } = openWatch();
     await clock.advance(200);
@@ -119,7 +119,7 @@ describe("SlotWatch", () => {
         },
       };
       const log = createLogger({ level: "silent" });
-      const watch = new SlotWatch({ relay, clock: wallClock, log });
+      const watch = new SlotClockUpdates({ relay, clock: wallClock, log });
       await clock.advance(30_000);
       stepNs = BigInt(stepSeconds * 1e9);
       const before = seen.size;

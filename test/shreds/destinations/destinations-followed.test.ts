@@ -2,9 +2,9 @@
 
 import { describe, expect, it } from "vitest";
 import type { AccountDestination } from "../../../src/shreds/destinations/destination-types.ts";
-import { Desk, minute, one, place, second } from "./harness.ts";
+import { Harness, minute, one, place, second } from "./harness.ts";
 
-async function provedRow(desk: Desk): Promise<AccountDestination> {
+async function provedRow(desk: Harness): Promise<AccountDestination> {
   const { id } = await desk.proved();
   const row = desk.store.rows.get(id);
   if (!row) throw new Error("expected a row");
@@ -13,7 +13,7 @@ async function provedRow(desk: Desk): Promise<AccountDestination> {
 }
 
 /** What is read waits until this is called. */
-function hold(desk: Desk): () => void {
+function hold(desk: Harness): () => void {
   let open = () => {};
   desk.store.gate = new Promise((resolve) => {
     open = resolve;
@@ -25,7 +25,7 @@ const paused = { state: "paused", pausedMs: 5, pauseReason: "operator" } as cons
 
 describe("a destination that another node changed", () => {
   it("is read alone, at once, and followed", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const row = await provedRow(desk);
     desk.store.foreign((rows) => rows.set(row.id, { ...row, ...paused }), [row.id]);
     await desk.settle();
@@ -42,7 +42,7 @@ describe("a destination that another node changed", () => {
   });
 
   it("gives its address to another one in the same moment", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const row = await provedRow(desk);
     const change = (rows: Map<string, AccountDestination>) => {
       rows.delete(row.id);
@@ -55,7 +55,7 @@ describe("a destination that another node changed", () => {
   });
 
   it("is asked for its proof here when this is its region, and only then", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const row = await provedRow(desk);
     const fresh = { ...row, state: "unproved", provedMs: null, proofEndsMs: null } as const;
     const { length } = desk.sent;
@@ -68,7 +68,7 @@ describe("a destination that another node changed", () => {
   });
 
   it("is read again after a gap, and so is every other one", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const row = await provedRow(desk);
     const open = hold(desk);
     desk.store.foreign((rows) => rows.set(row.id, { ...row, ...paused }), [row.id]);
@@ -82,7 +82,7 @@ describe("a destination that another node changed", () => {
   });
 
   it("among very many is not read alone", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     await provedRow(desk);
     desk.store.foreign(
       () => {},
@@ -95,7 +95,7 @@ describe("a destination that another node changed", () => {
 
 describe("a reading", () => {
   it("that is older than a change made here undoes nothing, and is done again", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     desk.store.readings.length = 0;
     const open = hold(desk);
@@ -111,7 +111,7 @@ describe("a reading", () => {
   });
 
   it("that is older than a removal made here brings nothing back", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await provedRow(desk);
     const open = hold(desk);
     desk.store.foreign(() => {}, [id]);
@@ -123,7 +123,7 @@ describe("a reading", () => {
   });
 
   it("that failed is done again, of all that was told meanwhile", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const row = await provedRow(desk);
     desk.store.isDown = true;
     desk.store.foreign((rows) => rows.set(row.id, { ...row, ...paused }), [row.id]);
@@ -139,7 +139,7 @@ describe("a reading", () => {
   });
 
   it("at the start is no older than what is told meanwhile", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const row = await provedRow(desk);
     const open = hold(desk);
     const starting = desk.start(); // sees it active

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseAddressRange } from "../../../src/core/addresses/addresses.ts";
 import { ShredwayError } from "../../../src/core/errors.ts";
-import { Desk, hour, minute, second, settings } from "./harness.ts";
+import { Harness, hour, minute, second, settings } from "./harness.ts";
 
 const accounts = [0, 1, 2].map((i) => ({ id: `a_${i}`, name: `${i}` }));
 /** Four addresses, some of them in several texts. */
@@ -62,7 +62,7 @@ async function allowed(work: Promise<unknown>): Promise<void> {
   }
 }
 
-async function take(desk: Desk, { action, account, place, which, waitMs }: Step): Promise<void> {
+async function take(desk: Harness, { action, account, place, which, waitMs }: Step): Promise<void> {
   const { destinations, store } = desk;
   const who = accounts[account] ?? { id: "", name: "" };
   const all = destinations.list();
@@ -123,7 +123,7 @@ async function take(desk: Desk, { action, account, place, which, waitMs }: Step)
 }
 
 /** Must hold after every step, while changes are under way, too. */
-function check(desk: Desk): void {
+function check(desk: Harness): void {
   const { nowMs } = desk;
   const all = desk.destinations.list();
   const active = [...desk.destinations.active("here"), ...desk.destinations.active("there")];
@@ -154,7 +154,7 @@ describe("destinations", () => {
   it("keep their promises whatever happens", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
-        const desk = await Desk.open();
+        const desk = await Harness.open();
         for (const each of steps) {
           const toldBefore = desk.told;
           const before = desk.active().join();
@@ -188,7 +188,7 @@ describe("destinations", () => {
     });
     await fc.assert(
       fc.asyncProperty(fc.array(attack, { maxLength: 20 }), async (attacks) => {
-        const desk = await Desk.open();
+        const desk = await Harness.open();
         const added = [];
         for (const [i, account] of accounts.entries()) {
           added.push(await desk.destinations.add(account, "here", canonical[i] ?? ""));

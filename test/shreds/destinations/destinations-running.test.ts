@@ -3,11 +3,11 @@
 import { describe, expect, it } from "vitest";
 import { parseAddressRange, parseEndpoint } from "../../../src/core/addresses/addresses.ts";
 import { newDestination } from "../../../src/shreds/destinations/destination-rules.ts";
-import { Desk, hour, minute, one, other, place, second, settings } from "./harness.ts";
+import { Harness, hour, minute, one, other, place, second, settings } from "./harness.ts";
 
 describe("renewal", () => {
   it("is asked for at a half, three quarters and nine tenths; without it the shreds end", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.proved();
     const start = desk.nowMs;
     desk.sent.length = 0;
@@ -35,7 +35,7 @@ describe("renewal", () => {
   });
 
   it("begins a new term when it is answered", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.proved();
     await desk.clock.advance(12 * hour);
     const answeredMs = desk.nowMs;
@@ -47,7 +47,7 @@ describe("renewal", () => {
   });
 
   it("that ended while nobody renewed it is asked for again, and resumes by itself", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.proved();
     desk.destinations.close();
     await desk.clock.advance(25 * hour);
@@ -62,7 +62,7 @@ describe("renewal", () => {
   });
 
   it("is the business of the destination's own region", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "there", place);
     await desk.destinations.prove("a_1", id, desk.lastToken);
     await desk.clock.advance(25 * hour);
@@ -71,7 +71,7 @@ describe("renewal", () => {
   });
 
   it("ends the shreds in time though the store is down, and is kept when it is back", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.proved();
     desk.store.isDown = true;
     await desk.clock.advance(24 * hour);
@@ -85,7 +85,7 @@ describe("renewal", () => {
   });
 
   it("is missed at once when the wall clock is set forward, and soon kept as missed", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.proved();
     desk.skewMs = 25 * hour;
     expect(desk.active()).toEqual([]);
@@ -95,7 +95,7 @@ describe("renewal", () => {
   });
 
   it("goes on after a restart, where what was missed is done once", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.proved();
     desk.destinations.close();
     await desk.clock.advance(20 * hour);
@@ -118,7 +118,7 @@ describe("renewal", () => {
 });
 
 describe("an unreachable receiver", () => {
-  const fail = async (desk: Desk, seconds: number): Promise<void> => {
+  const fail = async (desk: Harness, seconds: number): Promise<void> => {
     for (let i = 0; i <= seconds; i += 2) {
       desk.destinations.unreachable(place, desk.nowMs);
       if (i < seconds) await desk.clock.advance(2 * second);
@@ -126,7 +126,7 @@ describe("an unreachable receiver", () => {
   };
 
   it("is paused after 10 s, and resumes by itself when it answers", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.proved();
     desk.sent.length = 0;
     desk.told = 0;
@@ -149,7 +149,7 @@ describe("an unreachable receiver", () => {
   });
 
   it("is not paused by errors that are apart, or of others", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     await desk.proved();
     for (let i = 0; i < 20; i++) {
       desk.destinations.unreachable(place, desk.nowMs);
@@ -160,7 +160,7 @@ describe("an unreachable receiver", () => {
   });
 
   it("stays stopped though the store is down", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.proved();
     desk.store.isDown = true;
     await fail(desk, 10);
@@ -176,7 +176,7 @@ describe("an unreachable receiver", () => {
 
 describe("the operator", () => {
   it("proves by hand, for good", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     expect(await desk.destinations.approve(id)).toMatchObject({
       state: "active",
@@ -189,7 +189,7 @@ describe("the operator", () => {
   });
 
   it("pauses, and no proof ends that", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.proved();
     await desk.destinations.challenge("a_1", id);
     await desk.destinations.pause(id);
@@ -205,7 +205,7 @@ describe("the operator", () => {
   });
 
   it("resumes nothing that has no proof in force", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     await desk.destinations.pause(id);
     expect(await desk.destinations.resume(id)).toMatchObject({ state: "unproved" });
@@ -220,7 +220,7 @@ describe("the operator", () => {
   });
 
   it("removes, and the address is free again", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.proved();
     desk.told = 0;
     await desk.destinations.removeAny(id);
@@ -236,7 +236,7 @@ describe("the operator", () => {
 
 describe("other settings", () => {
   it("stop what is denied at once, and lose nothing", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.proved();
     const { destinations } = desk;
     const active = () => desk.active();
@@ -260,7 +260,7 @@ describe("other settings", () => {
   });
 
   it("end an open round of what is denied", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     desk.destinations.apply({ ...settings, denied: [parseAddressRange("5.6.7.8")] });
     desk.destinations.answer(place, desk.lastDatagram);
@@ -272,7 +272,7 @@ describe("other settings", () => {
 
 describe("another process", () => {
   it("approves, pauses, removes and adds: this one follows", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.proved();
     const row = desk.store.rows.get(id);
     if (!row) throw new Error("expected a row");
@@ -296,7 +296,7 @@ describe("another process", () => {
   });
 
   it("comes before a change that was decided on what was there: its own is not lost", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     const row = desk.store.rows.get(id);
     if (!row) throw new Error("expected a row");
@@ -317,7 +317,7 @@ describe("another process", () => {
   });
 
   it("is read again later when the store is down, and an old reading undoes nothing", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.proved();
     desk.store.isDown = true;
     desk.store.foreign((rows) => rows.delete(id));
@@ -356,7 +356,7 @@ describe("another process", () => {
 
 describe("very many", () => {
   it("wait with one timer", async () => {
-    const desk = await Desk.open({ perAccountMax: 64 });
+    const desk = await Harness.open({ perAccountMax: 64 });
     for (let i = 0; i < 3000; i++) {
       const id = `d_${i}`;
       desk.store.rows.set(id, {

@@ -3,13 +3,13 @@
 import { describe, expect, it } from "vitest";
 import { parseAddressRange, parseEndpoint } from "../../../src/core/addresses/addresses.ts";
 import { listenerReachedBy } from "../../../src/core/addresses/own-addresses.ts";
-import { Desk, hour, minute, one, other, place, second } from "./harness.ts";
+import { Harness, hour, minute, one, other, place, second } from "./harness.ts";
 
 const token0 = "0".repeat(32);
 
 describe("adding", () => {
   it("gives an unproved destination, and its address three challenges in 10 s", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const start = desk.nowMs;
     const added = await desk.destinations.add(one, "here", place);
     expect(added).toEqual({
@@ -62,7 +62,7 @@ describe("adding", () => {
     ["[2606:bad::1]:9001", /the operator denies its range/],
     ["9.9.9.9:20000", /it is this machine itself/],
   ])("refuses %s", async (address, message) => {
-    const desk = await Desk.open({
+    const desk = await Harness.open({
       denied: ["6.6.0.0/16", "2606:bad::/32"].map(parseAddressRange),
     });
     desk.own = (endpoint) =>
@@ -77,14 +77,14 @@ describe("adding", () => {
   });
 
   it("takes private addresses where the operator allows them, but nobody's", async () => {
-    const desk = await Desk.open({ allowPrivate: true });
+    const desk = await Harness.open({ allowPrivate: true });
     await desk.destinations.add(one, "here", "127.0.0.1:9001");
     const adding = desk.destinations.add(one, "here", "0.0.0.0:9001");
     await expect(adding).rejects.toMatchObject({ reason: "address_invalid" });
   });
 
   it("refuses another region, a fixed destination, a third one, and an address that is taken", async () => {
-    const desk = await Desk.open({ fixed: new Set(["7.7.7.7:9001"]) });
+    const desk = await Harness.open({ fixed: new Set(["7.7.7.7:9001"]) });
     await desk.destinations.add(one, "there", place);
     await desk.destinations.add(one, "here", "[2606::1]:9001");
     const refusals: [typeof one, string, string, RegExp][] = [
@@ -107,7 +107,7 @@ describe("adding", () => {
   });
 
   it("leaves it to the store who was first, and challenges nobody for the loser", async () => {
-    const desk = await Desk.open({ perAccountMax: 1 });
+    const desk = await Harness.open({ perAccountMax: 1 });
     const asked = await Promise.allSettled([
       desk.destinations.add(one, "here", place),
       desk.destinations.add(other, "here", place),
@@ -118,7 +118,7 @@ describe("adding", () => {
   });
 
   it("fails and sends nothing when it cannot be kept", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     desk.store.isDown = true;
     const adding = desk.destinations.add(one, "here", place);
     await expect(adding).rejects.toMatchObject({ reason: "store_failed" });
@@ -129,7 +129,7 @@ describe("adding", () => {
 
 describe("an address that nobody proved", () => {
   it("may be had by somebody else after ten minutes, a proved one never", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.destinations.add(other, "here", place);
     const wanted = () => desk.destinations.add(one, "here", place);
     await desk.clock.advance(10 * minute);
@@ -147,7 +147,7 @@ describe("an address that nobody proved", () => {
   });
 
   it("is sent no challenge while the operator pauses it", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     await desk.destinations.pause(id);
     const sent = desk.sent.length;
@@ -160,7 +160,7 @@ describe("an address that nobody proved", () => {
 describe("a proof", () => {
   it("comes back as the datagram, or its beginning, from that address: shreds at once", async () => {
     for (const cut of [24, 64]) {
-      const desk = await Desk.open();
+      const desk = await Harness.open();
       const { id } = await desk.destinations.add(one, "here", place);
       desk.destinations.answer(place, desk.lastDatagram.subarray(0, cut));
       await desk.settle();
@@ -182,7 +182,7 @@ describe("a proof", () => {
   });
 
   it("comes by a call with the token", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     const proved = await desk.destinations.prove("a_1", id, desk.lastToken.toUpperCase());
     expect(proved).toMatchObject({ id, state: "active", provedBy: "call" });
@@ -190,7 +190,7 @@ describe("a proof", () => {
   });
 
   it("is durable before it counts", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     let open = () => {};
     desk.store.gate = new Promise((resolve) => {
@@ -206,7 +206,7 @@ describe("a proof", () => {
   });
 
   it("that could not be kept may come again", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     desk.store.isDown = true;
     const { lastToken } = desk;
@@ -222,7 +222,7 @@ describe("a proof", () => {
   });
 
   it("is nothing from another address or port, or with another destination's token", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const mine = await desk.destinations.add(one, "here", place);
     const { lastDatagram, lastToken } = desk;
     const theirs = await desk.destinations.add(other, "here", "5.6.7.9:9001");
@@ -241,7 +241,7 @@ describe("a proof", () => {
   });
 
   it("is nothing with a token that was used, is old, or was replaced", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     const used = desk.lastToken;
     const refused = (token: string) =>
@@ -265,7 +265,7 @@ describe("a proof", () => {
   });
 
   it("is nothing a second time while the first is still being kept", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     const { lastToken } = desk;
     const asked = await Promise.allSettled([
@@ -276,7 +276,7 @@ describe("a proof", () => {
   });
 
   it("may be mistyped ten times; forged datagrams close nothing", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     const forged = Uint8Array.from(desk.lastDatagram).fill(9, 8, 24);
     for (let i = 0; i < 50; i++) desk.destinations.answer(place, forged);
@@ -296,7 +296,7 @@ describe("a proof", () => {
 
 describe("another account's destination", () => {
   it("is unknown, whatever is asked of it", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     for (const asked of [
       desk.destinations.remove("a_2", id),
@@ -314,7 +314,7 @@ describe("another account's destination", () => {
 
 describe("challenges that are asked for", () => {
   it("do nothing while some are under way, and are six rounds in an hour", async () => {
-    const desk = await Desk.open();
+    const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     await desk.destinations.challenge("a_1", id);
     await desk.clock.advance(9 * second);

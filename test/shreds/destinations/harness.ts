@@ -103,7 +103,7 @@ export interface Sent {
   readonly atMs: number;
 }
 
-export class Desk {
+export class Harness {
   readonly clock = new ManualClock();
   readonly store = new MemoryStore();
   readonly sent: Sent[] = [];
@@ -119,8 +119,8 @@ export class Desk {
     this.#seed = seed;
   }
 
-  static async open(changes: Partial<DestinationSettings> = {}): Promise<Desk> {
-    const desk = new Desk();
+  static async open(changes: Partial<DestinationSettings> = {}): Promise<Harness> {
+    const desk = new Harness();
     await desk.start(changes);
     return desk;
   }

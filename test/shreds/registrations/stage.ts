@@ -5,9 +5,9 @@ import { ShredwayError } from "../../../src/core/errors.ts";
 import { pubkeyOf } from "../../../src/core/primitives.ts";
 import { decodeBase58, encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
 import {
-  RegistrationWatch,
+  LandingConfirmation,
+  type LandingConfirmationDependencies,
   type RegistrationWatchLimits,
-  type RegistrationWatchParts,
 } from "../../../src/shreds/registrations/landing-confirmation.ts";
 import type {
   LandedTransaction,
@@ -93,7 +93,7 @@ export class Stage {
   lies = 0;
   hasSights = true;
   addresses = shredAddresses;
-  watch: RegistrationWatch;
+  watch: LandingConfirmation;
 
   constructor(run: ChainRun, limits: Partial<RegistrationWatchLimits> = {}) {
     this.run = run;
@@ -116,8 +116,8 @@ export class Stage {
     return stage;
   }
 
-  newWatch(limits: Partial<RegistrationWatchLimits> = {}): RegistrationWatch {
-    return new RegistrationWatch(this.#parts(), limits);
+  newWatch(limits: Partial<RegistrationWatchLimits> = {}): LandingConfirmation {
+    return new LandingConfirmation(this.#parts(), limits);
   }
 
   /** As the registrar does it. */
@@ -163,7 +163,7 @@ export class Stage {
     return { slot: found.block.slot, err, gainLamports };
   }
 
-  #parts(): RegistrationWatchParts {
+  #parts(): LandingConfirmationDependencies {
     const { chain } = this.run;
     return {
       clock: this.clock,

@@ -1,7 +1,7 @@
 // A tier book on its bench: over a store in memory, with a clock that the test moves.
 
 import { createLogger } from "../../../src/core/log.ts";
-import { TierBook, type TierBookOptions } from "../../../src/shreds/tiers/leader-tiers.ts";
+import { LeaderTiers, type TierBookOptions } from "../../../src/shreds/tiers/leader-tiers.ts";
 import type { CountedTip, TierRules } from "../../../src/shreds/tiers/types.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { LifeClock } from "./life.ts";
@@ -25,14 +25,14 @@ export class Bench {
   readonly store = new MemoryTierStore();
   readonly told: [string, string | null][] = [];
   readonly lines: string[] = [];
-  book: TierBook = this.open();
+  book: LeaderTiers = this.open();
 
-  open(options: Partial<TierBookOptions> = {}): TierBook {
+  open(options: Partial<TierBookOptions> = {}): LeaderTiers {
     const log = createLogger({
       stream: { write: (line: string) => void this.lines.push(line) },
     });
     const store = this.store.connect();
-    this.book = new TierBook({ rules, store, clock: this.life, log, epoch: 1n, ...options });
+    this.book = new LeaderTiers({ rules, store, clock: this.life, log, epoch: 1n, ...options });
     this.book.onChange((accountId, tier) => this.told.push([accountId, tier]));
     return this.book;
   }

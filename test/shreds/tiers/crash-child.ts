@@ -7,7 +7,7 @@ import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import { createLogger } from "../../../src/core/log.ts";
 import type { Store } from "../../../src/platform/store/store.ts";
 import { Registrar } from "../../../src/shreds/registrations/registrar.ts";
-import { TierBook } from "../../../src/shreds/tiers/leader-tiers.ts";
+import { LeaderTiers } from "../../../src/shreds/tiers/leader-tiers.ts";
 import type { TierRules } from "../../../src/shreds/tiers/types.ts";
 import { openPlace } from "../../platform/store/files.ts";
 import { madeUpFacts } from "../../support/facts.ts";
@@ -33,11 +33,11 @@ export function lamportsOf(number: number): bigint {
 export async function openBook(
   place: string,
   clock: Clock = systemClock,
-): Promise<{ store: Store; book: TierBook }> {
+): Promise<{ store: Store; book: LeaderTiers }> {
   const log = createLogger({ level: "error" });
   const store = await openPlace(place);
   const epoch = await store.tiers.takeOver();
-  const book = new TierBook({ rules: crashRules, store: store.tiers, clock, log, epoch });
+  const book = new LeaderTiers({ rules: crashRules, store: store.tiers, clock, log, epoch });
   return { store, book };
 }
 

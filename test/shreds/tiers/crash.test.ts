@@ -4,7 +4,7 @@
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
-import { TierBook } from "../../../src/shreds/tiers/leader-tiers.ts";
+import { LeaderTiers } from "../../../src/shreds/tiers/leader-tiers.ts";
 import type { CountedTip, TierView } from "../../../src/shreds/tiers/types.ts";
 import { onEachDatabase } from "../../platform/store/databases.ts";
 import { silent } from "../../platform/store/files.ts";
@@ -123,7 +123,7 @@ onEachDatabase((databases) => {
         );
         expect(views.filter((view) => !isConsistent(view, nowMs))).toEqual([]);
         // Without a checkpoint all is done again from the tips alone: exactly the model.
-        const anew = new TierBook({
+        const anew = new LeaderTiers({
           rules: crashRules,
           store: {
             ...notShared,

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
-import { TierBook } from "../../../src/shreds/tiers/leader-tiers.ts";
+import { LeaderTiers } from "../../../src/shreds/tiers/leader-tiers.ts";
 import type { CountedTip, TierRules, TierStore } from "../../../src/shreds/tiers/types.ts";
 import { silent } from "../../platform/store/files.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -123,7 +123,7 @@ export class History {
   readonly #random: SeededRandom;
   readonly #clock = new ManualClock();
   #life = new LifeClock(this.#clock);
-  #book: TierBook;
+  #book: LeaderTiers;
   readonly #kept: CountedTip[] = [];
   /** Kept tips that have taken effect, by order. */
   #effective = new Map<bigint, ModelTip>();
@@ -280,7 +280,7 @@ export class History {
     this.#nextOrder = last + 1n;
   }
 
-  #open(): TierBook {
+  #open(): LeaderTiers {
     const life = this.#life;
     const { headMax, pageMax } = this.#setting;
     const pause = () =>
@@ -288,7 +288,7 @@ export class History {
     const store = this.#store.connect(pause);
     const { rules } = this;
     const parts = { rules, store, clock: life, log: silent, epoch: 1n };
-    const book = new TierBook({ ...parts, headMax, pageMax });
+    const book = new LeaderTiers({ ...parts, headMax, pageMax });
     book.onChange((accountId, tier) => this.#told.set(accountId, tier));
     return book;
   }

@@ -3,13 +3,13 @@
 
 import assert from "node:assert/strict";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
-import { RegistrationCount } from "../../../src/shreds/registrations/counted-on-acceptance.ts";
-import { RegistrationWatch } from "../../../src/shreds/registrations/landing-confirmation.ts";
-import { RegistrationPlaces } from "../../../src/shreds/registrations/pending-capacity.ts";
-import { RegistrationSeat } from "../../../src/shreds/registrations/pending-registrations.ts";
+import { CountedOnAcceptance } from "../../../src/shreds/registrations/counted-on-acceptance.ts";
+import { LandingConfirmation } from "../../../src/shreds/registrations/landing-confirmation.ts";
+import { PendingCapacity } from "../../../src/shreds/registrations/pending-capacity.ts";
+import { PendingRegistrations } from "../../../src/shreds/registrations/pending-registrations.ts";
 import { Registrar } from "../../../src/shreds/registrations/registrar.ts";
 import type { RegistrationEntry } from "../../../src/shreds/registrations/registration-types.ts";
-import { TierSeat } from "../../../src/shreds/tiers/tier-leadership.ts";
+import { TierLeadership } from "../../../src/shreds/tiers/tier-leadership.ts";
 import type { CountedTip, TierRules } from "../../../src/shreds/tiers/types.ts";
 import { silent } from "../../platform/store/files.ts";
 import { madeUpFacts } from "../../support/facts.ts";
@@ -35,8 +35,8 @@ export const nodeRules: TierRules = {
 class Node {
   readonly clock: NodeClock;
   readonly link: Link;
-  readonly seat: TierSeat;
-  readonly registrations: RegistrationSeat;
+  readonly seat: TierLeadership;
+  readonly registrations: PendingRegistrations;
   readonly registrar: Registrar;
   readonly told = new Map<string, string | null>();
   readonly tellings: [string, string | null][] = [];
@@ -51,18 +51,18 @@ class Node {
       setting.delayMaxMs === 0 ? 0 : random.below(setting.delayMaxMs + 1);
     this.link = new Link(world, this.clock, delayMs);
     const { tiers, registrations } = this.link.stores;
-    const places = new RegistrationPlaces({ pendingMax: 1000, pendingPerAccountMax: 1000 });
+    const places = new PendingCapacity({ pendingMax: 1000, pendingPerAccountMax: 1000 });
     const { clock } = this;
     const shared = { clock, log: silent, store: registrations, places };
-    this.registrations = new RegistrationSeat({
+    this.registrations = new PendingRegistrations({
       ...shared,
       countsAtOnce: setting.countsAtOnce,
       open: (book) =>
         setting.countsAtOnce
-          ? new RegistrationCount({ ...shared, tiers: book })
-          : new RegistrationWatch({ ...shared, ...landed.asked(world.clock), tiers: book }),
+          ? new CountedOnAcceptance({ ...shared, tiers: book })
+          : new LandingConfirmation({ ...shared, ...landed.asked(world.clock), tiers: book }),
     });
-    this.seat = new TierSeat({
+    this.seat = new TierLeadership({
       rules: nodeRules,
       store: tiers,
       locks: this.link,

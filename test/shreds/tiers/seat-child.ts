@@ -9,11 +9,11 @@ import { createLogger } from "../../../src/core/log.ts";
 import { PostgresDriver } from "../../../src/platform/store/postgres/driver.ts";
 import { SqlRegistrationStore } from "../../../src/platform/store/tables/registration-store.ts";
 import { SqlTierStore } from "../../../src/platform/store/tables/tier-store.ts";
-import { RegistrationCount } from "../../../src/shreds/registrations/counted-on-acceptance.ts";
-import { RegistrationPlaces } from "../../../src/shreds/registrations/pending-capacity.ts";
-import { RegistrationSeat } from "../../../src/shreds/registrations/pending-registrations.ts";
+import { CountedOnAcceptance } from "../../../src/shreds/registrations/counted-on-acceptance.ts";
+import { PendingCapacity } from "../../../src/shreds/registrations/pending-capacity.ts";
+import { PendingRegistrations } from "../../../src/shreds/registrations/pending-registrations.ts";
 import { Registrar } from "../../../src/shreds/registrations/registrar.ts";
-import { TierSeat } from "../../../src/shreds/tiers/tier-leadership.ts";
+import { TierLeadership } from "../../../src/shreds/tiers/tier-leadership.ts";
 import { madeUpFacts } from "../../support/facts.ts";
 import { accountIds, crashRules, lamportsOf } from "./crash-child.ts";
 
@@ -29,7 +29,7 @@ export interface OpenNode {
   readonly driver: PostgresDriver;
   readonly registrations: SqlRegistrationStore;
   readonly tiers: SqlTierStore;
-  readonly seat: TierSeat;
+  readonly seat: TierLeadership;
   readonly registrar: Registrar;
   close(): Promise<void>;
 }
@@ -39,14 +39,14 @@ export async function openNode(url: string, clock: Clock = systemClock): Promise
   const driver = await PostgresDriver.open({ url, clock: systemClock, log });
   const registrations = new SqlRegistrationStore(driver, codec);
   const tiers = new SqlTierStore(driver);
-  const places = new RegistrationPlaces({ pendingMax: 100_000, pendingPerAccountMax: 100_000 });
+  const places = new PendingCapacity({ pendingMax: 100_000, pendingPerAccountMax: 100_000 });
   const shared = { clock, log, store: registrations, places };
-  const desk = new RegistrationSeat({
+  const desk = new PendingRegistrations({
     ...shared,
     countsAtOnce: true,
-    open: (book) => new RegistrationCount({ ...shared, tiers: book }),
+    open: (book) => new CountedOnAcceptance({ ...shared, tiers: book }),
   });
-  const seat = new TierSeat({
+  const seat = new TierLeadership({
     rules: crashRules,
     store: tiers,
     locks: driver,

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { createLogger } from "../../../src/core/log.ts";
-import { RegistrationCount } from "../../../src/shreds/registrations/counted-on-acceptance.ts";
-import { RegistrationPlaces } from "../../../src/shreds/registrations/pending-capacity.ts";
-import { RegistrationSeat } from "../../../src/shreds/registrations/pending-registrations.ts";
+import { CountedOnAcceptance } from "../../../src/shreds/registrations/counted-on-acceptance.ts";
+import { PendingCapacity } from "../../../src/shreds/registrations/pending-capacity.ts";
+import { PendingRegistrations } from "../../../src/shreds/registrations/pending-registrations.ts";
 import { Registrar } from "../../../src/shreds/registrations/registrar.ts";
 import type { RegistrationResult } from "../../../src/shreds/registrations/registration-types.ts";
-import { FollowedTiers } from "../../../src/shreds/tiers/follower-tiers.ts";
-import { TierSeat } from "../../../src/shreds/tiers/tier-leadership.ts";
+import { FollowerTiers } from "../../../src/shreds/tiers/follower-tiers.ts";
+import { TierLeadership } from "../../../src/shreds/tiers/tier-leadership.ts";
 import type {
   TierChanges,
   TierNews,
@@ -32,9 +32,9 @@ const rules: TierRules = {
 class Node {
   readonly clock: NodeClock;
   readonly link: Link;
-  readonly seat: TierSeat;
-  readonly desk: RegistrationSeat;
-  readonly places = new RegistrationPlaces({ pendingMax: 3, pendingPerAccountMax: 2 });
+  readonly seat: TierLeadership;
+  readonly desk: PendingRegistrations;
+  readonly places = new PendingCapacity({ pendingMax: 3, pendingPerAccountMax: 2 });
   readonly told: [string, string | null][] = [];
   readonly lines: string[] = [];
   readonly #registrar: Registrar;
@@ -48,14 +48,14 @@ class Node {
       stream: { write: (line: string) => void this.lines.push(line) },
     });
     const shared = { clock, log, store: registrations, places };
-    this.desk = new RegistrationSeat({
+    this.desk = new PendingRegistrations({
       ...shared,
       countsAtOnce: true,
-      open: (book) => new RegistrationCount({ ...shared, tiers: book }),
+      open: (book) => new CountedOnAcceptance({ ...shared, tiers: book }),
     });
     const counting = this.desk;
     const parts = { rules, store: tiers, locks: this.link, counting, clock, log };
-    this.seat = new TierSeat({ ...parts, random: () => 0.5 });
+    this.seat = new TierLeadership({ ...parts, random: () => 0.5 });
     this.seat.onChange((accountId, tier) => this.told.push([accountId, tier]));
     this.#registrar = new Registrar({
       log,
@@ -341,7 +341,7 @@ describe("followed tiers", () => {
     #answers: ((changes: TierChanges) => void)[] = [];
     readonly clock = new ManualClock();
     readonly told: (string | null)[] = [];
-    readonly followed = new FollowedTiers({
+    readonly followed = new FollowerTiers({
       rules,
       clock: this.clock,
       log: silent,

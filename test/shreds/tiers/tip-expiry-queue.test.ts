@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { LeavingQueue } from "../../../src/shreds/tiers/tip-expiry-queue.ts";
+import { TipExpiryQueue } from "../../../src/shreds/tiers/tip-expiry-queue.ts";
 import type { CountedTip } from "../../../src/shreds/tiers/types.ts";
 import { silent } from "../../platform/store/files.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
@@ -18,9 +18,9 @@ interface Read {
 }
 
 /** A queue whose reads are answered by the test. */
-class Desk {
+class Harness {
   readonly reads: Read[] = [];
-  readonly queue: LeavingQueue;
+  readonly queue: TipExpiryQueue;
   news = 0;
 
   constructor(headMax: number, pageMax: number) {
@@ -40,7 +40,7 @@ class Desk {
       this.queue.fill();
     };
     const limits = { headMax, pageMax };
-    this.queue = new LeavingQueue({ store, windowMs, clock, log: silent, onMore, ...limits });
+    this.queue = new TipExpiryQueue({ store, windowMs, clock, log: silent, onMore, ...limits });
     this.queue.begin(windowMs);
     this.queue.fill();
   }
@@ -63,28 +63,28 @@ class Desk {
 
 describe("a tip that is counted while a read is under way", () => {
   it("is not lost when the read came too early for it and found the end", async () => {
-    const desk = new Desk(10, 3);
+    const desk = new Harness(10, 3);
     desk.queue.add(tipOf(2, 20));
     await desk.answer(tipOf(1, 10));
     expect(desk.take()).toEqual([1, 2]);
   });
 
   it("is not lost inside a page that goes on behind it", async () => {
-    const desk = new Desk(4, 2);
+    const desk = new Harness(4, 2);
     desk.queue.add(tipOf(7, 15));
     await desk.answer(tipOf(1, 10), tipOf(2, 20));
     expect(desk.take(1019)).toEqual([1, 7]);
   });
 
   it("is there once when the read saw it", async () => {
-    const desk = new Desk(10, 3);
+    const desk = new Harness(10, 3);
     desk.queue.add(tipOf(2, 20));
     await desk.answer(tipOf(1, 10), tipOf(2, 20));
     expect(desk.take()).toEqual([1, 2]);
   });
 
   it("is left to the next read behind the end of a full page", async () => {
-    const desk = new Desk(10, 2);
+    const desk = new Harness(10, 2);
     desk.queue.add(tipOf(9, 90));
     await desk.answer(tipOf(1, 10), tipOf(2, 20));
     expect(desk.queue.length).toBe(2);
@@ -96,7 +96,7 @@ describe("a tip that is counted while a read is under way", () => {
 
 describe("the head of the queue", () => {
   it("tells nothing of the last millisecond that it knows in part", async () => {
-    const desk = new Desk(2, 2);
+    const desk = new Harness(2, 2);
     await desk.answer(tipOf(1, 10), tipOf(2, 20));
     expect(desk.queue.knownUntilMs).toBe(1019);
     expect(desk.take()).toEqual([1]);
@@ -106,7 +106,7 @@ describe("the head of the queue", () => {
   });
 
   it("takes in what is new up to its room, and leaves the rest to the store", async () => {
-    const desk = new Desk(3, 2);
+    const desk = new Harness(3, 2);
     await desk.answer();
     for (let order = 1; order <= 6; order++) desk.queue.add(tipOf(order, order * 10));
     expect(desk.queue.length).toBe(3);
@@ -120,7 +120,7 @@ describe("the head of the queue", () => {
   });
 
   it("sorts in what was registered earlier, by millisecond and order, once", async () => {
-    const desk = new Desk(10, 10);
+    const desk = new Harness(10, 10);
     await desk.answer(tipOf(1, 10), tipOf(5, 30));
     desk.queue.add(tipOf(3, 30));
     desk.queue.add(tipOf(6, 20));
@@ -130,7 +130,7 @@ describe("the head of the queue", () => {
   });
 
   it("reads again when it was cut while a read was under way: no gap", async () => {
-    const desk = new Desk(5, 2);
+    const desk = new Harness(5, 2);
     await desk.answer(tipOf(1, 10), tipOf(2, 20));
     // The read goes on behind 2; meanwhile earlier ones fill the room and push 2 out.
     for (let order = 11; order <= 14; order++) desk.queue.add(tipOf(order, 10));

@@ -5,7 +5,7 @@ import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import { confidenceOf } from "../../../src/tools/race/confidence.ts";
 import { racePage } from "../../../src/tools/race/page.ts";
 import { raceSvg } from "../../../src/tools/race/picture.ts";
-import { Course } from "../../../src/tools/race/race-session.ts";
+import { RaceSession } from "../../../src/tools/race/race-session.ts";
 import { type RaceReport, racePicture, raceReport } from "../../../src/tools/race/report.ts";
 import { pairOf, verdictOf } from "../../../src/tools/race/verdict.ts";
 
@@ -14,8 +14,8 @@ function raceOf(
   slots: number,
   shiftOf: (turn: number, random: SeededRandom) => number,
   shreds = 64,
-): Course {
-  const course = new Course({ feeds: 2, settleNs: 1e8, graceNs: 1e9 });
+): RaceSession {
+  const course = new RaceSession({ feeds: 2, settleNs: 1e8, graceNs: 1e9 });
   const random = new SeededRandom(5);
   let shift = 0;
   for (let slot = 0; slot < slots; slot++) {
@@ -39,7 +39,7 @@ function raceOf(
   return course;
 }
 
-function reportOf(course: Course, names = ["a", "b"]): RaceReport {
+function reportOf(course: RaceSession, names = ["a", "b"]): RaceReport {
   const feed = { from: "", received: 1, refused: {}, kernelDrops: 0 };
   return raceReport(
     course,

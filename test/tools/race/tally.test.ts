@@ -3,9 +3,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { LagHistogram } from "../../../src/tools/race/lag-histogram.ts";
-import type { Sight } from "../../../src/tools/race/slot-arrivals.ts";
+import type { ShredArrival } from "../../../src/tools/race/slot-arrivals.ts";
 import { SlotBook } from "../../../src/tools/race/slot-book.ts";
-import { Tally } from "../../../src/tools/race/tally.ts";
+import { RaceTally } from "../../../src/tools/race/tally.ts";
 import { type NaiveShred, naiveFeeds, naivePercentile } from "./naive.ts";
 
 const feeds = 3;
@@ -21,7 +21,7 @@ const shredArbitrary = fc.record({
 
 function sightsOf(
   shreds: readonly { set: number; leaf: number; times: (number | null)[] }[],
-): Sight[] {
+): ShredArrival[] {
   return shreds.flatMap(({ set, leaf, times }) =>
     times.flatMap((timeNs, feed) =>
       timeNs === null
@@ -42,8 +42,8 @@ function sightsOf(
   );
 }
 
-function tallied(sights: readonly Sight[]): Tally {
-  const tally = new Tally(feeds);
+function tallied(sights: readonly ShredArrival[]): RaceTally {
+  const tally = new RaceTally(feeds);
   const book = new SlotBook({ feeds, settleNs: 1000, onSettled: (slot) => tally.add(slot) });
   for (const sight of sights) book.note({ ...sight });
   book.settle(1e9);
@@ -118,7 +118,7 @@ describe("Tally", () => {
 });
 
 describe("SlotBook", () => {
-  const sight = (timeNs: number, index: number, feed = 0): Sight => ({
+  const sight = (timeNs: number, index: number, feed = 0): ShredArrival => ({
     feed,
     timeNs,
     slot: 7,

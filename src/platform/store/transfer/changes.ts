@@ -11,7 +11,7 @@ import {
   type SqlValue,
   type Statement,
 } from "../driver.ts";
-import type { Filling } from "./database-loader.ts";
+import type { DatabaseLoader } from "./database-loader.ts";
 import { putting, removal, rowQuery, type Table } from "./tables.ts";
 
 /** Keys whose rows are read, and written, at a time. */
@@ -69,7 +69,7 @@ export class ChangeList {
    * Brings what changed since the last time into the other database. Resolves to how many rows.
    * `isLast`: nothing changes any more, and nothing may be written.
    */
-  async carry(filling: Filling, isLast = false): Promise<number> {
+  async carry(filling: DatabaseLoader, isLast = false): Promise<number> {
     // Asked for in one turn, so of one moment: what a row refers to changed not after it.
     const ends = await Promise.all(
       this.#tables.map((table) =>
@@ -120,7 +120,7 @@ export class ChangeList {
   }
 
   /** First what is gone, so that others may have taken its place. */
-  async #carryAll(filling: Filling, lists: readonly (readonly Part[])[]): Promise<void> {
+  async #carryAll(filling: DatabaseLoader, lists: readonly (readonly Part[])[]): Promise<void> {
     const removals = lists
       .toReversed()
       .flat()

@@ -50,7 +50,7 @@ export interface FillingOptions {
   readonly version: number;
 }
 
-export class Filling {
+export class DatabaseLoader {
   /** In the order in which they are filled. */
   readonly tables: readonly Table[];
   /** An earlier filling was interrupted; what it left was removed. */
@@ -64,7 +64,7 @@ export class Filling {
    * Throws ShredwayError: "store_newer" for a newer version's database, "store_failed" for one that
    * has anything in it; then nothing was changed.
    */
-  static async begin({ driver, blobType, version }: FillingOptions): Promise<Filling> {
+  static async begin({ driver, blobType, version }: FillingOptions): Promise<DatabaseLoader> {
     if ((await versionOrNone(driver)) === null) {
       await migrate(driver, blobType, migrations.slice(0, version));
     }
@@ -87,7 +87,7 @@ export class Filling {
     if (!(await driver.transaction(marking, "durable")).isCommitted) {
       throw failed("expected an empty database for this alone, got one that others fill");
     }
-    const filling = new Filling(driver, schema, mark, wasInterrupted);
+    const filling = new DatabaseLoader(driver, schema, mark, wasInterrupted);
     if (wasInterrupted) await filling.#empty();
     return schema === version ? filling : filling.#rebuilt(blobType, version);
   }
@@ -137,7 +137,7 @@ export class Filling {
   }
 
   /** The same empty database with the tables of another version. */
-  async #rebuilt(blobType: string, version: number): Promise<Filling> {
+  async #rebuilt(blobType: string, version: number): Promise<DatabaseLoader> {
     const mark = newMark(version);
     const drops = this.tables.toReversed().map(({ name }) => `DROP TABLE ${name}`);
     const statements = [
@@ -147,6 +147,6 @@ export class Filling {
     ];
     const { isCommitted } = await this.#driver.transaction(statements, "durable");
     if (!isCommitted) throw failed("expected to fill a database alone, got another one at it");
-    return new Filling(this.#driver, version, mark, this.wasInterrupted);
+    return new DatabaseLoader(this.#driver, version, mark, this.wasInterrupted);
   }
 }

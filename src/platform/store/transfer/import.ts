@@ -11,7 +11,7 @@ import { messageOf, ShredwayError } from "../../../core/errors.ts";
 import { openRegularFile } from "../../../core/files.ts";
 import type { Row, SqlDriver } from "../driver.ts";
 import { migrate, migrations } from "../migrations.ts";
-import { Filling } from "./database-loader.ts";
+import { DatabaseLoader } from "./database-loader.ts";
 import {
   checkTable,
   type Head,
@@ -212,7 +212,7 @@ export interface ImportSummary {
 export async function importDatabase(options: ImportOptions): Promise<ImportSummary> {
   const { path, checked, driver, blobType, onProgress } = options;
   const { schemaVersion } = checked.head;
-  const filling = await Filling.begin({ driver, blobType, version: schemaVersion });
+  const filling = await DatabaseLoader.begin({ driver, blobType, version: schemaVersion });
   try {
     const reading = new Reading();
     let count = 0;
@@ -254,7 +254,11 @@ function isRefusedRow(error: unknown): boolean {
   return typeof code === "string" && /^(SQLITE_CONSTRAINT|2[23])/.test(code);
 }
 
-async function add(filling: Filling, path: string, page: readonly ImportedRow[]): Promise<void> {
+async function add(
+  filling: DatabaseLoader,
+  path: string,
+  page: readonly ImportedRow[],
+): Promise<void> {
   const [first] = page;
   if (!first) return;
   try {

@@ -25,7 +25,7 @@ import { migrations, versionOf } from "../migrations.ts";
 import type { Hold, MovableDriver } from "../movable-driver.ts";
 import { openSqliteSnapshot, pagesOf, SqliteConnection } from "../snapshot.ts";
 import { ChangeList } from "./changes.ts";
-import { Filling } from "./database-loader.ts";
+import { DatabaseLoader } from "./database-loader.ts";
 import { isMark, versionIn } from "./mark.ts";
 import { movedPath, movingPath, type OpenDatabase } from "./place.ts";
 
@@ -95,14 +95,14 @@ export async function finishMove(driver: SqlDriver, directory: string): Promise<
 class Move {
   readonly #options: MoveOptions;
   readonly #target: OpenDatabase;
-  readonly #filling: Filling;
+  readonly #filling: DatabaseLoader;
   readonly #endWatch: () => void;
   #changes: ChangeList | undefined;
   #hold: Hold | undefined;
   #lock: SqliteConnection | undefined;
   #wasForeign = false;
 
-  constructor(options: MoveOptions, target: OpenDatabase, filling: Filling) {
+  constructor(options: MoveOptions, target: OpenDatabase, filling: DatabaseLoader) {
     this.#options = options;
     this.#target = target;
     this.#filling = filling;
@@ -256,10 +256,10 @@ export async function moveToPostgres(options: MoveOptions): Promise<MoveSummary>
   writeFileSync(movingPath(directory), note, { mode: 0o600 });
   syncFolder(directory);
   const target = await options.openTarget();
-  let filling: Filling;
+  let filling: DatabaseLoader;
   try {
     const { driver, blobType } = target;
-    filling = await Filling.begin({ driver, blobType, version: migrations.length });
+    filling = await DatabaseLoader.begin({ driver, blobType, version: migrations.length });
   } catch (error) {
     await target.driver.close();
     throw error;

@@ -34,7 +34,7 @@ interface Row {
   readonly watch: Watch;
 }
 
-export class Session {
+export class RpcSession {
   readonly #peer: WebSocketPeer;
   readonly #hub: SubscriptionHub;
   readonly #options: SessionOptions;
