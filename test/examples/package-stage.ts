@@ -19,12 +19,12 @@ import { sourceFiles } from "../support/source-tree.ts";
 
 /** esbuild takes one file for one file, as the compiler does, in a tenth of its time. */
 async function compile(folder: string): Promise<void> {
-  const files = sourceFiles("src", [".ts"]);
+  const files = sourceFiles("src", [".ts", ".mjs"]);
   await Promise.all(
     files.map(async ({ path, text }) => {
       const { code } = await transform(text, { loader: "ts", format: "esm", target: "es2023" });
       const relinked = code.replaceAll(/(from |import |import\()"(\.[^"]*)\.ts"/g, '$1"$2.js"');
-      const to = join(folder, "dist", path.slice("src/".length).replace(/ts$/, "js"));
+      const to = join(folder, "dist", path.slice("src/".length).replace(/\.ts$/, ".js"));
       mkdirSync(dirname(to), { recursive: true });
       writeFileSync(to, relinked);
     }),
