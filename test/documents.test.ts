@@ -68,7 +68,7 @@ function callsIn(text: string): string[][] {
   return code
     .flatMap(([, block, span]) => (block ?? span ?? "").split("\n"))
     .flatMap((line) => {
-      const found = /^\s*(?:\$ )?(?:npx )?(?:node dist\/cli\/shredway\.js|shredway) (.+)$/.exec(
+      const found = /^\s*(?:\$ )?(?:npx )?(?:node dist\/tools\/shredway\.js|shredway) (.+)$/.exec(
         line,
       );
       const words =

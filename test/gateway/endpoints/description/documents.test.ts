@@ -21,10 +21,16 @@ function rowsOf(heading: string): Map<string, string[]> {
 
 /** Words that the gateway's own files throw. */
 function thrownReasons(): Set<string> {
-  const files = readdirSync(pathOf("src/gateway"), { recursive: true, encoding: "utf8" });
-  const sources = files.filter((name) => name.endsWith(".ts"));
-  const words = sources.flatMap((name) => [
-    ...readFileSync(pathOf(`src/gateway/${name}`), "utf8").matchAll(
+  const folders = ["accounts", "endpoints", "methods", "schema"].map(
+    (name) => `src/gateway/${name}`,
+  );
+  const sources = folders.flatMap((folder) =>
+    readdirSync(pathOf(folder), { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".ts"))
+      .map((name) => `${folder}/${name}`),
+  );
+  const words = sources.flatMap((path) => [
+    ...readFileSync(pathOf(path), "utf8").matchAll(
       /(?:ShredwayError|JsonRpcRefusal|refusalAnswer)\(\s*"(\w+)"/g,
     ),
   ]);

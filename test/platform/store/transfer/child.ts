@@ -1,6 +1,6 @@
-// Processes that are killed by transfer-kill.test.ts: one imports, one moves its database while it keeps
+// Processes that are killed by kill.test.ts: one imports, one moves its database while it keeps
 // registrations as fast as it can and prints each when it is acknowledged.
-// `transfer-child.ts import PLACE FILE`, `transfer-child.ts move DIRECTORY URL ROUND`
+// `child.ts import PLACE FILE`, `child.ts move DIRECTORY URL ROUND`
 
 import { writeSync } from "node:fs";
 import { systemClock } from "../../../../src/core/clock.ts";
@@ -67,7 +67,7 @@ async function doMove(directory: string, postgres: string, round: number): Promi
 }
 
 const [, program, what, place = "", path = "", round = "0"] = process.argv;
-if (program?.endsWith("transfer-child.ts")) {
+if (program?.endsWith("child.ts")) {
   if (what === "import") await doImport(place, path);
   else await doMove(place, path, Number(round));
   // The pipe and the files may be open still; whoever waits for the end waits for this.
