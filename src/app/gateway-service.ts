@@ -26,8 +26,7 @@ import { RunningTotals } from "../platform/metrics/running-totals.ts";
 import type { Store } from "../platform/store/store.ts";
 import type { LandingWatchList } from "../relay/landing-watch-list.ts";
 import type { TipStatistics } from "../tips/tip-statistics.ts";
-import { DatabaseMove } from "./database-move.ts";
-import { gatewayRestartKeys } from "./gateway-settings.ts";
+import { databaseChangeWarning, gatewayRestartKeys } from "./gateway-settings.ts";
 import type { ReadinessFacts } from "./readiness.ts";
 import type { ShredSalesService, ShredSalesSnapshot } from "./shred-sales.ts";
 
@@ -85,7 +84,6 @@ export interface GatewayServiceDependencies {
 export class GatewayService {
   readonly #parts: GatewayServiceDependencies;
   readonly #keyUpdates: KeyUpdates;
-  readonly #move: DatabaseMove;
   #config: Config;
   #server: HttpServerGroup | undefined;
   readonly #directTotals = new RunningTotals();
@@ -96,7 +94,6 @@ export class GatewayService {
     this.#config = parts.config;
     const { clock, log, store, keyRing } = parts;
     this.#keyUpdates = new KeyUpdates({ clock, log, store: store.keys, keyRing });
-    this.#move = new DatabaseMove(store, log);
   }
 
   /** Takes up what an earlier process left open, then answers. Throws ShredwayError. */
@@ -186,13 +183,14 @@ export class GatewayService {
   }
 
   #apply(wanted: Config): readonly string[] {
-    const { routes, log, shreds, store } = this.#parts;
+    const { routes, log, shreds } = this.#parts;
     shreds?.apply(wanted);
     routes
       .replace(wanted.routes)
       .catch((error: unknown) => log.error(`a route could not be closed: ${messageOf(error)}`));
-    const restart = gatewayRestartKeys(this.#config, wanted, store.isOnFile);
-    this.#move.apply(wanted);
+    const restart = gatewayRestartKeys(this.#config, wanted);
+    const databaseChange = databaseChangeWarning(restart);
+    if (databaseChange !== null) log.warn(databaseChange);
     this.#config = wanted;
     log.info({ routes: wanted.routes.length }, "reloaded: routes, tips and limits are in force");
     return restart;

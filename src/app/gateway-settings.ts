@@ -70,9 +70,20 @@ export function policyOf(config: Config, tracker: Tracker): PlanPolicy {
   };
 }
 
-/** Keys whose change only a restart takes over. `isOnFile`: the database can move to PostgreSQL. */
-export function gatewayRestartKeys(running: Config, wanted: Config, isOnFile: boolean): string[] {
-  const differs = (a: unknown, b: unknown) => JSON.stringify(a) !== JSON.stringify(b);
+function differs(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a) !== JSON.stringify(b);
+}
+
+function changedKeys(section: string, running: object, wanted: object): string[] {
+  const before = new Map(Object.entries(running));
+  const after = new Map(Object.entries(wanted));
+  return [...new Set([...before.keys(), ...after.keys()])]
+    .filter((key) => differs(before.get(key), after.get(key)))
+    .map((key) => `${section}.${key}`);
+}
+
+/** Keys whose change only a restart takes over. */
+export function gatewayRestartKeys(running: Config, wanted: Config): string[] {
   const { http } = running;
   const found = wanted.http
     ? (["listen", "webSocketListen", "connectionsMax", "serves", "split"] as const)
@@ -89,8 +100,7 @@ export function gatewayRestartKeys(running: Config, wanted: Config, isOnFile: bo
   for (const key of ofGateway) {
     if (differs(running.gateway[key], wanted.gateway[key])) found.push(`gateway.${key}`);
   }
-  const dataOf = ({ data: { postgres, ...data } }: Config) => [data, isOnFile ? null : postgres];
-  if (differs(dataOf(running), dataOf(wanted))) found.push("data");
+  found.push(...changedKeys("data", running.data, wanted.data));
   if (differs(running.tiers, wanted.tiers)) found.push("tiers");
   if (differs(running.nonces, wanted.nonces)) found.push("nonces");
   if (differs(running.portal, wanted.portal)) found.push("portal");
@@ -103,4 +113,15 @@ export function gatewayRestartKeys(running: Config, wanted: Config, isOnFile: bo
   if (registers(running) !== registers(wanted)) found.push("tips.shredAddresses");
   if (running.solana?.websocket !== wanted.solana?.websocket) found.push("solana.websocket");
   return found;
+}
+
+/** How to change to another database, if one of the keys that need a restart names it; null: none does. */
+export function databaseChangeWarning(restartKeys: readonly string[]): string | null {
+  const changed = restartKeys.filter((key) => key === "data.postgres" || key === "data.directory");
+  if (changed.length === 0) return null;
+  return (
+    `${changed.join(", ")}: a running service keeps its database. To change it, stop the service, run ` +
+    `"shredway export" with the old configuration and "shredway import" with the new one, then start ` +
+    `(docs/backup.md)`
+  );
 }

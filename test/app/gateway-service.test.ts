@@ -77,5 +77,5 @@ it("names what only a restart takes over", async () => {
   const gateway = closing(await openGateway({ config, log, clock: systemClock }));
   const wanted = configOf(`${directory}/other`, oldTips);
   wanted.gateway.openMax = 7;
-  expect(gateway.prepare(wanted)()).toEqual(["gateway.openMax", "data"]);
+  expect(gateway.prepare(wanted)()).toEqual(["gateway.openMax", "data.directory"]);
 });

@@ -1,23 +1,22 @@
-// The database moves from its file to PostgreSQL under a running service: the feed loses no shred, and what
-// was acknowledged, tips and transactions, is there, each once.
+// From an SQLite file to PostgreSQL and back, as docs/backup.md says: acknowledged tips and transactions are
+// there afterwards, each once.
 
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { Keypair, SystemProgram, Transaction } from "@solana/web3.js";
+import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import { stringify } from "yaml";
 import { systemClock } from "../../src/core/clock.ts";
 import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import { decodeBase58, encodeBase58 } from "../../src/relay/data-plane/base58.ts";
-import { PacedSender } from "../../src/relay/data-plane/paced-sender.ts";
 import { closing } from "../support/closing.ts";
-import { freePort, freeUdpPort } from "../support/free-ports.ts";
-import { madeSlot } from "../support/made-slot.ts";
+import { freePort } from "../support/free-ports.ts";
 import { PostgresServer, postgresPrograms } from "../support/postgres.ts";
 import { Shredway, shredway } from "../support/shredway.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { UdpReceiver, until } from "../support/udp-receiver.ts";
 
 const tipAddress = Keypair.generate().publicKey;
 const payer = Keypair.generate();
@@ -61,116 +60,102 @@ async function openRoute(): Promise<string> {
   return `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`;
 }
 
-/** Sends until it is told to end. */
-class Feed {
-  readonly sent: Uint8Array[] = [];
-  readonly #over = new AbortController();
-  readonly #running: Promise<void>;
-
-  constructor(to: string) {
-    this.#running = this.#run(closing(PacedSender.open({ to, from: "127.0.0.2:0" })));
-  }
-
-  async close(): Promise<void> {
-    this.#over.abort();
-    await this.#running;
-  }
-
-  async #run(sender: PacedSender): Promise<void> {
-    for (let slot = 0; !this.#over.signal.aborted; slot++) {
-      const packets = madeSlot(slot);
-      this.sent.push(...packets);
-      const times = BigUint64Array.from(packets, (_, i) => BigInt(i) * 200_000n);
-      sender.enqueue(packets, times);
-      await systemClock.sleep(50, this.#over.signal);
-    }
-  }
-}
-
 interface Caller {
   /** Signatures, in hexadecimal. */
   readonly tips: string[];
   readonly transactions: string[];
 }
 
-describe.skipIf(postgresPrograms === null)("a move under a running service", () => {
-  it("loses no shred, and nothing that was acknowledged", { timeout: 300_000 }, async () => {
+let firstLamports = 0;
+
+/** Sends tips and transactions at once until `over`; the acknowledged signatures. */
+async function callGateway(base: string, key: string, over: AbortSignal): Promise<Caller> {
+  firstLamports += 1_000_000_000;
+  const gateway = new RpcClient(`${base}/relay?api-key=${key}`, 60_000);
+  const kept: Caller = { tips: [], transactions: [] };
+  const call = async (first: number): Promise<void> => {
+    for (let lamports = first; !over.aborted; lamports += 2) {
+      const tip = transfer(lamports);
+      const body = JSON.stringify([{ transaction: tip.wire, slot: 1 }]);
+      const answer = await fetch(`${base}/shred-pay?api-key=${key}`, { method: "POST", body });
+      expect(await answer.json()).toMatchObject({ accepted: [expect.any(String)] });
+      kept.tips.push(tip.signature.toString("hex"));
+      const { wire, signature } = transfer(lamports + 1);
+      await gateway.call("sendTransaction", [wire, { encoding: "base64", skipPreflight: true }]);
+      kept.transactions.push(signature.toString("hex"));
+    }
+  };
+  await Promise.all(
+    Array.from({ length: callers }, (_, i) => call(firstLamports + i * 100_000_000)),
+  );
+  return kept;
+}
+
+async function started(file: string): Promise<Shredway> {
+  const service = Shredway.run("start", "--config", file);
+  closing({ close: () => service.kill() });
+  await service.printed(/^ready /m);
+  return service;
+}
+
+async function stop(service: Shredway): Promise<void> {
+  service.signal("SIGTERM");
+  expect((await service.end()).code).toBe(0);
+}
+
+async function succeed(...words: string[]): Promise<string> {
+  const { code, stdout, stderr } = await shredway(...words);
+  expect([code, stderr]).toEqual([0, expect.any(String)]);
+  return stdout;
+}
+
+describe.skipIf(postgresPrograms === null)("from an SQLite file to PostgreSQL and back", () => {
+  it("keeps what was acknowledged: stop, export, import, start", { timeout: 300_000 }, async () => {
     const folder = temporaryFolder();
     const postgres = await PostgresServer.start();
     closing({ close: () => postgres.remove() });
-    const receiver = closing(await UdpReceiver.open());
     const file = join(folder, "shredway.yaml");
     const port = await freePort();
-    const listen = `127.0.0.1:${await freeUdpPort()}`;
     const config = {
       http: { listen: `127.0.0.1:${port}`, webSocketListen: [] },
       data: { directory: "data" },
       tips: { addresses: [tipAddress.toBase58()], shredAddresses: [tipAddress.toBase58()] },
       gateway: { requestsPerSecond: 100_000, burst: 100_000 },
       routes: [{ name: "one", kind: "swqos", url: await openRoute() }],
-      relay: {
-        listen,
-        shredVersion: 1,
-        authentication: "off",
-        allowPrivateDestinations: true,
-        deshred: false,
-        sources: [{ name: "a", address: "127.0.0.2", tier: "tier-1" }],
-        destinations: [{ address: receiver.address, tier: "tier-1" }],
-      },
+      relay: { listen: "127.0.0.1:0", shredVersion: 1, authentication: "off", deshred: false },
     };
-    writeFileSync(file, stringify(config));
-    const made = await shredway("keys", "create", "--account", "a", "--config", file, "--json");
-    const { key }: { key: string } = JSON.parse(made.stdout);
-    const program = Shredway.run("start", "--config", file);
-    closing({ close: () => program.kill() });
-    await program.printed(/^ready /m);
-
+    const old = join(folder, "old.yaml");
+    for (const path of [file, old]) writeFileSync(path, stringify(config));
+    const made = await succeed("keys", "create", "--account", "a", "--config", file, "--json");
+    const { key }: { key: string } = JSON.parse(made);
     const base = `http://127.0.0.1:${port}`;
-    const gateway = new RpcClient(`${base}/relay?api-key=${key}`, 60_000);
-    const over = new AbortController();
-    const kept: Caller = { tips: [], transactions: [] };
-    const refused: string[] = [];
-    const call = async (first: number): Promise<void> => {
-      for (let lamports = first; !over.signal.aborted; lamports += 2) {
-        const tip = transfer(lamports);
-        const body = JSON.stringify([{ transaction: tip.wire, slot: 1 }]);
-        const url = `${base}/shred-pay?api-key=${key}`;
-        const answer = await fetch(url, { method: "POST", body });
-        const said = await answer.text();
-        const { accepted = [] }: { accepted?: string[] } = JSON.parse(said);
-        if (accepted.length === 1) kept.tips.push(tip.signature.toString("hex"));
-        else refused.push(said);
-        const transaction = transfer(lamports + 1);
-        const options = { encoding: "base64", skipPreflight: true };
-        await gateway.call("sendTransaction", [transaction.wire, options]).then(
-          () => kept.transactions.push(transaction.signature.toString("hex")),
-          (error: unknown) => refused.push(String(error)),
-        );
-      }
-    };
-    const feed = closing(new Feed(listen));
-    closing({ close: () => over.abort() });
-    const calling = Array.from({ length: callers }, (_, i) => call((i + 1) * 100_000_000));
-    await until(() => kept.transactions.length > 50 || refused.length > 0, "acknowledgements");
-    expect(refused).toEqual([]);
+    const service = await started(file);
 
+    const over = new AbortController();
+    const calling = callGateway(base, key, over.signal);
     const wanted = { ...config, data: { ...config.data, postgres: postgres.url() } };
     writeFileSync(file, stringify(wanted));
-    program.signal("SIGHUP");
-    const [line = ""] = await program.printed(/.*"msg":"moved: .*|.*was not moved.*/, "stderr");
-    expect(line).toContain("PostgreSQL has the database now");
-    const before = kept.tips.length;
-    await until(() => kept.tips.length > before + 50, "acknowledgements after");
+    service.signal("SIGHUP");
+    await service.printed(/restart needed for: data\.postgres/, "stderr");
+    expect(service.stderr).toMatch(/data\.postgres: a running service keeps its database.* stop/);
+    await systemClock.sleep(300);
     over.abort();
-    await Promise.all(calling);
-    await feed.close();
-    const distinct = (packets: readonly Uint8Array[]): Set<string> =>
-      new Set(packets.map((packet) => Buffer.from(packet).toString("base64")));
-    const sent = distinct(feed.sent);
-    await until(() => distinct(receiver.packets).size >= sent.size, "every shred");
-    expect(distinct(receiver.packets)).toEqual(sent);
-    expect(receiver.packets.length).toBe(sent.size);
-    expect(refused).toEqual([]);
+    const kept = await calling;
+    expect(kept.tips.length).toBeGreaterThan(0);
+    await stop(service);
+
+    // Forgotten: neither the service nor an export takes the empty database for the service's.
+    for (const words of [["start"], ["export"]]) {
+      const { code, stderr } = await shredway(...words, "--config", file);
+      expect(code).toBe(1);
+      expect(stderr).toContain("is empty and");
+    }
+    const exported = join(folder, "shredway.export");
+    await succeed("export", "--config", old, "--output", exported);
+    await succeed("import", "--config", file, "--input", exported);
+    const database = join(folder, "data", "shredway.db");
+    renameSync(database, `${database}.left`);
+    const again = await started(file);
 
     const tips = await postgres.run("SELECT encode(signature, 'hex') FROM registrations");
     expect(tips.flat().map(String).toSorted()).toEqual(kept.tips.toSorted());
@@ -178,17 +163,22 @@ describe.skipIf(postgresPrograms === null)("a move under a running service", () 
     const found = rows.flat().map((text) => Buffer.from(decodeBase58(String(text)) ?? []));
     const transactions = found.map((bytes) => bytes.toString("hex"));
     expect(transactions.toSorted()).toEqual(kept.transactions.toSorted());
-    const data = join(folder, "data");
-    expect(existsSync(join(data, "shredway.db"))).toBe(false);
-    expect(readdirSync(data).filter((name) => name.endsWith(".moved")).length).toBe(1);
-    expect(program.stderr).not.toContain("restart needed");
+    const nodes = await postgres.run("SELECT DISTINCT node FROM submissions WHERE state = 'open'");
+    expect(nodes).toEqual([[hostname()]]); // taken up again by the service that started
+    const more = callGateway(base, key, AbortSignal.timeout(300));
+    kept.tips.push(...(await more).tips);
+    await stop(again);
 
-    program.signal("SIGTERM");
-    expect((await program.end()).code).toBe(0);
-    const again = Shredway.run("start", "--config", file);
-    closing({ close: () => again.kill() });
-    await again.printed(/^ready /m);
-    const listed = await shredway("keys", "list", "--config", file, "--json");
-    expect(JSON.parse(listed.stdout)).toMatchObject({ keys: [{ account: "a" }] });
+    const back = join(folder, "back.export");
+    await succeed("export", "--config", file, "--output", back);
+    await succeed("import", "--config", old, "--input", back);
+    const last = await started(old);
+    const reader = new Database(database, { readonly: true });
+    closing({ close: () => void reader.close() });
+    const signatures = reader.prepare("SELECT signature FROM registrations").pluck().all();
+    const inHex = signatures.map((bytes) => (bytes instanceof Buffer ? bytes.toString("hex") : ""));
+    expect(inHex.toSorted()).toEqual(kept.tips.toSorted());
+    await callGateway(base, key, AbortSignal.timeout(100));
+    await stop(last);
   });
 });

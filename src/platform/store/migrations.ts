@@ -156,7 +156,7 @@ const firstVersion =
 const versionQuery = "SELECT version FROM schema_version";
 const nextVersion = "UPDATE schema_version SET version = $1 WHERE version = $2";
 
-/** A mark (transfer-mark.ts) while it is being filled. Throws ShredwayError "store_failed" without one. */
+/** A mark (transfer/mark.ts) while it is being filled. Throws ShredwayError "store_failed" without one. */
 export async function versionOf(driver: Pick<SqlDriver, "query">): Promise<number> {
   const [row] = await driver.query(versionQuery, []);
   if (row) return Number(integerAt(row, 0));

@@ -1,6 +1,6 @@
 // A database as it is at one moment, read while others go on changing it.
 //
-// Opened by the commands export and migrate --check, and by the move. SQLite: a read transaction on a
+// Opened by the commands export and migrate --check, and by store.ts. SQLite: a read transaction on a
 // connection and a thread of its own; PostgreSQL: a transaction that sees one state and may change
 // nothing. Nobody waits for it, but what it sees is kept as long as it is open.
 
@@ -31,20 +31,20 @@ const busyMs = 5000;
 const pageRows = 1000;
 
 /** A thread with one connection; questions are answered in their order. */
-export class SqliteConnection implements Snapshot {
+class SqliteSnapshot implements Snapshot {
   readonly #path: string;
   readonly #worker: Worker;
   readonly #waiting: ((answer: SnapshotAnswer) => void)[] = [];
   #ended: Failure | undefined;
 
   /** Throws ShredwayError "store_failed". */
-  static async open(options: SnapshotOptions): Promise<SqliteConnection> {
-    const connection = new SqliteConnection(options);
+  static async open(options: SnapshotOptions): Promise<SqliteSnapshot> {
+    const snapshot = new SqliteSnapshot(options);
     try {
-      await connection.#answer();
-      return connection;
+      await snapshot.#answer();
+      return snapshot;
     } catch (error) {
-      await connection.end();
+      await snapshot.#worker.terminate();
       throw error;
     }
   }
@@ -75,11 +75,6 @@ export class SqliteConnection implements Snapshot {
     await ended;
   }
 
-  /** At once, whatever it is at. */
-  async end(): Promise<void> {
-    await this.#worker.terminate();
-  }
-
   async #answer(): Promise<readonly Row[]> {
     const answer = await new Promise<SnapshotAnswer>((resolve) => {
       if (this.#ended) resolve({ failure: this.#ended });
@@ -91,12 +86,12 @@ export class SqliteConnection implements Snapshot {
 }
 
 /** The file at `path`. Throws ShredwayError "store_failed". */
-export function openSqliteSnapshot(path: string): Promise<SqliteConnection> {
+export function openSqliteSnapshot(path: string): Promise<Snapshot> {
   if (!existsSync(path)) {
     const message = `${path}: expected a database, got no file`;
     return Promise.reject(new ShredwayError("store_failed", message));
   }
-  return SqliteConnection.open({ path, busyMs, kind: "snapshot" });
+  return SqliteSnapshot.open({ path, busyMs });
 }
 
 const begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
@@ -130,7 +125,7 @@ const hasVersionQueries = {
   postgres: "SELECT CAST(COUNT(to_regclass('schema_version')) AS bigint)",
 } as const;
 
-/** The version of its schema, 0 without one. May be a mark (transfer-mark.ts). */
+/** The version of its schema, 0 without one. May be a mark (transfer/mark.ts). */
 export async function versionIfAny(
   snapshot: Snapshot,
   kind: keyof typeof hasVersionQueries,

@@ -1,9 +1,10 @@
 // Store counts: how often the database was asked, how long it took, whether it answered.
 //
-// Told by movable-driver.ts, over which every question goes, and of batches by the driver of the database;
-// read by the metrics and by readiness.
+// Operations are counted by the driver that `counted` makes, over which every question of the stores goes;
+// batches by the database's own driver. Read by the metrics and by readiness.
 
 import { DurationHistogram, type HistogramValue } from "../../core/duration-histogram.ts";
+import type { SqlDriver } from "./driver.ts";
 
 /** Of one commit at most 2048. */
 const batchBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000] as const;
@@ -77,4 +78,16 @@ export class StoreCounts {
       isReachable: this.#isReachable,
     };
   }
+}
+
+/** `driver`, with each query and transaction counted. */
+export function counted(driver: SqlDriver, counts: StoreCounts): SqlDriver {
+  return {
+    query: (sql, params) => counts.watch("query", driver.query(sql, params)),
+    transaction: (statements, durability, news) =>
+      counts.watch("transaction", driver.transaction(statements, durability, news)),
+    onForeignChange: (listener) => driver.onForeignChange(listener),
+    tryLock: (name, onLost) => driver.tryLock(name, onLost),
+    close: () => driver.close(),
+  };
 }

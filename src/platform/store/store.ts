@@ -5,9 +5,7 @@
 
 import { hostname } from "node:os";
 import type { Clock } from "../../core/clock.ts";
-import { ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import { nodeLockOf } from "../../core/node-lock-name.ts";
 import type { KeyStore } from "../../gateway/accounts/types.ts";
 import type { ManagedNonceStore } from "../../gateway/nonces/types.ts";
 import type { SubmissionLister, SubmissionStore } from "../../gateway/submission/types.ts";
@@ -19,11 +17,10 @@ import type { LandedTipStore } from "../../tips/tip-types.ts";
 import { prepareDataFolder } from "./data-folder.ts";
 import type { SqlDriver } from "./driver.ts";
 import { migrate } from "./migrations.ts";
-import { MovableDriver } from "./movable-driver.ts";
 import { NodeLock } from "./node-lock.ts";
 import { PostgresDriver } from "./postgres/driver.ts";
 import { SqliteDriver } from "./sqlite/driver.ts";
-import { StoreCounts, type StoreNumbers } from "./store-counts.ts";
+import { counted, StoreCounts, type StoreNumbers } from "./store-counts.ts";
 import { SqlDestinationStore } from "./tables/destination-store.ts";
 import { SqlKeyStore } from "./tables/key-store.ts";
 import { SqlLandedTipStore } from "./tables/landed-tip-store.ts";
@@ -32,8 +29,7 @@ import { SqlRegistrationStore } from "./tables/registration-store.ts";
 import type { SignatureCodec } from "./tables/signature-codec.ts";
 import { SqlSubmissionStore } from "./tables/submission-store.ts";
 import { SqlTierStore } from "./tables/tier-store.ts";
-import { finishMove, type MoveSummary, moveToPostgres } from "./transfer/move.ts";
-import { checkUnused, placeInForce } from "./transfer/place.ts";
+import { checkImported } from "./transfer/place.ts";
 
 export interface StoreOptions {
   /** Made when it is missing; of no use with `postgres`. */
@@ -62,6 +58,13 @@ interface Opened {
   /** The database's word for bytes. */
   readonly blobType: string;
   readonly warnings: readonly string[];
+}
+
+interface StoreDependencies extends Opened {
+  readonly nodeLock: NodeLock | null;
+  readonly isOnFile: boolean;
+  readonly node: string;
+  readonly counts: StoreCounts;
 }
 
 async function openSqlite(options: CountedOptions): Promise<Opened> {
@@ -93,73 +96,43 @@ export class Store {
   readonly node: string;
   /** What an operator should mend. */
   readonly warnings: readonly string[];
+  /** Whether it is in a file of this node's own. */
+  readonly isOnFile: boolean;
   readonly #nodeLock: NodeLock | null;
-  readonly #driver: MovableDriver;
-  readonly #base: SqlDriver;
-  readonly #options: CountedOptions;
-  readonly #ending = new AbortController();
-  #move: Promise<void> | undefined;
-  #isOnFile: boolean;
+  readonly #driver: SqlDriver;
+  readonly #counts: StoreCounts;
 
   /** Throws ShredwayError "store_failed", or "store_newer" for a newer version's database. */
   static async open(given: StoreOptions): Promise<Store> {
-    const options = { ...given, counts: new StoreCounts(() => given.clock.monotonicNs()) };
-    const { postgres, warning } = await placeInForce(options, options.clock);
-    const opened = await (postgres === undefined
-      ? openSqlite(options)
-      : openPostgres(postgres, options));
-    const { driver: base, blobType } = opened;
-    const { node = hostname(), isService = false, clock, log } = options;
-    const driver = new MovableDriver(base, options);
+    const counts = new StoreCounts(() => given.clock.monotonicNs());
+    const options = { ...given, counts };
+    const { postgres, isService = false, clock, log } = options;
+    await checkImported(options, clock);
+    const isOnFile = postgres === undefined;
+    const opened = await (isOnFile ? openSqlite(options) : openPostgres(postgres, options));
+    const node = isOnFile ? "" : (options.node ?? hostname());
+    const driver = counted(opened.driver, counts);
     let nodeLock: NodeLock | null = null;
-    let isAlone = true;
     try {
-      if (isService)
-        nodeLock = await NodeLock.take({
-          driver,
-          node: blobType === "blob" ? "" : node,
-          clock,
-          log,
-        });
-      await finishMove(base, options.directory);
-      await migrate(base, blobType);
-      // Whoever was moved here while it runs goes on without a name.
-      const nameless =
-        isService && blobType !== "blob" && (await driver.tryLock(nodeLockOf(""), () => {}));
-      isAlone = nameless !== null;
-      if (nameless) await nameless.release();
+      if (isService) nodeLock = await NodeLock.take({ driver, node, clock, log });
+      await migrate(opened.driver, opened.blobType);
     } catch (error) {
       await nodeLock?.close();
       await driver.close();
       throw error;
     }
-    const warnings = warning === undefined ? opened.warnings : [...opened.warnings, warning];
-    return new Store({ ...opened, warnings }, { driver, nodeLock, isAlone }, { ...options, node });
+    return new Store({ ...opened, driver, nodeLock, isOnFile, node, counts });
   }
 
-  private constructor(
-    { driver: base, blobType, warnings }: Opened,
-    {
-      driver,
-      nodeLock,
-      isAlone,
-    }: {
-      readonly driver: MovableDriver;
-      readonly nodeLock: NodeLock | null;
-      /** No service without a name runs on the database. */
-      readonly isAlone: boolean;
-    },
-    options: CountedOptions & { readonly node: string },
-  ) {
+  private constructor({ driver, nodeLock, isOnFile, node, counts, warnings }: StoreDependencies) {
     this.#driver = driver;
-    this.#base = base;
     this.#nodeLock = nodeLock;
-    this.#options = options;
-    this.#isOnFile = blobType === "blob";
-    this.node = this.#isOnFile ? "" : options.node;
+    this.#counts = counts;
+    this.isOnFile = isOnFile;
+    this.node = node;
     this.locks = { tryLock: (name, onLost) => driver.tryLock(name, onLost) };
     this.keys = new SqlKeyStore(driver);
-    this.submissions = new SqlSubmissionStore(driver, this.node, isAlone);
+    this.submissions = new SqlSubmissionStore(driver, node);
     this.destinations = new SqlDestinationStore(driver);
     this.registrations = new SqlRegistrationStore(driver, codec);
     this.tiers = new SqlTierStore(driver);
@@ -168,59 +141,17 @@ export class Store {
     this.warnings = warnings;
   }
 
-  /** Whether it is in a file, which may be moved. */
-  get isOnFile(): boolean {
-    return this.#isOnFile;
-  }
-
   /** Rejects with ShredwayError "store_failed" when the database does not answer. */
   async ping(): Promise<void> {
     await this.#driver.query("SELECT 1", []);
   }
 
   numbers(): StoreNumbers {
-    return this.#options.counts.numbers();
-  }
-
-  /**
-   * Moves everything from the file to an empty PostgreSQL while the stores go on; at the end changes wait
-   * for a moment. Throws ShredwayError "store_failed" when that was taken back: then all is as before.
-   */
-  async move(postgres: string): Promise<MoveSummary> {
-    const { directory, clock, log } = this.#options;
-    if (!this.#isOnFile || this.#move || this.#ending.signal.aborted) {
-      throw new ShredwayError("store_failed", "the store: expected one in a file, got another");
-    }
-    const moving = moveToPostgres({
-      movable: this.#driver,
-      source: this.#base,
-      directory,
-      openTarget: async () => {
-        await checkUnused(postgres, clock);
-        return openPostgres(postgres, { ...this.#options, mustExist: false });
-      },
-      clock,
-      log,
-      signal: this.#ending.signal,
-    });
-    const ended = moving.then(
-      ({ rest }) => rest,
-      () => {},
-    );
-    this.#move = ended;
-    try {
-      const summary = await moving;
-      this.#isOnFile = false;
-      return summary;
-    } finally {
-      if (this.#isOnFile) this.#move = undefined;
-    }
+    return this.#counts.numbers();
   }
 
   /** Settles when everything that was asked for is kept and the database is closed. Idempotent. */
   async close(): Promise<void> {
-    this.#ending.abort();
-    await this.#move;
     await this.#driver.close();
     // What it held is free; it asks for nothing any more.
     await this.#nodeLock?.close();

@@ -9,7 +9,7 @@ import { dirname } from "node:path";
 import { systemClock } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
 import { type ExportSummary, exportDatabase } from "../../platform/store/transfer/export.ts";
-import { openSnapshot, placeInForce } from "../../platform/store/transfer/place.ts";
+import { checkImported, openSnapshot } from "../../platform/store/transfer/place.ts";
 import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
 import { formatBytes, formatCount, toJson } from "../terminal/output.ts";
 import type { Terminal } from "../terminal/terminal.ts";
@@ -100,8 +100,8 @@ function fileSink(path: string): Sink {
 async function run(args: Arguments, terminal: Terminal): Promise<number> {
   const output = args.text("output");
   const node = configOf(args)?.data.node ?? hostname();
-  const place = await placeInForce(placeOf(args), systemClock);
-  if (place.warning !== undefined) terminal.note(`warning: ${place.warning}`);
+  const place = placeOf(args);
+  await checkImported(place, systemClock);
   const { snapshot, version } = await openSnapshot(place, systemClock);
   try {
     if (version === 0) {

@@ -52,8 +52,7 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
       onProgress,
     });
     terminal.clearProgress();
-    if (wasInterrupted)
-      terminal.note("what an interrupted import or move had left was removed first");
+    if (wasInterrupted) terminal.note("what an interrupted import had left was removed first");
   } finally {
     await database.driver.close();
   }

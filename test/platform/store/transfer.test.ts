@@ -1,7 +1,7 @@
 // Whole databases to lines and back: every row the same on the other side, whatever the two are; damaged
 // files change nothing.
 
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -11,6 +11,7 @@ import { databaseFileName } from "../../../src/platform/store/data-folder.ts";
 import type { SqlDriver } from "../../../src/platform/store/driver.ts";
 import { migrate, migrations, versionOf } from "../../../src/platform/store/migrations.ts";
 import { PostgresDriver } from "../../../src/platform/store/postgres/driver.ts";
+import { Store } from "../../../src/platform/store/store.ts";
 import { DatabaseLoader } from "../../../src/platform/store/transfer/database-loader.ts";
 import { exportDatabase } from "../../../src/platform/store/transfer/export.ts";
 import { checkExport, importDatabase } from "../../../src/platform/store/transfer/import.ts";
@@ -410,6 +411,41 @@ describe("import refuses", () => {
   });
 });
 
+describe.skipIf(postgresPrograms === null)("an empty PostgreSQL beside an SQLite file", () => {
+  it("is refused until the file was imported or renamed", async () => {
+    const source = await openAt("sqlite");
+    await fill(source.driver, tablesAt(newest), 2, seeded(8));
+    const target = await openEmpty("postgres");
+    const { directory } = source.place;
+    const open = () =>
+      Store.open({ ...target.place, directory, clock: systemClock, log: silent }).then((store) =>
+        files.closing(store),
+      );
+    await expect(open()).rejects.toMatchObject({
+      reason: "store_failed",
+      message: expect.stringContaining(`is empty and ${join(directory, databaseFileName)} exists`),
+    });
+    await migrate(target.driver, target.blobType); // tables without rows change nothing
+    await expect(open()).rejects.toThrow('"shredway import"');
+    await imported(await exported(source), target);
+    const store = await open();
+    expect(store.isOnFile).toBe(false);
+    expect((await store.keys.accounts()).length).toBe(2);
+  });
+
+  it("is used when the file has another name", async () => {
+    const source = await openAt("sqlite");
+    const target = await openEmpty("postgres");
+    const { directory } = source.place;
+    await source.driver.close();
+    const file = join(directory, databaseFileName);
+    renameSync(file, `${file}.left`);
+    const options = { ...target.place, directory, clock: systemClock, log: silent };
+    const store = files.closing(await Store.open(options));
+    expect(await store.keys.accounts()).toEqual([]);
+  });
+});
+
 describe("a filling that was interrupted", () => {
   it.each(kinds)("is refused by every program until it was done again, on %s", async (kind) => {
     const source = await openAt("sqlite");
@@ -423,7 +459,7 @@ describe("a filling that was interrupted", () => {
     await filling.add(accounts, madeRows(accounts, 6000, seeded(6)));
     expect(isMark(await versionOf(driver))).toBe(true);
     const place = target.place.postgres ?? target.place.directory;
-    await expect(openPlace(place)).rejects.toThrow("an import or a move has filled in part");
+    await expect(openPlace(place)).rejects.toThrow("an import has filled in part");
     await expect(migrate(driver, blobType)).rejects.toThrow("filled in part");
     await expect(exported(target)).rejects.toThrow("filled in part");
     expect(await imported(await exported(source), target)).toBe(true);

@@ -166,7 +166,13 @@ export class PostgresDriver implements SqlDriver {
   async tryLock(name: string, onLost: () => void): Promise<HeldLock | null> {
     if (this.#closing) throw this.#closed();
     try {
-      return await this.#parts.locks.tryLock(name, onLost);
+      let wasLost = false;
+      const held = await this.#parts.locks.tryLock(name, () => {
+        wasLost = true;
+        onLost();
+      });
+      // Lost in the turn in which it was given: the caller was told, and has nothing.
+      return wasLost ? null : held;
     } catch (error) {
       if (error instanceof ShredwayError) throw error;
       throw storeFailure(this.#name, failureOf(error));

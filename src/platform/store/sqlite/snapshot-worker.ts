@@ -1,7 +1,6 @@
-// The thread of one more connection to an SQLite file: a state that stays, or one that holds the file
-// against all other writers.
+// The thread of one more connection to an SQLite file, which reads one state of it.
 //
-// Started by snapshot.ts. The first answer, without a question, says that it is open.
+// Started by ../snapshot.ts. The first answer, without a question, says that it is open.
 
 import { parentPort, workerData } from "node:worker_threads";
 import Database from "better-sqlite3";
@@ -12,8 +11,6 @@ import { failureOf, withPlaces } from "./database.ts";
 export interface SnapshotOptions {
   readonly path: string;
   readonly busyMs: number;
-  /** snapshot: reads one state. */
-  readonly kind: "snapshot" | "writer";
 }
 
 export interface SnapshotRequest {
@@ -23,16 +20,13 @@ export interface SnapshotRequest {
 
 export type SnapshotAnswer = { readonly rows: readonly Row[] } | { readonly failure: Failure };
 
-function open({ path, busyMs, kind }: SnapshotOptions): Database.Database {
-  const readonly = kind === "snapshot";
-  const database = new Database(path, { timeout: busyMs, readonly, fileMustExist: true });
+function open({ path, busyMs }: SnapshotOptions): Database.Database {
+  const database = new Database(path, { timeout: busyMs, readonly: true, fileMustExist: true });
   try {
     database.defaultSafeIntegers(true);
     database.pragma("trusted_schema = OFF");
-    if (readonly) {
-      database.exec("BEGIN");
-      database.prepare("SELECT COUNT(*) FROM sqlite_master").get(); // the state is that of the first read
-    }
+    database.exec("BEGIN");
+    database.prepare("SELECT COUNT(*) FROM sqlite_master").get(); // the state is that of the first read
     return database;
   } catch (error) {
     database.close();
@@ -75,9 +69,7 @@ function serve(options: SnapshotOptions): void {
       const known = statements.get(sql) ?? database?.prepare<SqlValue[], Row>(withPlaces(sql).text);
       if (!known) return [];
       statements.set(sql, known);
-      if (known.reader) return known.raw(true).all(...params);
-      known.run(...params);
-      return [];
+      return known.raw(true).all(...params);
     });
   });
 }

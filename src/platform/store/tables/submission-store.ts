@@ -83,16 +83,11 @@ function* slicesOf(records: readonly SubmissionRecord[]): Generator<SubmissionRe
 export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
   readonly #driver: SqlDriver;
   readonly #node: string;
-  readonly #claimsNameless: boolean;
 
-  /**
-   * `node`: of this process; "" where the database is its alone. `claimsNameless`: what was written by a
-   * process without a name becomes this one's at the start.
-   */
-  constructor(driver: SqlDriver, node = "", claimsNameless = true) {
+  /** `node`: of this process; "" where the database is its alone. */
+  constructor(driver: SqlDriver, node = "") {
     this.#driver = driver;
     this.#node = node;
-    this.#claimsNameless = claimsNameless;
   }
 
   async put(records: readonly SubmissionRecord[]): Promise<void> {
@@ -116,7 +111,7 @@ export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
 
   async open(): Promise<SubmissionRecord[]> {
     if (this.#node === "") return (await this.#driver.query(selectOpen, [])).map(recordOrRemains);
-    if (this.#claimsNameless) await this.adopt("");
+    await this.adopt(""); // rows that were imported from an SQLite file
     return this.#openOf(this.#node);
   }
 

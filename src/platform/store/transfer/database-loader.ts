@@ -1,6 +1,6 @@
 // Filling an empty database with rows from elsewhere: the whole of them, or none for anybody.
 //
-// Used by import and move. The database is marked first (transfer-mark.ts), filled in pages, each one
+// Used by import.ts. The database is marked first (mark.ts), filled in pages, each one
 // transaction that asks for the mark, and whole when the mark is taken away. Whatever ends it in
 // between, a kill included, leaves a marked one, which the next filling empties and begins anew.
 
@@ -58,7 +58,7 @@ export class DatabaseLoader {
   readonly #driver: SqlDriver;
   readonly #version: number;
   /** Of this filling: the version that the database has until the end. */
-  readonly mark: number;
+  readonly #mark: number;
 
   /**
    * Throws ShredwayError: "store_newer" for a newer version's database, "store_failed" for one that
@@ -95,19 +95,19 @@ export class DatabaseLoader {
   private constructor(driver: SqlDriver, version: number, mark: number, wasInterrupted: boolean) {
     this.#driver = driver;
     this.#version = version;
-    this.mark = mark;
+    this.#mark = mark;
     this.tables = tablesAt(version);
     this.wasInterrupted = wasInterrupted;
   }
 
   /** All of them, or none. Throws ShredwayError "store_failed". */
   async add(table: Table, rows: readonly Row[]): Promise<void> {
-    await this.run(insertionsOf(table, rows));
+    await this.#run(insertionsOf(table, rows));
   }
 
   /** Changes of each. One transaction, durable: a server that loses what it told as kept must not lose it here. */
-  async run(statements: readonly Statement[]): Promise<readonly number[]> {
-    const asked = [askFor(this.mark), ...statements];
+  async #run(statements: readonly Statement[]): Promise<readonly number[]> {
+    const asked = [askFor(this.#mark), ...statements];
     const { isCommitted, changes } = await this.#driver.transaction(asked, "durable");
     if (!isCommitted) throw failed("expected to fill a database alone, got another one at it");
     return changes.slice(1);
@@ -115,7 +115,7 @@ export class DatabaseLoader {
 
   /** From now on the database is a whole one. */
   async finish(): Promise<void> {
-    const done = [change(this.mark, this.#version)];
+    const done = [change(this.#mark, this.#version)];
     const { isCommitted } = await this.#driver.transaction(done, "durable");
     if (isCommitted || (await versionOf(this.#driver)) === this.#version) return;
     throw failed("expected to fill a database alone, got another one at it");
@@ -132,7 +132,7 @@ export class DatabaseLoader {
       const columns = key.join(", ");
       const slice = `SELECT ${columns} FROM ${name} LIMIT ${removeMax}`;
       const sql = `DELETE FROM ${name} WHERE (${columns}) IN (${slice})`;
-      while ((await this.run([{ sql, params: [] }]))[0] === removeMax);
+      while ((await this.#run([{ sql, params: [] }]))[0] === removeMax);
     }
   }
 
@@ -141,7 +141,7 @@ export class DatabaseLoader {
     const mark = newMark(version);
     const drops = this.tables.toReversed().map(({ name }) => `DROP TABLE ${name}`);
     const statements = [
-      change(this.mark, mark),
+      change(this.#mark, mark),
       ...drops.map((sql) => ({ sql, params: [] })),
       ...migrations.slice(0, version).flatMap((step) => statementsOf(step, blobType)),
     ];

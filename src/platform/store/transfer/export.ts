@@ -1,4 +1,4 @@
-// A whole database as lines (transfer-format.ts): one consistent state, in bounded memory.
+// A whole database as lines (format.ts): one consistent state, in bounded memory.
 //
 // Called by the command export. What is read is a snapshot: the service goes on meanwhile.
 

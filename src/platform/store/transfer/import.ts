@@ -2,7 +2,7 @@
 //
 // Called by the command import. Nothing is changed before the file was found whole and right. A database
 // that refuses a row (a key that comes twice) is emptied again; what a kill leaves, the next import
-// empties (transfer-filling.ts).
+// empties (database-loader.ts).
 
 import { createHash } from "node:crypto";
 import { closeSync } from "node:fs";

@@ -30,8 +30,8 @@ export function versionIn(mark: number): number {
 export function unfinished(mark: number): ShredwayError {
   return new ShredwayError(
     "store_failed",
-    "the store: expected a whole database, got one that an import or a move has filled in part: one of " +
-      "them is under way, or was interrupted; import again, or move again (docs/backup.md)",
+    "the store: expected a whole database, got one that an import has filled in part: it is under " +
+      "way, or was interrupted; run shredway import again (docs/backup.md)",
     { details: { code: "UNFINISHED", mark } },
   );
 }

@@ -1,8 +1,6 @@
 // Where a database is, and opening it for what is done to the whole of one: reading a state, filling.
 //
-// Called by the commands migrate, export and import, by store.ts and by the move. While a database is
-// moved to PostgreSQL (transfer-move.ts), and before, the configuration names the new place already, and
-// the old one is in force until its file has its other name.
+// Called by the commands migrate, export and import, and by store.ts.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -32,38 +30,20 @@ export interface Place {
   readonly postgres?: string | undefined;
 }
 
-/** Beside the database from the beginning of its move on; holds the mark of the PostgreSQL. */
-export function movingPath(directory: string): string {
-  return join(directory, `${databaseFileName}.moving`);
-}
-
-/** The database's name after its move. */
-export function movedPath(directory: string, mark: number): string {
-  return join(directory, `${databaseFileName}.${mark}.moved`);
-}
-
-export interface PlaceInForce extends Place {
-  /** What an operator should know: it is not the one that the configuration names. */
-  readonly warning?: string;
-}
-
 /**
- * The place that holds, where a configuration names two: the file, until it was moved (it has another
- * name then) or PostgreSQL has something. Throws ShredwayError "store_failed".
+ * Refuses an empty PostgreSQL beside an SQLite file: the data of the service was not imported yet, and
+ * what an empty database keeps would make the import impossible. Throws ShredwayError "store_failed".
  */
-export async function placeInForce(place: Place, clock: Clock): Promise<PlaceInForce> {
+export async function checkImported(place: Place, clock: Clock): Promise<void> {
   const { directory, postgres } = place;
   const file = join(directory, databaseFileName);
-  if (postgres === undefined || !existsSync(file)) return place;
-  const moving = movingPath(directory);
-  const toLeave = `; to leave it behind give it another name, and remove ${moving}`;
-  if (existsSync(moving)) {
-    const warning = `${file}: its move to PostgreSQL was begun and did not end, so it is in use as before: SIGHUP tries again${toLeave}`;
-    return { directory, warning };
-  }
-  if (!(await isUntouched(place, clock))) return place;
-  const warning = `${file}: in use as before, for the PostgreSQL of data.postgres is empty: SIGHUP moves everything there${toLeave}`;
-  return { directory, warning };
+  if (postgres === undefined || !existsSync(file) || !(await isUntouched(place, clock))) return;
+  throw new ShredwayError(
+    "store_failed",
+    `data.postgres: ${postgresName(postgres)} is empty and ${file} exists; expected a database with ` +
+      `the service's data. Run "shredway export" without data.postgres in the configuration, then ` +
+      `"shredway import" with it; to start with an empty database, rename ${file} (docs/backup.md)`,
+  );
 }
 
 /** Nothing was ever kept in it. */

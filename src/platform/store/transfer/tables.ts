@@ -1,7 +1,7 @@
 // Which tables a schema has, with columns, types and keys: what is carried from one database to another.
 //
 // Read from the steps of migrations.ts themselves, so that no list beside them can be forgotten. Called
-// by export, import and the move. A step in words that are not understood here is an error at the start
+// by export and import. A step in words that are not understood here is an error at the start
 // of any of them, and in the tests.
 
 import { quote } from "../../../core/errors.ts";
@@ -120,17 +120,6 @@ export function pageQuery(table: Table, rows: number, isBehind: boolean): string
   return `SELECT ${listOf(table.columns)} FROM ${table.name}${behind} ORDER BY ${key} LIMIT ${rows}`;
 }
 
-/** The row with the key $1 …. */
-export function rowQuery(table: Table): string {
-  const key = table.key.map((name, i) => `${name} = $${i + 1}`).join(" AND ");
-  return `SELECT ${listOf(table.columns)} FROM ${table.name} WHERE ${key}`;
-}
-
-export function removal(table: Table): string {
-  const key = table.key.map((name, i) => `${name} = $${i + 1}`).join(" AND ");
-  return `DELETE FROM ${table.name} WHERE ${key}`;
-}
-
 /** So many rows go in by one statement; few sizes: each is a text of its own, prepared once. */
 export const insertSizes = [128, 16, 1] as const;
 
@@ -153,14 +142,6 @@ export function insertionsOf(
     at += size;
   }
   return statements;
-}
-
-/** Adds a row, or puts it in the place of the one with its key. */
-export function putting(table: Table): string {
-  const others = table.columns.filter(({ name }) => !table.key.includes(name));
-  const changes = others.map(({ name }) => `${name} = excluded.${name}`).join(", ");
-  const instead = changes === "" ? "NOTHING" : `UPDATE SET ${changes}`;
-  return `${insertion(table, 1)} ON CONFLICT (${table.key.join(", ")}) DO ${instead}`;
 }
 
 const integerMax = 2n ** 63n - 1n;

@@ -1,0 +1,38 @@
+// Keys that need a restart, and what the operator is told when one of them names another database.
+
+import { expect, it } from "vitest";
+import { databaseChangeWarning, gatewayRestartKeys } from "../../src/app/gateway-settings.ts";
+import { completeConfig } from "../../src/core/configuration/configuration.ts";
+import { pubkeyOf } from "../../src/core/primitives.ts";
+
+const url = "postgres://db.example.com/shredway";
+
+function configOf(data: object) {
+  return completeConfig({
+    relay: { shredVersion: 1, authentication: "off" },
+    http: { listen: "127.0.0.1:0" },
+    tips: { addresses: [pubkeyOf(new Uint8Array(32).fill(5))] },
+    data: { directory: "data", ...data },
+  });
+}
+
+it.each([
+  ["the first PostgreSQL", {}, { postgres: url }, ["data.postgres"]],
+  ["another PostgreSQL", { postgres: url }, { postgres: `${url}2` }, ["data.postgres"]],
+  ["a file instead of PostgreSQL", { postgres: url }, {}, ["data.postgres"]],
+  ["another folder", {}, { directory: "/other" }, ["data.directory"]],
+  ["name and history", {}, { node: "b", historyHours: 7 }, ["data.historyHours", "data.node"]],
+  ["nothing", { postgres: url }, { postgres: url }, []],
+])("%s needs a restart for exactly the changed keys", (_, running, wanted, keys) => {
+  expect(gatewayRestartKeys(configOf(running), configOf(wanted)).toSorted()).toEqual(keys);
+});
+
+it("tells how to change the database, and nothing for other keys", () => {
+  expect(databaseChangeWarning(["http.listen", "data.postgres"])).toBe(
+    "data.postgres: a running service keeps its database. To change it, stop the service, run " +
+      '"shredway export" with the old configuration and "shredway import" with the new one, then start ' +
+      "(docs/backup.md)",
+  );
+  expect(databaseChangeWarning(["data.directory"])).toContain("data.directory: a running service");
+  expect(databaseChangeWarning(["data.node", "data.historyHours", "http.listen"])).toBeNull();
+});
