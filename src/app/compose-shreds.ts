@@ -32,6 +32,7 @@ import {
 import { PendingCapacity } from "../shreds/registrations/pending-capacity.ts";
 import { PendingRegistrations } from "../shreds/registrations/pending-registrations.ts";
 import { Registrar } from "../shreds/registrations/registrar.ts";
+import { AccountTiers } from "../shreds/tiers/account-tiers.ts";
 import { TierLeadership } from "../shreds/tiers/tier-leadership.ts";
 import type { TierRules } from "../shreds/tiers/types.ts";
 import { ShredSalesService } from "./shred-sales.ts";
@@ -155,11 +156,12 @@ export async function openShredSales(options: ShredSalesOptions): Promise<ShredS
     const registrations = seatOf(options, (outcome) => {
       settled.set(outcome, (settled.get(outcome) ?? 0) + 1);
     });
-    const tiers = new TierLeadership({
-      rules,
+    const tiers = new AccountTiers({ rules, store: store.tiers, clock: tierClock, log });
+    const leadership = new TierLeadership({
       store: store.tiers,
       locks: store.locks,
-      counting: registrations,
+      tiers,
+      registrations,
       clock: tierClock,
       log,
       random: Math.random,
@@ -183,6 +185,7 @@ export async function openShredSales(options: ShredSalesOptions): Promise<ShredS
     return new ShredSalesService({
       config,
       relay: relay ?? null,
+      leadership,
       tiers,
       rules,
       registrar,

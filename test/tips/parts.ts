@@ -24,10 +24,11 @@ import {
   type RegistrarDependencies,
 } from "../../src/shreds/registrations/registrar.ts";
 import type {
+  CountedTip,
   Registration,
   RegistrationEntry,
+  TierAccounting,
 } from "../../src/shreds/registrations/registration-types.ts";
-import type { BookedTip, TipBook } from "../../src/shreds/registrations/tier-accounting.ts";
 import type { Files } from "../platform/store/files.ts";
 import { addressOf, alice, bob, transferOf, wallet } from "../support/chain.ts";
 import { closing } from "../support/closing.ts";
@@ -43,13 +44,13 @@ export const codec = { decode: decodeBase58, encode: encodeBase58 };
 export const presentSlot = 1_000_000n;
 
 /** Takes down what a tier book is told. */
-export class Book implements TipBook {
+export class Book implements TierAccounting {
   readonly epoch = 1n;
   /** How often the store was seen to be another's. */
   givenUp = 0;
   ms = 1_767_225_600_000;
   readonly taken: bigint[] = [];
-  readonly settled = new Map<bigint, BookedTip | null>();
+  readonly settled = new Map<bigint, CountedTip | null>();
   #next = 1n;
 
   nowMs(): number {
@@ -62,7 +63,7 @@ export class Book implements TipBook {
     return order;
   }
 
-  settleOrder(order: bigint, booked: BookedTip | null): void {
+  settleOrder(order: bigint, booked: CountedTip | null): void {
     if (!this.taken.includes(order)) throw new Error(`order ${order} was never taken`);
     if (this.settled.has(order)) throw new Error(`order ${order} was settled before`);
     this.settled.set(order, booked);
@@ -72,7 +73,7 @@ export class Book implements TipBook {
     this.givenUp++;
   }
 
-  get tips(): BookedTip[] {
+  get tips(): CountedTip[] {
     return [...this.settled.values()].filter((booked) => booked !== null);
   }
 
@@ -123,11 +124,11 @@ export async function openDesk(
 
 /** A seat that only keeps count. */
 export class Places implements PendingPlaces {
-  readonly book: TipBook | null;
+  readonly book: TierAccounting | null;
   free = 1000;
   readonly added: Registration[] = [];
 
-  constructor(book: TipBook | null = null) {
+  constructor(book: TierAccounting | null = null) {
     this.book = book;
   }
 

@@ -1,6 +1,6 @@
 // Registration count: pending registrations where no node is asked what has landed.
 //
-// Made by registration-seat.ts for each term in which this node counts; what registration-watch.ts is
+// Made by pending-registrations.ts for each term in which this node counts; what landing-confirmation.ts is
 // where a node is asked. Other nodes register as pending, and left so what was registered while nobody
 // counted: each counts as soon as it is known here.
 
@@ -10,14 +10,13 @@ import type { Logger } from "../../core/log.ts";
 import { RareWarning } from "../../core/rare-warning.ts";
 import type { PendingCapacity } from "./pending-capacity.ts";
 import { RegistrationResults } from "./registration-results.ts";
-import type { Registration, RegistrationStore } from "./registration-types.ts";
-import type { TipBook } from "./tier-accounting.ts";
+import type { Registration, RegistrationStore, TierAccounting } from "./registration-types.ts";
 
 export interface CountedOnAcceptanceDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
   readonly store: Pick<RegistrationStore, "pending" | "settle">;
-  readonly tiers: TipBook;
+  readonly tiers: TierAccounting;
   readonly places: PendingCapacity;
   /** See RegistrationResultsParts. */
   readonly settled?: ((outcome: string) => void) | undefined;

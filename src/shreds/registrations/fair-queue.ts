@@ -1,6 +1,6 @@
 // Fair queue: whose turn is it, when many wait and one account has most of them?
 //
-// Kept by registration-watch.ts: one account after the other, each account's own in their order, so that
+// Kept by landing-confirmation.ts: one account after the other, each account's own in their order, so that
 // nobody's registrations wait behind the masses of somebody else.
 
 export class FairQueue<T extends { readonly accountId: string }> {

@@ -1,6 +1,6 @@
 // Registration watch: what became of tips that were registered and had not landed yet?
 //
-// Made by registration-seat.ts for each term in which this node counts. Told of each pending
+// Made by pending-registrations.ts for each term in which this node counts. Told of each pending
 // registration by registrar.ts, and by the store of those of an earlier process and of other nodes.
 // Asks the node about each soon, then in growing steps; a sight in the relay's own shreds hurries the
 // question and is no answer. Counted: landed at "confirmed" without error, and the addresses gained.
@@ -22,8 +22,12 @@ import {
 import { FairQueue } from "./fair-queue.ts";
 import { PendingCapacity, type PlaceLimits } from "./pending-capacity.ts";
 import { type Ending, RegistrationResults, type SettledTip } from "./registration-results.ts";
-import type { LandedTransactions, Registration, RegistrationStore } from "./registration-types.ts";
-import type { TipBook } from "./tier-accounting.ts";
+import type {
+  LandedTransactions,
+  Registration,
+  RegistrationStore,
+  TierAccounting,
+} from "./registration-types.ts";
 
 /** First sights in the relay's own shreds; see Sights of submission/types.ts. */
 export interface TipSights {
@@ -66,7 +70,7 @@ export interface LandingConfirmationDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
   readonly store: Pick<RegistrationStore, "pending" | "settle">;
-  readonly tiers: TipBook;
+  readonly tiers: TierAccounting;
   /** This node's; absent: its own. */
   readonly places?: PendingCapacity;
   /** See RegistrationResultsParts. */

@@ -1,7 +1,7 @@
 // Registration places: is there room for one more pending registration on this node?
 //
-// Held by registration-seat.ts for the life of the process; registration-watch.ts and
-// registration-count.ts take and give back. Counts only: who has them is their business.
+// Held by pending-registrations.ts for the life of the process; landing-confirmation.ts and
+// counted-on-acceptance.ts take and give back. Counts only: who has them is their business.
 
 export interface PlaceLimits {
   readonly pendingMax: number;

@@ -10,10 +10,14 @@ import { messageOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import type { PendingCapacity } from "./pending-capacity.ts";
 import type { PendingPlaces } from "./registrar.ts";
-import type { Registration, RegistrationStore } from "./registration-types.ts";
-import type { Counting, TipBook } from "./tier-accounting.ts";
+import type {
+  Registration,
+  RegistrationStore,
+  TierAccounting,
+  TipCounting,
+} from "./registration-types.ts";
 
-/** All pending registrations during one term; registration-watch.ts and registration-count.ts are. */
+/** All pending registrations during one term; landing-confirmation.ts and counted-on-acceptance.ts are. */
 export interface TermWatch {
   /** Takes up all that are pending. Again: those that it does not know. */
   start(): Promise<number>;
@@ -33,7 +37,7 @@ export interface PendingRegistrationsDependencies {
   readonly places: PendingCapacity;
   /** No node is asked: tips count when they are registered, or as soon as they are known here. */
   readonly countsAtOnce: boolean;
-  open(book: TipBook): TermWatch;
+  open(tiers: TierAccounting): TermWatch;
 }
 
 const againMs = 1000;
@@ -41,10 +45,10 @@ const againMs = 1000;
 const lookMs = 30_000;
 const perRead = 2_000;
 
-export class PendingRegistrations implements PendingPlaces, Counting {
+export class PendingRegistrations implements PendingPlaces, TipCounting {
   readonly #parts: PendingRegistrationsDependencies;
   readonly #endNews: () => void;
-  #book: TipBook | null = null;
+  #tiers: TierAccounting | null = null;
   /** null: another node counts. */
   #watch: TermWatch | null = null;
   /** Signature -> account; have places here, and are settled by another node. */
@@ -67,8 +71,8 @@ export class PendingRegistrations implements PendingPlaces, Counting {
     });
   }
 
-  get book(): TipBook | null {
-    return this.#parts.countsAtOnce ? this.#book : null;
+  get book(): TierAccounting | null {
+    return this.#parts.countsAtOnce ? this.#tiers : null;
   }
 
   /** Pending registrations that this node knows. */
@@ -92,18 +96,18 @@ export class PendingRegistrations implements PendingPlaces, Counting {
     this.#await(registration.signature, registration.accountId);
   }
 
-  async keep(book: TipBook): Promise<void> {
-    const watch = this.#parts.open(book);
+  async lead(tiers: TierAccounting): Promise<void> {
+    const watch = this.#parts.open(tiers);
     this.#watch = watch; // what is told meanwhile is taken up, too
     const found = await watch.start();
-    this.#book = book;
+    this.#tiers = tiers;
     this.#giveBack([...this.#awaited.keys()]); // the watch took places for them
     if (found > 0) this.#parts.log.info({ registrations: found }, "pending tips taken up");
   }
 
   async follow(): Promise<void> {
     const watch = this.#watch;
-    this.#book = null;
+    this.#tiers = null;
     this.#watch = null;
     if (!watch) return;
     await watch.close();

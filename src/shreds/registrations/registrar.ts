@@ -20,18 +20,19 @@ import {
 } from "./registration-checks.ts";
 import { isUnknown } from "./registration-results.ts";
 import type {
+  CountedTip,
   Registrar as RegistrarFace,
   Registration,
   RegistrationEntry,
   RegistrationResult,
   RegistrationStore,
+  TierAccounting,
 } from "./registration-types.ts";
-import type { BookedTip, TipBook } from "./tier-accounting.ts";
 
-/** Where pending registrations wait; registration-seat.ts is the real one. */
+/** Where pending registrations wait; pending-registrations.ts is the real one. */
 export interface PendingPlaces {
   /** Counts tips when they are registered; null: they are pending first. */
-  readonly book: TipBook | null;
+  readonly book: TierAccounting | null;
   /** A place for one more of the account, to be followed by `add` or `release`. False: none is left. */
   reserve(accountId: string): boolean;
   release(accountId: string): void;
@@ -46,7 +47,7 @@ export interface RegistrarDependencies {
   /** Whether every signature holds; null: no room. */
   readonly verifier: { verify(wire: Uint8Array): Promise<boolean> | null };
   readonly store: Pick<RegistrationStore, "add" | "addCounted" | "owners" | "ofAccount">;
-  readonly tiers: Pick<TipBook, "nowMs">;
+  readonly tiers: Pick<TierAccounting, "nowMs">;
   readonly places: PendingPlaces;
   present(): PresentSlot;
   /** Shred-tip addresses of now, base58: for messages. */
@@ -191,11 +192,14 @@ export class Registrar implements RegistrarFace {
     return { repeated: signature };
   }
 
-  async #addCounted(pending: Registration, book: TipBook): Promise<RegistrationResult | Repeated> {
+  async #addCounted(
+    pending: Registration,
+    book: TierAccounting,
+  ): Promise<RegistrationResult | Repeated> {
     const { signature, accountId, lamports, registeredMs } = pending;
     const order = book.takeOrder();
     const countedMs = book.nowMs();
-    const tip: BookedTip = { order, accountId, lamports, registeredMs, countedMs };
+    const tip: CountedTip = { order, accountId, lamports, registeredMs, countedMs };
     const counted: Registration = {
       ...pending,
       state: "counted",

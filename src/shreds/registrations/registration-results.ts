@@ -1,6 +1,6 @@
 // RegistrationResults: what became of a registration, until it is kept.
 //
-// Called by registration-watch.ts with each end that it found, and by registration-count.ts. A tip that counts has its order from the
+// Called by landing-confirmation.ts with each end that it found, and by counted-on-acceptance.ts. A tip that counts has its order from the
 // first attempt to the last: a commit that failed may have been done all the same, and the book must not
 // pass an order that the store may hold. Failed commits are tried again, so every order is settled. When
 // the store says that the book's term is over nothing is: what is pending still is the next keeper's.
@@ -8,12 +8,13 @@
 import { ShredwayError } from "../../core/errors.ts";
 import { TimerWheel } from "../../core/timer-wheel.ts";
 import type {
+  CountedTip,
   Registration,
   RegistrationReason,
   RegistrationStore,
   Settlement,
+  TierAccounting,
 } from "./registration-types.ts";
-import type { BookedTip, TipBook } from "./tier-accounting.ts";
 
 export type SettledTip = Pick<Registration, "signature" | "accountId" | "registeredMs">;
 
@@ -23,7 +24,7 @@ export type Ending =
 
 export interface RegistrationResultsDependencies<T extends SettledTip> {
   readonly store: Pick<RegistrationStore, "settle">;
-  readonly tiers: TipBook;
+  readonly tiers: TierAccounting;
   /** Monotonic. */
   nowMs(): number;
   /** It is kept: nothing is left to do for it. */
@@ -37,7 +38,7 @@ interface Attempt<T> {
   readonly tip: T;
   readonly ending: Ending;
   settlement: Settlement;
-  counted: BookedTip | null;
+  counted: CountedTip | null;
   failures: number;
   /** Nobody knows of one of them whether it was one. */
   mayBeKept: boolean;

@@ -1,6 +1,6 @@
 // A process that registers tips as fast as it can, with windows so short that tiers rise and fall all
 // the time, and prints each registration when it is acknowledged.
-// Started and killed by crash.test.ts: `crash-child.ts PLACE ROUND`.
+// Started and killed by leader-tiers-crash.test.ts: `leader-tiers-child.ts PLACE ROUND`.
 
 import { writeSync } from "node:fs";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
@@ -85,6 +85,6 @@ async function work(place: string, round: number): Promise<void> {
 }
 
 const [, program, place, round] = process.argv;
-if (program?.endsWith("crash-child.ts") && place && round) {
+if (program?.endsWith("leader-tiers-child.ts") && place && round) {
   await work(place, Number(round));
 }
