@@ -13,7 +13,7 @@ import type { ChallengeSocket } from "../shreds/destinations/challenge-socket.ts
 import { destinationSettingsOf } from "../shreds/destinations/destination-rules.ts";
 import type { AccountDestinations } from "../shreds/destinations/destinations.ts";
 import type { PendingRegistrations } from "../shreds/registrations/pending-registrations.ts";
-import type { Registrar } from "../shreds/registrations/registrar.ts";
+import type { TipRegistrar } from "../shreds/registrations/registrar.ts";
 import type { AccountTiers } from "../shreds/tiers/account-tiers.ts";
 import { coverageOf } from "../shreds/tiers/coverage.ts";
 import type { TierLeadership } from "../shreds/tiers/tier-leadership.ts";
@@ -25,7 +25,7 @@ export interface ShredSalesDependencies {
   readonly leadership: TierLeadership;
   readonly tiers: AccountTiers;
   readonly rules: TierRules;
-  readonly registrar: Registrar;
+  readonly registrar: TipRegistrar;
   readonly registrations: PendingRegistrations;
   /** Registrations by how they ended; grows while the service runs. */
   readonly settled: ReadonlyMap<string, number>;
@@ -72,7 +72,7 @@ export class ShredSalesService implements ShredSales {
     this.#publish();
   }
 
-  get registrar(): Registrar {
+  get registrar(): TipRegistrar {
     return this.#parts.registrar;
   }
 
@@ -97,7 +97,7 @@ export class ShredSalesService implements ShredSales {
   snapshot(): ShredSalesSnapshot {
     const { destinations, registrations } = this.#parts;
     return {
-      pending: registrations.pending,
+      pending: registrations.counts.pending,
       active: destinations.active(this.#region).length,
       covered: this.#covered,
     };
@@ -107,7 +107,7 @@ export class ShredSalesService implements ShredSales {
   facts(): ShredSaleFacts {
     const { destinations, leadership, registrations, registrar, settled, tiers } = this.#parts;
     return {
-      pending: registrations.pending,
+      pending: registrations.counts.pending,
       registered: registrar.outcomes,
       settled,
       ...tiers.census(),

@@ -19,9 +19,8 @@ import { SqlRegistrationStore } from "../../src/platform/store/tables/registrati
 import { SqlTierStore } from "../../src/platform/store/tables/tier-store.ts";
 import { decodeBase58, encodeBase58 } from "../../src/relay/data-plane/base58.ts";
 import {
-  type PendingPlaces,
-  Registrar,
-  type RegistrarDependencies,
+  TipRegistrar,
+  type TipRegistrarOptions,
 } from "../../src/shreds/registrations/registrar.ts";
 import type {
   CountedTip,
@@ -96,7 +95,7 @@ export async function openStore(files: Files): Promise<SqlRegistrationStore> {
 }
 
 export interface Harness {
-  readonly registrar: Registrar;
+  readonly registrar: TipRegistrar;
   readonly store: SqlRegistrationStore;
   readonly book: Book;
 }
@@ -104,32 +103,34 @@ export interface Harness {
 /** Native checks, a real database, no node. */
 export async function openDesk(
   files: Files,
-  changes: (parts: RegistrarDependencies) => Partial<RegistrarDependencies> = () => ({}),
+  changes: (parts: TipRegistrarOptions) => Partial<TipRegistrarOptions> = () => ({}),
 ): Promise<Harness> {
   const store = await openStore(files);
   const book = new Book();
   const inspector = shredInspector();
-  const parts: RegistrarDependencies = {
+  const parts: TipRegistrarOptions = {
     log: silent,
     reader: { inspect: (wire) => inspector.inspect(wire), decode: decodeBase58 },
     verifier: closing(SignatureVerifier.open({ threads: 1, queueMax: 1000 })),
     store,
     tiers: book,
-    places: new Places(book),
+    pending: new Places(book),
     present: () => ({ slot: presentSlot, slotNs: 400_000_000n }),
     addresses: () => shredAddresses,
   };
-  return { registrar: new Registrar({ ...parts, ...changes(parts) }), store, book };
+  return { registrar: new TipRegistrar({ ...parts, ...changes(parts) }), store, book };
 }
 
-/** A seat that only keeps count. */
-export class Places implements PendingPlaces {
-  readonly book: TierAccounting | null;
+type PendingOfRegistrar = TipRegistrarOptions["pending"];
+
+/** Pending registrations that are only counted. */
+export class Places implements PendingOfRegistrar {
+  readonly accounting: TierAccounting | null;
   free = 1000;
   readonly added: Registration[] = [];
 
-  constructor(book: TierAccounting | null = null) {
-    this.book = book;
+  constructor(accounting: TierAccounting | null = null) {
+    this.accounting = accounting;
   }
 
   reserve(): boolean {

@@ -3,11 +3,8 @@
 
 import assert from "node:assert/strict";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
-import { CountedOnAcceptance } from "../../../src/shreds/registrations/counted-on-acceptance.ts";
-import { LandingConfirmation } from "../../../src/shreds/registrations/landing-confirmation.ts";
-import { PendingCapacity } from "../../../src/shreds/registrations/pending-capacity.ts";
 import { PendingRegistrations } from "../../../src/shreds/registrations/pending-registrations.ts";
-import { Registrar } from "../../../src/shreds/registrations/registrar.ts";
+import { TipRegistrar } from "../../../src/shreds/registrations/registrar.ts";
 import type { RegistrationEntry } from "../../../src/shreds/registrations/registration-types.ts";
 import { AccountTiers } from "../../../src/shreds/tiers/account-tiers.ts";
 import { TierLeadership } from "../../../src/shreds/tiers/tier-leadership.ts";
@@ -39,7 +36,7 @@ class Node {
   readonly tiers: AccountTiers;
   readonly leadership: TierLeadership;
   readonly registrations: PendingRegistrations;
-  readonly registrar: Registrar;
+  readonly registrar: TipRegistrar;
   readonly told = new Map<string, string | null>();
   readonly tellings: [string, string | null][] = [];
   wasLeader = false;
@@ -53,16 +50,13 @@ class Node {
       setting.delayMaxMs === 0 ? 0 : random.below(setting.delayMaxMs + 1);
     this.link = new Link(world, this.clock, delayMs);
     const { tiers, registrations } = this.link.stores;
-    const places = new PendingCapacity({ pendingMax: 1000, pendingPerAccountMax: 1000 });
     const { clock } = this;
-    const shared = { clock, log: silent, store: registrations, places };
     this.registrations = new PendingRegistrations({
-      ...shared,
-      countsAtOnce: setting.countsAtOnce,
-      open: (book) =>
-        setting.countsAtOnce
-          ? new CountedOnAcceptance({ ...shared, tiers: book })
-          : new LandingConfirmation({ ...shared, ...landed.asked(world.clock), tiers: book }),
+      clock,
+      log: silent,
+      store: registrations,
+      sources: setting.countsAtOnce ? null : landed.asked(world.clock),
+      limits: { pendingMax: 1000, pendingPerAccountMax: 1000 },
     });
     this.tiers = new AccountTiers({
       rules: nodeRules,
@@ -81,7 +75,7 @@ class Node {
       log: silent,
       random: () => random.below(1000) / 1000,
     });
-    this.registrar = new Registrar({
+    this.registrar = new TipRegistrar({
       log: silent,
       reader: {
         inspect: (wire) => {
@@ -93,7 +87,7 @@ class Node {
       verifier: { verify: () => Promise.resolve(true) },
       store: registrations,
       tiers: this.tiers,
-      places: this.registrations,
+      pending: this.registrations,
       present: () => ({ slot: null, slotNs: null }),
       addresses: () => new Set(),
     });

@@ -9,10 +9,8 @@ import { createLogger } from "../../../src/core/log.ts";
 import { PostgresDriver } from "../../../src/platform/store/postgres/driver.ts";
 import { SqlRegistrationStore } from "../../../src/platform/store/tables/registration-store.ts";
 import { SqlTierStore } from "../../../src/platform/store/tables/tier-store.ts";
-import { CountedOnAcceptance } from "../../../src/shreds/registrations/counted-on-acceptance.ts";
-import { PendingCapacity } from "../../../src/shreds/registrations/pending-capacity.ts";
 import { PendingRegistrations } from "../../../src/shreds/registrations/pending-registrations.ts";
-import { Registrar } from "../../../src/shreds/registrations/registrar.ts";
+import { TipRegistrar } from "../../../src/shreds/registrations/registrar.ts";
 import { AccountTiers } from "../../../src/shreds/tiers/account-tiers.ts";
 import { TierLeadership } from "../../../src/shreds/tiers/tier-leadership.ts";
 import { madeUpFacts } from "../../support/facts.ts";
@@ -32,7 +30,7 @@ export interface OpenNode {
   readonly tierStore: SqlTierStore;
   readonly tiers: AccountTiers;
   readonly leadership: TierLeadership;
-  readonly registrar: Registrar;
+  readonly registrar: TipRegistrar;
   close(): Promise<void>;
 }
 
@@ -41,12 +39,12 @@ export async function openNode(url: string, clock: Clock = systemClock): Promise
   const driver = await PostgresDriver.open({ url, clock: systemClock, log });
   const registrations = new SqlRegistrationStore(driver, codec);
   const tierStore = new SqlTierStore(driver);
-  const places = new PendingCapacity({ pendingMax: 100_000, pendingPerAccountMax: 100_000 });
-  const shared = { clock, log, store: registrations, places };
   const pending = new PendingRegistrations({
-    ...shared,
-    countsAtOnce: true,
-    open: (book) => new CountedOnAcceptance({ ...shared, tiers: book }),
+    clock,
+    log,
+    store: registrations,
+    sources: null,
+    limits: { pendingMax: 100_000, pendingPerAccountMax: 100_000 },
   });
   const tiers = new AccountTiers({ rules: crashRules, store: tierStore, clock, log });
   const leadership = new TierLeadership({
@@ -58,7 +56,7 @@ export async function openNode(url: string, clock: Clock = systemClock): Promise
     log,
     random: Math.random,
   });
-  const registrar = new Registrar({
+  const registrar = new TipRegistrar({
     log,
     reader: {
       inspect: (wire) => {
@@ -70,7 +68,7 @@ export async function openNode(url: string, clock: Clock = systemClock): Promise
     verifier: { verify: () => Promise.resolve(true) },
     store: registrations,
     tiers,
-    places: pending,
+    pending,
     present: () => ({ slot: null, slotNs: null }),
     addresses: () => new Set(),
   });

@@ -1,9 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createLogger } from "../../../src/core/log.ts";
-import { CountedOnAcceptance } from "../../../src/shreds/registrations/counted-on-acceptance.ts";
-import { PendingCapacity } from "../../../src/shreds/registrations/pending-capacity.ts";
 import { PendingRegistrations } from "../../../src/shreds/registrations/pending-registrations.ts";
-import { Registrar } from "../../../src/shreds/registrations/registrar.ts";
+import { TipRegistrar } from "../../../src/shreds/registrations/registrar.ts";
 import type { RegistrationResult } from "../../../src/shreds/registrations/registration-types.ts";
 import { AccountTiers } from "../../../src/shreds/tiers/account-tiers.ts";
 import { FollowerTiers } from "../../../src/shreds/tiers/follower-tiers.ts";
@@ -36,24 +34,24 @@ class Node {
   readonly tiers: AccountTiers;
   readonly leadership: TierLeadership;
   readonly registrations: PendingRegistrations;
-  readonly places = new PendingCapacity({ pendingMax: 3, pendingPerAccountMax: 2 });
   readonly told: [string, string | null][] = [];
   readonly lines: string[] = [];
-  readonly #registrar: Registrar;
+  readonly #registrar: TipRegistrar;
 
   constructor(world: World, skewMs = 0) {
     this.clock = new NodeClock(world.clock, skewMs);
     this.link = new Link(world, this.clock, () => 1);
     const { tiers, registrations } = this.link.stores;
-    const { clock, places } = this;
+    const { clock } = this;
     const log = createLogger({
       stream: { write: (line: string) => void this.lines.push(line) },
     });
-    const shared = { clock, log, store: registrations, places };
     this.registrations = new PendingRegistrations({
-      ...shared,
-      countsAtOnce: true,
-      open: (book) => new CountedOnAcceptance({ ...shared, tiers: book }),
+      clock,
+      log,
+      store: registrations,
+      sources: null,
+      limits: { pendingMax: 3, pendingPerAccountMax: 2 },
     });
     this.tiers = new AccountTiers({ rules, store: tiers, clock, log });
     this.leadership = new TierLeadership({
@@ -66,7 +64,7 @@ class Node {
       random: () => 0.5,
     });
     this.tiers.onChange((accountId, tier) => this.told.push([accountId, tier]));
-    this.#registrar = new Registrar({
+    this.#registrar = new TipRegistrar({
       log,
       reader: {
         inspect: (wire) => {
@@ -79,7 +77,7 @@ class Node {
       verifier: { verify: () => Promise.resolve(true) },
       store: registrations,
       tiers: this.tiers,
-      places: this.registrations,
+      pending: this.registrations,
       present: () => ({ slot: null, slotNs: null }),
       addresses: () => new Set(),
     });
@@ -149,7 +147,9 @@ describe("a node", () => {
     await stage.pass(20);
     expect([leader.told, follower.told]).toEqual([[["a", "tier-2"]], [["a", "tier-2"]]]);
     expect(stage.rows.counted).toMatchObject([{ order: 1n, lamports: 500n }]);
-    expect([leader.places.taken, follower.places.taken]).toEqual([0, 0]);
+    expect([leader.registrations.counts.places, follower.registrations.counts.places]).toEqual([
+      0, 0,
+    ]);
     const both = await stage.done(
       Promise.all([leader.register(2, 5), follower.register(2, 5), leader.register(2, 5)]),
     );
@@ -237,7 +237,7 @@ describe("a node", () => {
       stage.world.accepted.findLast(({ epoch }) => epoch === 1n),
     );
     expect(stage.rows.counted.map(({ order }) => order)).toEqual([1n, 2n, 3n]);
-    expect(old.places.taken).toBe(0);
+    expect(old.registrations.counts.places).toBe(0);
   });
 
   it("that does not know that its lock is gone hears of the next leader", async () => {
@@ -301,17 +301,17 @@ describe("a node", () => {
     leader.clock.thaw();
     await stage.pass(50);
     expect(stage.rows.counted).toHaveLength(3);
-    expect(follower.places.taken).toBe(0);
+    expect(follower.registrations.counts.places).toBe(0);
     // What was told while it was cut off is found out, too.
     leader.clock.freeze();
     await stage.done(follower.register(7, 1));
     follower.link.cut(true);
     leader.clock.thaw();
     await stage.pass(50);
-    expect(follower.places.taken).toBe(1);
+    expect(follower.registrations.counts.places).toBe(1);
     follower.link.cut(false);
     await stage.pass(50);
-    expect(follower.places.taken).toBe(0);
+    expect(follower.registrations.counts.places).toBe(0);
   });
 
   it("leaves no timer behind, and its lock to others", async () => {
