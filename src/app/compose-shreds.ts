@@ -1,6 +1,6 @@
 // Composition of what registered tips buy: registrar, tiers, destinations, proof.
 //
-// Called by main-gateway.ts when shred-tip addresses are configured. Whatever fails closes what was
+// Called by compose-gateway.ts when shred-tip addresses are configured. Whatever fails closes what was
 // opened before it; the store is the caller's.
 
 import { randomBytes } from "node:crypto";
@@ -24,14 +24,10 @@ import type { RelayService } from "../relay/relay-service.ts";
 import { ChallengeSocket } from "../shreds/destinations/challenge-socket.ts";
 import { destinationSettingsOf } from "../shreds/destinations/destination-rules.ts";
 import { AccountDestinations } from "../shreds/destinations/destinations.ts";
-import { CountedOnAcceptance } from "../shreds/registrations/counted-on-acceptance.ts";
-import {
-  defaultWatchLimits,
-  LandingConfirmation,
-} from "../shreds/registrations/landing-confirmation.ts";
-import { PendingCapacity } from "../shreds/registrations/pending-capacity.ts";
+import type { LandingSources } from "../shreds/registrations/landing-confirmation.ts";
 import { PendingRegistrations } from "../shreds/registrations/pending-registrations.ts";
-import { Registrar } from "../shreds/registrations/registrar.ts";
+import { TipRegistrar } from "../shreds/registrations/registrar.ts";
+import { AccountTiers } from "../shreds/tiers/account-tiers.ts";
 import { TierLeadership } from "../shreds/tiers/tier-leadership.ts";
 import type { TierRules } from "../shreds/tiers/types.ts";
 import { ShredSalesService } from "./shred-sales.ts";
@@ -124,24 +120,15 @@ async function openDestinations(
   return { challenges, destinations };
 }
 
-/** Takes and counts registrations, in whichever node's term. */
-function seatOf(
-  { config, store, landings, addresses, clock, log }: ShredSalesOptions,
-  settled: (outcome: string) => void,
-) {
+/** null: no node is configured, and tips count when they are registered. */
+function landingSourcesOf({
+  config,
+  landings,
+  addresses,
+}: ShredSalesOptions): LandingSources | null {
   const node = config.solana && new RpcClient(config.solana.rpc);
-  const places = new PendingCapacity(defaultWatchLimits);
-  const shared = { clock, log, store: store.registrations, places, settled };
-  return new PendingRegistrations({
-    ...shared,
-    countsAtOnce: !node,
-    open: (tiers) => {
-      if (!node) return new CountedOnAcceptance({ ...shared, tiers });
-      const decode = decodeBase58;
-      const asked = { landed: node, outcomes: node, sights: landings, decode, addresses };
-      return new LandingConfirmation({ ...shared, ...asked, tiers });
-    },
-  });
+  if (!node) return null;
+  return { landed: node, outcomes: node, sights: landings, decode: decodeBase58, addresses };
 }
 
 /** Throws ShredwayError; nothing stays open then. */
@@ -152,19 +139,24 @@ export async function openShredSales(options: ShredSalesOptions): Promise<ShredS
     const { challenges, destinations } = await openDestinations(options, opened);
     const rules = tierRulesOf(config);
     const settled = new Map<string, number>();
-    const registrations = seatOf(options, (outcome) => {
-      settled.set(outcome, (settled.get(outcome) ?? 0) + 1);
+    const registrations = new PendingRegistrations({
+      clock,
+      log,
+      store: store.registrations,
+      sources: landingSourcesOf(options),
+      onResult: (outcome) => settled.set(outcome, (settled.get(outcome) ?? 0) + 1),
     });
-    const tiers = new TierLeadership({
-      rules,
+    const tiers = new AccountTiers({ rules, store: store.tiers, clock: tierClock, log });
+    const leadership = new TierLeadership({
       store: store.tiers,
       locks: store.locks,
-      counting: registrations,
+      tiers,
+      registrations,
       clock: tierClock,
       log,
       random: Math.random,
     });
-    const registrar = new Registrar({
+    const registrar = new TipRegistrar({
       log,
       reader: {
         inspect: (wire) => options.inspector().inspect(wire),
@@ -173,7 +165,7 @@ export async function openShredSales(options: ShredSalesOptions): Promise<ShredS
       verifier,
       store: store.registrations,
       tiers,
-      places: registrations,
+      pending: registrations,
       present: () => ({
         slot: relay?.leaders().slot ?? null,
         slotNs: relay?.slots.slotClock.now(clock.nowNs())?.slotNs ?? null,
@@ -183,6 +175,7 @@ export async function openShredSales(options: ShredSalesOptions): Promise<ShredS
     return new ShredSalesService({
       config,
       relay: relay ?? null,
+      leadership,
       tiers,
       rules,
       registrar,

@@ -1,6 +1,6 @@
 // Shred sales: registered tips become tiers, tiers and proved destinations become the relay's table.
 //
-// Built by main-shreds.ts, run by gateway-service.ts, asked by the gateway (ShredSales). Whatever changes
+// Composed by compose-shreds.ts, run by gateway-service.ts, asked by the gateway (ShredSales). Whatever changes
 // a tier or a destination reaches the relay in the same turn: before the answer that tells of it leaves.
 
 import type { Config } from "../core/configuration/configuration.ts";
@@ -13,7 +13,8 @@ import type { ChallengeSocket } from "../shreds/destinations/challenge-socket.ts
 import { destinationSettingsOf } from "../shreds/destinations/destination-rules.ts";
 import type { AccountDestinations } from "../shreds/destinations/destinations.ts";
 import type { PendingRegistrations } from "../shreds/registrations/pending-registrations.ts";
-import type { Registrar } from "../shreds/registrations/registrar.ts";
+import type { TipRegistrar } from "../shreds/registrations/registrar.ts";
+import type { AccountTiers } from "../shreds/tiers/account-tiers.ts";
 import { coverageOf } from "../shreds/tiers/coverage.ts";
 import type { TierLeadership } from "../shreds/tiers/tier-leadership.ts";
 import type { TierRules } from "../shreds/tiers/types.ts";
@@ -21,11 +22,12 @@ import type { TierRules } from "../shreds/tiers/types.ts";
 export interface ShredSalesDependencies {
   readonly config: Config;
   readonly relay: Pick<RelayService, "setAccountDestinations" | "onUnreachable"> | null;
-  readonly tiers: TierLeadership;
+  readonly leadership: TierLeadership;
+  readonly tiers: AccountTiers;
   readonly rules: TierRules;
-  readonly registrar: Registrar;
+  readonly registrar: TipRegistrar;
   readonly registrations: PendingRegistrations;
-  /** By how they ended; grows while it runs. */
+  /** Registrations by how they ended; grows while the service runs. */
   readonly settled: ReadonlyMap<string, number>;
   readonly destinations: AccountDestinations;
   readonly challenges: ChallengeSocket;
@@ -37,7 +39,7 @@ export interface ShredSalesSnapshot {
   readonly pending: number;
   /** Destinations of this region that are proved and not paused. */
   readonly active: number;
-  /** Those of them that get shreds. */
+  /** Active destinations that get shreds. */
   readonly covered: number;
 }
 
@@ -54,10 +56,10 @@ export class ShredSalesService implements ShredSales {
     this.#region = destinationSettingsOf(parts.config).region;
   }
 
-  /** Takes up where an earlier process ended; nobody is sent to before. Throws ShredwayError. */
+  /** Resumes where an earlier process ended; no shred is sent before. Throws ShredwayError. */
   async start(): Promise<void> {
-    const { tiers, destinations, relay } = this.#parts;
-    await tiers.start();
+    const { leadership, tiers, destinations, relay } = this.#parts;
+    await leadership.start();
     this.#ends.push(
       tiers.onChange((accountId) => {
         if (destinations.ofAccount(accountId).length > 0) this.#plan();
@@ -70,11 +72,11 @@ export class ShredSalesService implements ShredSales {
     this.#publish();
   }
 
-  get registrar(): Registrar {
+  get registrar(): TipRegistrar {
     return this.#parts.registrar;
   }
 
-  get tiers(): TierLeadership {
+  get tiers(): AccountTiers {
     return this.#parts.tiers;
   }
 
@@ -84,7 +86,7 @@ export class ShredSalesService implements ShredSales {
 
   readonly tierRules = (): TierRules => this.#parts.rules;
 
-  /** Takes over what can change live. */
+  /** Applies what can change while the service runs. */
   apply(config: Config): void {
     const settings = destinationSettingsOf(config);
     this.#region = settings.region;
@@ -95,7 +97,7 @@ export class ShredSalesService implements ShredSales {
   snapshot(): ShredSalesSnapshot {
     const { destinations, registrations } = this.#parts;
     return {
-      pending: registrations.pending,
+      pending: registrations.counts.pending,
       active: destinations.active(this.#region).length,
       covered: this.#covered,
     };
@@ -103,26 +105,26 @@ export class ShredSalesService implements ShredSales {
 
   /** For the metrics. */
   facts(): ShredSaleFacts {
-    const { destinations, registrations, registrar, settled, tiers } = this.#parts;
+    const { destinations, leadership, registrations, registrar, settled, tiers } = this.#parts;
     return {
-      pending: registrations.pending,
+      pending: registrations.counts.pending,
       registered: registrar.outcomes,
       settled,
       ...tiers.census(),
-      isKeeper: tiers.isKeeper,
+      isKeeper: leadership.isLeader,
       destinations: destinations.counts(),
       covered: this.#covered,
     };
   }
 
-  /** Settles when what was acknowledged is kept. */
+  /** Settles when what was acknowledged is persisted. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const end of this.#ends.splice(0)) end();
-    const { registrations, destinations, challenges, tiers } = this.#parts;
+    const { registrations, destinations, challenges, leadership } = this.#parts;
     destinations.close();
     await challenges.close();
-    await tiers.close();
+    await leadership.close();
     await registrations.close();
   }
 

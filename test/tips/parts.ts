@@ -19,15 +19,15 @@ import { SqlRegistrationStore } from "../../src/platform/store/tables/registrati
 import { SqlTierStore } from "../../src/platform/store/tables/tier-store.ts";
 import { decodeBase58, encodeBase58 } from "../../src/relay/data-plane/base58.ts";
 import {
-  type PendingPlaces,
-  Registrar,
-  type RegistrarDependencies,
+  TipRegistrar,
+  type TipRegistrarOptions,
 } from "../../src/shreds/registrations/registrar.ts";
 import type {
+  CountedTip,
   Registration,
   RegistrationEntry,
+  TierAccounting,
 } from "../../src/shreds/registrations/registration-types.ts";
-import type { BookedTip, TipBook } from "../../src/shreds/registrations/tier-accounting.ts";
 import type { Files } from "../platform/store/files.ts";
 import { addressOf, alice, bob, transferOf, wallet } from "../support/chain.ts";
 import { closing } from "../support/closing.ts";
@@ -43,13 +43,13 @@ export const codec = { decode: decodeBase58, encode: encodeBase58 };
 export const presentSlot = 1_000_000n;
 
 /** Takes down what a tier book is told. */
-export class Book implements TipBook {
+export class Book implements TierAccounting {
   readonly epoch = 1n;
   /** How often the store was seen to be another's. */
   givenUp = 0;
   ms = 1_767_225_600_000;
   readonly taken: bigint[] = [];
-  readonly settled = new Map<bigint, BookedTip | null>();
+  readonly settled = new Map<bigint, CountedTip | null>();
   #next = 1n;
 
   nowMs(): number {
@@ -62,7 +62,7 @@ export class Book implements TipBook {
     return order;
   }
 
-  settleOrder(order: bigint, booked: BookedTip | null): void {
+  settleOrder(order: bigint, booked: CountedTip | null): void {
     if (!this.taken.includes(order)) throw new Error(`order ${order} was never taken`);
     if (this.settled.has(order)) throw new Error(`order ${order} was settled before`);
     this.settled.set(order, booked);
@@ -72,7 +72,7 @@ export class Book implements TipBook {
     this.givenUp++;
   }
 
-  get tips(): BookedTip[] {
+  get tips(): CountedTip[] {
     return [...this.settled.values()].filter((booked) => booked !== null);
   }
 
@@ -95,7 +95,7 @@ export async function openStore(files: Files): Promise<SqlRegistrationStore> {
 }
 
 export interface Harness {
-  readonly registrar: Registrar;
+  readonly registrar: TipRegistrar;
   readonly store: SqlRegistrationStore;
   readonly book: Book;
 }
@@ -103,32 +103,34 @@ export interface Harness {
 /** Native checks, a real database, no node. */
 export async function openDesk(
   files: Files,
-  changes: (parts: RegistrarDependencies) => Partial<RegistrarDependencies> = () => ({}),
+  changes: (parts: TipRegistrarOptions) => Partial<TipRegistrarOptions> = () => ({}),
 ): Promise<Harness> {
   const store = await openStore(files);
   const book = new Book();
   const inspector = shredInspector();
-  const parts: RegistrarDependencies = {
+  const parts: TipRegistrarOptions = {
     log: silent,
     reader: { inspect: (wire) => inspector.inspect(wire), decode: decodeBase58 },
     verifier: closing(SignatureVerifier.open({ threads: 1, queueMax: 1000 })),
     store,
     tiers: book,
-    places: new Places(book),
+    pending: new Places(book),
     present: () => ({ slot: presentSlot, slotNs: 400_000_000n }),
     addresses: () => shredAddresses,
   };
-  return { registrar: new Registrar({ ...parts, ...changes(parts) }), store, book };
+  return { registrar: new TipRegistrar({ ...parts, ...changes(parts) }), store, book };
 }
 
-/** A seat that only keeps count. */
-export class Places implements PendingPlaces {
-  readonly book: TipBook | null;
+type PendingOfRegistrar = TipRegistrarOptions["pending"];
+
+/** Pending registrations that are only counted. */
+export class Places implements PendingOfRegistrar {
+  readonly accounting: TierAccounting | null;
   free = 1000;
   readonly added: Registration[] = [];
 
-  constructor(book: TipBook | null = null) {
-    this.book = book;
+  constructor(accounting: TierAccounting | null = null) {
+    this.accounting = accounting;
   }
 
   reserve(): boolean {

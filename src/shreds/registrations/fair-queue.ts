@@ -1,7 +1,7 @@
 // Fair queue: whose turn is it, when many wait and one account has most of them?
 //
-// Kept by registration-watch.ts: one account after the other, each account's own in their order, so that
-// nobody's registrations wait behind the masses of somebody else.
+// Held by landing-confirmation.ts: one account after the other, each account's own in their order, so that
+// no account's registrations wait behind the masses of another one.
 
 export class FairQueue<T extends { readonly accountId: string }> {
   readonly #byAccount = new Map<string, Set<T>>();
@@ -31,7 +31,7 @@ export class FairQueue<T extends { readonly accountId: string }> {
     return true;
   }
 
-  /** The next one, taken out; undefined: nobody waits. */
+  /** The next one, taken out; undefined: none waits. */
   take(): T | undefined {
     for (const [accountId, own] of this.#byAccount) {
       // Behind all the others, if more of it wait.

@@ -1,17 +1,12 @@
-// Registration watch: what became of tips that were registered and had not landed yet?
+// Landing confirmation: did the transaction of a pending registration land, and what did it pay?
 //
-// Made by registration-seat.ts for each term in which this node counts. Told of each pending
-// registration by registrar.ts, and by the store of those of an earlier process and of other nodes.
-// Asks the node about each soon, then in growing steps; a sight in the relay's own shreds hurries the
-// question and is no answer. Counted: landed at "confirmed" without error, and the addresses gained.
-// Dropped: it failed, they gained nothing, or it is absent although its lifetime is gone (found so
-// twice, and absent after each). Answers that fail change nothing. Memory and questions are bounded,
-// and accounts take turns.
+// Made by pending-registrations.ts for each term in which this node leads; asks the node about each
+// pending registration soon, then in growing steps. The relay's own shreds only hurry the question.
+// Counted: landed at "confirmed" without error, and the addresses gained. Dropped: it failed, they gained
+// nothing, or it is absent although its lifetime is gone (found so twice, and absent after each). Failed
+// answers change nothing. Memory and questions are bounded, and accounts take turns.
 
 import type { Clock, Timer } from "../../core/clock.ts";
-import { messageOf } from "../../core/errors.ts";
-import type { Logger } from "../../core/log.ts";
-import { RareWarning } from "../../core/rare-warning.ts";
 import { TimerWheel } from "../../core/timer-wheel.ts";
 import {
   type Lifetime,
@@ -20,41 +15,36 @@ import {
   Lifetimes,
 } from "../../core/transactions/lifetimes.ts";
 import { FairQueue } from "./fair-queue.ts";
-import { PendingCapacity, type PlaceLimits } from "./pending-capacity.ts";
-import { type Ending, RegistrationResults, type SettledTip } from "./registration-results.ts";
-import type { LandedTransactions, Registration, RegistrationStore } from "./registration-types.ts";
-import type { TipBook } from "./tier-accounting.ts";
+import type { LandingResult, SettledTip } from "./registration-results.ts";
+import type { LandedTransaction, LandedTransactions, Registration } from "./registration-types.ts";
 
-/** First sights in the relay's own shreds; see Sights of submission/types.ts. */
-export interface TipSights {
+/** Landings that the relay observes in its own shreds; the list is shared with submissions. */
+export interface ShredObservations {
   /** Throws when the list is full. */
-  watch(signature: Uint8Array, listener: (sight: { readonly slot: bigint }) => void): () => void;
+  watch(signature: Uint8Array, listener: () => void): () => void;
 }
 
-export interface RegistrationWatchLimits extends LifetimeLimits, PlaceLimits {
+export interface ConfirmationLimits extends LifetimeLimits {
   /** From the first question, at once, to the second; each next one after twice the time. */
   readonly firstLookMs: number;
   readonly lookMaxMs: number;
-  /** From a sight to the next question: blocks are confirmed a moment after their shreds. */
+  /** From an observation to the next question: blocks are confirmed a moment after their shreds. */
   readonly sightLookMs: number;
   /** Questions under way at once. */
   readonly looksMax: number;
-  /** Signatures looked for in shreds: the list is shared with submissions. */
+  /** Signatures looked for in shreds. */
   readonly sightsMax: number;
-  /** Older ones count for nothing any more; those of durable nonces would be watched for ever. */
+  /** Older tips no longer count; those of durable nonces would be asked about for ever. */
   readonly ageMaxMs: number;
 }
 
-export const defaultWatchLimits: RegistrationWatchLimits = {
+const defaultLimits: ConfirmationLimits = {
   firstLookMs: 1_000,
   lookMaxMs: 120_000,
   sightLookMs: 700,
   looksMax: 16,
   sightsMax: 10_000,
   ageMaxMs: 24 * 3_600_000,
-  pendingMax: 1_000_000,
-  // At 500 a second, so long as a blockhash lives.
-  pendingPerAccountMax: 50_000,
   firstAskMs: 20_000,
   askMs: 10_000,
   askAgeShare: 0.25,
@@ -62,34 +52,34 @@ export const defaultWatchLimits: RegistrationWatchLimits = {
   asksMax: 8,
 };
 
-export interface LandingConfirmationDependencies {
-  readonly clock: Clock;
-  readonly log: Pick<Logger, "warn">;
-  readonly store: Pick<RegistrationStore, "pending" | "settle">;
-  readonly tiers: TipBook;
-  /** This node's; absent: its own. */
-  readonly places?: PendingCapacity;
-  /** See RegistrationResultsParts. */
-  readonly settled?: ((outcome: string) => void) | undefined;
+/** Where landings are learned from. */
+export interface LandingSources {
   readonly landed: LandedTransactions;
   readonly outcomes: LifetimeAnswers;
-  readonly sights: TipSights | null;
-  /** Base58; nothing when it is none. */
+  readonly sights: ShredObservations | null;
+  /** Reads base58; null or undefined: invalid. */
   decode(signature: string): Uint8Array | null | undefined;
-  /** Shred-tip addresses of now, base58. */
+  /** Shred-tip addresses in force, base58. */
   addresses(): ReadonlySet<string>;
 }
 
-export interface RegistrationWatchCounts {
-  readonly pending: number;
+export interface LandingConfirmationOptions extends LandingSources {
+  readonly clock: Clock;
+  /** Wall time of the tiers. */
+  wallMs(): number;
+  /** Once for each; nothing more is asked about it. */
+  ended(tip: SettledTip, result: LandingResult): void;
+  failed(error: unknown): void;
+}
+
+export interface ConfirmationCounts {
   readonly lifetimes: number;
   readonly sighted: number;
   readonly looks: bigint;
-  readonly failures: bigint;
 }
 
 /** One pending registration; there may be a million of them. */
-class Pending implements SettledTip {
+class PendingTip implements SettledTip {
   readonly signature: string;
   readonly accountId: string;
   readonly lamports: bigint;
@@ -97,7 +87,7 @@ class Pending implements SettledTip {
   readonly slot: bigint;
   /** Monotonic. */
   readonly bornMs: number;
-  lifetime: Lifetime<Pending> | null = null;
+  lifetime: Lifetime<PendingTip> | null = null;
   /** To the question after the next one. */
   waitMs: number;
   /** When the first question was asked that found it absent after its lifetime was gone. */
@@ -122,157 +112,105 @@ class Pending implements SettledTip {
 /** No 24 hours hold more. */
 const slotsOfWindow = 288_000n;
 const turnMs = 100;
-const restoredAtOnce = 2_000;
-const warnEveryMs = 60_000;
 
 export class LandingConfirmation {
-  readonly #parts: LandingConfirmationDependencies;
-  readonly #warning: RareWarning;
-  readonly #limits: RegistrationWatchLimits;
-  readonly #settlements: RegistrationResults<Pending>;
-  readonly #lifetimes: Lifetimes<Pending>;
-  readonly #looks: TimerWheel<Pending>;
+  readonly #options: LandingConfirmationOptions;
+  readonly #limits: ConfirmationLimits;
+  readonly #lifetimes: Lifetimes<PendingTip>;
+  readonly #looks: TimerWheel<PendingTip>;
   /** Due. */
-  readonly #queue = new FairQueue<Pending>();
-  readonly #pending = new Map<string, Pending>();
-  readonly #places: PendingCapacity;
+  readonly #queue = new FairQueue<PendingTip>();
+  readonly #sighted = new Set<PendingTip>();
   /** Every shred-tip address so far: a reload takes none from tips that were paid before. */
   readonly #addresses = new Set<string>();
-  #addressesOfNow: ReadonlySet<string> | null = null;
+  #currentAddresses: ReadonlySet<string> | null = null;
   #looksUnderWay = 0;
-  #sighted = 0;
   #lookCount = 0n;
-  #failures = 0n;
   #timer: Timer | null = null;
   #isClosed = false;
 
-  constructor(
-    parts: LandingConfirmationDependencies,
-    limits: Partial<RegistrationWatchLimits> = {},
-  ) {
-    this.#parts = parts;
-    this.#warning = new RareWarning(parts, warnEveryMs);
-    this.#limits = { ...defaultWatchLimits, ...limits };
-    this.#places = parts.places ?? new PendingCapacity(this.#limits);
+  constructor(options: LandingConfirmationOptions, limits: Partial<ConfirmationLimits> = {}) {
+    this.#options = options;
+    this.#limits = { ...defaultLimits, ...limits };
+    const { outcomes } = options;
     const nowMs = (): number => this.#nowMs();
-    const failed = (error: unknown): void => this.#failed(error);
-    const { store, tiers, outcomes, settled } = parts;
+    const failed = (error: unknown): void => options.failed(error);
+    const gone = (lifetime: Lifetime<PendingTip>): void => this.#lookAtAll(lifetime);
     this.#looks = new TimerWheel(turnMs, nowMs());
-    const ended = (tip: Pending): void => this.#forget(tip);
-    this.#settlements = new RegistrationResults({ store, tiers, nowMs, ended, failed, settled });
-    const gone = (lifetime: Lifetime<Pending>): void => this.#lookAtAll(lifetime);
     this.#lifetimes = new Lifetimes({ outcomes, nowMs, gone, failed }, this.#limits);
   }
 
-  /**
-   * Takes up what an earlier process left pending, and other nodes registered. Returns how many; rejects
-   * with "store_failed". Again: those that it does not know.
-   */
-  async start(): Promise<number> {
-    const { clock, store } = this.#parts;
-    let restored = 0;
-    let behind: Registration | null = null;
-    for (;;) {
-      const page: Registration[] = await store.pending(behind, restoredAtOnce);
-      for (const registration of page) if (this.take(registration)) restored++;
-      behind = page.at(-1) ?? null;
-      if (!behind) break;
-    }
-    if (!this.#isClosed) this.#timer ??= clock.every(turnMs, () => this.#turn());
-    return restored;
+  /** Nothing is asked before. Once. */
+  start(): void {
+    if (!this.#isClosed) this.#timer = this.#options.clock.every(turnMs, () => this.#turn());
   }
 
-  /** Settles when what is being kept is kept. Whatever is pending is taken up by the next start. */
-  async close(): Promise<void> {
+  /** Nothing ends afterwards. */
+  close(): void {
     this.#isClosed = true;
     this.#timer?.cancel();
     this.#timer = null;
-    for (const { unwatch } of this.#pending.values()) unwatch?.();
-    await this.#settlements.stop();
+    for (const { unwatch } of this.#sighted) unwatch?.();
   }
 
-  /** See PendingCapacity; to be followed by `add` or `release`. */
-  reserve(accountId: string): boolean {
-    return this.#places.reserve(accountId);
-  }
-
-  release(accountId: string): void {
-    this.#places.release(accountId);
-  }
-
-  /** A pending registration that is kept, for which there is a place. */
-  add(registration: Registration): void {
-    if (this.#pending.has(registration.signature)) {
-      this.release(registration.accountId);
-      return;
-    }
+  /** One that was registered just now. */
+  add(registration: Registration): SettledTip {
+    const pending = this.#watch(registration);
     // Asked at once: most tips landed before they are registered, and their shreds are waited for.
-    this.#queue.add(this.#watch(registration));
+    this.#queue.add(pending);
     this.#ask();
+    return pending;
   }
 
-  /**
-   * A pending one that was registered elsewhere, or before. More than there is room for are taken all
-   * the same: they were acknowledged. False: it is known.
-   */
-  take(registration: Registration): boolean {
-    if (this.#isClosed || this.#pending.has(registration.signature)) return false;
-    this.#places.take(registration.accountId);
-    this.#looks.set(this.#watch(registration), this.#nowMs());
-    return true;
+  /** One that was registered by another node, or before this process. */
+  resume(registration: Registration): SettledTip {
+    const pending = this.#watch(registration);
+    this.#looks.set(pending, this.#nowMs());
+    return pending;
   }
 
-  /** What is pending, with its account: each has a place. */
-  *pending(): Iterable<readonly [signature: string, accountId: string]> {
-    for (const { signature, accountId } of this.#pending.values()) yield [signature, accountId];
-  }
-
-  get counts(): RegistrationWatchCounts {
+  get counts(): ConfirmationCounts {
     return {
-      pending: this.#pending.size,
       lifetimes: this.#lifetimes.size,
-      sighted: this.#sighted,
+      sighted: this.#sighted.size,
       looks: this.#lookCount,
-      failures: this.#failures,
     };
   }
 
-  #watch(registration: Registration): Pending {
-    const { tiers } = this.#parts;
-    const { signature, lifetime, nonceAccount, registeredMs } = registration;
-    const bornMs = this.#nowMs() - Math.max(0, tiers.nowMs() - registeredMs);
-    const pending = new Pending(registration, bornMs, this.#limits.firstLookMs);
-    this.#pending.set(signature, pending);
+  #watch(registration: Registration): PendingTip {
+    const { lifetime, nonceAccount, registeredMs } = registration;
+    const bornMs = this.#nowMs() - Math.max(0, this.#options.wallMs() - registeredMs);
+    const pending = new PendingTip(registration, bornMs, this.#limits.firstLookMs);
     const nonce = nonceAccount && { account: nonceAccount };
     pending.lifetime = this.#lifetimes.join(pending, { lifetime, nonce }, bornMs);
     this.#watchShreds(pending);
     return pending;
   }
 
-  #watchShreds(pending: Pending): void {
-    const { sights } = this.#parts;
-    if (!sights || this.#sighted >= this.#limits.sightsMax) return;
-    const signature = this.#parts.decode(pending.signature);
+  #watchShreds(pending: PendingTip): void {
+    const { sights } = this.#options;
+    if (!sights || this.#sighted.size >= this.#limits.sightsMax) return;
+    const signature = this.#options.decode(pending.signature);
     if (!signature) return;
-    let isSeen = false;
+    let isObserved = false;
     try {
       const unwatch = sights.watch(signature, () => {
-        isSeen = true;
-        this.#seen(pending);
+        isObserved = true;
+        this.#observed(pending);
       });
-      this.#sighted++;
+      this.#sighted.add(pending);
       pending.unwatch = () => {
         pending.unwatch = null;
-        this.#sighted--;
+        this.#sighted.delete(pending);
         unwatch();
       };
-      if (isSeen) pending.unwatch(); // told before there was a way to end it
+      if (isObserved) pending.unwatch(); // notified before there was a way to end it
     } catch {
-      // The list is full: the node will tell, later.
+      // The list is full: the node will answer, later.
     }
   }
 
-  #seen(pending: Pending): void {
+  #observed(pending: PendingTip): void {
     pending.unwatch?.();
     pending.waitMs = this.#limits.firstLookMs;
     if (this.#looks.has(pending)) {
@@ -280,14 +218,13 @@ export class LandingConfirmation {
     }
   }
 
-  #lookAtAll({ members }: Lifetime<Pending>): void {
+  #lookAtAll({ members }: Lifetime<PendingTip>): void {
     const nowMs = this.#nowMs();
     for (const pending of members) if (this.#looks.has(pending)) this.#looks.set(pending, nowMs);
   }
 
   #turn(): void {
     const nowMs = this.#nowMs();
-    this.#settlements.turn(nowMs);
     this.#lifetimes.turn(nowMs);
     for (const pending of this.#looks.turn(nowMs)) this.#queue.add(pending);
     this.#ask();
@@ -301,36 +238,31 @@ export class LandingConfirmation {
     }
   }
 
-  async #look(pending: Pending): Promise<void> {
+  async #look(pending: PendingTip): Promise<void> {
     this.#looksUnderWay++;
     this.#lookCount++;
     const askedMs = this.#nowMs();
-    let ending: Ending | null = null;
+    let result: LandingResult | null = null;
     try {
       const { signature } = pending;
-      const answer = await this.#parts.landed.landedTransaction(signature, this.#allAddresses());
-      if (answer === null) ending = this.#absent(pending, askedMs);
-      else if (answer.err !== null) ending = { state: "dropped", reason: "landed_failed" };
-      else if (answer.gainLamports <= 0n) ending = { state: "dropped", reason: "refunded" };
-      else if (answer.slot + slotsOfWindow < pending.slot) {
-        ending = { state: "dropped", reason: "slot_too_old" };
-      } else ending = { state: "counted", lamports: least(pending.lamports, answer.gainLamports) };
+      const answer = await this.#options.landed.landedTransaction(signature, this.#allAddresses());
+      result = answer ? resultOf(answer, pending) : this.#absent(pending, askedMs);
     } catch (error) {
-      this.#failed(error);
-      // It could not count any more; twice the time spares what a node could not tell for a while.
+      this.#options.failed(error);
+      // It could not count any more; twice the time spares what a node could not answer for a while.
       const isOver = askedMs - pending.bornMs >= 2 * this.#limits.ageMaxMs;
-      if (isOver) ending = { state: "dropped", reason: "expired" };
+      if (isOver) result = { state: "dropped", reason: "expired" };
     }
     this.#looksUnderWay--;
     if (this.#isClosed) return; // pending again at the next start
-    if (ending) this.#end(pending, ending);
+    if (result) this.#end(pending, result);
     else this.#lookAgain(pending);
     this.#ask();
   }
 
-  #absent(pending: Pending, askedMs: number): Ending | null {
+  #absent(pending: PendingTip, askedMs: number): LandingResult | null {
     const { ageMaxMs, settleMs } = this.#limits;
-    const expired: Ending = { state: "dropped", reason: "expired" };
+    const expired: LandingResult = { state: "dropped", reason: "expired" };
     if (askedMs - pending.bornMs >= ageMaxMs) return expired;
     const { goneMs = null, goneAgainMs = null } = pending.lifetime ?? {};
     if (goneMs === null || askedMs < goneMs) return null;
@@ -342,7 +274,7 @@ export class LandingConfirmation {
     return goneAgainMs !== null && askedMs >= goneAgainMs && isSettled ? expired : null;
   }
 
-  #lookAgain(pending: Pending): void {
+  #lookAgain(pending: PendingTip): void {
     const { lookMaxMs, firstLookMs, settleMs } = this.#limits;
     let { waitMs } = pending;
     if (typeof pending.lifetime?.goneMs === "number") {
@@ -354,36 +286,32 @@ export class LandingConfirmation {
     this.#looks.set(pending, this.#nowMs() + waitMs);
   }
 
-  #end(pending: Pending, ending: Ending): void {
+  #end(pending: PendingTip, result: LandingResult): void {
     pending.unwatch?.();
     if (pending.lifetime) this.#lifetimes.leave(pending, pending.lifetime.facts);
-    this.#settlements.end(pending, ending);
-  }
-
-  #forget(pending: Pending): void {
-    this.#pending.delete(pending.signature);
-    this.release(pending.accountId);
+    this.#options.ended(pending, result);
   }
 
   #allAddresses(): ReadonlySet<string> {
-    const ofNow = this.#parts.addresses();
-    if (ofNow !== this.#addressesOfNow) {
-      this.#addressesOfNow = ofNow;
-      for (const address of ofNow) this.#addresses.add(address);
+    const current = this.#options.addresses();
+    if (current !== this.#currentAddresses) {
+      this.#currentAddresses = current;
+      for (const address of current) this.#addresses.add(address);
     }
     return this.#addresses;
   }
 
-  #failed(error: unknown): void {
-    this.#failures++;
-    this.#warning.give(
-      () => `registrations: ${messageOf(error)}; tried again, ${this.#pending.size} are pending`,
-    );
-  }
-
   #nowMs(): number {
-    return Number(this.#parts.clock.monotonicNs() / 1_000_000n);
+    return Number(this.#options.clock.monotonicNs() / 1_000_000n);
   }
+}
+
+/** Of a transaction that landed. */
+function resultOf({ slot, err, gainLamports }: LandedTransaction, tip: PendingTip): LandingResult {
+  if (err !== null) return { state: "dropped", reason: "landed_failed" };
+  if (gainLamports <= 0n) return { state: "dropped", reason: "refunded" };
+  if (slot + slotsOfWindow < tip.slot) return { state: "dropped", reason: "slot_too_old" };
+  return { state: "counted", lamports: least(tip.lamports, gainLamports) };
 }
 
 function least(a: bigint, b: bigint): bigint {

@@ -1,14 +1,15 @@
-// Registrar: which of these tips are registered, and why not the others?
+// Tip registrar: which of these tips are registered, and why not the others?
 //
 // The Registrar of registration-types.ts; called by the gateway with the entries of one request. Each
-// stands for itself. What is cheap is checked first, signatures by threads of their own; then everything
-// of the request is asked of the store in one turn, so that it shares a commit, and the store alone
-// decides who was first. Nothing is told as accepted before it is durable.
+// entry stands for itself. What is cheap is checked first, signatures by threads of their own; then
+// everything of the request is asked of the store in one turn, so that it shares a commit, and the store
+// alone decides which registration was first. Nothing is acknowledged before it is durable.
 
 import { messageOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import type { TransactionReader } from "../../core/transactions/transaction-text.ts";
+import type { PendingRegistrations } from "./pending-registrations.ts";
 import {
   checkSlot,
   checkTip,
@@ -20,36 +21,26 @@ import {
 } from "./registration-checks.ts";
 import { isUnknown } from "./registration-results.ts";
 import type {
-  Registrar as RegistrarFace,
+  CountedTip,
+  Registrar,
   Registration,
   RegistrationEntry,
   RegistrationResult,
   RegistrationStore,
+  TierAccounting,
 } from "./registration-types.ts";
-import type { BookedTip, TipBook } from "./tier-accounting.ts";
 
-/** Where pending registrations wait; registration-seat.ts is the real one. */
-export interface PendingPlaces {
-  /** Counts tips when they are registered; null: they are pending first. */
-  readonly book: TipBook | null;
-  /** A place for one more of the account, to be followed by `add` or `release`. False: none is left. */
-  reserve(accountId: string): boolean;
-  release(accountId: string): void;
-  /** A pending registration that is kept, for which there is a place. */
-  add(registration: Registration): void;
-}
-
-export interface RegistrarDependencies {
+export interface TipRegistrarOptions {
   readonly log: Pick<Logger, "warn">;
   /** `tipLamports` of the facts: to shred-tip addresses, and no others. */
   readonly reader: TransactionReader;
-  /** Whether every signature holds; null: no room. */
+  /** Whether every signature is valid; null: no room. */
   readonly verifier: { verify(wire: Uint8Array): Promise<boolean> | null };
   readonly store: Pick<RegistrationStore, "add" | "addCounted" | "owners" | "ofAccount">;
-  readonly tiers: Pick<TipBook, "nowMs">;
-  readonly places: PendingPlaces;
+  readonly tiers: Pick<TierAccounting, "nowMs">;
+  readonly pending: Pick<PendingRegistrations, "accounting" | "reserve" | "release" | "add">;
   present(): PresentSlot;
-  /** Shred-tip addresses of now, base58: for messages. */
+  /** Shred-tip addresses in force, base58: for messages. */
   addresses(): ReadonlySet<string>;
 }
 
@@ -60,7 +51,7 @@ interface Candidate {
   readonly slot: bigint;
 }
 
-/** Registered before, by whom is not asked yet. */
+/** Registered before; by which account is not asked yet. */
 interface Repeated {
   readonly repeated: string;
 }
@@ -74,7 +65,7 @@ function overloaded(signature: string, what: string): Refused {
   return refusal("overloaded", message, signature);
 }
 
-function notKept(signature: string): Refused {
+function notPersisted(signature: string): Refused {
   const message = "expected the registration to be kept, got a failure of the store; try again";
   return refusal("store_failed", message, signature);
 }
@@ -85,12 +76,12 @@ function registeredBefore(signature: string, isOwn: boolean | null): Refused {
   return refusal("registered_before", message, signature);
 }
 
-export class Registrar implements RegistrarFace {
-  readonly #parts: RegistrarDependencies;
+export class TipRegistrar implements Registrar {
+  readonly #options: TipRegistrarOptions;
   readonly #outcomes = new Map<string, number>();
 
-  constructor(parts: RegistrarDependencies) {
-    this.#parts = parts;
+  constructor(options: TipRegistrarOptions) {
+    this.#options = options;
   }
 
   async register(
@@ -100,7 +91,7 @@ export class Registrar implements RegistrarFace {
   ): Promise<RegistrationResult[]> {
     const checked = await Promise.all(entries.map((entry) => this.#check(accountId, entry)));
     if (isDryRun) return this.#rehearse(accountId, checked);
-    const results = await this.#keep(accountId, checked);
+    const results = await this.#persist(accountId, checked);
     for (const result of results) {
       const outcome = result.accepted ? result.state : result.reason;
       this.#outcomes.set(outcome, (this.#outcomes.get(outcome) ?? 0) + 1);
@@ -114,18 +105,18 @@ export class Registrar implements RegistrarFace {
   }
 
   ofAccount(accountId: string, beforeMs: number | null, limit: number): Promise<Registration[]> {
-    return this.#parts.store.ofAccount(accountId, beforeMs, limit);
+    return this.#options.store.ofAccount(accountId, beforeMs, limit);
   }
 
   async #check(accountId: string, entry: RegistrationEntry | null): Promise<Checked> {
-    const { reader, verifier } = this.#parts;
+    const { reader, verifier } = this.#options;
     if (!entry) return noEntry;
     const facts = readEntry(entry, reader);
     if ("accepted" in facts) return facts;
     const { signature } = facts;
     const refused =
-      checkTip(facts, this.#parts.addresses()) ??
-      checkSlot(entry.slot, this.#parts.present(), signature);
+      checkTip(facts, this.#options.addresses()) ??
+      checkSlot(entry.slot, this.#options.present(), signature);
     if (refused) return refused;
     const verification = verifier.verify(facts.wire);
     if (!verification) return overloaded(signature, "verification");
@@ -135,8 +126,8 @@ export class Registrar implements RegistrarFace {
   }
 
   /** Asks for all of them in this turn: in the order of the entries, and in one commit. */
-  async #keep(accountId: string, checked: readonly Checked[]): Promise<RegistrationResult[]> {
-    const registeredMs = this.#parts.tiers.nowMs();
+  async #persist(accountId: string, checked: readonly Checked[]): Promise<RegistrationResult[]> {
+    const registeredMs = this.#options.tiers.nowMs();
     const outcomes = await Promise.all(
       checked.map((one) =>
         "accepted" in one ? Promise.resolve(one) : this.#accept(one, registeredMs),
@@ -152,10 +143,10 @@ export class Registrar implements RegistrarFace {
   }
 
   #accept(candidate: Candidate, registeredMs: number): Promise<RegistrationResult | Repeated> {
-    const { book } = this.#parts.places;
+    const { accounting } = this.#options.pending;
     const { facts, slot, accountId } = candidate;
     const { signature, tipLamports, lifetime, nonce } = facts;
-    const pending: Registration = {
+    const registration: Registration = {
       signature,
       accountId,
       lamports: tipLamports,
@@ -169,35 +160,38 @@ export class Registrar implements RegistrarFace {
       countedOrder: null,
       reason: null,
     };
-    return book ? this.#addCounted(pending, book) : this.#addPending(pending);
+    return accounting ? this.#addCounted(registration, accounting) : this.#addPending(registration);
   }
 
-  async #addPending(pending: Registration): Promise<RegistrationResult | Repeated> {
-    const { places, store } = this.#parts;
-    const { signature, accountId } = pending;
-    if (!places.reserve(accountId)) return overloaded(signature, "pending registration");
+  async #addPending(registration: Registration): Promise<RegistrationResult | Repeated> {
+    const { pending, store } = this.#options;
+    const { signature, accountId } = registration;
+    if (!pending.reserve(accountId)) return overloaded(signature, "pending registration");
     let isAdded: boolean;
     try {
-      isAdded = await store.add(pending);
+      isAdded = await store.add(registration);
     } catch (error) {
-      places.release(accountId);
+      pending.release(accountId);
       return this.#failed(signature, error);
     }
     if (isAdded) {
-      places.add(pending);
+      pending.add(registration);
       return { accepted: true, signature, state: "pending" };
     }
-    places.release(accountId);
+    pending.release(accountId);
     return { repeated: signature };
   }
 
-  async #addCounted(pending: Registration, book: TipBook): Promise<RegistrationResult | Repeated> {
-    const { signature, accountId, lamports, registeredMs } = pending;
-    const order = book.takeOrder();
-    const countedMs = book.nowMs();
-    const tip: BookedTip = { order, accountId, lamports, registeredMs, countedMs };
+  async #addCounted(
+    registration: Registration,
+    accounting: TierAccounting,
+  ): Promise<RegistrationResult | Repeated> {
+    const { signature, accountId, lamports, registeredMs } = registration;
+    const order = accounting.takeOrder();
+    const countedMs = accounting.nowMs();
+    const tip: CountedTip = { order, accountId, lamports, registeredMs, countedMs };
     const counted: Registration = {
-      ...pending,
+      ...registration,
       state: "counted",
       settledMs: countedMs,
       countedLamports: lamports,
@@ -205,23 +199,23 @@ export class Registrar implements RegistrarFace {
     };
     let isAdded: boolean | null;
     try {
-      isAdded = await this.#parts.store.addCounted(counted, book.epoch);
+      isAdded = await this.#options.store.addCounted(counted, accounting.epoch);
     } catch (error) {
-      if (isUnknown(error)) book.giveUp();
-      else book.settleOrder(order, null);
+      if (isUnknown(error)) accounting.giveUp();
+      else accounting.settleOrder(order, null);
       return this.#failed(signature, error);
     }
     if (isAdded === null) {
-      book.giveUp();
-      return this.#addPending(pending); // whoever counts now will count it
+      accounting.giveUp();
+      return this.#addPending(registration); // the present leader will count it
     }
-    book.settleOrder(order, isAdded ? tip : null);
+    accounting.settleOrder(order, isAdded ? tip : null);
     return isAdded ? { accepted: true, signature, state: "counted" } : { repeated: signature };
   }
 
   #failed(signature: string, error: unknown): Refused {
-    this.#parts.log.warn(`registration ${signature}: ${messageOf(error)}`);
-    return notKept(signature);
+    this.#options.log.warn(`registration ${signature}: ${messageOf(error)}`);
+    return notPersisted(signature);
   }
 
   /** What would come of them. */
@@ -232,7 +226,7 @@ export class Registrar implements RegistrarFace {
     return checked.map((one) => {
       if ("accepted" in one) return one;
       const { signature } = one.facts;
-      if (!owners) return notKept(signature);
+      if (!owners) return notPersisted(signature);
       const owner = known.get(signature);
       if (owner !== undefined) return registeredBefore(signature, owner === accountId);
       known.set(signature, accountId);
@@ -241,16 +235,16 @@ export class Registrar implements RegistrarFace {
   }
 
   #rehearsed(accountId: string, signature: string): RegistrationResult {
-    const { places } = this.#parts;
-    if (places.book) return { accepted: true, signature, state: "counted" };
-    if (!places.reserve(accountId)) return overloaded(signature, "pending registration");
-    places.release(accountId);
+    const { pending } = this.#options;
+    if (pending.accounting) return { accepted: true, signature, state: "counted" };
+    if (!pending.reserve(accountId)) return overloaded(signature, "pending registration");
+    pending.release(accountId);
     return { accepted: true, signature, state: "pending" };
   }
 
-  /** null: the store cannot tell. */
+  /** null: the store failed. */
   async #ownersOf(signatures: readonly string[]): Promise<ReadonlyMap<string, string> | null> {
-    const { store, log } = this.#parts;
+    const { store, log } = this.#options;
     try {
       return await store.owners(signatures);
     } catch (error) {

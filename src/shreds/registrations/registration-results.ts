@@ -1,102 +1,113 @@
-// RegistrationResults: what became of a registration, until it is kept.
+// Registration results: is the result of a registration persisted, and does the tip count?
 //
-// Called by registration-watch.ts with each end that it found, and by registration-count.ts. A tip that counts has its order from the
-// first attempt to the last: a commit that failed may have been done all the same, and the book must not
-// pass an order that the store may hold. Failed commits are tried again, so every order is settled. When
-// the store says that the book's term is over nothing is: what is pending still is the next keeper's.
+// Made by pending-registrations.ts for each term in which this node leads; called with each result that
+// landing-confirmation.ts found. A tip that counts has its order from the first attempt to the last: a
+// commit that failed may have been done all the same, and the tiers must not pass an order that the
+// store may hold. Failed commits are tried again, so every order is settled. When the store says that
+// the term is over none is: what is still pending is the next leader's.
 
+import type { Clock, Timer } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
 import { TimerWheel } from "../../core/timer-wheel.ts";
 import type {
+  CountedTip,
   Registration,
   RegistrationReason,
   RegistrationStore,
   Settlement,
+  TierAccounting,
 } from "./registration-types.ts";
-import type { BookedTip, TipBook } from "./tier-accounting.ts";
 
 export type SettledTip = Pick<Registration, "signature" | "accountId" | "registeredMs">;
 
-export type Ending =
+export type LandingResult =
   | { readonly state: "counted"; readonly lamports: bigint }
   | { readonly state: "dropped"; readonly reason: RegistrationReason };
 
-export interface RegistrationResultsDependencies<T extends SettledTip> {
+export interface RegistrationResultsOptions {
+  readonly clock: Clock;
   readonly store: Pick<RegistrationStore, "settle">;
-  readonly tiers: TipBook;
-  /** Monotonic. */
-  nowMs(): number;
-  /** It is kept: nothing is left to do for it. */
-  ended(tip: T): void;
-  /** Hears of each that is kept, for the numbers: "counted", or why it was dropped. */
-  readonly settled?: ((outcome: string) => void) | undefined;
+  readonly tiers: TierAccounting;
+  /** The result is persisted: nothing is left to do for the tip. */
+  ended(tip: SettledTip): void;
+  /** See PendingRegistrationsOptions. */
+  readonly onResult: ((outcome: string) => void) | undefined;
   failed(error: unknown): void;
 }
 
-interface Attempt<T> {
-  readonly tip: T;
-  readonly ending: Ending;
+interface Attempt {
+  readonly tip: SettledTip;
+  readonly result: LandingResult;
   settlement: Settlement;
-  counted: BookedTip | null;
+  counted: CountedTip | null;
   failures: number;
-  /** Nobody knows of one of them whether it was one. */
-  mayBeKept: boolean;
+  /** It is unknown whether one of the failed commits was done. */
+  mayBePersisted: boolean;
 }
 
 const tickMs = 100;
 const againMs = 500;
 const againMaxMs = 15_000;
-/** About two minutes. Should it be the order that cannot be kept, the book must not wait for ever. */
+/** About two minutes. If it is the order that cannot be persisted, the tiers must not wait for ever. */
 const failuresMax = 12;
 
-function outcomeOf(ending: Ending): string {
-  return ending.state === "counted" ? ending.state : ending.reason;
+function outcomeOf(result: LandingResult): string {
+  return result.state === "counted" ? result.state : result.reason;
 }
 
-/** A failure of the store of which nobody knows whether it was one. */
+/** A failure of the store of which it is unknown whether the commit was done. */
 export function isUnknown(error: unknown): boolean {
   return error instanceof ShredwayError && error.details["code"] === "UNKNOWN";
 }
 
-export class RegistrationResults<T extends SettledTip> {
-  readonly #parts: RegistrationResultsDependencies<T>;
-  readonly #again: TimerWheel<Attempt<T>>;
+export class RegistrationResults {
+  readonly #options: RegistrationResultsOptions;
+  readonly #again: TimerWheel<Attempt>;
   readonly #underWay = new Set<Promise<void>>();
+  #timer: Timer | null = null;
   #isStopped = false;
 
-  constructor(parts: RegistrationResultsDependencies<T>) {
-    this.#parts = parts;
-    this.#again = new TimerWheel(tickMs, parts.nowMs());
+  constructor(options: RegistrationResultsOptions) {
+    this.#options = options;
+    this.#again = new TimerWheel(tickMs, this.#nowMs());
   }
 
-  end(tip: T, ending: Ending): void {
+  /** Persists the result of `tip`; `ended` follows, unless the term ends before. */
+  end(tip: SettledTip, result: LandingResult): void {
     if (this.#isStopped) return;
-    this.#try({ tip, ending, ...this.#decide(tip, ending), failures: 0, mayBeKept: false });
-  }
-
-  /** Tries again what is due. */
-  turn(nowMs: number): void {
-    if (this.#isStopped) return;
-    for (const attempt of this.#again.turn(nowMs)) this.#try(attempt);
+    this.#try({ tip, result, ...this.#decide(tip, result), failures: 0, mayBePersisted: false });
   }
 
   /** Settles when what is under way has ended; nothing is tried again. */
-  async stop(): Promise<void> {
+  async close(): Promise<void> {
     this.#isStopped = true;
+    this.#timer?.cancel();
+    this.#timer = null;
     await Promise.all(this.#underWay);
   }
 
-  #decide(tip: T, ending: Ending): Pick<Attempt<T>, "settlement" | "counted"> {
-    const { tiers } = this.#parts;
-    if (ending.state === "dropped") {
-      const { state, reason } = ending;
+  /** Nothing turns while nothing has failed. */
+  #arm(): void {
+    if (this.#isStopped || this.#again.size === 0) return;
+    this.#timer ??= this.#options.clock.after(tickMs, () => {
+      this.#timer = null;
+      if (this.#isStopped) return; // the term is over
+      for (const attempt of this.#again.turn(this.#nowMs())) this.#try(attempt);
+      this.#arm();
+    });
+  }
+
+  #decide(tip: SettledTip, result: LandingResult): Pick<Attempt, "settlement" | "counted"> {
+    const { tiers } = this.#options;
+    if (result.state === "dropped") {
+      const { state, reason } = result;
       const settledMs = tiers.nowMs();
       return {
         settlement: { state, settledMs, countedLamports: null, countedOrder: null, reason },
         counted: null,
       };
     }
-    const { state, lamports } = ending;
+    const { state, lamports } = result;
     const { accountId, registeredMs } = tip;
     const order = tiers.takeOrder();
     const countedMs = tiers.nowMs();
@@ -112,22 +123,22 @@ export class RegistrationResults<T extends SettledTip> {
     };
   }
 
-  #try(attempt: Attempt<T>): void {
-    const work = this.#settle(attempt)
-      .catch((error: unknown) => this.#parts.failed(error))
+  #try(attempt: Attempt): void {
+    const work = this.#persist(attempt)
+      .catch((error: unknown) => this.#options.failed(error))
       .finally(() => this.#underWay.delete(work));
     this.#underWay.add(work);
   }
 
-  async #settle(attempt: Attempt<T>): Promise<void> {
-    const { store, tiers } = this.#parts;
+  async #persist(attempt: Attempt): Promise<void> {
+    const { store, tiers } = this.#options;
     const { tip, settlement, counted } = attempt;
     let isChanged: boolean | null;
     try {
       isChanged = await store.settle(tip.signature, settlement, tiers.epoch);
     } catch (error) {
-      this.#parts.failed(error);
-      attempt.mayBeKept ||= isUnknown(error);
+      this.#options.failed(error);
+      attempt.mayBePersisted ||= isUnknown(error);
       this.#failed(attempt);
       return;
     }
@@ -137,21 +148,26 @@ export class RegistrationResults<T extends SettledTip> {
       return;
     }
     // After a failure it may be this settlement that is there already.
-    const isKept = isChanged || attempt.failures > 0;
-    if (counted) tiers.settleOrder(counted.order, isKept ? counted : null);
-    if (isKept) this.#parts.settled?.(outcomeOf(attempt.ending));
-    this.#parts.ended(tip);
+    const isPersisted = isChanged || attempt.failures > 0;
+    if (counted) tiers.settleOrder(counted.order, isPersisted ? counted : null);
+    if (isPersisted) this.#options.onResult?.(outcomeOf(attempt.result));
+    this.#options.ended(tip);
   }
 
-  #failed(attempt: Attempt<T>): void {
+  #failed(attempt: Attempt): void {
     attempt.failures++;
-    // An order that may be kept is tried until the store tells.
-    if (attempt.counted && attempt.failures > failuresMax && !attempt.mayBeKept) {
-      this.#parts.tiers.settleOrder(attempt.counted.order, null);
-      Object.assign(attempt, this.#decide(attempt.tip, attempt.ending), { failures: 0 });
+    // An order that may be persisted is tried until the store answers.
+    if (attempt.counted && attempt.failures > failuresMax && !attempt.mayBePersisted) {
+      this.#options.tiers.settleOrder(attempt.counted.order, null);
+      Object.assign(attempt, this.#decide(attempt.tip, attempt.result), { failures: 0 });
     }
     if (this.#isStopped) return;
     const waitMs = Math.min(againMaxMs, againMs * 2 ** attempt.failures);
-    this.#again.set(attempt, this.#parts.nowMs() + waitMs);
+    this.#again.set(attempt, this.#nowMs() + waitMs);
+    this.#arm();
+  }
+
+  #nowMs(): number {
+    return Number(this.#options.clock.monotonicNs() / 1_000_000n);
   }
 }

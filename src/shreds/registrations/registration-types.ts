@@ -1,10 +1,8 @@
 // Tip registration: who paid which tip for shreds, and whether it counts.
 //
-// Only types. registrar.ts checks entries, registration-watch.ts finds out what became of those that
-// wait for their landing, store/registration-store.ts keeps them. Times are wall milliseconds of the
-// tier book's clock.
-
-import type { TransactionFacts } from "../../core/transactions/facts.ts";
+// Only types. registrar.ts checks entries, pending-registrations.ts holds those that wait for their
+// landing, platform/store/tables/registration-store.ts persists them. Times are wall milliseconds of
+// TierAccounting.
 
 /** pending: not known to have landed. counted: in the sum for 24 hours. dropped: will never be. */
 export const registrationStates = ["pending", "counted", "dropped"] as const;
@@ -153,4 +151,42 @@ export interface LandedTransactions {
   ): Promise<LandedTransaction | null>;
 }
 
-export type InspectTransaction = (wire: Uint8Array) => TransactionFacts;
+/** A tip that is in the sum, or was. */
+export interface CountedTip {
+  /** 1, 2, 3, … in the order of counting; a number may be missing, none comes twice. */
+  readonly order: bigint;
+  readonly accountId: string;
+  readonly lamports: bigint;
+  /** It leaves the sum at registeredMs + window. */
+  readonly registeredMs: number;
+  /** When it was counted. */
+  readonly countedMs: number;
+}
+
+/**
+ * The tiers of one term as registrations see them: clock, epoch, and the order in which tips are counted.
+ * tiers/leader-tiers.ts is the real one; that folder stands above this one.
+ */
+export interface TierAccounting {
+  /** What is counted carries it, and is refused when a later term has begun. */
+  readonly epoch: bigint;
+  /** Wall time that never goes back. */
+  nowMs(): number;
+  /** `settleOrder` must follow, whatever comes of it: later tips wait for it. */
+  takeOrder(): bigint;
+  /** The tip of that order is persisted as counted, or (null) will never be. */
+  settleOrder(order: bigint, tip: CountedTip | null): void;
+  /**
+   * Memory and store differ: a later term has begun, or it is unknown whether a tip is persisted. Open
+   * orders need not be settled: the next leader reads everything anew.
+   */
+  giveUp(): void;
+}
+
+/** What only the leader does; pending-registrations.ts is the real one. */
+export interface TipCounting {
+  /** This node counts, for the term of `tiers`. Rejects with "store_failed": then it does not. */
+  lead(tiers: TierAccounting): Promise<void>;
+  /** Another node counts. Settles when nothing of the term is under way. Idempotent. */
+  follow(): Promise<void>;
+}

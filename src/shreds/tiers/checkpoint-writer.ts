@@ -1,6 +1,6 @@
 // Checkpoint writer: when is what the tier engine knows kept, and is it kept yet?
 //
-// Held by tier-book.ts. One checkpoint is under way at a time; what happens meanwhile goes into the
+// Held by leader-tiers.ts. One checkpoint is under way at a time; what happens meanwhile goes into the
 // next one, right behind it. A checkpoint that fails is not lost: the next one holds its states and
 // events, too. Nothing here makes the engine wait. When the store says that the book's term is over,
 // nothing more is written.

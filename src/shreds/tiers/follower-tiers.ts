@@ -1,6 +1,6 @@
 // Followed tiers: which tier has an account while another node keeps the tiers?
 //
-// Held by tier-seat.ts. All states are in memory, as the keeper's checkpoints have them: what is told of
+// Held by account-tiers.ts. All states are in memory, as the keeper's checkpoints have them: what is told of
 // a tier holds at once, before anything is read; sums and graces are read behind it. A store that is
 // away changes nothing: the last states hold.
 
@@ -20,7 +20,7 @@ import type {
 
 const againMs = 1000;
 
-export interface FollowedTiersOptions {
+export interface FollowerTiersOptions {
   readonly rules: TierRules;
   readonly store: Pick<TierStore, "statesChangedAfter">;
   readonly clock: Clock;
@@ -34,7 +34,7 @@ function emptyState(accountId: string): TierState {
 }
 
 export class FollowerTiers implements TierSource {
-  readonly #options: FollowedTiersOptions;
+  readonly #options: FollowerTiersOptions;
   /** Of another configuration's tiers the relay knows nothing. */
   readonly #known: ReadonlySet<string>;
   #states = new Map<string, TierState>();
@@ -49,7 +49,7 @@ export class FollowerTiers implements TierSource {
   #retry: Timer | null = null;
   #isClosed = false;
 
-  constructor(options: FollowedTiersOptions) {
+  constructor(options: FollowerTiersOptions) {
     this.#options = options;
     this.#known = new Set(options.rules.tiers.map(({ name }) => name));
   }

@@ -1,6 +1,6 @@
 // Tier book: the tier engine kept going, through time, restarts and failures of the store.
 //
-// Made by tier-seat.ts for one term, in which this node keeps the tiers of all; started before anything
+// Made by account-tiers.ts for one term, in which this node keeps the tiers of all; started before anything
 // counts tips. It brings tips, leavings and ends of grace to the engine in the order of time, and keeps
 // what came of them as checkpoints of one moment: a restart, or another node, goes on from the last one
 // and does again what came after it.
@@ -9,7 +9,7 @@
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import type { TipBook } from "../registrations/tier-accounting.ts";
+import type { TierAccounting } from "../registrations/registration-types.ts";
 import { CheckpointWriter } from "./checkpoint-writer.ts";
 import { TierEngine } from "./tier-engine.ts";
 import { TipExpiryQueue } from "./tip-expiry-queue.ts";
@@ -30,7 +30,7 @@ import type {
 const lookMs = 5000;
 const replayMax = 8192;
 
-export interface TierBookOptions {
+export interface LeaderTiersOptions {
   readonly rules: TierRules;
   readonly store: TierStore;
   readonly clock: Clock;
@@ -44,8 +44,8 @@ export interface TierBookOptions {
   readonly pageMax?: number;
 }
 
-export class LeaderTiers implements Tiers, TierSource, TipBook {
-  readonly #options: TierBookOptions;
+export class LeaderTiers implements Tiers, TierSource, TierAccounting {
+  readonly #options: LeaderTiersOptions;
   readonly #leavings: TipExpiryQueue;
   readonly #checkpoints: CheckpointWriter;
   readonly #listeners = new Set<TierListener>();
@@ -63,7 +63,7 @@ export class LeaderTiers implements Tiers, TierSource, TipBook {
   #isRunning = false;
   #closing: Promise<void> | null = null;
 
-  constructor(options: TierBookOptions) {
+  constructor(options: LeaderTiersOptions) {
     const { rules, store, clock, log, epoch } = options;
     this.#options = options;
     this.#engine = new TierEngine(rules, { evaluatedMs: 0, states: [] });

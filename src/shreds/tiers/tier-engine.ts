@@ -1,6 +1,6 @@
 // Tier engine: which tier do an account's tips buy at this moment?
 //
-// Pure: told of tips and of the time by tier-book.ts, in the order of time; at one millisecond
+// Pure: told of tips and of the time by leader-tiers.ts, in the order of time; at one millisecond
 // leavings first, then ends of grace, then counts. A tier is reached at equality and at once, the
 // highest one whose threshold is reached. Below the threshold of the present tier a grace runs until
 // the sum is back; at its end the tier falls by one, and the lower tier's own grace begins at that

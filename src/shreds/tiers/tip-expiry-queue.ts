@@ -1,6 +1,6 @@
 // Leaving queue: which counted tip leaves the sum next, and up to when is that known?
 //
-// Held by tier-book.ts. Memory has the head of the queue only; what follows lies in the store and is
+// Held by leader-tiers.ts. Memory has the head of the queue only; what follows lies in the store and is
 // read before the head runs dry. As long as more lies there, nothing after `knownUntilMs` is told: a
 // store that fails holds the time back, and no tip leaves unseen. Tips that were counted just now go
 // into memory when their place is inside the head, and are read with the rest otherwise.
@@ -20,7 +20,7 @@ const orderMax = 2n ** 63n - 1n;
 
 type Place = Pick<CountedTip, "registeredMs" | "order">;
 
-export interface LeavingQueueOptions {
+export interface TipExpiryQueueOptions {
   readonly store: Pick<TierStore, "leavingAfter">;
   readonly windowMs: number;
   readonly clock: Clock;
@@ -39,7 +39,7 @@ function isBehind(a: Place, b: Place): boolean {
 }
 
 export class TipExpiryQueue {
-  readonly #options: LeavingQueueOptions;
+  readonly #options: TipExpiryQueueOptions;
   readonly #headMax: number;
   readonly #pageMax: number;
   /** Ascending; those before `#first` have left. */
@@ -56,7 +56,7 @@ export class TipExpiryQueue {
   #isFailing = false;
   #isClosed = false;
 
-  constructor(options: LeavingQueueOptions) {
+  constructor(options: TipExpiryQueueOptions) {
     this.#options = options;
     this.#headMax = options.headMax ?? headMax;
     this.#pageMax = options.pageMax ?? pageMax;

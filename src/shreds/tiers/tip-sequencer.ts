@@ -1,6 +1,6 @@
 // Counting order: which tip takes effect next?
 //
-// Held by tier-book.ts. Every tip that may be counted takes a number before it is kept; keeping them
+// Held by leader-tiers.ts. Every tip that may be counted takes a number before it is kept; keeping them
 // ends in any order. A tip takes effect when all with smaller numbers have ended, so that one number
 // says which tips are in the sums and which are not.
 

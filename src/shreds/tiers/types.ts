@@ -1,9 +1,13 @@
 // Tiers: what an account's registered tips of the last 24 hours buy.
 //
-// Only types. The rules stand in tier-engine.ts, who keeps them going in tier-book.ts, what is kept in
-// store/tier-store.ts. Of several nodes on one database one keeps the tiers, the others follow
-// (tier-seat.ts). Times are wall milliseconds since 1970 of the keeper's clock, which never goes back.
-// Tiers are named as relay.tiers names them; null: no access.
+// Only types. The rules are in tier-engine.ts; leader-tiers.ts brings events to them and
+// platform/store/tables/tier-store.ts persists what comes of it. Of several nodes on one database one
+// leads, the others follow (tier-leadership.ts). Times are wall milliseconds since 1970 of the leader's
+// clock, which never goes back. Tiers are named as relay.tiers names them; null: no access.
+
+import type { CountedTip } from "../registrations/registration-types.ts";
+
+export type { CountedTip } from "../registrations/registration-types.ts";
 
 export interface TierRule {
   readonly name: string;
@@ -53,18 +57,6 @@ export interface TierState {
   readonly eventCount: bigint;
 }
 
-/** A tip that is in the sum, or was. */
-export interface CountedTip {
-  /** 1, 2, 3, … in the order of counting; a number may be missing, none comes twice. */
-  readonly order: bigint;
-  readonly accountId: string;
-  readonly lamports: bigint;
-  /** It leaves the sum at registeredMs + window. */
-  readonly registeredMs: number;
-  /** When it was counted. */
-  readonly countedMs: number;
-}
-
 /** What the engine had taken in, and what came of it, at one moment. */
 export interface TierCheckpoint {
   /** Every leaving and every end of grace up to here is done. */
@@ -77,7 +69,7 @@ export interface TierCheckpoint {
   readonly events: readonly TierEvent[];
 }
 
-/** What a checkpoint tells other nodes of an account whose tier it changed. */
+/** What a checkpoint notifies other nodes of: an account whose tier it changed. */
 export interface TierNews {
   readonly accountId: string;
   readonly tier: string | null;
@@ -99,11 +91,11 @@ export interface TierChanges {
   readonly states: readonly TierState[];
 }
 
-/** Kept by the store; every promise may reject with ShredwayError "store_failed". */
+/** Every promise may reject with ShredwayError "store_failed". */
 export interface TierStore {
   /**
-   * Begins a term: nothing that carries an earlier epoch is kept from now on. Returns the new epoch,
-   * which nobody else has; durable when it settles.
+   * Begins a term: nothing that carries an earlier epoch is accepted from now on. Returns the new epoch,
+   * which no other node has; durable when it settles.
    */
   takeOver(): Promise<bigint>;
   /** Of the present term; 0: there was none. */
@@ -135,7 +127,7 @@ export interface TierStore {
   events(accountId: string, before: bigint | null, limit: number): Promise<TierEvent[]>;
 }
 
-/** What is told of an account's tier. */
+/** What an account's tier is, and why. */
 export interface TierView {
   readonly tier: string | null;
   readonly sumLamports: bigint;
@@ -144,21 +136,21 @@ export interface TierView {
   readonly graceEndsMs: number | null;
 }
 
-/** Tells at once, in the turn in which it happened. */
+/** Notified at once, in the turn in which it happened. */
 export type TierListener = (accountId: string, tier: string | null) => void;
 
-/** The tier engine as others see it; tier-seat.ts is the real one. */
+/** Tiers as other modules see them; account-tiers.ts is the real one. */
 export interface Tiers {
   view(accountId: string): TierView;
   tierOf(accountId: string): string | null;
   /** Returns how to end that. */
   onChange(listener: TierListener): () => void;
   history(accountId: string, before: bigint | null, limit: number): Promise<TierEvent[]>;
-  /** Wall time that never goes back; the keeper's over restarts, too. */
+  /** Wall time that never goes back; the leader's over restarts, too. */
   nowMs(): number;
 }
 
-/** Where tiers are known: with the keeper or a follower. */
+/** Where tiers are known: with the leader or a follower. */
 export type TierSource = Pick<Tiers, "view" | "tierOf"> & {
   /** Every account that has one, with its tier. */
   tiers(): Iterable<readonly [accountId: string, tier: string]>;
@@ -168,7 +160,7 @@ export interface HeldTierLock {
   release(): Promise<void>;
 }
 
-/** What one node in the world holds at a time. It keeps nobody from writing: the epoch does. */
+/** A lock that one node in the world holds at a time. It keeps no node from writing: the epoch does. */
 export interface Locks {
   /** null: another one has it. `onLost`: once, not after `release`. May reject with "store_failed". */
   tryLock(name: string, onLost: () => void): Promise<HeldTierLock | null>;

@@ -1,4 +1,4 @@
-// The watch on the sandbox chain: every end that the real virtual machine can give, and nodes and stores
+// Landing confirmation on the sandbox chain: every end that the real virtual machine can give, and nodes and stores
 // that fail.
 
 import { SystemProgram } from "@solana/web3.js";
@@ -32,7 +32,7 @@ describe("a pending registration", () => {
       { order: 1n, accountId: "a_1", lamports, registeredMs, countedMs: settledMs },
     ]);
     expect(settledMs).toBeGreaterThan(registeredMs);
-    expect(stage.watch.counts).toMatchObject({ pending: 0, lifetimes: 0, sighted: 0 });
+    expect(stage.registrations.counts).toMatchObject({ pending: 0, lifetimes: 0, sighted: 0 });
   });
 
   it("that landed before it was registered counts within moments", async () => {
@@ -90,8 +90,8 @@ describe("a pending registration", () => {
     const wire = stage.tip();
     const registration = registrationOf(wire, { slot: 10_000_000_000n });
     await stage.rows.add(registration);
-    stage.watch.reserve("a_1");
-    stage.watch.add(registration);
+    stage.registrations.reserve("a_1");
+    stage.registrations.add(registration);
     stage.run.chain.send(wire);
     await stage.seconds(6);
     expect(stage.row(registration.signature)).toMatchObject({
@@ -108,7 +108,7 @@ describe("a pending registration", () => {
     stage.run.chain.send(wire);
     await stage.seconds(6);
     expect(stage.row(signature)).toMatchObject({ state: "dropped", reason: "landed_failed" });
-    expect(stage.watch.counts.pending).toBe(0);
+    expect(stage.registrations.counts.pending).toBe(0);
   });
 
   it("expires with its blockhash, found gone twice, and not before", async () => {
@@ -126,7 +126,7 @@ describe("a pending registration", () => {
     }
     // One blockhash: asked for all of them together.
     expect(stage.lifetimesAsked.length).toBeLessThan(20);
-    expect(stage.watch.counts).toMatchObject({ pending: 0, lifetimes: 0, sighted: 0 });
+    expect(stage.registrations.counts).toMatchObject({ pending: 0, lifetimes: 0, sighted: 0 });
   });
 
   it("is not given up for one answer of a node that is behind", async () => {
@@ -220,7 +220,7 @@ describe("questions", () => {
     const stage = await Stage.open({ looksMax: 4, sightsMax: 3, asksMax: 2 });
     stage.answerMs = 200;
     for (let i = 0n; i < 400n; i++) await stage.register(stage.tip(5n, i), "a_many");
-    expect(stage.watch.counts.sighted).toBe(3);
+    expect(stage.registrations.counts.sighted).toBe(3);
     await stage.seconds(3);
     const wire = stage.tip(5n, 1000n);
     stage.run.chain.send(wire);
@@ -228,7 +228,7 @@ describe("questions", () => {
     await stage.seconds(4);
     expect(stage.row(signature)?.state).toBe("counted");
     expect(stage.underWayMost).toBeLessThanOrEqual(4 + 2);
-    expect(stage.watch.counts.pending).toBe(400);
+    expect(stage.registrations.counts.pending).toBe(400);
   });
 
   it("that fail drop nothing, however long, and are asked again", async () => {
@@ -239,16 +239,16 @@ describe("questions", () => {
     stage.run.chain.send(landing);
     await stage.seconds(300);
     expect(signatures.map((each) => stage.row(each)?.state)).toEqual(["pending", "pending"]);
-    expect(stage.watch.counts.failures).toBeGreaterThan(5n);
+    expect(stage.registrations.counts.failures).toBeGreaterThan(5n);
     stage.isDown = false;
     await stage.seconds(130);
     expect(signatures.map((each) => stage.row(each)?.state)).toEqual(["counted", "dropped"]);
   });
 
-  it("end with the watch", async () => {
+  it("end with the service", async () => {
     const stage = await Stage.open();
     await stage.register(stage.tip());
-    await stage.watch.close();
+    await stage.registrations.close();
     const before = stage.asked.length;
     await stage.seconds(10);
     expect(stage.asked.length).toBe(before);
@@ -257,14 +257,14 @@ describe("questions", () => {
   });
 });
 
-describe("the end of the watch", () => {
+describe("the end of the service", () => {
   it("asks nothing more of what waits, and keeps nothing of what was under way", async () => {
     const stage = await Stage.open({ looksMax: 2 });
     stage.answerMs = 200;
     for (let i = 0n; i < 20n; i++) await stage.register(stage.tip(5n, i));
     await stage.seconds(1.1);
     expect(stage.underWay).toBe(2);
-    await stage.watch.close();
+    await stage.registrations.close();
     const asked = stage.asked.length;
     await stage.seconds(10);
     expect(stage.asked.length).toBe(asked);
@@ -275,14 +275,14 @@ describe("the end of the watch", () => {
 describe("places", () => {
   it("are counted, by account and in all", async () => {
     const stage = await Stage.open({ pendingMax: 5, pendingPerAccountMax: 3 });
-    const { watch } = stage;
+    const { registrations } = stage;
     const take = (accountId: string, count: number) =>
-      Array.from({ length: count }, () => watch.reserve(accountId));
+      Array.from({ length: count }, () => registrations.reserve(accountId));
     expect(take("a_1", 4)).toEqual([true, true, true, false]);
     expect(take("a_2", 3)).toEqual([true, true, false]);
-    watch.release("a_1");
+    registrations.release("a_1");
     expect([...take("a_1", 1), ...take("a_2", 1)]).toEqual([true, false]);
-    for (let i = 0; i < 3; i++) watch.release("a_1");
+    for (let i = 0; i < 3; i++) registrations.release("a_1");
     const wire = stage.tip();
     stage.run.chain.send(wire);
     await stage.register(wire);
@@ -305,7 +305,7 @@ describe("what is kept", () => {
     await stage.seconds(16);
     expect(stage.row(signature)).toMatchObject({ state: "counted", countedOrder: 1n });
     expect(stage.book).toMatchObject({ taken: [1n], tips: [{ order: 1n }], open: [] });
-    expect(stage.watch.counts.pending).toBe(0);
+    expect(stage.registrations.counts.pending).toBe(0);
   });
 
   it("and whose word got lost is told to the book all the same", async () => {
@@ -349,7 +349,7 @@ describe("what is kept", () => {
     expect(stage.rows.settles).toBe(1);
     expect(stage.book.settled.size).toBe(0);
     expect(stage.row(signature)?.state).toBe("pending");
-    expect([...stage.watch.pending()]).toEqual([[signature, "a_1"]]);
+    expect(stage.registrations.counts).toMatchObject({ pending: 1, places: 1 });
   });
 
   it("by others in the meantime counts for nobody twice", async () => {
@@ -361,19 +361,18 @@ describe("what is kept", () => {
     await stage.seconds(6);
     expect(stage.book.tips).toEqual([]);
     expect(stage.book.open).toEqual([]);
-    expect(stage.watch.counts.pending).toBe(0);
+    expect(stage.registrations.counts.pending).toBe(0);
   });
 
   it("is taken up by the next process, all of it", async () => {
     const stage = await Stage.open();
     const wires = Array.from({ length: 30 }, (_, i) => stage.tip(5n, BigInt(i)));
     for (const wire of wires) await stage.register(wire);
-    await stage.watch.close();
+    await stage.registrations.close();
     for (const wire of wires.slice(0, 10)) stage.run.chain.send(wire);
     await stage.seconds(70);
     const asked = stage.asked.length;
-    stage.watch = stage.newWatch();
-    expect(await stage.watch.start()).toBe(30);
+    expect(await stage.restart()).toBe(30);
     await stage.seconds(1);
     expect(stage.asked.length).toBeGreaterThanOrEqual(asked + 30);
     const states = () => [...stage.rows.rows.values()].map(({ state }) => state);
@@ -385,7 +384,7 @@ describe("what is kept", () => {
 
   it("is taken up however many they are", async () => {
     const stage = await Stage.open();
-    await stage.watch.close();
+    await stage.registrations.close();
     const example = registrationOf(stage.tip());
     for (let i = 0; i < 4_100; i++) {
       const signature = encodeBase58(Buffer.alloc(64, 3).fill(String(i).padStart(4, "0"), 0, 4));
@@ -393,9 +392,9 @@ describe("what is kept", () => {
     }
     const { size } = stage.rows.rows;
     expect(size).toBeGreaterThan(4_000);
-    stage.watch = stage.newWatch({ pendingMax: 10 }); // they were acknowledged: all of them
-    expect(await stage.watch.start()).toBe(size);
-    expect(stage.watch.counts).toMatchObject({ pending: size, lifetimes: 1 });
-    expect(stage.watch.reserve("a_2")).toBe(false);
+    // They were acknowledged: all of them.
+    expect(await stage.restart({ pendingMax: 10 })).toBe(size);
+    expect(stage.registrations.counts).toMatchObject({ pending: size, lifetimes: 1 });
+    expect(stage.registrations.reserve("a_2")).toBe(false);
   });
 });

@@ -348,7 +348,7 @@ describe("with a node", () => {
     places.free = 3;
     let failing = true;
     const { registrar, store, book } = await openDesk(files, (parts) => ({
-      places,
+      pending: places,
       store: {
         owners: (signatures) => parts.store.owners(signatures),
         ofAccount: (...question) => parts.store.ofAccount(...question),

@@ -1,14 +1,14 @@
-// A registration watch on the sandbox chain, with a store whose commits can fail and a node that can
-// be slow or down.
+// Pending registrations of a leader on the sandbox chain, with a store whose commits can fail and a node
+// that can be slow or down.
 
 import { ShredwayError } from "../../../src/core/errors.ts";
 import { pubkeyOf } from "../../../src/core/primitives.ts";
 import { decodeBase58, encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
+import type { LandingSources } from "../../../src/shreds/registrations/landing-confirmation.ts";
 import {
-  LandingConfirmation,
-  type LandingConfirmationDependencies,
-  type RegistrationWatchLimits,
-} from "../../../src/shreds/registrations/landing-confirmation.ts";
+  PendingRegistrations,
+  type PendingRegistrationsOptions,
+} from "../../../src/shreds/registrations/pending-registrations.ts";
 import type {
   LandedTransaction,
   Registration,
@@ -74,7 +74,20 @@ export class Rows {
     const begin = all.findIndex(({ signature }) => signature === behind?.signature) + 1;
     return all.slice(begin, begin + limit);
   }
+
+  async pendingOf(signatures: readonly string[]) {
+    return [...this.rows.values()].filter(
+      ({ signature, state }) => state === "pending" && signatures.includes(signature),
+    );
+  }
+
+  /** There is no other node. */
+  onNews(): () => void {
+    return () => {};
+  }
 }
+
+type Limits = NonNullable<PendingRegistrationsOptions["limits"]>;
 
 /** The chain as a node shows it. */
 export class Stage {
@@ -93,18 +106,18 @@ export class Stage {
   lies = 0;
   hasSights = true;
   addresses = shredAddresses;
-  watch: LandingConfirmation;
+  registrations: PendingRegistrations;
 
-  constructor(run: ChainRun, limits: Partial<RegistrationWatchLimits> = {}) {
+  constructor(run: ChainRun, limits: Limits = {}) {
     this.run = run;
     this.clock.every(100, () => {
       run.pass(100_000_000n);
       this.book.ms += 100;
     });
-    this.watch = this.newWatch(limits);
+    this.registrations = this.#newRegistrations(limits);
   }
 
-  static async open(limits: Partial<RegistrationWatchLimits> = {}): Promise<Stage> {
+  static async open(limits: Limits = {}): Promise<Stage> {
     const funded = [alice, bob, carol, shredWallet];
     const run = await ChainRun.open({
       intervalsPerSlot: 4,
@@ -112,20 +125,23 @@ export class Stage {
       funded: new Map(funded.map((pair) => [addressOf(pair), 100_000_000_000n])),
     });
     const stage = new Stage(run, limits);
-    await stage.watch.start();
+    await stage.registrations.lead(stage.book);
     return stage;
   }
 
-  newWatch(limits: Partial<RegistrationWatchLimits> = {}): LandingConfirmation {
-    return new LandingConfirmation(this.#parts(), limits);
+  /** The next process. Returns how many registrations it resumed. */
+  async restart(limits: Limits = {}): Promise<number> {
+    this.registrations = this.#newRegistrations(limits);
+    await this.registrations.lead(this.book);
+    return this.registrations.counts.pending;
   }
 
   /** As the registrar does it. */
   async register(wire: Uint8Array, accountId = "a_1"): Promise<string> {
     const registration = registrationOf(wire, { accountId, registeredMs: this.book.ms });
-    if (!this.watch.reserve(accountId)) throw new Error("expected a place");
+    if (!this.registrations.reserve(accountId)) throw new Error("expected a place");
     if (!(await this.rows.add(registration))) throw new Error("expected a new signature");
-    this.watch.add(registration);
+    this.registrations.add(registration);
     return registration.signature;
   }
 
@@ -163,13 +179,20 @@ export class Stage {
     return { slot: found.block.slot, err, gainLamports };
   }
 
-  #parts(): LandingConfirmationDependencies {
+  #newRegistrations(limits: Limits): PendingRegistrations {
+    const { clock, rows: store } = this;
+    return new PendingRegistrations({
+      clock,
+      log: silent,
+      store,
+      sources: this.#sources(),
+      limits,
+    });
+  }
+
+  #sources(): LandingSources {
     const { chain } = this.run;
     return {
-      clock: this.clock,
-      log: silent,
-      store: this.rows,
-      tiers: this.book,
       landed: {
         landedTransaction: (signature, addresses) => {
           this.asked.push({ signature, atMs: this.book.ms });
@@ -194,7 +217,7 @@ export class Stage {
           const signature = encodeBase58(bytes);
           const end = chain.subscribe((event) => {
             if (event.kind !== "executed" || event.transaction.signature !== signature) return;
-            listener({ slot: event.slot });
+            listener();
           });
           return () => {
             this.unwatched.push(signature);

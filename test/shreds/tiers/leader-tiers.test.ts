@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { TierCheckpoint, TierStore } from "../../../src/shreds/tiers/types.ts";
-import { Bench, day, hour, rules } from "./book-bench.ts";
+import { Bench, day, hour, rules } from "./leader-tiers-bench.ts";
 import { LifeClock } from "./life.ts";
 
 describe("the book through time", () => {

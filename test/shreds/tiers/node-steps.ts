@@ -21,7 +21,7 @@ export type NodeStep =
     }
   | { readonly kind: "thaw" | "join" | "lose answer" | "lose lock"; readonly place: number };
 
-/** Place 3 stands for the keeper, whoever it is. */
+/** Place 3 stands for the leader, whoever it is. */
 const hit = fc.constantFrom(0, 1, 2, 3, 3, 3);
 const lockMs = fc.constantFrom(0, 100, 2500);
 const maybeLockMs = fc.constantFrom(null, 0, 100, 2500);

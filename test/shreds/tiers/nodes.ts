@@ -1,14 +1,12 @@
-// Random histories of several nodes on one database: registrations anywhere, keepers that are killed,
+// Random histories of several nodes on one database: registrations anywhere, leaders that are killed,
 // stand still or are cut off, a database that goes away; and what must hold at every step and at the end.
 
 import assert from "node:assert/strict";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
-import { CountedOnAcceptance } from "../../../src/shreds/registrations/counted-on-acceptance.ts";
-import { LandingConfirmation } from "../../../src/shreds/registrations/landing-confirmation.ts";
-import { PendingCapacity } from "../../../src/shreds/registrations/pending-capacity.ts";
 import { PendingRegistrations } from "../../../src/shreds/registrations/pending-registrations.ts";
-import { Registrar } from "../../../src/shreds/registrations/registrar.ts";
+import { TipRegistrar } from "../../../src/shreds/registrations/registrar.ts";
 import type { RegistrationEntry } from "../../../src/shreds/registrations/registration-types.ts";
+import { AccountTiers } from "../../../src/shreds/tiers/account-tiers.ts";
 import { TierLeadership } from "../../../src/shreds/tiers/tier-leadership.ts";
 import type { CountedTip, TierRules } from "../../../src/shreds/tiers/types.ts";
 import { silent } from "../../platform/store/files.ts";
@@ -35,12 +33,13 @@ export const nodeRules: TierRules = {
 class Node {
   readonly clock: NodeClock;
   readonly link: Link;
-  readonly seat: TierLeadership;
+  readonly tiers: AccountTiers;
+  readonly leadership: TierLeadership;
   readonly registrations: PendingRegistrations;
-  readonly registrar: Registrar;
+  readonly registrar: TipRegistrar;
   readonly told = new Map<string, string | null>();
   readonly tellings: [string, string | null][] = [];
-  wasKeeper = false;
+  wasLeader = false;
   isReady = false;
   isOver = false;
 
@@ -51,29 +50,32 @@ class Node {
       setting.delayMaxMs === 0 ? 0 : random.below(setting.delayMaxMs + 1);
     this.link = new Link(world, this.clock, delayMs);
     const { tiers, registrations } = this.link.stores;
-    const places = new PendingCapacity({ pendingMax: 1000, pendingPerAccountMax: 1000 });
     const { clock } = this;
-    const shared = { clock, log: silent, store: registrations, places };
     this.registrations = new PendingRegistrations({
-      ...shared,
-      countsAtOnce: setting.countsAtOnce,
-      open: (book) =>
-        setting.countsAtOnce
-          ? new CountedOnAcceptance({ ...shared, tiers: book })
-          : new LandingConfirmation({ ...shared, ...landed.asked(world.clock), tiers: book }),
-    });
-    this.seat = new TierLeadership({
-      rules: nodeRules,
-      store: tiers,
-      locks: this.link,
-      counting: this.registrations,
       clock,
       log: silent,
-      random: () => random.below(1000) / 1000,
+      store: registrations,
+      sources: setting.countsAtOnce ? null : landed.asked(world.clock),
+      limits: { pendingMax: 1000, pendingPerAccountMax: 1000 },
+    });
+    this.tiers = new AccountTiers({
+      rules: nodeRules,
+      store: tiers,
+      clock,
+      log: silent,
       headMax: 3,
       pageMax: 2,
     });
-    this.registrar = new Registrar({
+    this.leadership = new TierLeadership({
+      store: tiers,
+      locks: this.link,
+      tiers: this.tiers,
+      registrations: this.registrations,
+      clock,
+      log: silent,
+      random: () => random.below(1000) / 1000,
+    });
+    this.registrar = new TipRegistrar({
       log: silent,
       reader: {
         inspect: (wire) => {
@@ -84,15 +86,15 @@ class Node {
       },
       verifier: { verify: () => Promise.resolve(true) },
       store: registrations,
-      tiers: this.seat,
-      places: this.registrations,
+      tiers: this.tiers,
+      pending: this.registrations,
       present: () => ({ slot: null, slotNs: null }),
       addresses: () => new Set(),
     });
-    this.seat.onChange((accountId, tier) => {
+    this.tiers.onChange((accountId, tier) => {
       assert.notEqual(tier, this.told.get(accountId) ?? null, `told ${accountId} ${tier} twice`);
       this.told.set(accountId, tier);
-      this.wasKeeper ||= this.seat.isKeeper;
+      this.wasLeader ||= this.leadership.isLeader;
       this.tellings.push([accountId, tier]);
     });
   }
@@ -100,7 +102,7 @@ class Node {
   async start(): Promise<void> {
     for (;;) {
       try {
-        await this.seat.start();
+        await this.leadership.start();
         break;
       } catch {
         // The service would be started again.
@@ -108,14 +110,14 @@ class Node {
       }
     }
     for (const accountId of accountIds) {
-      const tier = this.seat.tierOf(accountId);
+      const tier = this.tiers.tierOf(accountId);
       if (tier !== null) this.told.set(accountId, tier);
     }
     this.isReady = true;
   }
 
   async close(): Promise<void> {
-    await this.seat.close();
+    await this.leadership.close();
     await this.registrations.close();
   }
 }
@@ -204,8 +206,8 @@ export class NodesHistory {
   }
 
   #nodeAt(at: number): Node | undefined {
-    const keeper = this.#nodes.find((node) => !node.isOver && node.seat.isKeeper);
-    return at === 3 ? keeper : this.#nodes[at];
+    const leader = this.#nodes.find((node) => !node.isOver && node.leadership.isLeader);
+    return at === 3 ? leader : this.#nodes[at];
   }
 
   #take(one: NodeStep): void {
@@ -218,7 +220,8 @@ export class NodesHistory {
       this.#world.away(one.kind === "away");
       return;
     }
-    const i = one.place === 3 ? this.#nodes.findIndex(({ seat }) => seat.isKeeper) : one.place;
+    const i =
+      one.place === 3 ? this.#nodes.findIndex(({ leadership }) => leadership.isLeader) : one.place;
     const node = this.#nodes[i];
     if (!node) return;
     if (one.kind === "join") {
@@ -280,12 +283,12 @@ export class NodesHistory {
     for (let left = ms; left > 0; left -= 250) {
       await this.#clock.advance(Math.min(left, 250));
       await this.#quiet();
-      for (const node of this.#nodes) node.wasKeeper ||= node.seat.isKeeper;
+      for (const node of this.#nodes) node.wasLeader ||= node.leadership.isLeader;
     }
     for (const node of this.#nodes) {
       if (!node.isReady || node.isOver) continue;
       for (const accountId of accountIds) {
-        assert.equal(node.told.get(accountId) ?? null, node.seat.tierOf(accountId), "not told");
+        assert.equal(node.told.get(accountId) ?? null, node.tiers.tierOf(accountId), "not told");
       }
     }
     if (this.#wrong) throw this.#wrong;
@@ -311,10 +314,10 @@ export class NodesHistory {
   }
 
   async #compare(): Promise<void> {
-    const keepers = this.#nodes.filter(({ seat }) => seat.isKeeper);
-    assert.equal(keepers.length, 1, `expected one keeper, got ${keepers.length}`);
-    const [keeper] = keepers;
-    if (!keeper) return;
+    const leaders = this.#nodes.filter(({ leadership }) => leadership.isLeader);
+    assert.equal(leaders.length, 1, `expected one leader, got ${leaders.length}`);
+    const [leader] = leaders;
+    if (!leader) return;
     const { accepted } = this.#world;
     this.seen.terms += new Set(accepted.map(({ epoch }) => epoch)).size;
     for (const [i, { epoch }] of accepted.entries()) {
@@ -325,18 +328,18 @@ export class NodesHistory {
     }
     const tips = await this.#counted();
     this.seen.settled += tips.length;
-    await this.#compareRegistrations(keeper);
-    for (const accountId of accountIds) this.#compareAccount(keeper, accountId, tips);
-    await this.#compareTrails(keeper);
-    const viewOf = (node: Node) => accountIds.map((accountId) => node.seat.view(accountId));
+    await this.#compareRegistrations(leader);
+    for (const accountId of accountIds) this.#compareAccount(leader, accountId, tips);
+    await this.#compareTrails(leader);
+    const viewOf = (node: Node) => accountIds.map((accountId) => node.tiers.view(accountId));
     const nodes = this.#nodes.filter(({ isOver }) => !isOver);
     // Sums are written about once a second.
     for (let i = 0; i < 100; i++) {
-      const wanted = JSON.stringify(viewOf(keeper), inText);
+      const wanted = JSON.stringify(viewOf(leader), inText);
       if (nodes.every((node) => JSON.stringify(viewOf(node), inText) === wanted)) break;
       await this.#pass(100);
     }
-    for (const node of nodes) assert.deepEqual(viewOf(node), viewOf(keeper));
+    for (const node of nodes) assert.deepEqual(viewOf(node), viewOf(leader));
   }
 
   async #compareRegistrations({ link }: Node): Promise<void> {
@@ -351,8 +354,8 @@ export class NodesHistory {
     assert.equal(pending.length, expected, "registrations that nobody counted");
   }
 
-  #compareAccount(keeper: Node, accountId: string, tips: readonly CountedTip[]): void {
-    const nowMs = keeper.seat.nowMs();
+  #compareAccount(leader: Node, accountId: string, tips: readonly CountedTip[]): void {
+    const nowMs = leader.tiers.nowMs();
     const own: ModelTip[] = tips
       .filter((tip) => tip.accountId === accountId)
       .map((tip) => ({ ...tip, effectiveMs: tip.countedMs }));
@@ -366,7 +369,7 @@ export class NodesHistory {
       })
       .filter((tip) => tip.effectiveMs < tip.registeredMs + windowMs);
     const { state } = modelAccount(nodeRules, accountId, model, nowMs);
-    const { tier, sumLamports, graceSinceMs } = keeper.seat.view(accountId);
+    const { tier, sumLamports, graceSinceMs } = leader.tiers.view(accountId);
     const expected = state ?? emptyState(accountId);
     assert.equal(sumLamports, expected.sumLamports, `sum of ${accountId}`);
     this.seen.views++;
@@ -392,9 +395,9 @@ export class NodesHistory {
     });
   }
 
-  async #compareTrails(keeper: Node): Promise<void> {
+  async #compareTrails(leader: Node): Promise<void> {
     for (const accountId of accountIds) {
-      const newest = await this.#answer(() => keeper.seat.history(accountId, null, 10_000));
+      const newest = await this.#answer(() => leader.tiers.history(accountId, null, 10_000));
       const trail = newest.toReversed();
       let tier: string | null = null;
       let atMs = 0;
@@ -404,9 +407,9 @@ export class NodesHistory {
         assert.ok(event.atMs >= atMs, "the trail goes back");
         ({ to: tier, atMs } = event);
       }
-      assert.equal(tier, keeper.seat.tierOf(accountId), "the trail ends elsewhere");
+      assert.equal(tier, leader.tiers.tierOf(accountId), "the trail ends elsewhere");
       for (const node of this.#nodes) {
-        if (!node.wasKeeper)
+        if (!node.wasLeader)
           this.#compareTold(
             node,
             accountId,

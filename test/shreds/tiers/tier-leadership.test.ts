@@ -1,10 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { createLogger } from "../../../src/core/log.ts";
-import { CountedOnAcceptance } from "../../../src/shreds/registrations/counted-on-acceptance.ts";
-import { PendingCapacity } from "../../../src/shreds/registrations/pending-capacity.ts";
 import { PendingRegistrations } from "../../../src/shreds/registrations/pending-registrations.ts";
-import { Registrar } from "../../../src/shreds/registrations/registrar.ts";
+import { TipRegistrar } from "../../../src/shreds/registrations/registrar.ts";
 import type { RegistrationResult } from "../../../src/shreds/registrations/registration-types.ts";
+import { AccountTiers } from "../../../src/shreds/tiers/account-tiers.ts";
 import { FollowerTiers } from "../../../src/shreds/tiers/follower-tiers.ts";
 import { TierLeadership } from "../../../src/shreds/tiers/tier-leadership.ts";
 import type {
@@ -32,32 +31,40 @@ const rules: TierRules = {
 class Node {
   readonly clock: NodeClock;
   readonly link: Link;
-  readonly seat: TierLeadership;
-  readonly desk: PendingRegistrations;
-  readonly places = new PendingCapacity({ pendingMax: 3, pendingPerAccountMax: 2 });
+  readonly tiers: AccountTiers;
+  readonly leadership: TierLeadership;
+  readonly registrations: PendingRegistrations;
   readonly told: [string, string | null][] = [];
   readonly lines: string[] = [];
-  readonly #registrar: Registrar;
+  readonly #registrar: TipRegistrar;
 
   constructor(world: World, skewMs = 0) {
     this.clock = new NodeClock(world.clock, skewMs);
     this.link = new Link(world, this.clock, () => 1);
     const { tiers, registrations } = this.link.stores;
-    const { clock, places } = this;
+    const { clock } = this;
     const log = createLogger({
       stream: { write: (line: string) => void this.lines.push(line) },
     });
-    const shared = { clock, log, store: registrations, places };
-    this.desk = new PendingRegistrations({
-      ...shared,
-      countsAtOnce: true,
-      open: (book) => new CountedOnAcceptance({ ...shared, tiers: book }),
+    this.registrations = new PendingRegistrations({
+      clock,
+      log,
+      store: registrations,
+      sources: null,
+      limits: { pendingMax: 3, pendingPerAccountMax: 2 },
     });
-    const counting = this.desk;
-    const parts = { rules, store: tiers, locks: this.link, counting, clock, log };
-    this.seat = new TierLeadership({ ...parts, random: () => 0.5 });
-    this.seat.onChange((accountId, tier) => this.told.push([accountId, tier]));
-    this.#registrar = new Registrar({
+    this.tiers = new AccountTiers({ rules, store: tiers, clock, log });
+    this.leadership = new TierLeadership({
+      store: tiers,
+      locks: this.link,
+      tiers: this.tiers,
+      registrations: this.registrations,
+      clock,
+      log,
+      random: () => 0.5,
+    });
+    this.tiers.onChange((accountId, tier) => this.told.push([accountId, tier]));
+    this.#registrar = new TipRegistrar({
       log,
       reader: {
         inspect: (wire) => {
@@ -69,8 +76,8 @@ class Node {
       },
       verifier: { verify: () => Promise.resolve(true) },
       store: registrations,
-      tiers: this.seat,
-      places: this.desk,
+      tiers: this.tiers,
+      pending: this.registrations,
       present: () => ({ slot: null, slotNs: null }),
       addresses: () => new Set(),
     });
@@ -94,7 +101,7 @@ class Stage {
 
   async start(skewMs = 0): Promise<Node> {
     const node = new Node(this.world, skewMs);
-    await this.done(node.seat.start());
+    await this.done(node.leadership.start());
     return node;
   }
 
@@ -113,56 +120,58 @@ class Stage {
   }
 }
 
-describe("a seat", () => {
+describe("a node", () => {
   it("keeps the tiers where nobody does, and follows where somebody does", async () => {
     const stage = new Stage();
-    const keeper = await stage.start();
+    const leader = await stage.start();
     const follower = await stage.start();
-    expect([keeper.seat.isKeeper, follower.seat.isKeeper]).toEqual([true, false]);
-    expect(await stage.done(keeper.register(1, 200))).toMatchObject({ state: "counted" });
+    expect([leader.leadership.isLeader, follower.leadership.isLeader]).toEqual([true, false]);
+    expect(await stage.done(leader.register(1, 200))).toMatchObject({ state: "counted" });
     await stage.pass(10);
     expect(follower.told).toEqual([["a", "tier-1"]]);
     // Sums and graces are read behind it.
     await stage.pass(1500);
-    expect(follower.seat.view("a")).toEqual(keeper.seat.view("a"));
-    const trail = await stage.done(follower.seat.history("a", null, 9));
+    expect(follower.tiers.view("a")).toEqual(leader.tiers.view("a"));
+    const trail = await stage.done(follower.tiers.history("a", null, 9));
     expect(trail).toMatchObject([{ kind: "upgraded", number: 1n }]);
     const late = await stage.start();
-    expect(late.seat.tierOf("a")).toBe("tier-1");
+    expect(late.tiers.tierOf("a")).toBe("tier-1");
     expect(late.told).toEqual([["a", "tier-1"]]);
   });
 
-  it("that follows registers as pending, which the keeper counts at once, for both", async () => {
+  it("that follows registers as pending, which the leader counts at once, for both", async () => {
     const stage = new Stage();
-    const keeper = await stage.start();
+    const leader = await stage.start();
     const follower = await stage.start();
     expect(await stage.done(follower.register(1, 500))).toMatchObject({ state: "pending" });
     await stage.pass(20);
-    expect([keeper.told, follower.told]).toEqual([[["a", "tier-2"]], [["a", "tier-2"]]]);
+    expect([leader.told, follower.told]).toEqual([[["a", "tier-2"]], [["a", "tier-2"]]]);
     expect(stage.rows.counted).toMatchObject([{ order: 1n, lamports: 500n }]);
-    expect([keeper.places.taken, follower.places.taken]).toEqual([0, 0]);
+    expect([leader.registrations.counts.places, follower.registrations.counts.places]).toEqual([
+      0, 0,
+    ]);
     const both = await stage.done(
-      Promise.all([keeper.register(2, 5), follower.register(2, 5), keeper.register(2, 5)]),
+      Promise.all([leader.register(2, 5), follower.register(2, 5), leader.register(2, 5)]),
     );
     expect(both.filter(({ accepted }) => accepted)).toHaveLength(1);
   });
 
-  it("takes over when the keeper is gone, and nobody loses a tier meanwhile", async () => {
+  it("takes over when the leader is gone, and nobody loses a tier meanwhile", async () => {
     const stage = new Stage();
-    const keeper = await stage.start();
+    const leader = await stage.start();
     const follower = await stage.start();
-    await stage.done(keeper.register(1, 200));
+    await stage.done(leader.register(1, 200));
     await stage.pass(1500);
-    keeper.clock.end();
-    stage.world.links.delete(keeper.link);
+    leader.clock.end();
+    stage.world.links.delete(leader.link);
     // Registered while nobody counts.
     expect(await stage.done(follower.register(2, 300))).toMatchObject({ state: "pending" });
     await stage.pass(5000);
-    expect(follower.seat.isKeeper).toBe(false);
+    expect(follower.leadership.isLeader).toBe(false);
     expect(follower.told).toEqual([["a", "tier-1"]]);
-    stage.world.dropLock(keeper.link);
+    stage.world.dropLock(leader.link);
     await stage.pass(1200);
-    expect(follower.seat.isKeeper).toBe(true);
+    expect(follower.leadership.isLeader).toBe(true);
     expect(follower.told).toEqual([
       ["a", "tier-1"],
       ["a", "tier-2"],
@@ -172,31 +181,31 @@ describe("a seat", () => {
 
   it("goes on in memory while the database is away, and in the same term when it is back", async () => {
     const stage = new Stage();
-    const keeper = await stage.start();
+    const leader = await stage.start();
     const follower = await stage.start();
-    await stage.done(keeper.register(1, 200));
+    await stage.done(leader.register(1, 200));
     await stage.pass(1500);
     stage.world.away(true);
     await stage.pass(10_000);
-    expect(keeper.seat.isKeeper).toBe(true);
-    expect([keeper, follower].map(({ seat }) => seat.tierOf("a"))).toEqual(["tier-1", "tier-1"]);
-    for (const node of [keeper, follower]) {
+    expect(leader.leadership.isLeader).toBe(true);
+    expect([leader, follower].map(({ tiers }) => tiers.tierOf("a"))).toEqual(["tier-1", "tier-1"]);
+    for (const node of [leader, follower]) {
       const refused = await stage.done(node.register(2, 300));
       expect(refused).toMatchObject({ accepted: false, reason: "store_failed" });
     }
     // The window and the grace go on.
     await stage.pass(2 * rules.windowMs);
-    expect([keeper, follower].map(({ seat }) => seat.tierOf("a"))).toEqual([null, "tier-1"]);
+    expect([leader, follower].map(({ tiers }) => tiers.tierOf("a"))).toEqual([null, "tier-1"]);
     const follow = stage.world.tryLock(follower.link, () => {});
     stage.world.away(false);
     await stage.pass(3000);
     // Somebody has the lock and no term begins: who keeps them goes on, and keeps all.
-    expect(keeper.seat.isKeeper).toBe(true);
+    expect(leader.leadership.isLeader).toBe(true);
     expect(stage.rows.epoch).toBe(1n);
     await follow?.release();
     await stage.pass(3000);
-    expect([keeper, follower].filter(({ seat }) => seat.isKeeper)).toHaveLength(1);
-    expect(follower.seat.tierOf("a")).toBeNull();
+    expect([leader, follower].filter(({ leadership }) => leadership.isLeader)).toHaveLength(1);
+    expect(follower.tiers.tierOf("a")).toBeNull();
     expect(await stage.done(follower.register(2, 300))).toMatchObject({ accepted: true });
   });
 
@@ -209,7 +218,7 @@ describe("a seat", () => {
     old.clock.freeze();
     stage.world.dropLock(old.link);
     await stage.pass(1500);
-    expect(next.seat.isKeeper).toBe(true);
+    expect(next.leadership.isLeader).toBe(true);
     await stage.done(next.register(2, 300));
     await stage.pass(100);
     const { checkpoint } = stage.rows;
@@ -217,7 +226,7 @@ describe("a seat", () => {
     old.clock.thaw();
     expect(await stage.done(late)).toMatchObject({ accepted: true, state: "pending" });
     await stage.pass(3000);
-    expect(old.seat.isKeeper).toBe(false);
+    expect(old.leadership.isLeader).toBe(false);
     expect(old.told).toEqual([
       ["a", "tier-1"],
       ["a", "tier-2"],
@@ -228,16 +237,16 @@ describe("a seat", () => {
       stage.world.accepted.findLast(({ epoch }) => epoch === 1n),
     );
     expect(stage.rows.counted.map(({ order }) => order)).toEqual([1n, 2n, 3n]);
-    expect(old.places.taken).toBe(0);
+    expect(old.registrations.counts.places).toBe(0);
   });
 
-  it("that does not know that its lock is gone hears of the next keeper", async () => {
+  it("that does not know that its lock is gone hears of the next leader", async () => {
     const stage = new Stage();
     const old = await stage.start();
     const next = await stage.start();
     stage.world.forgetLock();
     await stage.pass(1500);
-    expect([old, next].map(({ seat }) => seat.isKeeper)).toEqual([false, true]);
+    expect([old, next].map(({ leadership }) => leadership.isLeader)).toEqual([false, true]);
     await stage.done(next.register(1, 200));
     await stage.pass(100);
     expect(old.told).toEqual([["a", "tier-1"]]);
@@ -245,39 +254,39 @@ describe("a seat", () => {
 
   it("of whose counted tip nobody knows whether it is kept reads everything anew", async () => {
     const stage = new Stage();
-    const keeper = await stage.start();
-    keeper.link.losesAnswer = true;
-    const refused = await stage.done(keeper.register(1, 200));
+    const leader = await stage.start();
+    leader.link.losesAnswer = true;
+    const refused = await stage.done(leader.register(1, 200));
     expect(refused).toMatchObject({ accepted: false, reason: "store_failed" });
     await stage.pass(3000);
-    expect(keeper.seat.isKeeper).toBe(true);
-    expect(keeper.told).toEqual([["a", "tier-1"]]);
-    expect(keeper.seat.view("a").sumLamports).toBe(200n);
+    expect(leader.leadership.isLeader).toBe(true);
+    expect(leader.told).toEqual([["a", "tier-1"]]);
+    expect(leader.tiers.view("a").sumLamports).toBe(200n);
   });
 
   it("counts tips of a node whose clock is ahead or behind, each for its own 24 hours", async () => {
     const stage = new Stage();
-    const keeper = await stage.start();
+    const leader = await stage.start();
     const ahead = await stage.start(3000);
     const behind = await stage.start(-3000);
     await stage.done(ahead.register(1, 200, "ahead"));
     await stage.done(behind.register(2, 200, "behind"));
     await stage.pass(100);
-    expect(["ahead", "behind"].map((id) => keeper.seat.tierOf(id))).toEqual(["tier-1", "tier-1"]);
+    expect(["ahead", "behind"].map((id) => leader.tiers.tierOf(id))).toEqual(["tier-1", "tier-1"]);
     const leaveMs = (id: string): number =>
       (stage.rows.counted.find(({ accountId }) => accountId === id)?.registeredMs ?? 0) +
       rules.windowMs;
     await stage.pass(rules.windowMs + 10_000);
-    expect(keeper.seat.view("ahead").graceSinceMs).toBe(leaveMs("ahead"));
-    expect(keeper.seat.view("behind").graceSinceMs).toBe(leaveMs("behind"));
+    expect(leader.tiers.view("ahead").graceSinceMs).toBe(leaveMs("ahead"));
+    expect(leader.tiers.view("behind").graceSinceMs).toBe(leaveMs("behind"));
     expect(leaveMs("ahead") - leaveMs("behind")).toBeGreaterThan(5900);
   });
 
   it("that follows has places for so many, and gives them back when another settled them", async () => {
     const stage = new Stage();
-    const keeper = await stage.start();
+    const leader = await stage.start();
     const follower = await stage.start();
-    keeper.clock.freeze();
+    leader.clock.freeze();
     const accounts = ["a", "a", "a", "b", "b"];
     const results = await Promise.all(
       accounts.map((accountId, i) => stage.done(follower.register(i, 1, accountId))),
@@ -289,32 +298,32 @@ describe("a seat", () => {
       "pending",
       "overloaded",
     ]);
-    keeper.clock.thaw();
+    leader.clock.thaw();
     await stage.pass(50);
     expect(stage.rows.counted).toHaveLength(3);
-    expect(follower.places.taken).toBe(0);
+    expect(follower.registrations.counts.places).toBe(0);
     // What was told while it was cut off is found out, too.
-    keeper.clock.freeze();
+    leader.clock.freeze();
     await stage.done(follower.register(7, 1));
     follower.link.cut(true);
-    keeper.clock.thaw();
+    leader.clock.thaw();
     await stage.pass(50);
-    expect(follower.places.taken).toBe(1);
+    expect(follower.registrations.counts.places).toBe(1);
     follower.link.cut(false);
     await stage.pass(50);
-    expect(follower.places.taken).toBe(0);
+    expect(follower.registrations.counts.places).toBe(0);
   });
 
   it("leaves no timer behind, and its lock to others", async () => {
     const stage = new Stage();
-    const [keeper, follower] = [await stage.start(), await stage.start()];
+    const [leader, follower] = [await stage.start(), await stage.start()];
     await stage.done(follower.register(1, 200));
-    for (const node of [keeper, follower]) {
-      await stage.done(node.seat.close());
-      await stage.done(node.desk.close());
+    for (const node of [leader, follower]) {
+      await stage.done(node.leadership.close());
+      await stage.done(node.registrations.close());
     }
     await stage.pass(10);
-    expect([keeper.clock.pending, follower.clock.pending]).toEqual([0, 0]);
+    expect([leader.clock.pending, follower.clock.pending]).toEqual([0, 0]);
     expect(stage.world.holder).toBeNull();
   });
 
@@ -323,7 +332,9 @@ describe("a seat", () => {
     await stage.start();
     const node = new Node(stage.world);
     node.link.cut(true);
-    await expect(stage.done(node.seat.start())).rejects.toMatchObject({ reason: "store_failed" });
+    await expect(stage.done(node.leadership.start())).rejects.toMatchObject({
+      reason: "store_failed",
+    });
   });
 });
 

@@ -1,7 +1,7 @@
 // A tier book on its bench: over a store in memory, with a clock that the test moves.
 
 import { createLogger } from "../../../src/core/log.ts";
-import { LeaderTiers, type TierBookOptions } from "../../../src/shreds/tiers/leader-tiers.ts";
+import { LeaderTiers, type LeaderTiersOptions } from "../../../src/shreds/tiers/leader-tiers.ts";
 import type { CountedTip, TierRules } from "../../../src/shreds/tiers/types.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
 import { LifeClock } from "./life.ts";
@@ -27,7 +27,7 @@ export class Bench {
   readonly lines: string[] = [];
   book: LeaderTiers = this.open();
 
-  open(options: Partial<TierBookOptions> = {}): LeaderTiers {
+  open(options: Partial<LeaderTiersOptions> = {}): LeaderTiers {
     const log = createLogger({
       stream: { write: (line: string) => void this.lines.push(line) },
     });
@@ -37,14 +37,14 @@ export class Bench {
     return this.book;
   }
 
-  async started(options: Partial<TierBookOptions> = {}): Promise<this> {
+  async started(options: Partial<LeaderTiersOptions> = {}): Promise<this> {
     await this.open(options).start();
     await this.manual.advance(0);
     return this;
   }
 
   /** The process is killed, and starts again after `downMs`. */
-  async restart(downMs = 0, options: Partial<TierBookOptions> & { setMs?: number } = {}) {
+  async restart(downMs = 0, options: Partial<LeaderTiersOptions> & { setMs?: number } = {}) {
     this.life.end();
     await this.manual.advance(downMs);
     this.life = new LifeClock(this.manual, options.setMs);

@@ -1,4 +1,4 @@
-// Real nodes on a real PostgreSQL, whose keeper is killed in the middle of settling: another takes over,
+// Real nodes on a real PostgreSQL, whose leader is killed in the middle of settling: another takes over,
 // what any of them acknowledged counts once, and the tiers are what the tips say.
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -10,17 +10,17 @@ import { migrate } from "../../../src/platform/store/migrations.ts";
 import type { CountedTip } from "../../../src/shreds/tiers/types.ts";
 import { until, untilAsked } from "../../platform/store/files.ts";
 import { PostgresServer, postgresPrograms } from "../../support/postgres.ts";
-import { accountIds, crashRules, lamportsOf } from "./crash-child.ts";
-import { openNode } from "./seat-child.ts";
+import { accountIds, crashRules, lamportsOf } from "./leader-tiers-child.ts";
+import { openNode } from "./tier-leadership-child.ts";
 
-const program = fileURLToPath(new URL("./seat-child.ts", import.meta.url));
+const program = fileURLToPath(new URL("./tier-leadership-child.ts", import.meta.url));
 /** SHREDWAY_CRASH_ROUNDS=300 for a long run. */
 const rounds = Number(process.env["SHREDWAY_CRASH_ROUNDS"] ?? 4);
 
 /** A node in a process of its own. */
 class Child {
   readonly lines: string[] = [];
-  isKeeper = false;
+  isLeader = false;
   isStarted = false;
   readonly #process: ChildProcess;
   readonly #ended: Promise<unknown>;
@@ -39,8 +39,8 @@ class Child {
 
   #read(line: string): void {
     if (line === "started") this.isStarted = true;
-    if (line.startsWith("keeps")) this.isKeeper = true;
-    if (line.startsWith("follows")) this.isKeeper = false;
+    if (line.startsWith("leads")) this.isLeader = true;
+    if (line.startsWith("follows")) this.isLeader = false;
     if (line.startsWith("a_")) this.lines.push(line);
   }
 
@@ -51,7 +51,7 @@ class Child {
   async kill(): Promise<void> {
     this.#process.kill("SIGKILL");
     await this.#ended;
-    this.isKeeper = false;
+    this.isLeader = false;
   }
 }
 
@@ -66,7 +66,7 @@ describe.skipIf(postgresPrograms === null)("nodes on PostgreSQL", () => {
     await server?.remove();
   });
 
-  it(`count each tip once while keepers are killed, in ${rounds} rounds`, {
+  it(`count each tip once while leaders are killed, in ${rounds} rounds`, {
     timeout: 600_000,
   }, async () => {
     const url = server?.url("nodes") ?? "";
@@ -90,20 +90,20 @@ describe.skipIf(postgresPrograms === null)("nodes on PostgreSQL", () => {
     };
     start();
     start();
-    const keeperOf = (): Child | undefined => [...children].find(({ isKeeper }) => isKeeper);
+    const leaderOf = (): Child | undefined => [...children].find(({ isLeader }) => isLeader);
     const times: number[] = [];
     for (let round = 0; round < rounds; round++) {
       await until(() => [...children].every(({ isStarted }) => isStarted));
-      await until(() => keeperOf() !== undefined);
+      await until(() => leaderOf() !== undefined);
       await systemClock.sleep(Math.random() * 500);
-      const keeper = keeperOf();
-      if (!keeper) continue;
-      if (round % 3 === 2) await pass(keeper, server);
+      const leader = leaderOf();
+      if (!leader) continue;
+      if (round % 3 === 2) await pass(leader, server);
       const killedNs = systemClock.monotonicNs();
-      await keeper.kill();
-      children.delete(keeper);
-      collect(keeper);
-      await until(() => keeperOf() !== undefined);
+      await leader.kill();
+      children.delete(leader);
+      collect(leader);
+      await until(() => leaderOf() !== undefined);
       times.push(Number((systemClock.monotonicNs() - killedNs) / 1_000_000n));
       start();
     }
@@ -117,26 +117,26 @@ describe.skipIf(postgresPrograms === null)("nodes on PostgreSQL", () => {
   });
 
   /** Stands still until another has taken over, then wakes up in the middle of what it was at. */
-  async function pass(keeper: Child, postgres: PostgresServer | undefined): Promise<void> {
-    keeper.signal("SIGSTOP");
+  async function pass(leader: Child, postgres: PostgresServer | undefined): Promise<void> {
+    leader.signal("SIGSTOP");
     // Its connections end without its knowing, and what they held is free. The others come back.
     await postgres?.run(
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'nodes'",
     );
-    await until(() => [...children].some((child) => child !== keeper && child.isKeeper));
-    keeper.signal("SIGCONT");
-    await until(() => !keeper.isKeeper);
+    await until(() => [...children].some((child) => child !== leader && child.isLeader));
+    leader.signal("SIGCONT");
+    await until(() => !leader.isLeader);
   }
 });
 
 async function compare(url: string, known: ReadonlyMap<string, string>): Promise<void> {
   const node = await openNode(url);
-  await node.seat.start();
-  await until(() => node.seat.isKeeper);
+  await node.leadership.start();
+  await until(() => node.leadership.isLeader);
   await untilAsked(async () => (await node.registrations.pending(null, 1)).length === 0);
   const tips: CountedTip[] = [];
   for (;;) {
-    const page = await node.tiers.countedAfter(tips.at(-1)?.order ?? 0n, 5000);
+    const page = await node.tierStore.countedAfter(tips.at(-1)?.order ?? 0n, 5000);
     if (page.length === 0) break;
     tips.push(...page);
   }
@@ -155,8 +155,8 @@ async function compare(url: string, known: ReadonlyMap<string, string>): Promise
   await systemClock.sleep(windowMs + graceMs * (tiers.length + 1));
   let upgrades = 0;
   for (const accountId of accountIds) {
-    expect(node.seat.view(accountId)).toMatchObject({ tier: null, sumLamports: 0n });
-    const trail = (await node.seat.history(accountId, null, 1_000_000)).toReversed();
+    expect(node.tiers.view(accountId)).toMatchObject({ tier: null, sumLamports: 0n });
+    const trail = (await node.tiers.history(accountId, null, 1_000_000)).toReversed();
     let tier: string | null = null;
     for (const [i, event] of trail.entries()) {
       expect(event).toMatchObject({ number: BigInt(i + 1), from: tier });

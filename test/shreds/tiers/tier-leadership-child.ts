@@ -1,6 +1,6 @@
 // A node that registers tips as fast as it can, some of them at the same time as its neighbours, and
 // prints each registration that is acknowledged and each term that it begins or ends.
-// Started and killed by seat-crash.test.ts: `seat-child.ts URL NODE`.
+// Started and killed by tier-leadership-crash.test.ts: `tier-leadership-child.ts URL NODE`.
 
 import { writeSync } from "node:fs";
 import { base58 } from "@scure/base";
@@ -9,13 +9,12 @@ import { createLogger } from "../../../src/core/log.ts";
 import { PostgresDriver } from "../../../src/platform/store/postgres/driver.ts";
 import { SqlRegistrationStore } from "../../../src/platform/store/tables/registration-store.ts";
 import { SqlTierStore } from "../../../src/platform/store/tables/tier-store.ts";
-import { CountedOnAcceptance } from "../../../src/shreds/registrations/counted-on-acceptance.ts";
-import { PendingCapacity } from "../../../src/shreds/registrations/pending-capacity.ts";
 import { PendingRegistrations } from "../../../src/shreds/registrations/pending-registrations.ts";
-import { Registrar } from "../../../src/shreds/registrations/registrar.ts";
+import { TipRegistrar } from "../../../src/shreds/registrations/registrar.ts";
+import { AccountTiers } from "../../../src/shreds/tiers/account-tiers.ts";
 import { TierLeadership } from "../../../src/shreds/tiers/tier-leadership.ts";
 import { madeUpFacts } from "../../support/facts.ts";
-import { accountIds, crashRules, lamportsOf } from "./crash-child.ts";
+import { accountIds, crashRules, lamportsOf } from "./leader-tiers-child.ts";
 
 const log = createLogger({ level: "silent" });
 const codec = {
@@ -28,9 +27,10 @@ const nodeNumbers = 1_000_000;
 export interface OpenNode {
   readonly driver: PostgresDriver;
   readonly registrations: SqlRegistrationStore;
-  readonly tiers: SqlTierStore;
-  readonly seat: TierLeadership;
-  readonly registrar: Registrar;
+  readonly tierStore: SqlTierStore;
+  readonly tiers: AccountTiers;
+  readonly leadership: TierLeadership;
+  readonly registrar: TipRegistrar;
   close(): Promise<void>;
 }
 
@@ -38,24 +38,25 @@ export interface OpenNode {
 export async function openNode(url: string, clock: Clock = systemClock): Promise<OpenNode> {
   const driver = await PostgresDriver.open({ url, clock: systemClock, log });
   const registrations = new SqlRegistrationStore(driver, codec);
-  const tiers = new SqlTierStore(driver);
-  const places = new PendingCapacity({ pendingMax: 100_000, pendingPerAccountMax: 100_000 });
-  const shared = { clock, log, store: registrations, places };
-  const desk = new PendingRegistrations({
-    ...shared,
-    countsAtOnce: true,
-    open: (book) => new CountedOnAcceptance({ ...shared, tiers: book }),
+  const tierStore = new SqlTierStore(driver);
+  const pending = new PendingRegistrations({
+    clock,
+    log,
+    store: registrations,
+    sources: null,
+    limits: { pendingMax: 100_000, pendingPerAccountMax: 100_000 },
   });
-  const seat = new TierLeadership({
-    rules: crashRules,
-    store: tiers,
+  const tiers = new AccountTiers({ rules: crashRules, store: tierStore, clock, log });
+  const leadership = new TierLeadership({
+    store: tierStore,
     locks: driver,
-    counting: desk,
+    tiers,
+    registrations: pending,
     clock,
     log,
     random: Math.random,
   });
-  const registrar = new Registrar({
+  const registrar = new TipRegistrar({
     log,
     reader: {
       inspect: (wire) => {
@@ -66,17 +67,17 @@ export async function openNode(url: string, clock: Clock = systemClock): Promise
     },
     verifier: { verify: () => Promise.resolve(true) },
     store: registrations,
-    tiers: seat,
-    places: desk,
+    tiers,
+    pending,
     present: () => ({ slot: null, slotNs: null }),
     addresses: () => new Set(),
   });
   const close = async (): Promise<void> => {
-    await seat.close();
-    await desk.close();
+    await leadership.close();
+    await pending.close();
     await driver.close();
   };
-  return { driver, registrations, tiers, seat, registrar, close };
+  return { driver, registrations, tierStore, tiers, leadership, registrar, close };
 }
 
 function entryOf(number: number) {
@@ -86,13 +87,13 @@ function entryOf(number: number) {
 }
 
 async function work(url: string, node: number): Promise<void> {
-  const { seat, registrar } = await openNode(url);
-  await seat.start();
-  let wasKeeper = false;
+  const { leadership, registrar } = await openNode(url);
+  await leadership.start();
+  let wasLeader = false;
   systemClock.every(5, () => {
-    if (seat.isKeeper === wasKeeper) return;
-    wasKeeper = seat.isKeeper;
-    writeSync(1, `${wasKeeper ? "keeps" : "follows"} ${Date.now()}\n`);
+    if (leadership.isLeader === wasLeader) return;
+    wasLeader = leadership.isLeader;
+    writeSync(1, `${wasLeader ? "leads" : "follows"} ${Date.now()}\n`);
   });
   writeSync(1, "started\n");
   let number = node * nodeNumbers;
@@ -115,4 +116,4 @@ async function work(url: string, node: number): Promise<void> {
 }
 
 const [, program, url, node] = process.argv;
-if (program?.endsWith("seat-child.ts") && url && node) await work(url, Number(node));
+if (program?.endsWith("tier-leadership-child.ts") && url && node) await work(url, Number(node));

@@ -10,10 +10,10 @@ import { onEachDatabase } from "../../platform/store/databases.ts";
 import { silent } from "../../platform/store/files.ts";
 import { linesUntilKilled } from "../../support/killed-child.ts";
 import { ManualClock } from "../../support/manual-clock.ts";
-import { accountIds, crashRules, lamportsOf, openBook } from "./crash-child.ts";
+import { accountIds, crashRules, lamportsOf, openBook } from "./leader-tiers-child.ts";
 import { notShared } from "./memory-tier-store.ts";
 
-const child = fileURLToPath(new URL("./crash-child.ts", import.meta.url));
+const child = fileURLToPath(new URL("./leader-tiers-child.ts", import.meta.url));
 /** SHREDWAY_CRASH_ROUNDS=300 for a long run. */
 const rounds = Number(process.env["SHREDWAY_CRASH_ROUNDS"] ?? 12);
 

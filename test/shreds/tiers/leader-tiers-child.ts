@@ -1,12 +1,12 @@
 // A process that registers tips as fast as it can, with windows so short that tiers rise and fall all
 // the time, and prints each registration when it is acknowledged.
-// Started and killed by crash.test.ts: `crash-child.ts PLACE ROUND`.
+// Started and killed by leader-tiers-crash.test.ts: `leader-tiers-child.ts PLACE ROUND`.
 
 import { writeSync } from "node:fs";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import { createLogger } from "../../../src/core/log.ts";
 import type { Store } from "../../../src/platform/store/store.ts";
-import { Registrar } from "../../../src/shreds/registrations/registrar.ts";
+import { TipRegistrar } from "../../../src/shreds/registrations/registrar.ts";
 import { LeaderTiers } from "../../../src/shreds/tiers/leader-tiers.ts";
 import type { TierRules } from "../../../src/shreds/tiers/types.ts";
 import { openPlace } from "../../platform/store/files.ts";
@@ -44,7 +44,7 @@ export async function openBook(
 async function work(place: string, round: number): Promise<void> {
   const { store, book } = await openBook(place);
   await book.start();
-  const registrar = new Registrar({
+  const registrar = new TipRegistrar({
     log: createLogger({ level: "error" }),
     reader: {
       inspect: (wire) => {
@@ -57,7 +57,7 @@ async function work(place: string, round: number): Promise<void> {
     verifier: { verify: () => Promise.resolve(true) },
     store: store.registrations,
     tiers: book,
-    places: { book, reserve: () => true, release: () => {}, add: () => {} },
+    pending: { accounting: book, reserve: () => true, release: () => {}, add: () => {} },
     present: () => ({ slot: null, slotNs: null }),
     addresses: () => new Set(),
   });
@@ -85,6 +85,6 @@ async function work(place: string, round: number): Promise<void> {
 }
 
 const [, program, place, round] = process.argv;
-if (program?.endsWith("crash-child.ts") && place && round) {
+if (program?.endsWith("leader-tiers-child.ts") && place && round) {
   await work(place, Number(round));
 }
