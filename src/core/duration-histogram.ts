@@ -1,7 +1,8 @@
 // DurationHistogram: how long things took, counted by fixed bounds.
 //
 // Kept by whoever measures (requests, commits, the event loop); read by src/platform/metrics. To count costs a few
-// comparisons and nothing else. The bounds never change, so that counts of many machines add up.
+// comparisons and nothing else. The bounds never change, so that counts of many machines add up; they are
+// decimal, which log-linear buckets (log-linear-histogram.ts) could only approximate.
 
 /** Counts of a distribution; src/platform/metrics writes it as a histogram of Prometheus. */
 export interface HistogramValue {

@@ -1,6 +1,26 @@
-// A warning that is given at most once in a while, however often there is a reason.
+// Warnings that are given at most once in a while, however often there is a reason.
 
 import type { Clock } from "./clock.ts";
+
+/** For a warning that its owner writes itself, e.g. with fields. */
+export class WarningInterval {
+  readonly #clock: Pick<Clock, "monotonicNs">;
+  readonly #everyNs: bigint;
+  #nextNs: bigint | null = null;
+
+  constructor(clock: Pick<Clock, "monotonicNs">, everyMs: number) {
+    this.#clock = clock;
+    this.#everyNs = BigInt(everyMs) * 1_000_000n;
+  }
+
+  /** True: warn now; the interval begins anew. False: the last warning was given too recently. */
+  begin(): boolean {
+    const nowNs = this.#clock.monotonicNs();
+    if (this.#nextNs !== null && nowNs < this.#nextNs) return false;
+    this.#nextNs = nowNs + this.#everyNs;
+    return true;
+  }
+}
 
 interface RareWarningOptions {
   readonly clock: Clock;
@@ -8,21 +28,16 @@ interface RareWarningOptions {
 }
 
 export class RareWarning {
-  readonly #parts: RareWarningOptions;
-  readonly #everyNs: bigint;
-  #nextNs: bigint | null = null;
+  readonly #log: RareWarningOptions["log"];
+  readonly #interval: WarningInterval;
 
-  constructor(parts: RareWarningOptions, everyMs: number) {
-    this.#parts = parts;
-    this.#everyNs = BigInt(everyMs) * 1_000_000n;
+  constructor({ clock, log }: RareWarningOptions, everyMs: number) {
+    this.#log = log;
+    this.#interval = new WarningInterval(clock, everyMs);
   }
 
   /** `text` is asked for only when it is given. */
   give(text: () => string): void {
-    const { clock, log } = this.#parts;
-    const nowNs = clock.monotonicNs();
-    if (this.#nextNs !== null && nowNs < this.#nextNs) return;
-    this.#nextNs = nowNs + this.#everyNs;
-    log.warn(text());
+    if (this.#interval.begin()) this.#log.warn(text());
   }
 }

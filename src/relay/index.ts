@@ -12,6 +12,7 @@ export {
   parseEndpoint,
 } from "../core/addresses/addresses.ts";
 export { type ErrorDetails, type Reason, ShredwayError } from "../core/errors.ts";
+export type { Histogram } from "../core/log-linear-histogram.ts";
 export {
   type Lamports,
   type Pubkey,
@@ -22,7 +23,6 @@ export {
   pubkeyOf,
   type Slot,
 } from "../core/primitives.ts";
-export type { Histogram } from "./data-plane/histogram.ts";
 export type { Landing } from "./data-plane/landings.ts";
 export type { DeshredCounterName, SendFailureName, VerdictName } from "./data-plane/names.ts";
 export { PacedSender, type PacedSenderCounts } from "./data-plane/paced-sender.ts";

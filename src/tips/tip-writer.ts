@@ -7,6 +7,7 @@
 import type { Clock, Timer } from "../core/clock.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import { RareWarning } from "../core/rare-warning.ts";
 import type { LandedTip, LandedTipStore, TipSnapshot } from "./tip-types.ts";
 
 export interface TipWriterDependencies {
@@ -20,10 +21,11 @@ const writeMs = 1000;
 const tipsPerWrite = 4096;
 /** A minute of a thousand a second. Those beyond are not there after a restart. */
 export const tipsWaitingMax = 65_536;
-const warnNs = 10_000_000_000n;
+const warnEveryMs = 10_000;
 
 export class TipWriter {
   readonly #parts: TipWriterDependencies;
+  readonly #warning: RareWarning;
   /** Applied after the removals: a tip that was gone may have been seen again. */
   readonly #added = new Map<string, LandedTip>();
   readonly #removed = new Set<string>();
@@ -31,11 +33,11 @@ export class TipWriter {
   #forgetBeforeMs: number | null = null;
   #timer: Timer | null = null;
   #writing: Promise<void> | null = null;
-  #warnedNs: bigint | null = null;
   #isClosed = false;
 
   constructor(parts: TipWriterDependencies) {
     this.#parts = parts;
+    this.#warning = new RareWarning(parts, warnEveryMs);
   }
 
   add(tip: LandedTip): void {
@@ -58,10 +60,7 @@ export class TipWriter {
 
   /** At most one line in ten seconds. */
   warn(what: string, error: unknown): void {
-    const nowNs = this.#parts.clock.monotonicNs();
-    if (this.#warnedNs !== null && nowNs - this.#warnedNs < warnNs) return;
-    this.#warnedNs = nowNs;
-    this.#parts.log.warn(`tip statistics: ${what} failed: ${messageOf(error)}`);
+    this.#warning.give(() => `tip statistics: ${what} failed: ${messageOf(error)}`);
   }
 
   /** Settles when everything that waits is kept, or the store failed. */

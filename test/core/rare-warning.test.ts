@@ -1,7 +1,7 @@
-// A warning that is given at most once in a while.
+// Warnings that are given at most once in a while.
 
 import { expect, it } from "vitest";
-import { RareWarning } from "../../src/core/rare-warning.ts";
+import { RareWarning, WarningInterval } from "../../src/core/rare-warning.ts";
 import { ManualClock } from "../support/manual-clock.ts";
 
 it("is given at once, then not again before the time is over, and its text is not made in vain", async () => {
@@ -20,4 +20,16 @@ it("is given at once, then not again before the time is over, and its text is no
   give();
   expect(given).toEqual(["text 1", "text 2"]);
   expect(made).toBe(2);
+});
+
+it("lets its owner warn once in each interval, which begins with the warning", async () => {
+  const clock = new ManualClock();
+  const interval = new WarningInterval(clock, 1000);
+  expect([interval.begin(), interval.begin()]).toEqual([true, false]);
+  await clock.advance(1500);
+  expect([interval.begin(), interval.begin()]).toEqual([true, false]);
+  await clock.advance(999);
+  expect(interval.begin()).toBe(false);
+  await clock.advance(1);
+  expect(interval.begin()).toBe(true);
 });

@@ -3,7 +3,7 @@
 // A part of checks.ts.
 
 import type { CardDetails } from "./card-facts.ts";
-import { type Found, ok } from "./finding.ts";
+import { about, type Found } from "./finding.ts";
 import type { Input } from "./input.ts";
 
 const coalescingMaxUs = 20;
@@ -18,30 +18,28 @@ function overCards(
   look: (card: CardDetails) => { text: string; remedy: string | null } | null,
 ): Found {
   const looks = facts.card.details.flatMap((card) => look(card) ?? []);
-  if (looks.length === 0) return ok(check, "nothing is known of a network card", why);
+  const { ok, withLevel } = about(check, why);
+  if (looks.length === 0) return ok("nothing is known of a network card");
   const remedies = looks.flatMap(({ remedy }) => remedy ?? []);
-  return {
-    check,
-    level: remedies.length > 0 ? "warn" : "ok",
-    finding: looks.map(({ text }) => text).join("; "),
-    why,
-    remedy: remedies.length > 0 ? remedies.join(" && ") : null,
-  };
+  return withLevel(
+    remedies.length > 0 ? "warn" : "ok",
+    looks.map(({ text }) => text).join("; "),
+    remedies.length > 0 ? remedies.join(" && ") : null,
+  );
 }
 
 export function ethtool({ facts }: Input): Found {
-  const check = "ethtool";
-  const why = "Rings, queues and offloads of a network card are seen and set by it.";
+  const { ok, warn } = about(
+    "ethtool",
+    "Rings, queues and offloads of a network card are seen and set by it.",
+  );
   const isNeeded = facts.card.details.length > 0;
   if (facts.card.hasEthtool || !isNeeded)
-    return ok(check, isNeeded ? "ethtool is there" : "no network card", why);
-  return {
-    check,
-    level: "warn",
-    finding: "ethtool is not installed: the cards are not looked at",
-    why,
-    remedy: "apt-get install -y ethtool",
-  };
+    return ok(isNeeded ? "ethtool is there" : "no network card");
+  return warn(
+    "ethtool is not installed: the cards are not looked at",
+    "apt-get install -y ethtool",
+  );
 }
 
 export function rings(input: Input): Found {

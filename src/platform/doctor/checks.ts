@@ -8,10 +8,11 @@ import * as card from "./card-checks.ts";
 import { cloning, transmitQueue } from "./clone-checks.ts";
 import * as cpus from "./cpu-checks.ts";
 import { expandCpuList, type SystemFacts } from "./facts.ts";
-import { type Finding, type Found, ok, withMeasure } from "./finding.ts";
+import { about, type Finding, type Found, withMeasure } from "./finding.ts";
 import type { Input, Probes, Wishes } from "./input.ts";
 import * as kernel from "./kernel-checks.ts";
 import { sysctl } from "./kernel-checks.ts";
+import { isKernelSince } from "./reader.ts";
 
 // A 1.2 kB datagram takes 2,304 bytes of a receive buffer (truesize), and mainnet-beta brings about
 // 5,000 shreds a second per source: below this a burst of one slot's half second cannot be held.
@@ -27,279 +28,224 @@ export const openFilesLeast = 128;
 const gsoSince = [4, 18] as const;
 
 function addon({ probes }: Input): Found {
-  const why = "Packets are received, checked and sent by native code.";
-  if (probes.addonError === null) return ok("addon", "the native addon is loaded", why);
-  return {
-    check: "addon",
-    level: "fail",
-    finding: probes.addonError,
-    why,
-    remedy: "apt-get install -y g++ make python3 && npm rebuild",
-  };
+  const { ok, fail } = about("addon", "Packets are received, checked and sent by native code.");
+  if (probes.addonError === null) return ok("the native addon is loaded");
+  return fail(probes.addonError, "apt-get install -y g++ make python3 && npm rebuild");
 }
 
 function receiveBuffer({ facts, wishes, probes }: Input): Found {
-  const check = "receive-buffer";
-  const why =
-    "What arrives while a worker is busy waits in the socket's receive buffer; when it is full the kernel drops.";
+  const { ok, withLevel } = about(
+    "receive-buffer",
+    "What arrives while a worker is busy waits in the socket's receive buffer; when it is full the kernel drops.",
+  );
   const wish = wishes.receiveBufferBytes;
   const granted = probes.grantedReceiveBufferBytes ?? Math.min(wish, facts.rmemMax ?? wish);
   const how = facts.capNetAdmin ? "by CAP_NET_ADMIN" : `net.core.rmem_max is ${facts.rmemMax}`;
-  if (granted >= wish) return ok(check, `${granted} bytes per socket, as asked (${how})`, why);
-  return {
-    check,
-    level: granted < receiveBufferLeast ? "fail" : "warn",
-    finding: `a socket gets ${granted} bytes instead of ${wish} (${how})`,
-    why,
-    remedy: sysctl("net.core.rmem_max", wish),
-  };
+  if (granted >= wish) return ok(`${granted} bytes per socket, as asked (${how})`);
+  return withLevel(
+    granted < receiveBufferLeast ? "fail" : "warn",
+    `a socket gets ${granted} bytes instead of ${wish} (${how})`,
+    sysctl("net.core.rmem_max", wish),
+  );
 }
 
 function sendBuffer({ facts, wishes }: Input): Found {
-  const check = "send-buffer";
-  const why = "A burst to many destinations waits in the send buffer until the card takes it.";
+  const { ok, warn } = about(
+    "send-buffer",
+    "A burst to many destinations waits in the send buffer until the card takes it.",
+  );
   const wish = wishes.sendBufferBytes;
-  if (facts.capNetAdmin) return ok(check, `${wish} bytes per socket (by CAP_NET_ADMIN)`, why);
+  if (facts.capNetAdmin) return ok(`${wish} bytes per socket (by CAP_NET_ADMIN)`);
   if (facts.wmemMax === null || facts.wmemMax >= wish) {
-    return ok(check, `net.core.wmem_max is ${facts.wmemMax ?? "unknown"}`, why);
+    return ok(`net.core.wmem_max is ${facts.wmemMax ?? "unknown"}`);
   }
-  return {
-    check,
-    level: "warn",
-    finding: `a socket gets ${facts.wmemMax} bytes instead of ${wish} (net.core.wmem_max)`,
-    why,
-    remedy: sysctl("net.core.wmem_max", wish),
-  };
+  return warn(
+    `a socket gets ${facts.wmemMax} bytes instead of ${wish} (net.core.wmem_max)`,
+    sysctl("net.core.wmem_max", wish),
+  );
 }
 
 function backlog({ facts }: Input): Found {
-  const check = "backlog";
-  const why =
-    "Packets between the network card and the sockets wait here, per CPU; the default of 1000 overflows in bursts.";
+  const { ok, warn } = about(
+    "backlog",
+    "Packets between the network card and the sockets wait here, per CPU; the default of 1000 overflows in bursts.",
+  );
   const { netdevMaxBacklog } = facts;
   const text = `net.core.netdev_max_backlog is ${netdevMaxBacklog ?? "unknown"}`;
-  if (netdevMaxBacklog === null || netdevMaxBacklog >= backlogLeast) return ok(check, text, why);
-  return {
-    check,
-    level: "warn",
-    finding: text,
-    why,
-    remedy: sysctl("net.core.netdev_max_backlog", 16_384),
-  };
+  if (netdevMaxBacklog === null || netdevMaxBacklog >= backlogLeast) return ok(text);
+  return warn(text, sysctl("net.core.netdev_max_backlog", 16_384));
 }
 
 function cores({ facts, wishes }: Input): Found {
-  const check = "cores";
-  const why =
-    "Each worker is a thread; the control plane and the kernel's network work need time, too.";
+  const { ok, fail, withLevel } = about(
+    "cores",
+    "Each worker is a thread; the control plane and the kernel's network work need time, too.",
+  );
   const { cpuCount } = facts;
   const missing = wishes.cpus.filter((cpu) => cpu >= cpuCount);
   const text = `${cpuCount} CPUs for ${wishes.workers} worker${wishes.workers === 1 ? "" : "s"}`;
   if (missing.length > 0) {
-    return {
-      check,
-      level: "fail",
-      finding: `relay.cpus names CPU ${missing.join(", ")}, but there are ${cpuCount} (from 0)`,
-      why,
-      remedy: `set relay.cpus to numbers below ${cpuCount}`,
-    };
+    return fail(
+      `relay.cpus names CPU ${missing.join(", ")}, but there are ${cpuCount} (from 0)`,
+      `set relay.cpus to numbers below ${cpuCount}`,
+    );
   }
-  if (cpuCount > wishes.workers) return ok(check, text, why);
-  return {
-    check,
-    level: wishes.workers > cpuCount ? "fail" : "warn",
-    finding: text,
-    why,
-    remedy: `set relay.workers to ${Math.max(1, cpuCount - 1)}, or give the machine more CPUs`,
-  };
+  if (cpuCount > wishes.workers) return ok(text);
+  return withLevel(
+    wishes.workers > cpuCount ? "fail" : "warn",
+    text,
+    `set relay.workers to ${Math.max(1, cpuCount - 1)}, or give the machine more CPUs`,
+  );
 }
 
 function isolation({ facts, wishes }: Input): Found {
-  const check = "isolated-cpus";
-  const why =
-    "A worker that never sleeps must not share its CPU: it would starve what runs there, and be interrupted.";
+  const { ok, warn } = about(
+    "isolated-cpus",
+    "A worker that never sleeps must not share its CPU: it would starve what runs there, and be interrupted.",
+  );
   const isolated = expandCpuList(facts.isolatedCpus ?? "");
   const text = isolated.length > 0 ? `isolated: ${facts.isolatedCpus}` : "no CPU is isolated";
-  if (wishes.wait !== "busy")
-    return ok(check, `${text}; not needed with wait: ${wishes.wait}`, why);
+  if (wishes.wait !== "busy") return ok(`${text}; not needed with wait: ${wishes.wait}`);
   const shared = wishes.cpus.filter((cpu) => !isolated.includes(cpu));
-  if (wishes.cpus.length > 0 && shared.length === 0) return ok(check, text, why);
+  if (wishes.cpus.length > 0 && shared.length === 0) return ok(text);
   const named = wishes.cpus.length > 0 ? wishes.cpus.join(",") : "";
-  return {
-    check,
-    level: "warn",
-    finding: `wait: busy, but ${named ? `CPU ${shared.join(", ")} is not isolated` : "relay.cpus is not set"}`,
-    why,
-    remedy: named
+  return warn(
+    `wait: busy, but ${named ? `CPU ${shared.join(", ")} is not isolated` : "relay.cpus is not set"}`,
+    named
       ? `boot with isolcpus=${named} nohz_full=${named} rcu_nocbs=${named} (GRUB_CMDLINE_LINUX in /etc/default/grub, then update-grub)`
       : "set relay.cpus to isolated CPUs, or relay.receive.wait to spin",
-  };
+  );
 }
 
 function governor({ facts }: Input): Found {
-  const check = "cpu-governor";
-  const why =
-    "A CPU that has slowed down needs tens of microseconds to speed up when a packet comes.";
-  if (facts.governors.length === 0) return ok(check, "the machine shows no frequency scaling", why);
+  const { ok, warn } = about(
+    "cpu-governor",
+    "A CPU that has slowed down needs tens of microseconds to speed up when a packet comes.",
+  );
+  if (facts.governors.length === 0) return ok("the machine shows no frequency scaling");
   const text = `governor ${facts.governors.join(", ")}`;
-  if (facts.governors.every((name) => name === "performance")) return ok(check, text, why);
-  return {
-    check,
-    level: "warn",
-    finding: text,
-    why,
-    remedy:
-      "for g in /sys/devices/system/cpu/cpufreq/*/scaling_governor; do echo performance > $g; done",
-  };
+  if (facts.governors.every((name) => name === "performance")) return ok(text);
+  return warn(
+    text,
+    "for g in /sys/devices/system/cpu/cpufreq/*/scaling_governor; do echo performance > $g; done",
+  );
 }
 
 const slowClocks: readonly string[] = ["hpet", "acpi_pm", "jiffies", "refined-jiffies"];
 
 function clockSource({ facts }: Input): Found {
-  const check = "clock-source";
-  const why =
-    "The kernel stamps every packet; a slow clock costs a microsecond and more each time.";
+  const { ok, warn } = about(
+    "clock-source",
+    "The kernel stamps every packet; a slow clock costs a microsecond and more each time.",
+  );
   const text = `clock source ${facts.clockSource ?? "unknown"}`;
-  if (facts.clockSource === null || !slowClocks.includes(facts.clockSource))
-    return ok(check, text, why);
-  return {
-    check,
-    level: "warn",
-    finding: text,
-    why,
-    remedy: "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource",
-  };
+  if (facts.clockSource === null || !slowClocks.includes(facts.clockSource)) return ok(text);
+  return warn(text, "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource");
 }
 
 function clockSync({ facts, probes }: Input): Found {
-  const check = "clock-sync";
-  const why =
-    "Times of shreds are compared between machines; an unsynchronised clock makes such numbers meaningless.";
+  const { ok, warn } = about(
+    "clock-sync",
+    "Times of shreds are compared between machines; an unsynchronised clock makes such numbers meaningless.",
+  );
   // A daemon knows more than the kernel, which is told by it.
   const isSynchronised = facts.clockSynchronized ?? probes.kernelClock?.synchronised ?? null;
-  if (isSynchronised) return ok(check, "the clock is synchronised", why);
-  return {
-    check,
-    level: "warn",
-    finding:
-      isSynchronised === null
-        ? "neither chronyc nor timedatectl nor the kernel tells whether the clock is synchronised"
-        : "the clock is not synchronised",
-    why,
-    remedy: "apt-get install -y chrony && systemctl enable --now chrony",
-  };
+  if (isSynchronised) return ok("the clock is synchronised");
+  return warn(
+    isSynchronised === null
+      ? "neither chronyc nor timedatectl nor the kernel tells whether the clock is synchronised"
+      : "the clock is not synchronised",
+    "apt-get install -y chrony && systemctl enable --now chrony",
+  );
 }
 
 function capabilities({ facts, wishes }: Input): Found {
-  const check = "capabilities";
-  const why =
-    "CAP_NET_ADMIN lets the relay have the buffers and the busy polling it asks for, whatever the limits.";
-  if (facts.capNetAdmin) return ok(check, "CAP_NET_ADMIN is there", why);
+  const { ok, warn } = about(
+    "capabilities",
+    "CAP_NET_ADMIN lets the relay have the buffers and the busy polling it asks for, whatever the limits.",
+  );
+  if (facts.capNetAdmin) return ok("CAP_NET_ADMIN is there");
   const text = "no CAP_NET_ADMIN";
-  if (wishes.busyPollMicroseconds === 0) return ok(check, `${text}; the limits above decide`, why);
-  return {
-    check,
-    level: "warn",
-    finding: `${text}, but relay.receive.busyPollMicroseconds is ${wishes.busyPollMicroseconds}`,
-    why,
-    remedy: "in the systemd unit: AmbientCapabilities=CAP_NET_ADMIN",
-  };
+  if (wishes.busyPollMicroseconds === 0) return ok(`${text}; the limits above decide`);
+  return warn(
+    `${text}, but relay.receive.busyPollMicroseconds is ${wishes.busyPollMicroseconds}`,
+    "in the systemd unit: AmbientCapabilities=CAP_NET_ADMIN",
+  );
 }
 
 function ed25519({ probes }: Input): Found {
-  const check = "ed25519";
-  const why =
-    "One signature is verified per FEC set; libsodium needs about half of OpenSSL's time for it.";
-  if (probes.ed25519 === "libsodium") return ok(check, "libsodium is in use", why);
-  return {
-    check,
-    level: probes.ed25519 === "none" ? "fail" : "warn",
-    finding:
-      probes.ed25519 === "none" ? "no Ed25519 library was found" : `${probes.ed25519} is in use`,
-    why,
-    remedy: "apt-get install -y libsodium23",
-  };
+  const { ok, withLevel } = about(
+    "ed25519",
+    "One signature is verified per FEC set; libsodium needs about half of OpenSSL's time for it.",
+  );
+  if (probes.ed25519 === "libsodium") return ok("libsodium is in use");
+  return withLevel(
+    probes.ed25519 === "none" ? "fail" : "warn",
+    probes.ed25519 === "none" ? "no Ed25519 library was found" : `${probes.ed25519} is in use`,
+    "apt-get install -y libsodium23",
+  );
 }
 
 function sha256({ probes }: Input): Found {
-  const check = "sha256";
-  const why =
-    "Every new shred is hashed up to its Merkle root; the CPU's SHA instructions make that cheap.";
-  if (probes.sha256Accelerated) return ok(check, "SHA instructions are in use", why);
-  return {
-    check,
-    level: "warn",
-    finding: "this CPU has no SHA instructions (or the virtual machine hides them)",
-    why,
-    remedy: "use a CPU with SHA-NI, or pass it through to the virtual machine (cpu: host)",
-  };
+  const { ok, warn } = about(
+    "sha256",
+    "Every new shred is hashed up to its Merkle root; the CPU's SHA instructions make that cheap.",
+  );
+  if (probes.sha256Accelerated) return ok("SHA instructions are in use");
+  return warn(
+    "this CPU has no SHA instructions (or the virtual machine hides them)",
+    "use a CPU with SHA-NI, or pass it through to the virtual machine (cpu: host)",
+  );
 }
 
 function openFiles({ facts, wishes }: Input): Found {
-  const check = "open-files";
-  const why =
-    "Modules are read side by side at the start, and every worker has sockets of its own.";
+  const { ok, fail } = about(
+    "open-files",
+    "Modules are read side by side at the start, and every worker has sockets of its own.",
+  );
   const needed = Math.max(openFilesLeast, wishes.workers * (wishes.listenAddresses + 3) + 64);
   const text = `limit ${facts.openFilesMax ?? "unknown"}, needed ${needed}`;
-  if (facts.openFilesMax === null || facts.openFilesMax >= needed) return ok(check, text, why);
-  return {
-    check,
-    level: "fail",
-    finding: text,
-    why,
-    remedy: "ulimit -n 65536 (in the systemd unit: LimitNOFILE=65536)",
-  };
+  if (facts.openFilesMax === null || facts.openFilesMax >= needed) return ok(text);
+  return fail(text, "ulimit -n 65536 (in the systemd unit: LimitNOFILE=65536)");
 }
 
 function gso({ facts }: Input): Found {
-  const check = "gso";
-  const why =
-    "Shreds of a burst go to a destination as one message, at a fraction of the cost (Linux 4.18).";
-  const [major = 0, minor = 0] = (facts.kernel ?? "")
-    .split(".")
-    .map((part) => Number.parseInt(part, 10));
-  const has = major > gsoSince[0] || (major === gsoSince[0] && minor >= gsoSince[1]);
-  if (has) return ok(check, `Linux ${facts.kernel} segments UDP`, why);
-  return {
-    check,
-    level: "warn",
-    finding: `Linux ${facts.kernel ?? "of unknown version"} may not segment UDP`,
-    why,
-    remedy: "use Linux 4.18 or newer",
-  };
+  const { ok, warn } = about(
+    "gso",
+    "Shreds of a burst go to a destination as one message, at a fraction of the cost (Linux 4.18).",
+  );
+  if (isKernelSince(facts.kernel, gsoSince)) return ok(`Linux ${facts.kernel} segments UDP`);
+  return warn(
+    `Linux ${facts.kernel ?? "of unknown version"} may not segment UDP`,
+    "use Linux 4.18 or newer",
+  );
 }
 
 function ipv6({ facts, wishes }: Input): Found {
-  const check = "ipv6";
-  const why = "IPv6 addresses in the configuration need it.";
-  if (facts.ipv6) return ok(check, "IPv6 is there", why);
-  if (!wishes.usesIpv6) return ok(check, "no IPv6, and none is asked for", why);
-  return {
-    check,
-    level: "fail",
-    finding: "no IPv6, but the configuration names IPv6 addresses",
-    why,
-    remedy: "sysctl -w net.ipv6.conf.all.disable_ipv6=0, or use IPv4 addresses",
-  };
+  const { ok, fail } = about("ipv6", "IPv6 addresses in the configuration need it.");
+  if (facts.ipv6) return ok("IPv6 is there");
+  if (!wishes.usesIpv6) return ok("no IPv6, and none is asked for");
+  return fail(
+    "no IPv6, but the configuration names IPv6 addresses",
+    "sysctl -w net.ipv6.conf.all.disable_ipv6=0, or use IPv4 addresses",
+  );
 }
 
 function hugePages({ facts }: Input): Found {
-  const check = "huge-pages";
-  const why = 'With "always" the kernel may stop a thread for milliseconds to put pages together.';
+  const { ok, warn } = about(
+    "huge-pages",
+    'With "always" the kernel may stop a thread for milliseconds to put pages together.',
+  );
   const text = `transparent huge pages: ${facts.hugePages ?? "unknown"}`;
-  if (facts.hugePages !== "always") return ok(check, text, why);
-  return {
-    check,
-    level: "warn",
-    finding: text,
-    why,
-    remedy: "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
-  };
+  if (facts.hugePages !== "always") return ok(text);
+  return warn(text, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled");
 }
 
 function memory({ facts, wishes }: Input): Found {
-  const check = "memory";
-  const why = "Recent shreds and full socket buffers must fit, or the machine swaps and stalls.";
+  const { ok, warn } = about(
+    "memory",
+    "Recent shreds and full socket buffers must fit, or the machine swaps and stalls.",
+  );
   const buffers = wishes.listenAddresses * wishes.receiveBufferBytes * 2; // as the kernel counts
   const needed = wishes.workers * (workerMemoryBytes + buffers) + processMemoryBytes;
   const available = facts.memoryAvailableBytes;
@@ -308,14 +254,11 @@ function memory({ facts, wishes }: Input): Found {
     `per worker ${mebibytes(workerMemoryBytes)} from the start and up to ${mebibytes(buffers)} of receive buffers; ` +
       `${mebibytes(workerReservedBytes)} of address space are reserved, most of it never touched`,
   ].join("\n");
-  if (available === null || available >= needed) return ok(check, text, why);
-  return {
-    check,
-    level: "warn",
-    finding: text,
-    why,
-    remedy: "lower relay.workers or relay.receive.bufferBytes, or give the machine more memory",
-  };
+  if (available === null || available >= needed) return ok(text);
+  return warn(
+    text,
+    "lower relay.workers or relay.receive.bufferBytes, or give the machine more memory",
+  );
 }
 
 function mebibytes(bytes: number): string {
@@ -323,21 +266,18 @@ function mebibytes(bytes: number): string {
 }
 
 function cardQueues({ facts, wishes }: Input): Found {
-  const check = "receive-queues";
-  const why =
-    "With one receive queue one CPU does the kernel's part of all packets; with several the card spreads them.";
+  const { ok, warn } = about(
+    "receive-queues",
+    "With one receive queue one CPU does the kernel's part of all packets; with several the card spreads them.",
+  );
   const real = facts.cards.filter(({ receiveQueues }) => receiveQueues > 0);
   const text = real.map(({ name, receiveQueues }) => `${name} ${receiveQueues}`).join(", ");
   const few = real.filter(({ receiveQueues }) => receiveQueues < wishes.workers);
-  if (few.length === 0)
-    return ok(check, text === "" ? "no network card" : `receive queues: ${text}`, why);
-  return {
-    check,
-    level: "warn",
-    finding: `receive queues: ${text}, workers: ${wishes.workers}`,
-    why,
-    remedy: few.map(({ name }) => `ethtool -L ${name} combined ${wishes.workers}`).join(" && "),
-  };
+  if (few.length === 0) return ok(text === "" ? "no network card" : `receive queues: ${text}`);
+  return warn(
+    `receive queues: ${text}, workers: ${wishes.workers}`,
+    few.map(({ name }) => `ethtool -L ${name} combined ${wishes.workers}`).join(" && "),
+  );
 }
 
 const checks: readonly ((input: Input) => Found)[] = [

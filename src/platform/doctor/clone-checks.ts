@@ -2,8 +2,9 @@
 //
 // A part of checks.ts. Whether it works is tried out; these say what is missing when it does not.
 
-import type { Found } from "./finding.ts";
+import { about, type Found } from "./finding.ts";
 import type { Input } from "./input.ts";
+import { isKernelSince } from "./reader.ts";
 
 // Memory maps that workers write, CAP_BPF (5.8), and loops in programs are all there.
 const clonesSince = [5, 10] as const;
@@ -11,31 +12,28 @@ const clonesSince = [5, 10] as const;
 const transmitQueueLeast = 1000;
 
 export function cloning({ facts, wishes, probes }: Input): Found {
-  const check = "transmit";
-  const why =
-    "With many destinations, cloning inside the kernel costs a small part of a send for each (docs/transmit.md).";
+  const { ok, warn, withLevel } = about(
+    "transmit",
+    "With many destinations, cloning inside the kernel costs a small part of a send for each (docs/transmit.md).",
+  );
   const wish = `relay.transmit: ${wishes.transmit}`;
   const finding = `${wish}, but shreds would go by socket: ${probes.cloneRefusal}`;
-  if (wishes.transmit === "socket") return { check, level: "ok", finding: wish, why, remedy: null };
+  if (wishes.transmit === "socket") return ok(wish);
   if (probes.cloneRefusal !== null) {
     const level = wishes.transmit === "clone" ? "warn" : "ok";
-    return { check, level, finding, why, remedy: level === "ok" ? null : remedyOf(facts) };
+    return withLevel(level, finding, level === "ok" ? null : remedyOf(facts));
   }
   if (facts.bpfJit === 0) {
-    return {
-      check,
-      level: "warn",
-      finding: `${wish} works, but the kernel interprets its program (net.core.bpf_jit_enable is 0)`,
-      why,
-      remedy: "sysctl -w net.core.bpf_jit_enable=1",
-    };
+    return warn(
+      `${wish} works, but the kernel interprets its program (net.core.bpf_jit_enable is 0)`,
+      "sysctl -w net.core.bpf_jit_enable=1",
+    );
   }
-  return { check, level: "ok", finding: `${wish} works here`, why, remedy: null };
+  return ok(`${wish} works here`);
 }
 
 function remedyOf({ kernel, hasTun, capNetAdmin, capBpf, capPerfmon }: Input["facts"]): string {
-  const [major = 0, minor = 0] = (kernel ?? "").split(".").map((part) => Number.parseInt(part, 10));
-  if (major < clonesSince[0] || (major === clonesSince[0] && minor < clonesSince[1]))
+  if (isKernelSince(kernel, clonesSince) === false)
     return `use Linux ${clonesSince.join(".")} or newer, or set relay.transmit: socket`;
   const missing = [
     ...(capNetAdmin === false ? ["CAP_NET_ADMIN"] : []),
@@ -49,9 +47,10 @@ function remedyOf({ kernel, hasTun, capNetAdmin, capBpf, capPerfmon }: Input["fa
 }
 
 export function transmitQueue({ facts, wishes }: Input): Found {
-  const check = "transmit-queue";
-  const why =
-    "Clones of a burst reach the card's queue together; what finds no room there is lost, and counted as buffer_full.";
+  const { ok, warn } = about(
+    "transmit-queue",
+    "Clones of a burst reach the card's queue together; what finds no room there is lost, and counted as buffer_full.",
+  );
   const known = facts.cards.filter(({ transmitQueueLength }) => transmitQueueLength !== null);
   const text = known.map(({ name, transmitQueueLength }) => `${name} ${transmitQueueLength}`);
   const finding =
@@ -59,13 +58,9 @@ export function transmitQueue({ facts, wishes }: Input): Found {
   const short = known.filter(
     ({ transmitQueueLength }) => (transmitQueueLength ?? 0) < transmitQueueLeast,
   );
-  if (wishes.transmit === "socket" || short.length === 0)
-    return { check, level: "ok", finding, why, remedy: null };
-  return {
-    check,
-    level: "warn",
+  if (wishes.transmit === "socket" || short.length === 0) return ok(finding);
+  return warn(
     finding,
-    why,
-    remedy: short.map(({ name }) => `ip link set dev ${name} txqueuelen 10000`).join(" && "),
-  };
+    short.map(({ name }) => `ip link set dev ${name} txqueuelen 10000`).join(" && "),
+  );
 }

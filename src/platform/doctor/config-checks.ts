@@ -4,8 +4,9 @@
 
 import { parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { RelayConfig } from "../../core/configuration/configuration.ts";
+import { modeText, portFinding } from "./file-and-port-texts.ts";
 import type { FileFact, PortFact } from "./file-facts.ts";
-import { type Finding, type Found, withMeasure } from "./finding.ts";
+import { about, type Finding, type Found, withMeasure } from "./finding.ts";
 import type { Wishes } from "./input.ts";
 
 export interface ConfigFacts {
@@ -23,77 +24,60 @@ export function checkConfiguration(relay: RelayConfig, facts: ConfigFacts): Find
   return [
     authentication(relay, facts),
     ...facts.files.map(fileMode),
-    ...facts.ports.map(port),
+    ...facts.ports.map(udpPort),
     tables(relay),
   ].map(withMeasure);
 }
 
 function authentication(relay: RelayConfig, facts: ConfigFacts): Found {
-  const check = "authentication";
-  const why =
-    "Without it anybody who can send to a source's address can put forged shreds into the feed.";
+  const { ok, warn, fail } = about(
+    "authentication",
+    "Without it anybody who can send to a source's address can put forged shreds into the feed.",
+  );
   if (relay.authentication === "off") {
-    return {
-      check,
-      level: "warn",
-      finding: "AUTHENTICATION IS OFF: forged shreds are passed on",
-      why,
-      remedy: "set relay.authentication: leader-schedule and relay.leaders: { file: leaders.json }",
-    };
+    return warn(
+      "AUTHENTICATION IS OFF: forged shreds are passed on",
+      "set relay.authentication: leader-schedule and relay.leaders: { file: leaders.json }",
+    );
   }
   if (facts.leadersError !== null) {
-    return {
-      check,
-      level: "fail",
-      finding: facts.leadersError,
-      why,
-      remedy: "write a schedule as docs/configuration.md describes it (relay.leaders.file)",
-    };
+    return fail(
+      facts.leadersError,
+      "write a schedule as docs/configuration.md describes it (relay.leaders.file)",
+    );
   }
-  return {
-    check,
-    level: "ok",
-    finding: `shreds are checked${facts.leadersCover === null ? " against the leader schedule" : `; ${facts.leadersCover}`}`,
-    why,
-    remedy: null,
-  };
+  return ok(
+    `shreds are checked${facts.leadersCover === null ? " against the leader schedule" : `; ${facts.leadersCover}`}`,
+  );
 }
 
 function fileMode({ path, mode }: FileFact): Found {
-  const check = "file-mode";
-  const why = "Who can write this file decides who is believed and who is sent to.";
-  const text = mode === null ? "cannot be looked at" : `mode ${mode.toString(8).padStart(3, "0")}`;
+  const { withLevel } = about(
+    "file-mode",
+    "Who can write this file decides who is believed and who is sent to.",
+  );
+  const text = mode === null ? "cannot be looked at" : modeText(mode);
   const others = mode !== null && (mode & writableByOthers) !== 0;
-  return {
-    check,
-    level: others ? "fail" : mode === null ? "warn" : "ok",
-    finding: `${path}: ${text}${others ? ", others can write it" : ""}`,
-    why,
-    remedy: others ? `chmod go-w ${path}` : mode === null ? `ls -l ${path}` : null,
-  };
+  return withLevel(
+    others ? "fail" : mode === null ? "warn" : "ok",
+    `${path}: ${text}${others ? ", others can write it" : ""}`,
+    others ? `chmod go-w ${path}` : mode === null ? `ls -l ${path}` : null,
+  );
 }
 
-function port({ address, error }: PortFact): Found {
-  const number = parseEndpoint(address, { allowPortZero: true }).port;
-  return {
-    check: "listen",
-    level: error === null ? "ok" : "fail",
-    finding: error === null ? `${address} is free` : `${address}: ${error}`,
-    why: "Shreds arrive here.",
-    remedy:
-      error === null ? null : `ss -ulpn 'sport = :${number}' (who has it), or change relay.listen`,
-  };
+function udpPort(fact: PortFact): Found {
+  return portFinding(fact, { why: "Shreds arrive here.", sockets: "-u", key: "relay.listen" });
 }
 
 function tables({ sources, destinations }: RelayConfig): Found {
-  const check = "tables";
-  const why =
-    "Packets from senders in no source entry are dropped, and nobody but the destinations is sent to.";
+  const { ok, warn } = about(
+    "tables",
+    "Packets from senders in no source entry are dropped, and nobody but the destinations is sent to.",
+  );
   const finding = `${sources.length} sources, ${destinations.length} destinations`;
-  if (sources.length > 0 && destinations.length > 0)
-    return { check, level: "ok", finding, why, remedy: null };
+  if (sources.length > 0 && destinations.length > 0) return ok(finding);
   const empty = sources.length === 0 ? "relay.sources" : "relay.destinations";
-  return { check, level: "warn", finding, why, remedy: `add entries to ${empty}` };
+  return warn(finding, `add entries to ${empty}`);
 }
 
 /** What a configuration asks of the machine. */

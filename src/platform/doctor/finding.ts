@@ -27,8 +27,30 @@ export function withMeasure(found: Found): Finding {
   return { ...found, measure };
 }
 
-export function ok(check: string, finding: string, why: string): Found {
-  return { check, level: "ok", finding, why, remedy: null };
+/** Makes the findings of one check. */
+export interface FindingBuilder {
+  readonly ok: (finding: string) => Found;
+  readonly warn: (finding: string, remedy: string | null) => Found;
+  readonly fail: (finding: string, remedy: string | null) => Found;
+  /** For a level that is computed. */
+  readonly withLevel: (level: Level, finding: string, remedy: string | null) => Found;
+}
+
+/** `check`: see Found. `why`: why what it looks at matters. */
+export function about(check: string, why: string): FindingBuilder {
+  const withLevel = (level: Level, finding: string, remedy: string | null): Found => ({
+    check,
+    level,
+    finding,
+    why,
+    remedy,
+  });
+  return {
+    ok: (finding) => withLevel("ok", finding, null),
+    warn: (finding, remedy) => withLevel("warn", finding, remedy),
+    fail: (finding, remedy) => withLevel("fail", finding, remedy),
+    withLevel,
+  };
 }
 
 export function countLevels(findings: readonly Found[]): Record<Level, number> {

@@ -30,3 +30,15 @@ export function expandCpuList(text: string): number[] {
       return Array.from({ length: last - first + 1 }, (_, i) => first + i);
     });
 }
+
+/** Whether "6.1.0-18-amd64" is this version or a newer one; null when the text does not tell. */
+export function isKernelSince(
+  kernel: string | null,
+  [major, minor]: readonly [number, number],
+): boolean | null {
+  const [ownMajor = 0, ownMinor = 0] = (kernel ?? "")
+    .split(".")
+    .map((part) => Number.parseInt(part, 10));
+  if (ownMajor > major || (ownMajor === major && ownMinor >= minor)) return true;
+  return ownMajor < major || (ownMajor === major && ownMinor < minor) ? false : null;
+}

@@ -6,8 +6,9 @@
 import { classifyAddress } from "../../core/addresses/address-classes.ts";
 import { parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { Config } from "../../core/configuration/configuration.ts";
+import { modeText, portFinding } from "./file-and-port-texts.ts";
 import type { FileFact, PortFact } from "./file-facts.ts";
-import { type Finding, type Found, type Level, ok, withMeasure } from "./finding.ts";
+import { about, type Finding, type Found, type Level, withMeasure } from "./finding.ts";
 import type { ServiceFacts } from "./service-facts.ts";
 
 const readableByOthers = 0o004;
@@ -38,54 +39,43 @@ export function checkService(config: Config, file: string, facts: ServiceFacts):
 
 function secretsInFile(file: string, { configHoldsSecrets, configMode }: ServiceFacts): Found[] {
   if (!configHoldsSecrets) return [];
-  const check = "secret-mode";
-  const why = "Who can read this file has the keys and passwords in it.";
+  const { ok, warn } = about(
+    "secret-mode",
+    "Who can read this file has the keys and passwords in it.",
+  );
   if (configMode === null || (configMode & readableByOthers) === 0)
-    return [ok(check, `${file} holds secrets, and others cannot read it`, why)];
+    return [ok(`${file} holds secrets, and others cannot read it`)];
   return [
-    {
-      check,
-      level: "warn",
-      finding: `${file} holds secrets, and everybody on this machine can read it (${modeText(configMode)})`,
-      why,
-      remedy: `chmod o= ${file}, or keep them in files of their own (docs/configuration.md, "Secrets")`,
-    },
+    warn(
+      `${file} holds secrets, and everybody on this machine can read it (${modeText(configMode)})`,
+      `chmod o= ${file}, or keep them in files of their own (docs/configuration.md, "Secrets")`,
+    ),
   ];
 }
 
-function modeText(mode: number): string {
-  return `mode ${mode.toString(8).padStart(3, "0")}`;
-}
-
 function secretMode({ path, mode }: FileFact, mask: number, change: string): Found {
-  const check = "secret-mode";
-  const why = "Who can read this file has the key or the password in it.";
-  if (mode === null)
-    return {
-      check,
-      level: "fail",
-      finding: `${path}: cannot be looked at`,
-      why,
-      remedy: `ls -l ${path}`,
-    };
-  if ((mode & mask) === 0) return ok(check, `${path}: ${modeText(mode)}`, why);
+  const { ok, fail } = about(
+    "secret-mode",
+    "Who can read this file has the key or the password in it.",
+  );
+  if (mode === null) return fail(`${path}: cannot be looked at`, `ls -l ${path}`);
+  if ((mode & mask) === 0) return ok(`${path}: ${modeText(mode)}`);
   const finding = `${path}: ${modeText(mode)}, others may read it`;
-  return { check, level: "fail", finding, why, remedy: `chmod ${change} ${path}` };
+  return fail(finding, `chmod ${change} ${path}`);
 }
 
 function folder({ folder: fact }: ServiceFacts): Found[] {
   if (!fact) return [];
   const { path, mode, isOwn, freeBytes, syncMs } = fact;
-  const check = "data-folder";
-  const why = "Accounts, key hashes and tips are kept here, for the service's user only.";
-  if (mode === null) return [ok(check, `${path} is not there yet: the start makes it`, why)];
+  const { ok, withLevel } = about(
+    "data-folder",
+    "Accounts, key hashes and tips are kept here, for the service's user only.",
+  );
+  if (mode === null) return [ok(`${path} is not there yet: the start makes it`)];
   const isOpen = (mode & groupAndOthersMask) !== 0;
   const finding = `${path}: ${modeText(mode)}${isOwn ? "" : ", of another user than this one"}`;
   const remedy = isOpen ? `chmod -R go= ${path}` : null;
-  return [
-    { check, level: isOpen ? "warn" : "ok", finding, why, remedy },
-    disk({ path, freeBytes, syncMs }),
-  ];
+  return [withLevel(isOpen ? "warn" : "ok", finding, remedy), disk({ path, freeBytes, syncMs })];
 }
 
 interface Disk {
@@ -95,32 +85,25 @@ interface Disk {
 }
 
 function disk({ path, freeBytes, syncMs }: Disk): Found {
-  const check = "data-disk";
-  const why =
-    "What is acknowledged is on this disk first: its delay is the answer's, and when it is full nothing is taken.";
+  const { ok, withLevel } = about(
+    "data-disk",
+    "What is acknowledged is on this disk first: its delay is the answer's, and when it is full nothing is taken.",
+  );
   const free = freeBytes === null ? "unknown" : `${Math.round(freeBytes / 2 ** 20)} MiB`;
   const sync =
     syncMs === null ? "not writable by this user" : `a write takes ${syncMs.toFixed(1)} ms`;
   const finding = `${path}: ${free} free, ${sync}`;
   const isShort = freeBytes !== null && freeBytes < freeBytesLeast.warn;
-  if (!isShort && (syncMs === null || syncMs <= syncMsMax)) return ok(check, finding, why);
+  if (!isShort && (syncMs === null || syncMs <= syncMsMax)) return ok(finding);
   const level: Level = isShort && (freeBytes ?? 0) < freeBytesLeast.fail ? "fail" : "warn";
   const remedy = isShort
     ? `make room on the disk of ${path} (df -h ${path}), or move data.directory`
     : "move data.directory to a local SSD with a write cache that survives a loss of power";
-  return { check, level, finding, why, remedy };
+  return withLevel(level, finding, remedy);
 }
 
-function httpPort({ address, error }: PortFact): Found {
-  const { port } = parseEndpoint(address, { allowPortZero: true });
-  return {
-    check: "listen",
-    level: error === null ? "ok" : "fail",
-    finding: error === null ? `${address} is free` : `${address}: ${error}`,
-    why: "The gateway answers here.",
-    remedy:
-      error === null ? null : `ss -tlpn 'sport = :${port}' (who has it), or change http.listen`,
-  };
+function httpPort(fact: PortFact): Found {
+  return portFinding(fact, { why: "The gateway answers here.", sockets: "-t", key: "http.listen" });
 }
 
 function isPublic(address: string): boolean {
@@ -130,114 +113,106 @@ function isPublic(address: string): boolean {
 
 function exposure({ http }: Config): Found[] {
   if (!http) return [];
-  const check = "exposure";
-  const why = "The gateway speaks HTTP without TLS: keys in it can be read on the way.";
+  const { ok, warn } = about(
+    "exposure",
+    "The gateway speaks HTTP without TLS: keys in it can be read on the way.",
+  );
   const open = http.listen.filter(isPublic);
-  if (open.length === 0) return [ok(check, "the gateway listens on no public address", why)];
+  if (open.length === 0) return [ok("the gateway listens on no public address")];
   return [
-    {
-      check,
-      level: "warn",
-      finding: `${open.join(", ")} can be reached from outside, without TLS`,
-      why,
-      remedy:
-        'set http.listen: "127.0.0.1:8780" and http.trustedProxies: [127.0.0.1], with a proxy in front (examples/production/nginx.conf)',
-    },
+    warn(
+      `${open.join(", ")} can be reached from outside, without TLS`,
+      'set http.listen: "127.0.0.1:8780" and http.trustedProxies: [127.0.0.1], with a proxy in front (examples/production/nginx.conf)',
+    ),
   ];
 }
 
 function leadersEnd({ lastLeaderSlot, node: asked }: ServiceFacts): Found[] {
   const slot = asked?.slot ?? null;
   if (lastLeaderSlot === null || slot === null) return [];
-  const check = "leaders-end";
-  const why = "Shreds of slots without a leader in the schedule are dropped.";
+  const { ok, withLevel } = about(
+    "leaders-end",
+    "Shreds of slots without a leader in the schedule are dropped.",
+  );
   const left = lastLeaderSlot - slot;
-  if (left >= leaderSlotsLeast)
-    return [ok(check, `the leader schedule covers ${left} more slots`, why)];
+  if (left >= leaderSlotsLeast) return [ok(`the leader schedule covers ${left} more slots`)];
   const finding =
     left < 0n
       ? `the leader schedule ended ${-left} slots ago`
       : `the leader schedule covers ${left} more slots`;
   return [
-    {
-      check,
-      level: left < 0n ? "fail" : "warn",
+    withLevel(
+      left < 0n ? "fail" : "warn",
       finding,
-      why,
-      remedy:
-        "write a newer schedule into relay.leaders.file and reload, or leave the key out: the node of solana.rpc is asked then",
-    },
+      "write a newer schedule into relay.leaders.file and reload, or leave the key out: the node of solana.rpc is asked then",
+    ),
   ];
 }
 
 function postgres({ postgres: servers }: ServiceFacts): Found[] {
-  const check = "postgres";
-  const why =
-    "It keeps accounts, tips and tiers: without a server that takes changes the service does not start.";
+  const { ok, warn, fail, withLevel } = about(
+    "postgres",
+    "It keeps accounts, tips and tiers: without a server that takes changes the service does not start.",
+  );
   const takesChanges = servers.some(({ error, isReadOnly }) => error === null && !isReadOnly);
   return servers.map(({ name, error, isReadOnly, connectMs, settings }) => {
     if (error !== null) {
       const level = takesChanges ? "warn" : "fail";
       const remedy =
         "look at the server's log, pg_hba.conf and the firewall; docs/postgres.md says what the role needs";
-      return { check, level, finding: `${name}: ${error}`, why, remedy };
+      return withLevel(level, `${name}: ${error}`, remedy);
     }
     if (isReadOnly && !takesChanges) {
       const remedy = "promote it (SELECT pg_promote()), or name the primary in data.postgres, too";
-      return {
-        check,
-        level: "fail",
-        finding: `${name}: a replica, and no server takes changes`,
-        why,
-        remedy,
-      };
+      return fail(`${name}: a replica, and no server takes changes`, remedy);
     }
-    if (isReadOnly) return ok(check, `${name}: a replica`, why);
+    if (isReadOnly) return ok(`${name}: a replica`);
     const text = `${name}: ${settings["server_version"] ?? "unknown"}, connected in ${connectMs.toFixed(0)} ms`;
     const off = ["fsync", "full_page_writes", "synchronous_commit"].filter(
       (key) => settings[key] === "off",
     );
-    if (off.length === 0) return ok(check, text, why);
+    if (off.length === 0) return ok(text);
     const remedy = `${off.map((key) => `ALTER SYSTEM SET ${key} = on;`).join(" ")} SELECT pg_reload_conf();`;
-    return { check, level: "warn", finding: `${text}, but ${off.join(", ")} is off`, why, remedy };
+    return warn(`${text}, but ${off.join(", ")} is off`, remedy);
   });
 }
 
 function node({ relay }: Config, { node: asked }: ServiceFacts): Found[] {
   if (!asked) return [];
-  const check = "solana-node";
-  const why = "It tells leaders, outcomes and blockhashes; read methods are passed on to it.";
+  const { fail, withLevel } = about(
+    "solana-node",
+    "It tells leaders, outcomes and blockhashes; read methods are passed on to it.",
+  );
   const { host, error, answerMs, shredVersion } = asked;
   if (error !== null) {
     const remedy = `curl -s -H 'content-type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"getHealth"}' the URL of solana.rpc`;
-    return [{ check, level: "fail", finding: `${host}: ${error}`, why, remedy }];
+    return [fail(`${host}: ${error}`, remedy)];
   }
   const text = `${host}: slot ${asked.slot}, answered in ${answerMs.toFixed(0)} ms`;
   const isSlow = answerMs > answerMsMax;
   const remedy = isSlow ? "use a node in the same region" : null;
-  const found: Found = { check, level: isSlow ? "warn" : "ok", finding: text, why, remedy };
-  return shredVersion === null ? [found] : [found, versionOf(relay.shredVersion, shredVersion)];
+  const answer = withLevel(isSlow ? "warn" : "ok", text, remedy);
+  return shredVersion === null ? [answer] : [answer, versionOf(relay.shredVersion, shredVersion)];
 }
 
 function versionOf(configured: number, ofCluster: number): Found {
-  const check = "shred-version";
-  const why = "Shreds of another version are dropped; it changes with hard forks.";
-  if (configured === ofCluster)
-    return ok(check, `${configured}, as most nodes of the cluster`, why);
-  return {
-    check,
-    level: "fail",
-    finding: `relay.shredVersion is ${configured}, most nodes of the cluster have ${ofCluster}`,
-    why,
-    remedy: `set relay.shredVersion: ${ofCluster}, or solana.rpc to a node of the right cluster`,
-  };
+  const { ok, fail } = about(
+    "shred-version",
+    "Shreds of another version are dropped; it changes with hard forks.",
+  );
+  if (configured === ofCluster) return ok(`${configured}, as most nodes of the cluster`);
+  return fail(
+    `relay.shredVersion is ${configured}, most nodes of the cluster have ${ofCluster}`,
+    `set relay.shredVersion: ${ofCluster}, or solana.rpc to a node of the right cluster`,
+  );
 }
 
 function route({ name, target, error, connectMs }: ServiceFacts["routes"][number]): Found {
-  const check = "route";
-  const why = "Submissions leave by it. It was connected to, nothing was sent.";
-  if (error === null)
-    return ok(check, `${name}: ${target} connected in ${connectMs.toFixed(0)} ms`, why);
+  const { ok, warn } = about(
+    "route",
+    "Submissions leave by it. It was connected to, nothing was sent.",
+  );
+  if (error === null) return ok(`${name}: ${target} connected in ${connectMs.toFixed(0)} ms`);
   const remedy = `check routes[].url of ${name}, and the firewall: curl -v ${target}`;
-  return { check, level: "warn", finding: `${name}: ${target}: ${error}`, why, remedy };
+  return warn(`${name}: ${target}: ${error}`, remedy);
 }

@@ -3,7 +3,7 @@
 // The data plane counts by log-linear buckets whose edges include every power of two, so a bound of one
 // nanosecond below such an edge has an exact count: nothing is guessed by interpolation here.
 
-import type { Histogram } from "../../relay/data-plane/histogram.ts";
+import type { Histogram } from "../../core/log-linear-histogram.ts";
 import type { HistogramValue } from "./types.ts";
 
 export interface NativeBounds {

@@ -2,10 +2,10 @@
 //
 // Called by live-feed.ts once a second. Of accounts only the one that is asked for.
 
+import type { Histogram } from "../../core/log-linear-histogram.ts";
 import type { ShredSales } from "../../gateway/methods/dependencies.ts";
 import { destinationFacts } from "../../gateway/methods/destinations.ts";
 import { tierFacts } from "../../gateway/methods/tiers.ts";
-import type { Histogram } from "../../relay/data-plane/histogram.ts";
 import { coverageOf, failedTotal } from "../../relay/data-plane/report.ts";
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
 import type { TipHistory } from "../../tips/tip-history.ts";

@@ -17,6 +17,7 @@ import type {
   NodeSockets,
 } from "../../core/json-rpc/node.ts";
 import type { Logger } from "../../core/log.ts";
+import { WarningInterval } from "../../core/rare-warning.ts";
 import { isObject } from "../../core/values.ts";
 import { httpAddress, type NodeAddress, webSocketAddress } from "./upstream-address.ts";
 import { readNodeMessage } from "./upstream-answer.ts";
@@ -28,7 +29,7 @@ const connectionsMax = 64;
 const waitingMax = 1024;
 const timeoutMsDefault = 10_000;
 const keepAliveMs = 30_000;
-const warnEveryNs = 10_000_000_000n;
+const warnEveryMs = 10_000;
 
 export interface UpstreamOptions {
   /** http or https. */
@@ -64,12 +65,12 @@ export class Upstream implements NodeCalls, NodeSockets {
   readonly #timeoutMs: number;
   readonly #pool: Pool;
   readonly #connectionsMax: number;
+  readonly #warnings: WarningInterval;
   readonly #waiting: (() => void)[] = [];
   readonly #sockets = new Set<NodeSocket>();
   #underWay = 0;
   #nextId = 1;
   #isClosed = false;
-  #warnedNs: bigint | undefined;
 
   /** Connects to nobody yet. Throws ShredwayError "value_invalid". */
   static open(options: UpstreamOptions): Upstream {
@@ -78,6 +79,7 @@ export class Upstream implements NodeCalls, NodeSockets {
 
   private constructor(options: UpstreamOptions) {
     this.#options = options;
+    this.#warnings = new WarningInterval(options.clock, warnEveryMs);
     this.#address = httpAddress(options.rpc);
     this.#webSocketAddress = webSocketAddress(options.rpc, options.websocket);
     this.host = this.#address.host;
@@ -233,10 +235,10 @@ export class Upstream implements NodeCalls, NodeSockets {
 
   /** At most one line in ten seconds: a node that is away fails every call. */
   #warn(method: string, text: string): void {
-    const { clock, log } = this.#options;
-    const nowNs = clock.monotonicNs();
-    if (this.#warnedNs !== undefined && nowNs - this.#warnedNs < warnEveryNs) return;
-    this.#warnedNs = nowNs;
-    log?.warn({ method, host: this.host, error: text }, "the node did not answer a call");
+    if (!this.#warnings.begin()) return;
+    this.#options.log?.warn(
+      { method, host: this.host, error: text },
+      "the node did not answer a call",
+    );
   }
 }

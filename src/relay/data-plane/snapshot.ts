@@ -3,7 +3,7 @@
 // Decodes the u64 array of native/relay/counters.h (SnapshotLayout). Pure: the array is read by
 // relay.ts, which also says whose rows are whose.
 
-import { decodeHistogram, type Histogram } from "./histogram.ts";
+import { decodeHistogram, type Histogram } from "../../core/log-linear-histogram.ts";
 import {
   type DeshredCounterName,
   deshredCounterNames,

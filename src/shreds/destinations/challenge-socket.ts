@@ -15,6 +15,7 @@ import {
 import type { Clock } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
+import { RareWarning } from "../../core/rare-warning.ts";
 import { openUdpSocket } from "../../relay/data-plane/udp-socket.ts";
 import { isProofShaped } from "./ownership-proof.ts";
 
@@ -35,7 +36,7 @@ const receiveBufferBytes = 256 * 1024;
 /** Looked at in a second, in all: answers of a thousand destinations at once, and no core for a flood. */
 export const inboundPerSecond = 1_000;
 const secondNs = 1_000_000_000n;
-const warnEveryNs = 60n * secondNs;
+const warnEveryMs = 60_000;
 
 /** Of a machine that has no IPv6, or no address of it. */
 const withoutIpv6 = new Set(["EAFNOSUPPORT", "EADDRNOTAVAIL", "EPROTONOSUPPORT"]);
@@ -47,10 +48,11 @@ function codeOf(error: unknown): string {
 
 export class ChallengeSocket {
   readonly #options: ChallengeSocketOptions;
+  /** At most one line a minute. */
+  readonly #warning: RareWarning;
   readonly #sockets: Partial<Record<Endpoint["family"], Socket>> = {};
   #secondEndsNs = 0n;
   #leftInSecond = 0;
-  #warnedNs: bigint | null = null;
   #dropped = 0;
   #failed = 0;
 
@@ -72,6 +74,7 @@ export class ChallengeSocket {
 
   private constructor(options: ChallengeSocketOptions) {
     this.#options = options;
+    this.#warning = new RareWarning(options, warnEveryMs);
   }
 
   /** Own addresses with the ports that the kernel chose: nothing may be delivered there. */
@@ -126,7 +129,7 @@ export class ChallengeSocket {
         recvBufferSize: receiveBufferBytes,
       });
       // An error event that nobody listens to would end the process.
-      socket.on("error", (error) => this.#warn(`${text}: ${messageOf(error)}`));
+      socket.on("error", (error) => this.#warning.give(() => `${text}: ${messageOf(error)}`));
       socket.on("message", (datagram, from) => this.#hear(datagram, from));
       this.#sockets[endpoint.family] = socket;
     } catch (error) {
@@ -176,14 +179,6 @@ export class ChallengeSocket {
 
   #fail(address: string, error: unknown): void {
     this.#failed++;
-    this.#warn(`a challenge to ${address} could not be sent: ${messageOf(error)}`);
-  }
-
-  /** At most one line a minute. */
-  #warn(text: string): void {
-    const nowNs = this.#options.clock.monotonicNs();
-    if (this.#warnedNs !== null && nowNs - this.#warnedNs < warnEveryNs) return;
-    this.#warnedNs = nowNs;
-    this.#options.log.warn(text);
+    this.#warning.give(() => `a challenge to ${address} could not be sent: ${messageOf(error)}`);
   }
 }

@@ -1,5 +1,6 @@
 // What `listen` shows: numbers of a feed, and how much of each slot came. Pure.
 
+import type { LagHistogram } from "../../core/log-linear-histogram.ts";
 import { ratio } from "../../core/values.ts";
 import {
   coverageOf,
@@ -10,7 +11,6 @@ import {
 } from "../../relay/data-plane/report.ts";
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
 import type { FeedTiming } from "../race/feed-timing.ts";
-import type { LagHistogram } from "../race/lag-histogram.ts";
 import {
   formatBytes,
   formatClock,

@@ -1,7 +1,7 @@
 // The picture of one feed: how long FEC sets took to come, and how whole each slot was. Pure SVG.
 
+import type { LagHistogram } from "../../core/log-linear-histogram.ts";
 import type { FeedTiming } from "./feed-timing.ts";
-import type { LagHistogram } from "./lag-histogram.ts";
 import { cdfTicksNs, feedColours, label, pictureStyle, round, tickOf } from "./svg.ts";
 
 const width = 960;

@@ -4,7 +4,7 @@
 // shreds is known to exist, and of a slot whose last shred was seen, each of its sets is. Times are
 // within the feed; how long a shred was under way no receiver can tell by itself.
 
-import { LagHistogram } from "./lag-histogram.ts";
+import { LagHistogram } from "../../core/log-linear-histogram.ts";
 import { recoverableFrom, type SlotArrivals, setLeaves } from "./slot-arrivals.ts";
 
 export interface SlotShare {

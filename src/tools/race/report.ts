@@ -2,8 +2,8 @@
 //
 // Times are nanoseconds and below 0 when the feed was ahead; shares are of 1; null is "nothing to tell".
 
+import type { LagHistogram } from "../../core/log-linear-histogram.ts";
 import { type Confidence, confidenceOf, type Interval } from "./confidence.ts";
-import type { LagHistogram } from "./lag-histogram.ts";
 import type { RaceSession } from "./race-session.ts";
 import type { FeedTally, PairTally, SlotCoverageRow } from "./tally.ts";
 

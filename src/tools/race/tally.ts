@@ -4,8 +4,8 @@
 // a shred, alone; who arrives in the same nanosecond ties. Lags are against the best of the others, so
 // only shreds that some other feed brought, too, have one.
 
+import { LagHistogram } from "../../core/log-linear-histogram.ts";
 import { Groups } from "./groups.ts";
-import { LagHistogram } from "./lag-histogram.ts";
 import { recoverableFrom, type SlotArrivals, setLeaves } from "./slot-arrivals.ts";
 
 export interface SlotCoverageRow {

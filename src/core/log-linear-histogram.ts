@@ -1,7 +1,10 @@
-// Histograms of the data plane: log-linear buckets, decoded to percentiles.
+// Log-linear histograms: below 2^P each whole number has a bucket, above that every power of two has 2^P
+// buckets.
 //
-// The same formula as native/relay/histogram.h: values below 2^P have a bucket each, above that
-// every power of two has 2^P buckets.
+// The formula stands here and nowhere else in TypeScript; native/relay/histogram.h has it for the data
+// plane. decodeHistogram reads what the data plane counted (P = 4, about 6 %), LagHistogram counts signed
+// nanoseconds for races (P = 10, a tenth of a per cent). Metrics of the control plane have fixed decimal
+// bounds instead: duration-histogram.ts.
 
 /** Distribution of durations in nanoseconds; bucket resolution about 6 %. */
 export interface Histogram {
@@ -28,22 +31,35 @@ export interface HistogramBar {
   readonly count: bigint;
 }
 
-/** Smallest value that bucket `bucket` counts. */
-export function histogramFloor(bucket: number, precisionBits: number): bigint {
+/** Number of the bucket that counts `value`, a whole number from 0. */
+function bucketOf(value: number, precisionBits: number): number {
   const linear = 1 << precisionBits;
-  if (bucket < linear) return BigInt(bucket);
-  const shift = (bucket >> precisionBits) - 1;
-  return BigInt(linear + (bucket % linear)) << BigInt(shift);
+  if (value < linear) return value;
+  const shift = Math.floor(Math.log2(value)) - precisionBits;
+  return linear * shift + Math.floor(value / 2 ** shift);
+}
+
+/** Smallest value that bucket `bucket` counts; exact, for it has P + 1 significant bits at the most. */
+function floorOf(bucket: number, precisionBits: number): number {
+  const linear = 1 << precisionBits;
+  if (bucket < linear) return bucket;
+  return (linear + (bucket % linear)) * 2 ** (Math.floor(bucket / linear) - 1);
+}
+
+/** The same as a bigint. */
+export function histogramFloor(bucket: number, precisionBits: number): bigint {
+  return BigInt(floorOf(bucket, precisionBits));
 }
 
 /** Number of the first bucket that counts nothing below `edge`. */
 function firstBucketFrom(edge: bigint, precisionBits: number): number {
-  const linear = 1n << BigInt(precisionBits);
-  if (edge <= linear) return Number(edge);
-  let shift = 0;
-  while (edge >> BigInt(shift) >= 2n * linear) shift++;
-  const bucket = (shift << precisionBits) + Number(edge >> BigInt(shift));
-  return histogramFloor(bucket, precisionBits) < edge ? bucket + 1 : bucket;
+  const bucket = bucketOf(Number(edge), precisionBits);
+  return floorOf(bucket, precisionBits) < edge ? bucket + 1 : bucket;
+}
+
+/** Nearest rank of percentile `p` (0 to 100) among `count` values, from 1. */
+function rankOf(p: number, count: number): number {
+  return Math.max(1, Math.ceil((Math.min(Math.max(p, 0), 100) / 100) * count));
 }
 
 /** Decodes `words`: sum, max, then the bucket counts. Keeps a reference: hand over a copy. */
@@ -63,9 +79,7 @@ export function decodeHistogram(words: BigUint64Array, precisionBits: number): H
     mean: count === 0n ? 0 : Number(words[0] ?? 0n) / Number(count),
     percentile(p: number): bigint {
       if (count === 0n) return 0n;
-      const rank = BigInt(
-        Math.max(1, Math.ceil((Math.min(Math.max(p, 0), 100) / 100) * Number(count))),
-      );
+      const rank = BigInt(rankOf(p, Number(count)));
       let seen = 0n;
       for (let bucket = 0; bucket < buckets.length; bucket++) {
         seen += buckets[bucket] ?? 0n;
@@ -124,4 +138,71 @@ function barsOf(buckets: BigUint64Array, precisionBits: number): HistogramBar[] 
   }
   while (bars.at(-1)?.count === 0n) bars.pop();
   return bars;
+}
+
+/** P of lags. */
+const lagPrecisionBits = 10;
+
+function lagBucketOf(value: number): number {
+  const bucket = bucketOf(Math.abs(value), lagPrecisionBits);
+  return value < 0 ? -bucket : bucket;
+}
+
+/** The value of a bucket that is nearest to nought. */
+function lagOf(bucket: number): number {
+  const size = floorOf(Math.abs(bucket), lagPrecisionBits);
+  return bucket < 0 ? -size : size;
+}
+
+/**
+ * How early or late something was, as a distribution of signed nanoseconds. Whole nanoseconds below 2,048
+ * are exact, beyond that a value is right to a tenth of a per cent; count, least and greatest are exact
+ * always. Memory is bounded by the number of different buckets, some ten thousands at the very most.
+ */
+export class LagHistogram {
+  count = 0;
+  min = Number.POSITIVE_INFINITY;
+  max = Number.NEGATIVE_INFINITY;
+  readonly #counts = new Map<number, number>();
+  #sorted: readonly (readonly [number, number])[] | undefined;
+
+  /** Whole nanoseconds; below 0 is early. */
+  record(value: number, times = 1): void {
+    const bucket = lagBucketOf(value);
+    this.#counts.set(bucket, (this.#counts.get(bucket) ?? 0) + times);
+    this.count += times;
+    this.min = Math.min(this.min, value);
+    this.max = Math.max(this.max, value);
+    this.#sorted = undefined;
+  }
+
+  /** Nearest rank, `p` from 0 to 100; null while nothing was recorded. */
+  percentile(p: number): number | null {
+    if (this.count === 0) return null;
+    const rank = rankOf(p, this.count);
+    if (rank === 1) return this.min;
+    if (rank === this.count) return this.max;
+    let seen = 0;
+    for (const [bucket, times] of this.#inOrder()) {
+      seen += times;
+      if (seen >= rank) return Math.min(Math.max(lagOf(bucket), this.min), this.max);
+    }
+    return this.max;
+  }
+
+  /** How many were at most `value`, to the resolution of the buckets. */
+  countAtMost(value: number): number {
+    const last = lagBucketOf(value);
+    let seen = 0;
+    for (const [bucket, times] of this.#inOrder()) {
+      if (bucket > last) break;
+      seen += times;
+    }
+    return seen;
+  }
+
+  #inOrder(): readonly (readonly [number, number])[] {
+    this.#sorted ??= [...this.#counts].toSorted(([a], [b]) => a - b);
+    return this.#sorted;
+  }
 }
