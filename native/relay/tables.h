@@ -12,7 +12,7 @@
 #include <mutex>
 #include <vector>
 
-#include "net/next_hops.h"
+#include "clone/clone.h"
 #include "relay/fanout_table.h"
 #include "relay/source_table.h"
 #include "shred/leader_table.h"

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "net/privileges.h"
+#include "system/privileges.h"
 
 namespace shredway {
 namespace {

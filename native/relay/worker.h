@@ -16,7 +16,6 @@
 
 #include "net/challenge_echo.h"
 #include "net/thread.h"
-#include "net/transmit.h"
 #include "net/udp_batch.h"
 #include "net/udp_socket.h"
 #include "net/waiter.h"
@@ -27,6 +26,7 @@
 #include "relay/recent_shreds.h"
 #include "relay/slot_window.h"
 #include "relay/tables.h"
+#include "relay/transmit.h"
 #include "shred/leader_auth.h"
 
 namespace shredway {

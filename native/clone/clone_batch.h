@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
+#include "clone/clone_plane.h"
+#include "clone/next_hops.h"
 #include "net/address.h"
-#include "net/clone_plane.h"
-#include "net/next_hops.h"
 #include "net/udp_batch.h"
 
 namespace shredway {

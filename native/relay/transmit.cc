@@ -1,4 +1,4 @@
-#include "net/transmit.h"
+#include "relay/transmit.h"
 
 #include <cerrno>
 

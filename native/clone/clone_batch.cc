@@ -1,4 +1,4 @@
-#include "net/clone_batch.h"
+#include "clone/clone_batch.h"
 
 #include <linux/if_ether.h>
 #include <netinet/ip.h>

@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "net/clone_batch.h"
+#include "clone/clone.h"
 #include "net/udp_batch.h"
 
 namespace shredway {
