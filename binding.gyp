@@ -26,6 +26,7 @@
       "native/net/waiter.cc",
       "native/clone/clone_batch.cc",
       "native/clone/clone_interface.cc",
+      "native/clone/clone_lists.cc",
       "native/clone/clone_plane.cc",
       "native/clone/clone_program.cc",
       "native/clone/netlink_messages.cc",
@@ -54,6 +55,8 @@
       "native/relay/relay.cc",
       "native/relay/slot_window.cc",
       "native/relay/source_table.cc",
+      "native/relay/tables.cc",
+      "native/relay/target_lists.cc",
       "native/relay/transmit.cc",
       "native/relay/worker.cc"
     ],

@@ -38,6 +38,7 @@ struct RelayOptions {
 };
 
 inline constexpr uint32_t kWorkersMax = 64;
+static_assert(kWorkersMax <= kTableReadersMax);
 
 class Relay {
  public:
