@@ -37,11 +37,13 @@ function programOf(packageName, file) {
 function sourcesHash() {
   const folders = [
     "addon",
+    "clone",
     "crypto",
     "deshred",
     "net",
     "relay",
     "shred",
+    "system",
     "transaction",
     "verify",
   ].map((name) => join(root, "native", name));

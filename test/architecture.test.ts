@@ -224,15 +224,23 @@ function ruleBreaches({ path, text }: SourceFile): string[] {
 
 /** Folders of native/ and what each may include besides itself. Only downwards. */
 const nativeIncludes: Readonly<Record<string, readonly string[]>> = {
+  system: [],
   crypto: [],
   net: [],
+  clone: ["net", "system"],
   shred: ["crypto"],
   transaction: ["crypto"],
   deshred: ["shred", "crypto", "transaction"],
-  relay: ["net", "shred", "crypto", "transaction", "deshred"],
+  relay: ["clone", "net", "shred", "crypto", "system", "transaction", "deshred"],
   verify: ["net", "crypto", "transaction"],
-  addon: ["relay", "verify", "net", "shred", "crypto", "transaction", "deshred"],
+  addon: ["relay", "verify", "clone", "net", "shred", "crypto", "system", "transaction", "deshred"],
 };
+
+/** Folders that other folders reach by one header. */
+const nativeHeaders: Readonly<Record<string, string>> = { clone: "clone/clone.h" };
+
+/** Folders that call sockets: packets, the clone path, and the service manager. */
+const socketFolders: readonly string[] = ["net", "clone", "system"];
 
 const socketCalls =
   /(?<![\w.>])(?:::)?(socket|bind|connect|listen|accept4?|send|sendto|sendmsg|sendmmsg|recv|recvfrom|recvmsg|recvmmsg|setsockopt|getsockopt|ppoll|epoll_wait)\((?!\))/;
@@ -249,15 +257,18 @@ function nativeBreaches({ path, text }: SourceFile): string[] {
     }
     const included = name.includes("/") ? (name.split("/")[0] ?? "") : folder;
     const isOurs = Object.hasOwn(nativeIncludes, included);
-    return !isOurs || included === folder || allowed.includes(included)
-      ? []
-      : [`${path}: ${folder} must not include ${name}`];
+    if (!isOurs || included === folder) return [];
+    if (!allowed.includes(included)) return [`${path}: ${folder} must not include ${name}`];
+    const header = Object.hasOwn(nativeHeaders, included) ? nativeHeaders[included] : name;
+    return header === name ? [] : [`${path}: include ${header}, not ${name}`];
   });
   const code = stripComments(text);
-  const call = folder === "net" ? undefined : socketCalls.exec(code)?.[1];
-  if (call !== undefined && path.endsWith(".cc")) found.push(`${path}: only net calls ${call}()`);
+  const call = socketFolders.includes(folder) ? undefined : socketCalls.exec(code)?.[1];
+  if (call !== undefined && path.endsWith(".cc")) {
+    found.push(`${path}: only ${socketFolders.join(", ")} call ${call}()`);
+  }
   const clock = clockCalls.exec(code)?.[1];
-  if (clock !== undefined && folder !== "net" && !clockReaders.includes(path)) {
+  if (clock !== undefined && !socketFolders.includes(folder) && !clockReaders.includes(path)) {
     found.push(`${path}: only the threads' loops read the clock, here ${clock}`);
   }
   return found;
@@ -375,6 +386,9 @@ describe("native", () => {
     expect(planted("native/relay/a.cc", "  int n = sendmmsg(fd, m, 1, 0);").length).toBe(1);
     expect(planted("native/shred/a.cc", "clock_gettime(CLOCK_REALTIME, &t);").length).toBe(1);
     expect(planted("native/addon/a.cc", '#include <napi.h>\n#include "relay/relay.h"')).toEqual([]);
+    expect(planted("native/relay/a.cc", '#include "clone/clone_plane.h"').length).toBe(1);
+    expect(planted("native/relay/a.cc", '#include "clone/clone.h"')).toEqual([]);
+    expect(planted("native/net/a.cc", '#include "clone/clone.h"').length).toBe(1);
     expect(planted("native/novel/a.cc", "").length).toBe(1);
   });
 });

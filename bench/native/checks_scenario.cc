@@ -11,9 +11,9 @@
 #include <mutex>
 #include <thread>
 
-#include "crypto/base58.h"
 #include "options.h"
 #include "report_line.h"
+#include "system/base58.h"
 #include "timing.h"
 #include "transaction/inspector.h"
 #include "verify/signature_verifier.h"

@@ -1,6 +1,6 @@
 #include <array>
 
-#include "net/clone_batch.h"
+#include "clone/clone.h"
 #include "transmit_loops.h"
 
 namespace shredway::bench {

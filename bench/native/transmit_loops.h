@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "net/clone_plane.h"
+#include "clone/clone.h"
 #include "send_loops.h"
 #include "transmit_network.h"
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "net/next_hops.h"
+#include "clone/clone.h"
 #include "network.h"
 
 namespace shredway::bench {

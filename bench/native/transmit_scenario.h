@@ -4,7 +4,7 @@
 // reason and left out.
 #pragma once
 
-#include "net/clone_plane.h"
+#include "clone/clone.h"
 #include "options.h"
 #include "transmit_network.h"
 

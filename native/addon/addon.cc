@@ -14,10 +14,10 @@
 #include "addon/transaction_handles.h"
 #include "crypto/ed25519.h"
 #include "crypto/sha256.h"
-#include "net/kernel_clock.h"
-#include "net/privileges.h"
-#include "net/service_notify.h"
 #include "net/udp_socket.h"
+#include "system/kernel_clock.h"
+#include "system/privileges.h"
+#include "system/service_notify.h"
 
 namespace shredway::addon {
 namespace {

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "addon/bell.h"
-#include "crypto/base58.h"
+#include "system/base58.h"
 #include "transaction/co_signing.h"
 #include "transaction/inspector.h"
 #include "verify/signature_verifier.h"

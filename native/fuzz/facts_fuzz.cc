@@ -4,7 +4,7 @@
 #include <cstring>
 #include <memory>
 
-#include "crypto/base58.h"
+#include "system/base58.h"
 #include "transaction/inspector.h"
 #include "transaction/instructions.h"
 #include "transaction/sanitize.h"

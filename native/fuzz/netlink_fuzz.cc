@@ -4,8 +4,8 @@
 #include <cstring>
 #include <memory>
 
-#include "net/netlink_messages.h"
-#include "net/next_hop_view.h"
+#include "clone/netlink_messages.h"
+#include "clone/next_hop_view.h"
 
 using namespace shredway;
 

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "net/next_hops.h"
+#include "clone/clone.h"
 #include "net/udp_batch.h"
 #include "relay/deshred_thread.h"
 #include "relay/fanout_table.h"

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "net/privileges.h"
+#include "system/privileges.h"
 
 namespace shredway {
 namespace {

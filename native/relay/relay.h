@@ -11,8 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "net/clone_plane.h"
-#include "net/next_hop_watch.h"
+#include "clone/clone.h"
 #include "relay/worker.h"
 
 namespace shredway {
@@ -39,6 +38,7 @@ struct RelayOptions {
 };
 
 inline constexpr uint32_t kWorkersMax = 64;
+static_assert(kWorkersMax <= kTableReadersMax);
 
 class Relay {
  public:

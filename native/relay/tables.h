@@ -2,22 +2,29 @@
 //
 // The control plane publishes; each worker takes the current set at the edge of a batch, keeps it
 // for the batch, and says which generation it has reached. A set is freed when every worker has
-// reached a later one, so no worker ever waits and no table changes under a batch.
+// reached a later one, so no worker ever waits and no table changes under a batch. What a worker
+// derives from tables, its target lists, is built here, on the publishing thread.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
-#include "net/next_hops.h"
+#include "clone/clone.h"
 #include "relay/fanout_table.h"
 #include "relay/source_table.h"
+#include "relay/target_lists.h"
 #include "shred/leader_table.h"
 
 namespace shredway {
+
+inline constexpr size_t kTableReadersMax = 64;
 
 struct TableSet {
   std::shared_ptr<const SourceTable> sources;
@@ -25,12 +32,16 @@ struct TableSet {
   std::shared_ptr<const LeaderTable> leaders;
   std::shared_ptr<const NextHops> next_hops;  // nullptr: everybody by socket
   uint64_t generation = 0;
+  // By reader; nullptr beyond the last one.
+  std::array<std::shared_ptr<const TargetLists>, kTableReadersMax> targets{};
 };
 
 // A worker's side: what it has reached.
 class TableReader {
  public:
   explicit TableReader(const std::atomic<const TableSet*>& current) : current_(current) {}
+  // In TableSet::targets; given by Tables::add_reader().
+  size_t number() const { return number_; }
   // The set to use until the next call. Worker's thread.
   const TableSet& acquire() {
     const TableSet* set = current_.load(std::memory_order_acquire);
@@ -40,20 +51,20 @@ class TableReader {
   uint64_t reached() const { return reached_.load(std::memory_order_acquire); }
 
  private:
+  friend class Tables;
   const std::atomic<const TableSet*>& current_;
+  size_t number_ = 0;
   std::atomic<uint64_t> reached_{0};
 };
 
 // The control plane's side. Any thread; calls are serialised.
 class Tables {
  public:
-  explicit Tables(TableSet initial) {
-    sets_.push_back(std::make_unique<const TableSet>(std::move(initial)));
-    current_.store(sets_.back().get(), std::memory_order_release);
-  }
+  explicit Tables(TableSet initial);
   const std::atomic<const TableSet*>& current() const { return current_; }
-  // Every reader must be known before the first publication that it may see replaced.
-  void add_reader(const TableReader* reader) { readers_.push_back(reader); }
+  // Before the reader's thread starts, and before the first publication that it may see replaced.
+  // `rules`: what its target lists are built for. At most kTableReadersMax readers.
+  void add_reader(TableReader* reader, const TargetRules& rules = {});
 
   // Swaps in a copy of the present set with one part replaced.
   template <typename Table>
@@ -61,10 +72,9 @@ class Tables {
     const std::lock_guard lock(mutex_);
     TableSet next = *sets_.back();
     next.*part = std::move(table);
-    next.generation++;
-    sets_.push_back(std::make_unique<const TableSet>(std::move(next)));
-    current_.store(sets_.back().get(), std::memory_order_release);
-    free_unused();
+    constexpr bool kChangesTargets =
+        std::is_same_v<Table, FanoutTable> || std::is_same_v<Table, NextHops>;
+    publish(std::move(next), kChangesTargets);
   }
   // Of the set in force.
   uint64_t generation() const {
@@ -75,15 +85,17 @@ class Tables {
   size_t kept() const { return sets_.size(); }
 
  private:
-  void free_unused() {
-    uint64_t reached = sets_.back()->generation;
-    for (const TableReader* reader : readers_) reached = std::min(reached, reader->reached());
-    while (sets_.size() > 1 && sets_.front()->generation < reached) sets_.pop_front();
-  }
+  struct Reader {
+    const TableReader* reader;
+    TargetRules rules;
+  };
+  void publish(TableSet next, bool targets_changed);
+  void build_targets(TableSet& set, size_t reader) const;
+  void free_unused();
 
   mutable std::mutex mutex_;
-  std::deque<std::unique_ptr<const TableSet>> sets_;  // oldest first, the last one is current
-  std::vector<const TableReader*> readers_;
+  std::deque<std::unique_ptr<TableSet>> sets_;  // oldest first, the last one is current
+  std::vector<Reader> readers_;
   std::atomic<const TableSet*> current_{nullptr};
 };
 

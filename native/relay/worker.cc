@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "net/privileges.h"
+#include "system/privileges.h"
 
 namespace shredway {
 namespace {
@@ -28,14 +28,6 @@ std::vector<int> receive_fds(const WorkerSockets& sockets) {
 
 bool same_identity(const Shred& a, const Shred& b) {
   return a.slot == b.slot && a.fec_set_index == b.fec_set_index && a.leaf == b.leaf;
-}
-
-TransmitTarget target_of(const Destination& destination) {
-  TransmitTarget target{};
-  std::memcpy(&target.ipv6, &destination.ipv6, sizeof target.ipv6);
-  target.tag = destination.id;
-  target.kind = destination.wants_recovered ? 1 : 0;
-  return target;
 }
 
 }  // namespace
@@ -327,33 +319,15 @@ bool Worker::send_tier(uint32_t tier) {
 
 // ---- tables ---------------------------------------------------------------------------------
 
-// The tables of the batch. What the lists were made of lives until the next acquire(), so that a
-// newer table cannot lie at its address.
+// The tables of the batch. The lists in use live until the next acquire(), so that newer ones
+// cannot lie at their address.
 void Worker::take_tables() {
   tables_ = &table_reader_.acquire();
-  if (tables_->fanout.get() != listed_fanout_ || tables_->next_hops.get() != listed_next_hops_)
-    set_lists();
-}
-
-// A destination whose next hop is not known, or none to be cloned to, goes by socket.
-void Worker::set_lists() {
-  const NextHops* next_hops = tables_->next_hops.get();
-  std::array<uint64_t, kNextHopStateCount> states{};
-  std::vector<std::vector<TransmitTarget>> lists(options_.tier_count);
-  for (uint32_t tier = 0; tier < options_.tier_count; tier++) {
-    for (const Destination& destination : tables_->fanout->of_tier(tier)) {
-      TransmitTarget& target = lists[tier].emplace_back(target_of(destination));
-      if (!next_hops) continue;
-      const NextHops::Entry* entry =
-          next_hops->find(endpoint_from_sockaddr(&destination.address).address);
-      const NextHopState state = entry ? entry->state : NextHopState::neighbour_unknown;
-      if (state == NextHopState::resolved) target.hop = &entry->hop;
-      states[static_cast<size_t>(state)]++;
-    }
-  }
-  transmit_.set_lists(lists);
-  listed_fanout_ = tables_->fanout.get();
-  listed_next_hops_ = next_hops;
+  const TargetLists* targets = tables_->targets[table_reader_.number()].get();
+  if (targets == targets_) return;
+  targets_ = targets;
+  transmit_.set_lists(*targets);
+  const auto& states = targets->next_hop_states();
   for (size_t i = 0; i < states.size(); i++) counters_->next_hops[i].set(states[i]);
   (*counters_)[WorkerCounter::cloned_destinations].set(transmit_.cloned_targets());
 }
@@ -475,7 +449,7 @@ std::unique_ptr<Worker> Worker::start(const WorkerOptions& options, WorkerSocket
                                       Tables& tables, std::string& error) {
   std::unique_ptr<Worker> worker(new Worker(options, std::move(sockets), tables, error));
   if (!error.empty()) return nullptr;
-  tables.add_reader(&worker->table_reader_);
+  tables.add_reader(&worker->table_reader_, worker->transmit_.target_rules(options.tier_count));
   error = worker->thread_.start<&Worker::run>(worker.get(),
                                               "shredway-" + std::to_string(options.number));
   if (error.empty() && options.cpu >= 0) error = worker->thread_.pin(options.cpu);

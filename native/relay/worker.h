@@ -2,10 +2,10 @@
 //
 // One thread, share-nothing: its sockets, memory, counters and caches are its own; the tables are
 // immutable. Per batch: receive, check, authenticate, remember, fan out, send, count; then, behind
-// the path of the packets, a copy of what was new for the deshredder. In the loop
-// there is no allocation (libsodium verifies without, OpenSSL makes its own), no lock, no log, no
-// exception, and one clock reading for a batch that sent something. Every packet ends in exactly
-// one verdict, counted once.
+// the path of the packets, a copy of what was new for the deshredder. The thread allocates nothing,
+// table swaps included (libsodium verifies without, OpenSSL makes its own); it takes no lock,
+// writes no log, throws no exception, and one clock reading for a batch that sent something. Every
+// packet ends in exactly one verdict, counted once.
 #pragma once
 
 #include <array>
@@ -16,7 +16,6 @@
 
 #include "net/challenge_echo.h"
 #include "net/thread.h"
-#include "net/transmit.h"
 #include "net/udp_batch.h"
 #include "net/udp_socket.h"
 #include "net/waiter.h"
@@ -27,6 +26,7 @@
 #include "relay/recent_shreds.h"
 #include "relay/slot_window.h"
 #include "relay/tables.h"
+#include "relay/transmit.h"
 #include "shred/leader_auth.h"
 
 namespace shredway {
@@ -160,7 +160,6 @@ class Worker final : private TransmitObserver {
   void hand_over();
   bool send_tier(uint32_t tier);
   void take_tables();
-  void set_lists();
   // True, for those who return with it: the packet has its verdict.
   bool count(uint16_t source, Verdict verdict) {
     counters_->sources[source].verdicts[static_cast<size_t>(verdict)].add(1);
@@ -184,8 +183,7 @@ class Worker final : private TransmitObserver {
   WorkerSockets sockets_;
   TableReader table_reader_;
   const TableSet* tables_ = nullptr;
-  const FanoutTable* listed_fanout_ = nullptr;  // what the transmit lists were made of
-  const NextHops* listed_next_hops_ = nullptr;
+  const TargetLists* targets_ = nullptr;  // in use
   std::unique_ptr<WorkerCounters> counters_;
   EventRing events_;
   std::unique_ptr<RecentShreds> recent_;

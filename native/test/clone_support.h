@@ -1,7 +1,7 @@
 // What the tests of cloning share: a cable with many addresses behind it, receivers that tell what
 // came and how its heads looked, and devices with and without offloads.
 //
-// Included by net_clone*_test.cc and other tests that clone. Everything lives in the namespaces of
+// Included by clone_*_test.cc and other tests that clone. Everything lives in the namespaces of
 // a Lab (route_support.h) and ends with them.
 #pragma once
 
@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "net/clone_batch.h"
-#include "net/clone_plane.h"
+#include "clone/clone_batch.h"
+#include "clone/clone_plane.h"
 #include "net_support.h"
 #include "route_support.h"
 

@@ -11,7 +11,7 @@
 
 #include "clone_support.h"
 #include "loopback_relay.h"
-#include "net/privileges.h"
+#include "system/privileges.h"
 
 namespace shredway::test {
 namespace {

@@ -1,7 +1,7 @@
 // What the tests of next hops share: a network namespace for each test, commands of ip(8) in it,
 // and a watch whose tables are waited for.
 //
-// Included by net_next_hop*_test.cc and net_netlink*_test.cc. A namespace lives as long as the
+// Included by clone_next_hop*_test.cc and clone_netlink*_test.cc. A namespace lives as long as the
 // thread that the test's body runs on: nothing is left behind, however the body ends.
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "net/next_hop_watch.h"
+#include "clone/next_hop_watch.h"
 
 namespace shredway::test {
 

@@ -1,4 +1,4 @@
-// Base58 by the native part (native/crypto/base58.h), for texts that come with each request.
+// Base58 by the native part (native/system/base58.h), for texts that come with each request.
 //
 // Bitcoin's alphabet, without check digits. core/primitives.ts has the slower one that needs no addon.
 

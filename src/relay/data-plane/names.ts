@@ -1,6 +1,6 @@
 // Names of what the data plane counts or refuses, in the order of its counters.
 //
-// The native lists (native/shred/verdict.h, native/net/udp_batch.h, native/net/next_hops.h,
+// The native lists (native/shred/verdict.h, native/net/udp_batch.h, native/clone/next_hops.h,
 // native/relay/counters.h, native/relay/event_ring.h, native/relay/deshred_thread.h, native/transaction/refusal.h,
 // native/transaction/co_signing.h) are the source; TypeScript needs the names as types, so they stand
 // here again, and loading the addon fails when the two differ (native.ts).

@@ -1,46 +1,29 @@
 // Transmit: the one way out of a worker, whichever roads its datagrams take.
 //
-// Told lists of targets, and what each kind of target of a list gets now. A target whose next hop
-// is known goes by clone, when there is a clone plane and enough of its like to be worth it;
-// everybody else, and whoever a clone trigger did not serve, goes by socket. Each target of a list
-// gets each payload once, by one road. Belongs to one worker's thread; no allocation but in
-// set_lists().
+// Told lists of targets (target_lists.h), and what each kind of target of a list gets now. Targets
+// of the clone lists are cloned to; the others, and those that a clone trigger did not serve, are
+// sent to by socket. Each target of a list gets each payload once, by one road. Belongs to one
+// worker's thread; no allocation after construction.
 #pragma once
-
-#include <netinet/in.h>
 
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
-#include "net/clone_batch.h"
+#include "clone/clone.h"
 #include "net/udp_batch.h"
+#include "relay/source_table.h"
+#include "relay/target_lists.h"
 
 namespace shredway {
 
-// Targets of one list that get different payloads.
-inline constexpr size_t kTransmitKinds = 2;
 // Groups that one kind gets at a time: their payloads differ in length.
 inline constexpr size_t kTransmitGroups = 2;
 
-// A trigger costs about as much as two datagrams by socket: fewer targets than these are not worth
-// it.
-inline constexpr size_t kCloneTargetsLeast = 3;
-
-struct TransmitTarget {
-  union {
-    sockaddr address;
-    sockaddr_in ipv4;
-    sockaddr_in6 ipv6;
-  };
-  uint32_t tag;        // whom the counts are told of
-  uint8_t kind;        // < kTransmitKinds
-  const NextHop* hop;  // nullptr: by socket; read by set_lists() only
-  bool is_ipv4() const { return address.sa_family == AF_INET; }
-  socklen_t address_bytes() const { return is_ipv4() ? sizeof ipv4 : sizeof ipv6; }
-};
+// Lists of one worker.
+inline constexpr size_t kTransmitListsMax = kTiersMax;
+static_assert(kTransmitListsMax * kCloneListsPerList <= kCloneListsMax);
 
 // By socket: told at once. By clone: told later, by what the kernel counted.
 class TransmitObserver : public SendObserver {
@@ -72,8 +55,12 @@ class Transmit final : private CloneObserver {
   Transmit(const Transmit&) = delete;
   Transmit& operator=(const Transmit&) = delete;
 
-  // Replaces all lists, after telling the counts of the old ones. Between flush() and add() only.
-  void set_lists(std::span<const std::vector<TransmitTarget>> lists);
+  // What lists for this worker must be built for.
+  TargetRules target_rules(uint32_t tier_count) const;
+  // Replaces all lists, after telling the counts of the old ones. `lists` must be built for this
+  // worker and stay valid until the next call; the old ones may be gone already. At most
+  // kTransmitListsMax lists. Between flush() and add() only.
+  void set_lists(const TargetLists& lists);
   // Adds the groups for all targets of the list, each time another one first, so that nobody is
   // always last. Payloads must stay valid until the flush. `recovered`: counts apart, for clones.
   void add(uint32_t list, const Groups& groups, bool recovered);
@@ -91,18 +78,7 @@ class Transmit final : private CloneObserver {
   uint64_t gso_fallbacks() const;
 
  private:
-  // Targets by clone, by kind and family: each a list of the clone batch.
-  static constexpr size_t kCloneLists = 2 * kTransmitKinds;
-  struct List {
-    std::vector<TransmitTarget> by_socket;
-    std::array<std::vector<TransmitTarget>, kCloneLists> by_clone;
-    uint32_t rotation = 0;
-  };
-  static size_t clone_list_of(const TransmitTarget& target) {
-    return target.kind * 2u + (target.is_ipv4() ? 0 : 1);
-  }
-  void divide(const std::vector<TransmitTarget>& targets, List& list) const;
-  void set_clone_lists();
+  std::span<const TransmitTarget> socket_targets(uint32_t list) const;
   void close_clones();
   void add_by_clone(uint32_t list, const Groups& groups, bool recovered);
   void add_by_socket(const TransmitTarget& target, const PayloadGroup& group);
@@ -114,9 +90,10 @@ class Transmit final : private CloneObserver {
   TransmitObserver& observer_;
   SendBatch send_ipv4_;
   SendBatch send_ipv6_;
-  bool has_ipv4_region_ = false;
-  bool has_ipv6_region_ = false;
-  std::vector<List> lists_;
+  CloneHead head_;
+  CloneFamilies families_;
+  const TargetLists* lists_ = nullptr;
+  std::array<uint32_t, kTransmitListsMax> rotations_{};
   uint32_t cloned_targets_ = 0;
   uint64_t clone_fallbacks_ = 0;
   bool clones_broken_ = false;         // a trigger was not obeyed: no more of them

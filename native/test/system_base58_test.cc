@@ -1,4 +1,4 @@
-#include "crypto/base58.h"
+#include "system/base58.h"
 
 #include <array>
 #include <cstring>
@@ -51,7 +51,7 @@ std::string slow_encode(const Bytes& bytes) {
 
 }  // namespace
 
-TEST(crypto_base58_known_texts) {
+TEST(system_base58_known_texts) {
   CHECK_EQ(encode({}), "");
   CHECK_EQ(encode({0}), "1");
   CHECK_EQ(encode({0, 0, 57}), "11z");
@@ -63,7 +63,7 @@ TEST(crypto_base58_known_texts) {
   CHECK_EQ(encode({0x00, 0x00, 0x28, 0x7f, 0xb4, 0xcd}), "11233QC4");
 }
 
-TEST(crypto_base58_agrees_with_the_definition_and_comes_back) {
+TEST(system_base58_agrees_with_the_definition_and_comes_back) {
   std::mt19937_64 random(58);
   for (int round = 0; round < 4000; round++) {
     const size_t length = round < 1000 ? static_cast<size_t>(round) % 100 : random() % 300;
@@ -79,7 +79,7 @@ TEST(crypto_base58_agrees_with_the_definition_and_comes_back) {
   }
 }
 
-TEST(crypto_base58_takes_the_longest) {
+TEST(system_base58_takes_the_longest) {
   for (const uint8_t byte : Bytes{0, 1, 255}) {
     const Bytes bytes(kBase58BytesMax, byte);
     const std::string text = encode(bytes);
@@ -96,7 +96,7 @@ TEST(crypto_base58_takes_the_longest) {
   }
 }
 
-TEST(crypto_base58_refuses_every_other_character) {
+TEST(system_base58_refuses_every_other_character) {
   const std::string alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
   CHECK_EQ(alphabet.size(), size_t{58});
   for (int byte = 0; byte < 256; byte++) {

@@ -9,11 +9,11 @@
 #include <thread>
 
 #include "check.h"
-#include "net/privileges.h"
 #include "net/thread.h"
 #include "net/udp_socket.h"
 #include "next_hop_lab.h"
 #include "route_support.h"
+#include "system/privileges.h"
 
 namespace shredway::test {
 namespace {

@@ -1,6 +1,6 @@
 // Clone batch over real devices: every target of a list gets every payload once, byte for byte,
 // with heads as asked for and checksums that hold, whoever segments and whoever adds up.
-#include "net/clone_batch.h"
+#include "clone/clone_batch.h"
 
 #include <linux/if_ether.h>
 #include <netpacket/packet.h>

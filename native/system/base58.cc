@@ -1,4 +1,4 @@
-#include "crypto/base58.h"
+#include "system/base58.h"
 
 #include <array>
 #include <bit>

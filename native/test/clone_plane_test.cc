@@ -1,6 +1,6 @@
 // Clone plane as a thing of the system: what it asks for, who can make it run, what happens when
 // its parts are taken away, and that nothing of it stays behind.
-#include "net/clone_plane.h"
+#include "clone/clone_plane.h"
 
 #include <linux/bpf.h>
 #include <linux/capability.h>
@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "clone_support.h"
-#include "net/privileges.h"
+#include "system/privileges.h"
 
 namespace shredway::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "net/next_hop_view.h"
+#include "clone/next_hop_view.h"
 
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "net/netlink_messages.h"
-#include "net/next_hops.h"
+#include "clone/netlink_messages.h"
+#include "clone/next_hops.h"
 
 namespace shredway {
 

@@ -1,4 +1,4 @@
-#include "net/next_hop_watch.h"
+#include "clone/next_hop_watch.h"
 
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -14,10 +14,10 @@
 #include <mutex>
 #include <optional>
 
-#include "net/netlink_socket.h"
-#include "net/next_hop_view.h"
-#include "net/privileges.h"
+#include "clone/netlink_socket.h"
+#include "clone/next_hop_view.h"
 #include "net/thread.h"
+#include "system/privileges.h"
 
 namespace shredway {
 namespace {

@@ -1,4 +1,4 @@
-#include "net/kernel_clock.h"
+#include "system/kernel_clock.h"
 
 #include <sys/timex.h>
 

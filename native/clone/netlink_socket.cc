@@ -1,4 +1,4 @@
-#include "net/netlink_socket.h"
+#include "clone/netlink_socket.h"
 
 #include <linux/netlink.h>
 #include <sys/socket.h>

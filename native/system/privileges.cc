@@ -1,4 +1,4 @@
-#include "net/privileges.h"
+#include "system/privileges.h"
 
 #include <linux/capability.h>
 #include <sys/syscall.h>

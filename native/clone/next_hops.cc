@@ -1,4 +1,4 @@
-#include "net/next_hops.h"
+#include "clone/next_hops.h"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 // Clone batch: a worker's hand on the clone plane; what SendBatch is to sockets.
 //
-// Lists of targets are set whenever tables or next hops change; then each group of payloads costs
-// one trigger for each list (more for long lists), however many targets it has. Belongs to one
-// worker's thread; no allocation but in set_lists().
+// Lists of targets are replaced whenever tables or next hops change; then each group of payloads
+// costs one trigger for each list (more for long lists), however many targets it has. Belongs to
+// one worker's thread; no allocation after construction but in set_lists().
 #pragma once
 
 #include <cstdint>
@@ -10,31 +10,19 @@
 #include <span>
 #include <vector>
 
-#include "net/address.h"
-#include "net/clone_plane.h"
-#include "net/next_hops.h"
+#include "clone/clone_lists.h"
+#include "clone/clone_plane.h"
 #include "net/udp_batch.h"
 
 namespace shredway {
 
-struct CloneTarget {
-  uint32_t tag;  // whom the counts are told of
-  Endpoint destination;
-  NextHop hop;
-};
-
-// How the heads of the clones look, beside what the target says.
-struct CloneHead {
-  uint16_t source_port_ipv4 = 0;  // of the worker's send sockets: ICMP errors come back to them
-  uint16_t source_port_ipv6 = 0;
-  uint8_t ttl = 64;
-  uint8_t dscp = 0;  // 0 .. 63
-};
+// Lists of one batch that need no allocation.
+inline constexpr size_t kCloneListsMax = 64;
 
 class CloneObserver {
  public:
-  // Datagrams of a target since its last telling, recovered ones apart; from settle() and
-  // set_lists().
+  // Datagrams of a target since its last telling, recovered ones apart; from settle(),
+  // use_lists() and set_lists().
   virtual void cloned(uint32_t tag, uint64_t datagrams, uint64_t recovered_datagrams) = 0;
   virtual void clone_failed(uint32_t tag, uint64_t datagrams, SendFailure failure) = 0;
   // A trigger was refused or not obeyed (a firewall, a removed interface or hook): no target of
@@ -56,9 +44,12 @@ class CloneBatch {
   CloneBatch(const CloneBatch&) = delete;
   CloneBatch& operator=(const CloneBatch&) = delete;
 
-  // Replaces all lists, after telling the counts of the old ones. A list holds targets of one
-  // family. Returns how many targets had room, list by list in order; the rest is for the socket.
+  // Replaces all lists, after telling the counts of the old ones, by a copy of lists that were
+  // built elsewhere for this batch's head and families. At most kCloneListsMax lists.
+  void use_lists(const CloneLists& lists);
+  // Builds lists and uses them; allocates. Returns how many targets had room.
   size_t set_lists(std::span<const std::vector<CloneTarget>> lists);
+  CloneFamilies families() const;  // of whose triggers the program obeys
   uint32_t list_size(uint32_t list) const;
 
   // Adds a group for all targets of the list, the first served being `start` % size; flushes by

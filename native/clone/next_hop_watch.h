@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "clone/next_hops.h"
 #include "net/address.h"
-#include "net/next_hops.h"
 
 namespace shredway {
 

@@ -1,4 +1,4 @@
-#include "net/clone_plane.h"
+#include "clone/clone_plane.h"
 
 #include <linux/bpf.h>
 #include <linux/pkt_sched.h>
@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "net/clone_batch.h"
-#include "net/clone_interface.h"
-#include "net/clone_program.h"
+#include "clone/clone_batch.h"
+#include "clone/clone_interface.h"
+#include "clone/clone_program.h"
 
 namespace shredway {
 namespace {

@@ -1,4 +1,4 @@
-#include "net/service_notify.h"
+#include "system/service_notify.h"
 
 #include <sys/socket.h>
 #include <sys/time.h>

@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "net/privileges.h"
 #include "net/thread.h"
 #include "net/udp_socket.h"
 #include "next_hop_lab.h"
 #include "route_support.h"
+#include "system/privileges.h"
 
 namespace shredway::test {
 namespace {

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "net/next_hops.h"
+#include "clone/next_hops.h"
 
 namespace shredway {
 

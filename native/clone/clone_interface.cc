@@ -1,4 +1,4 @@
-#include "net/clone_interface.h"
+#include "clone/clone_interface.h"
 
 #include <fcntl.h>
 #include <linux/if_ether.h>

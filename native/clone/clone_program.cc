@@ -1,4 +1,4 @@
-#include "net/clone_program.h"
+#include "clone/clone_program.h"
 
 #include <linux/if_ether.h>
 #include <linux/pkt_cls.h>
@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "net/clone_plane.h"
+#include "clone/clone_plane.h"
 
 namespace shredway {
 namespace {

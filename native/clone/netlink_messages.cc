@@ -1,4 +1,4 @@
-#include "net/netlink_messages.h"
+#include "clone/netlink_messages.h"
 
 #include <linux/if_link.h>
 #include <linux/neighbour.h>

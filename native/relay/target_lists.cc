@@ -1,0 +1,101 @@
+#include "relay/target_lists.h"
+
+#include <cstring>
+
+namespace shredway {
+namespace {
+
+struct Target {
+  TransmitTarget target;
+  const NextHop* hop;  // nullptr: by socket
+};
+
+struct Divided {
+  std::vector<TransmitTarget> by_socket;
+  std::array<std::vector<Target>, kCloneListsPerList> by_clone;
+};
+
+TransmitTarget target_of(const Destination& destination) {
+  TransmitTarget target{};
+  std::memcpy(&target.ipv6, &destination.ipv6, sizeof target.ipv6);
+  target.tag = destination.id;
+  target.kind = destination.wants_recovered ? 1 : 0;
+  return target;
+}
+
+size_t clone_list_of(const TransmitTarget& target) {
+  return target.kind * 2u + (target.is_ipv4() ? 0 : 1);
+}
+
+void send_by_socket(Divided& divided, std::vector<Target>& targets, size_t first) {
+  for (size_t i = first; i < targets.size(); i++) divided.by_socket.push_back(targets[i].target);
+  targets.resize(first);
+}
+
+Divided divide(const std::vector<Target>& targets, const CloneFamilies& clones) {
+  Divided divided;
+  for (const Target& each : targets) {
+    const bool may_clone = each.hop && (each.target.is_ipv4() ? clones.ipv4 : clones.ipv6);
+    if (may_clone) divided.by_clone[clone_list_of(each.target)].push_back(each);
+    else divided.by_socket.push_back(each.target);
+  }
+  for (auto& cloned : divided.by_clone)
+    if (cloned.size() < kCloneTargetsLeast) send_by_socket(divided, cloned, 0);
+  return divided;
+}
+
+CloneLists clone_lists_of(const std::vector<Divided>& tiers, const TargetRules& rules) {
+  std::vector<std::vector<CloneTarget>> wanted;
+  for (const Divided& tier : tiers) {
+    for (const auto& cloned : tier.by_clone) {
+      std::vector<CloneTarget>& targets = wanted.emplace_back();
+      targets.reserve(cloned.size());
+      for (const auto& [target, hop] : cloned)
+        targets.push_back({target.tag, endpoint_from_sockaddr(&target.address), *hop});
+    }
+  }
+  return CloneLists(wanted, rules.head, rules.clones);
+}
+
+TargetLists::List list_of(Divided& divided, std::span<const CloneLists::List> clones) {
+  // Targets that found no room in the plane are sent to by socket.
+  for (size_t i = 0; i < kCloneListsPerList; i++)
+    send_by_socket(divided, divided.by_clone[i], clones[i].size);
+  TargetLists::List list;
+  list.targets = std::move(divided.by_socket);
+  list.by_socket = static_cast<uint32_t>(list.targets.size());
+  for (size_t i = 0; i < kCloneListsPerList; i++) {
+    list.by_clone[i] = {static_cast<uint32_t>(list.targets.size()),
+                        static_cast<uint32_t>(divided.by_clone[i].size())};
+    for (const Target& each : divided.by_clone[i]) list.targets.push_back(each.target);
+  }
+  return list;
+}
+
+}  // namespace
+
+TargetLists::TargetLists(const FanoutTable* fanout, const NextHops* next_hops,
+                         const TargetRules& rules) {
+  std::vector<Divided> tiers;
+  for (uint32_t tier = 0; tier < rules.tier_count; tier++) {
+    std::vector<Target> targets;
+    for (const Destination& destination :
+         fanout ? fanout->of_tier(tier) : std::span<const Destination>()) {
+      Target& target = targets.emplace_back(Target{target_of(destination), nullptr});
+      if (!next_hops) continue;
+      const NextHops::Entry* entry =
+          next_hops->find(endpoint_from_sockaddr(&destination.address).address);
+      const NextHopState state = entry ? entry->state : NextHopState::neighbour_unknown;
+      if (state == NextHopState::resolved) target.hop = &entry->hop;
+      states_[static_cast<size_t>(state)]++;
+    }
+    tiers.push_back(divide(targets, rules.clones));
+  }
+  clones_ = clone_lists_of(tiers, rules);
+  for (size_t tier = 0; tier < tiers.size(); tier++)
+    lists_.push_back(
+        list_of(tiers[tier],
+                std::span(clones_.lists()).subspan(tier * kCloneListsPerList, kCloneListsPerList)));
+}
+
+}  // namespace shredway
