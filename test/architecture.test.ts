@@ -22,8 +22,19 @@ const modules = [
 ] as const;
 type Module = (typeof modules)[number];
 
-/** A library for callers' programs: nothing in here imports it, and it imports nothing in here. */
+/** A library for callers' programs: it imports nothing from the modules above. */
 const callersLibrary = "client";
+/**
+ * The types of the service's responses are the library's, because it must stay free of imports. The modules
+ * that write or show responses import them as types, and nothing else of the library.
+ */
+const responseTypes = "src/client/responses.ts";
+const responseTypeUsers: readonly string[] = [
+  "src/gateway/schema/",
+  "src/gateway/methods/",
+  "src/gateway/endpoints/",
+  "src/platform/portal/",
+];
 
 /**
  * Imports between the folders of one module; everything else between them is refused. "" stands for
@@ -154,6 +165,14 @@ function importRefusal(
   return isAllowed ? null : `${top}/${folder} does not import ${top}/${otherFolder}`;
 }
 
+/** Whether every import of `name` is "import type". */
+function importsTypesOnly(text: string, name: string): boolean {
+  const imports = text.match(/^(import|export)\b[^;]*;/gm) ?? [];
+  return imports
+    .filter((each) => each.includes(`"${name}"`))
+    .every((each) => each.startsWith("import type "));
+}
+
 /** Breaches of the order by one file. Exported rules are checked on planted files below, too. */
 function layerBreaches({ path, text }: SourceFile): string[] {
   const place = placeOf(path);
@@ -164,6 +183,9 @@ function layerBreaches({ path, text }: SourceFile): string[] {
     .filter((name) => name.startsWith("."))
     .flatMap((name) => {
       const target = join(dirname(path), name);
+      if (target === responseTypes && responseTypeUsers.some((user) => path.startsWith(user))) {
+        return importsTypesOnly(text, name) ? [] : [`${path}: ${name} holds types only`];
+      }
       const other = placeOf(target);
       const refusal = importRefusal(place, other);
       if (refusal !== null) return [`${path} imports ${name}: ${refusal}`];
@@ -353,11 +375,15 @@ describe("TypeScript", () => {
       planted("src/tools/race/a.ts", 'import "../../sandbox/sandbox.ts";'),
       planted("src/tools/race/a.ts", 'import "../../client/index.ts";'),
       planted("src/novel/a.ts", ""),
+      planted("src/tips/a.ts", 'import type { x } from "../client/responses.ts";'),
+      planted("src/gateway/methods/a.ts", 'import type { x } from "../../client/types.ts";'),
+      planted("src/gateway/methods/a.ts", 'import { x } from "../../client/responses.ts";'),
     ];
     expect(breaches.flatMap(layerBreaches).length).toBe(breaches.length);
     const allowed = [
       planted("src/tools/sandbox/a.ts", 'import "../../sandbox/sandbox.ts"; import "./b.ts";'),
       planted("src/app/a.ts", 'import { x } from "../platform/store/store.ts";'),
+      planted("src/gateway/methods/a.ts", 'import type { x } from "../../client/responses.ts";'),
     ];
     expect(allowed.flatMap(layerBreaches)).toEqual([]);
     const addon = planted("src/tools/a.ts", 'require("node-gyp-build")(root);');

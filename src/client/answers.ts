@@ -1,25 +1,28 @@
-// Answers as they come over the wire, into the types of types.ts.
+// Reads the responses that come over the wire, as responses.ts declares them.
 //
 // Called by client.ts and the streams. Throws ShredwayCallError "answer_invalid" and nothing else.
 
 import { Fields, listOf, textOf } from "./fields.ts";
-import {
-  type AltLeader,
-  type Destination,
-  type NonceInfo,
-  type Region,
-  type Registration,
-  type RegistrationReceipt,
-  type StatusEvent,
-  submissionStates,
-  type TierEvent,
-  type TierView,
-  type TipSnapshot,
-  type TransactionStatus,
-} from "./types.ts";
+import type {
+  Destination,
+  GracePeriod,
+  NextAltValidator,
+  NonceInfo,
+  Region,
+  Registration,
+  RegistrationReceipt,
+  RejectedRegistration,
+  StatusEvent,
+  TierEvent,
+  TierThreshold,
+  TierView,
+  TipFloorEntry,
+  TransactionStatus,
+} from "./responses.ts";
+import { type AltLeader, submissionStates, type TipSnapshot } from "./types.ts";
 
 export function readEvent(value: unknown, where: string): StatusEvent {
-  const fields = new Fields(value, where);
+  const fields = new Fields<StatusEvent>(value, where);
   return {
     kind: fields.text("kind"),
     at: fields.text("at"),
@@ -37,7 +40,7 @@ export function readEvent(value: unknown, where: string): StatusEvent {
 }
 
 function readStatus(value: unknown, where: string): TransactionStatus {
-  const fields = new Fields(value, where);
+  const fields = new Fields<TransactionStatus>(value, where);
   return {
     signature: fields.text("signature"),
     state: fields.oneOf("state", submissionStates),
@@ -60,7 +63,7 @@ export function readTexts(value: unknown, where: string): string[] {
 }
 
 export function readNonce(value: unknown, where: string): NonceInfo {
-  const fields = new Fields(value, where);
+  const fields = new Fields<NonceInfo>(value, where);
   return {
     nonce: fields.text("nonce"),
     nonceAccount: fields.text("nonceAccount"),
@@ -69,7 +72,7 @@ export function readNonce(value: unknown, where: string): NonceInfo {
 }
 
 function readRegion(value: unknown, where: string): Region {
-  const fields = new Fields(value, where);
+  const fields = new Fields<Region>(value, where);
   return {
     name: fields.text("name"),
     url: fields.textOrNull("url"),
@@ -84,7 +87,7 @@ export function readRegions(value: unknown, where: string): Region[] {
 }
 
 export function readTipSnapshot(value: unknown, where: string): TipSnapshot {
-  const fields = new Fields(value, where);
+  const fields = new Fields<TipFloorEntry>(value, where);
   return {
     time: fields.text("time"),
     windowStart: fields.text("window_start"),
@@ -99,9 +102,9 @@ export function readTipSnapshot(value: unknown, where: string): TipSnapshot {
 }
 
 export function readReceipt(value: unknown, where: string): RegistrationReceipt {
-  const fields = new Fields(value, where);
+  const fields = new Fields<RegistrationReceipt>(value, where);
   const rejected = fields.list("rejected", (each, at) => {
-    const entry = new Fields(each, at);
+    const entry = new Fields<RejectedRegistration>(each, at);
     return {
       index: entry.number("index"),
       reason: entry.text("reason"),
@@ -112,7 +115,7 @@ export function readReceipt(value: unknown, where: string): RegistrationReceipt 
 }
 
 function readRegistration(value: unknown, where: string): Registration {
-  const fields = new Fields(value, where);
+  const fields = new Fields<Registration>(value, where);
   return {
     signature: fields.text("signature"),
     state: fields.oneOf("state", ["pending", "counted", "dropped"]),
@@ -131,9 +134,9 @@ export function readRegistrations(value: unknown, where: string): Registration[]
 }
 
 export function readTier(value: unknown, where: string): TierView {
-  const fields = new Fields(value, where);
+  const fields = new Fields<TierView>(value, where);
   const thresholds = fields.list("thresholds", (each, at) => {
-    const threshold = new Fields(each, at);
+    const threshold = new Fields<TierThreshold>(each, at);
     return {
       tier: threshold.text("tier"),
       thresholdLamports: threshold.integer("thresholdLamports"),
@@ -141,7 +144,7 @@ export function readTier(value: unknown, where: string): TierView {
     };
   });
   const grace = fields.orNull("grace", () => {
-    const times = new Fields(fields.value("grace"), `${where}.grace`);
+    const times = new Fields<GracePeriod>(fields.value("grace"), `${where}.grace`);
     return { since: times.text("since"), ends: times.text("ends") };
   });
   return {
@@ -155,7 +158,7 @@ export function readTier(value: unknown, where: string): TierView {
 }
 
 function readTierEvent(value: unknown, where: string): TierEvent {
-  const fields = new Fields(value, where);
+  const fields = new Fields<TierEvent>(value, where);
   return {
     number: fields.integer("number"),
     at: fields.text("at"),
@@ -172,7 +175,7 @@ export function readTierEvents(value: unknown, where: string): TierEvent[] {
 }
 
 export function readDestination(value: unknown, where: string): Destination {
-  const fields = new Fields(value, where);
+  const fields = new Fields<Destination>(value, where);
   return {
     id: fields.text("id"),
     region: fields.text("region"),
@@ -193,7 +196,7 @@ export function readDestinations(value: unknown, where: string): Destination[] {
 }
 
 export function readAltLeader(value: unknown, where: string): AltLeader {
-  const fields = new Fields(value, where);
+  const fields = new Fields<NextAltValidator>(value, where);
   return {
     pubkey: fields.text("pubkey"),
     leaderSlot: fields.integer("leader_slot"),

@@ -44,7 +44,10 @@ export function listOf<T>(value: unknown, where: string, read: Reader<T>): T[] {
   return value.map((each: unknown, i) => read(each, `${where}[${i}]`));
 }
 
-export class Fields {
+type Name<T> = keyof T & string;
+
+/** Fields of a `T` of responses.ts: the name of another field does not compile. */
+export class Fields<T extends object> {
   readonly #fields: Readonly<Record<string, unknown>>;
   readonly #where: string;
 
@@ -54,64 +57,64 @@ export class Fields {
     this.#where = where;
   }
 
-  has(name: string): boolean {
+  has(name: Name<T>): boolean {
     return Object.hasOwn(this.#fields, name);
   }
 
-  value(name: string): unknown {
+  value(name: Name<T>): unknown {
     return this.has(name) ? this.#fields[name] : undefined;
   }
 
-  text(name: string): string {
+  text(name: Name<T>): string {
     return textOf(this.value(name), this.#at(name));
   }
 
-  number(name: string): number {
+  number(name: Name<T>): number {
     const value = this.value(name);
     if (typeof value === "number") return value;
     throw answerInvalid(this.#at(name), "a number", value);
   }
 
-  flag(name: string): boolean {
+  flag(name: Name<T>): boolean {
     const value = this.value(name);
     if (typeof value === "boolean") return value;
     throw answerInvalid(this.#at(name), "true or false", value);
   }
 
   /** u64. */
-  integer(name: string): bigint {
+  integer(name: Name<T>): bigint {
     return integerOf(this.value(name), this.#at(name));
   }
 
-  oneOf<const T extends string>(name: string, choices: readonly T[]): T {
+  oneOf<const C extends string>(name: Name<T>, choices: readonly C[]): C {
     const value = this.value(name);
     const found = choices.find((choice) => choice === value);
     if (found !== undefined) return found;
     throw answerInvalid(this.#at(name), `one of ${choices.join(", ")}`, value);
   }
 
-  orNull<T>(name: string, read: (fields: this) => T): T | null {
+  orNull<V>(name: Name<T>, read: (fields: this) => V): V | null {
     const value = this.value(name);
     return value === null || value === undefined ? null : read(this);
   }
 
-  textOrNull(name: string): string | null {
+  textOrNull(name: Name<T>): string | null {
     return this.orNull(name, () => this.text(name));
   }
 
-  integerOrNull(name: string): bigint | null {
+  integerOrNull(name: Name<T>): bigint | null {
     return this.orNull(name, () => this.integer(name));
   }
 
-  list<T>(name: string, read: Reader<T>): T[] {
+  list<V>(name: Name<T>, read: Reader<V>): V[] {
     return listOf(this.value(name), this.#at(name), read);
   }
 
-  texts(name: string): string[] {
+  texts(name: Name<T>): string[] {
     return this.list(name, textOf);
   }
 
-  #at(name: string): string {
+  #at(name: Name<T>): string {
     return `${this.#where}.${name}`;
   }
 }

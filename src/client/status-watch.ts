@@ -7,9 +7,10 @@ import { readEvent } from "./answers.ts";
 import { ShredwayCallError } from "./error.ts";
 import { Fields, isObject } from "./fields.ts";
 import { readJson, writeJson } from "./json.ts";
+import type { FilterSet, StatusEvent, StatusUpdate, TransactionStatus } from "./responses.ts";
 import { type FollowOptions, follow } from "./socket.ts";
 import { type CallOptions, errorOf, isTransient, pauseMs, sleep } from "./transport.ts";
-import { endStates, type StatusEvent, type StatusUpdate, type TransactionStatus } from "./types.ts";
+import { endStates } from "./types.ts";
 
 export interface WatchOptions {
   readonly signal?: AbortSignal | undefined;
@@ -94,7 +95,7 @@ function readMessage(text: string): Message {
   const value = readJson(text);
   const error = isObject(value) ? errorOf(value["error"], null) : null;
   if (error) throw error;
-  const fields = new Fields(value, "/status");
+  const fields = new Fields<StatusUpdate & FilterSet>(value, "/status");
   if (fields.has("filter")) return { isFilter: true };
   const event = readEvent(fields.value("event"), "/status.event");
   return { isFilter: false, signature: fields.text("signature"), event };

@@ -4,6 +4,7 @@
 // registrar. Speaks no JSON-RPC: what is refused here is answered with an HTTP status and
 // {"error": {"reason", "message"}}, what was looked at with 200 and the signatures that were taken.
 
+import type { RegistrationReceipt, RejectedRegistration } from "../../client/responses.ts";
 import { errorTable, quote, ShredwayError } from "../../core/errors.ts";
 import {
   isJsonArray,
@@ -68,12 +69,13 @@ export function readEntries(text: string): (RegistrationEntry | null)[] {
 
 function resultJson(results: readonly RegistrationResult[], isVerbose: boolean): string {
   const accepted: string[] = [];
-  const rejected: object[] = [];
+  const rejected: RejectedRegistration[] = [];
   for (const [index, result] of results.entries()) {
     if (result.accepted) accepted.push(result.signature);
     else rejected.push({ index, reason: result.reason, message: result.message });
   }
-  return writeJson(isVerbose ? { accepted, rejected } : { accepted });
+  const receipt: RegistrationReceipt = { accepted, rejected };
+  return writeJson(isVerbose ? receipt : { accepted });
 }
 
 export interface ShredPayRequest {

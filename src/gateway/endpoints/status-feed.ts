@@ -3,6 +3,7 @@
 // Handed to the HTTP server by gateway.ts. A peer may ask for certain signatures only. A peer that
 // reads too slowly is closed by the server; a key that does not hold any more closes its feeds.
 
+import type { FilterSet, StatusUpdate, WrittenInteger } from "../../client/responses.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
 import { isJsonObject, readJson, writeJson } from "../../core/json-rpc/json-text.ts";
@@ -104,7 +105,8 @@ export class StatusFeed implements WebSocketRoute {
     if (!feed) return;
     try {
       feed.signatures = this.#readFilter(text);
-      peer.send(writeJson({ filter: { signatures: feed.signatures?.size ?? null } }));
+      const answer: FilterSet = { filter: { signatures: feed.signatures?.size ?? null } };
+      peer.send(writeJson(answer));
     } catch (thrown) {
       const { report } = this.#parts;
       peer.send(writeJson({ error: errorObjectOf(thrown, { report, prefixOf }) }));
@@ -148,7 +150,8 @@ export class StatusFeed implements WebSocketRoute {
       peer.close(1008, "the key does not hold any more");
       return;
     }
-    peer.send(writeJson({ signature, event: eventJson(event, null) }));
+    const update: StatusUpdate<WrittenInteger> = { signature, event: eventJson(event, null) };
+    peer.send(writeJson(update));
   }
 
   /** Revoked and expired keys hear nothing more than a second later. */

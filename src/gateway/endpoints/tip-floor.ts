@@ -5,6 +5,7 @@
 // stream pushes one snapshot, the element of the array that the path answers, at its beginning and
 // after every refresh; what the peer says is not read.
 
+import type { TipFloorEntry, WrittenInteger } from "../../client/responses.ts";
 import type { Clock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import { writeJson } from "../../core/json-rpc/json-text.ts";
@@ -66,18 +67,19 @@ function elementOf(snapshot: TipSnapshot, format: Format): string {
   const amount = format === "sol" ? solOf : (lamports: bigint): bigint => lamports;
   const { percentiles, timeMs, emaP50, count, windowStartMs, isStale } = snapshot;
   const { p25, p50, p75, p95, p99 } = percentiles;
-  return writeJson({
+  const entry: TipFloorEntry<WrittenInteger> = {
     time: new Date(timeMs).toISOString(),
     landed_tips_25th_percentile: amount(p25),
     landed_tips_50th_percentile: amount(p50),
     landed_tips_75th_percentile: amount(p75),
     landed_tips_95th_percentile: amount(p95),
     landed_tips_99th_percentile: amount(p99),
-    ema_landed_tips_50th_percentile: format === "sol" ? amount(emaP50) : undefined,
+    ...(format === "sol" && { ema_landed_tips_50th_percentile: amount(emaP50) }),
     count,
     window_start: new Date(windowStartMs).toISOString(),
     stale: isStale,
-  });
+  };
+  return writeJson(entry);
 }
 
 function textsOf(snapshot: TipSnapshot): Record<Format, SnapshotText> {

@@ -4,6 +4,7 @@
 // Handed requests by gateway.ts. Not limited: an answer costs microseconds, from memory alone, like that
 // of /gethealth. Speaks no JSON-RPC.
 
+import type { NextAltValidator } from "../../client/responses.ts";
 import { quote } from "../../core/errors.ts";
 import { writeJson } from "../../core/json-rpc/json-text.ts";
 import { u64Max } from "../../core/primitives.ts";
@@ -71,6 +72,7 @@ export class TrackerHandler {
       return plainRefusal("leader_unknown", message);
     }
     const { pubkey, leaderSlot, contextSlot } = next;
-    return answerOf(head, { pubkey, leader_slot: leaderSlot, context_slot: contextSlot });
+    const answer: NextAltValidator = { pubkey, leader_slot: leaderSlot, context_slot: contextSlot };
+    return answerOf(head, answer);
   }
 }

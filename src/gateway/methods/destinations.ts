@@ -4,6 +4,7 @@
 // Called through table.ts. Only of the caller's own account: another one's are unknown. Times are ISO
 // 8601 in UTC.
 
+import type { Destination } from "../../client/responses.ts";
 import { ShredwayError } from "../../core/errors.ts";
 import {
   type AccountDestination,
@@ -16,9 +17,9 @@ import {
   closed,
   described,
   enumOf,
-  type JsonSchema,
   listOf,
   orNull,
+  schemaOf,
   string,
   time,
 } from "../schema/json-schema.ts";
@@ -37,7 +38,7 @@ export function salesOf({ parts }: Pick<Call, "parts">): ShredSales {
   );
 }
 
-function timeText(ms: number): string {
+export function timeText(ms: number): string {
   return new Date(ms).toISOString();
 }
 
@@ -47,7 +48,10 @@ export function timeOrNull(ms: number | null): string | null {
 }
 
 /** As callers and the portal are told of it. */
-export function destinationFacts(destinations: Destinations, destination: AccountDestination) {
+export function destinationFacts(
+  destinations: Destinations,
+  destination: AccountDestination,
+): Destination {
   return {
     id: destination.id,
     region: destination.region,
@@ -74,7 +78,7 @@ export async function withRetryAfter<T>(call: Call, work: Promise<T>): Promise<T
   }
 }
 
-function list(call: Call): object[] {
+function list(call: Call): Destination[] {
   const { destinations } = salesOf(call);
   const all = destinations.ofAccount(call.key.accountId);
   return all.map((each) => destinationFacts(destinations, each));
@@ -90,7 +94,7 @@ const addParams = {
   ),
 };
 
-async function add(call: Call, { destination }: ArgsOf<typeof addParams>): Promise<object> {
+async function add(call: Call, { destination }: ArgsOf<typeof addParams>): Promise<Destination> {
   const { destinations } = salesOf(call);
   const { region, address } = destination;
   const account = { id: call.key.accountId, name: call.key.accountName };
@@ -98,15 +102,15 @@ async function add(call: Call, { destination }: ArgsOf<typeof addParams>): Promi
   return destinationFacts(destinations, await withRetryAfter(call, adding));
 }
 
-const idSchema: JsonSchema = { type: "string", pattern: "^d_[0-9a-f]{12}$" };
+const idSchema = schemaOf<string>({ type: "string", pattern: "^d_[0-9a-f]{12}$" });
 const id = required(text({ examples: [samples.destination] }), "of a destination of the account");
 
-async function remove(call: Call, args: { readonly id: string }): Promise<boolean> {
+async function remove(call: Call, args: { readonly id: string }): Promise<true> {
   await salesOf(call).destinations.remove(call.key.accountId, args.id);
   return true;
 }
 
-async function challenge(call: Call, args: { readonly id: string }): Promise<object> {
+async function challenge(call: Call, args: { readonly id: string }): Promise<Destination> {
   const { destinations } = salesOf(call);
   const challenging = destinations.challenge(call.key.accountId, args.id);
   return destinationFacts(destinations, await withRetryAfter(call, challenging));
@@ -117,13 +121,13 @@ const proofParams = {
   token: required(text({ examples: [samples.token] }), "of a challenge: 32 hex digits"),
 };
 
-async function prove(call: Call, args: ArgsOf<typeof proofParams>): Promise<object> {
+async function prove(call: Call, args: ArgsOf<typeof proofParams>): Promise<Destination> {
   const { destinations } = salesOf(call);
   const proved = await destinations.prove(call.key.accountId, args.id, args.token);
   return destinationFacts(destinations, proved);
 }
 
-const destinationSchema = closed("Destination", {
+const destinationSchema = closed<Destination>("Destination", {
   id: idSchema,
   region: string,
   address: described("ip:port", string),
@@ -191,7 +195,7 @@ export const destinationMethods: MethodTable = {
     summary: "Removes a destination.",
     available,
     params: { id },
-    result: { name: "isRemoved", schema: { type: "boolean", const: true } },
+    result: { name: "isRemoved", schema: schemaOf<true>({ type: "boolean", const: true }) },
     errors: ["registration_off", "destination_unknown", "store_failed"],
     example: { params: [samples.destination], result: true },
     run: remove,

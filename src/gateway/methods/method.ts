@@ -6,7 +6,7 @@
 import { type Reason, reasons } from "../../core/errors.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";
 import type { ApiKey, Scope } from "../accounts/types.ts";
-import type { JsonSchema, Sample } from "../schema/json-schema.ts";
+import type { JsonSchema, Sample, SchemaOf } from "../schema/json-schema.ts";
 import {
   type ArgsOf,
   type ParamDocument,
@@ -111,19 +111,28 @@ function withCallErrors(own: readonly Reason[]): readonly Reason[] {
   return reasons.filter((reason) => named.has(reason));
 }
 
-interface MethodChoice<P extends Params> extends Omit<MethodDocument, "params"> {
+interface MethodChoice<P extends Params, R> extends Omit<MethodDocument, "params"> {
   readonly scopes: KeyedMethod["scopes"];
   readonly params: P;
+  readonly result: MethodResult & { readonly schema: SchemaOf<R> };
+  readonly example: MethodExample & { readonly result: NoInfer<R> };
   /** Parameters that are read before the others; default: none. */
   readonly readingOrder?: readonly (keyof P & string)[];
   /** Throws when this service does not have what the method asks; before any parameter is looked at. */
   readonly available?: (call: Call) => unknown;
   /** `given`: every parameter as it came, those beyond the declared ones too. */
-  readonly run: (call: Call, args: ArgsOf<P>, given: readonly Json[]) => unknown;
+  readonly run: (
+    call: Call,
+    args: ArgsOf<P>,
+    given: readonly Json[],
+  ) => NoInfer<R> | Promise<NoInfer<R>>;
 }
 
-/** `errors`: those of its own; those of every call are added. */
-export function method<const P extends Params>(choice: MethodChoice<P>): KeyedMethod {
+/**
+ * `errors`: those of its own; those of every call are added. What it returns and its example have the type
+ * of the result's schema.
+ */
+export function method<const P extends Params, R>(choice: MethodChoice<P, R>): KeyedMethod {
   const { params, readingOrder, available, run, errors, ...document } = choice;
   const read = paramReader(params, readingOrder);
   return {

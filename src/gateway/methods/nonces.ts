@@ -3,9 +3,10 @@
 // Called through table.ts. The parameter may be a key: it is compared with the caller's own, and it
 // appears in no answer. Another caller's key and a text that is none get the same answer.
 
+import type { NonceInfo } from "../../client/responses.ts";
 import { ShredwayError } from "../../core/errors.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";
-import type { NonceInfo, Nonces } from "../nonces/types.ts";
+import type { Nonces } from "../nonces/types.ts";
 import { closed, publicKey } from "../schema/json-schema.ts";
 import { type ArgsOf, required } from "../schema/params.ts";
 import { samples } from "../schema/samples.ts";
@@ -73,7 +74,7 @@ export const nonceMethods: MethodTable = {
     params,
     result: {
       name: "nonce",
-      schema: closed("Nonce", {
+      schema: closed<NonceInfo>("Nonce", {
         nonce: { ...publicKey, description: "stands where a recent blockhash would be" },
         nonceAccount: publicKey,
         nonceAuthority: publicKey,

@@ -4,6 +4,7 @@
 // Called through table.ts. Each answer begins with another address: callers who take the first one
 // spread over all of them, and no address's write lock becomes the bottleneck.
 
+import type { Region } from "../../client/responses.ts";
 import { quote, ShredwayError } from "../../core/errors.ts";
 import { scopes } from "../accounts/types.ts";
 import { boolean, closed, listOf, orNull, publicKey, string } from "../schema/json-schema.ts";
@@ -48,7 +49,7 @@ function tipAccounts(call: Call, name: string | null, list: AddressList): string
   throw new ShredwayError("value_invalid", `region: expected one of ${known}, got ${quote(name)}`);
 }
 
-function regionList({ settings }: Call): unknown {
+function regionList({ settings }: Call): Region[] {
   return settings.regions.map((region, index) => ({
     name: region.name,
     url: region.url,
@@ -89,7 +90,7 @@ export const regionMethods: MethodTable = {
     result: {
       name: "regions",
       schema: listOf(
-        closed("Region", {
+        closed<Region>("Region", {
           name: string,
           url: orNull(string),
           isThis: { ...boolean, description: "it is the one that answers" },

@@ -2,10 +2,11 @@
 //
 // Called through table.ts. Only of the caller's own account.
 
+import type { Registration, WrittenInteger } from "../../client/responses.ts";
 import { ShredwayError } from "../../core/errors.ts";
 import {
+  type Registration as KeptRegistration,
   type Registrar,
-  type Registration,
   registrationReasons,
   registrationStates,
 } from "../../shreds/registrations/registration-types.ts";
@@ -19,11 +20,14 @@ import {
   signatureText,
   time,
   u64,
+  wholeNumber,
 } from "../schema/json-schema.ts";
 import { type ArgsOf, optional } from "../schema/params.ts";
 import { samples } from "../schema/samples.ts";
 import { count, field, optionsOf, positive } from "../schema/shapes.ts";
 import { type Call, type MethodTable, method } from "./method.ts";
+
+type Answer = Registration<WrittenInteger>;
 
 const limitMax = 1000;
 const limitUsual = 100;
@@ -41,7 +45,7 @@ function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-function registrationJson(registration: Registration): object {
+function registrationJson(registration: KeptRegistration): Answer {
   const { registeredMs, settledMs } = registration;
   return {
     signature: registration.signature,
@@ -56,7 +60,7 @@ function registrationJson(registration: Registration): object {
   };
 }
 
-const registrationSchema = closed("Registration", {
+const registrationSchema = closed<Answer>("Registration", {
   signature: signatureText,
   state: enumOf(registrationStates),
   reason: orNull({ ...enumOf(registrationReasons), description: "of a dropped one" }),
@@ -65,7 +69,7 @@ const registrationSchema = closed("Registration", {
   countedLamports: orNull(described("of the sum; null: it does not count", lamports)),
   registeredAt: time,
   settledAt: orNull(described("when it counted or was dropped", time)),
-  registeredMs: described("ask on with it as beforeMs", count(Number.MAX_SAFE_INTEGER).schema),
+  registeredMs: described("ask on with it as beforeMs", wholeNumber(0, Number.MAX_SAFE_INTEGER)),
 });
 
 const params = {
@@ -85,7 +89,7 @@ const params = {
   ),
 };
 
-async function registrations(call: Call, { range }: ArgsOf<typeof params>): Promise<object[]> {
+async function registrations(call: Call, { range }: ArgsOf<typeof params>): Promise<Answer[]> {
   const { beforeMs, limit } = range;
   const found = await registrarOf(call).ofAccount(call.key.accountId, beforeMs, limit);
   return found.map(registrationJson);

@@ -5,7 +5,7 @@
 import { ShredwayError } from "../../core/errors.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
-import { bundleId, described, listOf, signatureText } from "../schema/json-schema.ts";
+import { anyOf, bundleId, described, listOf, signatureText } from "../schema/json-schema.ts";
 import { type ArgsOf, optional, required } from "../schema/params.ts";
 import { samples } from "../schema/samples.ts";
 import { optionsOf, texts } from "../schema/shapes.ts";
@@ -94,12 +94,10 @@ export const sendBundle = method({
   readingOrder: ["options"],
   result: {
     name: "signatures",
-    schema: {
-      anyOf: [
-        listOf(signatureText, { minItems: 1, maxItems: bundleTransactionsMax }),
-        described("below /api/v1: the bundle's id", bundleId),
-      ],
-    },
+    schema: anyOf<string | readonly string[]>([
+      listOf(signatureText, { minItems: 1, maxItems: bundleTransactionsMax }),
+      described("below /api/v1: the bundle's id", bundleId),
+    ]),
   },
   errors: [...submissionErrors, "bundle_invalid"],
   example: {

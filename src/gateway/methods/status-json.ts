@@ -3,6 +3,11 @@
 // Called by getTransactionStatus and the status feed. Times are ISO 8601 in UTC with milliseconds;
 // `offsetMs` says how long after the receipt, in finer steps. Slots are numbers.
 
+import type {
+  StatusEvent,
+  TransactionStatus as StatusResponse,
+  WrittenInteger,
+} from "../../client/responses.ts";
 import type { TimelineEvent, TransactionStatus } from "../submission/types.ts";
 
 function isoTime(ns: bigint): string {
@@ -10,14 +15,17 @@ function isoTime(ns: bigint): string {
 }
 
 /** `receivedNs` null: not known here, and no offset is told. */
-export function eventJson(event: TimelineEvent, receivedNs: bigint | null): object {
+export function eventJson(
+  event: TimelineEvent,
+  receivedNs: bigint | null,
+): StatusEvent<WrittenInteger> {
   const { kind, atNs, ...facts } = event;
   const offset =
     receivedNs === null ? {} : { offsetMs: Number((atNs - receivedNs) / 1000n) / 1000 };
   return { kind, at: isoTime(atNs), ...offset, ...facts };
 }
 
-export function statusJson(status: TransactionStatus): object {
+export function statusJson(status: TransactionStatus): StatusResponse<WrittenInteger> {
   const { receivedNs, events, signature, state, method, bundleId, slot, reason, err } = status;
   return {
     signature,

@@ -2,14 +2,18 @@
 //
 // Called through table.ts. Only of the caller's own account: what another one submitted is unknown.
 
+import type { WrittenInteger } from "../../client/responses.ts";
 import {
+  anyOf,
   bundleId,
+  bundleIdPattern,
   closed,
   described,
   enumOf,
-  type JsonSchema,
   listOf,
   orNull,
+  type SchemaOf,
+  schemaOf,
   signatureText,
   slot,
 } from "../schema/json-schema.ts";
@@ -20,6 +24,7 @@ import { statusSchema } from "../schema/status-schema.ts";
 import {
   type BundleCommitments,
   type BundleStatus,
+  type Commitment,
   commitments,
   type TransactionStatus,
 } from "../submission/types.ts";
@@ -45,12 +50,14 @@ const oneOrMore: Shape<string | readonly string[]> = {
   reader: (what) => (json) =>
     typeof json === "string" ? json : readTexts(what, json, statusesMax),
 };
+type StatusAnswer = ReturnType<typeof statusJson>;
+
 const askedParams = { signatures: required(oneOrMore, "one, or an array of 1 to 256") };
 
 async function transactionStatus(
   call: Call,
   { signatures: given }: ArgsOf<typeof askedParams>,
-): Promise<unknown> {
+): Promise<StatusAnswer | null | (StatusAnswer | null)[]> {
   const isOne = typeof given === "string";
   const signatures = isOne ? [given] : given;
   signatures.forEach((each, i) => {
@@ -61,7 +68,7 @@ async function transactionStatus(
   return isOne ? (shown[0] ?? null) : shown;
 }
 
-const idPattern = new RegExp(bundleId.pattern);
+const idPattern = new RegExp(bundleIdPattern);
 const ids: Shape<readonly string[]> = {
   schema: listOf(bundleId, { minItems: 1, maxItems: bundleStatusesMax }),
   reader: (what) => (json) => {
@@ -71,6 +78,22 @@ const ids: Shape<readonly string[]> = {
     throw invalid(`${what}[${wrong}]`, "the id of a bundle: 64 hex digits", given[wrong]);
   },
 };
+/** As block engines name the fields. */
+interface LandedBundle {
+  readonly bundle_id: string;
+  readonly transactions: readonly string[];
+  readonly slot: WrittenInteger;
+  readonly confirmation_status: Commitment;
+  readonly err: { readonly Ok: null };
+}
+
+/** As block engines name the fields. */
+interface InflightBundle {
+  readonly bundle_id: string;
+  readonly status: "Pending" | "Landed" | "Failed" | "Invalid";
+  readonly landed_slot: WrittenInteger | null;
+}
+
 const bundleParams = { ids: required(ids, "1 to 5 ids of bundles") };
 
 function landedSlot(transactions: readonly TransactionStatus[]): bigint | null {
@@ -81,7 +104,7 @@ function landedSlot(transactions: readonly TransactionStatus[]): bigint | null {
 async function bundleJson(
   commitmentsOf: BundleCommitments,
   bundle: BundleStatus | null,
-): Promise<unknown> {
+): Promise<LandedBundle | null> {
   const landed = bundle && (await commitmentsOf.of(bundle));
   if (!landed) return null;
   return {
@@ -93,7 +116,7 @@ async function bundleJson(
   };
 }
 
-function inflightJson(id: string, bundle: BundleStatus | null): unknown {
+function inflightJson(id: string, bundle: BundleStatus | null): InflightBundle {
   if (!bundle) return { bundle_id: id, status: "Invalid", landed_slot: null };
   const landed = landedSlot(bundle.transactions);
   if (landed !== null) return { bundle_id: id, status: "Landed", landed_slot: landed };
@@ -101,11 +124,11 @@ function inflightJson(id: string, bundle: BundleStatus | null): unknown {
   return { bundle_id: id, status: isOpen ? "Pending" : "Failed", landed_slot: null };
 }
 
-async function bundleValues(
+async function bundleValues<T>(
   call: Call,
   { ids: asked }: ArgsOf<typeof bundleParams>,
-  jsonOf: (id: string, bundle: BundleStatus | null) => unknown,
-): Promise<unknown> {
+  jsonOf: (id: string, bundle: BundleStatus | null) => Promise<T | null>,
+): Promise<BundleValues<T>> {
   const bundles = await call.parts.submissions.bundles(call.key.accountId, asked);
   return {
     context: { slot: call.parts.slot() ?? 0n },
@@ -113,14 +136,19 @@ async function bundleValues(
   };
 }
 
-function valuesSchema(title: string, value: JsonSchema): JsonSchema {
-  return closed(title, {
+interface BundleValues<T> {
+  readonly context: { readonly slot: WrittenInteger };
+  readonly value: readonly (T | null)[];
+}
+
+function valuesSchema<T>(title: string, value: SchemaOf<T>): SchemaOf<BundleValues<T>> {
+  return closed<BundleValues<T>>(title, {
     context: closed(`${title}Context`, { slot: described("the present one; 0: not known", slot) }),
     value: listOf(orNull(value), { maxItems: bundleStatusesMax }),
   });
 }
 
-const landedBundle = closed("LandedBundle", {
+const landedBundle = closed<LandedBundle>("LandedBundle", {
   bundle_id: bundleId,
   transactions: listOf(signatureText, { minItems: 1, maxItems: 4 }),
   slot,
@@ -128,9 +156,9 @@ const landedBundle = closed("LandedBundle", {
     "processed: in a block, may still be gone; finalized: as the node of solana.rpc says it",
     enumOf(commitments),
   ),
-  err: closed("BundleError", { Ok: { type: "null" } }),
+  err: closed("BundleError", { Ok: schemaOf<null>({ type: "null" }) }),
 });
-const inflightBundle = closed("InflightBundle", {
+const inflightBundle = closed<InflightBundle>("InflightBundle", {
   bundle_id: bundleId,
   status: {
     ...enumOf(["Pending", "Landed", "Failed", "Invalid"]),
@@ -183,12 +211,10 @@ export const statusMethods: MethodTable = {
     params: askedParams,
     result: {
       name: "status",
-      schema: {
-        anyOf: [
-          orNull(statusSchema),
-          listOf(orNull(statusSchema), { minItems: 1, maxItems: statusesMax }),
-        ],
-      },
+      schema: anyOf<StatusAnswer | null | readonly (StatusAnswer | null)[]>([
+        orNull(statusSchema),
+        listOf(orNull(statusSchema), { minItems: 1, maxItems: statusesMax }),
+      ]),
     },
     errors: ["store_failed"],
     example: { params: [samples.signature], result: statusSample },
@@ -234,6 +260,7 @@ export const statusMethods: MethodTable = {
         value: [{ bundle_id: samples.bundleId, status: "Landed", landed_slot: samples.slot }],
       },
     },
-    run: (call, args) => bundleValues(call, args, inflightJson),
+    run: (call, args) =>
+      bundleValues(call, args, (id, bundle) => Promise.resolve(inflightJson(id, bundle))),
   }),
 };

@@ -3,7 +3,8 @@
 // Called through table.ts. Only of the caller's own account. Times are ISO 8601 in UTC, amounts integer
 // lamports.
 
-import { type TierEvent, tierEventKinds } from "../../shreds/tiers/types.ts";
+import type { TierEvent, TierView, WrittenInteger } from "../../client/responses.ts";
+import { type TierEvent as KeptEvent, tierEventKinds } from "../../shreds/tiers/types.ts";
 import {
   closed,
   described,
@@ -20,13 +21,16 @@ import { type ArgsOf, optional } from "../schema/params.ts";
 import { samples } from "../schema/samples.ts";
 import { field, integer, optionsOf, positive } from "../schema/shapes.ts";
 import type { ShredSales } from "./dependencies.ts";
-import { salesOf, timeOrNull } from "./destinations.ts";
+import { salesOf, timeText } from "./destinations.ts";
 import { type Call, type MethodTable, method } from "./method.ts";
 
 export const tierEventsMax = 100;
 
 /** As callers and the portal are told of it. */
-export function tierFacts({ tiers, tierRules }: ShredSales, accountId: string) {
+export function tierFacts(
+  { tiers, tierRules }: ShredSales,
+  accountId: string,
+): Omit<TierView, "destinations"> {
   const rules = tierRules();
   const view = tiers.view(accountId);
   const { graceSinceMs, graceEndsMs, sumLamports } = view;
@@ -40,13 +44,13 @@ export function tierFacts({ tiers, tierRules }: ShredSales, accountId: string) {
       missingLamports: sumLamports < thresholdLamports ? thresholdLamports - sumLamports : 0n,
     })),
     grace:
-      graceSinceMs === null
+      graceSinceMs === null || graceEndsMs === null
         ? null
-        : { since: timeOrNull(graceSinceMs), ends: timeOrNull(graceEndsMs) },
+        : { since: timeText(graceSinceMs), ends: timeText(graceEndsMs) },
   };
 }
 
-function tier(call: Call): object {
+function tier(call: Call): TierView {
   const sales = salesOf(call);
   const { accountId } = call.key;
   const destinations = sales.destinations.ofAccount(accountId).length;
@@ -54,7 +58,7 @@ function tier(call: Call): object {
 }
 
 /** The event as a sentence, for people. */
-function textOf({ kind, from, to, sumLamports }: TierEvent): string {
+function textOf({ kind, from, to, sumLamports }: KeptEvent): string {
   const sum = `the tips of the window are ${sumLamports} lamports`;
   switch (kind) {
     case "upgraded":
@@ -68,9 +72,9 @@ function textOf({ kind, from, to, sumLamports }: TierEvent): string {
   }
 }
 
-function eventJson(event: TierEvent): object {
+function eventJson(event: KeptEvent): TierEvent<WrittenInteger> {
   const { atMs, kind, from, to, sumLamports } = event;
-  const at = timeOrNull(atMs);
+  const at = timeText(atMs);
   return { number: event.number, at, kind, from, to, sumLamports, text: textOf(event) };
 }
 
@@ -94,7 +98,10 @@ const params = {
   ),
 };
 
-async function history(call: Call, { range }: ArgsOf<typeof params>): Promise<object[]> {
+async function history(
+  call: Call,
+  { range }: ArgsOf<typeof params>,
+): Promise<TierEvent<WrittenInteger>[]> {
   const { tiers } = salesOf(call);
   const events = await tiers.history(call.key.accountId, range.before, range.limit);
   return events.map(eventJson);
@@ -102,7 +109,7 @@ async function history(call: Call, { range }: ArgsOf<typeof params>): Promise<ob
 
 const tierName = described("as relay.tiers names it", string);
 
-const tierSchema = closed("Tier", {
+const tierSchema = closed<TierView<WrittenInteger>>("Tier", {
   tier: orNull(described("null: none", tierName)),
   sumLamports: described("registered tips of the window that count", lamports),
   windowHours: number,
@@ -122,7 +129,7 @@ const tierSchema = closed("Tier", {
   destinations: wholeNumber(0, Number.MAX_SAFE_INTEGER),
 });
 
-const eventSchema = closed("TierEvent", {
+const eventSchema = closed<TierEvent<WrittenInteger>>("TierEvent", {
   number: described("1, 2, 3, … of the account", wholeNumber(1, numberMax)),
   at: time,
   kind: enumOf(tierEventKinds),

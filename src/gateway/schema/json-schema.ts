@@ -2,8 +2,10 @@
 //
 // Called by shapes.ts for parameters, by methods/* for results and by description/* for the documents.
 // Of the keywords only those that draft 7 (OpenRPC) and draft 2020-12 (OpenAPI 3.1) read alike. What is
-// answered is described closed: a field that is not described is a fault that a test finds.
+// answered is described closed: a field that is not described is a fault that a test finds. A schema of a
+// response carries the response's type of src/client/responses.ts, so that it has exactly its fields.
 
+import type { WrittenInteger } from "../../client/responses.ts";
 import { u64Max } from "../../core/primitives.ts";
 
 type TypeName = "array" | "boolean" | "integer" | "null" | "number" | "object" | "string";
@@ -38,75 +40,118 @@ export interface JsonSchema {
   readonly examples?: readonly Sample[];
 }
 
+declare const describedType: unique symbol;
+
+/** The schema of a `T`. Only the compiler sees `T`: a result and its schema cannot differ. */
+export interface SchemaOf<T> extends JsonSchema {
+  readonly [describedType]: T;
+}
+
+/** `schema` as the schema of a `T`, which nothing checks: for what the functions below cannot say. */
+export function schemaOf<T>(schema: JsonSchema): SchemaOf<T> {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is the caller's word
+  return schema as SchemaOf<T>;
+}
+
 /** The same, or null. */
+export function orNull<T>(schema: SchemaOf<T>): SchemaOf<T | null>;
+export function orNull(schema: JsonSchema): JsonSchema;
 export function orNull(schema: JsonSchema): JsonSchema {
   if (typeof schema.type !== "string") return { anyOf: [schema, { type: "null" }] };
   const { type, ...more } = schema;
   return { ...more, type: [type, "null"], ...(schema.enum && { enum: [...schema.enum, null] }) };
 }
 
-export function described(description: string, schema: JsonSchema): JsonSchema {
+export function described<S extends JsonSchema>(description: string, schema: S): S {
   return { ...schema, description };
 }
 
-/** With these fields and no others; all of them are there but for `optional`. */
-export function closed(
+export function anyOf<T>(schemas: readonly SchemaOf<T>[]): SchemaOf<T> {
+  return schemaOf({ anyOf: schemas });
+}
+
+/** A schema for each field of `T`, those that may be absent too. */
+export type FieldSchemas<T> = {
+  readonly [Name in keyof T]-?: SchemaOf<Exclude<T[Name], undefined>>;
+};
+
+/** With the fields of `T` and no others; all of them are there but for `optional`. */
+export function closed<T>(
+  title: string,
+  properties: FieldSchemas<T>,
+  optional: readonly (keyof T)[] = [],
+): SchemaOf<T> {
+  return schemaOf(closedOver(title, properties, new Set<PropertyKey>(optional)));
+}
+
+/** As `closed`, for fields that are known when the program runs. */
+export function closedOver(
   title: string,
   properties: Readonly<Record<string, JsonSchema>>,
-  optional: readonly string[] = [],
+  optional: ReadonlySet<PropertyKey>,
 ): JsonSchema {
-  const required = Object.keys(properties).filter((name) => !optional.includes(name));
+  const required = Object.keys(properties).filter((name) => !optional.has(name));
   return { title, type: "object", properties, required, additionalProperties: false };
 }
 
-export function listOf(
-  items: JsonSchema,
-  bounds: Pick<JsonSchema, "minItems" | "maxItems"> = {},
-): JsonSchema {
+type ListBounds = Pick<JsonSchema, "minItems" | "maxItems">;
+
+export function listOf<T>(items: SchemaOf<T>, bounds?: ListBounds): SchemaOf<readonly T[]>;
+export function listOf(items: JsonSchema, bounds?: ListBounds): JsonSchema;
+export function listOf(items: JsonSchema, bounds: ListBounds = {}): JsonSchema {
   return { type: "array", items, ...bounds };
 }
 
-export function enumOf(values: readonly string[]): JsonSchema {
-  return { type: "string", enum: values };
+export function enumOf<const T extends string>(values: readonly T[]): SchemaOf<T> {
+  return schemaOf({ type: "string", enum: values });
 }
 
-/** Of a word that programs compare. */
-export function word(value: string): JsonSchema {
-  return { type: "string", const: value };
+/** The schema of one word that programs compare. */
+export function word<const T extends string>(value: T): SchemaOf<T> {
+  return schemaOf({ type: "string", const: value });
 }
 
+/** A whole number that a JavaScript number holds, or, where a bound is a bigint, any u64. */
+export function wholeNumber(minimum: number, maximum: number): SchemaOf<number>;
+export function wholeNumber(
+  minimum: number | bigint,
+  maximum: number | bigint,
+): SchemaOf<WrittenInteger>;
 export function wholeNumber(minimum: number | bigint, maximum: number | bigint): JsonSchema {
   return { type: "integer", minimum, maximum };
 }
 
-export const string: JsonSchema = { type: "string" };
-export const number: JsonSchema = { type: "number" };
-export const boolean: JsonSchema = { type: "boolean" };
+export const string = schemaOf<string>({ type: "string" });
+export const number = schemaOf<number>({ type: "number" });
+export const boolean = schemaOf<boolean>({ type: "boolean" });
+/** Any JSON. */
+export const anyJson = schemaOf<unknown>({});
 export const u64 = wholeNumber(0, u64Max);
 export const slot = described("a slot", u64);
 export const lamports = described("lamports", u64);
 
 const base58 = "[1-9A-HJ-NP-Za-km-z]";
 
-export const signatureText: JsonSchema = {
+export const signatureText = schemaOf<string>({
   type: "string",
   pattern: `^${base58}{64,88}$`,
   description: "a signature: 64 bytes in base58",
-};
-export const publicKey: JsonSchema = {
+});
+export const publicKey = schemaOf<string>({
   type: "string",
   pattern: `^${base58}{32,44}$`,
   description: "a public key: 32 bytes in base58",
-};
-export const bundleId = {
+});
+export const bundleIdPattern = "^[0-9a-f]{64}$";
+export const bundleId = schemaOf<string>({
   type: "string",
-  pattern: "^[0-9a-f]{64}$",
+  pattern: bundleIdPattern,
   description: "SHA-256 in hex of the signatures joined by commas",
-} as const satisfies JsonSchema;
+});
 /** Milliseconds always: texts of times sort as the times do. */
-export const time: JsonSchema = {
+export const time = schemaOf<string>({
   type: "string",
   format: "date-time",
   pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$",
   description: "UTC",
-};
+});

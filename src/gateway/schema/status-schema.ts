@@ -2,17 +2,26 @@
 //
 // Called by methods/statuses.ts and description/*. One schema for each kind of event, and no other.
 
+import type {
+  StatusEvent,
+  StatusUpdate,
+  TransactionStatus,
+  WrittenInteger,
+} from "../../client/responses.ts";
 import { endStates, type SubmitMethod } from "../submission/types.ts";
 import {
   bundleId,
   closed,
+  closedOver,
   described,
   enumOf,
-  type JsonSchema,
+  type FieldSchemas,
   listOf,
   number,
   orNull,
   publicKey,
+  type SchemaOf,
+  schemaOf,
   signatureText,
   slot,
   string,
@@ -38,7 +47,10 @@ const route = described("its name in the configuration", string);
 const attempt = wholeNumber(1, Number.MAX_SAFE_INTEGER);
 const bytes = wholeNumber(0, Number.MAX_SAFE_INTEGER);
 /** JSON as the node wrote it. */
-const nodeError: JsonSchema = { description: "of the chain, as nodes tell it; null: none" };
+const nodeError = schemaOf<unknown>({ description: "of the chain, as nodes tell it; null: none" });
+
+type Event = StatusEvent<WrittenInteger>;
+type EventFields = Partial<FieldSchemas<Event>> & Pick<FieldSchemas<Event>, "kind">;
 
 /** By the titles of their schemas. */
 const eventFields = {
@@ -63,19 +75,19 @@ const eventFields = {
     err: nodeError,
     sibling: described("superseded by it", signatureText),
   },
-} as const satisfies Record<string, Record<string, JsonSchema>>;
+} as const satisfies Record<string, EventFields>;
 
 /** A sibling is told where there is one, and of a node's error what JSON can hold. */
-const optionalFields = ["sibling", "err"];
+const optionalFields: ReadonlySet<PropertyKey> = new Set<keyof Event>(["sibling", "err"]);
 
-function eventSchema(when: Record<string, JsonSchema>): JsonSchema {
-  const kinds = Object.entries(eventFields).map(([title, { kind, ...fields }]) =>
-    closed(title, { kind, ...when, ...fields }, optionalFields),
+function eventSchema(when: Pick<EventFields, "at" | "offsetMs">): SchemaOf<Event> {
+  const kinds = Object.entries<EventFields>(eventFields).map(([title, { kind, ...fields }]) =>
+    closedOver(title, { kind, ...when, ...fields }, optionalFields),
   );
-  return { title: "TimelineEvent", oneOf: kinds };
+  return schemaOf({ title: "TimelineEvent", oneOf: kinds });
 }
 
-export const statusSchema = closed("TransactionStatus", {
+export const statusSchema = closed<TransactionStatus<WrittenInteger>>("TransactionStatus", {
   signature: signatureText,
   state: enumOf(["open", ...endStates]),
   method: submitMethod,
@@ -91,7 +103,7 @@ export const statusSchema = closed("TransactionStatus", {
 });
 
 /** What the WebSocket pushes. */
-export const pushedEventSchema = closed("PushedEvent", {
+export const pushedEventSchema = closed<StatusUpdate<WrittenInteger>>("PushedEvent", {
   signature: signatureText,
   event: eventSchema({ at: time }),
 });

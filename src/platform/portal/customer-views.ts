@@ -47,7 +47,6 @@ export function tierView(
     return { isSold: false, ...none, tipAddresses: [] };
   }
   const { tier, sumLamports, windowHours, thresholds, grace } = tierFacts(shreds, accountId);
-  const { since = null, ends = null } = grace ?? {};
   return {
     isSold: true,
     tier,
@@ -58,7 +57,7 @@ export function tierView(
       thresholdLamports: Number(threshold.thresholdLamports),
       missingLamports: Number(threshold.missingLamports),
     })),
-    grace: since !== null && ends !== null ? { since, ends } : null,
+    grace,
     tipAddresses,
   };
 }

@@ -13,6 +13,18 @@
 // getDestinations, addDestination, removeDestination, challengeDestination, proveDestination,
 // getTransactionStatus, getRegions, getTipAccounts) with the scopes of the session's key, and the
 // portal's own: getKeys -> KeyView[], rotateKey {"overlapHours"} -> NewKeyView, revokeKey {"id"} -> true.
+// What the gateway's methods answer is declared in src/client/responses.ts; a view that shows the same
+// facts is made of the same type.
+
+import type {
+  Destination,
+  TierView as TierResponse,
+  TipPercentiles,
+  TransactionStatus,
+} from "../../client/responses.ts";
+
+/** `T` as the page reads it: an older page shows the states of a newer service by their words. */
+export type AnyState<T> = Omit<T, "state"> & { readonly state: string };
 
 /** Errors of every path: HTTP status as the table of errors says. */
 export interface PortalError {
@@ -90,33 +102,13 @@ export interface ServiceView {
 }
 
 /** null value fields: no tips for shreds are registered at this service. */
-export interface TierView {
+export interface TierView extends Omit<TierResponse<number>, "destinations"> {
   readonly isSold: boolean;
-  readonly tier: string | null;
-  readonly sumLamports: number;
-  readonly windowHours: number;
-  readonly thresholds: readonly {
-    readonly tier: string;
-    readonly thresholdLamports: number;
-    readonly missingLamports: number;
-  }[];
-  readonly grace: { readonly since: string; readonly ends: string } | null;
   /** Where tips for shreds are paid to. */
   readonly tipAddresses: readonly string[];
 }
 
-export interface DestinationView {
-  readonly id: string;
-  readonly region: string;
-  readonly address: string;
-  readonly state: string;
-  readonly createdAt: string;
-  readonly provedAt: string | null;
-  readonly provedBy: string | null;
-  readonly proofEndsAt: string | null;
-  readonly pausedAt: string | null;
-  readonly pauseReason: string | null;
-  readonly refusal: string | null;
+export interface DestinationView extends AnyState<Destination> {
   /** Of this relay; null: nothing is sent there from here (another region, no tier, not proved). */
   readonly sending: {
     readonly tier: string;
@@ -154,14 +146,7 @@ export interface HistogramView {
   readonly buckets: readonly { readonly upToNs: number; readonly count: number }[];
 }
 
-export interface TipPoint {
-  readonly time: string;
-  readonly p25: number;
-  readonly p50: number;
-  readonly p75: number;
-  readonly p95: number;
-  readonly p99: number;
-  readonly count: number;
+export interface TipPoint extends TipPercentiles<number> {
   readonly isStale: boolean;
 }
 
@@ -172,13 +157,9 @@ export interface TipsView {
 }
 
 /** The account's newest submissions, newest first, 50 at most. */
-export interface SubmissionView {
-  readonly signature: string;
-  readonly method: string;
-  readonly state: string;
-  readonly receivedAt: string;
-  readonly slot: number | null;
-}
+export type SubmissionView = AnyState<
+  Pick<TransactionStatus<number>, "signature" | "method" | "state" | "receivedAt" | "slot">
+>;
 
 export interface SourceView {
   readonly name: string;

@@ -3,7 +3,16 @@
 // Used by paths.ts. answers.ts is what writes them.
 
 import { errorTable, reasons } from "../../../core/errors.ts";
-import { closed, enumOf, type JsonSchema, string, wholeNumber } from "../../schema/json-schema.ts";
+import {
+  anyJson,
+  closed,
+  enumOf,
+  type JsonSchema,
+  schemaOf,
+  string,
+  wholeNumber,
+  word,
+} from "../../schema/json-schema.ts";
 
 export interface Header {
   readonly description: string;
@@ -37,7 +46,7 @@ const codes = [...new Set(reasons.map((reason) => errorTable[reason].jsonRpcCode
 const toldReasons = reasons.filter((reason) => errorTable[reason].httpStatus !== undefined);
 
 /** `error` of a JSON-RPC answer; of a node it may have no data. */
-export const jsonRpcError: JsonSchema = {
+export const jsonRpcError = schemaOf<object>({
   title: "JsonRpcError",
   type: "object",
   required: ["code", "message"],
@@ -52,13 +61,13 @@ export const jsonRpcError: JsonSchema = {
     },
   },
   additionalProperties: false,
-};
+});
 
 /** Before any call was read there is no id to answer. */
 const refusedCall = closed("RefusedCall", {
-  jsonrpc: { type: "string", const: "2.0" },
+  jsonrpc: word("2.0"),
   error: jsonRpcError,
-  id: {},
+  id: anyJson,
 });
 
 export const plainError = closed("Refusal", {

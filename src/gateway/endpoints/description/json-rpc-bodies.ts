@@ -2,13 +2,20 @@
 //
 // Used by paths.ts. Which parameters a method takes stands in the OpenRPC document.
 
-import { closed, type JsonSchema, listOf } from "../../schema/json-schema.ts";
+import {
+  anyJson,
+  closed,
+  described,
+  type JsonSchema,
+  listOf,
+  word,
+} from "../../schema/json-schema.ts";
 import { callsMax } from "../request-context.ts";
 import { jsonRpcError } from "./http-answers.ts";
 
-const version: JsonSchema = { type: "string", const: "2.0" };
+const version = word("2.0");
 /** Of any type; it comes back as it came. */
-const id: JsonSchema = { description: "as it came; null without one" };
+const id = described("as it came; null without one", anyJson);
 
 const call: JsonSchema = {
   title: "Call",
@@ -25,7 +32,7 @@ const call: JsonSchema = {
 const answer: JsonSchema = {
   title: "CallAnswer",
   oneOf: [
-    closed("CallResult", { jsonrpc: version, result: {}, id }),
+    closed("CallResult", { jsonrpc: version, result: anyJson, id }),
     closed("CallError", { jsonrpc: version, error: jsonRpcError, id }),
   ],
 };

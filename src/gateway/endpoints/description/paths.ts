@@ -3,6 +3,14 @@
 // Read by openapi.ts and the API document. gateway.ts answers them; a test holds the two together, and
 // another one sends real answers through the schemas. Parameters of URLs are those that read themselves.
 
+import type {
+  FilterSet,
+  NextAltValidator,
+  RegistrationReceipt,
+  RejectedRegistration,
+  TipFloorEntry,
+  WrittenInteger,
+} from "../../../client/responses.ts";
 import { registrationReasons } from "../../../shreds/registrations/registration-types.ts";
 import { transactionText } from "../../methods/submission-params.ts";
 import {
@@ -10,6 +18,7 @@ import {
   closed,
   described,
   enumOf,
+  type FieldSchemas,
   type JsonSchema,
   lamports,
   listOf,
@@ -17,6 +26,8 @@ import {
   orNull,
   publicKey,
   type Sample,
+  type SchemaOf,
+  schemaOf,
   signatureText,
   slot,
   string,
@@ -173,26 +184,34 @@ const calls: readonly Operation[] = [
 
 // ---- tips -----------------------------------------------------------------------------------
 
-function snapshotSchema(title: string, amount: JsonSchema, hasAverage: boolean): JsonSchema {
-  return closed(title, {
+type Snapshot = TipFloorEntry<WrittenInteger>;
+type Average = "ema_landed_tips_50th_percentile";
+
+function snapshotSchema(
+  title: string,
+  amount: SchemaOf<WrittenInteger>,
+  averages: Pick<FieldSchemas<Snapshot>, Average> | null,
+): JsonSchema {
+  return closed<Omit<Snapshot, Average>>(title, {
     time: described("of the refresh", time),
     landed_tips_25th_percentile: amount,
     landed_tips_50th_percentile: amount,
     landed_tips_75th_percentile: amount,
     landed_tips_95th_percentile: amount,
     landed_tips_99th_percentile: amount,
-    ...(hasAverage && { ema_landed_tips_50th_percentile: amount }),
+    ...averages,
     count: described("landed tips that it is made of", wholeNumber(0, Number.MAX_SAFE_INTEGER)),
     window_start: time,
     stale: described("no tip landed in the window: it is an earlier one", boolean),
   });
 }
 
+const sol = { ...number, minimum: 0, description: "SOL" };
 const snapshot: JsonSchema = {
   title: "TipSnapshot",
   oneOf: [
-    snapshotSchema("TipSnapshotInLamports", lamports, false),
-    snapshotSchema("TipSnapshotInSol", { ...number, minimum: 0, description: "SOL" }, true),
+    snapshotSchema("TipSnapshotInLamports", lamports, null),
+    snapshotSchema("TipSnapshotInSol", sol, { ema_landed_tips_50th_percentile: sol }),
   ],
 };
 
@@ -254,12 +273,12 @@ const tips: readonly Operation[] = [
       200: {
         ...answer(
           "signatures that were taken, in order",
-          closed(
+          closed<Pick<RegistrationReceipt, "accepted"> & Partial<RegistrationReceipt>>(
             "Registered",
             {
               accepted: listOf(signatureText, { maxItems: entriesMax }),
               rejected: listOf(
-                closed("RejectedEntry", {
+                closed<RejectedRegistration>("RejectedEntry", {
                   index: wholeNumber(0, entriesMax - 1),
                   reason: enumOf(registrationReasons),
                   message: string,
@@ -278,7 +297,7 @@ const tips: readonly Operation[] = [
 
 // ---- partners, statuses, the service itself -------------------------------------------------
 
-const nextPartner = closed("NextPartner", {
+const nextPartner = closed<NextAltValidator<WrittenInteger>>("NextPartner", {
   pubkey: publicKey,
   leader_slot: described("first slot at or after the asked one that the partner leads", slot),
   context_slot: described("the present one; 0: not known", slot),
@@ -355,12 +374,12 @@ const rest: readonly Operation[] = [
       heard: {
         oneOf: [
           pushedEventSchema,
-          closed("FilterSet", {
+          closed<FilterSet>("FilterSet", {
             filter: closed("FilterCount", {
               signatures: orNull(wholeNumber(1, signaturesMax)),
             }),
           }),
-          closed("FeedError", { error: { type: "object" } }),
+          closed("FeedError", { error: schemaOf<object>({ type: "object" }) }),
         ],
       },
     },

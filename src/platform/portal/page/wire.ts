@@ -3,7 +3,8 @@
 // Used by the views through api.ts. Shapes as docs/gateway.md tells them; what a view does not show is
 // not read.
 
-import type { KeyView, NewKeyView, SessionView } from "../types.ts";
+import type * as Response from "../../../client/responses.ts";
+import type { AnyState, KeyView, NewKeyView, SessionView } from "../types.ts";
 import {
   anything,
   flag,
@@ -40,14 +41,8 @@ const key = object<KeyView>({
 export const keys = list(key);
 export const newKey = object<NewKeyView>({ key, text });
 
-export interface TierEvent {
-  readonly number: number;
-  readonly at: string;
-  readonly kind: string;
-  readonly from: string | null;
-  readonly to: string | null;
-  readonly sumLamports: number;
-}
+/** What the page shows of a tier's history; its sentences are for other readers. */
+export type TierEvent = Omit<Response.TierEvent<number>, "text">;
 
 export const tierEvents = list(
   object<TierEvent>({
@@ -60,17 +55,7 @@ export const tierEvents = list(
   }),
 );
 
-export interface Registration {
-  readonly signature: string;
-  readonly state: string;
-  readonly reason: string | null;
-  readonly slot: number;
-  readonly lamports: number;
-  readonly countedLamports: number | null;
-  readonly registeredAt: string;
-  readonly settledAt: string | null;
-  readonly registeredMs: number;
-}
+export type Registration = AnyState<Response.Registration<number>>;
 
 export const registrations = list(
   object<Registration>({
@@ -86,32 +71,21 @@ export const registrations = list(
   }),
 );
 
-export interface StatusEvent {
-  readonly kind: string;
-  readonly at: string;
-  readonly offsetMs: number;
-  readonly method: string | null;
-  readonly route: string | null;
-  readonly attempt: number | null;
-  readonly bytes: number | null;
-  readonly slot: number | null;
-  readonly leader: string | null;
-  readonly reason: string | null;
-}
+type ShownEvent = Omit<Response.StatusEvent<number>, "err" | "sibling" | "offsetMs">;
+
+/** An event with every field: null where its kind does not have one. */
+export type StatusEvent = {
+  readonly [Name in keyof ShownEvent]-?: undefined extends Response.StatusEvent<number>[Name]
+    ? ShownEvent[Name] | null
+    : ShownEvent[Name];
+} & { readonly offsetMs: number };
 
 function maybe<T>(reader: Reader<T>): Reader<T | null> {
   return optional(orNull(reader), null);
 }
 
-export interface TransactionStatus {
-  readonly signature: string;
-  readonly state: string;
-  readonly method: string;
-  readonly bundleId: string | null;
-  readonly receivedAt: string;
-  readonly slot: number | null;
-  readonly reason: string | null;
-  readonly err: unknown;
+export interface TransactionStatus
+  extends AnyState<Omit<Response.TransactionStatus<number>, "events">> {
   readonly events: readonly StatusEvent[];
 }
 
