@@ -44,7 +44,7 @@ export interface GatewaySnapshot {
 }
 
 /** What a reload changes without a restart. */
-export interface LiveSettings {
+interface LiveSettings {
   /** Throws ShredwayError. Changes nothing: what is returned does, and cannot fail. */
   prepare(config: Config): () => void;
 }
@@ -55,7 +55,7 @@ interface Closable {
   close(): void | Promise<void>;
 }
 
-export interface GatewayServiceDependencies {
+interface GatewayServiceDependencies {
   readonly config: Config;
   readonly store: Store;
   readonly keyRing: KeyRing;

@@ -9,7 +9,7 @@ import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { LandedTip, LandedTipStore, TipSnapshot } from "./tip-types.ts";
 
-export interface TipWriterDependencies {
+interface TipWriterDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
   readonly store: LandedTipStore;
@@ -19,7 +19,7 @@ export interface TipWriterDependencies {
 const writeMs = 1000;
 const tipsPerWrite = 4096;
 /** A minute of a thousand a second. Those beyond are not there after a restart. */
-export const tipsWaitingMax = 65_536;
+const tipsWaitingMax = 65_536;
 const warnNs = 10_000_000_000n;
 
 export class TipWriter {

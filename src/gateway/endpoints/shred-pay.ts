@@ -54,7 +54,7 @@ function entryOf(json: Json): RegistrationEntry | null {
 }
 
 /** Throws "json_invalid" or "request_invalid". */
-export function readEntries(text: string): (RegistrationEntry | null)[] {
+function readEntries(text: string): (RegistrationEntry | null)[] {
   const json = readCallJson(text, depthMax);
   if (!isJsonArray(json)) {
     throw new ShredwayError("request_invalid", `body: expected an array, got ${quote(json)}`);
@@ -76,7 +76,7 @@ function resultJson(results: readonly RegistrationResult[], isVerbose: boolean):
   return writeJson(isVerbose ? { accepted, rejected } : { accepted });
 }
 
-export interface ShredPayRequest {
+interface ShredPayRequest {
   readonly exchange: RequestContext;
   readonly query: Query;
   readonly body: Uint8Array;

@@ -6,7 +6,7 @@
 import type { Histogram } from "../../relay/data-plane/histogram.ts";
 import type { HistogramValue } from "./types.ts";
 
-export interface NativeBounds {
+interface NativeBounds {
   readonly edges: readonly bigint[];
   /** Seconds. */
   readonly bounds: readonly number[];

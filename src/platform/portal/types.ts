@@ -14,11 +14,6 @@
 // getTransactionStatus, getRegions, getTipAccounts) with the scopes of the session's key, and the
 // portal's own: getKeys -> KeyView[], rotateKey {"overlapHours"} -> NewKeyView, revokeKey {"id"} -> true.
 
-/** Errors of every path: HTTP status as the table of errors says. */
-export interface PortalError {
-  readonly error: { readonly reason: string; readonly message: string };
-}
-
 export interface SessionView {
   readonly account: string;
   readonly key: {

@@ -37,7 +37,7 @@ export interface Hold {
   release(): void;
 }
 
-export interface MovableDriverOptions {
+interface MovableDriverOptions {
   readonly clock: Clock;
   readonly log: Logger;
   /** Told of every question; absent: nobody counts. */

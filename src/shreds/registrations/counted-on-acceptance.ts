@@ -13,7 +13,7 @@ import { RegistrationResults } from "./registration-results.ts";
 import type { Registration, RegistrationStore } from "./registration-types.ts";
 import type { TipBook } from "./tier-accounting.ts";
 
-export interface CountedOnAcceptanceDependencies {
+interface CountedOnAcceptanceDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
   readonly store: Pick<RegistrationStore, "pending" | "settle">;

@@ -26,7 +26,7 @@ import type { LandedTransactions, Registration, RegistrationStore } from "./regi
 import type { TipBook } from "./tier-accounting.ts";
 
 /** First sights in the relay's own shreds; see Sights of submission/types.ts. */
-export interface TipSights {
+interface TipSights {
   /** Throws when the list is full. */
   watch(signature: Uint8Array, listener: (sight: { readonly slot: bigint }) => void): () => void;
 }
@@ -80,7 +80,7 @@ export interface LandingConfirmationDependencies {
   addresses(): ReadonlySet<string>;
 }
 
-export interface RegistrationWatchCounts {
+interface RegistrationWatchCounts {
   readonly pending: number;
   readonly lifetimes: number;
   readonly sighted: number;

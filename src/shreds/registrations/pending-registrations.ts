@@ -14,7 +14,7 @@ import type { Registration, RegistrationStore } from "./registration-types.ts";
 import type { Counting, TipBook } from "./tier-accounting.ts";
 
 /** All pending registrations during one term; registration-watch.ts and registration-count.ts are. */
-export interface TermWatch {
+interface TermWatch {
   /** Takes up all that are pending. Again: those that it does not know. */
   start(): Promise<number>;
   close(): Promise<void>;
@@ -26,7 +26,7 @@ export interface TermWatch {
   readonly counts: { readonly pending: number };
 }
 
-export interface PendingRegistrationsDependencies {
+interface PendingRegistrationsDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "info" | "warn">;
   readonly store: Pick<RegistrationStore, "pending" | "pendingOf" | "onNews">;

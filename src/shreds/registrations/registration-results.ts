@@ -21,7 +21,7 @@ export type Ending =
   | { readonly state: "counted"; readonly lamports: bigint }
   | { readonly state: "dropped"; readonly reason: RegistrationReason };
 
-export interface RegistrationResultsDependencies<T extends SettledTip> {
+interface RegistrationResultsDependencies<T extends SettledTip> {
   readonly store: Pick<RegistrationStore, "settle">;
   readonly tiers: TipBook;
   /** Monotonic. */

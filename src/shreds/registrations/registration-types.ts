@@ -4,11 +4,9 @@
 // wait for their landing, store/registration-store.ts keeps them. Times are wall milliseconds of the
 // tier book's clock.
 
-import type { TransactionFacts } from "../../core/transactions/facts.ts";
-
 /** pending: not known to have landed. counted: in the sum for 24 hours. dropped: will never be. */
 export const registrationStates = ["pending", "counted", "dropped"] as const;
-export type RegistrationState = (typeof registrationStates)[number];
+type RegistrationState = (typeof registrationStates)[number];
 
 /** Why an entry is not taken, or a registration is dropped. Stable words. */
 export const registrationReasons = [
@@ -152,5 +150,3 @@ export interface LandedTransactions {
     addresses: ReadonlySet<string>,
   ): Promise<LandedTransaction | null>;
 }
-
-export type InspectTransaction = (wire: Uint8Array) => TransactionFacts;

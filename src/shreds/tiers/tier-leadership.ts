@@ -26,12 +26,12 @@ import type {
   TierView,
 } from "./types.ts";
 
-export const tierLock = "tiers";
+const tierLock = "tiers";
 /** Between two attempts at the lock, or at the epoch; a tenth more or less, by chance. */
 const lookMs = 1000;
 const jitter = 0.2;
 
-export interface TierSeatOptions {
+interface TierSeatOptions {
   readonly rules: TierRules;
   readonly store: TierStore;
   readonly locks: Locks;

@@ -5,7 +5,7 @@
 // (tier-seat.ts). Times are wall milliseconds since 1970 of the keeper's clock, which never goes back.
 // Tiers are named as relay.tiers names them; null: no access.
 
-export interface TierRule {
+interface TierRule {
   readonly name: string;
   /** Of the window's sum; reached at equality. */
   readonly thresholdLamports: bigint;

@@ -61,7 +61,7 @@ const refusedCall = closed("RefusedCall", {
   id: {},
 });
 
-export const plainError = closed("Refusal", {
+const plainError = closed("Refusal", {
   error: closed("RefusalError", { reason: enumOf(toldReasons), message: string }),
 });
 

@@ -42,7 +42,7 @@ export function movedPath(directory: string, mark: number): string {
   return join(directory, `${databaseFileName}.${mark}.moved`);
 }
 
-export interface PlaceInForce extends Place {
+interface PlaceInForce extends Place {
   /** What an operator should know: it is not the one that the configuration names. */
   readonly warning?: string;
 }
@@ -84,7 +84,7 @@ export function nameOfPlace({ directory, postgres }: Place): string {
   return postgres === undefined ? join(directory, databaseFileName) : postgresName(postgres);
 }
 
-export interface OpenSnapshot {
+interface OpenSnapshot {
   readonly snapshot: Snapshot;
   /** Of its schema; 0: none. May be a mark. */
   readonly version: number;
