@@ -148,23 +148,23 @@ function feedFor(seconds: number, to: string): PacedSender {
   return sender;
 }
 
-interface Seat {
+interface Listener {
   readonly key: string;
   readonly socket: Socket;
   /** When the first shred came. */
   firstMs: number | null;
 }
 
-async function openSeat(server: Server, key: string, host: string): Promise<Seat> {
+async function openListener(server: Server, key: string, host: string): Promise<Listener> {
   const socket = createSocket("udp4");
   socket.unref(); // whatever fails, it keeps nothing alive
   socket.bind(0, host);
   await once(socket, "listening");
-  const seat: Seat = { key, socket, firstMs: null };
+  const listener: Listener = { key, socket, firstMs: null };
   const proved = new Promise<void>((resolve) => {
     socket.on("message", (packet, from) => {
       if (packet.length > 64) {
-        seat.firstMs ??= performance.now();
+        listener.firstMs ??= performance.now();
         return;
       }
       socket.send(packet, from.port, from.address); // the challenge
@@ -174,7 +174,7 @@ async function openSeat(server: Server, key: string, host: string): Promise<Seat
   const address = `${host}:${socket.address().port}`;
   await server.call("addDestination", key, [{ region: "frankfurt", address }]);
   await proved;
-  return seat;
+  return listener;
 }
 
 interface Delay {
@@ -185,31 +185,31 @@ interface Delay {
 }
 
 /** One tip that buys tier-1, from the request to the first shred. */
-async function upgrade(server: Server, seat: Seat, payer: Payer): Promise<Delay> {
+async function upgrade(server: Server, listener: Listener, payer: Payer): Promise<Delay> {
   const body = registrationBody([payer.tip(tipBytes, tierTip)]);
   const begin = performance.now();
-  acceptedIn(await server.post("/shred-pay", seat.key, body));
+  acceptedIn(await server.post("/shred-pay", listener.key, body));
   const answered = performance.now();
-  while (seat.firstMs === null) {
+  while (listener.firstMs === null) {
     if (performance.now() - answered > 5000) throw new Error("no shred in five seconds");
     await new Promise((resolve) => setImmediate(resolve));
   }
-  seat.socket.close();
-  return { answerMs: answered - begin, shredMs: seat.firstMs - answered };
+  listener.socket.close();
+  return { answerMs: answered - begin, shredMs: listener.firstMs - answered };
 }
 
 async function delays(server: Server, payer: Payer): Promise<Delay[]> {
-  const seats: Seat[] = [];
+  const listeners: Listener[] = [];
   // An address each: challenges to one are limited.
   for (const [i, key] of server.keys.slice(1).entries()) {
-    seats.push(await openSeat(server, key, `127.0.1.${i + 1}`));
+    listeners.push(await openListener(server, key, `127.0.1.${i + 1}`));
   }
   await new Promise((resolve) => setTimeout(resolve, 200)); // the last proofs
-  const sender = feedFor(5 + seats.length / 50, server.relay);
+  const sender = feedFor(5 + listeners.length / 50, server.relay);
   try {
     const found: Delay[] = [];
-    for (const seat of seats) {
-      found.push(await upgrade(server, seat, payer));
+    for (const listener of listeners) {
+      found.push(await upgrade(server, listener, payer));
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
     return found;
@@ -315,12 +315,12 @@ export async function shredsSection({
 }): Promise<Section> {
   const folder = mkdtempSync(join(tmpdir(), "shredway-bench-"));
   const payer = new Payer(Buffer.alloc(32, 1));
-  const seats = small ? 5 : 200;
+  const listeners = small ? 5 : 200;
   const size = small
     ? { accounts: 1000, registrations: 20_000 }
     : { accounts: 100_000, registrations: 5_000_000 };
   try {
-    const server = await Server.open(join(folder, "rate"), 1 + seats);
+    const server = await Server.open(join(folder, "rate"), 1 + listeners);
     const rates: number[] = [];
     let found: Delay[];
     try {

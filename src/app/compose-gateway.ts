@@ -55,7 +55,7 @@ import {
 import { nodeNameOf } from "./node-name.ts";
 import type { ShredSalesService } from "./shred-sales.ts";
 
-export interface GatewayOptions {
+interface GatewayOptions {
   readonly config: Config;
   /** Tells who leads and shows landings; absent: neither is known. */
   readonly relay?: RelayService;

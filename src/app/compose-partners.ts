@@ -16,7 +16,7 @@ import type { Store } from "../platform/store/store.ts";
 import { encodeBase58 } from "../relay/data-plane/base58.ts";
 import type { RelayService } from "../relay/relay-service.ts";
 
-export interface PartnersOptions {
+interface PartnersOptions {
   readonly config: Config;
   readonly relay?: RelayService | undefined;
   readonly clock: Clock;

@@ -22,7 +22,7 @@ import { TipHistory } from "../tips/tip-history.ts";
 import type { TipFloor } from "../tips/tip-types.ts";
 import type { GatewayService } from "./gateway-service.ts";
 
-export interface PortalOptions {
+interface PortalOptions {
   readonly config: Config;
   readonly relay?: RelayService;
   readonly log: Logger;

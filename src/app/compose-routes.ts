@@ -15,7 +15,7 @@ import { RpcClient } from "../platform/solana/rpc-client.ts";
 import { leaderNameAt } from "../relay/leaders/leader-context.ts";
 import type { RelayService } from "../relay/relay-service.ts";
 
-export interface RoutesOptions {
+interface RoutesOptions {
   readonly config: Config;
   readonly relay: RelayService | undefined;
   readonly tracker: Tracker;
@@ -23,7 +23,7 @@ export interface RoutesOptions {
   readonly log: Logger;
 }
 
-export interface RoutesPart {
+interface RoutesPart {
   readonly table: RouteTable;
   /** Closed after the table. */
   readonly addresses: NodeAddresses;

@@ -32,7 +32,7 @@ import { TierLeadership } from "../shreds/tiers/tier-leadership.ts";
 import type { TierRules } from "../shreds/tiers/types.ts";
 import { ShredSalesService } from "./shred-sales.ts";
 
-export interface ShredSalesOptions {
+interface ShredSalesOptions {
   readonly config: Config;
   readonly relay: RelayService | undefined;
   readonly store: Store;

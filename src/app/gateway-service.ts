@@ -43,7 +43,7 @@ export interface GatewaySnapshot {
 }
 
 /** What a reload changes without a restart. */
-export interface LiveSettings {
+interface LiveSettings {
   /** Throws ShredwayError. Changes nothing: what is returned does, and cannot fail. */
   prepare(config: Config): () => void;
 }
@@ -54,7 +54,7 @@ interface Closable {
   close(): void | Promise<void>;
 }
 
-export interface GatewayServiceDependencies {
+interface GatewayServiceDependencies {
   readonly config: Config;
   readonly store: Store;
   readonly keyRing: KeyRing;

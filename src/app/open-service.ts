@@ -17,7 +17,7 @@ import { openGateway } from "./compose-gateway.ts";
 import { Operations } from "./operations.ts";
 import { Service } from "./service.ts";
 
-export interface ServiceDependencies {
+interface ServiceDependencies {
   readonly config: Config;
   readonly readConfig: () => Config;
   /** Touch the workers' memory at the start. */

@@ -28,7 +28,7 @@ import { checksOf, type ReadinessFacts } from "./readiness.ts";
 const pingMs = 5000;
 const connectionsMax = 256;
 
-export interface OperationsDependencies {
+interface OperationsDependencies {
   readonly config: Config;
   readonly relay: RelayService;
   readonly log: Logger;

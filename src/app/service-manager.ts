@@ -14,7 +14,7 @@ export interface ManagerEnvironment {
   readonly WATCHDOG_PID?: string | undefined;
 }
 
-export interface ServiceManagerDependencies {
+interface ServiceManagerDependencies {
   readonly environment: ManagerEnvironment;
   readonly pid: number;
   /** Returns why the text did not get there; empty when it did. */
@@ -24,7 +24,7 @@ export interface ServiceManagerDependencies {
 }
 
 /** Processor time that each worker used so far. */
-export type WorkerTimes = () => readonly bigint[];
+type WorkerTimes = () => readonly bigint[];
 
 /** While the program starts or ends: each time the manager hears of it, it waits so much longer. */
 const extension = { everyMs: 10_000, usec: 60_000_000 } as const;

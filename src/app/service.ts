@@ -10,7 +10,7 @@ import type { RelayService } from "../relay/relay-service.ts";
 import type { GatewayService } from "./gateway-service.ts";
 import type { Operations } from "./operations.ts";
 
-export interface ServiceDependencies {
+interface ServiceDependencies {
   readonly relay: RelayService;
   readonly gateway?: GatewayService;
   /** Absent: nobody watches. */

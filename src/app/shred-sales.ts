@@ -19,7 +19,7 @@ import { coverageOf } from "../shreds/tiers/coverage.ts";
 import type { TierLeadership } from "../shreds/tiers/tier-leadership.ts";
 import type { TierRules } from "../shreds/tiers/types.ts";
 
-export interface ShredSalesDependencies {
+interface ShredSalesDependencies {
   readonly config: Config;
   readonly relay: Pick<RelayService, "setAccountDestinations" | "onUnreachable"> | null;
   readonly leadership: TierLeadership;

@@ -21,7 +21,7 @@ export const clientReasons = [
   "unknown",
 ] as const;
 
-export interface ShredwayCallErrorOptions {
+interface ShredwayCallErrorOptions {
   readonly reason: string;
   /** JSON-RPC; null: the answer was none. */
   readonly code?: number | null;

@@ -13,7 +13,7 @@ function shown(value: unknown): string {
   return String(value);
 }
 
-export function answerInvalid(where: string, expected: string, got: unknown): ShredwayCallError {
+function answerInvalid(where: string, expected: string, got: unknown): ShredwayCallError {
   return new ShredwayCallError(
     `answer_invalid: ${where}: expected ${expected}, got ${shown(got)}`,
     {
@@ -37,7 +37,7 @@ function integerOf(value: unknown, where: string): bigint {
   throw answerInvalid(where, "an integer", value);
 }
 
-export type Reader<T> = (value: unknown, where: string) => T;
+type Reader<T> = (value: unknown, where: string) => T;
 
 export function listOf<T>(value: unknown, where: string, read: Reader<T>): T[] {
   if (!Array.isArray(value)) throw answerInvalid(where, "an array", value);

@@ -20,11 +20,11 @@ export interface ShredwayClientOptions {
 }
 
 /** `encoding` of texts; without it the service looks. Bytes are sent as base64. */
-export interface EncodingOptions {
+interface EncodingOptions {
   readonly encoding?: "base64" | "base58";
 }
 
-export interface ProtectionOptions {
+interface ProtectionOptions {
   /** Only by routes that keep what they get. */
   readonly mevProtect?: boolean;
 }

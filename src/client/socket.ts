@@ -150,7 +150,7 @@ export interface FollowOptions {
 }
 
 /** null: opened anew; what was said meanwhile is lost. */
-export type FeedItem = string | null;
+type FeedItem = string | null;
 
 /** What no other attempt would change. */
 const finalReasons: ReadonlySet<string> = new Set([

@@ -15,7 +15,7 @@ export interface CallOptions {
   readonly retries?: number | undefined;
 }
 
-export interface TransportOptions {
+interface TransportOptions {
   readonly url: string;
   readonly apiKey: string | undefined;
   readonly fetch: typeof fetch | undefined;
@@ -23,7 +23,7 @@ export interface TransportOptions {
   readonly readRetries: number;
 }
 
-export interface HttpCall {
+interface HttpCall {
   readonly method: "GET" | "POST";
   /** With the query. */
   readonly path: string;
@@ -34,13 +34,13 @@ export interface HttpCall {
   readonly what: string;
 }
 
-export interface HttpAnswer {
+interface HttpAnswer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
 }
 
-export interface RpcAnswer {
+interface RpcAnswer {
   readonly result: unknown;
   readonly headers: Headers;
 }

@@ -75,7 +75,7 @@ export const reasons = [
 ] as const;
 export type Reason = (typeof reasons)[number];
 
-export interface ErrorRow {
+interface ErrorRow {
   /** One sentence for people; the message of the error says what was expected and what came. */
   readonly text: string;
   /** Of the command that ends with this error: 1 failed, 2 wrong usage. */

@@ -25,7 +25,7 @@ export interface Histogram {
   readonly words: BigUint64Array;
 }
 
-export interface HistogramBar {
+interface HistogramBar {
   /** The largest duration that is counted here. */
   readonly upTo: bigint;
   readonly count: bigint;

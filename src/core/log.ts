@@ -6,7 +6,7 @@
 import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from "pino";
 import { RecentWarnings } from "./recent-warnings.ts";
 
-export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
+const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 export type LogLevel = (typeof logLevels)[number];
 export type { Logger } from "pino";
 
@@ -36,7 +36,7 @@ export function maskKeys(text: string): string {
     .replace(/(:\/\/[^\s:/@"]*:)[^\s/@"]+@/g, `$1${mask}@`);
 }
 
-export interface LogOptions {
+interface LogOptions {
   /** Default "info". */
   readonly level?: LogLevel;
   /** Default: standard error, written synchronously, so that nothing is lost when the process ends. */

@@ -5,8 +5,8 @@
 
 import { isObject } from "./values.ts";
 
-export const problemLevels = ["warn", "error", "fatal"] as const;
-export type ProblemLevel = (typeof problemLevels)[number];
+const problemLevels = ["warn", "error", "fatal"] as const;
+type ProblemLevel = (typeof problemLevels)[number];
 
 export interface Problem {
   /** ISO 8601, of the newest. */
@@ -33,7 +33,7 @@ function fieldText(name: string, value: unknown): string[] {
 }
 
 /** null: no line of a warning or of something worse. */
-export function problemOf(line: string): Problem | null {
+function problemOf(line: string): Problem | null {
   if (line.length > lineMax || !/^\{"level":"(warn|error|fatal)"/.test(line)) return null;
   let fields: unknown;
   try {

@@ -6,7 +6,7 @@
 
 import type { Clock, Timer } from "./clock.ts";
 
-export interface RefresherOptions {
+interface RefresherOptions {
   readonly clock: Clock;
   /** Reads, and takes over what it read. */
   readonly read: () => Promise<void>;

@@ -13,7 +13,7 @@ import type { Destination } from "./data-plane/tables.ts";
 /** What was said is remembered of so many addresses; then it may be said again. */
 const saidMax = 4096;
 
-export interface DestinationListsDependencies {
+interface DestinationListsDependencies {
   /** Narrowest first. */
   readonly tiers: readonly string[];
   /** Destinations that a relay can have. */
@@ -21,7 +21,7 @@ export interface DestinationListsDependencies {
   readonly log: Logger;
 }
 
-export interface JoinedDestinations {
+interface JoinedDestinations {
   readonly table: readonly Destination[];
   /** Addresses of those in it that are the accounts', as these wrote them. */
   readonly served: ReadonlySet<string>;
@@ -30,7 +30,7 @@ export interface JoinedDestinations {
   readonly excess: number;
 }
 
-export interface LeftOut {
+interface LeftOut {
   readonly destination: Destination;
   readonly why: string;
 }

@@ -9,10 +9,10 @@ import type { Logger } from "../core/log.ts";
 import type { Landing } from "./data-plane/landings.ts";
 import type { Relay } from "./data-plane/relay.ts";
 
-export type LandingListener = (landing: Landing) => void;
+type LandingListener = (landing: Landing) => void;
 
 /** What is used of the relay. */
-export type LandingRelay = Pick<
+type LandingRelay = Pick<
   Relay,
   "watchSignatures" | "unwatchSignatures" | "drainLandings" | "onLandings"
 >;

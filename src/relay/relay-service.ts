@@ -24,7 +24,7 @@ import { restartKeys, withTablesOf } from "./relay-tables.ts";
 
 const lookMs = 10_000;
 
-export interface RelayServiceDependencies {
+interface RelayServiceDependencies {
   readonly relay: Relay;
   readonly config: Config;
   /** Throws ShredwayError. */

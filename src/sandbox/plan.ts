@@ -7,7 +7,7 @@ import type { DeliveryProfile } from "./delivery.ts";
 
 export const sandboxTiers = ["tier-1", "tier-2"] as const;
 
-export interface SandboxSource {
+interface SandboxSource {
   readonly name: string;
   readonly address: string;
   readonly tier: (typeof sandboxTiers)[number];

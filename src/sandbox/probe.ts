@@ -30,7 +30,7 @@ export interface ProbeRecord {
   } | null;
 }
 
-export interface ProbeOptions {
+interface ProbeOptions {
   readonly landings: LandingWatchList;
   readonly wallet: KeyPair;
   readonly tipAddresses: readonly string[];

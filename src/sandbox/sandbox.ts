@@ -48,7 +48,7 @@ export interface SandboxSnapshot {
   readonly landings: readonly ProbeRecord[];
 }
 
-export interface SandboxOptions {
+interface SandboxOptions {
   readonly chain: SandboxChain;
   readonly endpoint: RpcEndpoint;
   readonly partners: SandboxPartners;

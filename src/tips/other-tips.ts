@@ -6,7 +6,7 @@
 
 import type { LandedTip, LandedTipStore } from "./tip-types.ts";
 
-export interface OtherTipsDependencies {
+interface OtherTipsDependencies {
   readonly store: Pick<LandedTipStore, "since">;
   /** Wall time. */
   readonly nowMs: () => number;
@@ -16,7 +16,7 @@ export interface OtherTipsDependencies {
 }
 
 /** Before the end of a quarter: all of the window, then what came since. */
-export const readAheadMs = [60_000, 2_000] as const;
+const readAheadMs = [60_000, 2_000] as const;
 /** So soon it is known whether a tip that was seen is gone again, as those of failed transactions are. */
 const settledMs = 10_000;
 /** Written a second after the sight, more when the database was slow, by clocks that differ a little. */

@@ -13,7 +13,7 @@ import type { LandedTip, LandedTipStore, TipFloor, TipSnapshot } from "./tip-typ
 import { TipWindow, tipLamportsMax, type WindowPercentiles } from "./tip-window.ts";
 import { TipWriter } from "./tip-writer.ts";
 
-export interface TipStatisticsDependencies {
+interface TipStatisticsDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
   readonly store: LandedTipStore;
@@ -21,7 +21,7 @@ export interface TipStatisticsDependencies {
   readonly isShared?: boolean;
 }
 
-export const windowMs = 15 * 60_000;
+const windowMs = 15 * 60_000;
 const refreshMs = windowMs;
 /** So soon it is noticed that the clock was set. */
 const wakeMs = 10_000;

@@ -13,7 +13,7 @@ import { type Percentiles, ranksOf, selectRanks } from "./percentiles.ts";
 /** A tip above it, 9 million SOL, counts as this: float64 holds no odd lamports beyond. */
 export const tipLamportsMax = BigInt(Number.MAX_SAFE_INTEGER);
 
-export interface TipWindowOptions {
+interface TipWindowOptions {
   readonly windowMs: number;
   /** Of more the oldest leave early. Default four million, 1 in 200 µs. */
   readonly tipsMax?: number;

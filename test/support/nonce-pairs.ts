@@ -34,7 +34,7 @@ const tipAccount = { address: tipAddress, writable: true };
 export const otherLifetime = encodeBase58(new Uint8Array(32).fill(8));
 
 /** Says what the tests tell it; co-signs by the real check. */
-export class NonceDesk implements Nonces {
+export class NonceHarness implements Nonces {
   owner: NonceOwner | null = null;
   info: NonceInfo = {
     nonce: lifetime,
@@ -79,8 +79,8 @@ export const own: NonceOwner = { accountId: "a_1", keyId: "k_good" };
 
 export async function openPairs(
   owner: NonceOwner | null = null,
-): Promise<{ run: GatewayRun; desk: NonceDesk }> {
-  const desk = new NonceDesk();
+): Promise<{ run: GatewayRun; desk: NonceHarness }> {
+  const desk = new NonceHarness();
   desk.owner = owner;
   return { run: await GatewayRun.open({}, { inspector, nonces: desk }), desk };
 }

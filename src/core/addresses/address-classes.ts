@@ -5,7 +5,7 @@
 
 import { formatAddress, parseAddressRange } from "./addresses.ts";
 
-export type AddressClass =
+type AddressClass =
   | "global"
   | "unspecified"
   | "loopback"

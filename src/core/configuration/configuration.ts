@@ -33,8 +33,6 @@ import { type ResolvedSecrets, resolveSecrets } from "./secrets.ts";
 
 export type {
   Config,
-  GatewayConfig,
-  HttpConfig,
   RelayConfig,
   RouteConfig,
   SolanaConfig,

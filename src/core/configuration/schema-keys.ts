@@ -9,7 +9,7 @@ import { messageOf, ShredwayError } from "../errors.ts";
 import { postgresHosts } from "./postgres-url.ts";
 
 /** What people read about a key, in errors and in the documentation. */
-export interface KeyDocument {
+interface KeyDocument {
   /** Completes "expected …". */
   readonly expects: string;
   readonly meaning: string;

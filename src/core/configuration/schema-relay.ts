@@ -7,7 +7,7 @@ import { parseAddress, parseAddressRange, parseEndpoint } from "../addresses/add
 import { integer, key, name, nameExpects, parsed, parseEndpointOrPortZero } from "./schema-keys.ts";
 
 /** Limits of the data plane (native/relay/source_table.h, fanout_table.h, relay.h). */
-export const configLimits = {
+const configLimits = {
   workers: 64,
   tiers: 8,
   sources: 256,

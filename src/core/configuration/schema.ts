@@ -14,7 +14,6 @@ import { portal } from "./schema-portal.ts";
 import { relay } from "./schema-relay.ts";
 
 export { keyDocuments } from "./schema-keys.ts";
-export { configLimits } from "./schema-relay.ts";
 
 const solana = z.strictObject({
   rpc: key(parsed(parseHttpUrl), {
@@ -105,10 +104,6 @@ keyDocuments.add(configSchema, {
 export type Config = z.output<typeof configSchema>;
 export type RelayConfig = Config["relay"];
 export type SolanaConfig = NonNullable<Config["solana"]>;
-export type HttpConfig = NonNullable<Config["http"]>;
-export type OperationsConfig = Config["operations"];
-export type DeliveryConfig = Config["delivery"];
-export type GatewayConfig = Config["gateway"];
 export type RouteConfig = Config["routes"][number];
 
 /** Takes off what wraps a schema (default, optional, list of one): the part that has the keys. */

@@ -11,7 +11,7 @@ import type { ConfigProblem } from "./rules.ts";
 
 type Path = readonly (string | number)[];
 
-export interface SecretPlaces {
+interface SecretPlaces {
   /** Of the configuration: relative paths of files start there. */
   readonly folder: string;
   readonly environment: Readonly<Record<string, string | undefined>>;

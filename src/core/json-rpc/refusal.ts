@@ -17,7 +17,7 @@ export class JsonRpcRefusal extends ShredwayError {
   }
 }
 
-export interface JsonRpcErrorObject {
+interface JsonRpcErrorObject {
   readonly code: number;
   readonly message: string;
   readonly data?: unknown;

@@ -6,7 +6,7 @@
 /** As the RPC writes it. */
 export type TransactionVersion = "legacy" | 0 | 1;
 
-export interface NonceUse {
+interface NonceUse {
   /** 32 bytes each. The nonce value is the transaction's lifetime. */
   readonly account: Uint8Array;
   readonly authority: Uint8Array;

@@ -21,7 +21,7 @@ export interface LifetimeLimits {
 }
 
 /** Of the facts of a transaction. */
-export interface LifetimeFacts {
+interface LifetimeFacts {
   readonly lifetime: Uint8Array;
   readonly nonce: { readonly account: Uint8Array } | null;
 }
@@ -61,7 +61,7 @@ export function lifetimeKeyOf({ lifetime, nonce }: LifetimeFacts): string {
   return nonce ? `${Buffer.from(nonce.account).toString("latin1")}${value}` : value;
 }
 
-export interface LifetimesDependencies<T extends object> {
+interface LifetimesDependencies<T extends object> {
   readonly outcomes: LifetimeAnswers;
   nowMs(): number;
   /** Found gone, for the first time or again: its members should be looked at. */

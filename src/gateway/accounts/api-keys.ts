@@ -18,11 +18,11 @@ export const keyRandomBytes = secretBytes + idBytes;
 const textPrefix = "sw_";
 const hintLength = textPrefix.length + 4;
 
-export const nameLengthMax = 64;
-export const labelLengthMax = 100;
-export const requestsPerSecondMax = 1_000_000;
-export const burstMax = 1_000_000;
-export const rangesMax = 64;
+const nameLengthMax = 64;
+const labelLengthMax = 100;
+const requestsPerSecondMax = 1_000_000;
+const burstMax = 1_000_000;
+const rangesMax = 64;
 /** sendBatch must be asked for, and so must the operator's view. */
 export const defaultScopes: readonly Scope[] = ["submit", "read", "shreds"];
 
@@ -74,7 +74,7 @@ export function newApiKey(
 }
 
 /** in force: may be used now. */
-export type KeyState = "in force" | "expired" | "revoked";
+type KeyState = "in force" | "expired" | "revoked";
 
 export function keyState(key: Pick<ApiKey, "expiresNs" | "revokedNs">, nowNs: bigint): KeyState {
   if (key.revokedNs !== null) return "revoked";

@@ -3,7 +3,7 @@
 import { type KeyWishes, newApiKey } from "./api-keys.ts";
 import type { ApiKey, KeyStore } from "./types.ts";
 
-export interface NewKey {
+interface NewKey {
   /** Exists here only: what is kept is its hash. */
   readonly text: string;
   readonly key: ApiKey;

@@ -10,7 +10,7 @@ import { Refresher } from "../../core/refresher.ts";
 import type { KeyRing } from "./key-ring.ts";
 import type { KeyStore } from "./types.ts";
 
-export interface KeyUpdatesDependencies {
+interface KeyUpdatesDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "error">;
   readonly store: Pick<KeyStore, "keys" | "onForeignChange">;

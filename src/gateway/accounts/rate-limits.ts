@@ -9,16 +9,16 @@ import { ShredwayError } from "../../core/errors.ts";
 
 const secondNs = 1_000_000_000;
 /** In units of a call and a nanosecond a full bucket must stay an exact number. */
-export const rateBurstMax = 4_000_000;
+const rateBurstMax = 4_000_000;
 
-export interface RateLimit {
+interface RateLimit {
   /** Whole calls per second, from 1. */
   readonly requestsPerSecond: number;
   /** Calls that a rested caller may make at once, from 1. */
   readonly burst: number;
 }
 
-export interface RateAnswer {
+interface RateAnswer {
   readonly allowed: boolean;
   /** Calls of a full bucket. */
   readonly limit: number;

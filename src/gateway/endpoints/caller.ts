@@ -21,7 +21,7 @@ const keyCharactersMax = 256;
 const places = "query api-key, header api_key, api-key, Authorization: Bearer or x-jito-auth";
 
 /** key null: none was shown. */
-export type Found =
+type Found =
   | { readonly key: ApiKey | null; readonly refusal?: undefined }
   | { readonly key?: undefined; readonly refusal: HttpResponse };
 
@@ -50,7 +50,7 @@ function shownKeys(head: HttpHead, query: Query, isBlockEngine: boolean): string
   return shown;
 }
 
-export interface CallersOptions {
+interface CallersOptions {
   readonly keys: Keys;
   readonly clock: Clock;
   /** Read at every request: a reload changes them. */

@@ -26,7 +26,7 @@ function beginsWith(path: string, beginning: string): boolean {
 }
 
 /** null: every one. What belongs to no other face is the gateway's. */
-export function faceOf(path: string): EndpointGroup | null {
+function faceOf(path: string): EndpointGroup | null {
   if (everywhere.has(path)) return null;
   return beginnings.find(([beginning]) => beginsWith(path, beginning))?.[1] ?? "gateway";
 }

@@ -56,7 +56,7 @@ import {
   validatorsPath,
 } from "./tracker-handler.ts";
 
-export type { GatewayDependencies, GatewaySettings } from "../methods/dependencies.ts";
+export type { GatewayDependencies } from "../methods/dependencies.ts";
 
 type Handler = Path["handle"];
 

@@ -95,7 +95,7 @@ function count(size: number, max: number): void {
   throw new ShredwayError("value_invalid", `body: expected 1 to ${max} transactions, got ${size}`);
 }
 
-export interface RawRequest {
+interface RawRequest {
   readonly exchange: RequestContext;
   readonly query: Query;
   readonly body: Uint8Array;

@@ -40,7 +40,7 @@ export const readMethodNames = [
 ] as const;
 const names: ReadonlySet<string> = new Set<string>(readMethodNames);
 
-export function isReadMethod(method: string): boolean {
+function isReadMethod(method: string): boolean {
   return names.has(method);
 }
 

@@ -62,7 +62,7 @@ export const callsMax = 25;
 /** Levels of nesting of a body. */
 export const depthMax = 8;
 
-export interface CallerFacts {
+interface CallerFacts {
   /** null: none was shown. */
   readonly key: ApiKey | null;
   readonly query: Query;

@@ -55,7 +55,7 @@ function entryOf(json: Json): RegistrationEntry | null {
 }
 
 /** Throws "json_invalid" or "request_invalid". */
-export function readEntries(text: string): (RegistrationEntry | null)[] {
+function readEntries(text: string): (RegistrationEntry | null)[] {
   const json = readCallJson(text, depthMax);
   if (!isJsonArray(json)) {
     throw new ShredwayError("request_invalid", `body: expected an array, got ${quote(json)}`);
@@ -78,7 +78,7 @@ function resultJson(results: readonly RegistrationResult[], isVerbose: boolean):
   return writeJson(isVerbose ? receipt : { accepted });
 }
 
-export interface ShredPayRequest {
+interface ShredPayRequest {
   readonly exchange: RequestContext;
   readonly query: Query;
   readonly body: Uint8Array;

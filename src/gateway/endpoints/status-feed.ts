@@ -13,7 +13,7 @@ import { HandshakePauses } from "../http/handshake-pauses.ts";
 import type { HttpHead, HttpResponse, WebSocketPeer, WebSocketRoute } from "../http/types.ts";
 import type { Authorise } from "../methods/dependencies.ts";
 import { eventJson } from "../methods/status-json.ts";
-import { texts } from "../schema/params.ts";
+import { readTexts } from "../schema/shapes.ts";
 import type { Submissions, TimelineEvent } from "../submission/types.ts";
 import { handshakeRefusal, pauseRefusal, prefixOf, refusalAnswer } from "./answers.ts";
 
@@ -31,7 +31,7 @@ const idleSeconds = 60;
 /** So often at most a key is looked at again. */
 const recheckNs = 1_000_000_000n;
 
-export interface StatusFeedDependencies {
+interface StatusFeedDependencies {
   readonly clock: Clock;
   readonly submissions: Pick<Submissions, "subscribe">;
   readonly authorise: Authorise;
@@ -139,7 +139,7 @@ export class StatusFeed implements WebSocketRoute {
     }
     const { signatures } = message;
     if (signatures === null) return null;
-    const given = texts("signatures", signatures, signaturesMax);
+    const given = readTexts("signatures", signatures, signaturesMax);
     return new Set(given.map((each, i) => this.#parts.checkSignature(`signatures[${i}]`, each)));
   }
 

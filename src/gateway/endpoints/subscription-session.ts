@@ -32,7 +32,7 @@ export interface SessionLimits {
   readonly heldBytesMax: number;
 }
 
-export interface SessionOptions {
+interface SessionOptions {
   readonly node: NodeSockets | null;
   /** Everything but `dispatch`. */
   readonly jsonRpc: Omit<JsonRpcOptions, "dispatch">;

@@ -22,7 +22,7 @@ import {
   subscriptionKinds,
 } from "./subscription-session.ts";
 
-export interface SubscriptionLimits extends SessionLimits {
+interface SubscriptionLimits extends SessionLimits {
   readonly socketsPerKey: number;
 }
 
@@ -42,7 +42,7 @@ const backpressureBytesMax = 16 * 1024 * 1024;
 const idleSeconds = 120;
 const batchMax = 25;
 
-export interface Caller {
+interface Caller {
   readonly key: ApiKey;
 }
 

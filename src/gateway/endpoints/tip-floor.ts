@@ -40,7 +40,7 @@ export const formatParameter = uriChoice(
   "unit of the amounts; sol: as block engines tell them",
 );
 
-export interface TipFloorDependencies {
+interface TipFloorDependencies {
   readonly clock: Clock;
   readonly tipFloor: TipFloor;
   /** 16 bytes. */

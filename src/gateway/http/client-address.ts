@@ -16,7 +16,7 @@ const hopsMax = 16;
 /** Whoever sends one of them speaks for somebody else. */
 const forwardingHeaders = ["x-forwarded-for", "forwarded", "x-real-ip", "via"] as const;
 
-export interface ClientAddress {
+interface ClientAddress {
   /** 16 bytes. The peer's where nothing better is known. */
   readonly address: Uint8Array;
   /**

@@ -15,7 +15,7 @@ export interface MessageLimits {
  * "taken": the message may be handled. "exceeded": it may not, and the peer is told why when it is
  * closed. "flood": the peer has sent as much again since, so it is cut without a further word.
  */
-export type MessageVerdict = "taken" | "exceeded" | "flood";
+type MessageVerdict = "taken" | "exceeded" | "flood";
 
 /** The part of a bucket that a frame costs besides its payload: its header and the call it causes. */
 const frameBytes = 64;

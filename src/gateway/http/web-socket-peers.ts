@@ -9,7 +9,7 @@ import { MessageAllowance } from "./message-allowance.ts";
 import type { HttpHead, WebSocketPeer, WebSocketRoute } from "./types.ts";
 
 /** The part of a WebSocket of the library that is used here. */
-export interface RawSocket {
+interface RawSocket {
   getUserData(): Socket;
   /** 2: dropped, for too much is waiting. */
   send(text: string, isBinary: boolean): number;

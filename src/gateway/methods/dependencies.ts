@@ -38,7 +38,7 @@ export interface LimitVerdict {
   readonly resetSeconds: number;
 }
 
-export interface RateLimits {
+interface RateLimits {
   /** Monotonic time. Takes one call from the key's allowance. */
   take(key: ApiKey, nowNs: bigint): LimitVerdict;
 }
@@ -53,7 +53,7 @@ export interface SignatureVerifier {
   verify(wire: Uint8Array): Promise<boolean> | null;
 }
 
-export interface Base58 {
+interface Base58 {
   /** Nothing when the text is none. Cost grows with the square: callers bound the length. */
   decode(text: string): Uint8Array | null | undefined;
   encode(bytes: Uint8Array): string;

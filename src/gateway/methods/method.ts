@@ -67,13 +67,13 @@ export interface MethodDocument {
   readonly example: MethodExample;
 }
 
-export interface MethodResult {
+interface MethodResult {
   readonly name: string;
   readonly schema: JsonSchema;
 }
 
 /** A call and what it may be answered. */
-export interface MethodExample {
+interface MethodExample {
   readonly params: readonly Sample[];
   readonly result: Sample;
 }
@@ -86,7 +86,7 @@ export interface KeyedMethod extends MethodDocument {
 }
 
 /** No key is needed, and no call is counted. */
-export interface OpenMethod extends MethodDocument {
+interface OpenMethod extends MethodDocument {
   readonly scopes: readonly [];
   readonly answer: (desk: MethodContext) => unknown;
 }

@@ -12,7 +12,7 @@ import type { Preflight, SimulationOptions } from "./dependencies.ts";
 
 const depthMax = 64;
 
-export type Simulation = JsonObject & { readonly err: unknown };
+type Simulation = JsonObject & { readonly err: unknown };
 
 const signatureBytes = 64;
 
@@ -30,7 +30,7 @@ function unsigned(wire: Uint8Array): Uint8Array {
  * `value` of the node's answer, every field as the node wrote it. Throws ShredwayError "rpc_failed"
  * or "overloaded"; PassedError for what the node refuses (-32016: behind minContextSlot).
  */
-export async function simulate(
+async function simulate(
   node: NodeCalls,
   wire: Uint8Array,
   { commitment, minContextSlot }: SimulationOptions,

@@ -31,9 +31,9 @@ import {
 import { type Call, type MethodTable, method } from "./method.ts";
 import { statusJson } from "./status-json.ts";
 
-export const statusesMax = 256;
+const statusesMax = 256;
 /** As block engines bound it. */
-export const bundleStatusesMax = 5;
+const bundleStatusesMax = 5;
 
 /** Throws "value_invalid" unless it is base58 of 64 bytes. */
 export function checkedSignature(call: Pick<Call, "parts">, what: string, given: string): string {

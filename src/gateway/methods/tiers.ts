@@ -24,7 +24,7 @@ import type { ShredSales } from "./dependencies.ts";
 import { salesOf, timeText } from "./destinations.ts";
 import { type Call, type MethodTable, method } from "./method.ts";
 
-export const tierEventsMax = 100;
+const tierEventsMax = 100;
 
 /** As callers and the portal are told of it. */
 export function tierFacts(

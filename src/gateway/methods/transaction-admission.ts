@@ -21,7 +21,7 @@ export function duplicateOf(transactions: readonly TransactionFacts[]): string |
   return undefined;
 }
 
-export type TransactionAdmissionDependencies = Pick<
+type TransactionAdmissionDependencies = Pick<
   GatewayDependencies,
   "base58" | "inspector" | "verifier" | "preflight" | "slot"
 >;

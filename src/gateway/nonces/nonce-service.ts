@@ -27,7 +27,7 @@ import type {
   Nonces,
 } from "./types.ts";
 
-export interface NonceServiceDependencies {
+interface NonceServiceDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "info" | "warn">;
   /** Answers, or gives up, in less time than a connection of HTTP lasts. */

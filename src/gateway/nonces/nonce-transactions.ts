@@ -76,7 +76,7 @@ function sign(message: Message): SignedTransaction {
   return { wire: Buffer.concat([Uint8Array.of(signers.length), ...signatures, bytes]), signature };
 }
 
-export interface NonceCreation {
+interface NonceCreation {
   /** Pays. */
   readonly payer: Signer;
   readonly account: Signer;
@@ -108,7 +108,7 @@ export function createNonce(creation: NonceCreation): SignedTransaction {
   });
 }
 
-export interface NonceAdvance {
+interface NonceAdvance {
   /** Pays. */
   readonly payer: Signer;
   /** 32 bytes. */

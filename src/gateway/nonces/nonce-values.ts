@@ -46,7 +46,7 @@ export function valueLimitsFor(pollMs: number): NonceValueLimits {
   };
 }
 
-export interface NonceValueDependencies {
+interface NonceValueDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
   readonly node: Pick<NonceNode, "accounts">;

@@ -12,7 +12,7 @@ const faultsMax = 5;
 const probeMsMin = 1000;
 const probeMsMax = 15_000;
 
-export interface HealthListener {
+interface HealthListener {
   /** Ask the partner whether it is there; answered by `probed`. */
   probe(): void;
   /** It may be used again after a pause or after a time down. */

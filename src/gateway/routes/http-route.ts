@@ -14,7 +14,7 @@ import type {
 import { type HttpPortOptions, PartnerEndpoint } from "./partner-endpoint.ts";
 import { RouteTally } from "./route-counts.ts";
 
-export interface HttpRouteDependencies {
+interface HttpRouteDependencies {
   readonly clock: Clock;
   readonly log?: Logger | undefined;
 }

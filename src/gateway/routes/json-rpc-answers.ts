@@ -10,7 +10,7 @@ import type { HttpAnswer, Reading, Verdict } from "./dialect.ts";
 
 export const acknowledged: Verdict = { kind: "acknowledged" };
 
-export function refused(reason: string, isFinal = false): Verdict {
+function refused(reason: string, isFinal = false): Verdict {
   return { kind: "refused", reason, isFinal };
 }
 

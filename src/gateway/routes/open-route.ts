@@ -20,7 +20,7 @@ import { swqosDialect } from "./swqos-rpc.ts";
 const packetBytesMax = 1232;
 const v1TransactionBytesMax = 4096;
 
-export interface RouteDependencies {
+interface RouteDependencies {
   readonly clock: Clock;
   readonly log?: Logger | undefined;
   /** Of routes over QUIC (tpu-route.ts); null: there are none here. Throws as openRoute. */

@@ -11,11 +11,11 @@ import { buildConnector, Client, type Dispatcher } from "undici";
 import { messageOf } from "../../core/errors.ts";
 import type { HttpAnswer } from "./dialect.ts";
 
-export const answerBytesMax = 64 * 1024;
+const answerBytesMax = 64 * 1024;
 /** Partners close idle connections after 5 to 60 s; undici sees that before it writes. */
 const keepAliveMs = 55_000;
 
-export interface HttpCall {
+interface HttpCall {
   readonly method: "POST" | "GET";
   readonly path: string;
   /** Names and values in turn; not changed. */
@@ -33,7 +33,7 @@ export interface LaneFailure {
 }
 
 /** Hears of one request: `sent` at most once, then `answered` or `failed` exactly once. */
-export interface LaneListener {
+interface LaneListener {
   sent(): void;
   answered(answer: HttpAnswer, retryAfter: string | null): void;
   failed(failure: LaneFailure): void;

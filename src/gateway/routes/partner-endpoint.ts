@@ -36,7 +36,7 @@ export interface HttpPortOptions {
   readonly timeoutMs: number;
 }
 
-export interface PartnerEndpointDependencies {
+interface PartnerEndpointDependencies {
   readonly clock: Clock;
   readonly log: Logger | undefined;
   readonly tally: RouteTally;

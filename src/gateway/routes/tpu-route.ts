@@ -46,7 +46,7 @@ export interface TpuRouteDependencies {
 }
 
 /** A leader's state with its name. */
-export interface TpuLeader extends LeaderState {
+interface TpuLeader extends LeaderState {
   /** Base58; null: nobody known is there any more. */
   readonly identity: string | null;
 }

@@ -6,10 +6,8 @@ import type { Json } from "../../core/json-rpc/json-text.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import type { Shape, ValueOf } from "./shapes.ts";
 
-export { invalid, readText as text, readTexts as texts } from "./shapes.ts";
-
 /** One parameter, by its position. */
-export interface Param<T> {
+interface Param<T> {
   readonly shape: Shape<T>;
   readonly description: string;
   readonly isRequired: boolean;

@@ -138,7 +138,7 @@ function isAbsent(json: Json | undefined): json is null | undefined {
   return json === undefined || json === null;
 }
 
-export interface FieldOptions<A> {
+interface FieldOptions<A> {
   readonly description: string;
   /** What is read for it when it is absent. */
   readonly absent: A;
@@ -252,7 +252,7 @@ function valuesByLoop<F extends Fields>(
   return values as FieldValues<F>;
 }
 
-export interface OptionsChoice<F extends Fields> {
+interface OptionsChoice<F extends Fields> {
   /** They cannot be left out. */
   readonly isNeeded?: boolean;
   /** Fields that belong to the options and that the method reads by other means. */

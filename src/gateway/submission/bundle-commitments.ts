@@ -50,7 +50,7 @@ function commitmentOf(
   return { slot, commitment: isMore ? outcome.commitment : recorded };
 }
 
-export interface CommitmentDependencies {
+interface CommitmentDependencies {
   readonly clock: Pick<Clock, "nowNs">;
   /** null: no node is configured, the records say all that is known. */
   readonly reader: StatusReader | null;

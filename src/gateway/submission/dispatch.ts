@@ -21,7 +21,7 @@ export interface DispatchLimits {
   readonly heldMax: number;
 }
 
-export interface DispatchDependencies {
+interface DispatchDependencies {
   readonly clock: Clock;
   routes(): readonly Route[];
   policy(): PlanPolicy;
@@ -47,9 +47,9 @@ export interface DispatchCounts {
   readonly repeats: bigint;
 }
 
-export const defaultSlotNs = 400_000_000n;
+const defaultSlotNs = 400_000_000n;
 /** A blockhash lives for so many blocks. */
-export const lifetimeSlots = 150n;
+const lifetimeSlots = 150n;
 /** A leader leads so many slots in a row, beginning with a multiple of them. */
 const windowSlots = 4n;
 /** Between two attempts that one account causes by sending the same again. */

@@ -4,7 +4,7 @@
 
 import type { TimelineEvent } from "./types.ts";
 
-export type StatusListener = (signature: string, event: TimelineEvent) => void;
+type StatusListener = (signature: string, event: TimelineEvent) => void;
 
 export class Listeners {
   readonly #byAccount = new Map<string, Set<StatusListener>>();

@@ -40,7 +40,7 @@ export interface Ending {
   readonly sibling?: string;
 }
 
-export interface WatchDependencies {
+interface WatchDependencies {
   readonly outcomes: Outcomes | null;
   readonly sights: Sights | null;
   nowMs(): number;

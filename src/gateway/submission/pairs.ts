@@ -12,7 +12,7 @@ import type { SubmissionIndex } from "./submission-index.ts";
 import type { AccountTransaction, Submission, TrackedTransaction } from "./tracked-transaction.ts";
 import type { SubmissionRecord, SubmitRequest } from "./types.ts";
 
-export type Pair = readonly [SubmitRequest, SubmitRequest];
+type Pair = readonly [SubmitRequest, SubmitRequest];
 
 /** Throws ShredwayError "pair_invalid": whatever made them looked at something else. */
 export function checkPair(pair: Pair): void {

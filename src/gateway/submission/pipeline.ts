@@ -51,7 +51,7 @@ import type {
   TransactionStatus,
 } from "./types.ts";
 
-export interface PipelineDependencies {
+interface PipelineDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
   /** Asked before every attempt: a reload may have changed them. */

@@ -59,15 +59,15 @@ export interface PlanPolicy {
   readonly nextPartnerSlot?: (slot: bigint) => bigint | null;
 }
 
-export interface PlanLeg<R extends PlanRoute> {
+interface PlanLeg<R extends PlanRoute> {
   readonly route: R;
   readonly mode: SendMode;
   readonly leader: string | null;
 }
 
-export type HoldReason = "denied_leader" | "leader_unknown";
+type HoldReason = "denied_leader" | "leader_unknown";
 
-export interface PlanRefusal {
+interface PlanRefusal {
   readonly kind: "refuse";
   readonly reason: "no_route" | "tip_too_low" | "priority_fee_too_low" | "non_partner_slot";
   /** What was expected and what came; does not begin with the reason. */

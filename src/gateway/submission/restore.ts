@@ -8,7 +8,7 @@ import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { bundleIdOf, Submission, takeOver } from "./tracked-transaction.ts";
 import type { SubmissionRecord } from "./types.ts";
 
-export interface Restored {
+interface Restored {
   readonly submission: Submission;
   readonly records: readonly SubmissionRecord[];
   readonly facts: readonly TransactionFacts[];

@@ -13,13 +13,13 @@ import { RareWarning } from "../../core/rare-warning.ts";
 import { nsPerMs } from "./tracked-transaction.ts";
 import type { Outcomes, SignatureOutcome } from "./types.ts";
 
-export interface StatusReaderDependencies {
+interface StatusReaderDependencies {
   readonly clock: Clock;
   readonly node: Pick<Outcomes, "signatureStatuses">;
   readonly log: { warn(text: string): void };
 }
 
-export interface StatusQuestion {
+interface StatusQuestion {
   readonly signature: string;
   /** It landed so long ago that the node's cache may have forgotten it. */
   readonly isOld: boolean;

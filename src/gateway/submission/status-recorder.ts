@@ -26,7 +26,7 @@ import type {
   TimelineEvent,
 } from "./types.ts";
 
-export interface StatusRecorderDependencies {
+interface StatusRecorderDependencies {
   readonly clock: Clock;
   readonly memory: SubmissionIndex;
   readonly keeper: SubmissionWriter;

@@ -11,12 +11,12 @@ import type { Logger } from "../../core/log.ts";
 import { nodeLockOf } from "../../core/node-lock-name.ts";
 import type { SubmissionRecord, SubmissionStore } from "./types.ts";
 
-export interface Locks {
+interface Locks {
   /** null: somebody else has it. */
   tryLock(name: string, onLost: () => void): Promise<{ release(): Promise<void> } | null>;
 }
 
-export interface SubmissionFailoverDependencies {
+interface SubmissionFailoverDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "info" | "warn">;
   readonly store: Pick<SubmissionStore, "open" | "openNodes" | "adopt">;

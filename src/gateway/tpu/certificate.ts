@@ -36,7 +36,7 @@ function bitString(bytes: Uint8Array): Buffer {
   return der(tags.bits, Buffer.from([0]), bytes);
 }
 
-export function pemOf(label: string, bytes: Uint8Array): string {
+function pemOf(label: string, bytes: Uint8Array): string {
   const lines =
     Buffer.from(bytes)
       .toString("base64")

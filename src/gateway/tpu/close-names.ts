@@ -4,7 +4,7 @@
 // codes RFC 9000 20.1, TLS alerts (0x100 and above) RFC 8446 6. Codes come from strangers: what has no
 // name here is named by its number.
 
-export interface CloseCode {
+interface CloseCode {
   readonly isApp: boolean;
   readonly errorCode: number;
 }

@@ -12,7 +12,7 @@ import { closeName } from "./close-names.ts";
 import { packetBytesMax, type Quiche, type QuicheConfig, type QuicheConnection } from "./quiche.ts";
 import type { TpuAddress } from "./types.ts";
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   readonly quiche: Quiche;
   readonly config: QuicheConfig;
   readonly clock: Clock;
@@ -76,7 +76,7 @@ const sweepMs = 50;
  * enough for other timers to be through, so that what came is read before anybody is given up.
  */
 const secondLookMs = 20;
-export const keepAliveMs = 1000;
+const keepAliveMs = 1000;
 /**
  * So many in a row that nothing came back for: a leader that started anew knows nothing of the connection,
  * and the idle time-out is too long to wait for. Counted, not measured: a standstill of this process is

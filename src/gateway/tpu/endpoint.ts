@@ -19,7 +19,7 @@ import {
 import { TpuSockets } from "./sockets.ts";
 import type { LeaderState, TpuAddress, TpuEvent, TpuParcel, TpuSettings } from "./types.ts";
 
-export interface EndpointDependencies {
+interface EndpointDependencies {
   readonly quiche: Quiche;
   readonly clock: Clock;
   readonly settings: TpuSettings;

@@ -11,7 +11,7 @@ import type { Logger } from "../../core/log.ts";
 import { credentialsOf, newCredentials } from "./certificate.ts";
 import type { QuicheCredentials } from "./quiche.ts";
 
-export interface IdentityDependencies {
+interface IdentityDependencies {
   /** Undefined: a key pair of the moment. */
   readonly path: string | undefined;
   /** The seed, 32 bytes, which is cleared here; solana/key-file.ts is the real one. May throw. */

@@ -11,7 +11,7 @@ import { BackOff } from "./back-off.ts";
 import type { ConnectionListener, Outgoing, TpuConnection } from "./connection.ts";
 import type { LeaderPhase, LeaderState, TpuAddress, TpuEvent } from "./types.ts";
 
-export interface LeaderDependencies {
+interface LeaderDependencies {
   readonly clock: Clock;
   readonly random: SeededRandom;
   readonly queueMax: number;

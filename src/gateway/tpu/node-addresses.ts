@@ -13,14 +13,14 @@ import type { Logger } from "../../core/log.ts";
 import type { TpuAddress } from "./types.ts";
 
 /** solana/rpc-client.ts is the real one. */
-export interface ClusterNodes {
+interface ClusterNodes {
   /** May reject. */
   clusterNodes(): Promise<
     readonly { readonly identity: string; readonly tpuQuic: string | null }[]
   >;
 }
 
-export interface NodeAddressesDependencies {
+interface NodeAddressesDependencies {
   /** null: nobody can be asked. */
   readonly nodes: ClusterNodes | null;
   readonly clock: Clock;

@@ -10,7 +10,7 @@ export interface QuicheAddress {
   readonly port: number;
 }
 
-export interface QuicheError {
+interface QuicheError {
   readonly isApp: boolean;
   readonly errorCode: number;
   readonly reason: Uint8Array;

@@ -24,7 +24,7 @@ export interface QuicheCredentials {
   readonly certificatePem: string;
 }
 
-export interface QuicheSettings {
+interface QuicheSettings {
   readonly credentials: QuicheCredentials;
   /** Of a server: asks the other side for a certificate, and takes any. A client verifies nothing. */
   readonly asksCertificate?: boolean;

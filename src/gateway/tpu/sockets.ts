@@ -8,9 +8,9 @@ import { isIPv6 } from "node:net";
 import { openUdpSocket } from "../../relay/data-plane/udp-socket.ts";
 import type { TpuAddress } from "./types.ts";
 
-export type PacketListener = (packet: Uint8Array, from: RemoteInfo) => void;
+type PacketListener = (packet: Uint8Array, from: RemoteInfo) => void;
 
-export interface BoundSocket {
+interface BoundSocket {
   /** Where it is bound: what QUIC calls this end of the path. */
   readonly local: TpuAddress;
   send(packet: Uint8Array, to: TpuAddress): void;

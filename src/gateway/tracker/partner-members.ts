@@ -14,9 +14,9 @@ const msPerMinute = 60_000;
 /** Each kind of failure once, and of a row of them every so many. */
 const tellEvery = 20;
 
-export type MemberConfig = Pick<Config, "tracker" | "routes">;
+type MemberConfig = Pick<Config, "tracker" | "routes">;
 
-export interface PartnerMembersDependencies {
+interface PartnerMembersDependencies {
   readonly clock: Clock;
   readonly log: Logger;
   /** solana/member-list.ts is the real one. Its errors must not hold the URL. */

@@ -7,7 +7,7 @@
 
 import { coveredSlots, type LeaderSchedule } from "../../relay/leaders/schedule.ts";
 
-export interface MemberSlot {
+interface MemberSlot {
   readonly pubkey: string;
   readonly slot: bigint;
 }

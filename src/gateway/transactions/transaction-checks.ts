@@ -41,7 +41,7 @@ const versions: readonly TransactionVersion[] = ["legacy", 0, 1];
 const signatureBytes = 64;
 const keyBytes = 32;
 
-export interface InspectorOptions {
+interface InspectorOptions {
   /** Public keys, 32 bytes each. */
   readonly tipAddresses: readonly Uint8Array[];
   /** Beginnings of base58 texts. */
@@ -130,7 +130,7 @@ const resultBytes = 8;
 const resultsAtOnce = 256;
 const outcomeValid = 1;
 
-export interface VerifierOptions {
+interface VerifierOptions {
   readonly threads: number;
   /** Transactions that may wait for an answer at the same time. */
   readonly queueMax: number;

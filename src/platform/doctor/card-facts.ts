@@ -4,14 +4,14 @@
 
 import { expandCpuList, numberIn, type SystemReader, trimmed } from "./reader.ts";
 
-export interface Rings {
+interface Rings {
   readonly receive: number;
   readonly receiveMax: number;
   readonly transmit: number;
   readonly transmitMax: number;
 }
 
-export interface Feature {
+interface Feature {
   readonly isOn: boolean;
   /** The driver cannot change it. */
   readonly isFixed: boolean;

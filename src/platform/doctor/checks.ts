@@ -24,7 +24,7 @@ const workerMemoryBytes = 24 << 20;
 const workerReservedBytes = 336e6;
 const processMemoryBytes = 128 << 20;
 /** While the program loads, its modules are open side by side: below 100 the start fails. */
-export const openFilesLeast = 128;
+const openFilesLeast = 128;
 const gsoSince = [4, 18] as const;
 
 function addon({ probes }: Input): Found {

@@ -5,7 +5,7 @@
 
 import { expandCpuList, numberIn, type SystemReader, trimmed } from "./reader.ts";
 
-export interface IdleState {
+interface IdleState {
   readonly name: string;
   /** To wake up from it. */
   readonly latencyUs: number;

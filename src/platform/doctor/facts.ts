@@ -11,7 +11,7 @@ import { expandCpuList, numberIn, type SystemReader, trimmed } from "./reader.ts
 
 export { expandCpuList, type SystemReader } from "./reader.ts";
 
-export interface NetworkCard {
+interface NetworkCard {
   readonly name: string;
   readonly receiveQueues: number;
   /** Packets that may wait for it; null when it does not say. */

@@ -28,7 +28,7 @@ import { RpcClient } from "../solana/rpc-client.ts";
 import { type PostgresProbe, probePostgres } from "../store/postgres/probe.ts";
 import { type FileFact, fileFact, type PortFact } from "./file-facts.ts";
 
-export interface FolderFact {
+interface FolderFact {
   readonly path: string;
   /** null: it is not there yet. */
   readonly mode: number | null;
@@ -38,7 +38,7 @@ export interface FolderFact {
   readonly syncMs: number | null;
 }
 
-export interface NodeFact {
+interface NodeFact {
   readonly host: string;
   readonly error: string | null;
   readonly answerMs: number;
@@ -47,7 +47,7 @@ export interface NodeFact {
   readonly shredVersion: number | null;
 }
 
-export interface RouteFact {
+interface RouteFact {
   readonly name: string;
   /** "https://host:port" */
   readonly target: string;

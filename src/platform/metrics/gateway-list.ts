@@ -5,7 +5,7 @@ import type { PipelineSnapshot } from "../../gateway/submission/pipeline.ts";
 import { counter, counters, gauge, gauges, histograms, type Metric } from "./types.ts";
 
 /** Counted by gateway/request-counts.ts. */
-export interface RequestFacts {
+interface RequestFacts {
   requests(): Iterable<readonly [path: string, status: number, count: number]>;
   durations(): Iterable<readonly [path: string, durations: HistogramValue]>;
   calls(): Iterable<readonly [method: string, reason: string, count: number]>;

@@ -35,7 +35,7 @@ export interface ServiceFacts {
   readonly gateway: GatewayPartFacts | null;
 }
 
-export interface MetricDescription {
+interface MetricDescription {
   readonly name: string;
   readonly type: MetricType;
   readonly labels: readonly string[];

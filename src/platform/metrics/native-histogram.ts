@@ -6,7 +6,7 @@
 import type { Histogram } from "../../core/log-linear-histogram.ts";
 import type { HistogramValue } from "./types.ts";
 
-export interface NativeBounds {
+interface NativeBounds {
   readonly edges: readonly bigint[];
   /** Seconds. */
   readonly bounds: readonly number[];

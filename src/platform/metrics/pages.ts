@@ -16,7 +16,7 @@ export interface Check {
   readonly detail: string;
 }
 
-export interface OperatorPagesDependencies {
+interface OperatorPagesDependencies {
   readonly mayRead: (head: HttpHead) => boolean;
   readonly metrics: (format: Format) => string;
   readonly checks: () => readonly Check[];

@@ -5,7 +5,7 @@ import type { RunningTotals } from "./running-totals.ts";
 import { counters, gauges, type Metric } from "./types.ts";
 
 /** One leader's address as tpu/types.ts shows it. */
-export interface LeaderRow {
+interface LeaderRow {
   readonly address: string;
   readonly phase: string;
   readonly handshakeMs: number | null;

@@ -11,7 +11,7 @@ export type MetricType = "counter" | "gauge" | "histogram";
 export type MetricValue = number | bigint;
 
 /** One value more; `labels` in the order of the metric's. */
-export type Add<Value> = (labels: readonly string[], value: Value) => void;
+type Add<Value> = (labels: readonly string[], value: Value) => void;
 
 interface Described {
   /** As Prometheus shows it: counters end in _total. */

@@ -16,7 +16,7 @@ import type { KeyView, NewKeyView } from "./types.ts";
 
 /** As the command keys rotate has them. */
 const overlapHoursDefault = 24;
-export const overlapHoursMax = 365 * 24;
+const overlapHoursMax = 365 * 24;
 const hourNs = 3_600_000_000_000n;
 
 export interface Holder {
@@ -37,7 +37,7 @@ function timeOrNull(ns: bigint | null): string | null {
   return ns === null ? null : timeText(ns);
 }
 
-export function keyView(key: ApiKey, nowNs: bigint, ownId: string): KeyView {
+function keyView(key: ApiKey, nowNs: bigint, ownId: string): KeyView {
   const state = keyState(key, nowNs);
   const isExpiring = state === "in force" && key.expiresNs !== null;
   return {

@@ -23,7 +23,7 @@ export const gatewayMethods = [
   "getRegions",
   "getTipAccounts",
 ] as const;
-export const ownMethods = ["getKeys", "rotateKey", "revokeKey"] as const;
+const ownMethods = ["getKeys", "rotateKey", "revokeKey"] as const;
 
 const depthMax = 8;
 

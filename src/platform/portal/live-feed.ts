@@ -31,7 +31,7 @@ import { SubmissionList } from "./submission-list.ts";
 import type { LiveTopics, ServiceView } from "./types.ts";
 
 export const feedsPerAccountMax = 8;
-export const feedsMax = 256;
+const feedsMax = 256;
 /** The page sends nothing. */
 const messageBytesMax = 1024;
 /** Nothing can be asked for: pongs only. */
@@ -74,7 +74,7 @@ const sharedTopics: ReadonlySet<Topic> = new Set<Topic>([
 ]);
 
 /** Whether a session may watch: its key, each time it is asked; null: it has ended. */
-export type Admit = (head: HttpHead) => HttpResponse | (() => ApiKey | null);
+type Admit = (head: HttpHead) => HttpResponse | (() => ApiKey | null);
 
 interface Feed {
   readonly accountId: string;

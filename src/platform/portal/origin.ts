@@ -6,7 +6,7 @@
 
 import type { HttpHead } from "../../gateway/http/types.ts";
 
-export interface Proxies {
+interface Proxies {
   /** Whether the TCP peer is a trusted proxy. */
   isProxied(head: HttpHead): boolean;
 }

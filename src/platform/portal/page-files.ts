@@ -17,7 +17,7 @@ export const pageFolder = fileURLToPath(
   new URL("../../../dist/platform/portal/page", import.meta.url),
 );
 
-export const notBuilt =
+const notBuilt =
   "The portal's page was not built. Build it with: npm run compile (in the folder of Shredway), then " +
   "start the service again.";
 

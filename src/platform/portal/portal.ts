@@ -26,7 +26,7 @@ import { PageFiles } from "./page-files.ts";
 import { type Session, Sessions } from "./sessions.ts";
 import type { SessionView } from "./types.ts";
 
-export const cookieName = "shredway_session";
+const cookieName = "shredway_session";
 const pagePath = "/portal/";
 const sessionPath = "/portal/api/session";
 const callPath = "/portal/api/call";

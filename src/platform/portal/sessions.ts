@@ -22,7 +22,7 @@ export interface SessionKeys {
   allows(key: ApiKey, address: Uint8Array): boolean;
 }
 
-export interface SessionsDependencies {
+interface SessionsDependencies {
   readonly clock: Clock;
   readonly keys: SessionKeys;
   readonly hours: number;

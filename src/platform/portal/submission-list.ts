@@ -13,9 +13,9 @@ import type {
 import { timeText } from "./api-key-actions.ts";
 import type { SubmissionView } from "./types.ts";
 
-export const submissionsMax = 50;
+const submissionsMax = 50;
 
-export interface SubmissionListDependencies {
+interface SubmissionListDependencies {
   readonly submissions: Pick<Submissions, "subscribe" | "statuses">;
   readonly submissionLists: SubmissionLister;
   readonly log: Pick<Logger, "warn">;

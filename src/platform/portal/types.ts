@@ -26,11 +26,6 @@ import type {
 /** `T` as the page reads it: an older page shows the states of a newer service by their words. */
 export type AnyState<T> = Omit<T, "state"> & { readonly state: string };
 
-/** Errors of every path: HTTP status as the table of errors says. */
-export interface PortalError {
-  readonly error: { readonly reason: string; readonly message: string };
-}
-
 export interface SessionView {
   readonly account: string;
   readonly key: {

@@ -45,7 +45,7 @@ const accountsMax = 100;
 const accountsBytesMax = 256 * 1024;
 
 /** A node of the cluster; what it says of itself. */
-export interface ClusterNode {
+interface ClusterNode {
   /** Base58. */
   readonly identity: string;
   /** Where it takes transactions over QUIC, as "192.0.2.1:8009"; not checked. Null: it says nothing. */

@@ -43,7 +43,7 @@ interface Question {
   readonly done: (answer: NodeAnswer | ShredwayError) => void;
 }
 
-export interface UpstreamSocketOptions {
+interface UpstreamSocketOptions {
   readonly address: NodeAddress;
   readonly listener: NodeSocketListener;
   readonly clock: Clock;

@@ -10,7 +10,7 @@ export type ByteSource = (into: Uint8Array) => number;
 
 const bufferBytes = 256 * 1024;
 /** The longest piece that `take` gives: more than any record that a reader here accepts. */
-export const pieceBytesMax = 1024 * 1024;
+const pieceBytesMax = 1024 * 1024;
 
 /** Reads from memory, for tests and for bytes that are there already. */
 export function memorySource(bytes: Uint8Array): ByteSource {

@@ -7,14 +7,14 @@
 import { type Endpoint, familyOf } from "../../core/addresses/addresses.ts";
 import type { SkipReason } from "./capture.ts";
 
-export interface Datagram {
+interface Datagram {
   /** A view of the frame. */
   readonly payload: Uint8Array;
   readonly source: Endpoint;
   readonly destination: Endpoint;
 }
 
-export type FrameResult = Datagram | SkipReason;
+type FrameResult = Datagram | SkipReason;
 
 export const linkTypes = {
   null: 0,

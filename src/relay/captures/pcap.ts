@@ -6,7 +6,7 @@ import type { ByteReader } from "./byte-reader.ts";
 import { type CapturedPacket, captureError, type SkipCounts } from "./capture.ts";
 import { datagramOf } from "./frame.ts";
 
-export const pcapMagicMicroseconds = 0xa1b2c3d4;
+const pcapMagicMicroseconds = 0xa1b2c3d4;
 export const pcapMagicNanoseconds = 0xa1b23c4d;
 /** Longest frame that capturing programs store. */
 export const frameBytesMax = 262_144;

@@ -12,12 +12,11 @@ import { lpbPacketBytesMax, readLpb } from "./lpb.ts";
 import { isPcapMagic, readPcap, viewOf } from "./pcap.ts";
 import { pcapngMagic, readPcapng } from "./pcapng.ts";
 
-export type { CapturedPacket, SkipCounts, SkipReason } from "./capture.ts";
-export { skipReasons } from "./capture.ts";
+export type { CapturedPacket, SkipCounts } from "./capture.ts";
 
-export type CaptureFormat = "lpb" | "pcap" | "pcapng";
+type CaptureFormat = "lpb" | "pcap" | "pcapng";
 
-export interface Capture {
+interface Capture {
   readonly format: CaptureFormat;
   /** Records that were no packet of ours, so far. */
   readonly skipped: Readonly<SkipCounts>;

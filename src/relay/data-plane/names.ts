@@ -124,7 +124,6 @@ export const transactionRefusalNames = [
   "loaded_bytes_zero",
   "tips_overflow",
 ] as const;
-export type TransactionRefusalName = (typeof transactionRefusalNames)[number];
 
 /** Ways in which a transaction can be none that a nonce's authority signs; the first is none. */
 export const coSigningRefusalNames = [
@@ -147,4 +146,3 @@ export const coSigningRefusalNames = [
   "nothing_missing",
   "other_signature_missing",
 ] as const;
-export type CoSigningRefusalName = (typeof coSigningRefusalNames)[number];

@@ -16,7 +16,7 @@ import {
   workerCounterNames,
 } from "./names.ts";
 
-export interface NativeDescription {
+interface NativeDescription {
   readonly verdicts: readonly string[];
   readonly verdictMeanings: readonly string[];
   readonly sendFailures: readonly string[];
@@ -126,7 +126,7 @@ export interface NativePacedSender {
   close(): void;
 }
 
-export interface NativeSlotPosition {
+interface NativeSlotPosition {
   slot: bigint;
   parentOffset: number;
   version: number;
@@ -157,7 +157,7 @@ export interface NativeSignatureVerifier {
   close(): void;
 }
 
-export interface NativeAddon {
+interface NativeAddon {
   describe(): NativeDescription;
   giveUpNetworkPrivileges(): void;
   /** Why the text did not reach the socket; empty when it did. */

@@ -5,7 +5,7 @@
 import { guarded, type NativePacedSender, native } from "./native.ts";
 import { encodeEndpoint } from "./tables.ts";
 
-export interface PacedSenderOptions {
+interface PacedSenderOptions {
   /** "ip:port" that receives. */
   readonly to: string;
   /** "ip:port" to send from; port 0: the kernel chooses. */

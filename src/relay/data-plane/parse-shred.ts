@@ -6,12 +6,12 @@
 // nothing about who signed: that needs the leader schedule.
 
 export const packetBytesMax = 1232;
-export const dataShredBytes = 1203;
-export const codeShredBytes = 1228;
+const dataShredBytes = 1203;
+const codeShredBytes = 1228;
 /** Data shreds, and code shreds, of one FEC set. */
-export const fecSetShreds = 32;
+const fecSetShreds = 32;
 /** Of each type. */
-export const shredsPerSlotMax = 32_768;
+const shredsPerSlotMax = 32_768;
 
 const pingBytes = 132;
 const proofEntries = 6;

@@ -107,7 +107,7 @@ export interface RelayEvent {
 }
 
 /** How datagrams leave the machine. */
-export type TransmitInUse =
+type TransmitInUse =
   | { readonly way: "clone"; readonly interface: string }
   /** `refusal`: why the wished way is not in use, and what would help; null when this one was wished. */
   | { readonly way: "socket"; readonly refusal: string | null };

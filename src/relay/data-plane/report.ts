@@ -16,7 +16,7 @@ import type {
 const knownAlready: readonly VerdictName[] = ["duplicate", "equivocation_excess"];
 
 /** Verdicts of packets that are no shred of a leader, or not for us. */
-export const refusedVerdicts: readonly VerdictName[] = verdictNames.filter(
+const refusedVerdicts: readonly VerdictName[] = verdictNames.filter(
   (name) =>
     !passedOnVerdicts.includes(name) && !knownAlready.includes(name) && name !== "challenge",
 );
@@ -43,7 +43,7 @@ export function distinct(verdicts: VerdictCounts): bigint {
   return verdicts.first + verdicts.equivocation;
 }
 
-export interface SourceReport {
+interface SourceReport {
   readonly name: string;
   readonly tier: string;
   readonly receivedPerSecond: number;
@@ -56,7 +56,7 @@ export interface SourceReport {
   readonly refusals: readonly NamedCount[];
 }
 
-export interface DestinationReport {
+interface DestinationReport {
   readonly name: string;
   readonly address: string;
   readonly tier: string;
@@ -151,7 +151,7 @@ export function failedTotal(destination: DestinationSnapshot): bigint {
   return Object.values(destination.failed).reduce((total, count) => total + count, 0n);
 }
 
-export interface SlotCoverage {
+interface SlotCoverage {
   readonly slot: bigint;
   readonly data: number;
   readonly code: number;

@@ -18,7 +18,7 @@ import {
 } from "./names.ts";
 
 export type VerdictCounts = Record<VerdictName, bigint>;
-export type WorkerSnapshot = Record<WorkerCounterName, bigint>;
+type WorkerSnapshot = Record<WorkerCounterName, bigint>;
 
 export interface SourceSnapshot {
   readonly name: string;

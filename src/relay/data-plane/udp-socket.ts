@@ -11,7 +11,7 @@ import { formatEndpoint, parseAddress } from "../../core/addresses/addresses.ts"
 import { native } from "./native.ts";
 import { encodeEndpoint } from "./tables.ts";
 
-export interface UdpSocketOptions
+interface UdpSocketOptions
   extends Pick<SocketOptions, "lookup" | "recvBufferSize" | "sendBufferSize"> {
   /** An address as a number, of either family; an IPv6 socket is IPv6-only. */
   readonly host: string;

@@ -36,7 +36,7 @@ export interface LeaderNode {
   leaderSchedule(slot: bigint): Promise<EpochLeaders | null>;
 }
 
-export interface RpcLeaderScheduleDependencies {
+interface RpcLeaderScheduleDependencies {
   readonly node: LeaderNode;
   readonly clock: Clock;
   readonly log: Logger;

@@ -8,10 +8,10 @@ import type { RelaySnapshot } from "../data-plane/snapshot.ts";
 import { coverageText, coveredSlots, type LeaderSchedule } from "./schedule.ts";
 
 /** About an hour of slots of 400 ms: so early is told that the schedule of a file ends. */
-export const slotsLeftLow = 9000n;
+const slotsLeftLow = 9000n;
 /** A schedule from a node is renewed by itself long before: then something is wrong with the node. */
-export const slotsLeftLowFromNode = 512n;
-export const sayEveryNs = 60_000_000_000n;
+const slotsLeftLowFromNode = 512n;
+const sayEveryNs = 60_000_000_000n;
 /** Fewer packets say nothing about the schedule. */
 const packetsLeast = 32n;
 

@@ -16,7 +16,7 @@ export const scheduleSlotsMax = 864_000;
 /** Of one schedule, as native/shred/leader_table.h. */
 export const leaderKeysMax = 65_536;
 /** A full schedule of two epochs has about 6 MB. */
-export const leadersFileBytesMax = 32 * 1024 * 1024;
+const leadersFileBytesMax = 32 * 1024 * 1024;
 
 export interface LeaderSchedule {
   readonly firstSlot: bigint;

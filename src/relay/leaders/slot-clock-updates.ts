@@ -25,7 +25,7 @@ export interface SlotNode {
   slot(): Promise<bigint>;
 }
 
-export interface SlotClockUpdatesDependencies {
+interface SlotClockUpdatesDependencies {
   readonly relay: Pick<Relay, "slots" | "setSlotBounds">;
   readonly node?: SlotNode;
   readonly clock: Clock;

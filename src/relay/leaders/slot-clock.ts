@@ -35,9 +35,9 @@ import {
 } from "./slot-line.ts";
 
 /** Where the present slot is known from. */
-export type SlotSource = "shreds" | "rpc";
+type SlotSource = "shreds" | "rpc";
 
-export interface SlotNow {
+interface SlotNow {
   readonly slot: bigint;
   readonly source: SlotSource;
   /** Since the last observation that this source confirmed; 0 when it was made later than asked. */
@@ -46,7 +46,7 @@ export interface SlotNow {
   readonly slotNs: bigint | null;
 }
 
-export interface SkipShare {
+interface SkipShare {
   /** Of `slots` in a row, without those that nobody here could have seen. */
   readonly skipped: number;
   readonly slots: number;

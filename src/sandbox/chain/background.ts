@@ -14,7 +14,7 @@ import {
 } from "./build.ts";
 import { KeyPair } from "./keys.ts";
 
-export interface BackgroundOptions {
+interface BackgroundOptions {
   readonly transactionsPerSecond: number;
   readonly wallets: number;
   /** 32 bytes each. Some transfers go to them as tips. */

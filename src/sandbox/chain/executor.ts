@@ -41,7 +41,7 @@ export function candidateOf(wire: Uint8Array): Candidate {
 }
 
 /** The block that a transaction is executed in. */
-export interface BlockContext {
+interface BlockContext {
   readonly slot: bigint;
   readonly parentBlockhash: Uint8Array;
   isRecent(blockhash: string): boolean;

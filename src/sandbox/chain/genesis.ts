@@ -17,13 +17,13 @@ const identityLamports = 10_000n * lamportsPerSol;
 const voteAccountBytes = 3762;
 const initializeVoteInstruction = 0;
 
-export interface Funded {
+interface Funded {
   /** 32 bytes. */
   readonly key: Uint8Array;
   readonly lamports: bigint;
 }
 
-export interface GenesisOptions {
+interface GenesisOptions {
   readonly faucet: KeyPair;
   readonly validators: readonly ClusterValidator[];
   readonly wallets: readonly KeyPair[];

@@ -9,7 +9,7 @@ import { buildSchedule, type LeaderSchedule } from "../../relay/leaders/schedule
 
 export const slotsPerTurn = 4;
 
-export interface StakedLeader {
+interface StakedLeader {
   readonly identity: string;
   readonly publicKey: Uint8Array;
   readonly stakeLamports: bigint;

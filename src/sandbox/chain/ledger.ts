@@ -17,7 +17,7 @@ const rememberedBlocks = 300;
 export const unrootedBlocksMax = 128;
 
 /** Takes back, besides accounts, what a block changed. */
-export interface BlockUndo {
+interface BlockUndo {
   readonly accounts: UndoLog;
   readonly others: (() => void)[];
 }
@@ -40,7 +40,7 @@ export interface OpenBlock {
   readonly messageKeys: string[];
 }
 
-export interface LedgerOptions {
+interface LedgerOptions {
   readonly historySlots: number;
   /** A block is confirmed when the tip is so many slots ahead. */
   readonly confirmedDepth: number;

@@ -18,7 +18,7 @@ const initialized = 1;
 const lamportsPerSignature = 5000n;
 
 /** The value that an advance writes in a block whose parent's blockhash is `blockhash`. */
-export function nonceValueOf(blockhash: Uint8Array): Uint8Array {
+function nonceValueOf(blockhash: Uint8Array): Uint8Array {
   return sha256("DURABLE_NONCE", blockhash);
 }
 

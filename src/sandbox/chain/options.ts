@@ -52,7 +52,7 @@ export interface ChainOptions {
   readonly onDropped?: (signature: string, failure: TransactionFailure) => void;
 }
 
-export interface BackgroundChoice {
+interface BackgroundChoice {
   /** 0 to 2,000. Default 60. */
   readonly transactionsPerSecond?: number;
   /** 2 to 256. Default 8. */
@@ -63,7 +63,7 @@ export interface BackgroundChoice {
   readonly tipShare?: number;
 }
 
-export const defaultOptions = {
+const defaultOptions = {
   seed: 1,
   validators: 5,
   slotMs: 400,
@@ -84,7 +84,7 @@ export const defaultOptions = {
   funded: new Map() as ReadonlyMap<string, bigint>,
 } as const;
 
-export const defaultBackground = {
+const defaultBackground = {
   transactionsPerSecond: 60,
   wallets: 8,
   tipAddresses: [] as readonly string[],

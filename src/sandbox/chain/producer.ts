@@ -29,7 +29,7 @@ export interface EmittedShreds {
   readonly timeNs: bigint;
 }
 
-export interface ProducerOptions {
+interface ProducerOptions {
   readonly slotNs: bigint;
   readonly intervalsPerSlot: number;
   readonly transactionsPerIntervalMax: number;
@@ -44,7 +44,7 @@ export interface ProducerOptions {
   readonly onDropped: ((signature: string, failure: TransactionFailure) => void) | null;
 }
 
-export interface ProducerDependencies {
+interface ProducerDependencies {
   readonly svm: Svm;
   readonly executor: Executor;
   readonly ledger: Ledger;

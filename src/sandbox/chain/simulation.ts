@@ -11,7 +11,7 @@ import type { Svm } from "./svm.ts";
 import type { Account, SimulateOptions, Simulation } from "./types.ts";
 import { UndoLog } from "./undo.ts";
 
-export interface SimulationOptions {
+interface SimulationOptions {
   readonly svm: Svm;
   readonly executor: Executor;
   readonly ledger: Ledger;

@@ -43,7 +43,7 @@ export interface VmOutcome {
 }
 
 /** What programs see of the slot. */
-export interface SlotSysvars {
+interface SlotSysvars {
   readonly slot: bigint;
   readonly epoch: bigint;
   readonly epochStartSeconds: bigint;

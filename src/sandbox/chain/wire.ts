@@ -8,8 +8,8 @@
 import { ShredwayError } from "../../core/errors.ts";
 
 /** Largest legacy or v0 transaction. */
-export const packetTransactionBytesMax = 1232;
-export const v1TransactionBytesMax = 4096;
+const packetTransactionBytesMax = 1232;
+const v1TransactionBytesMax = 4096;
 export const signatureBytes = 64;
 export const keyBytes = 32;
 
@@ -19,21 +19,21 @@ const v1InstructionsMax = 64;
 /** Instructions at the top level that the runtime traces, legacy and v0. */
 const instructionsMax = 64;
 
-export interface Instruction {
+interface Instruction {
   /** Index of the program's key. */
   readonly program: number;
   readonly accounts: Uint8Array;
   readonly data: Uint8Array;
 }
 
-export interface Lookup {
+interface Lookup {
   readonly table: Uint8Array;
   readonly writable: Uint8Array;
   readonly readonly: Uint8Array;
 }
 
 /** What a v1 transaction says about its costs; absent: not said. */
-export interface V1Config {
+interface V1Config {
   readonly priorityFeeLamports?: bigint;
   readonly computeUnitLimit?: number;
   readonly loadedBytesLimit?: number;
@@ -59,7 +59,7 @@ export interface WireTransaction {
   readonly config: V1Config;
 }
 
-export function invalidTransaction(expected: string, actual: string): ShredwayError {
+function invalidTransaction(expected: string, actual: string): ShredwayError {
   return new ShredwayError(
     "transaction_invalid",
     `transaction: expected ${expected}, got ${actual}`,

@@ -21,7 +21,7 @@ const toleranceSlots = 1n;
 const unitLamportsMin = 10n;
 const microPerLamport = 1_000_000n;
 
-export interface AltPartnerOptions {
+interface AltPartnerOptions {
   /** Base58. */
   readonly identity: string;
   /** Base58; tips to these count in the auction. */

@@ -24,7 +24,7 @@ interface KnownBundle extends Bundle {
   readonly sentSlot: bigint;
 }
 
-export interface BlockEngineOptions {
+interface BlockEngineOptions {
   readonly tipAddresses: readonly string[];
   readonly minimumTipLamports: bigint;
 }

@@ -17,7 +17,7 @@ const batchMax = 100;
 /** Longer than any transaction: the node's own bound of base64. */
 export const base64CharactersMax = 5464;
 
-export interface PartnerFaults {
+interface PartnerFaults {
   /** Every answer comes so much later. */
   delayMs: number;
   /**
@@ -29,14 +29,14 @@ export interface PartnerFaults {
   retryAfterSeconds: number;
 }
 
-export interface PartnerCounts {
+interface PartnerCounts {
   requests: number;
   /** Transactions and bundles that went on to the chain. */
   transactions: number;
   bundles: number;
 }
 
-export interface PartnerContext {
+interface PartnerContext {
   readonly clock: Clock;
   readonly log?: Logger | undefined;
 }

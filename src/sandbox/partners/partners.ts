@@ -20,7 +20,7 @@ const altPartnerTipLamports = 100_000;
 /** A route as completeConfig takes it. */
 export type RouteInput = NonNullable<Parameters<typeof completeConfig>[0]["routes"]>[number];
 
-export interface SandboxPartnersOptions {
+interface SandboxPartnersOptions {
   /** Address without a port. Default "127.0.0.1". */
   readonly host?: string;
   /** Base58; where tips of bundles are looked for. Default: one made-up address. */
@@ -29,7 +29,7 @@ export interface SandboxPartnersOptions {
 }
 
 /** Each with its switches and counts. */
-export interface PartnerEndpoints {
+interface PartnerEndpoints {
   readonly swqos: PartnerServer;
   readonly blockEngine: PartnerServer;
   readonly scheduler: PartnerServer;

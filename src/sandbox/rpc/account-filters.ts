@@ -8,7 +8,7 @@ import { decodeBase58, decodeBase64 } from "./bytes.ts";
 import { type Config, invalidParams, type Value } from "./params.ts";
 import { readTokenAccount } from "./token-layout.ts";
 
-export type AccountFilter = (account: Account) => boolean;
+type AccountFilter = (account: Account) => boolean;
 
 const filtersMax = 4;
 const compareBytesMax = 128;

@@ -3,7 +3,6 @@
 // Called by params.ts and the encoders. Decoding returns undefined for everything that is not the
 // encoding of some bytes; it never throws and never looks at a text longer than it was told.
 
-import { parsePubkey, pubkeyBytes } from "../../core/primitives.ts";
 import { encodeBase58 } from "../chain/base58.ts";
 
 const alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
@@ -45,11 +44,6 @@ export function encodeBase64(bytes: Uint8Array): string {
 }
 
 export { encodeBase58 };
-
-/** The 32 bytes of a key that is known to be one. */
-export function keyBytesOf(address: string): Uint8Array {
-  return pubkeyBytes(parsePubkey(address));
-}
 
 /** Reads of little-endian fields; the caller has checked the length. */
 export class Fields {

@@ -10,7 +10,7 @@ import { type Config, invalidParams } from "./params.ts";
 import { parseAccount, type ReadAccount } from "./parse-account.ts";
 
 const encodings = ["binary", "base58", "base64", "base64+zstd", "jsonParsed"] as const;
-export type AccountEncoding = Exclude<(typeof encodings)[number], "base64+zstd">;
+type AccountEncoding = Exclude<(typeof encodings)[number], "base64+zstd">;
 
 export interface AccountFormat {
   readonly encoding: AccountEncoding;

@@ -13,12 +13,12 @@ import { encodeParsedInstruction } from "./parse-instruction.ts";
 import { isWritable, wireOf } from "./transaction-view.ts";
 
 const encodings = ["json", "jsonParsed", "base58", "base64", "binary"] as const;
-export type TransactionEncoding = (typeof encodings)[number];
+type TransactionEncoding = (typeof encodings)[number];
 const details = ["full", "accounts", "signatures", "none"] as const;
 /** Of instructions that the transaction itself lists. */
 const topStackHeight = 1;
 
-export interface TransactionFormat {
+interface TransactionFormat {
   readonly encoding: TransactionEncoding;
   /** null: the caller knows legacy only. */
   readonly versionMax: number | null;

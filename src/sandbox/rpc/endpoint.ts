@@ -26,7 +26,7 @@ import type { MethodContext } from "./method.ts";
 import { SubscriptionHub } from "./subscriptions/hub.ts";
 import { RpcSession } from "./subscriptions/session.ts";
 
-export const bodyBytesMax = 256 * 1024;
+const bodyBytesMax = 256 * 1024;
 const messageBytesMax = 64 * 1024;
 /** Wide: the gateway's own connections end here, and it limits what its callers send. */
 const messageLimits = {
@@ -41,7 +41,7 @@ const batchMax = 100;
 const portTries = 32;
 
 /** Switches; may be changed at any time. */
-export interface RpcFaults {
+interface RpcFaults {
   /** Every answer comes so much later. */
   delayMs: number;
   /**

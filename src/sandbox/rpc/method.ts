@@ -9,7 +9,7 @@ import type { ChainApi, Commitment } from "../chain/types.ts";
 import type { Config, Params } from "./params.ts";
 
 /** Who the endpoint says it is. */
-export interface NodeIdentity {
+interface NodeIdentity {
   /** Base58. */
   readonly identity: string;
   /** As getVersion writes it, e.g. "4.2.0". */
@@ -28,7 +28,7 @@ export interface MethodContext {
   readonly node: NodeIdentity;
 }
 
-export interface Method {
+interface Method {
   readonly paramsMax: number;
   readonly run: (context: MethodContext, params: Params) => unknown;
 }

@@ -22,11 +22,11 @@ export function invalidParams(what: string, expected: string, actual: unknown): 
   );
 }
 
-export interface Range {
+interface Range {
   readonly min: bigint;
   readonly max: bigint;
 }
-export const u64Range: Range = { min: 0n, max: u64Max };
+const u64Range: Range = { min: 0n, max: u64Max };
 
 /** One parameter or one field of a configuration, with its name for messages. */
 export class Value {

@@ -15,7 +15,7 @@ import {
   uiTokenAmount,
 } from "./token-layout.ts";
 
-export interface ParsedAccount {
+interface ParsedAccount {
   readonly program: string;
   readonly parsed: { readonly type: string; readonly info: object };
   readonly space: number;

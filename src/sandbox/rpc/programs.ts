@@ -5,8 +5,8 @@
 
 export const systemProgramId = "11111111111111111111111111111111";
 export const voteProgramId = "Vote111111111111111111111111111111111111111";
-export const tokenProgramId = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
-export const token2022ProgramId = "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb";
+const tokenProgramId = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
+const token2022ProgramId = "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb";
 export const associatedTokenProgramId = "ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL";
 export const lookupTableProgramId = "AddressLookupTab1e1111111111111111111111111";
 export const memoProgramIds: ReadonlySet<string> = new Set([

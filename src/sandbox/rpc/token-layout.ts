@@ -12,7 +12,7 @@ const multisigBytes = 355;
 const accountTypeAt = 165;
 const accountTypes = { mint: 1, account: 2 } as const;
 const multisigSignersMax = 11;
-export const tokenAccountStates = ["uninitialized", "initialized", "frozen"] as const;
+const tokenAccountStates = ["uninitialized", "initialized", "frozen"] as const;
 
 export interface Mint {
   readonly mintAuthority: string | null;
@@ -33,7 +33,7 @@ export interface TokenAccount {
   readonly closeAuthority: string | null;
 }
 
-export interface Multisig {
+interface Multisig {
   readonly required: number;
   readonly valid: number;
   readonly signers: readonly string[];
@@ -84,7 +84,7 @@ export function readMultisig(data: Uint8Array): Multisig | undefined {
   return { required: fields.u8(0), valid, signers };
 }
 
-export interface UiTokenAmount {
+interface UiTokenAmount {
   readonly amount: string;
   readonly decimals: number;
   readonly uiAmount: number | null;

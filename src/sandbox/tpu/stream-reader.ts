@@ -12,7 +12,7 @@ interface OpenStream {
   readonly sinceNs: bigint;
 }
 
-export interface StreamSink {
+interface StreamSink {
   /** 1 to 4,096 bytes, good for keeps. */
   transaction(wire: Uint8Array): void;
   /** A stream that ends without a transaction. */

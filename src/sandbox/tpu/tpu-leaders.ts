@@ -27,7 +27,7 @@ export interface SandboxTpuOptions {
   readonly limits?: Partial<TpuLimits>;
 }
 
-export interface SandboxTpuCounts {
+interface SandboxTpuCounts {
   /** Handed to the chain while their leader led. */
   taken: number;
   /** Waited for their leader's slots. */

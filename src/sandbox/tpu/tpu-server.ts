@@ -44,7 +44,7 @@ const firstPacketBytesMin = 1200;
 const receiveBufferBytes = 4 << 20;
 const longHeaderBit = 0x80;
 
-export interface TpuFaults {
+interface TpuFaults {
   /**
    * Every new connection is closed with this reason as soon as its handshake is done. "certificate":
    * with the TLS alert for one that is not understood.

@@ -5,7 +5,7 @@
 
 /** unproved: nothing is sent but challenges. active: gets what its account's tier buys. */
 export const destinationStates = ["unproved", "active", "paused"] as const;
-export type DestinationState = (typeof destinationStates)[number];
+type DestinationState = (typeof destinationStates)[number];
 
 /** datagram: the token came back from the address. call: with the account's key. */
 export const proofKinds = ["datagram", "call", "operator"] as const;

@@ -42,7 +42,7 @@ import {
 } from "./ownership-proof.ts";
 import { StoredDestinations } from "./stored-destinations.ts";
 
-export interface DestinationDependencies {
+interface DestinationDependencies {
   readonly clock: Clock;
   readonly store: DestinationStore;
   readonly log: Logger;
@@ -53,10 +53,7 @@ export interface DestinationDependencies {
   readonly isOwnListener: IsOwnListener;
 }
 
-export type ActiveDestination = Pick<
-  AccountDestination,
-  "id" | "accountId" | "accountName" | "address"
->;
+type ActiveDestination = Pick<AccountDestination, "id" | "accountId" | "accountName" | "address">;
 
 /** The wall clock may be set: no timer trusts it for longer. */
 const timerMaxMs = 60_000;

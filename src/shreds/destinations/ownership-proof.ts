@@ -18,7 +18,7 @@ const mark = Buffer.from("SWPROOF1", "ascii");
 const explanation = Buffer.from("shredway: prove this address", "ascii");
 export const tokenBytes = 16;
 /** Of the shortest answer. */
-export const proofBytesMin = mark.length + tokenBytes;
+const proofBytesMin = mark.length + tokenBytes;
 export const challengeBytes = proofBytesMin + explanation.length;
 
 /** `token`: 16 bytes. */

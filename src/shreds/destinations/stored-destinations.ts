@@ -13,9 +13,9 @@ import { checkAdded, isSame, unknownDestination } from "./destination-rules.ts";
 import type { AccountDestination, DestinationStore } from "./destination-types.ts";
 
 /** The same object: nothing is to be changed. */
-export type Step = (current: AccountDestination, nowMs: number) => AccountDestination;
+type Step = (current: AccountDestination, nowMs: number) => AccountDestination;
 
-export interface KeptListener {
+interface KeptListener {
   /** start: it was there before this process. here: it was added here. foreign: by another process. */
   met(entry: Entry, origin: "start" | "here" | "foreign"): void;
   changed(entry: Entry): void;

@@ -19,7 +19,7 @@ export type Refused = Extract<RegistrationResult, { readonly accepted: false }>;
 
 /** Clocks and nodes differ by so much. */
 const slotsAhead = 32n;
-export const tipWindowMs = 24 * 3_600_000;
+const tipWindowMs = 24 * 3_600_000;
 /** So long a slot is while nobody has measured it. */
 const usualSlotNs = 400_000_000n;
 /** More was never issued; sums of what is larger would not fit where sums are kept. */

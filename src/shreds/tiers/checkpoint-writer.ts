@@ -14,7 +14,7 @@ import type { TierCheckpoint, TierEvent, TierState, TierStore } from "./types.ts
 const sumsMs = 1000;
 const retryMs = 1000;
 
-export interface CheckpointWriterOptions {
+interface CheckpointWriterOptions {
   readonly store: Pick<TierStore, "checkpoint">;
   readonly epoch: bigint;
   readonly clock: Clock;

@@ -4,7 +4,7 @@
 // table as it is. Nobody without a tier is in it.
 
 /** A destination that is proved and not paused. */
-export interface OpenDestination {
+interface OpenDestination {
   readonly id: string;
   readonly accountId: string;
   readonly accountName: string;
@@ -12,7 +12,7 @@ export interface OpenDestination {
   readonly address: string;
 }
 
-export interface CoveredDestination {
+interface CoveredDestination {
   /** As counters and logs name it. */
   readonly name: string;
   readonly address: string;

@@ -9,7 +9,7 @@ import type { CountedTip } from "../registrations/registration-types.ts";
 
 export type { CountedTip } from "../registrations/registration-types.ts";
 
-export interface TierRule {
+interface TierRule {
   readonly name: string;
   /** Of the window's sum; reached at equality. */
   readonly thresholdLamports: bigint;

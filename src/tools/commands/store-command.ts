@@ -18,7 +18,7 @@ import type { Terminal } from "../terminal/terminal.ts";
 
 export const defaultDirectory = "./data";
 
-export interface Actions<T extends string> {
+interface Actions<T extends string> {
   /** Of the command. */
   readonly name: string;
   readonly actions: readonly T[];

@@ -53,7 +53,7 @@ export interface ListenView {
 
 const slotsShown = 8;
 
-export function duplicates({ verdicts }: RelaySnapshot): bigint {
+function duplicates({ verdicts }: RelaySnapshot): bigint {
   return verdicts.duplicate + verdicts.equivocation_excess;
 }
 

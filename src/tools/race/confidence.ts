@@ -7,7 +7,7 @@
 import { SeededRandom } from "../../core/seeded-random.ts";
 import type { Group } from "./groups.ts";
 
-export const groupsMin = 8;
+const groupsMin = 8;
 const draws = 400;
 const seed = 95;
 
@@ -16,7 +16,7 @@ export interface Interval {
   readonly high: number;
 }
 
-export interface PairConfidence {
+interface PairConfidence {
   /** Of the share of shreds that the first of the pair brought first. */
   readonly winShare: Interval;
   /** Of the median advance of the first of the pair. */

@@ -12,7 +12,7 @@ import type { Source } from "../../relay/data-plane/tables.ts";
 import type { LeaderSchedule } from "../../relay/leaders/schedule.ts";
 import { blankSight, type ShredArrival } from "./slot-arrivals.ts";
 
-export interface Feed {
+interface Feed {
   readonly name: string;
   /** Own port that it comes in on; 0: the one that the kernel chose. */
   readonly port: number;
@@ -20,7 +20,7 @@ export interface Feed {
   readonly source?: string;
 }
 
-export interface FeedRecorderOptions {
+interface FeedRecorderOptions {
   readonly feeds: readonly Feed[];
   /** "ip:port" of every socket to open. */
   readonly listen: readonly string[];

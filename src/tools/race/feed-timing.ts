@@ -7,7 +7,7 @@
 import { LagHistogram } from "../../core/log-linear-histogram.ts";
 import { recoverableFrom, type SlotArrivals, setLeaves } from "./slot-arrivals.ts";
 
-export interface SlotShare {
+interface SlotShare {
   readonly slot: number;
   /** Of its shreds, as far as is known how many there are. */
   readonly share: number;

@@ -10,7 +10,7 @@ const slotsPerTurn = 4;
 const groupsMax = 512;
 const sketchMax = 64;
 
-export interface PairGroup {
+interface PairGroup {
   both: number;
   /** Of the first of the pair; a tie is half a win. */
   wins: number;

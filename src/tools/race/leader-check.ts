@@ -8,7 +8,7 @@ import { createHash, createPublicKey, type KeyObject, verify } from "node:crypto
 import type { Shred } from "../../relay/data-plane/parse-shred.ts";
 import { type LeaderSchedule, leaderOf } from "../../relay/leaders/schedule.ts";
 
-export type LeaderRefusal = "unknown_leader" | "root_mismatch" | "signature_invalid";
+type LeaderRefusal = "unknown_leader" | "root_mismatch" | "signature_invalid";
 
 const leafPrefix = Buffer.from("\0SOLANA_MERKLE_SHREDS_LEAF", "latin1");
 const nodePrefix = Buffer.from("\u0001SOLANA_MERKLE_SHREDS_NODE", "latin1");
@@ -17,7 +17,7 @@ const entryBytes = 20;
 const answersMax = 4096;
 
 /** The root that a shred's proof leads to. */
-export function merkleRootOf(shred: Shred): Buffer {
+function merkleRootOf(shred: Shred): Buffer {
   const proofBegin = shred.proof.byteOffset - shred.bytes.byteOffset;
   let node = createHash("sha256")
     .update(leafPrefix)

@@ -9,7 +9,7 @@ import type { ShredArrival, SlotArrivals } from "./slot-arrivals.ts";
 import { SlotBook } from "./slot-book.ts";
 import { RaceTally } from "./tally.ts";
 
-export interface CourseOptions {
+interface CourseOptions {
   readonly feeds: number;
   readonly settleNs: number;
   readonly graceNs: number;

@@ -77,7 +77,7 @@ export interface FeedReport extends FeedFacts {
 }
 
 /** FEC sets until they can be recovered, or slots until every set can be. */
-export interface RaceOfDependencies {
+interface RaceOfDependencies {
   readonly reached: number;
   readonly share: number | null;
   readonly wins: number;
@@ -140,7 +140,7 @@ function shareOf(part: number, whole: number): number | null {
   return whole === 0 ? null : part / whole;
 }
 
-export function lagNumbers(lag: LagHistogram): LagNumbers {
+function lagNumbers(lag: LagHistogram): LagNumbers {
   return {
     count: lag.count,
     min: lag.percentile(0),
@@ -273,7 +273,7 @@ export function raceReport(
 }
 
 /** Lags behind the first feed at which the distribution is drawn: 10 µs to 1 s, evenly by size. */
-export const cdfLagsNs: readonly number[] = [
+const cdfLagsNs: readonly number[] = [
   0,
   ...Array.from({ length: 121 }, (_, i) => 1e4 * 10 ** (i / 24)),
 ];

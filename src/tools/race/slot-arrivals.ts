@@ -36,13 +36,13 @@ export function blankSight(): ShredArrival {
   };
 }
 
-export interface SetSights {
+interface SetSights {
   /** By leaf (32 data, 32 code), then by feed; Infinity: never. */
   readonly times: Float64Array;
   readonly signature: number;
 }
 
-export type Novelty = "first" | "later" | "again";
+type Novelty = "first" | "later" | "again";
 
 export class SlotArrivals {
   readonly slot: number;

@@ -6,7 +6,7 @@
 
 import { type ShredArrival, SlotArrivals } from "./slot-arrivals.ts";
 
-export interface FeedCounts {
+interface FeedCounts {
   /** Sights of shreds, duplicates and late ones included. */
   arrivals: number;
   /** Shreds that this feed had brought before. */
@@ -21,7 +21,7 @@ export interface FeedCounts {
   lastNs: number;
 }
 
-export interface SlotBookOptions {
+interface SlotBookOptions {
   readonly feeds: number;
   readonly settleNs: number;
   readonly onSettled: (slot: SlotArrivals) => void;

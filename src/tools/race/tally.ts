@@ -64,7 +64,7 @@ export class PairTally {
 }
 
 /** Runs of this length and more are bursts: too long for chance at small losses. */
-export const burstFrom = 8;
+const burstFrom = 8;
 /** Slots whose coverage is kept for the picture. */
 const coverageRowsMax = 2048;
 const never = Number.POSITIVE_INFINITY;
@@ -254,7 +254,7 @@ function placesOf(times: ArrayLike<number>): {
 }
 
 /** When the feed had brought enough of the set to recover the rest; Infinity: never. */
-export function recoverableAt(times: Float64Array, feed: number, feeds: number): number {
+function recoverableAt(times: Float64Array, feed: number, feeds: number): number {
   return nthAt(times, feed, feeds, recoverableFrom);
 }
 

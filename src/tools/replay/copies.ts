@@ -21,7 +21,7 @@ export interface CopyOptions {
   readonly corrupt: number;
 }
 
-export interface CopyCounts {
+interface CopyCounts {
   dropped: number;
   corrupted: number;
 }

@@ -27,7 +27,7 @@ import {
 import { refusalTextOf } from "../terminal/relay-report.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
-export interface ReceiverView {
+interface ReceiverView {
   readonly name: string;
   readonly tier: string;
   readonly address: string;
@@ -58,7 +58,7 @@ export interface SandboxView {
 const slotsToSettle = 2n; // shreds of older slots do not come any more
 
 /** Coverage of the newest slot that is over, as this receiver saw it. */
-export function settledCoverage(seen: RelaySnapshot): number | null {
+function settledCoverage(seen: RelaySnapshot): number | null {
   const newest = seen.slots.at(-1)?.slot ?? 0n;
   const settled = seen.slots.findLast(({ slot }) => slot + slotsToSettle <= newest);
   return settled ? coverageOf(settled).share : null;

@@ -14,7 +14,7 @@ export function usageError(message: string): ShredwayError {
 
 export const exitCodes = { ok: 0, failed: 1 } as const;
 
-export interface OptionSpec {
+interface OptionSpec {
   /** Name of the value in the help text; absent: a switch without value. */
   readonly value?: string;
   readonly short?: string;

@@ -69,7 +69,7 @@ export function formatClock(seconds: number): string {
   return hours ? `${hours}:${rest}` : rest;
 }
 
-export interface Column {
+interface Column {
   readonly title: string;
   /** Columns with numbers stand to the right. */
   readonly right?: boolean;

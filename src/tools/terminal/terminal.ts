@@ -6,14 +6,14 @@
 import { systemClock } from "../../core/clock.ts";
 import { cutLine, type Paint, paint } from "./output.ts";
 
-export interface Output {
+interface Output {
   write(text: string): unknown;
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
   readonly rows?: number | undefined;
 }
 
-export interface TerminalOptions {
+interface TerminalOptions {
   readonly stdout: Output;
   readonly stderr: Output;
   readonly stopped: AbortSignal;

@@ -12,7 +12,7 @@ import { browserHeaders, jsonHeaders } from "../answers.ts";
 import { openApiDocument } from "./openapi.ts";
 import { type DescriptionFacts, openRpcDocument } from "./openrpc.ts";
 
-export interface Description {
+interface Description {
   readonly text: string;
   /** With its quotes. */
   readonly tag: string;

@@ -70,7 +70,7 @@ const refusedCall = closed("RefusedCall", {
   id: anyJson,
 });
 
-export const plainError = closed("Refusal", {
+const plainError = closed("Refusal", {
   error: closed("RefusalError", { reason: enumOf(toldReasons), message: string }),
 });
 

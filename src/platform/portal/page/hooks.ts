@@ -65,7 +65,7 @@ export type Loaded<T> =
   | { readonly kind: "ready"; readonly value: T };
 
 /** Runs calls of a view; one that answers 401 ends the session. */
-export function useCalls(): <T>(work: Promise<T>) => Promise<T> {
+function useCalls(): <T>(work: Promise<T>) => Promise<T> {
   const { end } = useSurroundings();
   return useCallback(
     async (work) => {
@@ -107,7 +107,7 @@ export function useLoaded<T>(load: () => Promise<T>): [loaded: Loaded<T>, again:
   return [loaded, again];
 }
 
-export interface Action {
+interface Action {
   readonly isBusy: boolean;
   readonly failure: string | null;
   readonly run: (work: () => Promise<void>) => Promise<void>;

@@ -12,7 +12,7 @@ import { RateHistory } from "./rate-history.ts";
 import { ShapeError } from "./shape.ts";
 import { liveMessage, type Topic, topicsOf } from "./wire-live.ts";
 
-export type Connection =
+type Connection =
   | { readonly kind: "connecting" }
   | { readonly kind: "live" }
   | { readonly kind: "waiting"; readonly untilMs: number; readonly failures: number };

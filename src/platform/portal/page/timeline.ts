@@ -13,7 +13,7 @@ export interface Mark {
   readonly place: number;
 }
 
-export interface Lane {
+interface Lane {
   readonly name: string;
   readonly marks: readonly Mark[];
 }
@@ -23,15 +23,15 @@ export interface Drawing {
   readonly ticks: readonly { readonly offsetMs: number; readonly place: number }[];
 }
 
-export const serviceLane = "gateway";
-export const chainLane = "chain";
+const serviceLane = "gateway";
+const chainLane = "chain";
 
 /** Everything before it stands at the beginning. */
 const leastMs = 0.1;
 
 const chainKinds: readonly string[] = ["seen", "landed", "landed_failed"];
 
-export function laneOf({ route, kind }: Pick<StatusEvent, "route" | "kind">): string {
+function laneOf({ route, kind }: Pick<StatusEvent, "route" | "kind">): string {
   return route ?? (chainKinds.includes(kind) ? chainLane : serviceLane);
 }
 
@@ -62,7 +62,7 @@ export function drawingOf(events: readonly StatusEvent[]): Drawing {
   };
 }
 
-export type Outcome = "good" | "bad" | "open" | "neutral";
+type Outcome = "good" | "bad" | "open" | "neutral";
 
 /** How a state or an event is to be felt: its colour, always beside its word. */
 export function outcomeOf(state: string): Outcome {

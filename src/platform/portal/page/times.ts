@@ -81,7 +81,7 @@ export function clockAndDay(atMs: number, nowMs: number): string {
   return `${clock(atMs)}${space}UTC ${dayWord(atMs, nowMs)}`;
 }
 
-export interface GraceWords {
+interface GraceWords {
   /** "tier-2 until 14:05 UTC tomorrow" */
   readonly until: string;
   /** "3 h 12 min left" */

@@ -31,19 +31,19 @@ const graceMs = 1000;
 /** After so long without a word from its client the server takes a transaction back. */
 const idleInTransactionMs = 8000;
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   /** Of one server. */
   readonly url: string;
   readonly clock: Clock;
   readonly times: PostgresTimes;
 }
 
-export interface Command {
+interface Command {
   readonly sql: string;
   readonly params?: readonly SqlValue[];
 }
 
-export interface Done {
+interface Done {
   readonly rows: readonly Row[];
   /** Rows that it changed. */
   readonly changes: number;

@@ -16,7 +16,7 @@ const msNs = 1_000_000n;
 const againMs = 50;
 const againMsMax = 1000;
 
-export interface ReadersOptions extends PostgresAddress {
+interface ReadersOptions extends PostgresAddress {
   /** For a connection; then what waits for one is refused. */
   readonly waitMs: number;
 }

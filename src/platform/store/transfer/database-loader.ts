@@ -43,7 +43,7 @@ async function versionOrNone(driver: SqlDriver): Promise<number | null> {
   }
 }
 
-export interface FillingOptions {
+interface FillingOptions {
   readonly driver: SqlDriver;
   readonly blobType: string;
   /** Of the rows' schema. */

@@ -15,7 +15,7 @@ import type { Row, SqlValue } from "../driver.ts";
 import { type Column, faultOf, type Table } from "./tables.ts";
 
 const format = "shredway-export";
-export const formatVersion = 1;
+const formatVersion = 1;
 
 export interface Head {
   readonly schemaVersion: number;

@@ -8,8 +8,8 @@ import { quote } from "../../../core/errors.ts";
 import type { Row, SqlValue } from "../driver.ts";
 import { type Migration, migrations } from "../migrations.ts";
 
-export const columnTypes = ["text", "integer", "bytes"] as const;
-export type ColumnType = (typeof columnTypes)[number];
+const columnTypes = ["text", "integer", "bytes"] as const;
+type ColumnType = (typeof columnTypes)[number];
 
 export interface Column {
   readonly name: string;
@@ -100,10 +100,6 @@ function listOf(columns: readonly Column[]): string {
   return columns.map(({ name }) => name).join(", ");
 }
 
-export function keyColumns({ columns, key }: Table): readonly Column[] {
-  return key.flatMap((name) => columns.filter((column) => column.name === name));
-}
-
 export function keyOf(table: Table, row: Row): SqlValue[] {
   return table.key.map((name) => row[table.columns.findIndex((one) => one.name === name)] ?? null);
 }
@@ -121,7 +117,7 @@ export function pageQuery(table: Table, rows: number, isBehind: boolean): string
 }
 
 /** So many rows go in by one statement; few sizes: each is a text of its own, prepared once. */
-export const insertSizes = [128, 16, 1] as const;
+const insertSizes = [128, 16, 1] as const;
 
 function insertion(table: Table, rows: number): string {
   const width = table.columns.length;

@@ -8,7 +8,7 @@ import type { MethodContext } from "../method.ts";
 import type { Params } from "../params.ts";
 import type { FeedItem, Watch } from "./hub.ts";
 
-export interface Sink {
+interface Sink {
   notify(result: unknown): void;
   /** No more notifications; the subscription is gone. */
   end(): void;

@@ -18,12 +18,12 @@ export const subscriptionsMax = 256;
 const waitingMax = 512;
 
 /** Answers one text; the endpoint's framing with its faults. */
-export type AnswerText = (
+type AnswerText = (
   text: string,
   dispatch: (method: string, params: readonly Json[]) => unknown,
 ) => Promise<string>;
 
-export interface SessionOptions {
+interface SessionOptions {
   readonly answer: AnswerText;
   /** Notifications are swallowed while this says so. */
   readonly dropsNotifications: () => boolean;

@@ -20,7 +20,7 @@ function rangeText({ fromNs, toNs }: Bar): string {
   return `${nanoseconds(fromNs)} to ${nanoseconds(toNs)}`;
 }
 
-export function percentilesOf(histogram: HistogramView): readonly (readonly [string, number])[] {
+function percentilesOf(histogram: HistogramView): readonly (readonly [string, number])[] {
   const { p50Ns, p90Ns, p99Ns, maxNs } = histogram;
   const all = [
     ["p50", p50Ns],

@@ -11,7 +11,6 @@ import { Readout } from "./readout.tsx";
 import { type Column, cellClass, Numbers, Rows, Table } from "./rows.tsx";
 
 export const percentiles = ["p25", "p50", "p75", "p95", "p99"] as const;
-export type Percentile = (typeof percentiles)[number];
 
 const height = 260;
 const plot = { top: 10, bottom: 22, left: 78, right: 34 } as const;
