@@ -24,7 +24,7 @@ import { Shredway } from "../../../support/shredway.ts";
 import { stockConnection } from "../../../support/stock-connection.ts";
 
 const build = fileURLToPath(
-  new URL("../../../src/platform/portal/page/build.mjs", import.meta.url),
+  new URL("../../../../src/platform/portal/page/build.mjs", import.meta.url),
 );
 /** Bounds for what hangs. */
 const waitMs = 60_000;

@@ -10,7 +10,7 @@ import { describe, expect, it } from "vitest";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
 const build = fileURLToPath(
-  new URL("../../../src/platform/portal/page/build.mjs", import.meta.url),
+  new URL("../../../../src/platform/portal/page/build.mjs", import.meta.url),
 );
 const gzipBytesMax = 60_000;
 

@@ -22,7 +22,7 @@ import { chromiumPath, openChromium } from "../../../support/chromium.ts";
 import { closing } from "../../../support/closing.ts";
 
 const build = fileURLToPath(
-  new URL("../../../src/platform/portal/page/build.mjs", import.meta.url),
+  new URL("../../../../src/platform/portal/page/build.mjs", import.meta.url),
 );
 const origin = "http://portal.test";
 const startMs = Date.parse("2026-11-21T12:00:00Z");
