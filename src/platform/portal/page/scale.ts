@@ -65,17 +65,6 @@ export function decadeTicks([from, to]: Extent): number[] {
   return ticks;
 }
 
-/** Every so many hours that labels stay `gap` apart: moments on the hour, UTC. */
-export function hourTicks([fromMs, toMs]: Extent, width: number, gap: number): number[] {
-  const hourMs = 3_600_000;
-  const most = Math.max(1, Math.floor(width / gap));
-  const hours = [1, 2, 3, 4, 6, 12, 24].find((each) => (toMs - fromMs) / (each * hourMs) <= most);
-  const step = (hours ?? 24) * hourMs;
-  const ticks: number[] = [];
-  for (let at = Math.ceil(fromMs / step) * step; at <= toMs; at += step) ticks.push(at);
-  return ticks;
-}
-
 /** A line through points; a gap (null) lifts the pen. */
 export function linePath(points: readonly (readonly [x: number, y: number] | null)[]): string {
   let isDown = false;

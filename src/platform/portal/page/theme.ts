@@ -29,3 +29,17 @@ export function keepTheme(theme: Theme): void {
     // It holds until the page is closed.
   }
 }
+
+/** Calls `listener` whenever the page's colours may have changed. Returns how to end that. */
+export function watchColours(listener: () => void): () => void {
+  const queries = ["(prefers-color-scheme: dark)", "(forced-colors: active)"].map((query) =>
+    matchMedia(query),
+  );
+  for (const query of queries) query.addEventListener("change", listener);
+  const observer = new MutationObserver(listener);
+  observer.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  return () => {
+    for (const query of queries) query.removeEventListener("change", listener);
+    observer.disconnect();
+  };
+}

@@ -194,7 +194,9 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
 
   it("adds a destination, sees it proved and served, and removes it", async () => {
     const page = await openView("feed");
-    await page.locator("rect.column").nth(3).waitFor();
+    // Four slots and more, each with its column.
+    await page.getByRole("slider", { name: "Coverage, slot by slot" }).waitFor();
+    await page.getByText(/ of ([4-9]|\d{2,}) slots complete, /).waitFor();
     const socket = await provingSocket();
     const address = `127.0.0.1:${socket.address().port}`;
     await page.getByRole("button", { name: "Add a destination" }).click();

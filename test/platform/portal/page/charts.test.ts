@@ -4,7 +4,6 @@ import { describe, expect, it } from "vitest";
 import { barsOf, extentOf } from "../../../../src/platform/portal/page/histogram.ts";
 import {
   decadeTicks,
-  hourTicks,
   linear,
   linePath,
   logarithmic,
@@ -43,13 +42,6 @@ describe("scales", () => {
     expect(logTicks([900, 60_000], 20)).toEqual([1000, 2000, 5000, 10_000, 20_000, 50_000]);
     expect(logTicks([900, 60_000], 3)).toEqual([1000, 10_000]);
     expect(logTicks([2500, 4000], 3)).toEqual([]);
-  });
-
-  it("put labels of hours on the hour, no nearer than asked", () => {
-    const day = Date.parse("2026-11-21T00:10:00Z");
-    const ticks = hourTicks([day, day + 24 * 3_600_000], 600, 60);
-    expect(ticks).toHaveLength(8);
-    expect(ticks.every((at) => at % (3 * 3_600_000) === 0)).toBe(true);
   });
 
   it("lift the pen at gaps", () => {

@@ -60,8 +60,8 @@ const receiveToSend: HistogramView = {
   ],
 };
 
-function coverage(first: number): CoverageView {
-  const slots = Array.from({ length: 64 }, (_, i) => ({
+function coverage(first: number, length = 64): CoverageView {
+  const slots = Array.from({ length }, (_, i) => ({
     slot: first + i,
     data: 500,
     code: 500,
@@ -106,6 +106,40 @@ const changes = `
     document.querySelector("main"),
     { subtree: true, childList: true, attributes: true, characterData: true },
   );`;
+
+/** How often a coverage chart is drawn, and what is written on any chart. */
+const canvasCalls = `
+  window.draws = 0;
+  window.labels = [];
+  const { clearRect, fillText } = CanvasRenderingContext2D.prototype;
+  Object.assign(CanvasRenderingContext2D.prototype, {
+    clearRect(...where) {
+      if (this.canvas === document.querySelector(".frame canvas")) window.draws++;
+      return clearRect.apply(this, where);
+    },
+    fillText(text, ...where) {
+      window.labels.push(text);
+      return fillText.apply(this, [text, ...where]);
+    },
+  });`;
+
+/** Columns of the first chart by colour: stretches of one colour, 3 pixels and longer, close to the bottom. */
+const columnColours = `(() => {
+  const canvas = document.querySelector(".frame canvas");
+  const over = document.querySelector(".frame .u-over");
+  const row = over.offsetTop + over.offsetHeight - 4;
+  const { data } = canvas.getContext("2d").getImageData(over.offsetLeft, row, over.offsetWidth, 1);
+  const colourAt = (x) => data[x * 4 + 3] === 255 ? data.slice(x * 4, x * 4 + 3).join(" ") : "";
+  const counts = {};
+  for (let from = 0, to = 0; from < over.offsetWidth; from = to) {
+    for (to = from; to < over.offsetWidth && colourAt(to) === colourAt(from); to++);
+    const colour = colourAt(from);
+    if (colour !== "" && to - from >= 3) counts[colour] = (counts[colour] ?? 0) + 1;
+  }
+  return counts;
+})()`;
+const light = { column: "47 143 136", partial: "185 122 22" };
+const dark = { column: "59 167 158", partial: "217 154 53" };
 
 describe.skipIf(!chromiumPath)("the page of a large service", () => {
   const folder = mkdtempSync(join(tmpdir(), "shredway-"));
@@ -167,24 +201,72 @@ describe.skipIf(!chromiumPath)("the page of a large service", () => {
   it("shows a burst of messages once", async () => {
     const [page, tell] = await opened("feed");
     tell({ topic: "coverage", value: coverage(4000) });
-    await page.locator("rect.column").nth(63).waitFor();
+    await page.getByText("56 of 64 slots complete").waitFor();
     await shown(page, tell, 5001);
-    await page.evaluate(
-      `window.draws = 0; new MutationObserver(() => window.draws++).observe(
-        document.querySelector(".frame svg"), { subtree: true, childList: true })`,
-    );
+    await page.evaluate(canvasCalls);
     for (let first = 4001; first <= 4100; first++) {
       tell({ topic: "coverage", value: coverage(first) });
       await page.evaluate("0"); // so that each arrives by itself
     }
     await shown(page, tell, 5002);
-    await page.getByText("4163").first().waitFor();
+    await page.getByRole("slider", { name: /^Coverage/ }).focus();
+    await page.keyboard.press("End");
+    await page.locator(".told", { hasText: /^Slot 4163:/ }).waitFor();
     const draws = await page.evaluate<number>("window.draws");
     expect(draws).toBeGreaterThan(0);
     // One a second: also where all this takes long.
     expect(draws).toBeLessThan(25);
-    expect(await page.locator("rect.column").count()).toBe(64 + 3); // and three of the histogram
-    expect(await page.locator("rect.partial").count()).toBe(8);
+    expect(await page.evaluate(columnColours)).toEqual({ [light.column]: 56, [light.partial]: 8 });
+    const latency = page.getByRole("slider", { name: /^Latency/ });
+    expect(await latency.getAttribute("max")).toBe("2"); // three bars
+  });
+
+  it("draws charts again when the colours change", async () => {
+    const [page, tell] = await opened("feed");
+    tell({ topic: "coverage", value: coverage(4000) });
+    await page.getByText("56 of 64 slots complete").waitFor();
+    const has = async ({ column, partial }: typeof light) => {
+      const wanted = JSON.stringify({ [partial]: 8, [column]: 56 });
+      await page.waitForFunction(`JSON.stringify(${columnColours}) === '${wanted}'`);
+    };
+    await has(light);
+    await page.emulateMedia({ colorScheme: "dark" });
+    await has(dark);
+    await page.getByRole("button", { name: /^Colours: as the system/ }).click();
+    await has(light);
+  });
+
+  it("draws what has only begun", async () => {
+    const [page, tell] = await opened("feed");
+    const errors: string[] = [];
+    page.on("pageerror", ({ message }) => errors.push(message));
+    tell({ topic: "coverage", value: coverage(4000, 0) });
+    await page.getByText("No slot's length is known yet.").waitFor();
+    await page.waitForFunction(`JSON.stringify(${columnColours}) === "{}"`);
+    tell({ topic: "coverage", value: coverage(4000, 2) });
+    await page.getByText("1 of 2 slots complete").waitFor();
+    const wanted = JSON.stringify({ [light.partial]: 1, [light.column]: 1 });
+    await page.waitForFunction(`JSON.stringify(${columnColours}) === '${wanted}'`);
+    await page.evaluate(canvasCalls);
+    await page.evaluate(`location.hash = "#/tips"`);
+    tell({ topic: "tips", value: { now: tipPoint(95), history: [tipPoint(95)] } });
+    await page.getByRole("slider", { name: /^Percentiles of landed tips/ }).waitFor();
+    await page.waitForFunction(`window.labels.includes("p99")`);
+    expect(errors).toEqual([]);
+  });
+
+  it("labels tips by hours in UTC, round amounts and the names of the lines", async () => {
+    const [page, tell] = await opened("tips");
+    await page.evaluate(canvasCalls);
+    const history = Array.from({ length: 96 }, (_, i) => tipPoint(i));
+    tell({ topic: "tips", value: { now: tipPoint(95), history } });
+    await page.waitForFunction(`window.labels.includes("p99")`);
+    const labels = await page.evaluate<string[]>("window.labels");
+    const hours = labels.filter((label) => label.includes(":"));
+    expect(hours.length).toBeGreaterThan(3);
+    expect(hours.filter((label) => !/^\d\d:00$/.test(label))).toEqual([]);
+    expect(labels).toEqual(expect.arrayContaining(["0.00001", "0.0001", "0.001", "0.01"]));
+    expect(labels).toEqual(expect.arrayContaining(["p25", "p50", "p75", "p95", "p99"]));
   });
 
   it("reads tips point by point, by keys and by pointer", async () => {

@@ -1,18 +1,24 @@
 // How much of each slot reached the relay: one column a slot, newest at the right.
 
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import uPlot from "uplot";
 import type { CoverageView } from "../../types.ts";
-import { useWidth } from "../hooks.ts";
+import { type ChartKind, columnBox, type Paint } from "../chart-drawing.ts";
 import { count, percent } from "../units.ts";
-import { Readout } from "./readout.tsx";
+import { Chart } from "./chart.tsx";
 import { Numbers, Rows, Table } from "./rows.tsx";
 
 type Slot = CoverageView["slots"][number];
 
-const height = 132;
-const plot = { top: 8, bottom: 20, left: 40 } as const;
+/** Room for this many columns, so that few slots do not become wide blocks. */
+const slotsMin = 32;
+/** Between neighbouring columns, in CSS pixels. */
+const columnGap = 1;
 const columnMax = 22;
+/** Half of a label of nine digits. */
+const labelHalf = 36;
+const labelGap = 96;
+const labelSteps = [1, 2, 4, 8, 16, 32, 64];
 
 /** Below it a column is drawn as incomplete. */
 const whole = 0.999;
@@ -31,83 +37,91 @@ function summaryOf(slots: readonly Slot[]): string {
   return `${complete} of ${known.length} slots complete, ${percent(mean)} of all shreds seen.`;
 }
 
-function classOf({ share }: Slot): string {
-  if (share === null) return "column unknown";
-  return share >= whole ? "column" : "column partial";
+function colourOf({ share }: Slot, paint: Paint): string {
+  if (share === null) return paint.colour("strong-line");
+  return paint.colour(share >= whole ? "column" : "partial");
 }
 
-interface ColumnsProps {
-  readonly slots: readonly Slot[];
-  readonly width: number;
-  readonly at: number | null;
+/** A slot whose length is not known yet has a column of full height. */
+function heightOf({ share }: Slot): number {
+  return Math.max(0.02, share ?? 1);
 }
 
-function Columns({ slots, width, at }: ColumnsProps): JSX.Element {
-  const bottom = height - plot.bottom;
-  const room = bottom - plot.top;
-  const step = Math.min(columnMax, (width - plot.left) / Math.max(1, slots.length));
-  return (
-    <>
-      {[0, 0.5, 1].map((share) => (
-        <g key={share}>
-          <path class="grid" d={`M${plot.left} ${bottom - room * share}H${width}`} />
-          <text class="label" x={plot.left - 6} y={bottom - room * share + 4} text-anchor="end">
-            {`${share * 100} %`}
-          </text>
-        </g>
-      ))}
-      {slots.map((slot, i) => {
-        const tall = Math.max(2, room * (slot.share ?? 1));
-        return (
-          <rect
-            key={slot.slot}
-            class={i === at ? `${classOf(slot)} at` : classOf(slot)}
-            x={(plot.left + i * step).toFixed(1)}
-            y={(bottom - tall).toFixed(1)}
-            width={Math.max(1, step - 2).toFixed(1)}
-            height={tall.toFixed(1)}
-          />
-        );
-      })}
-    </>
-  );
+function slotAxis(shown: () => readonly Slot[], paint: Paint): uPlot.Axis {
+  return {
+    ...paint.axis(null),
+    size: 22,
+    splits: (plot) => {
+      const width = plot.valToPos(1, "x") - plot.valToPos(0, "x");
+      const step = labelSteps.find((each) => each * width >= labelGap) ?? 64;
+      // Labels stay with their columns: every `step`th slot, not every `step`th column.
+      return shown().flatMap(({ slot }, i) => (slot % step === 0 ? [i] : []));
+    },
+    // A label that would leave the chart at the right is left out.
+    filter: (plot, splits) => {
+      const right = plot.bbox.width / uPlot.pxRatio - labelHalf;
+      return splits.map((i) => (plot.valToPos(i, "x") <= right ? i : null));
+    },
+    values: (_, splits) => splits.map((i: number | null) => shown()[i ?? -1]?.slot ?? null),
+  };
 }
+
+function columnsOf(shown: () => readonly Slot[], paint: Paint): uPlot.Series {
+  const fill: uPlot.Series.BarsPathBuilderFacet = {
+    unit: 3,
+    values: () => shown().map((slot) => colourOf(slot, paint)),
+  };
+  return {
+    ...(uPlot.paths.bars && {
+      paths: uPlot.paths.bars({ size: [1, columnMax], gap: columnGap, disp: { fill } }),
+    }),
+    width: 0,
+    points: { show: false },
+  };
+}
+
+const kind: ChartKind<readonly Slot[]> = {
+  height: 136,
+  countOf: (slots) => slots.length,
+  dataOf: (slots) => [slots.map((_, i) => i), slots.map(heightOf)],
+  optionsOf: (shown, paint) => ({
+    class: "columns",
+    padding: [8, 0, 0, 0],
+    hasLine: false,
+    scales: {
+      x: { time: false, range: () => [-0.5, Math.max(slotsMin, shown().length) - 0.5] },
+      y: { range: [0, 1] },
+    },
+    axes: [
+      slotAxis(shown, paint),
+      {
+        ...paint.axis(),
+        size: 46,
+        splits: [0, 0.5, 1],
+        values: (_, splits) => splits.map((share) => `${share * 100} %`),
+      },
+    ],
+    series: [columnsOf(shown, paint)],
+    points: {
+      fill: () => "var(--text)",
+      stroke: () => "transparent",
+      bbox: (plot) => {
+        const at = plot.cursor.idxs?.[1] ?? 0;
+        const slot = shown()[at];
+        return columnBox(plot, { from: at - 0.4, to: at + 0.4, y: slot ? heightOf(slot) : 0 });
+      },
+    },
+  }),
+  textOf: (slots, at) => {
+    const pointed = at === null ? undefined : slots[at];
+    return pointed ? toldOf(pointed) : summaryOf(slots);
+  },
+};
 
 export function CoverageChart({ slots }: { readonly slots: readonly Slot[] }): JSX.Element {
-  const [frame, width] = useWidth();
-  const [at, setAt] = useState<number | null>(null);
-  const pointed = at === null ? undefined : slots[at];
-  const first = slots[0]?.slot;
-  const last = slots.at(-1)?.slot;
-  const step = Math.min(columnMax, (width - plot.left) / Math.max(1, slots.length));
-  const pointAt = (share: number) =>
-    Math.min(slots.length - 1, Math.max(0, Math.floor((share * width - plot.left) / step)));
   return (
     <>
-      <Readout
-        label="Coverage, slot by slot"
-        points={slots.length}
-        at={at}
-        onAt={setAt}
-        told={pointed ? toldOf(pointed) : summaryOf(slots)}
-        pointAt={pointAt}
-        frame={frame}
-      >
-        <svg width={width} height={height} aria-hidden="true">
-          <Columns slots={slots} width={width} at={at} />
-          <text class="label" x={plot.left} y={height - 4}>
-            {first === undefined ? "" : `slot ${first}`}
-          </text>
-          <text
-            class="label"
-            x={Math.min(width, plot.left + step * slots.length)}
-            y={height - 4}
-            text-anchor="end"
-          >
-            {last === undefined ? "" : `${last}`}
-          </text>
-        </svg>
-      </Readout>
+      <Chart kind={kind} shown={slots} label="Coverage, slot by slot" />
       <Numbers>{() => <CoverageTable slots={slots} />}</Numbers>
     </>
   );

@@ -1,20 +1,25 @@
 // A latency histogram with its percentiles.
 
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
+import uPlot from "uplot";
 import type { HistogramView } from "../../types.ts";
+import { type ChartKind, columnBox, type Paint } from "../chart-drawing.ts";
 import { type Bar, barsOf, extentOf } from "../histogram.ts";
-import { useWidth } from "../hooks.ts";
-import { type Extent, logarithmic, logTicks, type Scale } from "../scale.ts";
+import { logTicks } from "../scale.ts";
 import { count, nanoseconds, percent, tickNanoseconds } from "../units.ts";
 import { Empty } from "./basics.tsx";
-import { Readout } from "./readout.tsx";
+import { Chart } from "./chart.tsx";
 import { Numbers, Rows, Table } from "./rows.tsx";
 
-const height = 148;
-const top = 26;
-const bottom = height - 20;
+/** Labels of neighbours stand so far apart, in CSS pixels. */
 const labelGap = 64;
+const markGap = 30;
+
+interface Shown {
+  readonly histogram: HistogramView;
+  readonly bars: readonly Bar[];
+}
 
 function rangeText({ fromNs, toNs }: Bar): string {
   return `${nanoseconds(fromNs)} to ${nanoseconds(toNs)}`;
@@ -31,39 +36,101 @@ function percentilesOf(histogram: HistogramView): readonly (readonly [string, nu
   return all.flatMap(([name, ns]) => (ns === null ? [] : [[name, ns] as const]));
 }
 
-interface MarksProps {
-  readonly histogram: HistogramView;
-  readonly extent: Extent;
-  readonly x: Scale;
-  readonly width: number;
+/** The percentiles that have a mark; "" for a name that would cover the one before it. */
+function marksOf({ histogram, bars }: Shown): readonly (readonly [string, number])[] {
+  const [from, to] = extentOf(bars) ?? [0, 0];
+  return percentilesOf(histogram).filter(([name, ns]) => name !== "max" && ns >= from && ns <= to);
 }
 
-/** Percentiles that lie close together share the room above by stepping down. */
-function Marks({ histogram, extent, x, width }: MarksProps): JSX.Element {
-  const marks = percentilesOf(histogram).filter(
-    ([name, ns]) => name !== "max" && ns >= extent[0] && ns <= extent[1],
-  );
-  let lastEnd = -1;
-  return (
-    <g>
-      {marks.map(([name, ns]) => {
-        const at = x(ns);
-        const isFree = at > lastEnd;
-        if (isFree) lastEnd = at + 30;
-        return (
-          <g key={name}>
-            <path class="mark" d={`M${at.toFixed(1)} ${isFree ? 16 : top}V${bottom}`} />
-            {isFree ? (
-              <text class="label strong" x={Math.min(at, width - 14)} y={12} text-anchor="middle">
-                {name}
-              </text>
-            ) : null}
-          </g>
-        );
-      })}
-    </g>
-  );
+function markNames(plot: uPlot, marks: readonly (readonly [string, number])[]): string[] {
+  let free = Number.NEGATIVE_INFINITY;
+  return marks.map(([name, ns]) => {
+    const at = plot.valToPos(ns, "x");
+    if (at < free) return "";
+    free = at + markGap;
+    return name;
+  });
 }
+
+function latencyAxis(shown: () => Shown, paint: Paint): uPlot.Axis {
+  return {
+    ...paint.axis(null),
+    size: 24,
+    border: { show: true, stroke: () => paint.colour("line"), width: 1 },
+    splits: (plot) => {
+      const most = Math.floor(plot.width / labelGap);
+      return logTicks(extentOf(shown().bars) ?? [1, 10], Math.max(2, most));
+    },
+    filter: (_, splits) => splits,
+    values: (_, splits) => splits.map((ns) => tickNanoseconds(ns)),
+  };
+}
+
+function percentileAxis(shown: () => Shown, paint: Paint): uPlot.Axis {
+  const grid = { stroke: () => paint.colour("text"), dash: [3, 3] };
+  return {
+    ...paint.axis(grid),
+    scale: "x",
+    side: 0,
+    size: 20,
+    gap: 2,
+    stroke: () => paint.colour("text"),
+    splits: () => marksOf(shown()).map(([, ns]) => ns),
+    filter: (_, splits) => splits,
+    values: (plot) => markNames(plot, marksOf(shown())),
+  };
+}
+
+const kind: ChartKind<Shown> = {
+  height: 148,
+  countOf: ({ bars }) => bars.length,
+  // A step lasts until the next x value: the last one only ends the last bar.
+  dataOf: ({ bars }) => [
+    [...bars.map(({ fromNs }) => fromNs), bars.at(-1)?.toNs ?? 1],
+    [...bars.map(({ height }) => height), bars.at(-1)?.height ?? 0],
+  ],
+  optionsOf: (shown, paint) => ({
+    class: "columns",
+    // The percentiles stand before the bars.
+    layers: ["series", "axes"],
+    padding: [0, 22, 0, 22],
+    hasLine: false,
+    scales: {
+      x: { time: false, distr: 3, range: () => [...(extentOf(shown().bars) ?? [1, 10])] },
+      y: { range: [0, 1] },
+    },
+    axes: [latencyAxis(shown, paint), percentileAxis(shown, paint)],
+    series: [
+      {
+        ...(uPlot.paths.stepped && { paths: uPlot.paths.stepped({ align: 1 }) }),
+        width: 0,
+        fill: () => paint.colour("column"),
+        points: { show: false },
+      },
+    ],
+    points: {
+      fill: () => "var(--text)",
+      stroke: () => "transparent",
+      bbox: (plot) => {
+        const bar = shown().bars[plot.cursor.idxs?.[1] ?? 0];
+        return columnBox(plot, { from: bar?.fromNs ?? 1, to: bar?.toNs ?? 1, y: bar?.height ?? 0 });
+      },
+    },
+  }),
+  indexAt: ({ bars }, value) => {
+    const found = bars.findIndex(({ toNs }) => toNs >= value);
+    return found === -1 ? bars.length - 1 : found;
+  },
+  textOf: ({ histogram, bars }, at) => {
+    const pointed = at === null ? undefined : bars[at];
+    if (pointed) {
+      return `${rangeText(pointed)}: ${count(pointed.count)} shreds, ${percent(pointed.share)}.`;
+    }
+    return percentilesOf(histogram)
+      .map(([name, ns]) => `${name} ${nanoseconds(ns)}`)
+      .join(" · ");
+  },
+};
 
 interface HistogramChartProps {
   readonly histogram: HistogramView;
@@ -71,62 +138,12 @@ interface HistogramChartProps {
 }
 
 export function HistogramChart({ histogram, label }: HistogramChartProps): JSX.Element {
-  const [frame, width] = useWidth();
-  const [at, setAt] = useState<number | null>(null);
-  const bars = barsOf(histogram);
-  const extent = extentOf(bars);
-  if (!extent) return <Empty>Nothing was measured in the last minute.</Empty>;
-  const x = logarithmic(extent, [8, Math.max(9, width - 8)]);
-  const pointed = at === null ? undefined : bars[at];
-  const told = pointed
-    ? `${rangeText(pointed)}: ${count(pointed.count)} shreds, ${percent(pointed.share)}.`
-    : percentilesOf(histogram)
-        .map(([name, ns]) => `${name} ${nanoseconds(ns)}`)
-        .join(" · ");
-  const pointAt = (share: number) => {
-    const found = bars.findIndex(({ toNs }) => x(toNs) >= share * width);
-    return found === -1 ? bars.length - 1 : found;
-  };
+  const shown = useMemo(() => ({ histogram, bars: barsOf(histogram) }), [histogram]);
+  const { bars } = shown;
+  if (bars.length === 0) return <Empty>Nothing was measured in the last minute.</Empty>;
   return (
     <>
-      <Readout
-        label={label}
-        points={bars.length}
-        at={at}
-        onAt={setAt}
-        told={told}
-        pointAt={pointAt}
-        frame={frame}
-      >
-        <svg width={width} height={height} aria-hidden="true">
-          <path class="grid" d={`M0 ${bottom}H${width}`} />
-          {bars.map((bar, i) => {
-            const tall = bar.count === 0 ? 0 : Math.max(1, (bottom - top) * bar.height);
-            return (
-              <rect
-                key={bar.toNs}
-                class={i === at ? "column at" : "column"}
-                x={x(bar.fromNs).toFixed(1)}
-                y={(bottom - tall).toFixed(1)}
-                width={Math.max(1, x(bar.toNs) - x(bar.fromNs) - 1).toFixed(1)}
-                height={tall.toFixed(1)}
-              />
-            );
-          })}
-          <Marks histogram={histogram} extent={extent} x={x} width={width} />
-          {logTicks(extent, Math.max(2, Math.floor(width / labelGap))).map((tick) => (
-            <text
-              key={tick}
-              class="label"
-              x={Math.min(width - 22, Math.max(22, x(tick)))}
-              y={height - 4}
-              text-anchor="middle"
-            >
-              {tickNanoseconds(tick)}
-            </text>
-          ))}
-        </svg>
-      </Readout>
+      <Chart kind={kind} shown={shown} label={label} />
       <Numbers>{() => <HistogramTable bars={bars} label={label} />}</Numbers>
     </>
   );

@@ -1,24 +1,21 @@
 // Percentiles of landed tips over a day: one line each, on a logarithmic axis of SOL.
 
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import type uPlot from "uplot";
 import type { TipPoint } from "../../types.ts";
-import { useWidth } from "../hooks.ts";
-import { hourTicks, linear, linePath, logarithmic, logExtent, logTicks } from "../scale.ts";
+import type { ChartKind, Paint } from "../chart-drawing.ts";
+import { logExtent, logTicks } from "../scale.ts";
 import { clock, ms, stamp } from "../times.ts";
 import { count, sol, solDigits } from "../units.ts";
-import { Readout } from "./readout.tsx";
+import { Chart } from "./chart.tsx";
 import { type Column, cellClass, Numbers, Rows, Table } from "./rows.tsx";
 
 export const percentiles = ["p25", "p50", "p75", "p95", "p99"] as const;
 
-const height = 260;
-const plot = { top: 10, bottom: 22, left: 78, right: 34 } as const;
-const labelGap = 56;
-/** Labels at the right end of the lines need so much. */
+const hourMs = 60 * 60_000;
+/** Labels at the right end of the lines need so much, in CSS pixels. */
 const endLabelGap = 13;
 const ticksMax = 8;
-const quarterMs = 15 * 60_000;
 
 function toldOf(point: TipPoint): string {
   const values = percentiles.map((name) => `${name} ${sol(point[name])}`).join(" · ");
@@ -31,20 +28,6 @@ function hasTips({ count: tips }: TipPoint): boolean {
   return tips > 0;
 }
 
-interface PlotProps {
-  readonly points: readonly TipPoint[];
-  readonly width: number;
-  readonly at: number | null;
-}
-
-/** From the first point to the last, an hour at least. */
-function timeScale(points: readonly TipPoint[], width: number) {
-  const lastMs = ms(points.at(-1)?.time ?? "");
-  const firstMs = Math.min(ms(points[0]?.time ?? ""), lastMs - 4 * quarterMs);
-  const right = Math.max(plot.left + 1, width - plot.right);
-  return { firstMs, lastMs, x: linear([firstMs, lastMs], [plot.left, right]) };
-}
-
 /** Labels at the end of the lines, none above another. */
 function spread(places: readonly number[]): number[] {
   let free = Number.POSITIVE_INFINITY;
@@ -55,89 +38,94 @@ function spread(places: readonly number[]): number[] {
   });
 }
 
-function Plot({ points, width, at }: PlotProps): JSX.Element {
-  const { firstMs, lastMs, x } = timeScale(points, width);
-  const values = points.filter(hasTips).flatMap((point) => percentiles.map((name) => point[name]));
-  const extent = logExtent(values);
-  const bottom = height - plot.bottom;
-  const y = logarithmic(extent, [bottom, plot.top]);
-  const newest = points.findLast(hasTips);
-  const ends = newest ? spread(percentiles.map((name) => y(newest[name]))) : [];
-  const pointed = at === null ? undefined : points[at];
-  const right = width - plot.right;
-  return (
-    <>
-      {logTicks(extent, ticksMax).map((tick) => (
-        <g key={tick}>
-          <path class="grid" d={`M${plot.left} ${y(tick).toFixed(1)}H${right}`} />
-          <text class="label" x={plot.left - 8} y={y(tick) + 4} text-anchor="end">
-            {solDigits(tick)}
-          </text>
-        </g>
-      ))}
-      {hourTicks([firstMs, lastMs], width - plot.left, labelGap).map((tick) => (
-        <text key={tick} class="label" x={x(tick)} y={height - 4} text-anchor="middle">
-          {clock(tick)}
-        </text>
-      ))}
-      {percentiles.map((name, i) => (
-        <g key={name} class={name}>
-          <path
-            class="line"
-            d={linePath(
-              points.map((point) => (hasTips(point) ? [x(ms(point.time)), y(point[name])] : null)),
-            )}
-          />
-          {points.length === 1 && newest ? (
-            <circle class="dot" cx={x(ms(newest.time))} cy={y(newest[name])} r={3} />
-          ) : null}
-          {ends[i] === undefined ? null : (
-            <text class="label strong" x={right + 5} y={ends[i] + 4}>
-              {name}
-            </text>
-          )}
-        </g>
-      ))}
-      {pointed ? (
-        <g>
-          <path class="mark" d={`M${x(ms(pointed.time)).toFixed(1)} ${plot.top}V${bottom}`} />
-          {hasTips(pointed)
-            ? percentiles.map((name) => (
-                <g key={name} class={name}>
-                  <circle class="dot" cx={x(ms(pointed.time))} cy={y(pointed[name])} r={3} />
-                </g>
-              ))
-            : null}
-        </g>
-      ) : null}
-    </>
-  );
+/** Labels of hours stand on the hour, UTC: all steps divide a day. */
+function hourAxis(paint: Paint): uPlot.Axis {
+  return {
+    ...paint.axis(null),
+    size: 24,
+    space: 48,
+    incrs: [1, 2, 3, 4, 6, 12, 24].map((hours) => hours * hourMs),
+    values: (_, splits) => splits.map((at) => clock(at)),
+  };
 }
 
-export function TipsChart({ points }: { readonly points: readonly TipPoint[] }): JSX.Element {
-  const [frame, width] = useWidth();
-  const [at, setAt] = useState<number | null>(null);
-  const pointed = points[at ?? points.length - 1];
-  const pointAt = (share: number) => {
-    const { x } = timeScale(points, width);
-    const distances = points.map(({ time }) => Math.abs(x(ms(time)) - share * width));
-    return distances.indexOf(Math.min(...distances));
+function solAxis(paint: Paint): uPlot.Axis {
+  return {
+    ...paint.axis(),
+    size: 84,
+    splits: (_plot, _axis, from, to) => logTicks([from, to], ticksMax),
+    filter: (_, splits) => splits,
+    values: (_, splits) => splits.map((lamports) => solDigits(lamports)),
   };
+}
+
+/** The names of the lines, each at the right end of its line. */
+function nameAxis(shown: () => readonly TipPoint[], paint: Paint): uPlot.Axis {
+  return {
+    ...paint.axis(null),
+    scale: "y",
+    side: 1,
+    size: 36,
+    stroke: () => paint.colour("text"),
+    splits: (plot) => {
+      const newest = shown().findLast(hasTips);
+      if (!newest) return [];
+      const places = percentiles.map((name) => plot.valToPos(newest[name], "y"));
+      return spread(places).map((place) => plot.posToVal(place, "y"));
+    },
+    filter: (_, splits) => splits,
+    values: (_, splits) => percentiles.slice(0, splits.length),
+  };
+}
+
+function lineOf(name: Percentile, shown: () => readonly TipPoint[], paint: Paint): uPlot.Series {
+  const stroke = () => paint.colour(name);
+  // A line of one point is no line.
+  const show = () => shown().length === 1;
+  return { stroke, width: 1.75, points: { show, size: 6, fill: stroke, width: 0 } };
+}
+
+const kind: ChartKind<readonly TipPoint[]> = {
+  height: 260,
+  countOf: (points) => points.length,
+  dataOf: (points) => [
+    points.map(({ time }) => ms(time)),
+    ...percentiles.map((name) => points.map((point) => (hasTips(point) ? point[name] : null))),
+  ],
+  optionsOf: (shown, paint) => ({
+    padding: [10, 0, 0, 0],
+    hasLine: true,
+    scales: {
+      x: { time: false, range: (_, first, last) => [Math.min(first, last - hourMs), last] },
+      // Tips of 0 stand at the bottom.
+      y: {
+        distr: 3,
+        range: (_, least, most) => [...logExtent([least, most])],
+        clamp: (_plot, _value, min) => min,
+      },
+    },
+    axes: [hourAxis(paint), solAxis(paint), nameAxis(shown, paint)],
+    series: percentiles.map((name) => lineOf(name, shown, paint)),
+    points: {
+      size: 7,
+      fill: (_, series) => `var(--${percentiles[series - 1] ?? "text"})`,
+      stroke: () => "transparent",
+    },
+  }),
+  textOf: (points, at) => {
+    const pointed = points[at ?? points.length - 1];
+    return pointed ? toldOf(pointed) : "";
+  },
+};
+
+export function TipsChart({ points }: { readonly points: readonly TipPoint[] }): JSX.Element {
   return (
     <>
-      <Readout
+      <Chart
+        kind={kind}
+        shown={points}
         label="Percentiles of landed tips, quarter of an hour by quarter"
-        points={points.length}
-        at={at}
-        onAt={setAt}
-        told={pointed ? toldOf(pointed) : ""}
-        pointAt={pointAt}
-        frame={frame}
-      >
-        <svg width={width} height={height} aria-hidden="true">
-          <Plot points={points} width={width} at={at} />
-        </svg>
-      </Readout>
+      />
       <Numbers>{() => <TipsTable points={points} />}</Numbers>
     </>
   );
