@@ -54,7 +54,7 @@ function averageOf(before: bigint, median: bigint): bigint {
 
 export class TipStatistics implements TipFloor {
   readonly #clock: Clock;
-  readonly #keeper: TipWriter;
+  readonly #writer: TipWriter;
   readonly #others: OtherTips | null;
   readonly #window = new TipWindow({ windowMs });
   readonly #listeners = new Set<(snapshot: TipSnapshot) => void>();
@@ -71,7 +71,7 @@ export class TipStatistics implements TipFloor {
 
   private constructor(parts: TipStatisticsDependencies) {
     this.#clock = parts.clock;
-    this.#keeper = new TipWriter(parts);
+    this.#writer = new TipWriter(parts);
     const others = {
       store: parts.store,
       nowMs: () => this.#wallMs,
@@ -79,7 +79,7 @@ export class TipStatistics implements TipFloor {
       add: (tip: LandedTip) => {
         if (!this.#window.knows(tip.signature)) this.#restoreTip(tip);
       },
-      failed: (error: unknown) => this.#keeper.warn("the database", error),
+      failed: (error: unknown) => this.#writer.warn("the database", error),
     };
     this.#others = parts.isShared === true ? new OtherTips(others, windowMs) : null;
     this.#snapshot = noTips(this.#wallMs);
@@ -118,7 +118,7 @@ export class TipStatistics implements TipFloor {
     const nowMs = this.#nowMs;
     const ageMs = Number(nowNs - seenNs) / 1e6;
     if (!this.#window.add(signature, lamports, nowMs - ageMs, nowMs)) return;
-    this.#keeper.add({
+    this.#writer.add({
       signature,
       lamports: lamports > tipLamportsMax ? tipLamportsMax : lamports,
       landedMs: Number(seenNs / 1_000_000n),
@@ -131,7 +131,7 @@ export class TipStatistics implements TipFloor {
   }
 
   gone(signature: string): void {
-    if (this.#window.remove(signature)) this.#keeper.remove(signature);
+    if (this.#window.remove(signature)) this.#writer.remove(signature);
   }
 
   /** Settles when everything is kept, or the store failed. */
@@ -141,7 +141,7 @@ export class TipStatistics implements TipFloor {
     this.#stepTimer?.cancel();
     this.#listeners.clear();
     await this.#others?.close();
-    await this.#keeper.close();
+    await this.#writer.close();
   }
 
   get #nowMs(): number {
@@ -172,7 +172,7 @@ export class TipStatistics implements TipFloor {
         if (tips.length < tipsPerRead) return;
       }
     } catch (error) {
-      this.#keeper.warn("the database", error);
+      this.#writer.warn("the database", error);
     }
   }
 
@@ -233,12 +233,12 @@ export class TipStatistics implements TipFloor {
       this.#snapshot = last.count === 0 ? noTips(timeMs) : { ...last, isStale: true };
     }
     const kept = this.#snapshot.count > 0 ? this.#snapshot : null;
-    this.#keeper.refreshed(kept, Math.floor(timeMs / refreshMs), timeMs - windowMs);
+    this.#writer.refreshed(kept, Math.floor(timeMs / refreshMs), timeMs - windowMs);
     for (const listener of this.#listeners) {
       try {
         listener(this.#snapshot);
       } catch (error) {
-        this.#keeper.warn("a listener", error);
+        this.#writer.warn("a listener", error);
       }
     }
   }

@@ -1,4 +1,4 @@
-// Tip keeper: what tip statistics must still know after a restart, on its way to the store.
+// Tip writer: what tip statistics must still know after a restart, on its way to the store.
 //
 // Called by tip-statistics.ts. Collects what changed and writes it once a second, one write at a time;
 // what could not be written is written again. A store that fails is logged and delays nobody: the

@@ -1,8 +1,8 @@
-// Checkpoint writer: when is what the tier engine knows kept, and is it kept yet?
+// Checkpoint writer: when is what the tier engine knows persisted, and is it persisted yet?
 //
 // Held by leader-tiers.ts. One checkpoint is under way at a time; what happens meanwhile goes into the
 // next one, right behind it. A checkpoint that fails is not lost: the next one holds its states and
-// events, too. Nothing here makes the engine wait. When the store says that the book's term is over,
+// events, too. Nothing here makes the engine wait. When the store says that the term is over,
 // nothing more is written.
 
 import type { Clock, Timer } from "../../core/clock.ts";
@@ -27,7 +27,7 @@ interface CheckpointWriterOptions {
 
 export class CheckpointWriter {
   readonly #options: CheckpointWriterOptions;
-  /** Taken and not known to be kept; the newest state of each account. */
+  /** Taken and not known to be persisted; the newest state of each account. */
   readonly #states = new Map<string, TierState>();
   #events: TierEvent[] = [];
   #isUrgent = false;
@@ -57,13 +57,13 @@ export class CheckpointWriter {
     this.#wait(sumsMs);
   }
 
-  /** Settles when everything up to now is kept, or could not be kept. */
+  /** Settles when everything up to now is persisted, or could not be. */
   async attempted(): Promise<void> {
     await this.#writing; // may have been too early for the last events
     await this.#writing;
   }
 
-  /** Keeps the last moment. Never rejects; nothing is kept afterwards. */
+  /** Persists the last moment. Never rejects; nothing is persisted afterwards. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#timer?.cancel();
@@ -72,7 +72,7 @@ export class CheckpointWriter {
     if (!this.#isOver) await this.#write();
   }
 
-  /** Nothing is kept from now on, but for what is under way. */
+  /** Nothing is persisted from now on, except for what is under way. */
   abandon(): void {
     this.#isOver = true;
     this.#isClosed = true;

@@ -1,7 +1,7 @@
 // Coverage: which destinations of accounts get shreds now, and of which tier?
 //
-// Called by the service whenever a tier or a destination changed; its answer goes into the relay's
-// table as it is. Nobody without a tier is in it.
+// Called by app/shred-sales.ts whenever a tier or a destination changed; its result goes into the relay's
+// table as it is. No account without a tier is in it.
 
 /** A destination that is proved and not paused. */
 interface OpenDestination {

@@ -1,8 +1,8 @@
-// Followed tiers: which tier has an account while another node keeps the tiers?
+// Follower's tiers: which tier has an account while another node leads?
 //
-// Held by account-tiers.ts. All states are in memory, as the keeper's checkpoints have them: what is told of
-// a tier holds at once, before anything is read; sums and graces are read behind it. A store that is
-// away changes nothing: the last states hold.
+// Held by account-tiers.ts. All states are in memory, as the leader's checkpoints have them: a change of
+// tier holds as soon as the leader's news arrive, before anything is read; sums and graces are read
+// behind it. A store that is away changes nothing: the last states hold.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -25,7 +25,7 @@ export interface FollowerTiersOptions {
   readonly store: Pick<TierStore, "statesChangedAfter">;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Told in the turn in which it changed. */
+  /** Called in the turn in which it changed. */
   readonly onChange: TierListener;
 }
 
@@ -35,14 +35,14 @@ function emptyState(accountId: string): TierState {
 
 export class FollowerTiers implements TierSource {
   readonly #options: FollowerTiersOptions;
-  /** Of another configuration's tiers the relay knows nothing. */
+  /** The relay knows nothing of another configuration's tiers. */
   readonly #known: ReadonlySet<string>;
   #states = new Map<string, TierState>();
   #epoch = 0n;
   /** Everything up to this checkpoint is in the states; null: nothing was read. */
   #checkpoint: bigint | null = null;
-  /** Told during a read, which may have been too early to see it; the last of each account. */
-  readonly #told = new Map<string, TierNews>();
+  /** News during a read, which may have been too early to see them; the last of each account. */
+  readonly #heard = new Map<string, TierNews>();
   #reading: Promise<void> | null = null;
   #isStale = false;
   #isFailing = false;
@@ -63,11 +63,11 @@ export class FollowerTiers implements TierSource {
     if (this.#isStale) this.#readOn();
   }
 
-  /** What checkpoints told; null: some may have been missed. */
+  /** News of checkpoints; null: some may have been missed. */
   hear(news: readonly TierNews[] | null): void {
     if (this.#isClosed) return;
     for (const one of news ?? []) {
-      this.#told.set(one.accountId, one);
+      this.#heard.set(one.accountId, one);
       if (this.#checkpoint !== null) this.#apply(one);
     }
     this.#isStale = true;
@@ -147,19 +147,19 @@ export class FollowerTiers implements TierSource {
   async #read(): Promise<void> {
     const { store } = this.#options;
     this.#isStale = false;
-    this.#told.clear();
+    this.#heard.clear();
     const known = this.#checkpoint;
     const changes = await store.statesChangedAfter(known);
     const isNext = known !== null && changes.epoch === this.#epoch && changes.checkpoint >= known;
     if (isNext) {
       this.#checkpoint = changes.checkpoint;
-      // What was told since the look is newer than what it saw.
+      // News since the read are newer than what it saw.
       for (const state of changes.states) {
         const count = this.#states.get(state.accountId)?.eventCount ?? 0n;
         if (state.eventCount >= count) this.#put(state);
       }
     } else {
-      // Another keeper went on from what is kept, which may be less than what was told before.
+      // Another leader went on from what is persisted, which may be less than the news said before.
       this.#replace(known === null ? changes : await store.statesChangedAfter(null));
     }
   }
@@ -169,7 +169,7 @@ export class FollowerTiers implements TierSource {
     this.#states = new Map(states.map((state) => [state.accountId, state]));
     this.#epoch = epoch;
     this.#checkpoint = checkpoint;
-    for (const news of this.#told.values()) {
+    for (const news of this.#heard.values()) {
       const state = this.#states.get(news.accountId) ?? emptyState(news.accountId);
       if (news.eventCount <= state.eventCount) continue;
       const { tier, eventCount } = news;

@@ -1,11 +1,11 @@
-// Grace line: whose grace ends next?
+// Grace period queue: which account's grace ends next?
 //
 // Used by tier-engine.ts alone. All graces last equally long and begin in the order of time, so they
-// end in the order in which they began: a line does what a heap would. Each place knows its
+// end in the order in which they began: a list does what a heap would. Each place knows its
 // neighbours, so that entering, leaving from the middle and looking at the first cost the same however
-// long the line is, and nothing of a cancelled grace stays behind.
+// long the queue is, and nothing of a cancelled grace stays behind.
 
-/** Held by whoever is in the line. */
+/** Held by a member of the queue. */
 export interface GracePlace<T> {
   readonly member: T;
   readonly sinceMs: number;

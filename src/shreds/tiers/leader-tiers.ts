@@ -1,10 +1,9 @@
-// Tier book: the tier engine kept going, through time, restarts and failures of the store.
+// Leader's tiers: tips, expiries and ends of grace, brought to the tier engine in the order of time.
 //
-// Made by account-tiers.ts for one term, in which this node keeps the tiers of all; started before anything
-// counts tips. It brings tips, leavings and ends of grace to the engine in the order of time, and keeps
-// what came of them as checkpoints of one moment: a restart, or another node, goes on from the last one
-// and does again what came after it.
-// A tip that is counted while the store cannot tell what leaves first waits for that.
+// Opened by account-tiers.ts for one term, in which this node leads; started before any tip is counted.
+// Persists what comes of it as checkpoints of one moment: a restart, or another node, goes on from the
+// last one and replays what came after it. A tip that is counted while the store cannot answer what
+// leaves first waits for that.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -35,9 +34,9 @@ export interface LeaderTiersOptions {
   readonly store: TierStore;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Of its term: TierStore.takeOver gave it. */
+  /** What TierStore.takeOver returned. */
   readonly epoch: bigint;
-  /** Told, once or more, that the book is not what the store has. */
+  /** Called once or more: memory and store differ, and the term is over. */
   readonly onOver?: () => void;
   /** Counted tips in memory, and in one read; tests make them few. */
   readonly headMax?: number;
@@ -46,13 +45,13 @@ export interface LeaderTiersOptions {
 
 export class LeaderTiers implements Tiers, TierSource, TierAccounting {
   readonly #options: LeaderTiersOptions;
-  readonly #leavings: TipExpiryQueue;
+  readonly #expiries: TipExpiryQueue;
   readonly #checkpoints: CheckpointWriter;
   readonly #listeners = new Set<TierListener>();
   #engine: TierEngine;
   /** null: not started. */
-  #order: TipSequencer | null = null;
-  /** Of the tips up to here all are in the engine, of those behind it none. */
+  #sequencer: TipSequencer | null = null;
+  /** All tips up to here are in the engine, none behind it. */
   #countedOrder = 0n;
   #lastMs = 0;
   /** Not part of a checkpoint yet. */
@@ -67,7 +66,7 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
     const { rules, store, clock, log, epoch } = options;
     this.#options = options;
     this.#engine = new TierEngine(rules, { evaluatedMs: 0, states: [] });
-    this.#leavings = new TipExpiryQueue({
+    this.#expiries = new TipExpiryQueue({
       ...options,
       windowMs: rules.windowMs,
       onMore: () => this.#catchUp(),
@@ -87,22 +86,22 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
   }
 
   /**
-   * Goes on from the last checkpoint and does what came after it, up to now; until then nobody has a
+   * Goes on from the last checkpoint and does what came after it, up to now; until then no account has a
    * tier. Once. Rejects as the store: then nothing goes on.
    */
   async start(): Promise<void> {
     const { store, rules } = this.#options;
-    const kept = await store.load();
-    if (kept) {
-      this.#engine = new TierEngine(rules, kept);
-      this.#countedOrder = kept.countedOrder;
+    const persisted = await store.load();
+    if (persisted) {
+      this.#engine = new TierEngine(rules, persisted);
+      this.#countedOrder = persisted.countedOrder;
     }
-    this.#leavings.begin(this.#engine.evaluatedMs);
+    this.#expiries.begin(this.#engine.evaluatedMs);
     await this.#replay();
     // Counted tips may be from a time that the wall clock has not reached again.
     this.#lastMs = Math.max(this.#lastMs, this.#engine.evaluatedMs);
     await this.#replayUntil(this.nowMs());
-    this.#order = new TipSequencer(this.#countedOrder);
+    this.#sequencer = new TipSequencer(this.#countedOrder);
     this.#events = this.#engine.takeEvents();
     if (this.#closing) return;
     this.#isRunning = true;
@@ -110,13 +109,13 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
     this.#checkpoints.now();
   }
 
-  /** Settles when the last moment is kept, or could not be. What is counted later waits for a restart. */
+  /** Settles when the last moment is persisted, or could not be. What is counted later waits for a restart. */
   close(): Promise<void> {
     this.#closing ??= this.#finish();
     return this.#closing;
   }
 
-  /** Stands still from now on, and keeps nothing more: another node does. */
+  /** Stands still from now on, and persists nothing more: another node does. */
   abandon(): void {
     this.#closing ??= Promise.resolve();
     this.#stop();
@@ -144,7 +143,7 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Only what is kept: after a crash it could come otherwise. Waits for what is being kept. */
+  /** Only what is persisted: after a crash it could come otherwise. Waits for the checkpoint under way. */
   async history(accountId: string, before: bigint | null, limit: number): Promise<TierEvent[]> {
     await this.#checkpoints.attempted();
     return this.#options.store.events(accountId, before, limit);
@@ -161,7 +160,7 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
   }
 
   /**
-   * The tip of that order is kept as counted, or (null) will never be. Tips take effect in the turn in
+   * The tip of that order is persisted as counted, or (null) will never be. Tips take effect in the turn in
    * which all orders before are settled.
    */
   settleOrder(order: bigint, tip: CountedTip | null): void {
@@ -170,7 +169,7 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
   }
 
   #started(): TipSequencer {
-    if (this.#order) return this.#order;
+    if (this.#sequencer) return this.#sequencer;
     throw new RangeError("expected a tier book that was started, got one that was not");
   }
 
@@ -193,14 +192,14 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
   }
 
   async #replayUntil(toMs: number): Promise<void> {
-    while (!this.#evaluate(toMs)) await this.#leavings.read();
+    while (!this.#evaluate(toMs)) await this.#expiries.read();
   }
 
-  /** Leavings and ends of grace. False: what leaves until then is not known yet; done is what is. */
+  /** Expiries and ends of grace. False: what leaves until then is not known yet; what is known is done. */
   #evaluate(toMs: number): boolean {
-    const untilMs = Math.min(toMs, this.#leavings.knownUntilMs);
+    const untilMs = Math.min(toMs, this.#expiries.knownUntilMs);
     for (;;) {
-      const tip = this.#leavings.take(untilMs);
+      const tip = this.#expiries.take(untilMs);
       if (!tip) break;
       this.#leave(tip);
     }
@@ -209,7 +208,7 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
   }
 
   #leave(tip: CountedTip): void {
-    // Kept, but not counted yet: when that comes its time in the window will be over.
+    // Persisted, but not counted yet: when that comes its time in the window will be over.
     if (tip.order > this.#countedOrder) return;
     const { accountId, lamports, registeredMs, order } = tip;
     const atMs = registeredMs + this.#options.rules.windowMs;
@@ -223,11 +222,11 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
 
   #count({ order, tip, atMs }: SettledOrder): void {
     this.#countedOrder = order;
-    if (tip && this.#engine.count(tip, atMs)) this.#leavings.add(tip);
+    if (tip && this.#engine.count(tip, atMs)) this.#expiries.add(tip);
   }
 
   #catchUp(): void {
-    if (this.#isRunning) this.#tell(this.#goOn());
+    if (this.#isRunning) this.#notify(this.#goOn());
   }
 
   /** Does everything up to now, as far as it is known, and returns what came of it. */
@@ -239,7 +238,7 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
       return true;
     });
     this.#evaluate(this.nowMs());
-    this.#leavings.fill();
+    this.#expiries.fill();
     this.#arm();
     const events = this.#engine.takeEvents();
     for (const event of events) this.#events.push(event);
@@ -250,14 +249,14 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
 
   #arm(): void {
     const nextMs = Math.min(
-      this.#leavings.nextMs ?? Number.POSITIVE_INFINITY,
+      this.#expiries.nextMs ?? Number.POSITIVE_INFINITY,
       this.#engine.nextGraceEndMs ?? Number.POSITIVE_INFINITY,
     );
     if (this.#timer && nextMs === this.#timerMs) return;
     this.#timer?.cancel();
     this.#timer = null;
     // What is not known yet comes by the queue's own reading.
-    if (nextMs > this.#leavings.knownUntilMs || nextMs === Number.POSITIVE_INFINITY) return;
+    if (nextMs > this.#expiries.knownUntilMs || nextMs === Number.POSITIVE_INFINITY) return;
     this.#timerMs = nextMs;
     // Of the wall clock as it is: while it is set back there is nothing to do.
     const delayMs = Math.min(nextMs - this.#wallMs(), lookMs);
@@ -267,7 +266,7 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
     });
   }
 
-  #tell(events: readonly TierEvent[]): void {
+  #notify(events: readonly TierEvent[]): void {
     const accountIds = new Set(
       events.filter(({ from, to }) => from !== to).map(({ accountId }) => accountId),
     );
@@ -304,6 +303,6 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
   #stop(): void {
     this.#isRunning = false;
     this.#timer?.cancel();
-    this.#leavings.close();
+    this.#expiries.close();
   }
 }

@@ -1,7 +1,7 @@
 // Tier engine: which tier do an account's tips buy at this moment?
 //
-// Pure: told of tips and of the time by leader-tiers.ts, in the order of time; at one millisecond
-// leavings first, then ends of grace, then counts. A tier is reached at equality and at once, the
+// Pure: leader-tiers.ts brings tips and the time, in the order of time; at one millisecond
+// expiries first, then ends of grace, then counts. A tier is reached at equality and at once, the
 // highest one whose threshold is reached. Below the threshold of the present tier a grace runs until
 // the sum is back; at its end the tier falls by one, and the lower tier's own grace begins at that
 // moment when the sum is below its threshold, too. So an account never has two.
@@ -17,8 +17,8 @@ import type {
   TierView,
 } from "./types.ts";
 
-/** What a store has of it: an engine goes on from there. */
-type TierStart = NonNullable<Awaited<ReturnType<TierStore["load"]>>>;
+/** What a store has of the tiers: an engine goes on from there. */
+export type TierStart = NonNullable<Awaited<ReturnType<TierStore["load"]>>>;
 
 interface Account {
   readonly accountId: string;
@@ -49,7 +49,7 @@ export class TierEngine {
     for (const { accountId, tier } of states) this.#reconsider(accountId, tier);
   }
 
-  /** Every end of grace up to here is done, and every leaving that it was told of. */
+  /** Every end of grace up to here is done, and every expiry that was brought. */
   get evaluatedMs(): number {
     return this.#evaluatedMs;
   }
@@ -153,27 +153,27 @@ export class TierEngine {
   #rise(account: Account, atMs: number): void {
     if (account.grace && account.sum >= this.#thresholdOf(account.level)) {
       this.#endGrace(account);
-      this.#tell(account, "grace_cancelled", account.level, atMs);
+      this.#recordChange(account, "grace_cancelled", account.level, atMs);
     }
     const reached = this.#reached(account.sum);
     if (reached <= account.level) return;
     const from = account.level;
     account.level = reached;
-    this.#tell(account, "upgraded", from, atMs);
+    this.#recordChange(account, "upgraded", from, atMs);
   }
 
   #sink(account: Account, atMs: number): void {
     if (account.grace || account.level < 0) return;
     if (account.sum >= this.#thresholdOf(account.level)) return;
     account.grace = this.#graces.enter(account, atMs);
-    this.#tell(account, "grace_started", account.level, atMs);
+    this.#recordChange(account, "grace_started", account.level, atMs);
   }
 
   #fall(account: Account, atMs: number): void {
     this.#endGrace(account);
     this.#changed.add(account);
     const from = account.level--;
-    this.#tell(account, "downgraded", from, atMs);
+    this.#recordChange(account, "downgraded", from, atMs);
     this.#sink(account, atMs);
   }
 
@@ -182,7 +182,7 @@ export class TierEngine {
     account.grace = null;
   }
 
-  #tell(account: Account, kind: TierEventKind, fromLevel: number, atMs: number): void {
+  #recordChange(account: Account, kind: TierEventKind, fromLevel: number, atMs: number): void {
     this.#record(account, kind, this.#nameOf(fromLevel), atMs);
   }
 

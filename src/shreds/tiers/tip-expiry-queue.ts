@@ -1,4 +1,4 @@
-// Leaving queue: which counted tip leaves the sum next, and up to when is that known?
+// Tip expiry queue: which counted tip leaves the sum next, and up to when is that known?
 //
 // Held by leader-tiers.ts. Memory has the head of the queue only; what follows lies in the store and is
 // read before the head runs dry. As long as more lies there, nothing after `knownUntilMs` is told: a
@@ -99,7 +99,7 @@ export class TipExpiryQueue {
     return tip;
   }
 
-  /** A tip that is in the sum since now, and kept as counted. */
+  /** A tip that is in the sum since now, and persisted as counted. */
   add(tip: CountedTip): void {
     if (this.#isComplete || !isBehind(tip, this.#tail)) this.#insert(tip);
     else if (this.#isReading) this.#countedMeanwhile.push(tip);

@@ -1,7 +1,7 @@
-// Counting order: which tip takes effect next?
+// Tip sequencer: which tip takes effect next?
 //
-// Held by leader-tiers.ts. Every tip that may be counted takes a number before it is kept; keeping them
-// ends in any order. A tip takes effect when all with smaller numbers have ended, so that one number
+// Held by leader-tiers.ts. Every tip that may be counted takes a number before it is persisted; commits
+// end in any order. A tip takes effect when all with smaller numbers have ended, so that one number
 // says which tips are in the sums and which are not.
 
 import type { CountedTip } from "./types.ts";
@@ -16,7 +16,7 @@ export interface SettledOrder {
 
 export class TipSequencer {
   #taken: bigint;
-  /** Everything up to here is in the line of those whose turn came, or was. */
+  /** Everything up to here is in `#ready`, or was. */
   #settled: bigint;
   readonly #early = new Map<bigint, CountedTip | null>();
   #ready: SettledOrder[] = [];

@@ -1,0 +1,36 @@
+// A change of role: what waits on a follower when it becomes the leader.
+
+import { expect, it } from "vitest";
+import { PendingRegistrations } from "../../../src/shreds/registrations/pending-registrations.ts";
+import { ManualClock } from "../../support/manual-clock.ts";
+import { Book, silent, tip } from "../../tips/parts.ts";
+import { Rows, registrationOf } from "./stage.ts";
+
+it("a registration takes one place in both roles, and while they change", async () => {
+  const places: number[] = [];
+  class ObservedRows extends Rows {
+    override pending(...question: Parameters<Rows["pending"]>) {
+      places.push(registrations.counts.places);
+      return super.pending(...question);
+    }
+  }
+  const [clock, store, book] = [new ManualClock(), new ObservedRows(), new Book()];
+  const options = { clock, log: silent, store, sources: null };
+  const registrations: PendingRegistrations = new PendingRegistrations(options);
+  const registration = registrationOf(tip());
+  expect(registrations.reserve(registration.accountId)).toBe(true);
+  await store.add(registration);
+  registrations.add(registration);
+  expect(registrations.counts).toMatchObject({ pending: 1, places: 1 });
+  store.fails = "before"; // it stays pending while the role changes
+  await registrations.lead(book);
+  expect(places).toEqual([1, 1]);
+  await registrations.follow();
+  expect(registrations.counts).toMatchObject({ pending: 1, places: 1 });
+  store.fails = null;
+  await registrations.lead(book);
+  await clock.advance(0);
+  expect(registrations.counts).toMatchObject({ pending: 0, places: 0 });
+  await registrations.close();
+  expect(clock.pending).toBe(0);
+});
