@@ -25,7 +25,7 @@ function rangeText({ fromNs, toNs }: Bar): string {
   return `${nanoseconds(fromNs)} to ${nanoseconds(toNs)}`;
 }
 
-export function percentilesOf(histogram: HistogramView): readonly (readonly [string, number])[] {
+function percentilesOf(histogram: HistogramView): readonly (readonly [string, number])[] {
   const { p50Ns, p90Ns, p99Ns, maxNs } = histogram;
   const all = [
     ["p50", p50Ns],
@@ -36,12 +36,13 @@ export function percentilesOf(histogram: HistogramView): readonly (readonly [str
   return all.flatMap(([name, ns]) => (ns === null ? [] : [[name, ns] as const]));
 }
 
-/** The percentiles that have a mark; "" for a name that would cover the one before it. */
+/** The percentiles that have a mark. */
 function marksOf({ histogram, bars }: Shown): readonly (readonly [string, number])[] {
   const [from, to] = extentOf(bars) ?? [0, 0];
   return percentilesOf(histogram).filter(([name, ns]) => name !== "max" && ns >= from && ns <= to);
 }
 
+/** "" instead of a name that would cover the one before it. */
 function markNames(plot: uPlot, marks: readonly (readonly [string, number])[]): string[] {
   let free = Number.NEGATIVE_INFINITY;
   return marks.map(([name, ns]) => {
