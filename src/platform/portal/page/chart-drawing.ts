@@ -7,7 +7,7 @@
 import uPlot from "uplot";
 import { watchColours } from "./theme.ts";
 
-export type PlotOptions = Pick<uPlot.Options, "axes" | "class" | "padding" | "scales"> & {
+type PlotOptions = Pick<uPlot.Options, "axes" | "class" | "padding" | "scales"> & {
   /** Without the entry of the x values. */
   readonly series: uPlot.Series[];
   /** What is drawn first, what above it; if undefined, the axes first. */

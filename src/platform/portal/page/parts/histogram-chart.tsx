@@ -36,12 +36,13 @@ function percentilesOf(histogram: HistogramView): readonly (readonly [string, nu
   return all.flatMap(([name, ns]) => (ns === null ? [] : [[name, ns] as const]));
 }
 
-/** The percentiles that have a mark; "" for a name that would cover the one before it. */
+/** The percentiles that have a mark. */
 function marksOf({ histogram, bars }: Shown): readonly (readonly [string, number])[] {
   const [from, to] = extentOf(bars) ?? [0, 0];
   return percentilesOf(histogram).filter(([name, ns]) => name !== "max" && ns >= from && ns <= to);
 }
 
+/** "" instead of a name that would cover the one before it. */
 function markNames(plot: uPlot, marks: readonly (readonly [string, number])[]): string[] {
   let free = Number.NEGATIVE_INFINITY;
   return marks.map(([name, ns]) => {

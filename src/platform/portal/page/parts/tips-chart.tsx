@@ -11,6 +11,7 @@ import { Chart } from "./chart.tsx";
 import { type Column, cellClass, Numbers, Rows, Table } from "./rows.tsx";
 
 export const percentiles = ["p25", "p50", "p75", "p95", "p99"] as const;
+type Percentile = (typeof percentiles)[number];
 
 const hourMs = 60 * 60_000;
 /** Labels at the right end of the lines need so much, in CSS pixels. */
