@@ -68,7 +68,6 @@ interface Step {
   readonly tracked: TrackedTransaction;
   /** As they were before the event: an end drops them. */
   readonly facts: TransactionFacts | null;
-  readonly event: TransactionEvent;
   /** What the timelines get; null: the event leaves no line there. */
   readonly line: TimelineEvent | null;
   /** The accounts that it concerns; after "record" those whose timelines took it. */
@@ -198,8 +197,8 @@ export class SubmissionStateMachine implements SubmissionEvents {
     const { end } = lifecycle;
     if (tracked.end || end === null) return;
     if (tracked.views.size === 1) this.handle({ kind: eventOfFoundEnd[end.kind], tracked, end });
-    else if (end.kind === "rejected")
-      this.#leave(tracked, kept.accountId); // others may land it
+    // Others may land what the routes refused to this account.
+    else if (end.kind === "rejected") this.#leave(tracked, kept.accountId);
     else this.handle({ ...end, kind: eventOfEnd[end.kind], tracked });
   }
 
@@ -265,7 +264,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
       return;
     }
     const line = this.#lineOf(tracked, event, to);
-    const step: Step = { tracked, facts: tracked.facts, event, line, views };
+    const step: Step = { tracked, facts: tracked.facts, line, views };
     tracked.state = to;
     for (const effect of effects) this.#carryOut(effect, step);
   }
