@@ -4,8 +4,8 @@
 // being sent, as a node does it; one that can never land any more is refused, for no route takes it.
 
 import { ShredwayError } from "../../core/errors.ts";
+import { hasLanded } from "./lifecycle.ts";
 import type { PipelineLimits } from "./limits.ts";
-import { hasLanded } from "./status-recorder.ts";
 import type { SubmissionIndex } from "./submission-index.ts";
 import type { Submission, TrackedTransaction } from "./tracked-transaction.ts";
 import type { SubmitRequest } from "./types.ts";

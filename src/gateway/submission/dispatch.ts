@@ -1,43 +1,37 @@
 // Dispatch: offers submissions to routes, now, again, or when protection allows it.
 //
-// Called by pipeline.ts. Every attempt is planned anew; a parcel is in the routes' queues before
+// Called by pipeline.ts and state-machine.ts. Every attempt is planned anew; a parcel is in the routes' queues before
 // anything else is done for it, and what routes report goes into the timelines. One turn of one
 // timer serves all: resends lie in a wheel, held submissions in a set that is looked at while it is
-// not empty. Knows nothing of ends: whoever finds one calls `stop`.
+// not empty. What happens goes to state-machine.ts as events; that stops a submission whose end is known.
 
 import type { Clock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
 import { TimerWheel } from "../../core/timer-wheel.ts";
+import type { SubmissionEvents } from "./events.ts";
+import type { DispatchLimits } from "./limits.ts";
+import { isSpent } from "./pairs.ts";
 import { couldTake, holdReasonOf, type Plan, type PlanPolicy, plan } from "./plan.ts";
 import { RouteAttempt } from "./route-attempt.ts";
-import { isUndone, isUnsent, nsPerMs, type Submission } from "./tracked-transaction.ts";
+import type { SubmissionIndex } from "./submission-index.ts";
+import { isInBlock, isUndone, isUnsent, nsPerMs, type Submission } from "./tracked-transaction.ts";
 import type { LeaderContext, Route, TimelineEvent } from "./types.ts";
 
-export interface DispatchLimits {
-  readonly resendMs: number;
-  /** Older ones are watched to their end, but not sent again. */
-  readonly resendForMs: number;
-  /** Submissions that wait for protection. */
-  readonly heldMax: number;
-}
-
-interface DispatchDependencies {
+/** What dispatch asks before every attempt; a reload may have changed it. */
+export interface DispatchDependencies {
   readonly clock: Clock;
   routes(): readonly Route[];
   policy(): PlanPolicy;
   leaders(): LeaderContext;
   /** Null: not measured yet. */
   slotNs(): bigint | null;
-  /** For every transaction of the submission. */
-  record(submission: Submission, event: TimelineEvent): void;
-  /** True while a transaction of it was seen in a block that may stay. */
-  isInBlock(submission: Submission): boolean;
-  /** The other one of its pair was seen in a block that may stay, or landed. */
-  isSpent(submission: Submission): boolean;
-  /** Every way is closed; nothing is under way. */
-  rejected(submission: Submission): void;
-  /** Its timeline is to be kept now: an attempt that may not be repeated after a kill. */
-  persistNow(submission: Submission): void;
+}
+
+/** What the first attempt of one submission came to. */
+export interface FirstAttempt {
+  readonly submission: Submission;
+  readonly made: Plan<Route>;
+  readonly taken: readonly RouteAttempt[];
 }
 
 export interface DispatchCounts {
@@ -47,9 +41,9 @@ export interface DispatchCounts {
   readonly repeats: bigint;
 }
 
-const defaultSlotNs = 400_000_000n;
+export const defaultSlotNs = 400_000_000n;
 /** A blockhash lives for so many blocks. */
-const lifetimeSlots = 150n;
+export const lifetimeSlots = 150n;
 /** A leader leads so many slots in a row, beginning with a multiple of them. */
 const windowSlots = 4n;
 /** Between two attempts that one account causes by sending the same again. */
@@ -63,6 +57,8 @@ const retryMs = 250;
 
 export class Dispatch {
   readonly #parts: DispatchDependencies;
+  readonly #memory: SubmissionIndex;
+  readonly #events: SubmissionEvents;
   readonly #limits: DispatchLimits;
   readonly #wheel: TimerWheel<Submission>;
   readonly #held = new Set<Submission>();
@@ -74,18 +70,25 @@ export class Dispatch {
   #resends = 0n;
   #repeats = 0n;
 
-  constructor(parts: DispatchDependencies, limits: DispatchLimits) {
+  constructor(
+    parts: DispatchDependencies,
+    memory: SubmissionIndex,
+    events: SubmissionEvents,
+    limits: DispatchLimits,
+  ) {
     this.#parts = parts;
+    this.#memory = memory;
+    this.#events = events;
     this.#limits = limits;
     this.#wheel = new TimerWheel(25, this.#nowMs);
   }
 
   /**
    * The first attempt of one submission, or of a pair: all are planned before one is offered, and one
-   * that is taken is enough. Returns what must be called once the submissions' views exist: then the
-   * timelines learn of it. Throws "no_route", "tip_too_low", "overloaded".
+   * that is taken is enough. `begin` goes on with what this returns, once the submissions' views exist.
+   * Throws "no_route", "tip_too_low", "overloaded".
    */
-  first(submissions: readonly Submission[]): () => void {
+  first(submissions: readonly Submission[]): readonly FirstAttempt[] {
     const planned = submissions.map((submission) => {
       const made = this.#plan(submission);
       if (made.kind !== "refuse") return { submission, made };
@@ -113,9 +116,20 @@ export class Dispatch {
         `queues: expected room in one of ${[...names].join(", ")}, got none`,
       );
     }
-    return () => {
-      for (const { submission, made, taken } of offered) this.#begun(submission, made, taken);
-    };
+    return offered;
+  }
+
+  /** The timelines learn of the first attempt, and of what the routes said during the offer. */
+  begin({ submission, made, taken }: FirstAttempt): void {
+    if (made.kind === "hold") {
+      this.#hold(submission, made.reason);
+    } else if (taken.length > 0) {
+      this.#schedule(submission);
+      this.#opened(submission, taken); // what is reported by now may change when it is due
+    } else {
+      submission.isLeftOver = true;
+      this.#wheel.set(submission, this.#nowMs + retryMs);
+    }
   }
 
   /**
@@ -125,7 +139,7 @@ export class Dispatch {
   repeat(submission: Submission): void {
     const isTooSoon = this.#nowMs - submission.lastAttemptMs < repeatMs;
     if (submission.isStopped || submission.isHeld || isTooSoon) return;
-    if (this.#parts.isSpent(submission)) return;
+    if (this.#isSpent(submission)) return;
     if (submission.repeats >= repeatsMax) return;
     submission.repeats++;
     this.#repeats++;
@@ -260,33 +274,19 @@ export class Dispatch {
     return slotNs * slotsLeft + slotNs / 4n;
   }
 
-  #begun(submission: Submission, made: Plan<Route>, taken: readonly RouteAttempt[]): void {
-    if (made.kind === "hold") {
-      this.#hold(submission, made.reason);
-    } else if (taken.length > 0) {
-      this.#schedule(submission);
-      this.#opened(submission, taken); // what is reported by now may change when it is due
-    } else {
-      submission.isLeftOver = true;
-      this.#wheel.set(submission, this.#nowMs + retryMs);
-    }
-  }
-
   #opened(submission: Submission, legs: readonly RouteAttempt[]): void {
     if (legs.length === 0) return;
-    const parts = this.#parts;
-    const atNs = parts.clock.nowNs();
+    const atNs = this.#parts.clock.nowNs();
     for (const { route, attempt } of legs) {
-      parts.record(submission, { kind: "queued", atNs, route, attempt });
+      this.#report(submission, { kind: "queued", atNs, route, attempt });
     }
     for (const leg of legs) leg.open((event) => this.#reported(submission, leg, event));
   }
 
   #reported(submission: Submission, leg: RouteAttempt, event: TimelineEvent): void {
-    const parts = this.#parts;
     const isSent = event.kind === "sent";
     if (isSent) submission.unsentAttempts = 0;
-    parts.record(submission, isSent ? { ...event, slot: parts.leaders().slot } : event);
+    this.#report(submission, isSent ? { ...event, slot: this.#parts.leaders().slot } : event);
     if (!leg.isGone) return;
     submission.legsGone++;
     if (leg.isRefused) {
@@ -333,7 +333,22 @@ export class Dispatch {
     const isLastRefused = submission.lastRefused === submission.lastLegs;
     if (isAnyLeft && (this.#maySend(submission) || !isLastRefused)) return;
     submission.isRejected = true;
-    this.#parts.rejected(submission);
+    this.#events.handle({ kind: "submission_refused", submission });
+  }
+
+  /** For every transaction of the submission. */
+  #report(submission: Submission, report: TimelineEvent): void {
+    this.#events.handle({ kind: "route_reported", submission, report });
+  }
+
+  /** A transaction of it was observed in a block that may stay. */
+  #isInBlock({ views }: Submission): boolean {
+    const sinceMs = this.#nowMs - 2 * this.#limits.sightMs;
+    return views.some(({ tracked }) => isInBlock(tracked, sinceMs));
+  }
+
+  #isSpent(submission: Submission): boolean {
+    return isSpent(this.#memory, submission, this.#nowMs - 2 * this.#limits.sightMs);
   }
 
   #maySend({ resends, options }: Submission): boolean {
@@ -355,7 +370,7 @@ export class Dispatch {
   #again(submission: Submission): void {
     if (this.#isPastSending(submission)) return;
     const isResend = !isUndone(submission);
-    if (this.#parts.isInBlock(submission) || this.#parts.isSpent(submission)) {
+    if (this.#isInBlock(submission) || this.#isSpent(submission)) {
       if (isResend) this.#schedule(submission);
       else this.#wheel.set(submission, this.#nowMs + this.#limits.resendMs);
       return;
@@ -376,7 +391,7 @@ export class Dispatch {
     }
     this.#schedule(submission);
     this.#opened(submission, legs);
-    if (!this.#maySend(submission)) this.#parts.persistNow(submission);
+    if (!this.#maySend(submission)) this.#events.handle({ kind: "attempts_exhausted", submission });
   }
 
   #hold(submission: Submission, reason: string): void {
@@ -384,7 +399,7 @@ export class Dispatch {
     submission.isHeld = true;
     this.#wheel.delete(submission);
     this.#held.add(submission);
-    this.#parts.record(submission, { kind: "held", atNs: this.#parts.clock.nowNs(), reason });
+    this.#report(submission, { kind: "held", atNs: this.#parts.clock.nowNs(), reason });
   }
 
   #release(): void {

@@ -4,7 +4,8 @@
 // comes after it is counted and otherwise ignored: routes answer late, and nobody may be told of a
 // second end. Bounded: of a long story the beginning and the end are kept.
 
-import { type EndState, endStates, type TimelineEvent } from "./types.ts";
+import { isEndState } from "./transitions.ts";
+import type { EndState, TimelineEvent } from "./types.ts";
 
 export const eventsMax = 64;
 /** The first ones stay; beyond `eventsMax` the one after them goes. */
@@ -12,10 +13,13 @@ const firstKept = eventsMax / 2;
 
 export type EndEvent = Extract<TimelineEvent, { readonly kind: EndState }>;
 
-const ends: ReadonlySet<string> = new Set(endStates);
-
 export function isEnd(event: TimelineEvent): event is EndEvent {
-  return ends.has(event.kind);
+  return isEndState(event.kind);
+}
+
+/** Whether it is part of the chain, with or without success. */
+export function hasLanded(end: { readonly kind: string } | null | undefined): boolean {
+  return end?.kind === "landed" || end?.kind === "landed_failed";
 }
 
 export class Lifecycle {

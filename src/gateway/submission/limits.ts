@@ -1,7 +1,29 @@
 // Limits of the pipeline: how many, how long, how often; each with its reason.
 
-import type { DispatchLimits } from "./dispatch.ts";
-import type { WatchLimits } from "./outcome-observer.ts";
+import type { LifetimeLimits } from "../../core/transactions/lifetimes.ts";
+
+export interface DispatchLimits {
+  readonly resendMs: number;
+  /** Older ones are watched to their end, but not sent again. */
+  readonly resendForMs: number;
+  /** Submissions that wait for protection. */
+  readonly heldMax: number;
+  /** As in WatchLimits. */
+  readonly sightMs: number;
+}
+
+export interface WatchLimits extends LifetimeLimits {
+  /** Between two looks at what was seen or has just come. */
+  readonly lookMs: number;
+  /** `getSignatureStatuses` calls under way at once, of 256 signatures each. */
+  readonly looksMax: number;
+  /** So long a landing observation counts as proof that it is in a block. */
+  readonly sightMs: number;
+  /** Without a node: so long it is waited for a landing observation, when the slot length is not known. */
+  readonly unobservedMs: number;
+  /** With a node: nothing is watched longer. */
+  readonly ageMaxMs: number;
+}
 
 export interface PipelineLimits extends DispatchLimits, WatchLimits {
   /** Transactions whose end is awaited. */

@@ -1,57 +1,30 @@
 // Outcome watch: in which way, and when, did each open transaction end?
 //
-// Called by pipeline.ts, which adds and removes transactions and is told of sights and ends. A sight
-// in the relay's own shreds comes first and is no end while a node can be asked, since its block may
-// be abandoned. The node's word counts from commitment "confirmed" on. An end by absence (expired,
-// superseded) needs a lifetime that is gone (lifetimes.ts) and two looks that found nothing, the
-// first asked after the first finding, the second after the second. Of a nonce value with which
-// something landed one finding and one look are enough: they only make sure that it is no blockhash.
-// Answers that fail change nothing.
+// Called by state-machine.ts, which adds and removes transactions; what shreds, the node and timers
+// say goes back to it as events. An observation in the relay's own shreds comes first and is no end
+// while a node can be asked, since its block may be abandoned. The node's word counts from commitment
+// "confirmed" on. An end by absence (expired, superseded) needs a lifetime that is gone (lifetimes.ts)
+// and two looks that found nothing, the first asked after the first finding, the second after the
+// second. Of a nonce value with which something landed one finding and one look are enough: they only
+// make sure that it is no blockhash. Answers that fail change nothing.
 
+import type { Clock } from "../../core/clock.ts";
 import { TimerWheel } from "../../core/timer-wheel.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
-import {
-  type Lifetime,
-  type LifetimeLimits,
-  Lifetimes,
-} from "../../core/transactions/lifetimes.ts";
-import type { TrackedTransaction } from "./tracked-transaction.ts";
-import type { EndState, Outcomes, Sights, SignatureOutcome } from "./types.ts";
+import { type Lifetime, Lifetimes } from "../../core/transactions/lifetimes.ts";
+import type { SubmissionEvents } from "./events.ts";
+import type { WatchLimits } from "./limits.ts";
+import { nsPerMs, type TrackedTransaction } from "./tracked-transaction.ts";
+import type { Outcomes, Sights, SignatureOutcome } from "./types.ts";
 
-export interface WatchLimits extends LifetimeLimits {
-  /** Between two looks at what was seen or has just come. */
-  readonly lookMs: number;
-  /** `getSignatureStatuses` calls under way at once, of 256 signatures each. */
-  readonly looksMax: number;
-  /** So long a sight counts as proof that it is in a block. */
-  readonly sightMs: number;
-  /** Without a node: so long it is waited for a sight, when the slot length is not known. */
-  readonly unobservedMs: number;
-  /** With a node: nothing is watched longer. */
-  readonly ageMaxMs: number;
-}
-
-export interface Ending {
-  readonly state: EndState;
-  readonly reason: string;
-  readonly slot: bigint | null;
-  readonly err: unknown;
-  /** Superseded by this transaction, where an earlier process knew it. */
-  readonly sibling?: string;
-}
-
-interface WatchDependencies {
+export interface WatchDependencies {
+  readonly clock: Clock;
+  /** Null: no node is configured. */
   readonly outcomes: Outcomes | null;
+  /** Null: the relay does not deshred. */
   readonly sights: Sights | null;
-  nowMs(): number;
-  nowNs(): bigint;
+  /** Measured length of a slot; null: not yet. */
   slotNs(): bigint | null;
-  /** A block that holds it, each told once. */
-  seen(tracked: TrackedTransaction, slot: bigint, atNs: bigint): void;
-  /** The block that held it is gone. */
-  lost(tracked: TrackedTransaction): void;
-  end(tracked: TrackedTransaction, ending: Ending): void;
-  failed(error: unknown): void;
 }
 
 export interface WatchCounts {
@@ -74,6 +47,7 @@ const lifetimeSlots = 150;
 
 export class OutcomeObserver {
   readonly #parts: WatchDependencies;
+  readonly #events: SubmissionEvents;
   readonly #limits: WatchLimits;
   readonly #lifetimes: Lifetimes<TrackedTransaction> | null;
   readonly #looks: TimerWheel<TrackedTransaction>;
@@ -90,10 +64,11 @@ export class OutcomeObserver {
   #sightsRefused = 0n;
   #lost = 0n;
 
-  constructor(parts: WatchDependencies, limits: WatchLimits) {
+  constructor(parts: WatchDependencies, events: SubmissionEvents, limits: WatchLimits) {
     this.#parts = parts;
+    this.#events = events;
     this.#limits = limits;
-    const nowMs = parts.nowMs();
+    const nowMs = this.#nowMs;
     this.#looks = new TimerWheel(50, nowMs);
     this.#bounds = new TimerWheel(100, nowMs);
     const { outcomes } = parts;
@@ -102,7 +77,7 @@ export class OutcomeObserver {
       new Lifetimes<TrackedTransaction>(
         {
           outcomes,
-          nowMs: () => parts.nowMs(),
+          nowMs: () => this.#nowMs,
           gone: (lifetime) => this.#lookAtAll(lifetime),
           failed: (error) => this.#failed(error),
         },
@@ -115,7 +90,7 @@ export class OutcomeObserver {
     const { facts, bornMs } = tracked;
     if (!facts) return;
     const { lookMs, ageMaxMs, unobservedMs } = this.#limits;
-    const nowMs = this.#parts.nowMs();
+    const nowMs = this.#nowMs;
     if (this.#lifetimes) {
       this.#lifetimes.join(tracked, facts, bornMs);
       this.#looks.set(tracked, nowMs + lookMs);
@@ -143,18 +118,13 @@ export class OutcomeObserver {
   spent(facts: TransactionFacts): void {
     const lifetime = this.#lifetimes?.of(facts);
     if (!lifetime) return;
-    this.#spentMs.set(lifetime, this.#parts.nowMs());
+    this.#spentMs.set(lifetime, this.#nowMs);
     this.#lifetimes?.hurry(facts);
     this.#lookAtAll(lifetime);
   }
 
-  /** Seen so lately that it need not be sent again; a node that fails cannot say otherwise. */
-  isInBlock({ seenMs }: TrackedTransaction): boolean {
-    return seenMs !== null && this.#parts.nowMs() - seenMs < 2 * this.#limits.sightMs;
-  }
-
   turn(nowMs: number): void {
-    for (const tracked of this.#bounds.turn(nowMs)) this.#end(tracked, "expired", "unobserved");
+    for (const tracked of this.#bounds.turn(nowMs)) this.#over(tracked, "unobserved");
     if (!this.#parts.outcomes) return;
     this.#lifetimes?.turn(nowMs);
     for (const tracked of this.#looks.turn(nowMs)) this.#queue(tracked, nowMs);
@@ -187,27 +157,41 @@ export class OutcomeObserver {
       else unwatch?.(); // told at once, and that was the end
     } catch (error) {
       this.#sightsRefused++; // the list is full: the node will tell, later
-      this.#parts.failed(error);
+      this.#events.handle({ kind: "observer_failed", error });
     }
+  }
+
+  get #nowMs(): number {
+    return Number(this.#parts.clock.monotonicNs() / nsPerMs);
   }
 
   #sighted(tracked: TrackedTransaction, slot: bigint, atNs: bigint): void {
     this.#sights++;
     this.#told(tracked, slot, atNs);
     if (!this.#parts.outcomes) {
-      this.#end(tracked, "landed", "seen_in_shreds", slot);
+      this.#events.handle({
+        kind: "landing_confirmed",
+        tracked,
+        reason: "seen_in_shreds",
+        slot,
+        err: null,
+      });
     } else if (!tracked.isAsked) {
       this.#looks.delete(tracked);
-      this.#queue(tracked, this.#parts.nowMs());
+      this.#queue(tracked, this.#nowMs);
     }
   }
 
   #told(tracked: TrackedTransaction, slot: bigint, atNs: bigint): void {
-    tracked.seenMs = this.#parts.nowMs();
+    tracked.seenMs = this.#nowMs;
     tracked.absentMs = null;
-    if (tracked.seenSlots.has(slot) || tracked.seenSlots.size >= seenSlotsMax) return;
-    tracked.seenSlots.add(slot);
-    this.#parts.seen(tracked, slot, atNs);
+    const { seenSlots } = tracked;
+    if (seenSlots.has(slot) || seenSlots.size >= seenSlotsMax) {
+      this.#events.handle({ kind: "landing_repeated", tracked });
+      return;
+    }
+    seenSlots.add(slot);
+    this.#events.handle({ kind: "landing_observed", tracked, slot, atNs });
   }
 
   #queue(tracked: TrackedTransaction, nowMs: number): void {
@@ -267,11 +251,11 @@ export class OutcomeObserver {
     if (answer === null) {
       this.#absent(tracked, askedMs);
     } else if (answer.commitment === "processed") {
-      this.#told(tracked, answer.slot, this.#parts.nowNs());
+      this.#told(tracked, answer.slot, this.#parts.clock.nowNs());
     } else {
       const { slot, err, commitment } = answer;
-      const state = err === null ? "landed" : "landed_failed";
-      this.#parts.end(tracked, { state, reason: commitment, slot, err });
+      const kind = err === null ? "landing_confirmed" : "failure_confirmed";
+      this.#events.handle({ kind, tracked, reason: commitment, slot, err });
     }
   }
 
@@ -281,19 +265,19 @@ export class OutcomeObserver {
       if (askedMs - seenMs < this.#limits.sightMs) return; // the node may be behind the shreds
       tracked.seenMs = null;
       this.#lost++;
-      this.#parts.lost(tracked);
+      this.#events.handle({ kind: "block_abandoned", tracked });
     }
     const lifetime = facts && this.#lifetimes?.of(facts);
     if (!lifetime) return;
     const { goneMs, goneAgainMs } = lifetime;
     if (goneMs === null) {
       // The node that was asked was behind the one that said what landed.
-      if (this.#isSpent(lifetime, this.#parts.nowMs())) this.#lifetimes?.hurry(facts);
+      if (this.#isSpent(lifetime, this.#nowMs)) this.#lifetimes?.hurry(facts);
       return;
     }
     if (askedMs < goneMs) return;
     if (this.#isSpent(lifetime, goneMs)) {
-      this.#end(tracked, "superseded", "nonce_advanced");
+      this.#superseded(tracked);
       return;
     }
     if (tracked.absentMs === null || tracked.absentMs < goneMs) {
@@ -302,9 +286,9 @@ export class OutcomeObserver {
     }
     const isSettled = askedMs - tracked.absentMs >= this.#limits.settleMs;
     if (goneAgainMs === null || askedMs < goneAgainMs || !isSettled) return;
-    if (!facts?.nonce) this.#end(tracked, "expired", "blockhash_expired");
-    else if (lifetime.isUnknownAccount) this.#end(tracked, "expired", "nonce_unknown");
-    else this.#end(tracked, "superseded", "nonce_advanced");
+    if (!facts?.nonce) this.#over(tracked, "blockhash_expired");
+    else if (lifetime.isUnknownAccount) this.#over(tracked, "nonce_unknown");
+    else this.#superseded(tracked);
   }
 
   /**
@@ -317,7 +301,7 @@ export class OutcomeObserver {
   }
 
   #lookAgain(tracked: TrackedTransaction): void {
-    const nowMs = this.#parts.nowMs();
+    const nowMs = this.#nowMs;
     const { lookMs, settleMs } = this.#limits;
     const lifetime = tracked.facts && this.#lifetimes?.of(tracked.facts);
     const ageMs = nowMs - tracked.bornMs;
@@ -329,17 +313,17 @@ export class OutcomeObserver {
     this.#looks.set(tracked, nowMs + waitMs);
   }
 
-  #end(
-    tracked: TrackedTransaction,
-    state: EndState,
-    reason: string,
-    slot: bigint | null = null,
-  ): void {
-    this.#parts.end(tracked, { state, reason, slot, err: null });
+  #over(tracked: TrackedTransaction, reason: string): void {
+    this.#events.handle({ kind: "lifetime_over", tracked, reason, slot: null, err: null });
+  }
+
+  #superseded(tracked: TrackedTransaction): void {
+    const reason = "nonce_advanced";
+    this.#events.handle({ kind: "nonce_advanced", tracked, reason, slot: null, err: null });
   }
 
   #failed(error: unknown): void {
     this.#failures++;
-    this.#parts.failed(error);
+    this.#events.handle({ kind: "observer_failed", error });
   }
 }

@@ -1,15 +1,21 @@
 // Pairs: two transactions of one durable nonce value, of which only one can land.
 //
-// Called by pipeline.ts. What memory says to a new pair before it is planned, what a pair has come to
+// Called by pipeline.ts and dispatch.ts. What memory says to a new pair before it is planned, what a pair has come to
 // that is sent again, and which of two must not be sent while the other one is in a block. Each of them
 // is a submission of its own; what makes them a pair is the nonce, and that the account said so.
 
 import { ShredwayError } from "../../core/errors.ts";
 import { pubkeyOf } from "../../core/primitives.ts";
 import { deadError, endedOf, unknownOf } from "./admission.ts";
-import { hasLanded, isOfPair } from "./status-recorder.ts";
+import { hasLanded } from "./lifecycle.ts";
 import type { SubmissionIndex } from "./submission-index.ts";
-import type { AccountTransaction, Submission, TrackedTransaction } from "./tracked-transaction.ts";
+import {
+  type AccountTransaction,
+  isInBlock,
+  isOfPair,
+  type Submission,
+  type TrackedTransaction,
+} from "./tracked-transaction.ts";
 import type { SubmissionRecord, SubmitRequest } from "./types.ts";
 
 type Pair = readonly [SubmitRequest, SubmitRequest];
@@ -98,15 +104,19 @@ export function checkNonceFree(memory: SubmissionIndex, pair: Pair, sentSinceNs:
   );
 }
 
-/** Whether the other one of its pair is in a block that may stay, or something landed with its nonce. */
+/**
+ * Whether the other one of its pair is in a block that may stay (observed after `sinceMs`), or something
+ * landed with its nonce.
+ */
 export function isSpent(
   memory: SubmissionIndex,
   { method, views }: Submission,
-  isInBlock: (tracked: TrackedTransaction) => boolean,
+  sinceMs: number,
 ): boolean {
   if (method !== "sendIdeal") return false;
   return views.some(({ tracked }) => {
     if (memory.landedSibling(tracked) !== undefined) return true;
-    return memory.pairOf(tracked.facts).some((other) => other !== tracked && isInBlock(other));
+    const others = memory.pairOf(tracked.facts).filter((other) => other !== tracked);
+    return others.some((other) => isInBlock(other, sinceMs));
   });
 }

@@ -2,12 +2,12 @@
 //
 // Made by main; called by the gateway through `Submissions`. The order in `submit` is the product's:
 // first the routes' queues, then memory, then the store, and the caller hears when the store has it.
-// What sends, watches and keeps are parts of this folder; here is what one of them tells the others.
+// Every change of a transaction's state goes through state-machine.ts; here are the calls of accounts,
+// the turns of the timer, and the store's answers.
 
-import type { Clock, Timer } from "../../core/clock.ts";
-import { messageOf, ShredwayError } from "../../core/errors.ts";
+import type { Timer } from "../../core/clock.ts";
+import { ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import {
   attemptsBefore,
   checkRoom,
@@ -16,20 +16,22 @@ import {
   repeated,
   unknownOf,
 } from "./admission.ts";
-import { Dispatch, type DispatchCounts } from "./dispatch.ts";
+import type { DispatchCounts } from "./dispatch.ts";
+import { FailureLog } from "./failure-log.ts";
 import { historyOfBundles, historyOfTransactions } from "./history.ts";
-import { type EndEvent, Lifecycle } from "./lifecycle.ts";
+import { type EndEvent, hasLanded, Lifecycle } from "./lifecycle.ts";
 import { defaultLimits, type PipelineLimits } from "./limits.ts";
 import { Listeners } from "./listeners.ts";
-import { OutcomeObserver, type WatchCounts } from "./outcome-observer.ts";
-import { checkNonceFree, checkPair, fulfilledBefore, isFulfilled, isSpent } from "./pairs.ts";
-import type { PlanPolicy } from "./plan.ts";
+import type { WatchCounts } from "./outcome-observer.ts";
+import { checkNonceFree, checkPair, fulfilledBefore, isFulfilled } from "./pairs.ts";
 import { type Inspect, restoreFrom } from "./restore.ts";
-import { hasLanded, isOfPair, StatusRecorder, type TrackingCounts } from "./status-recorder.ts";
+import { type StateMachineDependencies, SubmissionStateMachine } from "./state-machine.ts";
+import type { TrackingCounts } from "./status-recorder.ts";
 import { SubmissionIndex } from "./submission-index.ts";
 import { type KeeperCounts, SubmissionWriter } from "./submission-writer.ts";
 import {
   type AccountTransaction,
+  isOfPair,
   nsPerMs,
   Submission,
   type TrackedTransaction,
@@ -37,12 +39,6 @@ import {
 } from "./tracked-transaction.ts";
 import type {
   BundleStatus,
-  LandedTips,
-  LeaderContext,
-  NonceListener,
-  Outcomes,
-  Route,
-  Sights,
   SubmissionRecord,
   SubmissionStore,
   Submissions,
@@ -51,26 +47,11 @@ import type {
   TransactionStatus,
 } from "./types.ts";
 
-interface PipelineDependencies {
-  readonly clock: Clock;
+export interface PipelineDependencies extends StateMachineDependencies {
   readonly log: Pick<Logger, "warn">;
-  /** Asked before every attempt: a reload may have changed them. */
-  routes(): readonly Route[];
-  policy(): PlanPolicy;
   readonly store: SubmissionStore;
-  /** Null: the relay does not deshred. */
-  readonly sights: Sights | null;
-  /** Null: no node is configured. */
-  readonly outcomes: Outcomes | null;
-  leaders(): LeaderContext;
-  /** Measured length of a slot; null: not yet. */
-  slotNs(): bigint | null;
   /** Reads kept bytes again after a restart. */
   readonly inspect: Inspect;
-  /** Told of each landed transaction's tip, whoever submitted it. */
-  readonly tips?: LandedTips;
-  /** Told of each nonce that a transaction advanced, whoever submitted it. */
-  readonly nonces?: NonceListener;
 }
 
 export interface PipelineSnapshot extends DispatchCounts, TrackingCounts {
@@ -86,7 +67,6 @@ const turnMs = 25;
 /** Ends are written at once; what a kill takes of a timeline is as much. */
 const flushMs = 1000;
 const forgetMs = 3_600_000;
-const warnMs = 10_000;
 const tryMs = 1000;
 
 export class Pipeline implements Submissions {
@@ -94,69 +74,33 @@ export class Pipeline implements Submissions {
   readonly #limits: PipelineLimits;
   readonly #memory: SubmissionIndex;
   readonly #keeper: SubmissionWriter;
-  readonly #dispatch: Dispatch;
-  readonly #watch: OutcomeObserver;
-  readonly #tracking: StatusRecorder;
+  readonly #failures: FailureLog;
+  readonly #machine: SubmissionStateMachine;
   readonly #listeners: Listeners;
   readonly #forgetTimer: Timer;
   #turnTimer: Timer | null = null;
   #nextFlushMs = 0;
-  #warnedMs = Number.NEGATIVE_INFINITY;
   #triedMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
   #accepted = 0n;
 
   constructor(parts: PipelineDependencies, limits: Partial<PipelineLimits> = {}) {
-    const { clock, store } = parts;
+    const { clock, store, log } = parts;
     this.#parts = parts;
     this.#limits = { ...defaultLimits, ...limits };
-    this.#memory = new SubmissionIndex(this.#limits.endedMax);
-    this.#listeners = new Listeners((error) => this.#warn("a listener of statuses", error));
-    this.#keeper = new SubmissionWriter(store, (error) => this.#warn("the database", error));
-    this.#dispatch = new Dispatch(
-      {
-        clock,
-        routes: () => parts.routes(),
-        policy: () => parts.policy(),
-        leaders: () => parts.leaders(),
-        slotNs: () => parts.slotNs(),
-        record: (submission, event) => this.#tracking.recordAll(submission, event),
-        isInBlock: ({ views }) => views.some(({ tracked }) => this.#watch.isInBlock(tracked)),
-        isSpent: (submission) =>
-          isSpent(this.#memory, submission, (tracked) => this.#watch.isInBlock(tracked)),
-        persistNow: (submission) => {
-          for (const view of submission.views) this.#keeper.ended(view);
-        },
-        rejected: (submission) => this.#tracking.rejected(submission),
-      },
+    const memory = new SubmissionIndex(this.#limits.endedMax);
+    const failures = new FailureLog(clock, log);
+    const listeners = new Listeners((error) => failures.warn("a listener of statuses", error));
+    const writer = new SubmissionWriter(store, (error) => failures.warn("the database", error));
+    this.#memory = memory;
+    this.#failures = failures;
+    this.#listeners = listeners;
+    this.#keeper = writer;
+    this.#machine = new SubmissionStateMachine(
+      parts,
+      { memory, writer, listeners, failures },
       this.#limits,
     );
-    this.#watch = new OutcomeObserver(
-      {
-        sights: parts.sights,
-        outcomes: parts.outcomes,
-        nowMs: () => this.#nowMs,
-        nowNs: () => clock.nowNs(),
-        slotNs: () => parts.slotNs(),
-        seen: (tracked, slot, atNs) => this.#tracking.seen(tracked, slot, atNs),
-        lost: (tracked) => this.#lost(tracked),
-        end: (tracked, ending) => this.#tracking.end(tracked, ending),
-        failed: (error) => this.#warn("the watch of outcomes", error),
-      },
-      this.#limits,
-    );
-    this.#tracking = new StatusRecorder({
-      clock,
-      memory: this.#memory,
-      keeper: this.#keeper,
-      listeners: this.#listeners,
-      tips: parts.tips ?? null,
-      nonces: parts.nonces ?? null,
-      stop: (submission) => this.#dispatch.stop(submission),
-      watch: (tracked) => this.#watch.add(tracked),
-      unwatch: (tracked) => this.#watch.remove(tracked),
-      spent: (facts) => this.#spent(facts),
-    });
     this.#forgetTimer = clock.every(forgetMs, () => this.#forget());
   }
 
@@ -211,10 +155,10 @@ export class Pipeline implements Submissions {
     if (this.#isClosed) return 0;
     for (const { submission, records, facts, isPart } of restored) {
       if (records.every((record) => this.#isInMemory(record))) continue; // came in this moment
-      const views = facts.map((known, i) => this.#tracking.enter(submission, known, records[i]));
+      const views = facts.map((known, i) => this.#machine.enter(submission, known, records[i]));
       if (submission.isBundle) this.#memory.addBundle(views);
-      if (isPart) this.#dispatch.stop(submission);
-      else this.#dispatch.resume(submission);
+      if (isPart) this.#machine.dispatch.stop(submission);
+      else this.#machine.dispatch.resume(submission);
     }
     const atNs = this.#parts.clock.nowNs();
     if (unreadable.length > 0) {
@@ -226,13 +170,13 @@ export class Pipeline implements Submissions {
 
   snapshot(): PipelineSnapshot {
     return {
-      ...this.#dispatch.counts,
+      ...this.#machine.dispatch.counts,
       open: this.#memory.openCount,
       ended: this.#memory.endedCount,
       accepted: this.#accepted,
-      ...this.#tracking.counts,
+      ...this.#machine.recorder.counts,
       store: this.#keeper.counts,
-      watch: this.#watch.counts,
+      watch: this.#machine.observer.counts,
     };
   }
 
@@ -242,7 +186,7 @@ export class Pipeline implements Submissions {
    */
   stop(): void {
     this.#isClosed = true;
-    this.#dispatch.close();
+    this.#machine.dispatch.close();
     this.#turnTimer?.cancel();
     this.#turnTimer = null;
     this.#forgetTimer.cancel();
@@ -262,7 +206,7 @@ export class Pipeline implements Submissions {
   #take(requests: readonly SubmitRequest[]): Promise<void> {
     const known = requests.flatMap((request) => repeated(this.#memory, request) ?? []);
     if (known.length === requests.length) {
-      for (const submission of known) this.#dispatch.repeat(submission);
+      for (const submission of known) this.#machine.dispatch.repeat(submission);
       const views = known.flatMap((submission) => submission.views);
       return this.#kept(known, () => this.#keeper.keepOnce(views));
     }
@@ -274,10 +218,10 @@ export class Pipeline implements Submissions {
       if (attempts > 0) takeOver(submission, attempts);
       return submission;
     });
-    const opened = this.#dispatch.first(submissions);
+    const attempts = this.#machine.dispatch.first(submissions);
     const views = submissions.flatMap((submission) => this.#enter(submission));
     this.#accepted += BigInt(requests.length);
-    opened();
+    for (const attempt of attempts) this.#machine.dispatch.begin(attempt);
     this.#wake();
     return this.#kept(submissions, () => this.#keepFirst(views, unknown));
   }
@@ -292,8 +236,8 @@ export class Pipeline implements Submissions {
   }
 
   #enter(submission: Submission): AccountTransaction[] {
-    const views = submission.transactions.map((facts) => this.#tracking.enter(submission, facts));
-    this.#tracking.joinBundle(views, submission);
+    const views = submission.transactions.map((facts) => this.#machine.enter(submission, facts));
+    this.#machine.joinBundle(views, submission);
     return views;
   }
 
@@ -329,8 +273,8 @@ export class Pipeline implements Submissions {
         const own = ended.filter(({ signature }) =>
           submission.transactions.some((facts) => facts.signature === signature),
         );
-        const views = this.#tracking.enterEnded(submission, own, found);
-        if (submission.views.length > 0) this.#tracking.joinBundle(views, submission);
+        const views = this.#machine.enterEnded(submission, own, found);
+        if (submission.views.length > 0) this.#machine.joinBundle(views, submission);
         return views;
       });
       // Of a pair the other one may not have ended yet.
@@ -343,35 +287,17 @@ export class Pipeline implements Submissions {
     });
   }
 
-  /** The block that held it is gone: what waited because of it need not wait any more. */
-  #lost(tracked: TrackedTransaction): void {
-    this.#tracking.lost(tracked);
-    for (const one of [tracked, ...this.#memory.pairOf(tracked.facts)]) {
-      for (const { submission } of one.views.values()) this.#dispatch.hurry(submission);
-    }
-  }
-
-  /** Something landed with this nonce value. Without a node nothing more will be known of the rest. */
-  #spent(facts: TransactionFacts): void {
-    this.#watch.spent(facts);
-    if (this.#parts.outcomes) return;
-    for (const sibling of this.#memory.pairOf(facts)) {
-      const [state, reason] = ["superseded", "nonce_advanced"] as const;
-      this.#tracking.end(sibling, { state, reason, slot: null, err: null });
-    }
-  }
-
   /** Watches what is new, and lets time pass while anything is open. */
   #wake(): void {
-    this.#tracking.watchFresh();
+    this.#machine.observeFresh();
     if (this.#turnTimer || this.#isClosed) return;
     this.#turnTimer = this.#parts.clock.every(turnMs, () => this.#turn());
   }
 
   #turn(): void {
     const nowMs = this.#nowMs;
-    this.#dispatch.turn(nowMs);
-    this.#watch.turn(nowMs);
+    this.#machine.dispatch.turn(nowMs);
+    this.#machine.observer.turn(nowMs);
     if (nowMs >= this.#nextFlushMs) {
       this.#nextFlushMs = nowMs + flushMs;
       this.#keeper.flush();
@@ -401,13 +327,13 @@ export class Pipeline implements Submissions {
     if (ended.length === 0) return this.#keeper.keep(views);
     for (const record of ended) {
       const view = views.find(({ tracked }) => tracked.signature === record.signature);
-      if (view) this.#tracking.adopt(view, record);
+      if (view) this.#machine.adopt(view, record);
     }
     const dead = ended.find(({ state }) => !hasLanded({ kind: state }));
     if (!dead && ended.length === views.length) return;
     const isKnown = found.length === unknown.length;
     if (views.every(isOfPair) && isFulfilled(ended, isKnown)) return this.#keeper.keepOnce(views);
-    for (const view of views) if (!view.isKept) this.#tracking.forget(view);
+    for (const view of views) if (!view.isKept) this.#machine.forget(view);
     const { signature, state, reason } = dead ?? ended[0] ?? {};
     throw deadError(signature, state, reason);
   }
@@ -417,7 +343,7 @@ export class Pipeline implements Submissions {
     try {
       return await answer;
     } catch (cause) {
-      this.#warn("the database", cause);
+      this.#failures.warn("the database", cause);
       throw new ShredwayError("store_failed", "database: expected an answer, got none", { cause });
     }
   }
@@ -434,13 +360,13 @@ export class Pipeline implements Submissions {
       const unwanted = submissions.filter(
         ({ waiters, views }) => waiters === 0 && !views.some(({ isKept }) => isKept),
       );
-      for (const submission of unwanted) this.#dispatch.stop(submission);
+      for (const submission of unwanted) this.#machine.dispatch.stop(submission);
       if (cause instanceof ShredwayError && cause.reason === "no_route") throw cause;
-      this.#warn("the database", cause);
+      this.#failures.warn("the database", cause);
       this.#triedMs = this.#nowMs;
       // What was not sent now must not be sent by the next process either.
       for (const { attempts, views } of unwanted) {
-        if (attempts === 0) for (const view of views) this.#tracking.forget(view);
+        if (attempts === 0) for (const view of views) this.#machine.forget(view);
       }
       const isOut = submissions.some(({ attempts }) => attempts > 0);
       throw new ShredwayError(
@@ -456,15 +382,7 @@ export class Pipeline implements Submissions {
     this.#memory.forgetEndedBefore(beforeNs);
     this.#parts.store
       .forgetEndedBefore(beforeNs)
-      .catch((error: unknown) => this.#warn("the database", error));
-  }
-
-  /** At most one line in ten seconds: what fails, fails often. */
-  #warn(what: string, error: unknown): void {
-    const nowMs = this.#nowMs;
-    if (nowMs - this.#warnedMs < warnMs) return;
-    this.#warnedMs = nowMs;
-    this.#parts.log.warn(`submissions: ${what} failed: ${messageOf(error)}`);
+      .catch((error: unknown) => this.#failures.warn("the database", error));
   }
 }
 

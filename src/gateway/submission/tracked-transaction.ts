@@ -10,6 +10,7 @@
 import { createHash } from "node:crypto";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { type EndEvent, Lifecycle } from "./lifecycle.ts";
+import type { TransactionState } from "./transitions.ts";
 import type {
   SubmissionRecord,
   SubmitMethod,
@@ -28,9 +29,11 @@ export class TrackedTransaction {
   facts: TransactionFacts | null;
   /** By account. */
   readonly views = new Map<string, AccountTransaction>();
+  /** Changed by state-machine.ts alone, as transitions.ts has it. */
+  state: TransactionState = "new";
   end: EndEvent | null = null;
 
-  // Of outcome-watch.ts.
+  // State of outcome-observer.ts.
   readonly bornMs: number;
   /** Last proof that it is in a block; null: none, or the block is gone. */
   seenMs: number | null = null;
@@ -41,7 +44,7 @@ export class TrackedTransaction {
   unwatch: (() => void) | null = null;
   isAsked = false;
 
-  // Of tracking.ts.
+  // State of state-machine.ts.
   /** Its tip was told as seen, in this life of the process or an earlier one. */
   isTipSeen = false;
 
@@ -111,6 +114,19 @@ export class Submission {
       })
     );
   }
+}
+
+/**
+ * Observed in a block so lately, after `sinceMs`, that it need not be sent again; a node that fails
+ * cannot say otherwise.
+ */
+export function isInBlock({ seenMs }: TrackedTransaction, sinceMs: number): boolean {
+  return seenMs !== null && seenMs > sinceMs;
+}
+
+/** Whether the account submitted it, by its last word, as one of a pair. */
+export function isOfPair({ submission }: AccountTransaction): boolean {
+  return submission.method === "sendIdeal";
 }
 
 /** Nothing of the last attempt left its routes: to send it once more is no resend. */

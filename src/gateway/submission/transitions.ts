@@ -1,0 +1,200 @@
+// Transitions: the state machine of one transaction, as one table.
+//
+// Pure. state-machine.ts asks it for every event and carries out the effects in the order of the row.
+// docs/gateway.md shows the same table to readers, and test/gateway/submission/transitions.test.ts
+// compares the two. Every end is absorbing: from there on nothing changes any more, and nobody is
+// notified of a second end.
+
+import { type EndState, endStates } from "./types.ts";
+
+export const transactionStates = [
+  /** Known to no account yet. */
+  "new",
+  /** Its end is awaited. */
+  "open",
+  /** As "open", and seen in a block that may still be abandoned. */
+  "in_block",
+  "landed",
+  "landed_failed",
+  "expired",
+  "superseded",
+  "rejected",
+  /** The only call that asked for it was refused after all. */
+  "withdrawn",
+] as const;
+export type TransactionState = (typeof transactionStates)[number];
+
+export const eventKinds = [
+  /** An account's call asks for it. */
+  "accepted",
+  /** The store knows the account's call from an earlier life of the process. */
+  "resumed",
+  /** Dispatch or a route says where it is: held, queued, sent, acknowledged, refused, failed, dropped. */
+  "route_reported",
+  /** The last attempt that its options allow was made. */
+  "attempts_exhausted",
+  /** Every route will always refuse it, for every account. */
+  "routes_refused",
+  /** In a block: of the relay's own shreds, or the node answered "processed". */
+  "landing_observed",
+  /** As "landing_observed", in a slot that was reported before. */
+  "landing_repeated",
+  /** The node answered that it is in a block no longer. */
+  "block_abandoned",
+  /** The node confirmed it without an error; without a node: it was observed in shreds. */
+  "landing_confirmed",
+  /** The node confirmed it with an error. */
+  "failure_confirmed",
+  /** Its lifetime is over and the node knows nothing of it, or the observation timer fired. */
+  "lifetime_over",
+  /** Its nonce has another value, and the node knows nothing of it. */
+  "nonce_advanced",
+  /** The store answered how it ended in an earlier life of the process: landed, failed, otherwise. */
+  "landing_found",
+  "failure_found",
+  "end_found",
+  /** The only call that asked for it is refused after all. */
+  "call_refused",
+] as const;
+export type EventKind = (typeof eventKinds)[number];
+
+export const effects = [
+  /** Observe the chain until its end. */
+  "observe",
+  "stop_observing",
+  /** Append the event to the timeline of every account that the event concerns. */
+  "record",
+  /** Write the timeline to the store: now and then, an end at once. */
+  "persist",
+  /** Write the timeline at once. */
+  "persist_now",
+  /** Call the accounts' listeners. */
+  "notify",
+  /** The account joins after the end: it is told the end that the transaction has. */
+  "repeat_end",
+  /** The event came too late: count it. */
+  "count_late",
+  "count_end",
+  /** Tip statistics: it was observed; it landed; neither holds any longer. */
+  "report_tip",
+  "confirm_tip",
+  "retract_tip",
+  /** Its nonce account has a new value by now. */
+  "report_nonce",
+  /** Whatever else has this nonce value cannot land any more. */
+  "end_siblings",
+  /** Its routes may be offered it again, and those of its pair. */
+  "offer_again",
+  /** Offer nothing more of any submission that it belongs to. */
+  "stop_offering",
+  /** Move it from the open transactions to the ended ones; its bytes are dropped. */
+  "close",
+  /** Drop it from memory. */
+  "drop",
+] as const;
+export type Effect = (typeof effects)[number];
+
+export interface Transition {
+  readonly to: TransactionState;
+  readonly effects: readonly Effect[];
+}
+
+/** The columns of the table: all ends behave alike. */
+type Phase = "new" | "open" | "in_block" | "ended";
+
+/** "same": the state stays. "as_found": the end that the store found. */
+type Target = Exclude<TransactionState, "new"> | "same" | "as_found";
+
+interface Cell {
+  readonly to: Target;
+  readonly effects: readonly Effect[];
+}
+
+/** An absent cell: the event changes nothing in this phase and has no effects. */
+type Row = Readonly<Partial<Record<Phase, Cell>>>;
+
+function cell(to: Target, ...all: readonly Effect[]): Cell {
+  return { to, effects: all };
+}
+
+/** The same cell for "open" and "in_block". */
+function untilEnd(to: Target, ...all: readonly Effect[]): Row {
+  return { open: cell(to, ...all), in_block: cell(to, ...all) };
+}
+
+const tell = ["record", "persist", "notify"] as const;
+const finish = ["stop_observing", "close", "stop_offering", ...tell] as const;
+const spendNonce = ["report_nonce", "end_siblings"] as const;
+
+export const transitions: Readonly<Record<EventKind, Row>> = {
+  accepted: {
+    new: cell("open", "observe", ...tell),
+    ...untilEnd("same", ...tell),
+    ended: cell("same", ...tell, "repeat_end"),
+  },
+  resumed: { new: cell("open", "observe"), ended: cell("same", "repeat_end") },
+  route_reported: { ...untilEnd("same", ...tell), ended: cell("same", "count_late") },
+  attempts_exhausted: untilEnd("same", "persist_now"),
+  routes_refused: untilEnd("rejected", "count_end", "retract_tip", ...finish),
+  landing_observed: untilEnd("in_block", ...tell, "report_nonce", "report_tip"),
+  landing_repeated: untilEnd("in_block"),
+  block_abandoned: { in_block: cell("open", "retract_tip", "offer_again") },
+  landing_confirmed: untilEnd("landed", "count_end", "confirm_tip", ...finish, ...spendNonce),
+  failure_confirmed: untilEnd(
+    "landed_failed",
+    ...(["count_end", "retract_tip", ...finish, ...spendNonce] as const),
+  ),
+  lifetime_over: untilEnd("expired", "count_end", "retract_tip", ...finish),
+  nonce_advanced: untilEnd("superseded", "count_end", "retract_tip", ...finish),
+  landing_found: untilEnd("landed", "stop_observing", "close", "end_siblings"),
+  failure_found: untilEnd(
+    "landed_failed",
+    "retract_tip",
+    "stop_observing",
+    "close",
+    "end_siblings",
+  ),
+  end_found: untilEnd("as_found", "retract_tip", "stop_observing", "close"),
+  call_refused: untilEnd("withdrawn", "retract_tip", "stop_observing", "drop"),
+};
+
+/** Which event brings a transaction to an end, of whatever cause. */
+export const eventOfEnd = {
+  landed: "landing_confirmed",
+  landed_failed: "failure_confirmed",
+  expired: "lifetime_over",
+  superseded: "nonce_advanced",
+  rejected: "routes_refused",
+} as const satisfies Readonly<Record<EndState, EventKind>>;
+
+/** As `eventOfEnd`, for an end that the store found. */
+export const eventOfFoundEnd = {
+  landed: "landing_found",
+  landed_failed: "failure_found",
+  expired: "end_found",
+  superseded: "end_found",
+  rejected: "end_found",
+} as const satisfies Readonly<Record<EndState, EventKind>>;
+
+const ends: ReadonlySet<string> = new Set(endStates);
+
+export function isEndState(state: string): state is EndState {
+  return ends.has(state);
+}
+
+export function phaseOf(state: TransactionState): Phase {
+  return state === "new" || state === "open" || state === "in_block" ? state : "ended";
+}
+
+/** `found`: the end that the store found, for "end_found". */
+export function transition(
+  state: TransactionState,
+  event: EventKind,
+  found: EndState = "expired",
+): Transition {
+  const next = transitions[event][phaseOf(state)];
+  if (!next) return { to: state, effects: [] };
+  const { to, effects: all } = next;
+  if (to === "same") return { to: state, effects: all };
+  return { to: to === "as_found" ? found : to, effects: all };
+}
