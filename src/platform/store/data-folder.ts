@@ -15,7 +15,7 @@ const lockFileName = "service.lock";
 const othersMask = 0o077;
 const othersWriteMask = 0o022;
 
-export interface DataFolder {
+interface DataFolder {
   readonly databasePath: string;
   readonly lockPath: string;
   /** What an operator should mend: modes that let others in. */

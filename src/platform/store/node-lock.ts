@@ -15,7 +15,7 @@ const againMs = 250;
 const defaultWaitMs = 12_000;
 const msNs = 1_000_000n;
 
-export interface NodeLockOptions {
+interface NodeLockOptions {
   readonly driver: Pick<SqlDriver, "tryLock">;
   readonly node: string;
   readonly clock: Clock;

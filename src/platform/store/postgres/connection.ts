@@ -52,7 +52,7 @@ export interface Command {
   readonly params?: readonly SqlValue[];
 }
 
-export interface Done {
+interface Done {
   readonly rows: readonly Row[];
   /** Rows that it changed. */
   readonly changes: number;

@@ -38,7 +38,7 @@ const ask = "SELECT current_setting('transaction_read_only')";
 const take = "SELECT CAST(pg_try_advisory_lock($1) AS integer)";
 const giveBack = "SELECT CAST(pg_advisory_unlock($1) AS integer)";
 
-export interface LocksOptions extends PostgresAddress {
+interface LocksOptions extends PostgresAddress {
   readonly log: Logger;
   /** Of this process, like no other's. */
   readonly id: string;

@@ -21,7 +21,7 @@ const lookMs = 5000;
 const look = "SELECT current_setting('transaction_read_only')";
 const againMs = 100;
 
-export interface NewsOptions extends PostgresAddress {
+interface NewsOptions extends PostgresAddress {
   readonly log: Logger;
   /** The writer's id: what this process tells others itself. */
   readonly own: string;

@@ -20,7 +20,7 @@ const connectionsMax = 3;
 const moreAgainMs = 1000;
 const msNs = 1_000_000n;
 
-export interface ReadersOptions extends PostgresAddress {
+interface ReadersOptions extends PostgresAddress {
   /** For a connection; then what waits for one is refused. */
   readonly waitMs: number;
 }

@@ -20,7 +20,7 @@ const timelineQuery = `SELECT ('x' || substr(pg_walfile_name(pg_current_wal_inse
 
 const leftBehind = "another server took over from it";
 
-export interface ServersOptions {
+interface ServersOptions {
   /** postgres://user:password@host:port,host:port/database?sslmode=verify-full */
   readonly url: string;
   readonly clock: Clock;

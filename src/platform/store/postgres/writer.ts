@@ -51,7 +51,7 @@ export interface WriterTimes {
   readonly outcomeMs: number;
 }
 
-export interface WriterOptions extends PostgresAddress {
+interface WriterOptions extends PostgresAddress {
   readonly log: Logger;
   readonly writing: WriterTimes;
   /** A commit that was told as unknown turned out to hold. */

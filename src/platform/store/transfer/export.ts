@@ -8,7 +8,7 @@ import { pagesOf, type Snapshot } from "../snapshot.ts";
 import { type Head, headLine, rowLine, tableLine, tailLine } from "./format.ts";
 import { tablesAt } from "./tables.ts";
 
-export interface ExportOptions {
+interface ExportOptions {
   readonly snapshot: Snapshot;
   readonly head: Head;
   /** Settles when it may go on. */

@@ -76,7 +76,7 @@ async function* linesOf(path: string): AsyncGenerator<NumberedLine[]> {
     throw refuse(path, number, "expected the end of the line, got that of the file");
 }
 
-export interface ImportedRow {
+interface ImportedRow {
   readonly table: Table;
   readonly row: Row;
   readonly number: number;
@@ -165,7 +165,7 @@ async function* rowsOf(path: string, reading: Reading): AsyncGenerator<ImportedR
     throw refuse(path, last + 1, "expected the end of an export, got that of the file");
 }
 
-export interface CheckedExport {
+interface CheckedExport {
   readonly head: Head;
   readonly tail: Tail;
 }
@@ -191,7 +191,7 @@ export async function checkExport(
   throw refuse(path, 1, "expected an export, got none");
 }
 
-export interface ImportOptions {
+interface ImportOptions {
   readonly path: string;
   readonly checked: CheckedExport;
   readonly driver: SqlDriver;
@@ -199,7 +199,7 @@ export interface ImportOptions {
   readonly onProgress?: (rows: number) => void;
 }
 
-export interface ImportSummary {
+interface ImportSummary {
   /** What an interrupted import had left was removed first. */
   readonly wasInterrupted: boolean;
 }

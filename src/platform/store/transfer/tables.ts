@@ -8,8 +8,8 @@ import { quote } from "../../../core/errors.ts";
 import type { Row, SqlValue } from "../driver.ts";
 import { type Migration, migrations } from "../migrations.ts";
 
-export const columnTypes = ["text", "integer", "bytes"] as const;
-export type ColumnType = (typeof columnTypes)[number];
+const columnTypes = ["text", "integer", "bytes"] as const;
+type ColumnType = (typeof columnTypes)[number];
 
 export interface Column {
   readonly name: string;
@@ -121,7 +121,7 @@ export function pageQuery(table: Table, rows: number, isBehind: boolean): string
 }
 
 /** So many rows go in by one statement; few sizes: each is a text of its own, prepared once. */
-export const insertSizes = [128, 16, 1] as const;
+const insertSizes = [128, 16, 1] as const;
 
 function insertion(table: Table, rows: number): string {
   const width = table.columns.length;
