@@ -114,7 +114,8 @@ export class Store {
     const driver = counted(opened.driver, counts);
     let nodeLock: NodeLock | null = null;
     try {
-      if (isService) nodeLock = await NodeLock.take({ driver, node, clock, log });
+      // A file has one service: its own lock guards that.
+      if (isService && !isOnFile) nodeLock = await NodeLock.take({ driver, node, clock, log });
       await migrate(opened.driver, opened.blobType);
     } catch (error) {
       await nodeLock?.close();

@@ -26,6 +26,15 @@ export interface PostgresTimes {
   readonly lockMs: number;
 }
 
+/** Before a lost connection, or what needs one, is tried again. */
+export const firstPauseMs = 50;
+const pauseMsMax = 1000;
+
+/** The pause after one of `pauseMs`. */
+export function longerPauseMs(pauseMs: number): number {
+  return Math.min(pauseMsMax, pauseMs * 2);
+}
+
 export const defaultTimes: PostgresTimes = { connectMs: 5000, answerMs: 10_000, lockMs: 5000 };
 const graceMs = 1000;
 /** After so long without a word from its client the server takes a transaction back. */

@@ -5,9 +5,10 @@
 // is an error of whoever waits, after a while that bridges its restart; when it is back all goes on.
 
 import type { Clock } from "../../../core/clock.ts";
-import { messageOf, ShredwayError } from "../../../core/errors.ts";
+import { ShredwayError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/log.ts";
 import type { WriteResult } from "../batch.ts";
+import { BatchQueue, transactionEndOf } from "../batch-queue.ts";
 import type {
   Durability,
   ForeignChangeListener,
@@ -18,6 +19,7 @@ import type {
   Statement,
   TransactionEnd,
 } from "../driver.ts";
+import { ForeignChangeListeners } from "../foreign-change-listeners.ts";
 import type { StoreCounts } from "../store-counts.ts";
 import { defaultTimes, type PostgresTimes } from "./connection.ts";
 import { failureOf, isLost, PostgresError, storeFailure } from "./failure.ts";
@@ -27,10 +29,6 @@ import { PostgresReaders } from "./readers.ts";
 import { PostgresServers } from "./servers.ts";
 import { PostgresWriter, type Transaction, type WriterTimes } from "./writer.ts";
 
-/** What may wait. At 20,000 a second that is five seconds of a server that does not answer. */
-const waitingMax = 100_000;
-/** Of one commit: keeps the others' wait for it below about 100 ms. */
-const batchMax = 2048;
 const defaultWriting: WriterTimes = { waitMs: 5000, outcomeMs: 30_000 };
 
 export interface PostgresDriverOptions {
@@ -76,8 +74,8 @@ interface Parts {
   readonly readers: PostgresReaders;
   readonly news: PostgresNews;
   readonly locks: PostgresLocks;
-  readonly listeners: Set<ForeignChangeListener>;
-  readonly counts: StoreCounts | undefined;
+  readonly listeners: ForeignChangeListeners;
+  readonly queue: BatchQueue<Job>;
   readonly warnings: readonly string[];
 }
 
@@ -88,7 +86,7 @@ export class PostgresDriver implements SqlDriver {
   readonly #clock: Clock;
   readonly #waitNs: bigint;
   readonly #parts: Parts;
-  #waiting: Job[] = [];
+  readonly #queue: BatchQueue<Job>;
   #writing: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
@@ -98,8 +96,8 @@ export class PostgresDriver implements SqlDriver {
     const times = { ...defaultTimes, ...defaultWriting, ...defaultLockTimes, ...options.times };
     const servers = new PostgresServers({ url, clock, times });
     const address = { servers, clock, log };
-    const listeners = new Set<ForeignChangeListener>();
-    const onNews: ForeignChangeListener = (told) => tell(listeners, told, log);
+    const listeners = new ForeignChangeListeners(log);
+    const onNews: ForeignChangeListener = (told) => listeners.tell(told);
     let writer: PostgresWriter | undefined;
     let news: PostgresNews | undefined;
     try {
@@ -110,8 +108,8 @@ export class PostgresDriver implements SqlDriver {
       news = await PostgresNews.open({ ...address, own: id, onNews });
       const readers = new PostgresReaders({ ...address, waitMs: times.waitMs });
       const locks = new PostgresLocks({ ...address, id, lockTimes: times });
-      const { counts } = options;
-      const parts = { writer, readers, news, locks, listeners, counts, warnings };
+      const queue = new BatchQueue<Job>(servers.name, options.counts);
+      const parts = { writer, readers, news, locks, listeners, queue, warnings };
       return new PostgresDriver(servers.name, clock, times.waitMs, parts);
     } catch (error) {
       await writer?.close();
@@ -125,11 +123,12 @@ export class PostgresDriver implements SqlDriver {
     this.#clock = clock;
     this.#waitNs = BigInt(waitMs) * 1_000_000n;
     this.#parts = parts;
+    this.#queue = parts.queue;
     this.warnings = parts.warnings;
   }
 
   async query(sql: string, params: readonly SqlValue[]): Promise<readonly Row[]> {
-    if (this.#closing) throw this.#closed();
+    if (this.#closing) throw this.#queue.closed();
     try {
       return await this.#parts.readers.read(sql, params);
     } catch (error) {
@@ -142,29 +141,24 @@ export class PostgresDriver implements SqlDriver {
     durability: Durability,
     news?: readonly string[],
   ): Promise<TransactionEnd> {
-    if (this.#closing) return Promise.reject(this.#closed());
-    if (this.#waiting.length >= waitingMax) {
-      const message = `${this.#name}: expected at most ${waitingMax} changes to wait, got more`;
-      return Promise.reject(new ShredwayError("store_failed", message));
-    }
+    if (this.#closing) return Promise.reject(this.#queue.closed());
     return new Promise((resolve, reject) => {
       const settle = (result: WriteResult): void => {
         if ("code" in result) {
           reject(storeFailure(this.#name, result));
           return;
         }
-        const isCommitted = result.at(-1) !== -1;
-        resolve({ isCommitted, changes: isCommitted ? result : result.slice(0, -1) });
+        resolve(transactionEndOf(result));
       };
       const askedNs = this.#clock.monotonicNs();
       const isDurable = durability === "durable";
-      this.#waiting.push({ statements, isDurable, news, askedNs, settle });
+      this.#queue.add({ statements, isDurable, news, askedNs, settle });
       this.#writing ??= this.#write();
     });
   }
 
   async tryLock(name: string, onLost: () => void): Promise<HeldLock | null> {
-    if (this.#closing) throw this.#closed();
+    if (this.#closing) throw this.#queue.closed();
     try {
       let wasLost = false;
       const held = await this.#parts.locks.tryLock(name, () => {
@@ -180,11 +174,7 @@ export class PostgresDriver implements SqlDriver {
   }
 
   onForeignChange(listener: ForeignChangeListener): () => void {
-    const { listeners } = this.#parts;
-    // One of its own: the same function may be given twice.
-    const own: ForeignChangeListener = (news) => listener(news);
-    listeners.add(own);
-    return () => void listeners.delete(own);
+    return this.#parts.listeners.add(listener);
   }
 
   close(): Promise<void> {
@@ -199,17 +189,10 @@ export class PostgresDriver implements SqlDriver {
     await writer.close();
   }
 
-  #closed(): ShredwayError {
-    const message = `${this.#name}: expected a store that is open, got a closed one`;
-    return new ShredwayError("store_failed", message);
-  }
-
   async #write(): Promise<void> {
     await Promise.resolve(); // what the same turn still asks for goes along
-    while (this.#waiting.length > 0) {
-      const jobs = this.#waiting.slice(0, batchMax);
-      this.#waiting = this.#waiting.slice(jobs.length);
-      this.#parts.counts?.batch(jobs.length);
+    while (!this.#queue.isEmpty) {
+      const jobs = this.#queue.nextBatch();
       const endNs = (jobs[0]?.askedNs ?? 0n) + this.#waitNs;
       const results = await this.#parts.writer.write(jobs, endNs);
       for (const [i, job] of jobs.entries()) {
@@ -224,22 +207,7 @@ export class PostgresDriver implements SqlDriver {
   /** While the server is away nobody waits longer because many wait. */
   #refuseLate(failure: WriteResult): void {
     const askedBeforeNs = this.#clock.monotonicNs() - this.#waitNs;
-    const late = this.#waiting.findIndex(({ askedNs }) => askedNs > askedBeforeNs);
-    const jobs = this.#waiting.splice(0, late === -1 ? this.#waiting.length : late);
-    for (const job of jobs) job.settle(failure);
-  }
-}
-
-function tell(
-  listeners: ReadonlySet<ForeignChangeListener>,
-  news: readonly string[] | null,
-  log: Logger,
-): void {
-  for (const listener of listeners) {
-    try {
-      listener(news);
-    } catch (error) {
-      log.error(`after another process changed the store: ${messageOf(error)}`);
-    }
+    const late = this.#queue.takeUntil(({ askedNs }) => askedNs > askedBeforeNs);
+    for (const job of late) job.settle(failure);
   }
 }

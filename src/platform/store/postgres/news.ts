@@ -7,7 +7,7 @@
 import type { Clock, Timer } from "../../../core/clock.ts";
 import type { Logger } from "../../../core/log.ts";
 import type { ForeignChangeListener } from "../driver.ts";
-import { isFailure, type PostgresConnection } from "./connection.ts";
+import { isFailure, longerPauseMs, type PostgresConnection } from "./connection.ts";
 import { failureOf } from "./failure.ts";
 import { newsOf } from "./payloads.ts";
 import type { PostgresAddress } from "./servers.ts";
@@ -20,7 +20,6 @@ const pauseMs = 100;
 const lookMs = 5000;
 const look = "SELECT current_setting('transaction_read_only')";
 const againMs = 100;
-const againMsMax = 1000;
 
 interface NewsOptions extends PostgresAddress {
   readonly log: Logger;
@@ -101,7 +100,7 @@ export class PostgresNews {
 
   async #return(): Promise<void> {
     const { signal } = this.#closing;
-    for (let waitMs = againMs; !signal.aborted; waitMs = Math.min(againMsMax, waitMs * 2)) {
+    for (let waitMs = againMs; !signal.aborted; waitMs = longerPauseMs(waitMs)) {
       try {
         this.#use(await listen(this.#options));
         this.tellGap();

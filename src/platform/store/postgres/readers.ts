@@ -4,7 +4,13 @@
 // twice does no harm.
 
 import type { Row, SqlValue } from "../driver.ts";
-import { isFailure, type PostgresConnection, type Result } from "./connection.ts";
+import {
+  firstPauseMs,
+  isFailure,
+  longerPauseMs,
+  type PostgresConnection,
+  type Result,
+} from "./connection.ts";
 import { failureOf, fullCode, isLost, isOutdated, lostCode, PostgresError } from "./failure.ts";
 import type { PostgresAddress } from "./servers.ts";
 
@@ -13,8 +19,6 @@ const connectionsMax = 3;
 /** After a refusal, while there is another connection. */
 const moreAgainMs = 1000;
 const msNs = 1_000_000n;
-const againMs = 50;
-const againMsMax = 1000;
 
 interface ReadersOptions extends PostgresAddress {
   /** For a connection; then what waits for one is refused. */
@@ -52,7 +56,7 @@ export class PostgresReaders {
   async #read(sql: string, params: readonly SqlValue[]): Promise<readonly Row[]> {
     const { clock, waitMs } = this.#options;
     const endNs = clock.monotonicNs() + BigInt(waitMs) * msNs;
-    for (let pauseMs = againMs; ; pauseMs = Math.min(againMsMax, pauseMs * 2)) {
+    for (let pauseMs = firstPauseMs; ; pauseMs = longerPauseMs(pauseMs)) {
       const result = await this.#try(sql, params);
       if (!isFailure(result)) return result.rows;
       const mayHelp = isLost(result) || isOutdated(result) || result.code.startsWith(fullCode);

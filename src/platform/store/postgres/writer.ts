@@ -8,7 +8,7 @@ import { randomBytes } from "node:crypto";
 import type { Logger } from "../../../core/log.ts";
 import type { Failure, WriteResult } from "../batch.ts";
 import { integerAt, type Statement } from "../driver.ts";
-import { isFailure, PostgresConnection } from "./connection.ts";
+import { firstPauseMs, isFailure, longerPauseMs, PostgresConnection } from "./connection.ts";
 import {
   failureOf,
   isConflict,
@@ -40,8 +40,7 @@ const notify = `SELECT 1 FROM pg_notify('${channel}', $1)`;
 
 const marksKeptMs = 30n * 24n * 3_600_000n;
 const msNs = 1_000_000n;
-const againMs = 50;
-const againMsMax = 1000;
+const recoverAgainMs = 1000;
 const conflictsMax = 10;
 const noAnswer: Failure = { code: lostCode, message: "no answer" };
 
@@ -128,7 +127,7 @@ export class PostgresWriter {
       const results = await this.#commit([transaction], endNs);
       if (results !== "conflict") return results;
       if (tries === conflictsMax) return [{ code: "40001", message: `${tries} times` }];
-      await this.#options.clock.sleep(Math.random() * againMs * tries);
+      await this.#options.clock.sleep(Math.random() * firstPauseMs * tries);
     }
   }
 
@@ -208,8 +207,8 @@ export class PostgresWriter {
     if (this.#isRecovering) return;
     this.#isRecovering = true;
     while (!this.#closing.signal.aborted) {
-      if ((await this.#connected(this.#in(againMsMax))) instanceof PostgresConnection) break;
-      await this.#options.clock.sleep(againMsMax, this.#closing.signal);
+      if ((await this.#connected(this.#in(recoverAgainMs))) instanceof PostgresConnection) break;
+      await this.#options.clock.sleep(recoverAgainMs, this.#closing.signal);
     }
     this.#isRecovering = false;
   }
@@ -225,7 +224,7 @@ export class PostgresWriter {
   /** A connection in good order, or why there is none until then. At least one attempt is made. */
   async #connected(endNs: bigint): Promise<PostgresConnection | Failure> {
     const { clock, log } = this.#options;
-    for (let pauseMs = againMs; ; pauseMs = Math.min(againMsMax, pauseMs * 2)) {
+    for (let pauseMs = firstPauseMs; ; pauseMs = longerPauseMs(pauseMs)) {
       try {
         return await this.#connect();
       } catch (error) {

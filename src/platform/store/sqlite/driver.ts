@@ -6,7 +6,7 @@
 
 import type { Worker } from "node:worker_threads";
 import type { Clock, Timer } from "../../../core/clock.ts";
-import { messageOf, ShredwayError } from "../../../core/errors.ts";
+import { messageOf, type ShredwayError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/log.ts";
 import {
   type BatchItem,
@@ -17,6 +17,7 @@ import {
   TextNumbers,
   type WriteResult,
 } from "../batch.ts";
+import { BatchQueue, transactionEndOf } from "../batch-queue.ts";
 import type {
   Durability,
   ForeignChangeListener,
@@ -27,16 +28,13 @@ import type {
   Statement,
   TransactionEnd,
 } from "../driver.ts";
+import { ForeignChangeListeners } from "../foreign-change-listeners.ts";
 import type { StoreCounts } from "../store-counts.ts";
 import type { SqliteOptions } from "./database.ts";
 import { isBusy, storeFailure } from "./failure.ts";
 import { startThread } from "./thread.ts";
 import type { WorkerAnswer, WorkerRequest } from "./worker.ts";
 
-/** What may wait. At 20,000 a second that is five seconds of a disk that does not answer. */
-const waitingMax = 100_000;
-/** Of one commit: keeps the others' wait for it below about 100 ms. */
-const batchMax = 2048;
 const foreignLookMs = 100;
 const busyMs = 5000;
 const busyAgainMs = 20;
@@ -95,13 +93,12 @@ export class SqliteDriver implements SqlDriver {
   readonly #worker: Worker;
   readonly #clock: Clock;
   readonly #log: Logger;
-  readonly #counts: StoreCounts | undefined;
   readonly #texts = new TextNumbers();
-  readonly #listeners = new Set<ForeignChangeListener>();
+  readonly #listeners: ForeignChangeListeners;
   readonly #locks = new Set<string>();
   #foreignVersion: number;
   #looking: Timer | undefined;
-  #waiting: Job[] = [];
+  readonly #queue: BatchQueue<Job>;
   /** What the thread is at; null: nothing. */
   #underWay: readonly Job[] | null = null;
   #isFlushing = false;
@@ -140,8 +137,9 @@ export class SqliteDriver implements SqlDriver {
     { path, clock, log, counts }: SqliteDriverOptions,
     { worker, foreignVersion }: Opened,
   ) {
-    this.#counts = counts;
     this.#path = path;
+    this.#queue = new BatchQueue(path, counts);
+    this.#listeners = new ForeignChangeListeners(log);
     this.#clock = clock;
     this.#log = log;
     this.#worker = worker;
@@ -175,9 +173,7 @@ export class SqliteDriver implements SqlDriver {
           reject(storeFailure(this.#path, result));
           return;
         }
-        const counts = result.filter((count) => typeof count === "number");
-        const isCommitted = counts.at(-1) !== -1;
-        resolve({ isCommitted, changes: isCommitted ? counts : counts.slice(0, -1) });
+        resolve(transactionEndOf(result.filter((count) => typeof count === "number")));
       };
       const isDurable = durability === "durable";
       this.#take({ isRead: false, statements, isDurable, settle, refuse: reject });
@@ -198,13 +194,13 @@ export class SqliteDriver implements SqlDriver {
   }
 
   onForeignChange(listener: ForeignChangeListener): () => void {
-    this.#listeners.add(listener);
+    const end = this.#listeners.add(listener);
     this.#looking ??= this.#clock.every(foreignLookMs, () => {
-      if (this.#waiting.length === 0) this.#flush(); // an empty batch asks only for the version
+      if (this.#queue.isEmpty) this.#flush(); // an empty batch asks only for the version
     });
     return () => {
-      this.#listeners.delete(listener);
-      if (this.#listeners.size === 0) this.#stopLooking();
+      end();
+      if (this.#listeners.isEmpty) this.#stopLooking();
     };
   }
 
@@ -215,7 +211,7 @@ export class SqliteDriver implements SqlDriver {
 
   async #finish(): Promise<void> {
     this.#stopLooking();
-    if (this.#underWay !== null || this.#waiting.length > 0) {
+    if (this.#underWay !== null || !this.#queue.isEmpty) {
       await new Promise<void>((resolve) => {
         this.#whenIdle = resolve;
       });
@@ -229,16 +225,11 @@ export class SqliteDriver implements SqlDriver {
     this.#looking = undefined;
   }
 
+  /** Throws ShredwayError "store_failed". */
   #take(job: Job): void {
-    if (this.#ended ?? this.#closing) {
-      job.refuse(this.#ended ?? this.#failed("expected a store that is open, got a closed one"));
-      return;
-    }
-    if (this.#waiting.length >= waitingMax) {
-      job.refuse(this.#failed(`expected at most ${waitingMax} changes to wait, got more`));
-      return;
-    }
-    this.#waiting.push(job);
+    if (this.#ended) throw this.#ended;
+    if (this.#closing) throw this.#queue.closed();
+    this.#queue.add(job);
     if (this.#underWay !== null || this.#isFlushing) return;
     // What the same turn still asks for goes along.
     this.#isFlushing = true;
@@ -250,9 +241,7 @@ export class SqliteDriver implements SqlDriver {
 
   #flush(): void {
     if (this.#underWay !== null || this.#ended) return;
-    const jobs = this.#waiting.slice(0, batchMax);
-    this.#waiting = this.#waiting.slice(jobs.length);
-    this.#counts?.batch(jobs.length);
+    const jobs = this.#queue.nextBatch();
     const isDurable = jobs.some((job) => job.isDurable);
     const batch = encodeBatch(jobs, this.#texts, isDurable);
     this.#underWay = jobs;
@@ -274,48 +263,33 @@ export class SqliteDriver implements SqlDriver {
     const jobs = this.#underWay ?? [];
     this.#underWay = null;
     // First the next batch, then those who wait: they have more to do than the thread should wait.
-    if (this.#waiting.length > 0) this.#flush();
+    if (!this.#queue.isEmpty) this.#flush();
     let read = 0;
     let write = 0;
     for (const job of jobs) {
       const result = job.isRead ? reads[read++] : writes[write++];
       if (result) job.settle(result);
-      else job.refuse(this.#failed("expected a result for each question, got too few"));
+      else job.refuse(this.#queue.failure("expected a result for each question, got too few"));
     }
     if (foreignVersion !== this.#foreignVersion) {
       this.#foreignVersion = foreignVersion;
-      this.#tellForeignChange();
+      this.#listeners.tell(null);
     }
-    if (this.#underWay === null && this.#waiting.length === 0) this.#whenIdle?.();
-  }
-
-  #tellForeignChange(): void {
-    for (const listener of this.#listeners) {
-      try {
-        listener(null);
-      } catch (error) {
-        this.#log.error(`after another process changed the store: ${messageOf(error)}`);
-      }
-    }
+    if (this.#underWay === null && this.#queue.isEmpty) this.#whenIdle?.();
   }
 
   #end(cause: string): void {
     if (this.#ended) return;
     this.#ended = this.#closing
-      ? this.#failed("expected a store that is open, got a closed one")
-      : this.#failed(
+      ? this.#queue.closed()
+      : this.#queue.failure(
           `expected the store's thread to run, got its end: ${cause}; restart the service`,
         );
     if (!this.#closing) this.#log.error(this.#ended.message);
     this.#stopLooking();
-    const lost = [...(this.#underWay ?? []), ...this.#waiting];
+    const lost = [...(this.#underWay ?? []), ...this.#queue.takeAll()];
     this.#underWay = null;
-    this.#waiting = [];
     for (const job of lost) job.refuse(this.#ended);
     this.#whenIdle?.();
-  }
-
-  #failed(message: string): ShredwayError {
-    return new ShredwayError("store_failed", `${this.#path}: ${message}`);
   }
 }

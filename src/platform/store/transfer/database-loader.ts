@@ -43,7 +43,7 @@ async function versionOrNone(driver: SqlDriver): Promise<number | null> {
   }
 }
 
-interface FillingOptions {
+interface DatabaseLoaderOptions {
   readonly driver: SqlDriver;
   readonly blobType: string;
   /** Of the rows' schema. */
@@ -64,7 +64,11 @@ export class DatabaseLoader {
    * Throws ShredwayError: "store_newer" for a newer version's database, "store_failed" for one that
    * has anything in it; then nothing was changed.
    */
-  static async begin({ driver, blobType, version }: FillingOptions): Promise<DatabaseLoader> {
+  static async begin({
+    driver,
+    blobType,
+    version,
+  }: DatabaseLoaderOptions): Promise<DatabaseLoader> {
     if ((await versionOrNone(driver)) === null) {
       await migrate(driver, blobType, migrations.slice(0, version));
     }

@@ -64,7 +64,7 @@ export function nameOfPlace({ directory, postgres }: Place): string {
   return postgres === undefined ? join(directory, databaseFileName) : postgresName(postgres);
 }
 
-export interface OpenSnapshot {
+interface OpenSnapshot {
   readonly snapshot: Snapshot;
   /** Of its schema; 0: none. May be a mark. */
   readonly version: number;
@@ -86,7 +86,7 @@ export async function openSnapshot(place: Place, clock: Clock): Promise<OpenSnap
   }
 }
 
-export interface OpenDatabase {
+interface OpenDatabase {
   readonly driver: SqlDriver;
   /** Its word for bytes. */
   readonly blobType: string;
@@ -105,7 +105,7 @@ const othersQuery = `SELECT COUNT(*) FROM pg_stat_activity
   WHERE datname = current_database() AND application_name LIKE 'shredway %' AND pid <> pg_backend_pid()`;
 
 /** Throws ShredwayError "store_failed" when other processes of this program have it open. */
-export async function checkUnused(url: string, clock: Clock): Promise<void> {
+async function checkUnused(url: string, clock: Clock): Promise<void> {
   let connection: PostgresConnection | undefined;
   try {
     const servers = new PostgresServers({ url, clock, times: defaultTimes });

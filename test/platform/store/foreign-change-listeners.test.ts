@@ -1,0 +1,27 @@
+// Listeners to others' changes: each is told, whatever another one does.
+
+import { expect, it } from "vitest";
+import { createLogger } from "../../../src/core/log.ts";
+import { ForeignChangeListeners } from "../../../src/platform/store/foreign-change-listeners.ts";
+
+it("tells every listener until it ends, also after one that throws", () => {
+  const lines: string[] = [];
+  const log = createLogger({ stream: { write: (line) => void lines.push(line) } });
+  const listeners = new ForeignChangeListeners(log);
+  const told: string[] = [];
+  const listener = (news: readonly string[] | null): void => void told.push(String(news));
+  expect(listeners.isEmpty).toBe(true);
+  const endThrowing = listeners.add(() => {
+    throw new Error("a listener that fails");
+  });
+  const ends = [listeners.add(listener), listeners.add(listener)];
+  listeners.tell(["keys"]);
+  expect(told).toEqual(["keys", "keys"]);
+  expect(lines.join()).toContain("a listener that fails");
+  ends[0]?.();
+  listeners.tell(null);
+  expect(told).toEqual(["keys", "keys", "null"]);
+  ends[1]?.();
+  endThrowing();
+  expect(listeners.isEmpty).toBe(true);
+});
