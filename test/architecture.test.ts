@@ -226,10 +226,10 @@ function ruleBreaches({ path, text }: SourceFile): string[] {
 const nativeIncludes: Readonly<Record<string, readonly string[]>> = {
   system: [],
   crypto: [],
-  net: [],
+  net: ["system"],
   clone: ["net", "system"],
-  shred: ["crypto"],
-  transaction: ["crypto"],
+  shred: ["crypto", "system"],
+  transaction: ["crypto", "system"],
   deshred: ["shred", "crypto", "transaction"],
   relay: ["clone", "net", "shred", "crypto", "system", "transaction", "deshred"],
   verify: ["net", "crypto", "transaction"],
