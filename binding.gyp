@@ -51,6 +51,7 @@
       "native/relay/deshred_thread.cc",
       "native/relay/fanout_table.cc",
       "native/relay/landings.cc",
+      "native/relay/lead_times.cc",
       "native/relay/recent_shreds.cc",
       "native/relay/relay.cc",
       "native/relay/slot_window.cc",
@@ -58,7 +59,10 @@
       "native/relay/tables.cc",
       "native/relay/target_lists.cc",
       "native/relay/transmit.cc",
-      "native/relay/worker.cc"
+      "native/relay/worker.cc",
+      "native/relay/worker_housekeeping.cc",
+      "native/relay/worker_lifecycle.cc",
+      "native/relay/worker_recovered.cc"
     ],
     "addon_sources": [
       "native/addon/addon.cc",

@@ -1,11 +1,11 @@
 #include "clone/clone_batch.h"
 
-#include <netinet/udp.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+
+#include "net/segment_control.h"
 
 namespace shredway {
 namespace {
@@ -20,10 +20,6 @@ constexpr uint32_t kInterruptionsMax = 16;
 constexpr int kNotObeyed = ENOLINK;
 
 constexpr size_t kIpv4At = 12;  // in an Endpoint's address
-
-struct alignas(cmsghdr) SegmentControl {
-  std::array<uint8_t, CMSG_SPACE(sizeof(uint16_t))> bytes;
-};
 
 uint64_t cookie_of(int fd) {
   uint64_t cookie = 0;
@@ -117,13 +113,6 @@ CloneBatch::CloneBatch(const CloneRegion& region, const CloneHead& head, bool gs
   open(state_->ipv6, region.trigger_ipv6, false);
   state_->lists.reserve(kCloneListsMax);
   state_->tags.reserve(kCloneTargetsMax);
-  for (SegmentControl& control : state_->controls) {
-    cmsghdr head_of_control{};
-    head_of_control.cmsg_level = IPPROTO_UDP;
-    head_of_control.cmsg_type = UDP_SEGMENT;
-    head_of_control.cmsg_len = CMSG_LEN(sizeof(uint16_t));
-    std::memcpy(control.bytes.data(), &head_of_control, sizeof head_of_control);
-  }
 }
 
 CloneBatch::~CloneBatch() = default;
@@ -197,12 +186,7 @@ void CloneBatch::State::add_job(uint32_t list, const PayloadGroup& group, uint32
   header.msg_controllen = 0;
   // Single payloads too: with this option the kernel puts them into pages, which clones share, and
   // not behind the head, which is copied for each clone.
-  if (gso) {
-    SegmentControl& control = controls[number];
-    std::memcpy(control.bytes.data() + CMSG_LEN(0), &group.payload_bytes, sizeof(uint16_t));
-    header.msg_control = &control;
-    header.msg_controllen = sizeof control;
-  }
+  if (gso) controls[number].attach(header, group.payload_bytes);
 }
 
 void CloneBatch::flush() {

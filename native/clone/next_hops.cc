@@ -3,19 +3,6 @@
 #include <algorithm>
 
 namespace shredway {
-namespace {
-
-constexpr const char* kStateNames[kNextHopStateCount] = {
-#define X(name, meaning) #name,
-    SHREDWAY_NEXT_HOP_STATES(X)
-#undef X
-};
-
-}  // namespace
-
-const char* next_hop_state_name(NextHopState state) {
-  return kStateNames[static_cast<size_t>(state)];
-}
 
 NextHops::NextHops(std::vector<Entry> entries) : entries_(std::move(entries)) {
   std::sort(entries_.begin(), entries_.end(),

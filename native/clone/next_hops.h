@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+#include "system/named_enum.h"
 
 namespace shredway {
 
@@ -37,15 +38,8 @@ struct NextHop {
     "one destination behind a next hop that nothing was heard of for a while: "        \
     "its datagrams make the kernel ask")                                               \
   X(mtu_small, "the interface or a configured route does not take a whole shred")
-enum class NextHopState : uint8_t {
-#define X(name, meaning) name,
-  SHREDWAY_NEXT_HOP_STATES(X)
-#undef X
-};
-#define X(name, meaning) +1
-inline constexpr size_t kNextHopStateCount = 0 SHREDWAY_NEXT_HOP_STATES(X);
-#undef X
-const char* next_hop_state_name(NextHopState state);
+SHREDWAY_NAMED_ENUM(NextHopState, uint8_t, kNextHopStateCount, next_hop_state_name,
+                    SHREDWAY_NEXT_HOP_STATES)
 
 class NextHops {
  public:

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <ctime>
 
+#include "net/segment_control.h"
+
 namespace shredway {
 
 // ---- receiving ------------------------------------------------------------------------------
@@ -88,15 +90,6 @@ ReceivedPacket ReceiveBatch::packet(size_t i) const {
 
 // ---- failures -------------------------------------------------------------------------------
 
-const char* send_failure_name(SendFailure failure) {
-  constexpr std::array<const char*, kSendFailureCount> kNames = {
-#define X(name, meaning) #name,
-      SHREDWAY_SEND_FAILURES(X)
-#undef X
-  };
-  return kNames[static_cast<size_t>(failure)];
-}
-
 SendFailure send_failure_of(int error_number) {
   switch (error_number) {
     case EAGAIN:
@@ -167,10 +160,6 @@ uint32_t attempts_max(int error_number) {
 // Signals are no reason to lose a datagram, but no loop is without end.
 constexpr uint32_t kInterruptionsMax = 16;
 
-struct alignas(cmsghdr) SegmentControl {
-  std::array<uint8_t, CMSG_SPACE(sizeof(uint16_t))> bytes;
-};
-
 // A path that cannot segment: no checksum offload (EIO), segments beyond its MTU (EINVAL,
 // EMSGSIZE), an old kernel or a strange socket (the others).
 bool refuses_gso(int error_number) {
@@ -200,15 +189,7 @@ SendBatch::SendBatch(int fd, bool gso, SendObserver& observer, const SocketCalls
       gso_(gso),
       observer_(observer),
       calls_(calls),
-      messages_(std::make_unique<Messages>()) {
-  for (SegmentControl& control : messages_->controls) {
-    cmsghdr header{};
-    header.cmsg_level = IPPROTO_UDP;
-    header.cmsg_type = UDP_SEGMENT;
-    header.cmsg_len = CMSG_LEN(sizeof(uint16_t));
-    std::memcpy(control.bytes.data(), &header, sizeof header);
-  }
-}
+      messages_(std::make_unique<Messages>()) {}
 
 SendBatch::~SendBatch() = default;
 
@@ -225,12 +206,7 @@ void SendBatch::add(const PayloadGroup& group, const sockaddr* address, socklen_
     header.msg_iovlen = count;
     header.msg_control = nullptr;
     header.msg_controllen = 0;
-    if (count > 1) {
-      SegmentControl& control = messages_->controls[queue.count];
-      std::memcpy(control.bytes.data() + CMSG_LEN(0), &group.payload_bytes, sizeof(uint16_t));
-      header.msg_control = &control;
-      header.msg_controllen = sizeof control;
-    }
+    if (count > 1) messages_->controls[queue.count].attach(header, group.payload_bytes);
     queue.tags[queue.count] = tag;
     queue.datagrams[queue.count] = count;
     if (++queue.count == kSendBatchMax) flush();

@@ -17,6 +17,7 @@
 
 #include "net/address.h"
 #include "net/socket_calls.h"
+#include "system/named_enum.h"
 
 namespace shredway {
 
@@ -66,15 +67,8 @@ class ReceiveBatch {
   X(too_big, "larger than the path's MTU (EMSGSIZE)")                                \
   X(invalid, "address or option that the kernel refuses (EINVAL, EAFNOSUPPORT, …)")  \
   X(other, "any other errno")
-enum class SendFailure : uint8_t {
-#define X(name, meaning) name,
-  SHREDWAY_SEND_FAILURES(X)
-#undef X
-};
-#define X(name, meaning) +1
-inline constexpr size_t kSendFailureCount = 0 SHREDWAY_SEND_FAILURES(X);
-#undef X
-const char* send_failure_name(SendFailure failure);
+SHREDWAY_NAMED_ENUM(SendFailure, uint8_t, kSendFailureCount, send_failure_name,
+                    SHREDWAY_SEND_FAILURES)
 SendFailure send_failure_of(int error_number);
 // True for what ICMP errors are turned into: it may be about an earlier datagram, so that the same
 // send may succeed when it is tried again.

@@ -5,12 +5,6 @@
 namespace shredway {
 namespace {
 
-constexpr const char* kWorkerCounterNames[kWorkerCounterCount] = {
-#define X(name) #name,
-    SHREDWAY_WORKER_COUNTERS(X)
-#undef X
-};
-
 void add_histogram(const Histogram& from, uint64_t* out) {
   out[0] += from.sum.get();
   out[1] = std::max(out[1], from.max.get());
@@ -82,10 +76,6 @@ void write_slots(std::span<const WorkerCounters* const> workers, uint64_t* out) 
 }
 
 }  // namespace
-
-const char* worker_counter_name(WorkerCounter counter) {
-  return kWorkerCounterNames[static_cast<size_t>(counter)];
-}
 
 void WorkerCounters::note_first_sight(const Shred& shred, uint64_t received_ns) {
   SlotCounters& row = slots[shred.slot % kSlotRows];

@@ -18,6 +18,7 @@
 #include "relay/histogram.h"
 #include "relay/source_table.h"
 #include "shred/verdict.h"
+#include "system/named_enum.h"
 
 namespace shredway {
 
@@ -38,15 +39,8 @@ namespace shredway {
   X(clone_fallbacks)     /* datagrams by socket, their trigger was not obeyed */      \
   X(cloned_destinations) /* destinations that go by clone now; not a sum */
 
-enum class WorkerCounter : uint8_t {
-#define X(name) name,
-  SHREDWAY_WORKER_COUNTERS(X)
-#undef X
-};
-#define X(name) +1
-inline constexpr size_t kWorkerCounterCount = 0 SHREDWAY_WORKER_COUNTERS(X);
-#undef X
-const char* worker_counter_name(WorkerCounter counter);
+SHREDWAY_NAMED_ENUM(WorkerCounter, uint8_t, kWorkerCounterCount, worker_counter_name,
+                    SHREDWAY_WORKER_COUNTERS)
 
 struct SourceCounters {
   std::array<Counter, kVerdictCount> verdicts;

@@ -16,12 +16,6 @@ constexpr uint32_t kLookEveryWhenQuiet_us = 2000;
 constexpr uint32_t kEmptyLooksUntilQuiet = 250;
 constexpr size_t kShredsAtOnce = 256;  // of one ring, before the others get their turn
 
-constexpr const char* kNames[kDeshredCounterCount] = {
-#define X(name) #name,
-    SHREDWAY_DESHRED_COUNTERS(X)
-#undef X
-};
-
 HashKey random_key() {
   std::random_device device;
   const auto word = [&] { return uint64_t{device()} << 32 | device(); };
@@ -29,10 +23,6 @@ HashKey random_key() {
 }
 
 }  // namespace
-
-const char* deshred_counter_name(DeshredCounter counter) {
-  return kNames[static_cast<size_t>(counter)];
-}
 
 DeshredThread::DeshredThread(uint32_t workers)
     : counters_(std::make_unique<DeshredCounters>()),

@@ -21,6 +21,7 @@
 #include "relay/histogram.h"
 #include "relay/landings.h"
 #include "relay/spsc_ring.h"
+#include "system/named_enum.h"
 
 namespace shredway {
 
@@ -45,15 +46,8 @@ using RecoveredRing = SpscRing<HandedShred, kRecoveredShredsMax>;
   X(watched)            /* signatures on the watch-list now; not a sum */                  \
   X(cpu_ns)             /* processor time of the thread */
 
-enum class DeshredCounter : uint8_t {
-#define X(name) name,
-  SHREDWAY_DESHRED_COUNTERS(X)
-#undef X
-};
-#define X(name) +1
-inline constexpr size_t kDeshredCounterCount = 0 SHREDWAY_DESHRED_COUNTERS(X);
-#undef X
-const char* deshred_counter_name(DeshredCounter counter);
+SHREDWAY_NAMED_ENUM(DeshredCounter, uint8_t, kDeshredCounterCount, deshred_counter_name,
+                    SHREDWAY_DESHRED_COUNTERS)
 
 struct DeshredCounters {
   std::array<Counter, kDeshredCounterCount> counters;

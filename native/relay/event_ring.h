@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "relay/spsc_ring.h"
+#include "system/named_enum.h"
 
 namespace shredway {
 
@@ -17,22 +18,7 @@ namespace shredway {
   X(icmp_error)      /* subject: destination id; detail: errno */                 \
   X(window_anchored) /* subject: worker; slot: the highest known now */
 
-enum class EventKind : uint32_t {
-#define X(name) name,
-  SHREDWAY_EVENTS(X)
-#undef X
-};
-#define X(name) +1
-inline constexpr size_t kEventKindCount = 0 SHREDWAY_EVENTS(X);
-#undef X
-inline const char* event_name(EventKind kind) {
-  constexpr const char* names[kEventKindCount] = {
-#define X(name) #name,
-      SHREDWAY_EVENTS(X)
-#undef X
-  };
-  return names[static_cast<size_t>(kind)];
-}
+SHREDWAY_NAMED_ENUM(EventKind, uint32_t, kEventKindCount, event_name, SHREDWAY_EVENTS)
 
 struct Event {
   uint64_t time_ns;  // CLOCK_REALTIME of the packet or of the discovery

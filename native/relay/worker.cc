@@ -3,28 +3,20 @@
 #include <time.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
+#include "relay/lead_times.h"
 #include "system/privileges.h"
 
 namespace shredway {
 namespace {
 
 constexpr int64_t kHouseKeepingEvery_ns = 50'000'000;
-constexpr int kSleepMax_ms = 50;
-constexpr size_t kIcmpErrorsAtOnce = 64;
 // Roots of one FEC set whose signatures are checked. An honest leader signs one; one who signs a
 // root for every shred would otherwise cost 50 us for each.
 constexpr uint32_t kSignedRootsMax = 4;
 // The same for further signatures of one leader over one root, of which he can make any number.
 constexpr uint8_t kOtherSignaturesMax = 3;
-
-std::vector<int> receive_fds(const WorkerSockets& sockets) {
-  std::vector<int> fds;
-  for (const WorkerSockets::Receive& from : sockets.receive) fds.push_back(from.socket.fd());
-  return fds;
-}
 
 bool same_identity(const Shred& a, const Shred& b) {
   return a.slot == b.slot && a.fec_set_index == b.fec_set_index && a.leaf == b.leaf;
@@ -206,16 +198,8 @@ bool Worker::note_duplicate(const Candidate& candidate) {
 void Worker::note_lead(const Candidate& candidate) {
   FecSetRecord* record = recent_->find(candidate.shred, candidate.packet);
   if (!record) return;
-  Sighting& sighting = record->sightings[candidate.shred.leaf];
-  if (sighting.second_source_seen || sighting.first_source == candidate.source.id) return;
-  sighting.second_source_seen = true;
-  // Taken up first, yet received later by the kernel's clock: on another port or queue the other
-  // source was ahead.
-  const auto lead =
-      static_cast<int32_t>(sighting_time(candidate.received_ns) - sighting.first_seen);
-  const uint16_t ahead = lead < 0 ? candidate.source.id : sighting.first_source;
-  const auto by = static_cast<uint64_t>(lead < 0 ? -int64_t{lead} : int64_t{lead});
-  counters_->sources[ahead].lead_time.record(by << 10);
+  note_lead_time(record->sightings[candidate.shred.leaf], candidate.source.id,
+                 sighting_time(candidate.received_ns), *counters_);
 }
 
 void Worker::pass_on(const Candidate& candidate, const RecentShreds::Outcome& outcome) {
@@ -252,38 +236,6 @@ bool Worker::send_fresh() {
   return anybody;
 }
 
-// Shreds that the deshredder computed from others: to those who want them, before the real ones
-// come.
-void Worker::pass_on_recovered() {
-  RecoveredRing& ring = *options_.recovered;
-  const size_t count = std::min(ring.waiting(), kReceiveBatchMax);
-  if (count == 0) return;
-  take_tables();
-  for (size_t i = 0; i < count; i++) anticipate(ring.front(i).packet);
-  sends_recovered_ = true;
-  send_fresh();
-  sends_recovered_ = false;
-  ring.release(count);
-}
-
-// A tier gets a recovered shred when it could have been recovered from what the tier was sent.
-void Worker::anticipate(const uint8_t* packet) {
-  Shred shred;
-  if (check_packet(packet, kPacketBytesMax, shred) != Verdict::first) return;
-  FecSetRecord* record = recent_->find(shred, packet);
-  if (!record) return;
-  Sighting& sighting = record->sightings[shred.leaf];
-  for (uint32_t tier = 0; tier < options_.tier_count; tier++) {
-    const auto bit = static_cast<TierMask>(1u << tier);
-    if ((sighting.tiers_served | sighting.tiers_anticipated) & bit) continue;
-    const auto served = std::count_if(std::begin(record->sightings), std::end(record->sightings),
-                                      [&](const Sighting& one) { return one.tiers_served & bit; });
-    if (served < static_cast<long>(kFecSetShreds)) continue;
-    sighting.tiers_anticipated |= bit;
-    fresh_->anticipating[tier][static_cast<size_t>(shred.type)].add(packet, shred.bytes);
-  }
-}
-
 // The shreds are out: now the deshredder may have them. Never waits for it.
 void Worker::hand_over() {
   size_t handed = 0;
@@ -317,23 +269,7 @@ bool Worker::send_tier(uint32_t tier) {
   return true;
 }
 
-// ---- tables ---------------------------------------------------------------------------------
-
-// The tables of the batch. The lists in use live until the next acquire(), so that newer ones
-// cannot lie at their address.
-void Worker::take_tables() {
-  tables_ = &table_reader_.acquire();
-  const TargetLists* targets = tables_->targets[table_reader_.number()].get();
-  if (targets == targets_) return;
-  targets_ = targets;
-  transmit_.set_lists(*targets);
-  const auto& states = targets->next_hop_states();
-  for (size_t i = 0; i < states.size(); i++) counters_->next_hops[i].set(states[i]);
-  (*counters_)[WorkerCounter::cloned_destinations].set(transmit_.cloned_targets());
-}
-
-// ---- around it ------------------------------------------------------------------------------
-
+// What became of each datagram, told by the transmit.
 void Worker::sent(uint32_t tag, uint32_t datagrams) {
   DestinationCounters& counters = counters_->destinations[tag];
   (sends_recovered_ ? counters.recovered_sent : counters.sent).add(datagrams);
@@ -374,94 +310,5 @@ void Worker::run() {
     if (!taken || (!more_waits && options_.wait == WaitMode::block)) wait();
   }
 }
-
-void Worker::wait() {
-  constexpr uint32_t kLookCosts_ns = 400;  // an empty recvmmsg; only scales the spinning
-  constexpr uint32_t kLooksUntilHouseKeeping = 1u << 16;
-  empty_looks_++;
-  const bool may_sleep =
-      options_.wait == WaitMode::block ||
-      (options_.wait == WaitMode::spin && empty_looks_ > options_.spin_us * 1000 / kLookCosts_ns);
-  if (!may_sleep) {
-    if (empty_looks_ % kLooksUntilHouseKeeping == 0) house_keeping(clock_ns(CLOCK_REALTIME));
-    return;
-  }
-  if (!waiter_.wait(kSleepMax_ms)) house_keeping(clock_ns(CLOCK_REALTIME));
-}
-
-void Worker::house_keeping(uint64_t now_ns) {
-  last_house_keeping_ns_ = now_ns;
-  WorkerCounters& counters = *counters_;
-  take_tables();  // an idle worker lets old tables go, too
-  transmit_.settle();
-  counters[WorkerCounter::cpu_ns].set(clock_ns(CLOCK_THREAD_CPUTIME_ID));
-  counters[WorkerCounter::send_calls].set(transmit_.system_calls());
-  counters[WorkerCounter::gso_fallbacks].set(transmit_.gso_fallbacks());
-  counters[WorkerCounter::clone_triggers].set(transmit_.clone_triggers());
-  counters[WorkerCounter::clone_fallbacks].set(transmit_.clone_fallbacks());
-  counters[WorkerCounter::cloned_destinations].set(transmit_.cloned_targets());
-  counters[WorkerCounter::highest_slot].set(window_.anchored() ? window_.highest() : 0);
-  uint64_t drops = 0;
-  for (const WorkerSockets::Receive& from : sockets_.receive)
-    drops += receive_drops(from.socket.fd());
-  counters[WorkerCounter::receive_drops].set(drops);
-  read_send_errors(sockets_.send_ipv4.fd(), now_ns);
-  if (sockets_.send_ipv6.valid()) read_send_errors(sockets_.send_ipv6.fd(), now_ns);
-}
-
-std::vector<uint64_t> Worker::receive_drops_by_socket() const {
-  std::vector<uint64_t> drops;
-  for (const WorkerSockets::Receive& from : sockets_.receive)
-    drops.push_back(receive_drops(from.socket.fd()));
-  return drops;
-}
-
-void Worker::read_send_errors(int fd, uint64_t now_ns) {
-  std::array<IcmpError, kIcmpErrorsAtOnce> errors;
-  const size_t count = read_icmp_errors(fd, errors.data(), errors.size());
-  for (size_t i = 0; i < count; i++) {
-    const Destination* destination = tables_->fanout->find(errors[i].destination);
-    if (!destination) continue;  // it has left the table meanwhile
-    counters_->destinations[destination->id].icmp_errors.add(1);
-    emit({now_ns, 0, EventKind::icmp_error, destination->id, 0,
-          static_cast<uint32_t>(errors[i].error_number)});
-  }
-}
-
-// ---- life -----------------------------------------------------------------------------------
-
-Worker::Worker(const WorkerOptions& options, WorkerSockets sockets, Tables& tables,
-               std::string& error)
-    : options_(options),
-      sockets_(std::move(sockets)),
-      table_reader_(tables.current()),
-      counters_(std::make_unique<WorkerCounters>()),
-      recent_(RecentShreds::create(options.prefault)),
-      transmit_({sockets_.send_ipv4.fd(), sockets_.send_ipv6.fd(), options.gso, options.clone,
-                 options.ttl, options.dscp},
-                *this),
-      fresh_(std::make_unique<Fresh>()),
-      waiter_(receive_fds(sockets_), error) {
-  if (!recent_) error = std::string("cannot reserve memory for recent shreds: ") + strerror(errno);
-}
-
-std::unique_ptr<Worker> Worker::start(const WorkerOptions& options, WorkerSockets sockets,
-                                      Tables& tables, std::string& error) {
-  std::unique_ptr<Worker> worker(new Worker(options, std::move(sockets), tables, error));
-  if (!error.empty()) return nullptr;
-  tables.add_reader(&worker->table_reader_, worker->transmit_.target_rules(options.tier_count));
-  error = worker->thread_.start<&Worker::run>(worker.get(),
-                                              "shredway-" + std::to_string(options.number));
-  if (error.empty() && options.cpu >= 0) error = worker->thread_.pin(options.cpu);
-  return error.empty() ? std::move(worker) : nullptr;
-}
-
-void Worker::stop() {
-  stopping_.store(true, std::memory_order_relaxed);
-  waiter_.wake();
-  thread_.join();
-}
-
-Worker::~Worker() { stop(); }
 
 }  // namespace shredway

@@ -3,21 +3,14 @@
 namespace shredway {
 namespace {
 
-struct Text {
-  const char* name;
-  const char* meaning;
-};
-constexpr Text kTexts[kVerdictCount] = {
-#define X(name, passed_on, meaning) {#name, meaning},
+constexpr const char* kMeanings[kVerdictCount] = {
+#define X(name, passed_on, meaning) meaning,
     SHREDWAY_VERDICTS(X)
 #undef X
 };
 
 }  // namespace
 
-const char* verdict_name(Verdict verdict) { return kTexts[static_cast<size_t>(verdict)].name; }
-const char* verdict_meaning(Verdict verdict) {
-  return kTexts[static_cast<size_t>(verdict)].meaning;
-}
+const char* verdict_meaning(Verdict verdict) { return kMeanings[static_cast<size_t>(verdict)]; }
 
 }  // namespace shredway

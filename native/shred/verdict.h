@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include "system/named_enum.h"
 
 namespace shredway {
 
@@ -47,18 +48,8 @@ namespace shredway {
   X(signature_invalid, false, "leader's signature does not verify over the Merkle root")       \
   X(source_over_budget, false, "unverified and the source used up its failed checks")
 
-enum class Verdict : uint8_t {
-#define X(name, passed_on, meaning) name,
-  SHREDWAY_VERDICTS(X)
-#undef X
-};
+SHREDWAY_NAMED_ENUM(Verdict, uint8_t, kVerdictCount, verdict_name, SHREDWAY_VERDICTS)
 
-#define X(name, passed_on, meaning) +1
-inline constexpr size_t kVerdictCount = 0 SHREDWAY_VERDICTS(X);
-#undef X
-
-// Name as the counters and documents spell it, e.g. "root_mismatch".
-const char* verdict_name(Verdict verdict);
 // One sentence for documents and `doctor`.
 const char* verdict_meaning(Verdict verdict);
 

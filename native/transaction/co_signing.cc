@@ -14,12 +14,11 @@ using enum CoSigningRefusal;
 // ---- names ----------------------------------------------------------------------------------
 
 struct Text {
-  const char* name;
   const char* expected;
   const char* got;
 };
 constexpr Text kTexts[kCoSigningRefusalCount] = {
-#define X(name, expected, got) {#name, expected, got},
+#define X(name, expected, got) {expected, got},
     SHREDWAY_CO_SIGNING_REFUSALS(X)
 #undef X
 };
@@ -164,7 +163,6 @@ class Check {
 
 }  // namespace
 
-const char* co_signing_refusal_name(CoSigningRefusal refusal) { return text_of(refusal).name; }
 const char* co_signing_refusal_expected(CoSigningRefusal refusal) {
   return text_of(refusal).expected;
 }

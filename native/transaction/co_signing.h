@@ -26,6 +26,7 @@
 #include <cstdint>
 
 #include "crypto/ed25519.h"
+#include "system/named_enum.h"
 #include "transaction/inspector.h"
 #include "transaction/refusal.h"
 
@@ -56,18 +57,9 @@ namespace shredway {
   X(nothing_missing, "the authority's signature missing (zeros)", "one that is there")            \
   X(other_signature_missing, "all signatures but the authority's", "none at place #")
 
-enum class CoSigningRefusal : uint8_t {
-#define X(name, expected, got) name,
-  SHREDWAY_CO_SIGNING_REFUSALS(X)
-#undef X
-};
+SHREDWAY_NAMED_ENUM(CoSigningRefusal, uint8_t, kCoSigningRefusalCount, co_signing_refusal_name,
+                    SHREDWAY_CO_SIGNING_REFUSALS)
 
-#define X(name, expected, got) +1
-inline constexpr size_t kCoSigningRefusalCount = 0 SHREDWAY_CO_SIGNING_REFUSALS(X);
-#undef X
-
-// Name as errors and documents spell it, e.g. "authority_pays_fees".
-const char* co_signing_refusal_name(CoSigningRefusal refusal);
 const char* co_signing_refusal_expected(CoSigningRefusal refusal);
 const char* co_signing_refusal_got(CoSigningRefusal refusal);
 

@@ -4,12 +4,11 @@ namespace shredway {
 namespace {
 
 struct Text {
-  const char* name;
   const char* expected;
   const char* got;
 };
 constexpr Text kTexts[kTransactionRefusalCount] = {
-#define X(name, expected, got) {#name, expected, got},
+#define X(name, expected, got) {expected, got},
     SHREDWAY_TRANSACTION_REFUSALS(X)
 #undef X
 };
@@ -18,7 +17,6 @@ const Text& text_of(TransactionRefusal refusal) { return kTexts[static_cast<size
 
 }  // namespace
 
-const char* transaction_refusal_name(TransactionRefusal refusal) { return text_of(refusal).name; }
 const char* transaction_refusal_expected(TransactionRefusal refusal) {
   return text_of(refusal).expected;
 }

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include "system/named_enum.h"
 
 namespace shredway {
 
@@ -43,18 +44,9 @@ namespace shredway {
   X(loaded_bytes_zero, "a limit of loaded account data above 0 bytes", "#")                     \
   X(tips_overflow, "tips of less than 2^64 lamports in all", "more")
 
-enum class TransactionRefusal : uint8_t {
-#define X(name, expected, got) name,
-  SHREDWAY_TRANSACTION_REFUSALS(X)
-#undef X
-};
+SHREDWAY_NAMED_ENUM(TransactionRefusal, uint8_t, kTransactionRefusalCount, transaction_refusal_name,
+                    SHREDWAY_TRANSACTION_REFUSALS)
 
-#define X(name, expected, got) +1
-inline constexpr size_t kTransactionRefusalCount = 0 SHREDWAY_TRANSACTION_REFUSALS(X);
-#undef X
-
-// Name as errors and documents spell it, e.g. "key_repeated".
-const char* transaction_refusal_name(TransactionRefusal refusal);
 // What was expected, e.g. "keys that all differ".
 const char* transaction_refusal_expected(TransactionRefusal refusal);
 // What came, e.g. "the key at place # for a second time".

@@ -1,0 +1,84 @@
+// Worker: what it does around the path of the packets: tables, waiting, counters that are read from
+// elsewhere, ICMP errors.
+#include <time.h>
+
+#include <array>
+
+#include "relay/worker.h"
+
+namespace shredway {
+namespace {
+
+constexpr int kSleepMax_ms = 50;
+constexpr size_t kIcmpErrorsAtOnce = 64;
+
+}  // namespace
+
+// The tables of the batch. The lists in use live until the next acquire(), so that newer ones
+// cannot lie at their address.
+void Worker::take_tables() {
+  tables_ = &table_reader_.acquire();
+  const TargetLists* targets = tables_->targets[table_reader_.number()].get();
+  if (targets == targets_) return;
+  targets_ = targets;
+  transmit_.set_lists(*targets);
+  const auto& states = targets->next_hop_states();
+  for (size_t i = 0; i < states.size(); i++) counters_->next_hops[i].set(states[i]);
+  (*counters_)[WorkerCounter::cloned_destinations].set(transmit_.cloned_targets());
+}
+
+void Worker::wait() {
+  constexpr uint32_t kLookCosts_ns = 400;  // an empty recvmmsg; only scales the spinning
+  constexpr uint32_t kLooksUntilHouseKeeping = 1u << 16;
+  empty_looks_++;
+  const bool may_sleep =
+      options_.wait == WaitMode::block ||
+      (options_.wait == WaitMode::spin && empty_looks_ > options_.spin_us * 1000 / kLookCosts_ns);
+  if (!may_sleep) {
+    if (empty_looks_ % kLooksUntilHouseKeeping == 0) house_keeping(clock_ns(CLOCK_REALTIME));
+    return;
+  }
+  if (!waiter_.wait(kSleepMax_ms)) house_keeping(clock_ns(CLOCK_REALTIME));
+}
+
+void Worker::house_keeping(uint64_t now_ns) {
+  last_house_keeping_ns_ = now_ns;
+  WorkerCounters& counters = *counters_;
+  take_tables();  // an idle worker lets old tables go, too
+  transmit_.settle();
+  counters[WorkerCounter::cpu_ns].set(clock_ns(CLOCK_THREAD_CPUTIME_ID));
+  counters[WorkerCounter::send_calls].set(transmit_.system_calls());
+  counters[WorkerCounter::gso_fallbacks].set(transmit_.gso_fallbacks());
+  counters[WorkerCounter::clone_triggers].set(transmit_.clone_triggers());
+  counters[WorkerCounter::clone_fallbacks].set(transmit_.clone_fallbacks());
+  counters[WorkerCounter::cloned_destinations].set(transmit_.cloned_targets());
+  counters[WorkerCounter::highest_slot].set(window_.anchored() ? window_.highest() : 0);
+  uint64_t drops = 0;
+  for (const WorkerSockets::Receive& from : sockets_.receive)
+    drops += receive_drops(from.socket.fd());
+  counters[WorkerCounter::receive_drops].set(drops);
+  read_send_errors(sockets_.send_ipv4.fd(), now_ns);
+  if (sockets_.send_ipv6.valid()) read_send_errors(sockets_.send_ipv6.fd(), now_ns);
+}
+
+std::vector<uint64_t> Worker::receive_drops_by_socket() const {
+  std::vector<uint64_t> drops;
+  for (const WorkerSockets::Receive& from : sockets_.receive)
+    drops.push_back(receive_drops(from.socket.fd()));
+  return drops;
+}
+
+// ICMP errors that came back for datagrams of this worker, each charged to its destination.
+void Worker::read_send_errors(int fd, uint64_t now_ns) {
+  std::array<IcmpError, kIcmpErrorsAtOnce> errors;
+  const size_t count = read_icmp_errors(fd, errors.data(), errors.size());
+  for (size_t i = 0; i < count; i++) {
+    const Destination* destination = tables_->fanout->find(errors[i].destination);
+    if (!destination) continue;  // it has left the table meanwhile
+    counters_->destinations[destination->id].icmp_errors.add(1);
+    emit({now_ns, 0, EventKind::icmp_error, destination->id, 0,
+          static_cast<uint32_t>(errors[i].error_number)});
+  }
+}
+
+}  // namespace shredway

@@ -1,0 +1,52 @@
+// Worker: how it is made, started and stopped.
+#include <cerrno>
+#include <cstring>
+
+#include "relay/worker.h"
+
+namespace shredway {
+namespace {
+
+std::vector<int> receive_fds(const WorkerSockets& sockets) {
+  std::vector<int> fds;
+  for (const WorkerSockets::Receive& from : sockets.receive) fds.push_back(from.socket.fd());
+  return fds;
+}
+
+}  // namespace
+
+Worker::Worker(const WorkerOptions& options, WorkerSockets sockets, Tables& tables,
+               std::string& error)
+    : options_(options),
+      sockets_(std::move(sockets)),
+      table_reader_(tables.current()),
+      counters_(std::make_unique<WorkerCounters>()),
+      recent_(RecentShreds::create(options.prefault)),
+      transmit_({sockets_.send_ipv4.fd(), sockets_.send_ipv6.fd(), options.gso, options.clone,
+                 options.ttl, options.dscp},
+                *this),
+      fresh_(std::make_unique<Fresh>()),
+      waiter_(receive_fds(sockets_), error) {
+  if (!recent_) error = std::string("cannot reserve memory for recent shreds: ") + strerror(errno);
+}
+
+std::unique_ptr<Worker> Worker::start(const WorkerOptions& options, WorkerSockets sockets,
+                                      Tables& tables, std::string& error) {
+  std::unique_ptr<Worker> worker(new Worker(options, std::move(sockets), tables, error));
+  if (!error.empty()) return nullptr;
+  tables.add_reader(&worker->table_reader_, worker->transmit_.target_rules(options.tier_count));
+  error = worker->thread_.start<&Worker::run>(worker.get(),
+                                              "shredway-" + std::to_string(options.number));
+  if (error.empty() && options.cpu >= 0) error = worker->thread_.pin(options.cpu);
+  return error.empty() ? std::move(worker) : nullptr;
+}
+
+void Worker::stop() {
+  stopping_.store(true, std::memory_order_relaxed);
+  waiter_.wake();
+  thread_.join();
+}
+
+Worker::~Worker() { stop(); }
+
+}  // namespace shredway
