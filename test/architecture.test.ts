@@ -314,6 +314,16 @@ function clientBreaches({ path, text }: SourceFile): string[] {
   return [...found, ...words].map((name) => `${path}: the client must not use ${name}`);
 }
 
+/** Names of paths, methods, keys and their headers: the HTTP adapter serves whatever it is given. */
+const productWords =
+  /["'`]\/[a-z][\w/.-]*["'`]|json-?rpc|\bapi[-_]?key|x-jito|\bauthorization\b|\b(send|get)[A-Z]\w+(Transaction|Bundle|Batch|Status|Accounts)\b/i;
+
+function httpBreaches({ path, text }: SourceFile): string[] {
+  if (!path.startsWith("src/gateway/http/")) return [];
+  const word = productWords.exec(stripComments(text.replaceAll('"/*"', "")))?.[0];
+  return word === undefined ? [] : [`${path}: the HTTP adapter must not know ${word}`];
+}
+
 const everything = [
   ...typeScript,
   ...nativeFiles,
@@ -360,6 +370,15 @@ describe("TypeScript", () => {
     expect(planted('import { x } from "../core/errors.ts";').length).toBe(1);
     expect(planted('import "node:fs"; process.exit();').length).toBe(2);
     expect(planted('import { x } from "./types.ts";')).toEqual([]);
+  });
+
+  it("keeps product paths out of the HTTP adapter", () => {
+    expect(typeScript.flatMap(httpBreaches)).toEqual([]);
+    const planted = (text: string) => httpBreaches({ path: "src/gateway/http/a.ts", text });
+    for (const text of ['app.get("/relay")', 'head.header("api-key")', '{ jsonrpc: "2.0" }']) {
+      expect(planted(text).length, text).toBe(1);
+    }
+    expect(planted('app.any("/*"); // answers /relay')).toEqual([]);
   });
 
   it("keeps rules free of I/O, clocks and chance", () => {

@@ -17,8 +17,8 @@ import {
 } from "../gateway/endpoints/gateway.ts";
 import { readMethodsOf } from "../gateway/endpoints/read-methods.ts";
 import { HttpServerGroup } from "../gateway/http/server-group.ts";
-import type { HttpServerOptions, Pages } from "../gateway/http/types.ts";
-import type { GatewaySettings } from "../gateway/methods/dependencies.ts";
+import type { HttpServerOptions } from "../gateway/http/types.ts";
+import type { GatewaySettings, Pages } from "../gateway/methods/dependencies.ts";
 import { preflightOf } from "../gateway/methods/preflight.ts";
 import type { NonceService } from "../gateway/nonces/nonce-service.ts";
 import type { RouteTable } from "../gateway/routes/route-table.ts";

@@ -6,10 +6,10 @@
 // each side holds as it needs: bigint in the client, bigint or number in the gateway, number in the
 // portal's page. Times are ISO 8601 in UTC. Texts whose choices may grow are plain strings.
 
-// ---- submissions ----
-
 /** What the gateway writes: a u64 of its own or of a JSON text. */
 export type WrittenInteger = bigint | number;
+
+// ---- submissions ----
 
 export type EndState = "landed" | "landed_failed" | "expired" | "superseded" | "rejected";
 export type SubmissionState = "open" | EndState;

@@ -16,11 +16,10 @@ import type {
   HttpRequest,
   HttpResponse,
   HttpServerOptions,
-  Path,
   WebSocketRoute,
 } from "../http/types.ts";
 import { ConcurrencyLimit } from "../methods/concurrency-limit.ts";
-import type { GatewayDependencies, GatewaySettings } from "../methods/dependencies.ts";
+import type { GatewayDependencies, GatewaySettings, Path } from "../methods/dependencies.ts";
 import type { MethodContext } from "../methods/method.ts";
 import { checkedSignature } from "../methods/statuses.ts";
 import { TransactionAdmission } from "../methods/transaction-admission.ts";

@@ -9,13 +9,13 @@ import { ShredwayError } from "../../core/errors.ts";
 import { isJsonObject, readJson, writeJson } from "../../core/json-rpc/json-text.ts";
 import { errorObjectOf } from "../../core/json-rpc/refusal.ts";
 import type { ApiKey } from "../accounts/types.ts";
-import { HandshakePauses } from "../http/handshake-pauses.ts";
 import type { HttpHead, HttpResponse, WebSocketPeer, WebSocketRoute } from "../http/types.ts";
 import type { Authorise } from "../methods/dependencies.ts";
 import { eventJson } from "../methods/status-json.ts";
 import { readTexts } from "../schema/shapes.ts";
 import type { Submissions, TimelineEvent } from "../submission/types.ts";
 import { handshakeRefusal, pauseRefusal, prefixOf, refusalAnswer } from "./answers.ts";
+import { HandshakePauses } from "./handshake-pauses.ts";
 
 export const feedsPerKeyMax = 8;
 export const signaturesMax = 256;

@@ -11,11 +11,11 @@ import type { Json } from "../../core/json-rpc/json-text.ts";
 import type { NodeSockets } from "../../core/json-rpc/node.ts";
 import type { ReportFault } from "../../core/json-rpc/refusal.ts";
 import type { ApiKey } from "../accounts/types.ts";
-import { HandshakePauses } from "../http/handshake-pauses.ts";
 import type { MessageLimits } from "../http/message-allowance.ts";
 import type { HttpHead, WebSocketPeer, WebSocketRoute } from "../http/types.ts";
 import type { Authorise } from "../methods/dependencies.ts";
 import { answerOf, handshakeRefusal, pauseRefusal, prefixOf } from "./answers.ts";
+import { HandshakePauses } from "./handshake-pauses.ts";
 import {
   type SessionLimits,
   SubscriptionSession,

@@ -1,6 +1,6 @@
-// HttpServerGroup: several HTTP servers of one service as one, each with its own listeners and faces.
+// HttpServerGroup: several HTTP servers of one service as one, each with its own listeners and handlers.
 //
-// Made by main-gateway.ts; opened, drained and closed by gateway-service.ts as if it were one server.
+// Opened, drained and closed by its user as if it were one server.
 
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";

@@ -88,21 +88,3 @@ export interface HttpServerOptions {
   /** Sockets at once, HTTP and WebSocket together; more are closed at once. Default 10,000. */
   readonly connectionsMax?: number;
 }
-
-/** A path, and what answers it. */
-export interface Path {
-  /** As the header Allow lists them. */
-  readonly methods: readonly string[];
-  readonly handle: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
-}
-
-/** Paths that are answered on the gateway's listeners by somebody else: portal, metrics, descriptions. */
-export interface Pages {
-  /** As lists of paths name them; nothing that is only for operators. */
-  readonly listed: readonly string[];
-  /** `head`: for paths that not everybody may know of. */
-  find(path: string, head: HttpHead): Path | undefined;
-  /** Where a browser is sent that asks for "/"; the first one holds. */
-  readonly home?: string;
-  readonly webSockets: Readonly<Record<string, WebSocketRoute>>;
-}

@@ -14,10 +14,28 @@ import type { Registrar } from "../../shreds/registrations/registration-types.ts
 import type { TierRules, Tiers } from "../../shreds/tiers/types.ts";
 import type { TipFloor } from "../../tips/tip-types.ts";
 import type { ApiKey } from "../accounts/types.ts";
-import type { HttpHead, HttpResponse, Pages } from "../http/types.ts";
+import type { HttpHead, HttpRequest, HttpResponse, WebSocketRoute } from "../http/types.ts";
 import type { Nonces } from "../nonces/types.ts";
 import type { BundleCommitments, Submissions } from "../submission/types.ts";
 import type { Tracker } from "../tracker/types.ts";
+
+/** A path, and what answers it. */
+export interface Path {
+  /** As the header Allow lists them. */
+  readonly methods: readonly string[];
+  readonly handle: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
+}
+
+/** Paths that are answered on the gateway's listeners by somebody else: portal, metrics, descriptions. */
+export interface Pages {
+  /** As lists of paths name them; nothing that is only for operators. */
+  readonly listed: readonly string[];
+  /** `head`: for paths that not everybody may know of. */
+  find(path: string, head: HttpHead): Path | undefined;
+  /** Where a browser is sent that asks for "/"; the first one holds. */
+  readonly home?: string;
+  readonly webSockets: Readonly<Record<string, WebSocketRoute>>;
+}
 
 export interface Keys {
   /** null alike for unknown, revoked and expired ones. Wall time. */

@@ -3,7 +3,8 @@
 // Made by service/operations.ts twice: for the gateway's listeners, where only some may read them, and for
 // listeners of their own, where everybody may who reaches these.
 
-import type { HttpHead, HttpRequest, HttpResponse, Pages, Path } from "../../gateway/http/types.ts";
+import type { HttpHead, HttpRequest, HttpResponse } from "../../gateway/http/types.ts";
+import type { Pages, Path } from "../../gateway/methods/dependencies.ts";
 import { contentTypes, type Format, formatFor } from "./exposition.ts";
 
 /** One condition of readiness. */

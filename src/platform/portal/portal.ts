@@ -12,10 +12,9 @@ import type {
   HttpHead,
   HttpRequest,
   HttpResponse,
-  Pages,
-  Path,
   WebSocketRoute,
 } from "../../gateway/http/types.ts";
+import type { Pages, Path } from "../../gateway/methods/dependencies.ts";
 import { emptyAnswer, jsonAnswer, plainAnswer, refusal } from "./answers.ts";
 import { type Holder, timeText } from "./api-key-actions.ts";
 import { Calls, refusalOf } from "./calls.ts";

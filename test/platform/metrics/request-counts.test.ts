@@ -5,7 +5,7 @@ import type { EndpointGroup } from "../../../src/gateway/endpoints/endpoint-grou
 import { Gateway } from "../../../src/gateway/endpoints/gateway.ts";
 import { HttpServer } from "../../../src/gateway/http/server.ts";
 import { HttpServerGroup } from "../../../src/gateway/http/server-group.ts";
-import type { Pages } from "../../../src/gateway/http/types.ts";
+import type { Pages } from "../../../src/gateway/methods/dependencies.ts";
 import { closing } from "../../support/closing.ts";
 import { GatewayRun, loopback, noPartners } from "../../support/gateway.ts";
 

@@ -4,14 +4,10 @@ import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
-import {
-  describeApi,
-  exampleCommand,
-  variables,
-} from "../../../../src/gateway/endpoints/description/api-document.ts";
 import { methods } from "../../../../src/gateway/methods/table.ts";
 import { checkAnswers } from "../../../support/described-answers.ts";
 import { GatewayRun } from "../../../support/gateway.ts";
+import { describeApi, exampleCommand, variables } from "./api-document.ts";
 
 const run = promisify(execFile);
 

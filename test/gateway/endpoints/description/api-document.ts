@@ -3,15 +3,15 @@
 // A test compares the file with what describeApi returns; `npx vitest run -u` writes it anew. Facts about
 // methods belong to their declarations, facts about paths to the one table of them, never here.
 
-import { errorTable, type Reason, reasons } from "../../../core/errors.ts";
-import { writeJson } from "../../../core/json-rpc/json-text.ts";
-import type { Method } from "../../methods/method.ts";
-import { methods } from "../../methods/table.ts";
-import type { JsonSchema } from "../../schema/json-schema.ts";
-import { samples } from "../../schema/samples.ts";
-import { statusOf } from "../answers.ts";
-import { readMethodNames } from "../read-methods.ts";
-import { type Operation, operations } from "./paths.ts";
+import { errorTable, type Reason, reasons } from "../../../../src/core/errors.ts";
+import { writeJson } from "../../../../src/core/json-rpc/json-text.ts";
+import { statusOf } from "../../../../src/gateway/endpoints/answers.ts";
+import { type Operation, operations } from "../../../../src/gateway/endpoints/description/paths.ts";
+import { readMethodNames } from "../../../../src/gateway/endpoints/read-methods.ts";
+import type { Method } from "../../../../src/gateway/methods/method.ts";
+import { methods } from "../../../../src/gateway/methods/table.ts";
+import type { JsonSchema } from "../../../../src/gateway/schema/json-schema.ts";
+import { samples } from "../../../../src/gateway/schema/samples.ts";
 
 /** What a reader has of his own: variables of a shell in the place of samples. */
 export const variables: Readonly<Record<string, string>> = {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { HandshakePauses } from "../../../src/gateway/http/handshake-pauses.ts";
+import { HandshakePauses } from "../../../src/gateway/endpoints/handshake-pauses.ts";
 
 const secondNs = 1_000_000_000n;
 
