@@ -125,7 +125,7 @@ const onlyIn: Readonly<Record<string, readonly string[]>> = {
   pino: ["src/core/log.ts"],
   yaml: ["src/core/configuration/"],
   zod: ["src/core/configuration/"],
-  "@scure/base": ["src/core/primitives.ts"],
+  "@scure/base": ["src/core/base58.ts"],
 };
 
 /** What rules must not import: anything that reaches outside or tells the time. */

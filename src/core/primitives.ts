@@ -3,7 +3,7 @@
 // A branded type is the plain value at run time; only the functions here make one, after checking
 // it. Public keys are base58 as Solana writes them (Bitcoin alphabet, 32 bytes).
 
-import { base58 } from "@scure/base";
+import { decodeBase58, encodeBase58 } from "./base58.ts";
 import { quote, ShredwayError } from "./errors.ts";
 
 declare const brand: unique symbol;
@@ -61,19 +61,15 @@ export function parseLamports(text: string): Lamports {
   return lamportsOf(parseDigits(text, "lamports"));
 }
 
-function decodePubkey(text: string): Uint8Array | undefined {
+function decodePubkey(text: string): Uint8Array | null {
   // 32 bytes need 32 to 44 base58 digits; base58 costs the square of the length, so bound it first.
-  if (text.length < 32 || text.length > 44) return undefined;
-  try {
-    const bytes = base58.decode(text);
-    return bytes.length === pubkeyBytesLength ? bytes : undefined;
-  } catch {
-    return undefined; // a character outside the alphabet
-  }
+  if (text.length < 32 || text.length > 44) return null;
+  const bytes = decodeBase58(text);
+  return bytes?.length === pubkeyBytesLength ? bytes : null;
 }
 
 function isPubkey(text: string): text is Pubkey {
-  return decodePubkey(text) !== undefined;
+  return decodePubkey(text) !== null;
 }
 
 /** Throws ShredwayError "value_invalid" unless `text` is base58 of exactly 32 bytes. */
@@ -87,13 +83,15 @@ export function parsePubkey(text: string): Pubkey {
 
 /** The 32 bytes of a public key, a fresh array. */
 export function pubkeyBytes(key: Pubkey): Uint8Array {
-  return base58.decode(key);
+  const bytes = decodePubkey(key);
+  if (!bytes) throw new TypeError(`public key: expected 32 bytes in base58, got ${quote(key)}`);
+  return bytes;
 }
 
 /** 32 bytes as a public key. Throws ShredwayError "value_invalid" for another length. */
 export function pubkeyOf(bytes: Uint8Array): Pubkey {
   if (bytes.length === pubkeyBytesLength) {
-    const text = base58.encode(bytes);
+    const text = encodeBase58(bytes);
     if (isPubkey(text)) return text;
   }
   throw new ShredwayError("value_invalid", `public key: expected 32 bytes, got ${bytes.length}`);

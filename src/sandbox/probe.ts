@@ -10,8 +10,8 @@ import type { Logger } from "../core/log.ts";
 import { parsePubkey, pubkeyBytes } from "../core/primitives.ts";
 import { isObject } from "../core/values.ts";
 import type { RpcClient } from "../platform/solana/rpc-client.ts";
+import { encodeBase58 } from "../relay/data-plane/base58.ts";
 import type { LandingWatchList } from "../relay/landing-watch-list.ts";
-import { encodeBase58 } from "./chain/base58.ts";
 import { buildTransaction, transferInstruction } from "./chain/build.ts";
 import type { KeyPair } from "./chain/keys.ts";
 

@@ -20,7 +20,7 @@ import type {
 } from "../../src/gateway/submission/types.ts";
 import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import { Upstream } from "../../src/platform/solana/upstream.ts";
-import { encodeBase58 } from "../../src/sandbox/chain/base58.ts";
+import { encodeBase58 } from "../../src/relay/data-plane/base58.ts";
 import { verifySignatures } from "../../src/sandbox/chain/keys.ts";
 import type { ChainApi } from "../../src/sandbox/chain/types.ts";
 import { parseTransaction } from "../../src/sandbox/chain/wire.ts";

@@ -1,7 +1,7 @@
 // TransactionFacts for tests of what happens to a transaction after its check.
 
 import type { TransactionFacts } from "../../src/core/transactions/facts.ts";
-import { encodeBase58 } from "../../src/sandbox/chain/base58.ts";
+import { encodeBase58 } from "../../src/relay/data-plane/base58.ts";
 import { parseTransaction } from "../../src/sandbox/chain/wire.ts";
 
 const nothingKnown = {

@@ -7,7 +7,7 @@ import { ShredwayError } from "../../src/core/errors.ts";
 import type { NonceInfo, NonceOwner, Nonces } from "../../src/gateway/nonces/types.ts";
 import { NativeCoSigningCheck } from "../../src/gateway/transactions/co-signing.ts";
 import { TransactionInspector } from "../../src/gateway/transactions/transaction-checks.ts";
-import { encodeBase58 } from "../../src/sandbox/chain/base58.ts";
+import { encodeBase58 } from "../../src/relay/data-plane/base58.ts";
 import { parseTransaction } from "../../src/sandbox/chain/wire.ts";
 import { GatewayRun, tipAddress, tipWallet } from "./gateway.ts";
 import {

@@ -27,7 +27,7 @@ import {
   VersionedTransaction,
 } from "@solana/web3.js";
 import type { SeededRandom } from "../../src/core/seeded-random.ts";
-import { encodeBase58 } from "../../src/sandbox/chain/base58.ts";
+import { encodeBase58 } from "../../src/relay/data-plane/base58.ts";
 import { KeyPair } from "../../src/sandbox/chain/keys.ts";
 import { u32, u64 } from "./little-endian.ts";
 

@@ -1,6 +1,6 @@
 // Base58 by the native part (native/system/base58.h), for texts that come with each request.
 //
-// Bitcoin's alphabet, without check digits. core/primitives.ts has the slower one that needs no addon.
+// Bitcoin's alphabet, without check digits. core/base58.ts has the slower one that needs no addon.
 
 import { native } from "./native.ts";
 

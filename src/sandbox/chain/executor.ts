@@ -5,8 +5,8 @@
 // once, fees of transactions that could not be loaded, and the advance of a nonce by a transaction
 // that fails (litesvm 1.4.1 takes the fee and forgets both). Knows nothing of blocks and queues.
 
+import { encodeBase58 } from "../../relay/data-plane/base58.ts";
 import { sameKey } from "./addresses.ts";
-import { encodeBase58 } from "./base58.ts";
 import { systemProgram } from "./build.ts";
 import { loadFailures } from "./failures.ts";
 import { type Fee, feeOf } from "./fees.ts";

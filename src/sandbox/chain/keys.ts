@@ -7,7 +7,7 @@
 import { createHash, type KeyObject, verify } from "node:crypto";
 import { ShredwayError } from "../../core/errors.ts";
 import { KeyPair as BaseKeyPair, publicKeyOf } from "../../core/key-pair.ts";
-import { encodeBase58 } from "./base58.ts";
+import { encodeBase58 } from "../../relay/data-plane/base58.ts";
 import type { WireTransaction } from "./wire.ts";
 
 export function sha256(...parts: readonly (string | Uint8Array)[]): Uint8Array {

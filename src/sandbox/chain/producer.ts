@@ -4,8 +4,8 @@
 // executes it and sends it out as a batch of entries, so a transaction is in the shreds within one
 // interval of its arrival. Has no clock and no timer. What happens is told to `emit` in order.
 
+import { encodeBase58 } from "../../relay/data-plane/base58.ts";
 import type { Background } from "./background.ts";
-import { encodeBase58 } from "./base58.ts";
 import { BlockShreds, ticksPerSlot } from "./block-shreds.ts";
 import { type Candidate, candidateOf, type Executor, type LandedTransaction } from "./executor.ts";
 import type { ChainFaults } from "./faults.ts";

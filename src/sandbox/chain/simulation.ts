@@ -3,7 +3,7 @@
 // Called by chain.ts. It is really executed, by the same rules as in a block, and taken back.
 
 import { parsePubkey, pubkeyBytes } from "../../core/primitives.ts";
-import { encodeBase58 } from "./base58.ts";
+import { encodeBase58 } from "../../relay/data-plane/base58.ts";
 import { type Candidate, candidateOf, type Executor, type Verdict } from "./executor.ts";
 import { verifySignatures } from "./keys.ts";
 import { blockhashBlocks, type Ledger } from "./ledger.ts";

@@ -10,7 +10,7 @@
 
 import type * as LiteSvmModule from "litesvm/dist/internal.js";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
-import { encodeBase58 } from "./base58.ts";
+import { encodeBase58 } from "../../relay/data-plane/base58.ts";
 import { instructionErrors, transactionErrors } from "./failures.ts";
 import type {
   Account,

@@ -9,7 +9,7 @@
 import { ShredwayError } from "../../core/errors.ts";
 import { JsonRpcRefusal } from "../../core/json-rpc/refusal.ts";
 import { describeFailure } from "../../core/transactions/describe-failure.ts";
-import { encodeBase58 } from "../chain/base58.ts";
+import { encodeBase58 } from "../../relay/data-plane/base58.ts";
 import { feeOf } from "../chain/fees.ts";
 import type { ChainApi } from "../chain/types.ts";
 import { parseTransaction, type WireTransaction } from "../chain/wire.ts";

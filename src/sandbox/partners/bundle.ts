@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { ShredwayError } from "../../core/errors.ts";
-import { encodeBase58 } from "../chain/base58.ts";
+import { encodeBase58 } from "../../relay/data-plane/base58.ts";
 import type { ChainApi } from "../chain/types.ts";
 import { parseTransaction, type WireTransaction } from "../chain/wire.ts";
 

@@ -3,33 +3,29 @@
 // Called by params.ts and the encoders. Decoding returns undefined for everything that is not the
 // encoding of some bytes; it never throws and never looks at a text longer than it was told.
 
-import { encodeBase58 } from "../chain/base58.ts";
-
-const alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
-const digitOf = new Int8Array(128).fill(-1);
-for (let digit = 0; digit < alphabet.length; digit++) {
-  digitOf[alphabet.charCodeAt(digit)] = digit;
-}
+import { parsePubkey, pubkeyBytes } from "../../core/primitives.ts";
+import { decodeBase58 as decode, encodeBase58 } from "../../relay/data-plane/base58.ts";
 
 /** Costs the square of the length: `charactersMax` bounds it. */
 export function decodeBase58(text: string, charactersMax: number): Uint8Array | undefined {
-  if (text.length > charactersMax) return undefined;
-  let zeros = 0;
-  while (text[zeros] === "1") zeros++;
-  const bytes: number[] = []; // least significant first
-  for (let at = zeros; at < text.length; at++) {
-    let carry = digitOf[text.charCodeAt(at)] ?? -1;
-    if (carry < 0) return undefined;
-    for (let i = 0; i < bytes.length; i++) {
-      carry += (bytes[i] ?? 0) * 58;
-      bytes[i] = carry & 0xff;
-      carry >>= 8;
-    }
-    for (; carry > 0; carry >>= 8) bytes.push(carry & 0xff);
-  }
-  const decoded = new Uint8Array(zeros + bytes.length);
-  decoded.set(bytes.toReversed(), zeros);
-  return decoded;
+  return text.length > charactersMax ? undefined : (decode(text) ?? undefined);
+}
+
+const alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+/** Most that the addon encodes. */
+const addonBytesMax = 4096;
+
+/**
+ * Data of an instruction in base58. A call between programs may carry 10 KiB, more than the addon and
+ * `@scure/base` encode; a number without bounds does it then, slowly.
+ */
+export function dataText(data: Uint8Array): string {
+  if (data.length <= addonBytesMax) return encodeBase58(data);
+  const first = data.findIndex((byte) => byte !== 0);
+  const digits: string[] = [];
+  let rest = BigInt(`0x${Buffer.from(data).toString("hex")}`);
+  for (; rest > 0n; rest /= 58n) digits.push(alphabet.charAt(Number(rest % 58n)));
+  return "1".repeat(first < 0 ? data.length : first) + digits.toReversed().join("");
 }
 
 /** Standard alphabet with padding; nothing else passes. */
@@ -44,6 +40,11 @@ export function encodeBase64(bytes: Uint8Array): string {
 }
 
 export { encodeBase58 };
+
+/** The 32 bytes of a key that is known to be one. */
+export function keyBytesOf(address: string): Uint8Array {
+  return pubkeyBytes(parsePubkey(address));
+}
 
 /** Reads of little-endian fields; the caller has checked the length. */
 export class Fields {

@@ -7,7 +7,7 @@
 import { ShredwayError } from "../../core/errors.ts";
 import type { Block, ExecutedTransaction, InnerInstructions } from "../chain/types.ts";
 import type { WireTransaction } from "../chain/wire.ts";
-import { encodeBase58, encodeBase64 } from "./bytes.ts";
+import { dataText, encodeBase58, encodeBase64 } from "./bytes.ts";
 import type { Config } from "./params.ts";
 import { encodeParsedInstruction } from "./parse-instruction.ts";
 import { isWritable, wireOf } from "./transaction-view.ts";
@@ -76,7 +76,7 @@ function encodeInner(
             data,
             stackHeight,
           })
-        : { programIdIndex, accounts, data: encodeBase58(data), stackHeight },
+        : { programIdIndex, accounts, data: dataText(data), stackHeight },
     ),
   };
 }
@@ -164,7 +164,7 @@ function jsonMessage(transaction: ExecutedTransaction, wire: WireTransaction): o
     instructions: wire.instructions.map(({ program, accounts, data }) => ({
       programIdIndex: program,
       accounts: [...accounts],
-      data: encodeBase58(data),
+      data: dataText(data),
       stackHeight: topStackHeight,
     })),
     ...versionedFields(wire),

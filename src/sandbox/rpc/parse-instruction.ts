@@ -4,7 +4,7 @@
 // parsed by parse-system.ts and parse-token.ts; what they do not know, or what is malformed, is
 // shown with its accounts and data, as the node does.
 
-import { encodeBase58 } from "./bytes.ts";
+import { dataText } from "./bytes.ts";
 import { parseSystem } from "./parse-system.ts";
 import { parseToken } from "./parse-token.ts";
 import type { ParsedInstruction, PlainInstruction } from "./parsed-instruction.ts";
@@ -50,5 +50,5 @@ export function encodeParsedInstruction(instruction: PlainInstruction): object {
   const { programId, accounts, data, stackHeight } = instruction;
   const known = parseKnown(instruction);
   if (known) return { ...known, programId, stackHeight };
-  return { accounts, data: encodeBase58(data), programId, stackHeight };
+  return { accounts, data: dataText(data), programId, stackHeight };
 }

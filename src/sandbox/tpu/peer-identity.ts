@@ -4,7 +4,7 @@
 // has made the peer prove that it holds the key.
 
 import { X509Certificate } from "node:crypto";
-import { encodeBase58 } from "../chain/base58.ts";
+import { encodeBase58 } from "../../relay/data-plane/base58.ts";
 
 /** Base58; null: no certificate, none that can be read, or a key of another kind. */
 export function identityOf(chain: readonly Uint8Array[] | null): string | null {

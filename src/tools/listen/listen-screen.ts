@@ -94,9 +94,9 @@ function percentiles(lags: LagHistogram): string {
 /** Of settled slots; nothing until there is one. */
 function timingLines({ timing }: ListenView): string[] {
   if (timing.sets === 0) return [];
-  const { lossShare, gaps, longestGap, sets, recoverableSets } = timing;
+  const { lossShare, gaps, sets, recoverableSets } = timing;
   return [
-    `lost ${formatShare(lossShare ?? 0)} of the shreds of ${formatCount(sets + timing.absentSets)} FEC sets, in ${formatCount(gaps)} gaps, longest ${longestGap}; recoverable ${formatShare(ratio(recoverableSets, sets + timing.absentSets))}`,
+    `lost ${formatShare(lossShare ?? 0)} of the shreds of ${formatCount(sets + timing.absentSets)} FEC sets, in ${formatCount(gaps.count)} gaps, longest ${gaps.longest}; recoverable ${formatShare(ratio(recoverableSets, sets + timing.absentSets))}`,
     `FEC set first to 32nd ${percentiles(timing.toRecoverable)}; to last ${percentiles(timing.toLast)}`,
     `between shreds ${percentiles(timing.step)}; between slots ${percentiles(timing.slotStep)}`,
   ];
@@ -232,8 +232,8 @@ function timingJson(timing: FeedTiming): Record<string, unknown> {
       share: timing.lossShare,
       data: timing.missingData,
       code: timing.missingCode,
-      gaps: timing.gaps,
-      longestGap: timing.longestGap,
+      gaps: timing.gaps.count,
+      longestGap: timing.gaps.longest,
     },
     slotSpanNs: numbers(timing.slotSpan),
     betweenShredsNs: numbers(timing.step),

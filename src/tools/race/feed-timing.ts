@@ -5,6 +5,7 @@
 // within the feed; how long a shred was under way no receiver can tell by itself.
 
 import { LagHistogram } from "../../core/log-linear-histogram.ts";
+import { MissingRuns, NewestRows } from "./feed-counters.ts";
 import { recoverableFrom, type SlotArrivals, setLeaves } from "./slot-arrivals.ts";
 
 interface SlotShare {
@@ -12,8 +13,6 @@ interface SlotShare {
   /** Of its shreds, as far as is known how many there are. */
   readonly share: number;
 }
-
-const slotsKept = 2048;
 
 export class FeedTiming {
   slots = 0;
@@ -26,8 +25,7 @@ export class FeedTiming {
   missingData = 0;
   missingCode = 0;
   /** Runs of shreds of a set in the order of their indices, data or code, that did not come. */
-  gaps = 0;
-  longestGap = 0;
+  readonly gaps = new MissingRuns();
   /** From the first shred of a set to the one that made it recoverable, and to its last one. */
   readonly toRecoverable = new LagHistogram();
   readonly toLast = new LagHistogram();
@@ -37,8 +35,7 @@ export class FeedTiming {
   readonly step = new LagHistogram();
   /** Between the first shreds of one slot and of the next. */
   readonly slotStep = new LagHistogram();
-  /** The newest ones. */
-  recent: SlotShare[] = [];
+  readonly #recent = new NewestRows<SlotShare>();
   #last: { readonly slot: number; readonly firstNs: number } | undefined;
 
   /** A slot of one feed, settled; to be called in ascending order as far as possible. */
@@ -56,10 +53,14 @@ export class FeedTiming {
     this.slotSpan.record((times.at(-1) ?? 0) - (times[0] ?? 0));
     const known = Math.max(slot.setCount ?? 0, slot.sets.size);
     this.absentSets += known - slot.sets.size;
-    this.recent.push({ slot: slot.slot, share: slot.distinct / (known * setLeaves) });
-    if (this.recent.length >= 2 * slotsKept) this.recent = this.recent.slice(-slotsKept);
+    this.#recent.add({ slot: slot.slot, share: slot.distinct / (known * setLeaves) });
     if (this.#last?.slot === slot.slot - 1) this.slotStep.record(slot.firstNs - this.#last.firstNs);
     this.#last = { slot: slot.slot, firstNs: slot.firstNs };
+  }
+
+  /** The newest slots. */
+  get recent(): readonly SlotShare[] {
+    return this.#recent.rows;
   }
 
   /** Of the shreds that are known to exist, those that did not come. */
@@ -87,15 +88,7 @@ export class FeedTiming {
   }
 
   #addGaps(times: Float64Array): void {
-    let run = 0;
-    for (const time of times) {
-      if (Number.isFinite(time)) {
-        run = 0;
-        continue;
-      }
-      run++;
-      if (run === 1) this.gaps++;
-      this.longestGap = Math.max(this.longestGap, run);
-    }
+    for (const time of times) this.gaps.add(!Number.isFinite(time));
+    this.gaps.end();
   }
 }

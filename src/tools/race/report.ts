@@ -4,8 +4,9 @@
 
 import type { LagHistogram } from "../../core/log-linear-histogram.ts";
 import { type Confidence, confidenceOf, type Interval } from "./confidence.ts";
+import type { ContestCounts } from "./feed-counters.ts";
 import type { RaceSession } from "./race-session.ts";
-import type { FeedTally, PairTally, SlotCoverageRow } from "./tally.ts";
+import type { PairTally, SlotCoverageRow } from "./tally.ts";
 
 /** What whoever brings the sights knows of a feed, besides them. */
 export interface FeedFacts {
@@ -187,25 +188,18 @@ function feedReport(number: number, feed: FeedFacts, whole: Whole): FeedReport {
     solo: own.solo,
     soloShare: shareOf(own.solo, tally.distinct),
     lagNs: lagNumbers(own.lag),
-    fecSets: parts({ reached: own.sets, wins: own.setWins, all: tally.sets }, own.setLag),
-    slots: parts({ reached: own.slots, wins: own.slotWins, all: tally.wholeSlots }, own.slotLag),
-    losses: lossesOf(own, tally.distinct - distinct),
+    fecSets: contestReport(own.fecSets, tally.sets),
+    slots: contestReport(own.slots, tally.wholeSlots),
+    losses: {
+      missed: tally.distinct - distinct,
+      bursts: own.missed.count,
+      longest: own.missed.longest,
+      inLongBursts: own.missed.inBursts,
+    },
   };
 }
 
-function lossesOf(own: FeedTally, missed: number): FeedReport["losses"] {
-  return {
-    missed,
-    bursts: own.bursts,
-    longest: own.longestBurst,
-    inLongBursts: own.missedInBursts,
-  };
-}
-
-function parts(
-  { reached, wins, all }: { reached: number; wins: number; all: number },
-  lag: LagHistogram,
-): RaceOfDependencies {
+function contestReport({ reached, wins, lag }: ContestCounts, all: number): RaceOfDependencies {
   return {
     reached,
     share: shareOf(reached, all),

@@ -5,6 +5,7 @@
 // only shreds that some other feed brought, too, have one.
 
 import { LagHistogram } from "../../core/log-linear-histogram.ts";
+import { ContestCounts, MissingRuns, NewestRows } from "./feed-counters.ts";
 import { Groups } from "./groups.ts";
 import { recoverableFrom, type SlotArrivals, setLeaves } from "./slot-arrivals.ts";
 
@@ -30,20 +31,12 @@ export class FeedTally {
   sharedTies = 0;
   /** Against the best of the others; below 0 is ahead. */
   readonly lag = new LagHistogram();
-  /** The same of the moment when a FEC set can be recovered. */
-  readonly setLag = new LagHistogram();
-  sets = 0;
-  setWins = 0;
-  setSolo = 0;
-  /** The same of the moment when every FEC set of a slot can be. */
-  readonly slotLag = new LagHistogram();
-  slots = 0;
-  slotWins = 0;
-  /** Runs of shreds, in the order of their first arrivals, that this feed did not bring. */
-  bursts = 0;
-  longestBurst = 0;
-  /** Of what it did not bring: in runs of 8 and more. */
-  missedInBursts = 0;
+  /** For the moment when a FEC set can be recovered. */
+  readonly fecSets = new ContestCounts();
+  /** For the moment when every FEC set of a slot can be. */
+  readonly slots = new ContestCounts();
+  /** Shreds, in the order of their first arrivals, that this feed did not bring. */
+  readonly missed = new MissingRuns();
   /** Of the shreds of each slot, from its first to its last. */
   readonly span = new LagHistogram();
 }
@@ -63,10 +56,6 @@ export class PairTally {
   }
 }
 
-/** Runs of this length and more are bursts: too long for chance at small losses. */
-const burstFrom = 8;
-/** Slots whose coverage is kept for the picture. */
-const coverageRowsMax = 2048;
 const never = Number.POSITIVE_INFINITY;
 
 export class RaceTally {
@@ -81,8 +70,7 @@ export class RaceTally {
   slots = 0;
   /** Slots whose last shred was seen by somebody. */
   wholeSlots = 0;
-  /** The newest ones. */
-  coverage: SlotCoverageRow[] = [];
+  readonly #coverage = new NewestRows<SlotCoverageRow>();
 
   constructor(feeds: number) {
     this.feeds = Array.from({ length: feeds }, () => new FeedTally());
@@ -90,6 +78,11 @@ export class RaceTally {
       this.feeds.slice(a + 1).map((_other, i) => new PairTally(a, a + 1 + i)),
     );
     this.groups = new Groups(feeds);
+  }
+
+  /** For the picture. */
+  get coverage(): readonly SlotCoverageRow[] {
+    return this.#coverage.rows;
   }
 
   get distinct(): number {
@@ -115,11 +108,9 @@ export class RaceTally {
     this.#addMisses(rows);
     if (slot.setCount !== null) {
       this.wholeSlots++;
-      if (slot.sets.size === slot.setCount) this.#addSlot(readyAt);
+      if (slot.sets.size === slot.setCount) this.#race(readyAt, ({ slots }) => slots);
     }
-    this.coverage.push({ slot: slot.slot, distinct: slot.distinct, brought });
-    if (this.coverage.length >= 2 * coverageRowsMax)
-      this.coverage = this.coverage.slice(-coverageRowsMax);
+    this.#coverage.add({ slot: slot.slot, distinct: slot.distinct, brought });
   }
 
   #addShred(row: Float64Array, isData: boolean, brought: number[]): void {
@@ -165,33 +156,17 @@ export class RaceTally {
   #addSet(times: Float64Array, readyAt: number[]): void {
     const ready = this.feeds.map((_, feed) => recoverableAt(times, feed, this.feeds.length));
     for (const [feed, at] of ready.entries()) readyAt[feed] = Math.max(readyAt[feed] ?? never, at);
-    this.#race(ready, (tally, lag, isAlone) => {
-      tally.sets++;
-      if (lag === null) tally.setSolo++;
-      else tally.setLag.record(lag);
-      if (isAlone) tally.setWins++;
-    });
+    this.#race(ready, ({ fecSets }) => fecSets);
   }
 
-  #addSlot(readyAt: readonly number[]): void {
-    this.#race(readyAt, (tally, lag, isAlone) => {
-      tally.slots++;
-      if (lag !== null) tally.slotLag.record(lag);
-      if (isAlone) tally.slotWins++;
-    });
-  }
-
-  /** Calls `note` for each feed that got there; `lag` is null where no other one did. */
-  #race(
-    times: readonly number[],
-    note: (tally: FeedTally, lag: number | null, isAlone: boolean) => void,
-  ): void {
+  /** Counts for each feed that got there. */
+  #race(times: readonly number[], countsOf: (tally: FeedTally) => ContestCounts): void {
     const { first, second, firsts } = placesOf(times);
     for (const [feed, time] of times.entries()) {
       const tally = this.feeds[feed];
       if (time === never || !tally) continue;
       const best = time === first ? second : first;
-      note(tally, best === never ? null : time - best, time === first && firsts === 1);
+      countsOf(tally).add(best === never ? null : time - best, time === first && firsts === 1);
     }
   }
 
@@ -199,31 +174,19 @@ export class RaceTally {
     const firsts = new Map(rows.map((row) => [row, row.reduce((a, b) => Math.min(a, b))]));
     rows.sort((a, b) => (firsts.get(a) ?? 0) - (firsts.get(b) ?? 0));
     for (const [feed, tally] of this.feeds.entries()) {
-      let run = 0;
       let begin = never;
       let end = Number.NEGATIVE_INFINITY;
       for (const row of rows) {
         const time = row[feed] ?? never;
-        if (time === never) {
-          run++;
-          continue;
-        }
+        tally.missed.add(time === never);
+        if (time === never) continue;
         begin = Math.min(begin, time);
         end = Math.max(end, time);
-        endRun(tally, run);
-        run = 0;
       }
-      endRun(tally, run);
+      tally.missed.end();
       if (end >= begin) tally.span.record(end - begin);
     }
   }
-}
-
-function endRun(tally: FeedTally, run: number): void {
-  if (run === 0) return;
-  tally.bursts++;
-  tally.longestBurst = Math.max(tally.longestBurst, run);
-  if (run >= burstFrom) tally.missedInBursts += run;
 }
 
 /** `second`: the best time but one; the same as `first` where two tie. */
@@ -254,7 +217,7 @@ function placesOf(times: ArrayLike<number>): {
 }
 
 /** When the feed had brought enough of the set to recover the rest; Infinity: never. */
-function recoverableAt(times: Float64Array, feed: number, feeds: number): number {
+export function recoverableAt(times: Float64Array, feed: number, feeds: number): number {
   return nthAt(times, feed, feeds, recoverableFrom);
 }
 

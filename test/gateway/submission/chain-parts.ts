@@ -4,7 +4,7 @@ import { VersionedTransaction } from "@solana/web3.js";
 import { parsePubkey, pubkeyBytes, pubkeyOf } from "../../../src/core/primitives.ts";
 import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
 import type { Outcomes, Sights } from "../../../src/gateway/submission/types.ts";
-import { encodeBase58 } from "../../../src/sandbox/chain/base58.ts";
+import { encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
 import type { ChainRun } from "../../support/chain.ts";
 import type { ManualClock } from "../../support/manual-clock.ts";
 

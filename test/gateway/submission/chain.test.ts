@@ -17,7 +17,7 @@ import type {
   TransactionStatus,
 } from "../../../src/gateway/submission/types.ts";
 import { RpcClient } from "../../../src/platform/solana/rpc-client.ts";
-import { encodeBase58 } from "../../../src/sandbox/chain/base58.ts";
+import { encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
 import { RpcEndpoint } from "../../../src/sandbox/rpc/endpoint.ts";
 import { TipStatistics } from "../../../src/tips/tip-statistics.ts";
 import type { LandedTipStore } from "../../../src/tips/tip-types.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
+import { encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
 import { coveredSlots } from "../../../src/relay/leaders/schedule.ts";
-import { encodeBase58 } from "../../../src/sandbox/chain/base58.ts";
 import { SandboxLeaders } from "../../../src/sandbox/chain/leader-schedule.ts";
 import { makeValidators } from "../../../src/sandbox/chain/validators.ts";
 import { addressOf, ChainRun, erin } from "../../support/chain.ts";

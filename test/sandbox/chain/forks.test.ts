@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
 import { parseShred } from "../../../src/relay/data-plane/parse-shred.ts";
-import { encodeBase58 } from "../../../src/sandbox/chain/base58.ts";
 import { addressOf, alice, bob, ChainRun, carol, walletLamports } from "../../support/chain.ts";
 
 /** Parent offsets that the shreds of each slot say, and the chained roots of its first set. */

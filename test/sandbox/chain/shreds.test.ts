@@ -1,7 +1,7 @@
 import { createHash, createPublicKey, verify } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import { encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
 import { type DataShred, parseShred } from "../../../src/relay/data-plane/parse-shred.ts";
-import { encodeBase58 } from "../../../src/sandbox/chain/base58.ts";
 import { HashChain, signaturesRoot } from "../../../src/sandbox/chain/poh.ts";
 import { parseTransaction } from "../../../src/sandbox/chain/wire.ts";
 import { alice, bob, ChainRun, carol } from "../../support/chain.ts";

@@ -3,7 +3,7 @@ import { Message, PublicKey, TransactionMessage, VersionedTransaction } from "@s
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
-import { encodeBase58 } from "../../../src/sandbox/chain/base58.ts";
+import { encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
 import { buildTransaction } from "../../../src/sandbox/chain/build.ts";
 import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { isStaticWritable, parseTransaction } from "../../../src/sandbox/chain/wire.ts";

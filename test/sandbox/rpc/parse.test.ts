@@ -1,10 +1,11 @@
 // What programs and callers wrote is shown, whatever it is: parsers read hostile bytes.
 
+import { getBase58Decoder } from "@solana/kit";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { describeFailure } from "../../../src/core/transactions/describe-failure.ts";
-import { encodeBase58 } from "../../../src/sandbox/chain/base58.ts";
-import { decodeBase58, decodeBase64 } from "../../../src/sandbox/rpc/bytes.ts";
+import { encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
+import { dataText, decodeBase58, decodeBase64 } from "../../../src/sandbox/rpc/bytes.ts";
 import { encodeAccount } from "../../../src/sandbox/rpc/encode-account.ts";
 import { encodeParsedInstruction } from "../../../src/sandbox/rpc/parse-instruction.ts";
 import { uiTokenAmount } from "../../../src/sandbox/rpc/token-layout.ts";
@@ -149,5 +150,13 @@ describe("texts", () => {
     );
     expect(describeFailure({ InsufficientFundsForRent: { account_index: 1 } })).toContain("rent");
     expect(describeFailure({ DuplicateInstruction: 2 })).toBe('{"DuplicateInstruction":2}');
+  });
+});
+
+describe("dataText", () => {
+  it.each([0, 3, 4096, 4097, 10_240])("writes %i bytes as another library does", (length) => {
+    const data = Uint8Array.from({ length }, (_, at) => (at < 2 ? 0 : at % 256));
+    expect(dataText(data)).toBe(getBase58Decoder().decode(data));
+    expect(dataText(new Uint8Array(length))).toBe("1".repeat(length));
   });
 });

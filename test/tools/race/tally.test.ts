@@ -77,9 +77,9 @@ describe("Tally", () => {
               ties: feed?.ties,
               solo: feed?.solo,
               sharedWins: feed?.sharedWins,
-              setWins: feed?.setWins,
+              setWins: feed?.fecSets.wins,
               lags: [0, 1, 5, 25, 50, 75, 95, 99, 100].map((p) => feed?.lag.percentile(p)),
-              setLag: feed?.setLag.percentile(50),
+              setLag: feed?.fecSets.lag.percentile(50),
             }).toEqual({
               distinct: expected.distinct,
               wins: expected.wins,
@@ -111,8 +111,10 @@ describe("Tally", () => {
       ),
     );
     const [, second, third] = tally.feeds;
-    expect([second?.bursts, second?.longestBurst, second?.missedInBursts]).toEqual([1, 10, 10]);
-    expect([third?.bursts, third?.longestBurst, third?.missedInBursts]).toEqual([2, 1, 0]);
+    expect([second?.missed.count, second?.missed.longest, second?.missed.inBursts]).toEqual([
+      1, 10, 10,
+    ]);
+    expect([third?.missed.count, third?.missed.longest, third?.missed.inBursts]).toEqual([2, 1, 0]);
   });
 });
 
