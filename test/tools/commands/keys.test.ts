@@ -121,8 +121,10 @@ describe("shredway keys", () => {
     };
     const { key, id } = await created("--account", "a");
     await letsIn(key, true);
+    expect(ring.find(key, systemClock.nowNs())).not.toBeNull();
     await keys("revoke", id);
     await letsIn(key, false);
+    expect(ring.find(key, systemClock.nowNs())).toBeNull();
     stop();
     await service.close();
   });

@@ -310,6 +310,7 @@ async function plantedFaults(): Promise<void> {
 
 describe("the public test tool", () => {
   it("finds every answer of the running service as it is described", async () => {
+    expect.hasAssertions(); // each of the four asserts what it called
     await open();
     await realParameters();
     await madeParameters();

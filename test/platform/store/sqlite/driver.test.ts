@@ -118,7 +118,8 @@ describe("other connections", () => {
     for (let round = 0; round < 5; round++) {
       const path = join(files.folder(), "a.db");
       const drivers = await Promise.all([1, 2, 3, 4].map(() => known({ path })));
-      await Promise.all(drivers.map((driver) => driver.query("SELECT 1", [])));
+      const rows = await Promise.all(drivers.map((driver) => driver.query("SELECT 1", [])));
+      expect(rows).toEqual([1, 2, 3, 4].map(() => [[1n]]));
       await Promise.all(drivers.map((driver) => driver.close()));
     }
   });
