@@ -1,6 +1,6 @@
 // Two regions with 90 ms between them, one database: from a tip's acknowledgement to its shreds.
 //
-// Nodes, database and link as the integration tests have them (test/support/regions.ts), so it needs
+// Nodes, database and link as the integration tests have them (test/support/gateway/regions.ts), so it needs
 // network namespaces and PostgreSQL. What is seen is what a customer sees: the answer to his tip, and
 // the first shred at his receivers.
 
@@ -12,7 +12,7 @@ import {
   Regions,
   shredTip,
   tier1Lamports,
-} from "../test/support/regions.ts";
+} from "../test/support/gateway/regions.ts";
 import { finding, type Section } from "./section.ts";
 import { type Summary, summarise } from "./statistics.ts";
 import { number } from "./table.ts";

@@ -12,12 +12,12 @@ import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import { decodeBase58, encodeBase58 } from "../../src/relay/data-plane/base58.ts";
 import { PacedSender } from "../../src/relay/data-plane/paced-sender.ts";
 import { closing } from "../support/closing.ts";
-import { freePort, freeUdpPort } from "../support/free-ports.ts";
-import { madeSlot } from "../support/made-slot.ts";
-import { PostgresServer, postgresPrograms } from "../support/postgres.ts";
-import { Shredway, shredway } from "../support/shredway.ts";
+import { freePort, freeUdpPort } from "../support/network/free-ports.ts";
+import { UdpReceiver, until } from "../support/network/udp-receiver.ts";
+import { PostgresServer, postgresPrograms } from "../support/postgres/postgres.ts";
+import { Shredway, shredway } from "../support/processes/shredway.ts";
+import { madeSlot } from "../support/shreds/made-slot.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { UdpReceiver, until } from "../support/udp-receiver.ts";
 
 const tipAddress = Keypair.generate().publicKey;
 const payer = Keypair.generate();

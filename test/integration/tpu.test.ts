@@ -8,12 +8,12 @@ import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import { RpcEndpoint } from "../../src/sandbox/rpc/endpoint.ts";
 import type { CloseReason } from "../../src/sandbox/tpu/limits.ts";
 import { closing } from "../support/closing.ts";
-import { LossyLink } from "../support/lossy-link.ts";
-import { MovableClock } from "../support/movable-clock.ts";
-import { QuicClient, quiche } from "../support/quic-client.ts";
-import { restart } from "../support/tpu-restart.ts";
-import { addressesIn, gateway, TpuRun } from "../support/tpu-run.ts";
-import { until } from "../support/udp-receiver.ts";
+import { LossyLink } from "../support/network/lossy-link.ts";
+import { MovableClock } from "../support/clocks/movable-clock.ts";
+import { QuicClient, quiche } from "../support/quic/quic-client.ts";
+import { restart } from "../support/quic/tpu-restart.ts";
+import { addressesIn, gateway, TpuRun } from "../support/quic/tpu-run.ts";
+import { until } from "../support/network/udp-receiver.ts";
 
 const againMs = 60_000;
 const good = "sent acknowledged";

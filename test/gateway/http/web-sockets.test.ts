@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import Client from "ws";
 import type { HttpServer } from "../../../src/gateway/http/server.ts";
 import type { WebSocketPeer, WebSocketRoute } from "../../../src/gateway/http/types.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
 import { logged, RawClient, serve, until, urlOf } from "./clients.ts";
 
 const echo: WebSocketRoute = {

@@ -3,7 +3,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { SqlDriver } from "../../../src/platform/store/driver.ts";
 import { MovableDriver } from "../../../src/platform/store/movable-driver.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { Files, silent } from "./files.ts";
 
 const files = new Files();

@@ -12,7 +12,7 @@ import {
   goodDataFields,
   makePacket,
   type ShredFields,
-} from "../../support/shreds.ts";
+} from "../../support/shreds/shreds.ts";
 
 function reasonOf(result: ParsedShred): ShredRefusalReason | "ok" {
   return result.ok ? "ok" : result.reason;

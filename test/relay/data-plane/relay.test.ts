@@ -12,7 +12,7 @@ import { Relay, type RelayOptions } from "../../../src/relay/data-plane/relay.ts
 import { Shredder, type SlotPosition } from "../../../src/relay/data-plane/shredder.ts";
 import { buildSchedule } from "../../../src/relay/leaders/schedule.ts";
 import { closing } from "../../support/closing.ts";
-import { UdpReceiver, until } from "../../support/udp-receiver.ts";
+import { UdpReceiver, until } from "../../support/network/udp-receiver.ts";
 
 const options: RelayOptions = {
   listen: ["127.0.0.1:0"],
@@ -231,7 +231,7 @@ describe("Relay", () => {
     const port = Number(String(address).split(":").at(-1));
     const take = async () => {
       const socket = createSocket("udp4");
-      closing({ close: () => socket.close() });
+      closing({ close: () => void socket.close() });
       socket.bind(port, "127.0.0.1");
       await once(socket, "listening");
       return socket.address().port;

@@ -12,8 +12,8 @@ import type { RegistrationEntry } from "../../../src/shreds/registrations/regist
 import { TierLeadership } from "../../../src/shreds/tiers/tier-leadership.ts";
 import type { CountedTip, TierRules } from "../../../src/shreds/tiers/types.ts";
 import { silent } from "../../platform/store/files.ts";
-import { madeUpFacts } from "../../support/facts.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import { madeUpFacts } from "../../support/transactions/facts.ts";
 import type { NodeSetting, NodeStep } from "./node-steps.ts";
 import { emptyState, type ModelTip, modelAccount } from "./tier-model.ts";
 import { Link, NodeClock, type Rows, World } from "./world.ts";

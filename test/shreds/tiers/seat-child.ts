@@ -14,7 +14,7 @@ import { PendingCapacity } from "../../../src/shreds/registrations/pending-capac
 import { PendingRegistrations } from "../../../src/shreds/registrations/pending-registrations.ts";
 import { Registrar } from "../../../src/shreds/registrations/registrar.ts";
 import { TierLeadership } from "../../../src/shreds/tiers/tier-leadership.ts";
-import { madeUpFacts } from "../../support/facts.ts";
+import { madeUpFacts } from "../../support/transactions/facts.ts";
 import { accountIds, crashRules, lamportsOf } from "./crash-child.ts";
 
 const log = createLogger({ level: "silent" });

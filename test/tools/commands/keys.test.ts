@@ -8,7 +8,7 @@ import { systemClock } from "../../../src/core/clock.ts";
 import { createLogger } from "../../../src/core/log.ts";
 import { KeyRing } from "../../../src/gateway/accounts/key-ring.ts";
 import { Store } from "../../../src/platform/store/store.ts";
-import { shredway } from "../../support/shredway.ts";
+import { shredway } from "../../support/processes/shredway.ts";
 
 let folder = "";
 let data = "";

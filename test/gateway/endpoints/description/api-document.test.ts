@@ -10,8 +10,8 @@ import {
   variables,
 } from "../../../../src/gateway/endpoints/description/api-document.ts";
 import { methods } from "../../../../src/gateway/methods/table.ts";
-import { checkAnswers } from "../../../support/described-answers.ts";
-import { GatewayRun } from "../../../support/gateway.ts";
+import { checkAnswers } from "../../../support/gateway/described-answers.ts";
+import { GatewayRun } from "../../../support/gateway/gateway.ts";
 
 const run = promisify(execFile);
 

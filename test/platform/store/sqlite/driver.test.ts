@@ -7,7 +7,7 @@ import { systemClock } from "../../../../src/core/clock.ts";
 import { createLogger } from "../../../../src/core/log.ts";
 import type { Durability, SqlDriver, SqlValue } from "../../../../src/platform/store/driver.ts";
 import { startWorker } from "../../../../src/platform/store/sqlite/driver.ts";
-import { ManualClock } from "../../../support/manual-clock.ts";
+import { ManualClock } from "../../../support/clocks/manual-clock.ts";
 import { Files, until } from "../files.ts";
 
 const files = new Files();

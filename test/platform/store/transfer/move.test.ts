@@ -16,7 +16,7 @@ import { isMark } from "../../../../src/platform/store/transfer/mark.ts";
 import { type MoveOptions, moveToPostgres } from "../../../../src/platform/store/transfer/move.ts";
 import { movingPath, type OpenDatabase } from "../../../../src/platform/store/transfer/place.ts";
 import { tablesAt } from "../../../../src/platform/store/transfer/tables.ts";
-import { PostgresServer, postgresPrograms } from "../../../support/postgres.ts";
+import { PostgresServer, postgresPrograms } from "../../../support/postgres/postgres.ts";
 import { Files, silent, until } from "../files.ts";
 import { registrationOf } from "./child.ts";
 import { allRows, fill } from "./rows.ts";
