@@ -1,7 +1,13 @@
 // A section of the report: what one scenario found, ready to be printed in any form.
 
-import { type Bound, judge, type Summary, type Target, type Verdict } from "./statistics.ts";
-import { number, type Table } from "./table.ts";
+import {
+  type Bound,
+  judge,
+  type Summary,
+  type Target,
+  type Verdict,
+} from "../report/statistics.ts";
+import { number, type Table } from "../report/table.ts";
 
 /** One target of the project, and whether this run met it. */
 export interface Finding {

@@ -3,10 +3,10 @@
 import { randomFillSync } from "node:crypto";
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { systemClock } from "../src/core/clock.ts";
-import { createLogger } from "../src/core/log.ts";
-import { databaseFileName } from "../src/platform/store/data-folder.ts";
-import { Store } from "../src/platform/store/store.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { createLogger } from "../../src/core/log.ts";
+import { databaseFileName } from "../../src/platform/store/data-folder.ts";
+import { Store } from "../../src/platform/store/store.ts";
 
 const dayMs = 24 * 3_600_000;
 const lamports = 10_000_000n;

@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import { type Line, numberOf, parseLine } from "./lines.ts";
+import { type Line, numberOf, parseLine } from "../report/lines.ts";
 
 export interface LoadPlan {
   readonly port: number;

@@ -1,20 +1,20 @@
 // One server under test, in a process of its own: what the gateway's bench sends its callers to.
 //
-//   tsx bench/gateway-process.ts fixed                 the HTTP server with a fixed answer
-//   tsx bench/gateway-process.ts gateway PORT FOLDER   the gateway, its one route to that port
+//   tsx bench/load/gateway-process.ts fixed                 the HTTP server with a fixed answer
+//   tsx bench/load/gateway-process.ts gateway PORT FOLDER   the gateway, its one route to that port
 //   … unchecked PORT FOLDER                            the same with signatures taken on trust
 //
 // Prints where it listens, its process and the API key; ends with its standard input.
 
 import { randomBytes } from "node:crypto";
-import { openGateway } from "../src/app/compose-gateway.ts";
-import { systemClock } from "../src/core/clock.ts";
-import { completeConfig } from "../src/core/configuration/configuration.ts";
-import { createLogger } from "../src/core/log.ts";
-import { pubkeyOf } from "../src/core/primitives.ts";
-import { keyRandomBytes } from "../src/gateway/accounts/api-keys.ts";
-import { createKey } from "../src/gateway/accounts/create-key.ts";
-import { HttpServer } from "../src/gateway/http/server.ts";
+import { openGateway } from "../../src/app/compose-gateway.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { completeConfig } from "../../src/core/configuration/configuration.ts";
+import { createLogger } from "../../src/core/log.ts";
+import { pubkeyOf } from "../../src/core/primitives.ts";
+import { keyRandomBytes } from "../../src/gateway/accounts/api-keys.ts";
+import { createKey } from "../../src/gateway/accounts/create-key.ts";
+import { HttpServer } from "../../src/gateway/http/server.ts";
 
 const [kind = "", sinkPort = "", folder = ""] = process.argv.slice(2);
 const log = createLogger({ level: "warn" });

@@ -2,7 +2,7 @@
 //
 // Legacy transactions with one transfer, written by hand: a library would take most of the bench.
 
-import { KeyPair } from "../src/core/key-pair.ts";
+import { KeyPair } from "../../src/core/key-pair.ts";
 
 const transferInstruction = 2;
 

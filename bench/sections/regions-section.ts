@@ -4,7 +4,7 @@
 // network namespaces and PostgreSQL. What is seen is what a customer sees: the answer to his tip, and
 // the first shred at his receivers.
 
-import { systemClock } from "../src/core/clock.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import {
   eventually,
   hasRegions,
@@ -12,10 +12,10 @@ import {
   Regions,
   shredTip,
   tier1Lamports,
-} from "../test/support/gateway/regions.ts";
+} from "../../test/support/gateway/regions.ts";
+import { type Summary, summarise } from "../report/statistics.ts";
+import { number } from "../report/table.ts";
 import { finding, type Section } from "./section.ts";
-import { type Summary, summarise } from "./statistics.ts";
-import { number } from "./table.ts";
 
 const title = "Two regions, 90 ms apart";
 const oneWayMs = 45;

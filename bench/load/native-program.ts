@@ -7,9 +7,9 @@ import { existsSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { type Line, parseLine } from "./lines.ts";
+import { type Line, parseLine } from "../report/lines.ts";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
+const root = fileURLToPath(new URL("../..", import.meta.url));
 
 /** Builds shredway_bench with node-gyp and returns its path. Throws with the compiler's words. */
 export function buildNativeProgram(): string {
@@ -67,7 +67,7 @@ export async function runScenario(
     "--node",
     process.execPath,
     "--dgram",
-    join(root, "bench/dgram-relay.mjs"),
+    join(root, "bench/baselines/dgram-relay.mjs"),
     ...(samplicator ? ["--samplicator", samplicator] : []),
   ];
   const child = spawn(program, words, {

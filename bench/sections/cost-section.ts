@@ -1,9 +1,9 @@
 // Cost per delivered datagram: lines of the cost scenario to tables and findings.
 
-import { byRound, type Line, numberOf, ofKind, textOf } from "./lines.ts";
+import { byRound, type Line, numberOf, ofKind, textOf } from "../report/lines.ts";
+import { perRound, type Rounds, type Summary, summarise } from "../report/statistics.ts";
+import { number, percent, type Table } from "../report/table.ts";
 import { type Finding, finding, type Section } from "./section.ts";
-import { perRound, type Rounds, type Summary, summarise } from "./statistics.ts";
-import { number, percent, type Table } from "./table.ts";
 
 const drivers = [
   "bare_sendmmsg",

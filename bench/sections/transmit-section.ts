@@ -1,9 +1,9 @@
 // The ways out of a relay beside each other: lines of the transmit scenario to tables and findings.
 
-import { byRound, type Line, numberOf, ofKind, textOf } from "./lines.ts";
+import { byRound, type Line, numberOf, ofKind, textOf } from "../report/lines.ts";
+import { perRound, type Rounds, type Summary, summarise } from "../report/statistics.ts";
+import { micros, number, percent, type Table } from "../report/table.ts";
 import { type Finding, finding, type Section } from "./section.ts";
-import { perRound, type Rounds, type Summary, summarise } from "./statistics.ts";
-import { micros, number, percent, type Table } from "./table.ts";
 
 const ways = ["bare_sendmmsg", "socket", "clone", "packet_ring", "xdp"] as const;
 type Way = (typeof ways)[number];

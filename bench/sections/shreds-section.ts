@@ -12,18 +12,18 @@ import { Agent, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { pubkeyOf } from "../src/core/primitives.ts";
-import { PacedSender } from "../src/relay/data-plane/paced-sender.ts";
-import { Shredder } from "../src/relay/data-plane/shredder.ts";
-import { LineReader } from "./http-load.ts";
-import { type Line, numberOf, textOf } from "./lines.ts";
+import { pubkeyOf } from "../../src/core/primitives.ts";
+import { PacedSender } from "../../src/relay/data-plane/paced-sender.ts";
+import { Shredder } from "../../src/relay/data-plane/shredder.ts";
+import { LineReader } from "../load/http-load.ts";
+import { Payer, registrationBody } from "../load/shred-tips.ts";
+import { fillStore } from "../load/shreds-store.ts";
+import { type Line, numberOf, textOf } from "../report/lines.ts";
+import { quantile, summarise } from "../report/statistics.ts";
+import { number } from "../report/table.ts";
 import { finding, type Section } from "./section.ts";
-import { Payer, registrationBody } from "./shred-tips.ts";
-import { fillStore } from "./shreds-store.ts";
-import { quantile, summarise } from "./statistics.ts";
-import { number } from "./table.ts";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
+const root = fileURLToPath(new URL("../..", import.meta.url));
 const tipBytes = new Uint8Array(32).fill(5);
 const entriesPerRequest = 25;
 const connections = 16;
@@ -50,7 +50,7 @@ class Server {
   }
 
   static async open(folder: string, accounts: number): Promise<Server> {
-    const program = join(root, "bench/shreds-process.ts");
+    const program = join(root, "bench/load/shreds-process.ts");
     const words = ["--import", "tsx", program, folder, String(accounts), pubkeyOf(tipBytes)];
     const child = spawn(process.execPath, words, { cwd: root, stdio: ["pipe", "pipe", "inherit"] });
     const lines = new LineReader(child);

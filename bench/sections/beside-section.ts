@@ -1,9 +1,9 @@
 // What reading the chain costs the packets: the hand-over in the worker, and the latency.
 
-import { byRound, type Line, numberOf, ofKind, textOf } from "./lines.ts";
+import { byRound, type Line, numberOf, ofKind, textOf } from "../report/lines.ts";
+import { perRound, type Rounds, type Summary, spread, summarise } from "../report/statistics.ts";
+import { micros, number } from "../report/table.ts";
 import { type Finding, finding, type Section } from "./section.ts";
-import { perRound, type Rounds, type Summary, spread, summarise } from "./statistics.ts";
-import { micros, number } from "./table.ts";
 
 const latencyTarget = 1.05;
 const steadySpreadMax = 0.05;

@@ -1,10 +1,10 @@
 // Cost of recovering FEC sets, and how much one core deshreds: tables and findings.
 
-import { byRound, type Line, numberOf, ofKind, textOf } from "./lines.ts";
+import { byRound, type Line, numberOf, ofKind, textOf } from "../report/lines.ts";
+import { type Rounds, type Summary, summarise } from "../report/statistics.ts";
+import { micros, number } from "../report/table.ts";
 import { finding, type Section } from "./section.ts";
-import { type Rounds, type Summary, summarise } from "./statistics.ts";
 import { fecSetBits, throughputTarget } from "./steps-section.ts";
-import { micros, number } from "./table.ts";
 
 const recoveryTargetUs = 60;
 

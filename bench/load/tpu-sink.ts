@@ -1,6 +1,6 @@
 // Leaders for the bench of the direct route, in a process of their own: take everything at once.
 //
-//   tsx bench/tpu-sink.ts LEADERS
+//   tsx bench/load/tpu-sink.ts LEADERS
 //
 // Prints the port of each; then, after every line on its standard input, how many transactions came
 // whole since the last one. Ends with its standard input.
@@ -8,14 +8,14 @@
 import { randomBytes } from "node:crypto";
 import { createSocket, type Socket } from "node:dgram";
 import { createInterface } from "node:readline";
-import { newCredentials } from "../src/gateway/tpu/certificate.ts";
+import { newCredentials } from "../../src/gateway/tpu/certificate.ts";
 import {
   buildQuicheConfig,
   loadQuiche,
   packetBytesMax,
   type QuicheConnection,
   tpuProtocol,
-} from "../src/gateway/tpu/quiche.ts";
+} from "../../src/gateway/tpu/quiche.ts";
 
 const quiche = loadQuiche();
 if (!quiche) throw new Error("expected the optional package @matrixai/quic, got none");

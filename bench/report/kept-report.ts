@@ -6,12 +6,12 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import type { Finding, Section } from "../sections/section.ts";
 import { type Machine, machineText } from "./machine.ts";
-import type { Finding, Section } from "./section.ts";
 import type { NoiseIndex } from "./statistics.ts";
 import { percent, type Table } from "./table.ts";
 
-const file = fileURLToPath(new URL("results/latest.json", import.meta.url));
+const file = fileURLToPath(new URL("../results/latest.json", import.meta.url));
 
 /** What run.ts measured. */
 export interface Report {
@@ -95,7 +95,7 @@ export function factsOf(report: Report): string[] {
 export function commitOfCode(): string | null {
   const git = (...words: string[]) =>
     execFileSync("git", words, {
-      cwd: fileURLToPath(new URL("..", import.meta.url)),
+      cwd: fileURLToPath(new URL("../..", import.meta.url)),
       encoding: "utf8",
       stdio: ["ignore", "pipe", "ignore"],
     }).trim();

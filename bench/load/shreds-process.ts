@@ -1,18 +1,18 @@
 // The whole service in a process of its own, as the bench of tips and tiers asks it.
 //
-//   tsx bench/shreds-process.ts FOLDER ACCOUNTS TIPADDRESS
+//   tsx bench/load/shreds-process.ts FOLDER ACCOUNTS TIPADDRESS
 //
 // No node: a registered tip counts at once. One source at 127.0.0.2. Prints where it is reached and the
 // keys of so many accounts; then, after every line on its standard input, its memory; ends with it.
 
 import { randomBytes } from "node:crypto";
 import { createInterface } from "node:readline";
-import { openService } from "../src/app/open-service.ts";
-import { systemClock } from "../src/core/clock.ts";
-import { completeConfig } from "../src/core/configuration/configuration.ts";
-import { createLogger } from "../src/core/log.ts";
-import { keyRandomBytes } from "../src/gateway/accounts/api-keys.ts";
-import { createKey } from "../src/gateway/accounts/create-key.ts";
+import { openService } from "../../src/app/open-service.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { completeConfig } from "../../src/core/configuration/configuration.ts";
+import { createLogger } from "../../src/core/log.ts";
+import { keyRandomBytes } from "../../src/gateway/accounts/api-keys.ts";
+import { createKey } from "../../src/gateway/accounts/create-key.ts";
 
 const [folder = "", accounts = "1", tipAddress = ""] = process.argv.slice(2);
 const plenty = 1_000_000;

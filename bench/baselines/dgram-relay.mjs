@@ -2,7 +2,7 @@
 //
 // Receives on one port, drops what it has seen (slot, index, type as the key), sends the rest to
 // every destination. No authentication. Started by the bench as its "dgram" driver:
-//   node bench/dgram-relay.mjs PORT ADDRESS:PORT…
+//   node bench/baselines/dgram-relay.mjs PORT ADDRESS:PORT…
 
 import { createSocket } from "node:dgram";
 

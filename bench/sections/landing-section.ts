@@ -3,11 +3,14 @@
 // The native scenario measures on the deshred thread, landings-in-javascript.ts from the other side
 // of the addon.
 
-import { type JavaScriptLandings, landingsInJavaScript } from "./landings-in-javascript.ts";
-import { type Line, numberOf, ofKind, textOf } from "./lines.ts";
+import {
+  type JavaScriptLandings,
+  landingsInJavaScript,
+} from "../baselines/landings-in-javascript.ts";
+import { type Line, numberOf, ofKind, textOf } from "../report/lines.ts";
+import { quantile, type Summary, summarise } from "../report/statistics.ts";
+import { micros } from "../report/table.ts";
 import { type Finding, finding, type Section } from "./section.ts";
-import { quantile, type Summary, summarise } from "./statistics.ts";
-import { micros } from "./table.ts";
 
 const targetUs = 1000;
 

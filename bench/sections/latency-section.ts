@@ -1,9 +1,9 @@
 // Latency and highest rate: lines of those scenarios to tables and findings.
 
-import { byRound, type Line, numberOf, ofKind, textOf } from "./lines.ts";
+import { byRound, type Line, numberOf, ofKind, textOf } from "../report/lines.ts";
+import { perRound, summarise } from "../report/statistics.ts";
+import { micros, number, type Table } from "../report/table.ts";
 import { type Finding, finding, type Section } from "./section.ts";
-import { perRound, summarise } from "./statistics.ts";
-import { micros, number, type Table } from "./table.ts";
 
 const caseOf = (line: Line) =>
   `${numberOf(line, "destinations")} × burst of ${numberOf(line, "burst")}`;

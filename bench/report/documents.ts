@@ -4,9 +4,9 @@
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { measuredText, targetText, verdictsText } from "../sections/section.ts";
 import type { KeptReport, KeptRun, KeptSection } from "./kept-report.ts";
 import { readmePart } from "./readme-table.ts";
-import { measuredText, targetText, verdictsText } from "./section.ts";
 import { renderMarkdown } from "./table.ts";
 
 /** The run that most sections are of; of as many, the last. */
@@ -93,13 +93,13 @@ export function documents(kept: KeptReport): Document[] {
     ["README.md", readmePart(kept, main)],
   ] as const;
   return parts.map(([path, part]) => {
-    const text = readFileSync(fileURLToPath(new URL(`../${path}`, import.meta.url)), "utf8");
+    const text = readFileSync(fileURLToPath(new URL(`../../${path}`, import.meta.url)), "utf8");
     return { path, text, wanted: replacePart(text, part) };
   });
 }
 
 export function writeDocuments(kept: KeptReport): void {
   for (const { path, wanted } of documents(kept)) {
-    writeFileSync(fileURLToPath(new URL(`../${path}`, import.meta.url)), wanted);
+    writeFileSync(fileURLToPath(new URL(`../../${path}`, import.meta.url)), wanted);
   }
 }

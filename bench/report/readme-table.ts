@@ -3,8 +3,8 @@
 // A row appears when every section that it reads was measured. A cell that is missing in a section that
 // was measured is an error: the section changed, and the row has to follow.
 
+import { type Finding, targetText, verdictsText } from "../sections/section.ts";
 import type { KeptReport, KeptRun } from "./kept-report.ts";
-import { type Finding, targetText, verdictsText } from "./section.ts";
 import { number } from "./table.ts";
 
 /** Reads numbers as they are printed, without their quartiles. */

@@ -9,14 +9,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { pubkeyOf } from "../src/core/primitives.ts";
-import { HttpLoad, LineReader, type LoadPlan, type LoadResult } from "./http-load.ts";
-import { numberOf, textOf } from "./lines.ts";
+import { pubkeyOf } from "../../src/core/primitives.ts";
+import { HttpLoad, LineReader, type LoadPlan, type LoadResult } from "../load/http-load.ts";
+import { numberOf, textOf } from "../report/lines.ts";
+import { type Summary, summarise } from "../report/statistics.ts";
+import { micros, number } from "../report/table.ts";
 import { finding, type Section } from "./section.ts";
-import { type Summary, summarise } from "./statistics.ts";
-import { micros, number } from "./table.ts";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
+const root = fileURLToPath(new URL("../..", import.meta.url));
 const tipBytes = new Uint8Array(32).fill(5);
 const paddingBytes = 300;
 const checkThreads = 2;
@@ -48,11 +48,11 @@ interface Server {
 async function start(driver: Driver, sinkPort: number, folder: string): Promise<Server> {
   const words =
     driver === "plain"
-      ? [join(root, "bench/plain-gateway.mjs"), String(sinkPort), pubkeyOf(tipBytes)]
+      ? [join(root, "bench/baselines/plain-gateway.mjs"), String(sinkPort), pubkeyOf(tipBytes)]
       : [
           "--import",
           "tsx",
-          join(root, "bench/gateway-process.ts"),
+          join(root, "bench/load/gateway-process.ts"),
           driver,
           String(sinkPort),
           folder,

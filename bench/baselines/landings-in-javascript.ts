@@ -3,11 +3,11 @@
 // One process as the product is: relay, its worker and its deshred thread, the event loop; and the
 // paced sender that feeds it. 10,000 shreds a second, eight watched transactions in every batch.
 
-import { SeededRandom } from "../src/core/seeded-random.ts";
-import { PacedSender } from "../src/relay/data-plane/paced-sender.ts";
-import { Relay } from "../src/relay/data-plane/relay.ts";
-import { Shredder, type SlotPosition } from "../src/relay/data-plane/shredder.ts";
-import { buildSchedule } from "../src/relay/leaders/schedule.ts";
+import { SeededRandom } from "../../src/core/seeded-random.ts";
+import { PacedSender } from "../../src/relay/data-plane/paced-sender.ts";
+import { Relay } from "../../src/relay/data-plane/relay.ts";
+import { Shredder, type SlotPosition } from "../../src/relay/data-plane/shredder.ts";
+import { buildSchedule } from "../../src/relay/leaders/schedule.ts";
 
 const shredEveryNs = 100_000;
 const firstSlot = 400_000_000n;

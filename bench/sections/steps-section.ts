@@ -1,9 +1,9 @@
 // Cost of each step, of the worker by what comes in, and its allocations: tables and findings.
 
-import { byRound, type Line, numberOf, ofKind, textOf } from "./lines.ts";
+import { byRound, type Line, numberOf, ofKind, textOf } from "../report/lines.ts";
+import { perRound, type Rounds, type Summary, summarise } from "../report/statistics.ts";
+import { number } from "../report/table.ts";
 import { type Finding, finding, type Section } from "./section.ts";
-import { perRound, type Rounds, type Summary, summarise } from "./statistics.ts";
-import { number } from "./table.ts";
 
 const shredderStep = "shredder, one FEC set of 64 shreds";
 

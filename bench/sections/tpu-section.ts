@@ -6,19 +6,19 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { systemClock } from "../src/core/clock.ts";
-import { completeConfig } from "../src/core/configuration/configuration.ts";
-import type { TransactionFacts } from "../src/core/transactions/facts.ts";
-import { type TpuRoute, tpuOpener } from "../src/gateway/routes/tpu-route.ts";
-import type { OutboundTransaction, RouteEvent } from "../src/gateway/submission/types.ts";
-import { quicheProblem } from "../src/gateway/tpu/quiche.ts";
-import { LineReader } from "./http-load.ts";
-import { numberOf, textOf } from "./lines.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { completeConfig } from "../../src/core/configuration/configuration.ts";
+import type { TransactionFacts } from "../../src/core/transactions/facts.ts";
+import { type TpuRoute, tpuOpener } from "../../src/gateway/routes/tpu-route.ts";
+import type { OutboundTransaction, RouteEvent } from "../../src/gateway/submission/types.ts";
+import { quicheProblem } from "../../src/gateway/tpu/quiche.ts";
+import { LineReader } from "../load/http-load.ts";
+import { numberOf, textOf } from "../report/lines.ts";
+import { quantile, type Summary, summarise } from "../report/statistics.ts";
+import { number } from "../report/table.ts";
 import type { Section } from "./section.ts";
-import { quantile, type Summary, summarise } from "./statistics.ts";
-import { number } from "./table.ts";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
+const root = fileURLToPath(new URL("../..", import.meta.url));
 const windowSlots = 4n;
 const manyLeaders = 32;
 /** Under way at once, of all connections: enough to keep them busy, less than any of them queues. */
@@ -52,7 +52,7 @@ class Leaders {
   #now = 0;
 
   static async open(count: number): Promise<Leaders> {
-    const words = ["--import", "tsx", "bench/tpu-sink.ts", String(count)];
+    const words = ["--import", "tsx", "bench/load/tpu-sink.ts", String(count)];
     const child = spawn(process.execPath, words, { cwd: root, stdio: ["pipe", "pipe", "inherit"] });
     const lines = new LineReader(child);
     const ports = textOf(await lines.next(), "ports")
