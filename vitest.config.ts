@@ -7,7 +7,7 @@ export default defineConfig({
     // Who brings an addon of his own (under sanitizers) runs what needs nothing else.
     globalSetup: process.env["SHREDWAY_PREBUILD"]
       ? []
-      : ["build-native", "build-program", "postgres-template"].map(
+      : ["processes/build-native", "processes/build-program", "postgres/postgres-template"].map(
           (name) => `test/support/${name}.ts`,
         ),
     // The addon keeps native threads: every test file gets a process of its own.

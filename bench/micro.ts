@@ -12,10 +12,10 @@ import {
   encodeSources,
 } from "../src/relay/data-plane/tables.ts";
 import { buildSchedule, leaderOf } from "../src/relay/leaders/schedule.ts";
-import { type Line, ofKind, textOf } from "./lines.ts";
-import type { Section } from "./section.ts";
-import { type Summary, summarise } from "./statistics.ts";
-import { number } from "./table.ts";
+import { type Line, ofKind, textOf } from "./report/lines.ts";
+import { type Summary, summarise } from "./report/statistics.ts";
+import { number } from "./report/table.ts";
+import type { Section } from "./sections/section.ts";
 
 const tiers = ["tier-1", "tier-2"];
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);

@@ -5,11 +5,9 @@
 // the costs of sending are not comparable, and it says so.
 
 import { parseArgs } from "node:util";
-import { besideSection, handOverSection } from "./beside-section.ts";
-import { costSection } from "./cost-section.ts";
-import { deshredSection, recoverySection } from "./deshred-section.ts";
-import { numbersPart, writeDocuments } from "./documents.ts";
-import { gatewaySection } from "./gateway-section.ts";
+import { buildNativeProgram, findProgram, runScenario } from "./load/native-program.ts";
+import { microSection } from "./micro.ts";
+import { numbersPart, writeDocuments } from "./report/documents.ts";
 import {
   commitOfCode,
   factsOf,
@@ -17,21 +15,23 @@ import {
   readKeptReport,
   withRun,
   writeKeptReport,
-} from "./kept-report.ts";
-import { landingsSection } from "./landing-section.ts";
-import { latencySection, rateSection } from "./latency-section.ts";
-import { type Line, numberOf, ofKind, textOf } from "./lines.ts";
-import { describeMachine } from "./machine.ts";
-import { microSection } from "./micro.ts";
-import { buildNativeProgram, findProgram, runScenario } from "./native-program.ts";
-import { regionsSection } from "./regions-section.ts";
-import { findingText, type Section, verdictsText } from "./section.ts";
-import { shredsSection } from "./shreds-section.ts";
-import { judgedRoundsMin, noiseIndex } from "./statistics.ts";
-import { stepsSection, workerSection } from "./steps-section.ts";
-import { renderText } from "./table.ts";
-import { tpuSection } from "./tpu-section.ts";
-import { transmitSection } from "./transmit-section.ts";
+} from "./report/kept-report.ts";
+import { type Line, numberOf, ofKind, textOf } from "./report/lines.ts";
+import { describeMachine } from "./report/machine.ts";
+import { judgedRoundsMin, noiseIndex } from "./report/statistics.ts";
+import { renderText } from "./report/table.ts";
+import { besideSection, handOverSection } from "./sections/beside-section.ts";
+import { costSection } from "./sections/cost-section.ts";
+import { deshredSection, recoverySection } from "./sections/deshred-section.ts";
+import { gatewaySection } from "./sections/gateway-section.ts";
+import { landingsSection } from "./sections/landing-section.ts";
+import { latencySection, rateSection } from "./sections/latency-section.ts";
+import { regionsSection } from "./sections/regions-section.ts";
+import { findingText, type Section, verdictsText } from "./sections/section.ts";
+import { shredsSection } from "./sections/shreds-section.ts";
+import { stepsSection, workerSection } from "./sections/steps-section.ts";
+import { tpuSection } from "./sections/tpu-section.ts";
+import { transmitSection } from "./sections/transmit-section.ts";
 
 interface Scenario {
   readonly name: string;

@@ -3,7 +3,12 @@
 
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { importsOf, includesOf, type SourceFile, sourceFiles } from "./support/source-tree.ts";
+import {
+  importsOf,
+  includesOf,
+  type SourceFile,
+  sourceFiles,
+} from "./support/source/source-tree.ts";
 
 /**
  * The top-level modules in the order of dependence: a file imports from its own module and from those

@@ -8,8 +8,8 @@ import {
   declaredNames,
   exportedNames,
   importClauses,
-} from "./support/source-declarations.ts";
-import { type SourceFile, sourceFiles } from "./support/source-tree.ts";
+} from "./support/source/source-declarations.ts";
+import { type SourceFile, sourceFiles } from "./support/source/source-tree.ts";
 
 /** The limit of .oxlintrc.json for TypeScript; neither blank lines nor comments count. */
 const functionLinesMax = 70;

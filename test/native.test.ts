@@ -1,4 +1,4 @@
-// The native tests, one by one: runs the program that test/support/build-native.ts built, once, and
+// The native tests, one by one: runs the program that test/support/processes/build-native.ts built, once, and
 // reports every native test under its own name.
 
 import { spawnSync } from "node:child_process";

@@ -15,7 +15,7 @@ struct Options {
   bool isolate = true;  // own network namespace, if the system allows it
   uint32_t rounds = 7;
   std::string node;         // path of the Node binary, empty: no such driver
-  std::string dgram_relay;  // path of bench/dgram-relay.mjs
+  std::string dgram_relay;  // path of bench/baselines/dgram-relay.mjs
   std::string samplicator;  // path of samplicator, empty: not installed
 };
 

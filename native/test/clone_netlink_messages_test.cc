@@ -250,20 +250,36 @@ TEST(netlink_asks_as_the_kernel_expects) {
   CHECK(!take_message(rest, question) && rest.empty());
 }
 
+// How many messages of a datagram were whole, and how many of them could be read.
+struct ReadCounts {
+  size_t messages = 0;
+  size_t readable = 0;
+};
+
 // Everything that can be read of a datagram, in memory of exactly its size: a sanitizer sees a byte
 // too many.
-void read_all(const Bytes& datagram) {
+ReadCounts read_all(const Bytes& datagram) {
+  ReadCounts counts;
   const std::unique_ptr<uint8_t[]> exact(new uint8_t[datagram.size()]);
   std::copy(datagram.begin(), datagram.end(), exact.get());
   std::span<const uint8_t> rest(exact.get(), datagram.size());
   NetlinkMessage one;
   while (take_message(rest, one)) {
     CHECK(error_of(one) >= 0);
-    read_route(one);
-    if (const auto link = read_link(one)) CHECK(link->interface != 0);
-    if (const auto neighbour = read_neighbour(one)) CHECK(neighbour->interface != 0);
+    const auto route = read_route(one);
+    const auto link = read_link(one);
+    const auto neighbour = read_neighbour(one);
+    if (link) CHECK(link->interface != 0);
+    if (neighbour) CHECK(neighbour->interface != 0);
+    // A message is of one kind.
+    const int kinds = route.has_value() + link.has_value() + neighbour.has_value();
+    CHECK(kinds <= 1);
+    counts.messages++;
+    counts.readable += size_t(kinds);
   }
   CHECK(rest.size() <= datagram.size());
+  CHECK(counts.messages * sizeof(nlmsghdr) <= datagram.size());
+  return counts;
 }
 
 TEST(netlink_reads_cut_messages_safely) {
@@ -285,6 +301,7 @@ TEST(netlink_reads_cut_messages_safely) {
 TEST(netlink_reads_garbled_messages_safely) {
   Random random{20261121};
   const Bytes whole[] = {kRoute, kLink, kNeighbour, kLink + kRoute + kNeighbour};
+  ReadCounts sum;
   for (int i = 0; i < 200'000; i++) {
     Bytes bytes = whole[random.below(4)];
     for (uint64_t times = random.below(6) + 1; times > 0; times--) {
@@ -293,8 +310,14 @@ TEST(netlink_reads_garbled_messages_safely) {
           random.one_in(2) ? edges[random.below(8)] : static_cast<uint8_t>(random.next());
     }
     if (random.one_in(4)) bytes.resize(random.below(bytes.size()));
-    read_all(bytes);
+    const ReadCounts counts = read_all(bytes);
+    CHECK(counts.messages <= 3);
+    sum.messages += counts.messages;
+    sum.readable += counts.readable;
   }
+  // Garbling leaves some readable, and some whole but unreadable.
+  CHECK(sum.readable > 0);
+  CHECK(sum.messages > sum.readable);
 }
 
 }  // namespace

@@ -165,6 +165,13 @@ TEST(leader_table_knows_its_slots_and_refuses_what_is_wrong) {
 
 TEST(tables_random_bytes_never_pass_the_bounds) {
   std::mt19937 random(3);
+  size_t accepted = 0;
+  size_t refused = 0;
+  const auto check_outcome = [&](bool is_accepted, std::string& error) {
+    CHECK_EQ(error.empty(), is_accepted);  // a refusal always says why
+    error.clear();
+    is_accepted ? accepted++ : refused++;
+  };
   for (int i = 0; i < 30'000; i++) {
     Bytes bytes(random() % 120);
     for (auto& byte : bytes) byte = static_cast<uint8_t>(random() % 5 ? 0 : random());
@@ -173,10 +180,16 @@ TEST(tables_random_bytes_never_pass_the_bounds) {
       bytes[4] = static_cast<uint8_t>(bytes.size() / 24);
     }
     std::string error;
-    parse_sources(bytes, error);
-    parse_fanout(bytes, error);
-    parse_leaders(bytes, error);
+    check_outcome(parse_sources(bytes, error) != nullptr, error);
+    const auto fanout = parse_fanout(bytes, error);
+    check_outcome(fanout != nullptr, error);
+    if (fanout) CHECK(fanout->addresses().size() * 24 <= bytes.size());
+    const auto leaders = parse_leaders(bytes, error);
+    check_outcome(leaders != nullptr, error);
+    if (leaders) CHECK(leaders->slot_count() * 4 <= bytes.size());
   }
+  CHECK(accepted > 0);
+  CHECK(refused > 0);
 }
 
 TEST(tables_swapped_under_readers_are_freed_and_never_early) {

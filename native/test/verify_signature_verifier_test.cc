@@ -293,10 +293,21 @@ TEST(verify_ends_in_any_state) {
   const Bytes bytes = signed_transaction(TransactionVersion::legacy, 2, 5);
   for (uint32_t round = 0; round < 60; round++) {
     const auto verifier = open(1 + round % 5, 8);
-    for (uint32_t ticket = 0; ticket < round % 10; ticket++)
-      (void)verifier->submit(ticket, bytes.data(), bytes.size());
+    const uint32_t submitted = round % 10;
+    for (uint32_t ticket = 0; ticket < submitted; ticket++)
+      CHECK_EQ(verifier->submit(ticket, bytes.data(), bytes.size()), ticket < 8);
+    size_t drained = 0;
     VerifyResult result;
-    if (round % 3 == 0) (void)verifier->drain(&result, 1);
+    if (round % 3 == 0) drained = verifier->drain(&result, 1);
+    CHECK(drained <= submitted);
+    if (drained == 1) CHECK(result.outcome == VerifyOutcome::valid);
+    // Half of them end without having been stopped.
+    if (round % 2 == 0) continue;
+    verifier->stop();
+    Outcomes outcomes;
+    drain_all(*verifier, outcomes);
+    CHECK_EQ(drained + outcomes.size(), size_t{std::min(submitted, 8u)});
+    for (const auto& [ticket, outcome] : outcomes) CHECK(outcome != VerifyOutcome::invalid);
   }
 }
 

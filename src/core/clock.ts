@@ -1,7 +1,7 @@
 // Clock: the only place in TypeScript that knows the time or waits.
 //
 // Rules and adapters take a Clock; main hands them the system's, tests a manual one
-// (test/support/manual-clock.ts).
+// (test/support/clocks/manual-clock.ts).
 
 export interface Timer {
   /** Nothing happens afterwards. Idempotent. */

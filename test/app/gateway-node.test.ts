@@ -10,7 +10,7 @@ import { PostgresDriver } from "../../src/platform/store/postgres/driver.ts";
 import { SqlSubmissionStore } from "../../src/platform/store/tables/submission-store.ts";
 import { recordOf, silent } from "../platform/store/files.ts";
 import { closing } from "../support/closing.ts";
-import { PostgresServer, postgresPrograms } from "../support/postgres.ts";
+import { PostgresServer, postgresPrograms } from "../support/postgres/postgres.ts";
 
 describe.skipIf(postgresPrograms === null)("a gateway on PostgreSQL", () => {
   let server: PostgresServer | undefined;

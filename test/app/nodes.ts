@@ -28,7 +28,7 @@ import { makeFacts } from "../gateway/submission/model.ts";
 import { capabilitiesOf, emptySnapshot } from "../gateway/submission/model-parts.ts";
 import type { Databases } from "../platform/store/databases.ts";
 import { Exchange, type SharingDriver } from "../platform/store/exchange.ts";
-import { ManualClock } from "../support/manual-clock.ts";
+import { ManualClock } from "../support/clocks/manual-clock.ts";
 
 export const accountId = "ann";
 const signatures = { decode: base58.decode, encode: base58.encode };

@@ -4,9 +4,9 @@ import { describe, expect, it } from "vitest";
 import { type ManagerEnvironment, ServiceManager } from "../../src/app/service-manager.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { notifyServiceManager } from "../../src/relay/data-plane/native.ts";
+import { ManualClock } from "../support/clocks/manual-clock.ts";
 import { closing } from "../support/closing.ts";
-import { ManualClock } from "../support/manual-clock.ts";
-import { NotifySocket } from "../support/notify-socket.ts";
+import { NotifySocket } from "../support/processes/notify-socket.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const socketed = { NOTIFY_SOCKET: "/run/notify" };

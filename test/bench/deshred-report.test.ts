@@ -1,14 +1,14 @@
 // The report's parts about reading the chain: what is counted, subtracted and judged.
 
 import { describe, expect, it } from "vitest";
-import { besideSection, handOverSection } from "../../bench/beside-section.ts";
-import { deshredSection, recoverySection } from "../../bench/deshred-section.ts";
-import { landingSection } from "../../bench/landing-section.ts";
-import { landingsInJavaScript } from "../../bench/landings-in-javascript.ts";
-import { parseLine } from "../../bench/lines.ts";
-import { finding, findingText, type Section } from "../../bench/section.ts";
-import { summarise } from "../../bench/statistics.ts";
-import { stepsSection } from "../../bench/steps-section.ts";
+import { landingsInJavaScript } from "../../bench/baselines/landings-in-javascript.ts";
+import { parseLine } from "../../bench/report/lines.ts";
+import { summarise } from "../../bench/report/statistics.ts";
+import { besideSection, handOverSection } from "../../bench/sections/beside-section.ts";
+import { deshredSection, recoverySection } from "../../bench/sections/deshred-section.ts";
+import { landingSection } from "../../bench/sections/landing-section.ts";
+import { finding, findingText, type Section } from "../../bench/sections/section.ts";
+import { stepsSection } from "../../bench/sections/steps-section.ts";
 
 const line = (fields: Record<string, string | number | boolean>) =>
   parseLine(JSON.stringify(fields));

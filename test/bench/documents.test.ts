@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { documents, mainRun, numbersPart, replacePart } from "../../bench/documents.ts";
+import { documents, mainRun, numbersPart, replacePart } from "../../bench/report/documents.ts";
 import {
   type KeptReport,
   parseKeptReport,
   type Report,
   readKeptReport,
   withRun,
-} from "../../bench/kept-report.ts";
-import { Cells, readmePart } from "../../bench/readme-table.ts";
-import { finding } from "../../bench/section.ts";
-import { judge, summarise } from "../../bench/statistics.ts";
+} from "../../bench/report/kept-report.ts";
+import { Cells, readmePart } from "../../bench/report/readme-table.ts";
+import { judge, summarise } from "../../bench/report/statistics.ts";
+import { finding } from "../../bench/sections/section.ts";
 
 const order = ["steps", "cost", "tpu"];
 

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { costSection } from "../../bench/cost-section.ts";
-import { byRound, numberOf, parseLine, textOf } from "../../bench/lines.ts";
-import { finding, findingText } from "../../bench/section.ts";
-import { summarise } from "../../bench/statistics.ts";
-import { workerSection } from "../../bench/steps-section.ts";
-import { number, percent, renderMarkdown, renderText } from "../../bench/table.ts";
+import { byRound, numberOf, parseLine, textOf } from "../../bench/report/lines.ts";
+import { summarise } from "../../bench/report/statistics.ts";
+import { number, percent, renderMarkdown, renderText } from "../../bench/report/table.ts";
+import { costSection } from "../../bench/sections/cost-section.ts";
+import { finding, findingText } from "../../bench/sections/section.ts";
+import { workerSection } from "../../bench/sections/steps-section.ts";
 
 const line = (fields: Record<string, string | number | boolean>) =>
   parseLine(JSON.stringify(fields));

@@ -10,7 +10,7 @@ import {
   type Summary,
   spread,
   summarise,
-} from "../../bench/statistics.ts";
+} from "../../bench/report/statistics.ts";
 
 const finite = fc.double({ min: -1e9, max: 1e9, noNaN: true });
 

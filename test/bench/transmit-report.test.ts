@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { parseLine } from "../../bench/lines.ts";
-import { transmitSection } from "../../bench/transmit-section.ts";
+import { parseLine } from "../../bench/report/lines.ts";
+import { transmitSection } from "../../bench/sections/transmit-section.ts";
 
 type Fields = Record<string, string | number | boolean>;
 const line = (fields: Fields) => parseLine(JSON.stringify(fields));

@@ -19,7 +19,7 @@ import { createLogger } from "../../src/core/log.ts";
 import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import { openSandbox } from "../../src/sandbox/open-sandbox.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
-import { until } from "../support/udp-receiver.ts";
+import { until } from "../support/network/udp-receiver.ts";
 
 export class ClientStage {
   readonly sandbox: Sandbox;

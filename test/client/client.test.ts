@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { ComputeBudgetProgram } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ShredwayCallError, type ShredwayClient } from "../../src/client/index.ts";
-import { until } from "../support/udp-receiver.ts";
+import { until } from "../support/network/udp-receiver.ts";
 import { ClientStage } from "./client-stage.ts";
 
 /** On a machine that is too busy routes are down for a while. */

@@ -6,7 +6,7 @@ import { join, resolve } from "node:path";
 import { createContext, runInContext } from "node:vm";
 import { build } from "esbuild";
 import { expect, it } from "vitest";
-import { GatewayRun } from "../support/gateway.ts";
+import { GatewayRun } from "../support/gateway/gateway.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 it("runs with fetch, timers and a URL alone", async () => {

@@ -5,8 +5,8 @@ import { WebSocket } from "ws";
 import { ShredwayCallError, ShredwayClient, type StatusUpdate } from "../../src/client/index.ts";
 import type { TimelineEvent, TransactionStatus } from "../../src/gateway/submission/types.ts";
 import { closing } from "../support/closing.ts";
-import { GatewayRun, scoped } from "../support/gateway.ts";
-import { until } from "../support/udp-receiver.ts";
+import { GatewayRun, scoped } from "../support/gateway/gateway.ts";
+import { until } from "../support/network/udp-receiver.ts";
 import { ClientStage } from "./client-stage.ts";
 import { CutProxy } from "./cut-proxy.ts";
 

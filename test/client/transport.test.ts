@@ -7,9 +7,9 @@ import { expect, it } from "vitest";
 import { ShredwayCallError, ShredwayClient } from "../../src/client/index.ts";
 import { ShredwayError } from "../../src/core/errors.ts";
 import { closing } from "../support/closing.ts";
-import { freePort } from "../support/free-ports.ts";
-import { GatewayRun } from "../support/gateway.ts";
-import { until } from "../support/udp-receiver.ts";
+import { GatewayRun } from "../support/gateway/gateway.ts";
+import { freePort } from "../support/network/free-ports.ts";
+import { until } from "../support/network/udp-receiver.ts";
 import { CutProxy } from "./cut-proxy.ts";
 
 interface Asked {

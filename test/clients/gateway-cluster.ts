@@ -25,7 +25,7 @@ import { verifySignatures } from "../../src/sandbox/chain/keys.ts";
 import type { ChainApi } from "../../src/sandbox/chain/types.ts";
 import { parseTransaction } from "../../src/sandbox/chain/wire.ts";
 import { decodeBase58 } from "../../src/sandbox/rpc/bytes.ts";
-import { inspectorFor, noPartners } from "../support/gateway.ts";
+import { inspectorFor, noPartners } from "../support/gateway/gateway.ts";
 import { Cluster, type Site } from "./cluster.ts";
 
 export const tipAddress = encodeBase58(randomBytes(32));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { systemClock, WallClock } from "../../src/core/clock.ts";
-import { ManualClock } from "../support/manual-clock.ts";
+import { ManualClock } from "../support/clocks/manual-clock.ts";
 
 describe("manual clock", () => {
   it("runs timers at their own moments, in order", async () => {

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { nodeVersionError, supportedNode } from "../../src/core/node-version.mjs";
-import { programWords } from "../support/shredway.ts";
+import { programWords } from "../support/processes/shredway.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const words = "Node 20 (from 20.19) or Node 22 (from 22.12)";

@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import { RareWarning, WarningInterval } from "../../src/core/rare-warning.ts";
-import { ManualClock } from "../support/manual-clock.ts";
+import { ManualClock } from "../support/clocks/manual-clock.ts";
 
 it("is given at once, then not again before the time is over, and its text is not made in vain", async () => {
   const clock = new ManualClock();

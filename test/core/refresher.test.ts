@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { Refresher } from "../../src/core/refresher.ts";
-import { ManualClock } from "../support/manual-clock.ts";
+import { ManualClock } from "../support/clocks/manual-clock.ts";
 
 /** What is kept, what of it is in memory, and readings that take their time. */
 class Stage {

@@ -6,10 +6,10 @@ import { createSocket } from "node:dgram";
 import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ShredwayClient } from "../../src/client/index.ts";
-import { freePortPair, freeUdpPort } from "../support/free-ports.ts";
-import { goodCodeFields, goodDataFields, makePacket } from "../support/shreds.ts";
-import { Shredway } from "../support/shredway.ts";
-import { until } from "../support/udp-receiver.ts";
+import { freePortPair, freeUdpPort } from "../support/network/free-ports.ts";
+import { until } from "../support/network/udp-receiver.ts";
+import { Shredway } from "../support/processes/shredway.ts";
+import { goodCodeFields, goodDataFields, makePacket } from "../support/shreds/shreds.ts";
 import { PackageStage, Program } from "./package-stage.ts";
 
 const signature = "[1-9A-HJ-NP-Za-km-z]{87,88}";

@@ -6,8 +6,8 @@ import { execFile, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { freePortPair, freeUdpPort } from "../support/free-ports.ts";
-import { until } from "../support/udp-receiver.ts";
+import { freePortPair, freeUdpPort } from "../support/network/free-ports.ts";
+import { until } from "../support/network/udp-receiver.ts";
 import { PackageStage, type Program } from "./package-stage.ts";
 
 const blocks = Array.from(

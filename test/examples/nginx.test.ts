@@ -12,8 +12,8 @@ import { expect, it } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
 import { systemClock } from "../../src/core/clock.ts";
 import { closing } from "../support/closing.ts";
-import { freePort } from "../support/free-ports.ts";
-import { selfSignedCertificate, selfSignedKey } from "../support/self-signed.ts";
+import { freePort } from "../support/network/free-ports.ts";
+import { selfSignedCertificate, selfSignedKey } from "../support/quic/self-signed.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const hasNginx = spawnSync("nginx", ["-v"]).status === 0;

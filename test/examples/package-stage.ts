@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { transform } from "esbuild";
-import { sourceFiles } from "../support/source-tree.ts";
+import { sourceFiles } from "../support/source/source-tree.ts";
 
 /** esbuild takes one file for one file, as the compiler does, in a tenth of its time. */
 async function compile(folder: string): Promise<void> {

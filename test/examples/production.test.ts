@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { loadConfig } from "../../src/core/configuration/configuration.ts";
 import { wishesOf } from "../../src/platform/doctor/config-checks.ts";
-import { shredway } from "../support/shredway.ts";
+import { shredway } from "../support/processes/shredway.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const folder = "examples/production";

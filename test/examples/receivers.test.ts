@@ -9,10 +9,10 @@ import { SeededRandom } from "../../src/core/seeded-random.ts";
 import { parseShred } from "../../src/relay/data-plane/parse-shred.ts";
 import { Shredder, type SlotPosition } from "../../src/relay/data-plane/shredder.ts";
 import { closing } from "../support/closing.ts";
-import { freeUdpPort } from "../support/free-ports.ts";
-import { goodCodeFields, goodDataFields, makePacket } from "../support/shreds.ts";
+import { freeUdpPort } from "../support/network/free-ports.ts";
+import { until } from "../support/network/udp-receiver.ts";
+import { goodCodeFields, goodDataFields, makePacket } from "../support/shreds/shreds.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { until } from "../support/udp-receiver.ts";
 import { Program } from "./package-stage.ts";
 
 const has = (program: string): boolean => spawnSync(program, ["--version"]).status === 0;

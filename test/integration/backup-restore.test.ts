@@ -6,8 +6,8 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { expect, it } from "vitest";
 import { closing } from "../support/closing.ts";
-import { PostgresServer, postgresPrograms } from "../support/postgres.ts";
-import { Shredway, shredway } from "../support/shredway.ts";
+import { PostgresServer, postgresPrograms } from "../support/postgres/postgres.ts";
+import { Shredway, shredway } from "../support/processes/shredway.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const tip = "2gPG8fL2EV11ziLGpr1rDSrhhhGj2TgNNr9HVk8MyzbU";

@@ -17,10 +17,10 @@ import { writePcap } from "../../src/relay/captures/pcap-writer.ts";
 import { makeCopies } from "../../src/tools/replay/copies.ts";
 import { windowsOf } from "../../src/tools/replay/windows.ts";
 import { closing } from "../support/closing.ts";
-import { freeUdpPort } from "../support/free-ports.ts";
-import { ShredTraffic } from "../support/shred-traffic.ts";
-import { type Ended, Shredway, shredway } from "../support/shredway.ts";
-import { UdpReceiver, until } from "../support/udp-receiver.ts";
+import { freeUdpPort } from "../support/network/free-ports.ts";
+import { UdpReceiver, until } from "../support/network/udp-receiver.ts";
+import { type Ended, Shredway, shredway } from "../support/processes/shredway.ts";
+import { ShredTraffic } from "../support/shreds/shred-traffic.ts";
 
 const traffic = {
   seed: 11,

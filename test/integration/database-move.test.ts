@@ -13,9 +13,9 @@ import { systemClock } from "../../src/core/clock.ts";
 import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import { decodeBase58, encodeBase58 } from "../../src/relay/data-plane/base58.ts";
 import { closing } from "../support/closing.ts";
-import { freePort } from "../support/free-ports.ts";
-import { PostgresServer, postgresPrograms } from "../support/postgres.ts";
-import { Shredway, shredway } from "../support/shredway.ts";
+import { freePort } from "../support/network/free-ports.ts";
+import { PostgresServer, postgresPrograms } from "../support/postgres/postgres.ts";
+import { Shredway, shredway } from "../support/processes/shredway.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const tipAddress = Keypair.generate().publicKey;

@@ -13,11 +13,11 @@ import { isObject } from "../../src/core/values.ts";
 import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
 import { closing } from "../support/closing.ts";
-import { freePort } from "../support/free-ports.ts";
-import { runningSandbox } from "../support/sandbox.ts";
-import { Shredway, shredway } from "../support/shredway.ts";
+import { freePort } from "../support/network/free-ports.ts";
+import { until } from "../support/network/udp-receiver.ts";
+import { runningSandbox } from "../support/processes/sandbox.ts";
+import { Shredway, shredway } from "../support/processes/shredway.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { until } from "../support/udp-receiver.ts";
 
 const rounds = 4;
 const callers = 8;

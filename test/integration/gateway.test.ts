@@ -19,10 +19,10 @@ import { isObject } from "../../src/core/values.ts";
 import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
 import { closing } from "../support/closing.ts";
-import { freePortPair } from "../support/free-ports.ts";
-import { runningSandbox } from "../support/sandbox.ts";
-import { stockConnection } from "../support/stock-connection.ts";
-import { until } from "../support/udp-receiver.ts";
+import { freePortPair } from "../support/network/free-ports.ts";
+import { until } from "../support/network/udp-receiver.ts";
+import { runningSandbox } from "../support/processes/sandbox.ts";
+import { stockConnection } from "../support/quic/stock-connection.ts";
 
 const tipLamports = 20_000;
 

@@ -14,9 +14,9 @@ import { systemClock } from "../../src/core/clock.ts";
 import { isObject } from "../../src/core/values.ts";
 import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
-import { runningSandbox } from "../support/sandbox.ts";
-import { stockConnection } from "../support/stock-connection.ts";
-import { until } from "../support/udp-receiver.ts";
+import { until } from "../support/network/udp-receiver.ts";
+import { runningSandbox } from "../support/processes/sandbox.ts";
+import { stockConnection } from "../support/quic/stock-connection.ts";
 
 const patienceMs = 60_000;
 

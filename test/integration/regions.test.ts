@@ -12,8 +12,8 @@ import {
   shredTip,
   tier1Lamports,
   tier2Lamports,
-} from "../support/regions.ts";
-import { until } from "../support/udp-receiver.ts";
+} from "../support/gateway/regions.ts";
+import { until } from "../support/network/udp-receiver.ts";
 
 const sorted = (packets: readonly Uint8Array[]): string[] =>
   packets.map((packet) => Buffer.from(packet).toString("base64")).toSorted();

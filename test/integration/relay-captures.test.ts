@@ -9,10 +9,10 @@ import { parseShred } from "../../src/relay/data-plane/parse-shred.ts";
 import { Relay, type RelayOptions } from "../../src/relay/data-plane/relay.ts";
 import type { Destination, Source } from "../../src/relay/data-plane/tables.ts";
 import { buildSchedule } from "../../src/relay/leaders/schedule.ts";
-import { hasTestdata, leaderKey, packetsOf, testdataFile } from "../support/captures.ts";
 import { closing } from "../support/closing.ts";
-import { freeUdpPort } from "../support/free-ports.ts";
-import { UdpReceiver, until } from "../support/udp-receiver.ts";
+import { freeUdpPort } from "../support/network/free-ports.ts";
+import { UdpReceiver, until } from "../support/network/udp-receiver.ts";
+import { hasTestdata, leaderKey, packetsOf, testdataFile } from "../support/shreds/captures.ts";
 
 interface Capture {
   readonly packets: readonly Uint8Array[];

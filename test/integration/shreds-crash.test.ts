@@ -12,11 +12,11 @@ import { systemClock } from "../../src/core/clock.ts";
 import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import { PacedSender } from "../../src/relay/data-plane/paced-sender.ts";
 import { closing } from "../support/closing.ts";
-import { freePort, freeUdpPort } from "../support/free-ports.ts";
-import { madeSlot } from "../support/made-slot.ts";
-import { Shredway, shredway } from "../support/shredway.ts";
+import { freePort, freeUdpPort } from "../support/network/free-ports.ts";
+import { until } from "../support/network/udp-receiver.ts";
+import { Shredway, shredway } from "../support/processes/shredway.ts";
+import { madeSlot } from "../support/shreds/made-slot.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { until } from "../support/udp-receiver.ts";
 
 const rounds = 3;
 const customersMade = 4;

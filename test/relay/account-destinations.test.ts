@@ -12,11 +12,11 @@ import type { LeaderSchedule } from "../../src/relay/leaders/schedule.ts";
 import { RelayService } from "../../src/relay/relay-service.ts";
 import { relayOptionsOf } from "../../src/relay/relay-tables.ts";
 import { ErrorRun } from "../../src/shreds/destinations/ownership-proof.ts";
+import { ManualClock } from "../support/clocks/manual-clock.ts";
 import { closing } from "../support/closing.ts";
-import { freeUdpPort } from "../support/free-ports.ts";
-import { ManualClock } from "../support/manual-clock.ts";
-import { ShredTraffic } from "../support/shred-traffic.ts";
-import { UdpReceiver, until } from "../support/udp-receiver.ts";
+import { freeUdpPort } from "../support/network/free-ports.ts";
+import { UdpReceiver, until } from "../support/network/udp-receiver.ts";
+import { ShredTraffic } from "../support/shreds/shred-traffic.ts";
 
 const configText = (destinations: readonly string[], listen = { port: 0, workers: 1 }) => `relay:
   listen: "127.0.0.1:${listen.port}"

@@ -7,7 +7,7 @@ import {
   parseShred,
   type Shred,
 } from "../../src/relay/data-plane/parse-shred.ts";
-import { hasTestdata, knownAnswers, packetsOf, testdataFile } from "../support/captures.ts";
+import { hasTestdata, knownAnswers, packetsOf, testdataFile } from "../support/shreds/captures.ts";
 
 function countBy<T>(values: readonly T[], keyOf: (value: T) => string): Record<string, number> {
   const counts: Record<string, number> = {};

@@ -2,7 +2,7 @@ import { constants } from "node:os";
 import { describe, expect, it } from "vitest";
 import type { RelayEvent } from "../../src/relay/data-plane/relay.ts";
 import { RelayEvents } from "../../src/relay/relay-events.ts";
-import { ManualClock } from "../support/manual-clock.ts";
+import { ManualClock } from "../support/clocks/manual-clock.ts";
 
 const { ECONNREFUSED, EMSGSIZE, EHOSTUNREACH } = constants.errno;
 

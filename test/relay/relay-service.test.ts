@@ -8,9 +8,9 @@ import { Relay } from "../../src/relay/data-plane/relay.ts";
 import { buildSchedule } from "../../src/relay/leaders/schedule.ts";
 import { RelayService } from "../../src/relay/relay-service.ts";
 import { relayOptionsOf } from "../../src/relay/relay-tables.ts";
-import { ManualClock } from "../support/manual-clock.ts";
-import { ShredTraffic } from "../support/shred-traffic.ts";
-import { until } from "../support/udp-receiver.ts";
+import { ManualClock } from "../support/clocks/manual-clock.ts";
+import { until } from "../support/network/udp-receiver.ts";
+import { ShredTraffic } from "../support/shreds/shred-traffic.ts";
 
 let opened: { close(): void }[] = [];
 afterEach(() => {

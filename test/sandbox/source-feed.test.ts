@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Delivery } from "../../src/sandbox/delivery.ts";
 import { type Player, SourceFeed } from "../../src/sandbox/source-feed.ts";
-import { ManualClock } from "../support/manual-clock.ts";
+import { ManualClock } from "../support/clocks/manual-clock.ts";
 
 class Recorder implements Player {
   /** Numbers of the packets and when they are due, on the clock. */

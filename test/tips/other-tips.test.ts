@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { TipStatistics } from "../../src/tips/tip-statistics.ts";
 import type { LandedTip, LandedTipStore } from "../../src/tips/tip-types.ts";
 import { MemoryStore } from "../shreds/registrations/memory-store.ts";
-import { ManualClock } from "../support/manual-clock.ts";
+import { ManualClock } from "../support/clocks/manual-clock.ts";
 
 const second = 1000;
 const minute = 60 * second;

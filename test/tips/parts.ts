@@ -29,8 +29,8 @@ import type {
   TierAccounting,
 } from "../../src/shreds/registrations/registration-types.ts";
 import type { Files } from "../platform/store/files.ts";
-import { addressOf, alice, bob, transferOf, wallet } from "../support/chain.ts";
 import { closing } from "../support/closing.ts";
+import { addressOf, alice, bob, transferOf, wallet } from "../support/transactions/chain.ts";
 
 export const silent: Logger = createLogger({ level: "silent" });
 export const shredWallet = wallet(110);

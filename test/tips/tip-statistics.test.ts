@@ -6,7 +6,7 @@ import type { LandedTips } from "../../src/gateway/submission/types.ts";
 import { TipStatistics } from "../../src/tips/tip-statistics.ts";
 import type { TipSnapshot } from "../../src/tips/tip-types.ts";
 import { MemoryStore } from "../shreds/registrations/memory-store.ts";
-import { ManualClock } from "../support/manual-clock.ts";
+import { ManualClock } from "../support/clocks/manual-clock.ts";
 
 const minuteMs = 60_000;
 /** 2026-01-01T00:00:00Z, a quarter of an hour of the clock. */

@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { commands } from "../../src/tools/commands.ts";
-import { programWords, shredway } from "../support/shredway.ts";
+import { programWords, shredway } from "../support/processes/shredway.ts";
 
 describe("shredway", () => {
   it("explains itself", async () => {

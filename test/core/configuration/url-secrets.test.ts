@@ -4,9 +4,9 @@ import { describe, expect, it } from "vitest";
 import { basicAuthorization, maskerOf } from "../../../src/core/configuration/url-secrets.ts";
 import { openRoute } from "../../../src/gateway/routes/open-route.ts";
 import { RpcClient } from "../../../src/platform/solana/rpc-client.ts";
-import { madeUpFacts } from "../../support/facts.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { routeConfig, TestParcel } from "../../support/partner.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import { routeConfig, TestParcel } from "../../support/gateway/partner.ts";
+import { madeUpFacts } from "../../support/transactions/facts.ts";
 
 describe("a text about a partner", () => {
   const url = new URL("https://us%40er:pass%2Fword@host/v1/path-key?api-key=query%20key&x=%25");

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { apiKey, GatewayRun, loopback } from "../../support/gateway.ts";
-import { base64, tipping } from "../../support/tipping.ts";
+import { apiKey, GatewayRun, loopback } from "../../support/gateway/gateway.ts";
+import { base64, tipping } from "../../support/transactions/tipping.ts";
 import { RawClient } from "../http/clients.ts";
 
 const send = JSON.stringify({

@@ -9,11 +9,11 @@ import type { GatewayDependencies } from "../../../src/gateway/methods/dependenc
 import type { TimelineEvent } from "../../../src/gateway/submission/types.ts";
 import type { TipFloor } from "../../../src/tips/tip-types.ts";
 import { Files } from "../../platform/store/files.ts";
-import { addressOf, wallet } from "../../support/chain.ts";
 import { closing } from "../../support/closing.ts";
-import { schemaCheck } from "../../support/described-answers.ts";
-import { GatewayRun } from "../../support/gateway.ts";
-import { base64, tipping } from "../../support/tipping.ts";
+import { schemaCheck } from "../../support/gateway/described-answers.ts";
+import { GatewayRun } from "../../support/gateway/gateway.ts";
+import { addressOf, wallet } from "../../support/transactions/chain.ts";
+import { base64, tipping } from "../../support/transactions/tipping.ts";
 import { entry, openDesk, presentSlot, tip } from "../../tips/parts.ts";
 
 const files = new Files();

@@ -9,7 +9,7 @@ import {
   readMethodNames,
   readMethodsOf,
 } from "../../../src/gateway/endpoints/read-methods.ts";
-import { NodeStandIn } from "../../support/node-stand-in.ts";
+import { NodeStandIn } from "../../support/gateway/node-stand-in.ts";
 
 function answerOf(node: NodeCalls | null, method: string, params = "[]"): Promise<string> {
   return handleJsonRpc(`{"jsonrpc":"2.0","id":1,"method":"${method}","params":${params}}`, {

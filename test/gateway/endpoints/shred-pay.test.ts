@@ -3,8 +3,8 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { Registrar } from "../../../src/shreds/registrations/registration-types.ts";
 import { Files } from "../../platform/store/files.ts";
-import { alice, bob, transferOf } from "../../support/chain.ts";
-import { apiKey, GatewayRun, scoped } from "../../support/gateway.ts";
+import { apiKey, GatewayRun, scoped } from "../../support/gateway/gateway.ts";
+import { alice, bob, transferOf } from "../../support/transactions/chain.ts";
 import { entry, openDesk, presentSlot, signatureOf, signed, tip } from "../../tips/parts.ts";
 
 const files = new Files();

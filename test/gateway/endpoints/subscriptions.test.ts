@@ -11,10 +11,15 @@ import {
 import { Upstream } from "../../../src/platform/solana/upstream.ts";
 import { Cluster } from "../../clients/cluster.ts";
 import { RpcSocket } from "../../clients/rpc-socket.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
-import { apiKey, tipAddress } from "../../support/gateway.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { answerWith, notification, type Question, SocketNode } from "../../support/socket-node.ts";
+import { apiKey, tipAddress } from "../../support/gateway/gateway.ts";
+import {
+  answerWith,
+  notification,
+  type Question,
+  SocketNode,
+} from "../../support/gateway/socket-node.ts";
 import { serve, until, urlOf } from "../http/clients.ts";
 
 const signature = "1".repeat(64);

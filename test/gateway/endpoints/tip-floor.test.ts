@@ -4,7 +4,7 @@ import { parseAddressRange } from "../../../src/core/addresses/addresses.ts";
 import { questionsPerSecond, streamsMax } from "../../../src/gateway/endpoints/tip-floor.ts";
 import type { TipFloor, TipSnapshot } from "../../../src/tips/tip-types.ts";
 import { closing } from "../../support/closing.ts";
-import { GatewayRun, loopback } from "../../support/gateway.ts";
+import { GatewayRun, loopback } from "../../support/gateway/gateway.ts";
 import { RawClient, until } from "../http/clients.ts";
 
 const snapshot: TipSnapshot = {

@@ -4,8 +4,8 @@ import { describe, expect, it } from "vitest";
 import { PartnerTracker } from "../../../src/gateway/tracker/partner-tracker.ts";
 import type { Tracker } from "../../../src/gateway/tracker/types.ts";
 import { buildSchedule } from "../../../src/relay/leaders/schedule.ts";
-import { addressOf, wallet } from "../../support/chain.ts";
-import { GatewayRun } from "../../support/gateway.ts";
+import { GatewayRun } from "../../support/gateway/gateway.ts";
+import { addressOf, wallet } from "../../support/transactions/chain.ts";
 
 const [one, two, three] = [wallet(1), wallet(2), wallet(3)];
 const name = addressOf(one);

@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { TipSnapshot } from "../../../src/tips/tip-types.ts";
-import { GatewayRun, loopback } from "../../support/gateway.ts";
+import { GatewayRun, loopback } from "../../support/gateway/gateway.ts";
 import { RawClient, serve } from "./clients.ts";
 
 const signature = Buffer.from("0d0a0d0a000d0a515549540a", "hex");

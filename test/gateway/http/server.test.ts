@@ -3,9 +3,9 @@ import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
 import { HttpServer } from "../../../src/gateway/http/server.ts";
 import type { HttpRequest, HttpResponse } from "../../../src/gateway/http/types.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
-import { freePort } from "../../support/free-ports.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { freePort } from "../../support/network/free-ports.ts";
 import { deferred, logged, RawClient, serve, until, urlOf } from "./clients.ts";
 
 const ok: HttpResponse = { status: 200, body: "fine" };

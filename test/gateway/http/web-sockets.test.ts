@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import Client from "ws";
 import type { HttpServer } from "../../../src/gateway/http/server.ts";
 import type { WebSocketPeer, WebSocketRoute } from "../../../src/gateway/http/types.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
 import { logged, RawClient, serve, until, urlOf } from "./clients.ts";
 
 const echo: WebSocketRoute = {
@@ -380,8 +380,14 @@ describe("limits of the server", () => {
       "/short": { ...echo, idleSeconds: 1, backpressureBytesMax: 1, messageBytesMax: 0 },
       "/long": { ...echo, idleSeconds: 1e9 },
     });
-    await connected(server, "/short");
-    await connected(server, "/long");
+    const short = await connected(server, "/short");
+    const long = await connected(server, "/long");
+    const answer = nextText(long);
+    long.send("still here");
+    expect(await answer).toBe("still here");
+    const ending = closeOf(short);
+    short.send("no byte is allowed");
+    expect((await ending).code).toBe(1009);
   });
 
   it("closes WebSockets with 1001 when it drains, and with nothing when it closes", async () => {

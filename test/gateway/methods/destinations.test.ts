@@ -5,7 +5,7 @@ import type { ApiKey } from "../../../src/gateway/accounts/types.ts";
 import type { ShredSales } from "../../../src/gateway/methods/dependencies.ts";
 import type { TierEvent, Tiers, TierView } from "../../../src/shreds/tiers/types.ts";
 import { Harness, hour, place, second } from "../../shreds/destinations/harness.ts";
-import { type Answer, apiKey, GatewayRun, scoped } from "../../support/gateway.ts";
+import { type Answer, apiKey, GatewayRun, scoped } from "../../support/gateway/gateway.ts";
 
 const sol = 1_000_000_000n;
 

@@ -4,8 +4,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
 import type { NonceInfo, NonceOwner, Nonces } from "../../../src/gateway/nonces/types.ts";
-import { addressOf, wallet } from "../../support/chain.ts";
-import { apiKey, GatewayRun } from "../../support/gateway.ts";
+import { apiKey, GatewayRun } from "../../support/gateway/gateway.ts";
+import { addressOf, wallet } from "../../support/transactions/chain.ts";
 
 const info: NonceInfo = {
   nonce: addressOf(wallet(70)),

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
 import { JsonText } from "../../../src/core/json-rpc/json-text.ts";
 import { preflightOf } from "../../../src/gateway/methods/preflight.ts";
-import { NodeStandIn } from "../../support/node-stand-in.ts";
+import { NodeStandIn } from "../../support/gateway/node-stand-in.ts";
 
 describe("preflight", () => {
   const options = { commitment: "confirmed", minContextSlot: 2n ** 60n } as const;

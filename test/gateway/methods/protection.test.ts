@@ -6,9 +6,9 @@ import { ShredwayError } from "../../../src/core/errors.ts";
 import type { Json } from "../../../src/core/json-rpc/json-text.ts";
 import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
 import { readProtection, resemblesProtection } from "../../../src/gateway/methods/protection.ts";
-import { GatewayRun, inspectorFor, tipAddress } from "../../support/gateway.ts";
-import { openPairs, pairOf, paramsOf } from "../../support/nonce-pairs.ts";
-import { base64, tipping } from "../../support/tipping.ts";
+import { GatewayRun, inspectorFor, tipAddress } from "../../support/gateway/gateway.ts";
+import { openPairs, pairOf, paramsOf } from "../../support/transactions/nonce-pairs.ts";
+import { base64, tipping } from "../../support/transactions/tipping.ts";
 
 const inspector = inspectorFor([tipAddress]);
 /** The minimum that sendAlt asks for. */

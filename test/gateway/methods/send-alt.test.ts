@@ -3,8 +3,8 @@
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
 import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
-import { GatewayRun, inspectorFor, scoped, tipAddress } from "../../support/gateway.ts";
-import { base64, forged, tipping } from "../../support/tipping.ts";
+import { GatewayRun, inspectorFor, scoped, tipAddress } from "../../support/gateway/gateway.ts";
+import { base64, forged, tipping } from "../../support/transactions/tipping.ts";
 
 const inspector = inspectorFor([tipAddress]);
 

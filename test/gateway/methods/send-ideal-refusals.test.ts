@@ -16,7 +16,7 @@ import {
   paramsOf,
   refusal,
   signatureOf,
-} from "../../support/nonce-pairs.ts";
+} from "../../support/transactions/nonce-pairs.ts";
 import {
   advance,
   authority,
@@ -31,8 +31,8 @@ import {
   sysvar,
   transfer,
   writing,
-} from "../../support/nonce-transactions.ts";
-import { base64, forged } from "../../support/tipping.ts";
+} from "../../support/transactions/nonce-transactions.ts";
+import { base64, forged } from "../../support/transactions/tipping.ts";
 
 describe("sendIdeal", () => {
   const [first, second] = pairOf();

@@ -5,7 +5,7 @@ import { base58 } from "@scure/base";
 import { describe, expect, it } from "vitest";
 import { verifySignatures } from "../../../src/sandbox/chain/keys.ts";
 import { parseTransaction } from "../../../src/sandbox/chain/wire.ts";
-import { apiKey, GatewayRun } from "../../support/gateway.ts";
+import { apiKey, GatewayRun } from "../../support/gateway/gateway.ts";
 import {
   inCoSigning,
   inspector,
@@ -18,7 +18,7 @@ import {
   refusal,
   rpcFailed,
   signatureOf,
-} from "../../support/nonce-pairs.ts";
+} from "../../support/transactions/nonce-pairs.ts";
 import {
   advance,
   authority,
@@ -32,8 +32,8 @@ import {
   sysvar,
   withdraw,
   writing,
-} from "../../support/nonce-transactions.ts";
-import { forged } from "../../support/tipping.ts";
+} from "../../support/transactions/nonce-transactions.ts";
+import { forged } from "../../support/transactions/tipping.ts";
 
 describe("a nonce of the caller's own", () => {
   it.each<[string, One]>([

@@ -7,7 +7,7 @@ import { NodeBundleCommitments } from "../../../src/gateway/submission/bundle-co
 import { StatusReader } from "../../../src/gateway/submission/status-reader.ts";
 import type { TransactionStatus } from "../../../src/gateway/submission/types.ts";
 import { closing } from "../../support/closing.ts";
-import { GatewayRun } from "../../support/gateway.ts";
+import { GatewayRun } from "../../support/gateway/gateway.ts";
 import { until } from "../http/clients.ts";
 
 const signature = base58.encode(new Uint8Array(64).fill(9));

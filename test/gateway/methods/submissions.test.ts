@@ -9,9 +9,9 @@ import {
   otherTipAddress,
   tipAddress,
   tipWallet,
-} from "../../support/gateway.ts";
-import { base64, forged, tipping, tippingV0 } from "../../support/tipping.ts";
-import { v1Transfer } from "../../support/v1-transaction.ts";
+} from "../../support/gateway/gateway.ts";
+import { base64, forged, tipping, tippingV0 } from "../../support/transactions/tipping.ts";
+import { v1Transfer } from "../../support/transactions/v1-transaction.ts";
 
 const skip = { encoding: "base64", skipPreflight: true };
 

@@ -7,8 +7,8 @@ import { NonceService } from "../../../src/gateway/nonces/nonce-service.ts";
 import type { NonceInfo, NonceKeys, Signer } from "../../../src/gateway/nonces/types.ts";
 import { verifySignatures } from "../../../src/sandbox/chain/keys.ts";
 import { parseTransaction } from "../../../src/sandbox/chain/wire.ts";
-import { addressOf, bob, wallet } from "../../support/chain.ts";
 import { closing } from "../../support/closing.ts";
+import { addressOf, bob, wallet } from "../../support/transactions/chain.ts";
 import {
   bytesOf,
   ChainNode,

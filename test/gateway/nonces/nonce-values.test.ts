@@ -10,8 +10,8 @@ import {
   valueLimitsFor,
 } from "../../../src/gateway/nonces/nonce-values.ts";
 import type { NonceAccountView } from "../../../src/gateway/nonces/types.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
 
 const authority = pubkeyOf(new Uint8Array(32).fill(9));
 

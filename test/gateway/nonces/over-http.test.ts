@@ -17,11 +17,11 @@ import { RpcClient } from "../../../src/platform/solana/rpc-client.ts";
 import { Store } from "../../../src/platform/store/store.ts";
 import { encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
 import { Cluster } from "../../clients/cluster.ts";
-import { addressOf, bob } from "../../support/chain.ts";
 import { closing } from "../../support/closing.ts";
-import { GatewayRun } from "../../support/gateway.ts";
-import { stockConnection } from "../../support/stock-connection.ts";
+import { GatewayRun } from "../../support/gateway/gateway.ts";
+import { stockConnection } from "../../support/quic/stock-connection.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { addressOf, bob } from "../../support/transactions/chain.ts";
 import { client, honestCheck, unsignedTransfer } from "./stage.ts";
 
 const log = createLogger({ level: "silent" });

@@ -31,9 +31,16 @@ import type {
 import { nonceKeysOf } from "../../../src/platform/solana/key-file.ts";
 import { sha256 } from "../../../src/sandbox/chain/keys.ts";
 import { parseTransaction } from "../../../src/sandbox/chain/wire.ts";
-import { addressOf, bob, ChainRun, sol, transferOf, wallet } from "../../support/chain.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import {
+  addressOf,
+  bob,
+  ChainRun,
+  sol,
+  transferOf,
+  wallet,
+} from "../../support/transactions/chain.ts";
 
 /** Whose transactions are co-signed. */
 export const client = wallet(60);

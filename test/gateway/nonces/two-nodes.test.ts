@@ -7,8 +7,8 @@ import { SqlManagedNonceStore } from "../../../src/platform/store/tables/nonce-s
 import { onEachDatabase } from "../../platform/store/databases.ts";
 import { Exchange } from "../../platform/store/exchange.ts";
 import { untilAsked } from "../../platform/store/files.ts";
-import { bob } from "../../support/chain.ts";
 import { closing } from "../../support/closing.ts";
+import { bob } from "../../support/transactions/chain.ts";
 import {
   ChainNode,
   encode,

@@ -5,16 +5,16 @@ import type { RouteConfig } from "../../../src/core/configuration/configuration.
 import { createLogger } from "../../../src/core/log.ts";
 import { openRoute } from "../../../src/gateway/routes/open-route.ts";
 import type { Route } from "../../../src/gateway/submission/types.ts";
-import { madeUpFacts } from "../../support/facts.ts";
-import { freePort } from "../../support/free-ports.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import {
   accepts,
   type Behaviour,
   Partner,
   routeConfig,
   TestParcel,
-} from "../../support/partner.ts";
+} from "../../support/gateway/partner.ts";
+import { freePort } from "../../support/network/free-ports.ts";
+import { madeUpFacts } from "../../support/transactions/facts.ts";
 
 let clock: ManualClock;
 let partner: Partner;

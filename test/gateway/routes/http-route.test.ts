@@ -4,9 +4,9 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RouteConfig } from "../../../src/core/configuration/configuration.ts";
 import { openRoute } from "../../../src/gateway/routes/open-route.ts";
 import type { Route } from "../../../src/gateway/submission/types.ts";
-import { madeUpFacts } from "../../support/facts.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { Partner, routeConfig, signaturesOf, TestParcel } from "../../support/partner.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import { Partner, routeConfig, signaturesOf, TestParcel } from "../../support/gateway/partner.ts";
+import { madeUpFacts } from "../../support/transactions/facts.ts";
 
 let clock: ManualClock;
 let partner: Partner;

@@ -4,15 +4,15 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { openRoute } from "../../../src/gateway/routes/open-route.ts";
 import type { Route } from "../../../src/gateway/submission/types.ts";
-import { madeUpFacts } from "../../support/facts.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import {
   accepts,
   type Behaviour,
   Partner,
   routeConfig,
   TestParcel,
-} from "../../support/partner.ts";
+} from "../../support/gateway/partner.ts";
+import { madeUpFacts } from "../../support/transactions/facts.ts";
 
 const behaviours: Readonly<Record<string, Behaviour>> = {
   accepts,

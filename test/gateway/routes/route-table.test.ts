@@ -4,9 +4,9 @@ import { describe, expect, it } from "vitest";
 import type { RouteConfig } from "../../../src/core/configuration/configuration.ts";
 import { openRoute } from "../../../src/gateway/routes/open-route.ts";
 import { RouteTable } from "../../../src/gateway/routes/route-table.ts";
-import { madeUpFacts } from "../../support/facts.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { Partner, routeConfig, TestParcel } from "../../support/partner.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import { Partner, routeConfig, TestParcel } from "../../support/gateway/partner.ts";
+import { madeUpFacts } from "../../support/transactions/facts.ts";
 
 const clock = new ManualClock();
 const url = "http://127.0.0.1:9";

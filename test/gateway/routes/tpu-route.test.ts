@@ -13,10 +13,14 @@ import {
   tpuOpener,
 } from "../../../src/gateway/routes/tpu-route.ts";
 import { closing } from "../../support/closing.ts";
-import { madeUpFacts } from "../../support/facts.ts";
-import { routeConfig, TestParcel } from "../../support/partner.ts";
-import { describeQuic, QuicServer, type QuicServerOptions } from "../../support/quic-server.ts";
+import { routeConfig, TestParcel } from "../../support/gateway/partner.ts";
+import {
+  describeQuic,
+  QuicServer,
+  type QuicServerOptions,
+} from "../../support/quic/quic-server.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
+import { madeUpFacts } from "../../support/transactions/facts.ts";
 
 const facts = madeUpFacts(1);
 

@@ -9,7 +9,7 @@ import type {
   SignatureOutcome,
   TransactionStatus,
 } from "../../../src/gateway/submission/types.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 
 const clock = new ManualClock();
 

@@ -5,8 +5,8 @@ import { parsePubkey, pubkeyBytes, pubkeyOf } from "../../../src/core/primitives
 import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
 import type { Outcomes, Sights } from "../../../src/gateway/submission/types.ts";
 import { encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
-import type { ChainRun } from "../../support/chain.ts";
-import type { ManualClock } from "../../support/manual-clock.ts";
+import type { ManualClock } from "../../support/clocks/manual-clock.ts";
+import type { ChainRun } from "../../support/transactions/chain.ts";
 
 export function factsOf(
   wire: Uint8Array,

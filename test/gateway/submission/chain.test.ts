@@ -21,9 +21,17 @@ import { encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
 import { RpcEndpoint } from "../../../src/sandbox/rpc/endpoint.ts";
 import { TipStatistics } from "../../../src/tips/tip-statistics.ts";
 import type { LandedTipStore } from "../../../src/tips/tip-types.ts";
-import { addressOf, alice, bob, ChainRun, carol, transferOf, wallet } from "../../support/chain.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import {
+  addressOf,
+  alice,
+  bob,
+  ChainRun,
+  carol,
+  transferOf,
+  wallet,
+} from "../../support/transactions/chain.ts";
 import { factsOf, outcomesOf, sightsOf } from "./chain-parts.ts";
 import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-parts.ts";
 

@@ -19,7 +19,7 @@ import type {
   SubmitOptions,
   SubmitRequest,
 } from "../../../src/gateway/submission/types.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { makeFacts } from "./model.ts";
 import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-parts.ts";
 

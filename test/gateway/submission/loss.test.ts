@@ -7,9 +7,9 @@ import { openRoute } from "../../../src/gateway/routes/open-route.ts";
 import { RouteTable } from "../../../src/gateway/routes/route-table.ts";
 import { Pipeline } from "../../../src/gateway/submission/pipeline.ts";
 import { closing } from "../../support/closing.ts";
-import { madeUpFacts } from "../../support/facts.ts";
-import { Partner, routeConfig, signaturesOf } from "../../support/partner.ts";
-import { until } from "../../support/udp-receiver.ts";
+import { Partner, routeConfig, signaturesOf } from "../../support/gateway/partner.ts";
+import { until } from "../../support/network/udp-receiver.ts";
+import { madeUpFacts } from "../../support/transactions/facts.ts";
 import { Harness } from "./harness.ts";
 import { makeFacts } from "./model.ts";
 

@@ -9,7 +9,7 @@ import type {
   SubmissionRecord,
   SubmissionStore,
 } from "../../../src/gateway/submission/types.ts";
-import type { ManualClock } from "../../support/manual-clock.ts";
+import type { ManualClock } from "../../support/clocks/manual-clock.ts";
 import type { ModelChain } from "./model.ts";
 
 export function capabilitiesOf(some: Partial<RouteCapabilities> = {}): RouteCapabilities {

@@ -12,7 +12,7 @@ import type {
   Sights,
   SignatureOutcome,
 } from "../../../src/gateway/submission/types.ts";
-import type { ManualClock } from "../../support/manual-clock.ts";
+import type { ManualClock } from "../../support/clocks/manual-clock.ts";
 
 export const slotMs = 400;
 export const blockhashBlocks = 50;

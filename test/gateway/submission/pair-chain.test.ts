@@ -5,7 +5,7 @@
 // test; SHREDWAY_PAIR_SEEDS asks for more of them.
 
 import { describe, expect, it } from "vitest";
-import { carol, dave } from "../../support/chain.ts";
+import { carol, dave } from "../../support/transactions/chain.ts";
 import { type Bias, type Pair, PairWorld, tooMuch } from "./pair-world.ts";
 
 const biases: readonly Bias[] = ["any", "any", "any", "first", "second", "none"];

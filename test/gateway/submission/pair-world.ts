@@ -16,8 +16,15 @@ import type {
   SubmitRequest,
   TransactionStatus,
 } from "../../../src/gateway/submission/types.ts";
-import { addressOf, alice, bob, ChainRun, transferOf, wallet } from "../../support/chain.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import {
+  addressOf,
+  alice,
+  bob,
+  ChainRun,
+  transferOf,
+  wallet,
+} from "../../support/transactions/chain.ts";
 import { factsOf, nonceValueOf, outcomesOf, sightsOf } from "./chain-parts.ts";
 import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-parts.ts";
 

@@ -15,6 +15,8 @@ import type {
 import { PartnerTracker } from "../../../src/gateway/tracker/partner-tracker.ts";
 import { leaderContextOf } from "../../../src/relay/leaders/leader-context.ts";
 import { SandboxPartners } from "../../../src/sandbox/partners/partners.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import { closing } from "../../support/closing.ts";
 import {
   addressOf,
   alice,
@@ -23,10 +25,8 @@ import {
   transferOf,
   wallet,
   walletLamports,
-} from "../../support/chain.ts";
-import { closing } from "../../support/closing.ts";
-import { factsOf } from "../../support/facts.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+} from "../../support/transactions/chain.ts";
+import { factsOf } from "../../support/transactions/facts.ts";
 import { outcomesOf } from "./chain-parts.ts";
 
 const accountId = "ann";

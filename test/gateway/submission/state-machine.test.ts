@@ -23,7 +23,7 @@ import {
   phaseOf,
   transition,
 } from "../../../src/gateway/submission/transitions.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { makeFacts } from "./model.ts";
 import { ModelStore } from "./model-parts.ts";
 

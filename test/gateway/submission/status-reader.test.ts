@@ -5,7 +5,7 @@ import type {
   SignatureOutcome,
   StatusSearch,
 } from "../../../src/gateway/submission/types.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 
 interface Asked {
   readonly signatures: readonly string[];

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { SubmissionFailover } from "../../../src/gateway/submission/submission-failover.ts";
 import type { SubmissionRecord } from "../../../src/gateway/submission/types.ts";
 import { recordOf } from "../../platform/store/files.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 
 const second = 1000;
 

@@ -18,7 +18,7 @@ import type {
   SubmitRequest,
   TimelineEvent,
 } from "../../../src/gateway/submission/types.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { ModelChain, makeFacts, textOf } from "./model.ts";
 import { capabilitiesOf, ModelRoute, ModelStore } from "./model-parts.ts";
 

@@ -3,7 +3,7 @@
 
 import { expect, it } from "vitest";
 import { newCredentials } from "../../../src/gateway/tpu/certificate.ts";
-import { describeQuic } from "../../support/quic-server.ts";
+import { describeQuic } from "../../support/quic/quic-server.ts";
 import { Sender, server, until } from "./endpoint-parts.ts";
 
 async function open(timeoutMs = 30_000) {

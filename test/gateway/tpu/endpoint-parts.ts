@@ -11,7 +11,11 @@ import type {
   TpuEvent,
   TpuSettings,
 } from "../../../src/gateway/tpu/types.ts";
-import { QuicServer, type QuicServerOptions, quicheOfTests } from "../../support/quic-server.ts";
+import {
+  QuicServer,
+  type QuicServerOptions,
+  quicheOfTests,
+} from "../../support/quic/quic-server.ts";
 
 const settings: TpuSettings = {
   applicationProtocol: tpuProtocol,

@@ -3,9 +3,9 @@
 import { createSocket } from "node:dgram";
 import { expect, it } from "vitest";
 import { credentialsOf, newCredentials } from "../../../src/gateway/tpu/certificate.ts";
-import { LossyPath } from "../../support/lossy-path.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { describeQuic } from "../../support/quic-server.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import { LossyPath } from "../../support/network/lossy-path.ts";
+import { describeQuic } from "../../support/quic/quic-server.ts";
 import { closing, Sender, server, until } from "./endpoint-parts.ts";
 
 function transaction(seed: number, length = 300): Buffer {

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { NodeAddresses, tpuAddressOf } from "../../../src/gateway/tpu/node-addresses.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 
 class Node {
   asked = 0;

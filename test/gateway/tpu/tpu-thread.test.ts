@@ -7,8 +7,8 @@ import { newCredentials } from "../../../src/gateway/tpu/certificate.ts";
 import { tpuProtocol } from "../../../src/gateway/tpu/quiche.ts";
 import { startTpuWorker, TpuThread } from "../../../src/gateway/tpu/tpu-thread.ts";
 import type { ThreadOptions, TpuEvent, TpuSettings } from "../../../src/gateway/tpu/types.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { describeQuic, QuicServer } from "../../support/quic-server.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import { describeQuic, QuicServer } from "../../support/quic/quic-server.ts";
 
 const settings: TpuSettings = {
   applicationProtocol: tpuProtocol,

@@ -4,9 +4,9 @@ import { describe, expect, it } from "vitest";
 import { parseConfig } from "../../../src/core/configuration/configuration.ts";
 import { createLogger } from "../../../src/core/log.ts";
 import { PartnerMembers } from "../../../src/gateway/tracker/partner-members.ts";
-import { addressOf, wallet } from "../../support/chain.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { addressOf, wallet } from "../../support/transactions/chain.ts";
 
 const [a, b, c, d] = [1, 2, 3, 4].map((number) => addressOf(wallet(number)));
 

@@ -38,7 +38,7 @@ import {
   type Words,
   withdraw,
   writing,
-} from "../../support/nonce-transactions.ts";
+} from "../../support/transactions/nonce-transactions.ts";
 import { type Decoded, decodeByKit, decodeByWeb3 } from "./transactions-reference.ts";
 
 const check = new NativeCoSigningCheck();

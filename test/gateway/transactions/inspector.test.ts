@@ -22,9 +22,9 @@ import {
 import { transactionRefusalNames } from "../../../src/relay/data-plane/names.ts";
 import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { parseTransaction } from "../../../src/sandbox/chain/wire.ts";
-import { hasTestdata, packetsOf, testdataFile } from "../../support/captures.ts";
 import { closing } from "../../support/closing.ts";
-import { v1Transfer } from "../../support/v1-transaction.ts";
+import { hasTestdata, packetsOf, testdataFile } from "../../support/shreds/captures.ts";
+import { v1Transfer } from "../../support/transactions/v1-transaction.ts";
 import { TransactionMaker } from "./transactions-made.ts";
 import { decodeByKit, decodeByWeb3, plainFacts, referenceFacts } from "./transactions-reference.ts";
 

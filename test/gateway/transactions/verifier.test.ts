@@ -8,7 +8,7 @@ import { SignatureVerifier } from "../../../src/gateway/transactions/transaction
 import { native } from "../../../src/relay/data-plane/native.ts";
 import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { closing } from "../../support/closing.ts";
-import { v1Transfer } from "../../support/v1-transaction.ts";
+import { v1Transfer } from "../../support/transactions/v1-transaction.ts";
 
 const payer = new KeyPair(new Uint8Array(32).fill(4));
 const fine = v1Transfer(payer, new Uint8Array(32).fill(7), 1n, { blockhash: new Uint8Array(32) });

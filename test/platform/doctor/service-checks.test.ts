@@ -12,8 +12,8 @@ import { measures } from "../../../src/platform/doctor/measures.ts";
 import { checkService } from "../../../src/platform/doctor/service-checks.ts";
 import { readServiceFacts, type ServiceFacts } from "../../../src/platform/doctor/service-facts.ts";
 import { closing } from "../../support/closing.ts";
-import { freePort } from "../../support/free-ports.ts";
-import { PostgresServer, postgresPrograms } from "../../support/postgres.ts";
+import { freePort } from "../../support/network/free-ports.ts";
+import { PostgresServer, postgresPrograms } from "../../support/postgres/postgres.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const tip = "2gPG8fL2EV11ziLGpr1rDSrhhhGj2TgNNr9HVk8MyzbU";

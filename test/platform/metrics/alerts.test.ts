@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse, stringify } from "yaml";
-import { exampleFile, hasPrometheus, promtool } from "../../support/prometheus.ts";
+import { exampleFile, hasPrometheus, promtool } from "../../support/processes/prometheus.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { type AlertCase, alertCases, wellSeries } from "./alert-cases.ts";
 

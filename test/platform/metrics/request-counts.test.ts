@@ -7,7 +7,7 @@ import { HttpServer } from "../../../src/gateway/http/server.ts";
 import { HttpServerGroup } from "../../../src/gateway/http/server-group.ts";
 import type { Pages } from "../../../src/gateway/methods/dependencies.ts";
 import { closing } from "../../support/closing.ts";
-import { GatewayRun, loopback, noPartners } from "../../support/gateway.ts";
+import { GatewayRun, loopback, noPartners } from "../../support/gateway/gateway.ts";
 
 const portal: Pages = {
   listed: ["/portal"],

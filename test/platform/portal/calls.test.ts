@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { gatewayMethods } from "../../../src/platform/portal/calls.ts";
 import { closing } from "../../support/closing.ts";
-import { UdpReceiver } from "../../support/udp-receiver.ts";
+import { UdpReceiver } from "../../support/network/udp-receiver.ts";
 import { region, Stage, tier1Lamports } from "./stage.ts";
 
 const signature = "1".repeat(64);

@@ -6,8 +6,8 @@ import { createServer } from "node:http";
 import { describe, expect, it } from "vitest";
 import { feedsPerAccountMax, sessionEndedCode } from "../../../src/platform/portal/live-feed.ts";
 import { closing } from "../../support/closing.ts";
-import { base64, tipping } from "../../support/tipping.ts";
-import { until } from "../../support/udp-receiver.ts";
+import { until } from "../../support/network/udp-receiver.ts";
+import { base64, tipping } from "../../support/transactions/tipping.ts";
 import { Feed, region, Stage, tier1Lamports } from "./stage.ts";
 
 const customerTopics = ["coverage", "destinations", "service", "submissions", "tier", "tips"];

@@ -5,7 +5,7 @@ import { parseAddress } from "../../../src/core/addresses/addresses.ts";
 import { keyRandomBytes, newApiKey } from "../../../src/gateway/accounts/api-keys.ts";
 import { KeyRing } from "../../../src/gateway/accounts/key-ring.ts";
 import { Sessions, sessionsMax, sessionsPerKeyMax } from "../../../src/platform/portal/sessions.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { type Asked, Stage } from "./stage.ts";
 
 const hourMs = 3_600_000;

@@ -13,13 +13,13 @@ import { keyRandomBytes } from "../../../src/gateway/accounts/api-keys.ts";
 import { createKey } from "../../../src/gateway/accounts/create-key.ts";
 import type { ApiKey, Scope } from "../../../src/gateway/accounts/types.ts";
 import type { LiveTopics } from "../../../src/platform/portal/types.ts";
+import { MovableClock } from "../../support/clocks/movable-clock.ts";
 import { closing } from "../../support/closing.ts";
-import { tipAddress } from "../../support/gateway.ts";
-import { madeSlot } from "../../support/made-slot.ts";
-import { MovableClock } from "../../support/movable-clock.ts";
+import { tipAddress } from "../../support/gateway/gateway.ts";
+import { until } from "../../support/network/udp-receiver.ts";
+import { madeSlot } from "../../support/shreds/made-slot.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
-import { base64, tipping } from "../../support/tipping.ts";
-import { until } from "../../support/udp-receiver.ts";
+import { base64, tipping } from "../../support/transactions/tipping.ts";
 
 export const region = "here";
 export const tier1Lamports = 200_000_000n;

@@ -5,6 +5,8 @@ import { parsePubkey, pubkeyBytes } from "../../../src/core/primitives.ts";
 import { RpcClient } from "../../../src/platform/solana/rpc-client.ts";
 import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { RpcEndpoint } from "../../../src/sandbox/rpc/endpoint.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import { closing } from "../../support/closing.ts";
 import {
   addressOf,
   alice,
@@ -15,10 +17,8 @@ import {
   erin,
   transferOf,
   wallet,
-} from "../../support/chain.ts";
-import { closing } from "../../support/closing.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { v1Transfer } from "../../support/v1-transaction.ts";
+} from "../../support/transactions/chain.ts";
+import { v1Transfer } from "../../support/transactions/v1-transaction.ts";
 
 const tips = new Set([addressOf(bob), addressOf(carol)]);
 

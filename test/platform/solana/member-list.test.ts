@@ -11,8 +11,8 @@ import {
   membersMax,
   parseMembers,
 } from "../../../src/platform/solana/member-list.ts";
-import { addressOf, wallet } from "../../support/chain.ts";
 import { closing } from "../../support/closing.ts";
+import { addressOf, wallet } from "../../support/transactions/chain.ts";
 
 const [a, b] = [addressOf(wallet(1)), addressOf(wallet(2))];
 

@@ -6,6 +6,8 @@ import { describe, expect, it } from "vitest";
 import { systemProgram } from "../../../src/gateway/nonces/nonce-account.ts";
 import { RpcClient } from "../../../src/platform/solana/rpc-client.ts";
 import { RpcEndpoint } from "../../../src/sandbox/rpc/endpoint.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import { closing } from "../../support/closing.ts";
 import {
   addressOf,
   alice,
@@ -14,9 +16,7 @@ import {
   carol,
   wallet,
   walletLamports,
-} from "../../support/chain.ts";
-import { closing } from "../../support/closing.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+} from "../../support/transactions/chain.ts";
 
 /** A node that answers every call with `value`, and what it was asked. */
 async function answering(value: unknown): Promise<{ node: RpcClient; asked: unknown[] }> {

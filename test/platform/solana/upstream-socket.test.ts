@@ -9,9 +9,9 @@ import type { NodeAnswer, NodeNotification, NodeSocket } from "../../../src/core
 import { Upstream, type UpstreamOptions } from "../../../src/platform/solana/upstream.ts";
 import { socketMessageBytesMax } from "../../../src/platform/solana/upstream-socket.ts";
 import { until } from "../../gateway/http/clients.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { answerWith, notification, SocketNode } from "../../support/socket-node.ts";
+import { answerWith, notification, SocketNode } from "../../support/gateway/socket-node.ts";
 
 /** What a listener heard, in order. */
 class Heard {

@@ -11,8 +11,8 @@ import {
   type UpstreamOptions,
 } from "../../../src/platform/solana/upstream.ts";
 import { until } from "../../gateway/http/clients.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
 
 interface Asked {
   readonly id: number;

@@ -1,7 +1,7 @@
 // A PostgreSQL server for all tests of a block: started before the first, removed after the last.
 
 import { afterAll, afterEach, beforeAll } from "vitest";
-import { PostgresServer } from "../../support/postgres.ts";
+import { PostgresServer } from "../../support/postgres/postgres.ts";
 import type { Files } from "./files.ts";
 
 /** After each test it goes on again and what `files` holds is closed. Returns how to get it. */

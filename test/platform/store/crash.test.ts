@@ -2,7 +2,7 @@
 
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { linesUntilKilled } from "../../support/killed-child.ts";
+import { linesUntilKilled } from "../../support/processes/killed-child.ts";
 import { bundleOf, keyOf } from "./crash-child.ts";
 import { onEachDatabase } from "./databases.ts";
 

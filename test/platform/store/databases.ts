@@ -9,7 +9,7 @@ import type { SqlDriver } from "../../../src/platform/store/driver.ts";
 import { migrate } from "../../../src/platform/store/migrations.ts";
 import { PostgresDriver } from "../../../src/platform/store/postgres/driver.ts";
 import type { Store } from "../../../src/platform/store/store.ts";
-import { PostgresServer, postgresPrograms } from "../../support/postgres.ts";
+import { PostgresServer, postgresPrograms } from "../../support/postgres/postgres.ts";
 import { Files, openPlace, silent } from "./files.ts";
 
 /** What a test of the store may ask of a database, whichever it is. */

@@ -7,9 +7,9 @@ import type { HeldLock } from "../../../src/platform/store/driver.ts";
 import { NodeLock } from "../../../src/platform/store/node-lock.ts";
 import { PostgresDriver } from "../../../src/platform/store/postgres/driver.ts";
 import { Store, type StoreOptions } from "../../../src/platform/store/store.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { PostgresServer, postgresPrograms } from "../../support/postgres.ts";
+import { PostgresServer, postgresPrograms } from "../../support/postgres/postgres.ts";
 import { onEachDatabase } from "./databases.ts";
 import { Files, silent, untilAsked } from "./files.ts";
 

@@ -18,7 +18,7 @@ import { checkExport, importDatabase } from "../../../src/platform/store/transfe
 import { isMark } from "../../../src/platform/store/transfer/mark.ts";
 import { openSnapshot } from "../../../src/platform/store/transfer/place.ts";
 import { insertionsOf, tablesAt } from "../../../src/platform/store/transfer/tables.ts";
-import { PostgresServer, postgresPrograms } from "../../support/postgres.ts";
+import { PostgresServer, postgresPrograms } from "../../support/postgres/postgres.ts";
 import { Files, openPlace, silent } from "./files.ts";
 import { allRows, fill, madeRows } from "./transfer/rows.ts";
 

@@ -3,7 +3,16 @@ import { describe, expect, it } from "vitest";
 import { formatEndpoint } from "../../../src/core/addresses/addresses.ts";
 import { skipReasons } from "../../../src/relay/captures/capture.ts";
 import { datagramOf, linkTypes } from "../../../src/relay/captures/frame.ts";
-import { be16, bytesOf, cooked, cooked2, ethernet, ipv4, ipv6, udp } from "../../support/frames.ts";
+import {
+  be16,
+  bytesOf,
+  cooked,
+  cooked2,
+  ethernet,
+  ipv4,
+  ipv6,
+  udp,
+} from "../../support/network/frames.ts";
 
 const payload = Uint8Array.of(1, 2, 3, 4, 5);
 const v4 = ipv4(udp(payload));

@@ -14,7 +14,7 @@ import {
   openCapture,
   readCapture,
 } from "../../../src/relay/captures/read-capture.ts";
-import * as frames from "../../support/frames.ts";
+import * as frames from "../../support/network/frames.ts";
 
 /** Everything in the bytes, and the error at their end, if one. */
 function readAll(bytes: Uint8Array) {

@@ -17,7 +17,7 @@ import {
 } from "../../../src/relay/data-plane/tables.ts";
 import { buildSchedule } from "../../../src/relay/leaders/schedule.ts";
 import { closing } from "../../support/closing.ts";
-import { UdpReceiver, until } from "../../support/udp-receiver.ts";
+import { UdpReceiver, until } from "../../support/network/udp-receiver.ts";
 
 const shredder = new Shredder(new Uint8Array(32).fill(9));
 const random = new SeededRandom(4);

@@ -12,7 +12,7 @@ import { Relay, type RelayOptions } from "../../../src/relay/data-plane/relay.ts
 import { Shredder, type SlotPosition } from "../../../src/relay/data-plane/shredder.ts";
 import { buildSchedule } from "../../../src/relay/leaders/schedule.ts";
 import { closing } from "../../support/closing.ts";
-import { UdpReceiver, until } from "../../support/udp-receiver.ts";
+import { UdpReceiver, until } from "../../support/network/udp-receiver.ts";
 
 const options: RelayOptions = {
   listen: ["127.0.0.1:0"],
@@ -221,13 +221,24 @@ describe("Relay", () => {
     const worker = new Worker(
       `const addon = require("node-gyp-build")(${JSON.stringify(process.cwd())});
        const address = Buffer.alloc(18); address[10] = address[11] = 0xff; address[12] = 127; address[15] = 1;
-       new addon.Relay({ listen: [address], prefault: false });
+       const relay = new addon.Relay({ listen: [address], prefault: false });
        new addon.PacedSender(Buffer.from([...address.subarray(0, 16), 9, 0]), address, 1 << 20);
-       require("node:worker_threads").parentPort.postMessage("open");`,
+       require("node:worker_threads").parentPort.postMessage(relay.addresses()[0]);
+       setInterval(() => {}, 1_000);`,
       { eval: true },
     );
-    await once(worker, "message");
-    await worker.terminate();
+    const [address] = await once(worker, "message");
+    const port = Number(String(address).split(":").at(-1));
+    const take = async () => {
+      const socket = createSocket("udp4");
+      closing({ close: () => void socket.close() });
+      socket.bind(port, "127.0.0.1");
+      await once(socket, "listening");
+      return socket.address().port;
+    };
+    await expect(take()).rejects.toMatchObject({ code: "EADDRINUSE" });
+    expect(await worker.terminate()).toBe(1);
+    expect(await take()).toBe(port); // its sockets are gone
   });
 });
 

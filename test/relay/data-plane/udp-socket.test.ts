@@ -6,8 +6,8 @@ import { once } from "node:events";
 import { afterEach, describe, expect, it } from "vitest";
 import { readOwnAddresses } from "../../../src/core/addresses/own-addresses.ts";
 import { openUdpSocket } from "../../../src/relay/data-plane/udp-socket.ts";
-import { runningSandbox } from "../../support/sandbox.ts";
-import { newSockets, omit, udpSockets } from "../../support/udp-socket-options.ts";
+import { newSockets, omit, udpSockets } from "../../support/network/udp-socket-options.ts";
+import { runningSandbox } from "../../support/processes/sandbox.ts";
 
 const hasIpv6 = readOwnAddresses().includes("::1");
 const hosts = ["127.0.0.1", ...(hasIpv6 ? ["::1"] : [])];

@@ -7,7 +7,7 @@ import {
   type LeaderSchedule,
   leaderOf,
 } from "../../../src/relay/leaders/schedule.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 
 const keys = [1, 2, 3].map((byte) => new Uint8Array(32).fill(byte + 1));
 const identities = keys.map((key) => String(pubkeyOf(key)));

@@ -5,7 +5,7 @@ import { u64Max } from "../../../src/core/primitives.ts";
 import type { SlotBounds } from "../../../src/relay/data-plane/relay.ts";
 import type { SlotSnapshot } from "../../../src/relay/data-plane/snapshot.ts";
 import { SlotClockUpdates } from "../../../src/relay/leaders/slot-clock-updates.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 
 function rowOf(slot: bigint, firstSeenNs: bigint): SlotSnapshot {
   return {

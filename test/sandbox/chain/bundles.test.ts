@@ -10,7 +10,7 @@ import {
   wallet,
   walletLamports,
   wallets,
-} from "../../support/chain.ts";
+} from "../../support/transactions/chain.ts";
 
 const fee = 5000n;
 

@@ -3,7 +3,7 @@ import { encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
 import { coveredSlots } from "../../../src/relay/leaders/schedule.ts";
 import { SandboxLeaders } from "../../../src/sandbox/chain/leader-schedule.ts";
 import { makeValidators } from "../../../src/sandbox/chain/validators.ts";
-import { addressOf, ChainRun, erin } from "../../support/chain.ts";
+import { addressOf, ChainRun, erin } from "../../support/transactions/chain.ts";
 
 describe("the leader schedule", () => {
   const leaders = [5n, 3n, 2n].map((stakeLamports, i) => ({

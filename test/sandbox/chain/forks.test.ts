@@ -1,7 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
 import { parseShred } from "../../../src/relay/data-plane/parse-shred.ts";
-import { addressOf, alice, bob, ChainRun, carol, walletLamports } from "../../support/chain.ts";
+import {
+  addressOf,
+  alice,
+  bob,
+  ChainRun,
+  carol,
+  walletLamports,
+} from "../../support/transactions/chain.ts";
 
 /** Parent offsets that the shreds of each slot say, and the chained roots of its first set. */
 function headersBySlot(run: ChainRun): Map<bigint, { offsets: Set<number>; chained: string }> {

@@ -15,7 +15,7 @@ import {
   transferOf,
   wallet,
   walletLamports,
-} from "../../support/chain.ts";
+} from "../../support/transactions/chain.ts";
 
 const nonce = wallet(50);
 const fee = 5000n;

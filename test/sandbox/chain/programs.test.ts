@@ -8,8 +8,8 @@ import {
   TransactionInstruction,
 } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
-import { addressOf, alice, ChainRun, wallet } from "../../support/chain.ts";
 import { u32, u64 } from "../../support/little-endian.ts";
+import { addressOf, alice, ChainRun, wallet } from "../../support/transactions/chain.ts";
 
 const loader = new PublicKey("BPFLoaderUpgradeab1e11111111111111111111111");
 const memo = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr";

@@ -11,7 +11,7 @@ import {
   sol,
   transferOf,
   wallets,
-} from "../../support/chain.ts";
+} from "../../support/transactions/chain.ts";
 
 const fee = 5000n;
 const rentMinimum = 890_880n;

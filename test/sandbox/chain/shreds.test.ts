@@ -4,8 +4,8 @@ import { encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
 import { type DataShred, parseShred } from "../../../src/relay/data-plane/parse-shred.ts";
 import { HashChain, signaturesRoot } from "../../../src/sandbox/chain/poh.ts";
 import { parseTransaction } from "../../../src/sandbox/chain/wire.ts";
-import { alice, bob, ChainRun, carol } from "../../support/chain.ts";
-import { type Entry, readEntries } from "../../support/entries.ts";
+import { type Entry, readEntries } from "../../support/shreds/entries.ts";
+import { alice, bob, ChainRun, carol } from "../../support/transactions/chain.ts";
 
 function sha256(...parts: readonly Uint8Array[]): Uint8Array {
   const hash = createHash("sha256");

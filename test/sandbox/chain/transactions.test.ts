@@ -18,8 +18,8 @@ import {
   erin,
   transferOf,
   walletLamports,
-} from "../../support/chain.ts";
-import { v1Transfer } from "../../support/v1-transaction.ts";
+} from "../../support/transactions/chain.ts";
+import { v1Transfer } from "../../support/transactions/v1-transaction.ts";
 
 const memoProgram = new PublicKey("MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr");
 const fee = 5000n;

@@ -7,8 +7,8 @@ import { encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
 import { buildTransaction } from "../../../src/sandbox/chain/build.ts";
 import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { isStaticWritable, parseTransaction } from "../../../src/sandbox/chain/wire.ts";
-import { addressOf, alice, bob, ChainRun, transferOf } from "../../support/chain.ts";
-import { v1Transfer } from "../../support/v1-transaction.ts";
+import { addressOf, alice, bob, ChainRun, transferOf } from "../../support/transactions/chain.ts";
+import { v1Transfer } from "../../support/transactions/v1-transaction.ts";
 
 describe("encodeBase58", () => {
   it("agrees with the library of the rest of the program", () => {

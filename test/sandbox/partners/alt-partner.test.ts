@@ -7,12 +7,20 @@ import { openRoute } from "../../../src/gateway/routes/open-route.ts";
 import type { Route, RouteEvent } from "../../../src/gateway/submission/types.ts";
 import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { SandboxPartners } from "../../../src/sandbox/partners/partners.ts";
-import { addressOf, alice, bob, ChainRun, carol, transferOf, wallet } from "../../support/chain.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
-import { factsOf } from "../../support/facts.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { TestParcel } from "../../support/partner.ts";
-import { v1Transfer } from "../../support/v1-transaction.ts";
+import { TestParcel } from "../../support/gateway/partner.ts";
+import {
+  addressOf,
+  alice,
+  bob,
+  ChainRun,
+  carol,
+  transferOf,
+  wallet,
+} from "../../support/transactions/chain.ts";
+import { factsOf } from "../../support/transactions/facts.ts";
+import { v1Transfer } from "../../support/transactions/v1-transaction.ts";
 
 const tipAccount = wallet(77);
 const sol = 1_000_000_000n;

@@ -6,11 +6,19 @@ import { completeConfig } from "../../../src/core/configuration/configuration.ts
 import { openRoute } from "../../../src/gateway/routes/open-route.ts";
 import type { Route, RouteEvent } from "../../../src/gateway/submission/types.ts";
 import { SandboxPartners } from "../../../src/sandbox/partners/partners.ts";
-import { addressOf, alice, bob, ChainRun, carol, transferOf, wallet } from "../../support/chain.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
-import { factsOf } from "../../support/facts.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { TestParcel } from "../../support/partner.ts";
+import { TestParcel } from "../../support/gateway/partner.ts";
+import {
+  addressOf,
+  alice,
+  bob,
+  ChainRun,
+  carol,
+  transferOf,
+  wallet,
+} from "../../support/transactions/chain.ts";
+import { factsOf } from "../../support/transactions/facts.ts";
 
 const tipAccount = wallet(77);
 const sol = 1_000_000_000n;

@@ -7,8 +7,8 @@ import { ShredwayError } from "../../../src/core/errors.ts";
 import { RpcEndpoint } from "../../../src/sandbox/rpc/endpoint.ts";
 import { call, post } from "../../clients/cluster.ts";
 import { RpcSocket } from "../../clients/rpc-socket.ts";
-import { ChainRun } from "../../support/chain.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import { ChainRun } from "../../support/transactions/chain.ts";
 
 let run: ChainRun;
 let clock: ManualClock;

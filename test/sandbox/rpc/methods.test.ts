@@ -7,8 +7,15 @@ import type { Json } from "../../../src/core/json-rpc/json-text.ts";
 import type { ChainOptions } from "../../../src/sandbox/chain/options.ts";
 import { dispatch } from "../../../src/sandbox/rpc/dispatch.ts";
 import type { MethodContext } from "../../../src/sandbox/rpc/method.ts";
-import { addressOf, ChainRun, sol, transferOf, wallet, wallets } from "../../support/chain.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import {
+  addressOf,
+  ChainRun,
+  sol,
+  transferOf,
+  wallet,
+  wallets,
+} from "../../support/transactions/chain.ts";
 
 const [payer = wallet(1), other = wallet(2)] = wallets;
 const payerAddress = addressOf(payer);

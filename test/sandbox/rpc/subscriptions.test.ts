@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RpcEndpoint } from "../../../src/sandbox/rpc/endpoint.ts";
 import { subscriptionsMax } from "../../../src/sandbox/rpc/subscriptions/session.ts";
 import { RpcSocket } from "../../clients/rpc-socket.ts";
-import { addressOf, ChainRun, wallet, wallets } from "../../support/chain.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import { addressOf, ChainRun, wallet, wallets } from "../../support/transactions/chain.ts";
 
 let run: ChainRun;
 let endpoint: RpcEndpoint;

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { defaultLimits, rankOf } from "../../../src/sandbox/tpu/limits.ts";
 import { identityOf } from "../../../src/sandbox/tpu/peer-identity.ts";
 import { RetryTokens } from "../../../src/sandbox/tpu/retry-tokens.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 
 describe("rankOf", () => {
   it("counts as unstaked below a fifty-thousandth of all stake", () => {

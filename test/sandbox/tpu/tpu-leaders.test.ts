@@ -8,10 +8,10 @@ import { RpcClient } from "../../../src/platform/solana/rpc-client.ts";
 import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { RpcEndpoint } from "../../../src/sandbox/rpc/endpoint.ts";
 import { SandboxTpu, type SandboxTpuOptions } from "../../../src/sandbox/tpu/tpu-leaders.ts";
-import { alice, bob, ChainRun } from "../../support/chain.ts";
 import { closing } from "../../support/closing.ts";
-import { needQuiche, QuicClient, quiche } from "../../support/quic-client.ts";
-import { until } from "../../support/udp-receiver.ts";
+import { until } from "../../support/network/udp-receiver.ts";
+import { needQuiche, QuicClient, quiche } from "../../support/quic/quic-client.ts";
+import { alice, bob, ChainRun } from "../../support/transactions/chain.ts";
 
 const gateway = KeyPair.named(1, "gateway");
 const staked = { stakes: new Map([[gateway.address, 10n ** 15n]]) };

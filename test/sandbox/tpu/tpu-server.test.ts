@@ -15,13 +15,13 @@ import {
 } from "../../../src/sandbox/tpu/limits.ts";
 import type { TpuPeer } from "../../../src/sandbox/tpu/peer-connection.ts";
 import { TpuServer, type TpuServerOptions } from "../../../src/sandbox/tpu/tpu-server.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import { MovableClock } from "../../support/clocks/movable-clock.ts";
 import { closing } from "../../support/closing.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
-import { MovableClock } from "../../support/movable-clock.ts";
-import { needQuiche, QuicClient, quiche } from "../../support/quic-client.ts";
-import { selfSignedCertificate, selfSignedKey } from "../../support/self-signed.ts";
-import { restart } from "../../support/tpu-restart.ts";
-import { until } from "../../support/udp-receiver.ts";
+import { until } from "../../support/network/udp-receiver.ts";
+import { needQuiche, QuicClient, quiche } from "../../support/quic/quic-client.ts";
+import { selfSignedCertificate, selfSignedKey } from "../../support/quic/self-signed.ts";
+import { restart } from "../../support/quic/tpu-restart.ts";
 
 const gateway = KeyPair.named(1, "gateway");
 const whale = KeyPair.named(1, "whale");

@@ -19,7 +19,7 @@ import {
 import { AccountDestinations } from "../../../src/shreds/destinations/destinations.ts";
 import { challengeOf } from "../../../src/shreds/destinations/ownership-proof.ts";
 import { Files, silent, until } from "../../platform/store/files.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { settings } from "./harness.ts";
 
 const files = new Files();

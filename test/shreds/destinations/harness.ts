@@ -12,7 +12,7 @@ import type {
   DestinationStore,
 } from "../../../src/shreds/destinations/destination-types.ts";
 import { AccountDestinations } from "../../../src/shreds/destinations/destinations.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 
 export const second = 1_000;
 export const minute = 60 * second;

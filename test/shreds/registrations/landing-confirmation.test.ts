@@ -5,7 +5,7 @@ import { SystemProgram } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
 import { pubkeyOf } from "../../../src/core/primitives.ts";
 import { encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
-import { addressOf, alice, bob, transferOf, wallet } from "../../support/chain.ts";
+import { addressOf, alice, bob, transferOf, wallet } from "../../support/transactions/chain.ts";
 import { shredWallet } from "../../tips/parts.ts";
 import { registrationOf, Stage } from "./stage.ts";
 

@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import { PendingRegistrations } from "../../../src/shreds/registrations/pending-registrations.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { Book, silent, tip } from "../../tips/parts.ts";
 import { Rows, registrationOf } from "./stage.ts";
 

@@ -10,8 +10,8 @@ import type {
   RegistrationResult,
 } from "../../../src/shreds/registrations/registration-types.ts";
 import { Files } from "../../platform/store/files.ts";
-import { addressOf, alice, bob, transferOf, wallet } from "../../support/chain.ts";
-import { v1Transfer } from "../../support/v1-transaction.ts";
+import { addressOf, alice, bob, transferOf, wallet } from "../../support/transactions/chain.ts";
+import { v1Transfer } from "../../support/transactions/v1-transaction.ts";
 import {
   codec,
   entry,

@@ -14,8 +14,15 @@ import type {
   Registration,
   Settlement,
 } from "../../../src/shreds/registrations/registration-types.ts";
-import { addressOf, alice, bob, ChainRun, carol, transferOf } from "../../support/chain.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import {
+  addressOf,
+  alice,
+  bob,
+  ChainRun,
+  carol,
+  transferOf,
+} from "../../support/transactions/chain.ts";
 import { Book, shredAddresses, shredInspector, shredWallet, silent } from "../../tips/parts.ts";
 
 const inspector = shredInspector();

@@ -9,7 +9,7 @@ import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import { LeaderTiers } from "../../../src/shreds/tiers/leader-tiers.ts";
 import type { CountedTip, TierRules, TierStore } from "../../../src/shreds/tiers/types.ts";
 import { silent } from "../../platform/store/files.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { LifeClock } from "./life.ts";
 import type { Faults, Saved } from "./memory-tier-store.ts";
 import { emptyState, type ModelTip, modelOf } from "./tier-model.ts";

@@ -3,7 +3,7 @@
 import { createLogger } from "../../../src/core/log.ts";
 import { LeaderTiers, type LeaderTiersOptions } from "../../../src/shreds/tiers/leader-tiers.ts";
 import type { CountedTip, TierRules } from "../../../src/shreds/tiers/types.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { LifeClock } from "./life.ts";
 import { MemoryTierStore } from "./memory-tier-store.ts";
 

@@ -10,7 +10,7 @@ import { TipRegistrar } from "../../../src/shreds/registrations/registrar.ts";
 import { LeaderTiers } from "../../../src/shreds/tiers/leader-tiers.ts";
 import type { TierRules } from "../../../src/shreds/tiers/types.ts";
 import { openPlace } from "../../platform/store/files.ts";
-import { madeUpFacts } from "../../support/facts.ts";
+import { madeUpFacts } from "../../support/transactions/facts.ts";
 
 export const crashRules: TierRules = {
   tiers: [

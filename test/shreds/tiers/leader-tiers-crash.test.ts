@@ -8,8 +8,8 @@ import { LeaderTiers } from "../../../src/shreds/tiers/leader-tiers.ts";
 import type { CountedTip, TierView } from "../../../src/shreds/tiers/types.ts";
 import { onEachDatabase } from "../../platform/store/databases.ts";
 import { silent } from "../../platform/store/files.ts";
-import { linesUntilKilled } from "../../support/killed-child.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import { linesUntilKilled } from "../../support/processes/killed-child.ts";
 import { accountIds, crashRules, lamportsOf, openBook } from "./leader-tiers-child.ts";
 import { notShared } from "./memory-tier-store.ts";
 

@@ -1,7 +1,7 @@
 // One life of a process: a clock whose wall part may be set, and which stops with the process.
 
 import { type Clock, sleepWith, type Timer } from "../../../src/core/clock.ts";
-import type { ManualClock } from "../../support/manual-clock.ts";
+import type { ManualClock } from "../../support/clocks/manual-clock.ts";
 
 export class LifeClock implements Clock {
   readonly sleep: Clock["sleep"];

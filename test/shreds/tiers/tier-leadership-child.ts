@@ -13,7 +13,7 @@ import { PendingRegistrations } from "../../../src/shreds/registrations/pending-
 import { TipRegistrar } from "../../../src/shreds/registrations/registrar.ts";
 import { AccountTiers } from "../../../src/shreds/tiers/account-tiers.ts";
 import { TierLeadership } from "../../../src/shreds/tiers/tier-leadership.ts";
-import { madeUpFacts } from "../../support/facts.ts";
+import { madeUpFacts } from "../../support/transactions/facts.ts";
 import { accountIds, crashRules, lamportsOf } from "./leader-tiers-child.ts";
 
 const log = createLogger({ level: "silent" });

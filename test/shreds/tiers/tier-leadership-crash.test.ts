@@ -9,7 +9,7 @@ import { systemClock } from "../../../src/core/clock.ts";
 import { migrate } from "../../../src/platform/store/migrations.ts";
 import type { CountedTip } from "../../../src/shreds/tiers/types.ts";
 import { until, untilAsked } from "../../platform/store/files.ts";
-import { PostgresServer, postgresPrograms } from "../../support/postgres.ts";
+import { PostgresServer, postgresPrograms } from "../../support/postgres/postgres.ts";
 import { accountIds, crashRules, lamportsOf } from "./leader-tiers-child.ts";
 import { openNode } from "./tier-leadership-child.ts";
 

@@ -13,8 +13,8 @@ import type {
   TierState,
 } from "../../../src/shreds/tiers/types.ts";
 import { silent } from "../../platform/store/files.ts";
-import { madeUpFacts } from "../../support/facts.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import { madeUpFacts } from "../../support/transactions/facts.ts";
 import { MemoryRows } from "./memory-rows.ts";
 import { Link, NodeClock, World } from "./world.ts";
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { TipExpiryQueue } from "../../../src/shreds/tiers/tip-expiry-queue.ts";
 import type { CountedTip } from "../../../src/shreds/tiers/types.ts";
 import { silent } from "../../platform/store/files.ts";
-import { ManualClock } from "../../support/manual-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 
 const windowMs = 1000;
 

@@ -11,7 +11,7 @@ import type {
   TierCheckpoint,
   TierStore,
 } from "../../../src/shreds/tiers/types.ts";
-import type { ManualClock } from "../../support/manual-clock.ts";
+import type { ManualClock } from "../../support/clocks/manual-clock.ts";
 
 /** A node's clock: skewed, and it stands still with its process. */
 export class NodeClock implements Clock {

@@ -14,7 +14,7 @@ import { AccountDestinations } from "../../../src/shreds/destinations/destinatio
 import { challengeBytes } from "../../../src/shreds/destinations/ownership-proof.ts";
 import { destinations as command } from "../../../src/tools/commands/destinations.ts";
 import { until } from "../../platform/store/files.ts";
-import { shredway } from "../../support/shredway.ts";
+import { shredway } from "../../support/processes/shredway.ts";
 
 const log = createLogger({ level: "silent" });
 let folder = "";

@@ -8,7 +8,7 @@ import { systemClock } from "../../../src/core/clock.ts";
 import { createLogger } from "../../../src/core/log.ts";
 import { KeyRing } from "../../../src/gateway/accounts/key-ring.ts";
 import { Store } from "../../../src/platform/store/store.ts";
-import { shredway } from "../../support/shredway.ts";
+import { shredway } from "../../support/processes/shredway.ts";
 
 let folder = "";
 let data = "";
@@ -121,8 +121,10 @@ describe("shredway keys", () => {
     };
     const { key, id } = await created("--account", "a");
     await letsIn(key, true);
+    expect(ring.find(key, systemClock.nowNs())).not.toBeNull();
     await keys("revoke", id);
     await letsIn(key, false);
+    expect(ring.find(key, systemClock.nowNs())).toBeNull();
     stop();
     await service.close();
   });

@@ -4,8 +4,8 @@ import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { closing } from "../../support/closing.ts";
-import { PostgresServer, postgresPrograms } from "../../support/postgres.ts";
-import { shredway } from "../../support/shredway.ts";
+import { PostgresServer, postgresPrograms } from "../../support/postgres/postgres.ts";
+import { shredway } from "../../support/processes/shredway.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 function configAt(folder: string, postgres: string): string {

@@ -4,8 +4,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { closing } from "../../support/closing.ts";
-import { NotifySocket } from "../../support/notify-socket.ts";
-import { Shredway } from "../../support/shredway.ts";
+import { NotifySocket } from "../../support/processes/notify-socket.ts";
+import { Shredway } from "../../support/processes/shredway.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const relay = "listen: 127.0.0.1:0, authentication: off, shredVersion: 1";

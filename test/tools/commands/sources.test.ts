@@ -15,9 +15,9 @@ import { describe, expect, it } from "vitest";
 import { parseAddress, parseEndpoint } from "../../../src/core/addresses/addresses.ts";
 import { Relay } from "../../../src/relay/data-plane/relay.ts";
 import { sourceOf } from "../../../src/tools/commands/sources.ts";
-import { shredway } from "../../support/shredway.ts";
+import { until } from "../../support/network/udp-receiver.ts";
+import { shredway } from "../../support/processes/shredway.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
-import { until } from "../../support/udp-receiver.ts";
 
 const text = `# ours
 relay:

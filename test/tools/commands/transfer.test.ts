@@ -8,8 +8,8 @@ import { createLogger } from "../../../src/core/log.ts";
 import { migrations } from "../../../src/platform/store/migrations.ts";
 import { Store } from "../../../src/platform/store/store.ts";
 import { closing } from "../../support/closing.ts";
-import { PostgresServer, postgresPrograms } from "../../support/postgres.ts";
-import { shredway } from "../../support/shredway.ts";
+import { PostgresServer, postgresPrograms } from "../../support/postgres/postgres.ts";
+import { shredway } from "../../support/processes/shredway.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const newest = migrations.length;

@@ -7,10 +7,10 @@ import { openCapture } from "../../../src/relay/captures/read-capture.ts";
 import { PacedSender } from "../../../src/relay/data-plane/paced-sender.ts";
 import { listen } from "../../../src/tools/listen/listen.ts";
 import { closing } from "../../support/closing.ts";
-import { CommandRun } from "../../support/command-run.ts";
-import { ShredTraffic } from "../../support/shred-traffic.ts";
+import { until } from "../../support/network/udp-receiver.ts";
+import { CommandRun } from "../../support/processes/command-run.ts";
+import { ShredTraffic } from "../../support/shreds/shred-traffic.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
-import { until } from "../../support/udp-receiver.ts";
 
 interface Printed {
   received: number;

@@ -12,11 +12,11 @@ import { PacedSender } from "../../../src/relay/data-plane/paced-sender.ts";
 import { race } from "../../../src/tools/race/race.ts";
 import type { RaceReport } from "../../../src/tools/race/report.ts";
 import { closing } from "../../support/closing.ts";
-import { CommandRun } from "../../support/command-run.ts";
-import { freeUdpPort } from "../../support/free-ports.ts";
-import { ShredTraffic, type SlotShreds } from "../../support/shred-traffic.ts";
+import { freeUdpPort } from "../../support/network/free-ports.ts";
+import { until } from "../../support/network/udp-receiver.ts";
+import { CommandRun } from "../../support/processes/command-run.ts";
+import { ShredTraffic, type SlotShreds } from "../../support/shreds/shred-traffic.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
-import { until } from "../../support/udp-receiver.ts";
 
 type Printed = RaceReport & { final: boolean; verdict: string[] };
 

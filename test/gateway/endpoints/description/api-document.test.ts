@@ -5,8 +5,8 @@ import { existsSync } from "node:fs";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { methods } from "../../../../src/gateway/methods/table.ts";
-import { checkAnswers } from "../../../support/described-answers.ts";
-import { GatewayRun } from "../../../support/gateway.ts";
+import { checkAnswers } from "../../../support/gateway/described-answers.ts";
+import { GatewayRun } from "../../../support/gateway/gateway.ts";
 import { describeApi, exampleCommand, variables } from "./api-document.ts";
 
 const run = promisify(execFile);

@@ -9,9 +9,9 @@ import { openApiDocument } from "../../../../src/gateway/endpoints/description/o
 import { openRpcDocument } from "../../../../src/gateway/endpoints/description/openrpc.ts";
 import { operations } from "../../../../src/gateway/endpoints/description/paths.ts";
 import { methods } from "../../../../src/gateway/methods/table.ts";
-import { checkResult, schemaCheck } from "../../../support/described-answers.ts";
-import { GatewayRun } from "../../../support/gateway.ts";
-import { openRpcVerdict, parsedOpenRpc } from "../../../support/open-rpc-tools.ts";
+import { checkResult, schemaCheck } from "../../../support/gateway/described-answers.ts";
+import { GatewayRun } from "../../../support/gateway/gateway.ts";
+import { openRpcVerdict, parsedOpenRpc } from "../../../support/gateway/open-rpc-tools.ts";
 
 const facts = {
   version: "1.2.3",

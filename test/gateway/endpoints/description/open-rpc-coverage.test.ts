@@ -22,16 +22,16 @@ import { bundleIdOf } from "../../../../src/gateway/submission/tracked-transacti
 import { RpcClient } from "../../../../src/platform/solana/rpc-client.ts";
 import type { Sandbox } from "../../../../src/sandbox/sandbox.ts";
 import { closing } from "../../../support/closing.ts";
-import { checkReason, checkResult } from "../../../support/described-answers.ts";
+import { checkReason, checkResult } from "../../../support/gateway/described-answers.ts";
 import {
   type CoverageCall,
   examplesRule,
   fakerRule,
   runCoverage,
-} from "../../../support/open-rpc-tools.ts";
-import { runningSandbox } from "../../../support/sandbox.ts";
-import { stockConnection } from "../../../support/stock-connection.ts";
-import { until } from "../../../support/udp-receiver.ts";
+} from "../../../support/gateway/open-rpc-tools.ts";
+import { until } from "../../../support/network/udp-receiver.ts";
+import { runningSandbox } from "../../../support/processes/sandbox.ts";
+import { stockConnection } from "../../../support/quic/stock-connection.ts";
 
 const patienceMs = 60_000;
 const region = "frankfurt";
@@ -310,6 +310,7 @@ async function plantedFaults(): Promise<void> {
 
 describe("the public test tool", () => {
   it("finds every answer of the running service as it is described", async () => {
+    expect.hasAssertions(); // each of the four asserts what it called
     await open();
     await realParameters();
     await madeParameters();

@@ -6,16 +6,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { closing } from "../../../support/closing.ts";
+import { hasNamespaces, NetworkNamespace } from "../../../support/network/network-namespace.ts";
+import { until } from "../../../support/network/udp-receiver.ts";
 import {
   buildNgtcp2Leader,
   buildTimeoutMs,
   Ngtcp2Leader,
   ngtcp2Problem,
-} from "../../../support/interop/ngtcp2-leader.ts";
-import { hasNamespaces, NetworkNamespace } from "../../../support/network-namespace.ts";
-import { quiche } from "../../../support/quic-client.ts";
-import { EndpointRun } from "../../../support/tpu-endpoint.ts";
-import { until } from "../../../support/udp-receiver.ts";
+} from "../../../support/quic/interop/ngtcp2-leader.ts";
+import { quiche } from "../../../support/quic/quic-client.ts";
+import { EndpointRun } from "../../../support/quic/tpu-endpoint.ts";
 
 const roundsMax = 20;
 const problem = ngtcp2Problem ?? (hasNamespaces ? "" : "expected network namespaces, got none");

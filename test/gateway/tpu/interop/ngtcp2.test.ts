@@ -7,17 +7,17 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { credentialsOf } from "../../../../src/gateway/tpu/certificate.ts";
 import { KeyPair } from "../../../../src/sandbox/chain/keys.ts";
+import { until } from "../../../support/network/udp-receiver.ts";
 import {
   buildNgtcp2Leader,
   buildTimeoutMs,
   Ngtcp2Leader,
   type Ngtcp2Options,
   ngtcp2Problem,
-} from "../../../support/interop/ngtcp2-leader.ts";
-import { QuicClient, quiche } from "../../../support/quic-client.ts";
-import { selfSignedCertificate, selfSignedKey } from "../../../support/self-signed.ts";
-import { EndpointRun } from "../../../support/tpu-endpoint.ts";
-import { until } from "../../../support/udp-receiver.ts";
+} from "../../../support/quic/interop/ngtcp2-leader.ts";
+import { QuicClient, quiche } from "../../../support/quic/quic-client.ts";
+import { selfSignedCertificate, selfSignedKey } from "../../../support/quic/self-signed.ts";
+import { EndpointRun } from "../../../support/quic/tpu-endpoint.ts";
 
 const identity = KeyPair.named(1, "gateway");
 

@@ -11,6 +11,7 @@ import { Keypair, LAMPORTS_PER_SOL, PublicKey, SystemProgram, Transaction } from
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { viewNames } from "../../../../src/platform/portal/page/router.ts";
+import { freePortPair } from "../../../support/network/free-ports.ts";
 import {
   accessibilityViolations,
   Complaints,
@@ -18,10 +19,9 @@ import {
   openChromium,
   scrollsSideways,
   smallTargets,
-} from "../../../support/chromium.ts";
-import { freePortPair } from "../../../support/free-ports.ts";
-import { Shredway } from "../../../support/shredway.ts";
-import { stockConnection } from "../../../support/stock-connection.ts";
+} from "../../../support/processes/chromium.ts";
+import { Shredway } from "../../../support/processes/shredway.ts";
+import { stockConnection } from "../../../support/quic/stock-connection.ts";
 
 const build = fileURLToPath(
   new URL("../../../../src/platform/portal/page/build.mjs", import.meta.url),

@@ -18,8 +18,8 @@ import type {
   SessionView,
   TipPoint,
 } from "../../../../src/platform/portal/types.ts";
-import { chromiumPath, openChromium } from "../../../support/chromium.ts";
 import { closing } from "../../../support/closing.ts";
+import { chromiumPath, openChromium } from "../../../support/processes/chromium.ts";
 
 const build = fileURLToPath(
   new URL("../../../../src/platform/portal/page/build.mjs", import.meta.url),

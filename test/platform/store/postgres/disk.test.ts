@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../../../src/core/clock.ts";
 import { PostgresDriver } from "../../../../src/platform/store/postgres/driver.ts";
-import { PostgresServer, postgresPrograms } from "../../../support/postgres.ts";
+import { PostgresServer, postgresPrograms } from "../../../support/postgres/postgres.ts";
 import { Files, silent } from "../files.ts";
 
 const disk = mkdtempSync(join(tmpdir(), "shredway-pg-disk-"));

@@ -9,8 +9,8 @@ import {
   PostgresDriver,
   type PostgresDriverOptions,
 } from "../../../../src/platform/store/postgres/driver.ts";
-import { PostgresServer, postgresPrograms } from "../../../support/postgres.ts";
-import { PostgresProxy } from "../../../support/postgres-proxy.ts";
+import { PostgresServer, postgresPrograms } from "../../../support/postgres/postgres.ts";
+import { PostgresProxy } from "../../../support/postgres/postgres-proxy.ts";
 import { serverOfBlock } from "../block-server.ts";
 import { Files, silent, until, untilAsked } from "../files.ts";
 import { firstStep, longStep } from "../migrating-child.ts";

@@ -7,9 +7,9 @@ import {
   PostgresDriver,
   type PostgresDriverOptions,
 } from "../../../../src/platform/store/postgres/driver.ts";
+import { MovableClock } from "../../../support/clocks/movable-clock.ts";
 import { closing } from "../../../support/closing.ts";
-import { MovableClock } from "../../../support/movable-clock.ts";
-import { PostgresServer, postgresPrograms, superuser } from "../../../support/postgres.ts";
+import { PostgresServer, postgresPrograms, superuser } from "../../../support/postgres/postgres.ts";
 import { Files, silent, until, untilAsked } from "../files.ts";
 
 const files = new Files();

@@ -12,10 +12,10 @@ import {
   type PostgresDriverOptions,
 } from "../../../../src/platform/store/postgres/driver.ts";
 import { closing } from "../../../support/closing.ts";
-import { freePort } from "../../../support/free-ports.ts";
-import { hasNamespaces, NetworkNamespace } from "../../../support/network-namespace.ts";
-import { PostgresServer, postgresPrograms, superuser } from "../../../support/postgres.ts";
-import { PostgresProxy } from "../../../support/postgres-proxy.ts";
+import { freePort } from "../../../support/network/free-ports.ts";
+import { hasNamespaces, NetworkNamespace } from "../../../support/network/network-namespace.ts";
+import { PostgresServer, postgresPrograms, superuser } from "../../../support/postgres/postgres.ts";
+import { PostgresProxy } from "../../../support/postgres/postgres-proxy.ts";
 import { serverOfBlock } from "../block-server.ts";
 import { Files, silent, until, untilAsked } from "../files.ts";
 

@@ -7,8 +7,8 @@ import {
   type PostgresDriverOptions,
 } from "../../../../src/platform/store/postgres/driver.ts";
 import { newsOf, payloadsOf } from "../../../../src/platform/store/postgres/payloads.ts";
-import { postgresPrograms } from "../../../support/postgres.ts";
-import { PostgresProxy } from "../../../support/postgres-proxy.ts";
+import { postgresPrograms } from "../../../support/postgres/postgres.ts";
+import { PostgresProxy } from "../../../support/postgres/postgres-proxy.ts";
 import { serverOfBlock } from "../block-server.ts";
 import { Files, silent, until } from "../files.ts";
 

@@ -7,8 +7,8 @@ import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../../src/core/clock.ts";
 import { PostgresDriver } from "../../../../src/platform/store/postgres/driver.ts";
 import { closing } from "../../../support/closing.ts";
-import { freePort } from "../../../support/free-ports.ts";
-import { PostgresServer, postgresPrograms, superuser } from "../../../support/postgres.ts";
+import { freePort } from "../../../support/network/free-ports.ts";
+import { PostgresServer, postgresPrograms, superuser } from "../../../support/postgres/postgres.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 import { silent } from "../files.ts";
 

@@ -7,7 +7,7 @@ import { systemClock } from "../../../../src/core/clock.ts";
 import { createLogger } from "../../../../src/core/log.ts";
 import type { Durability, SqlDriver, SqlValue } from "../../../../src/platform/store/driver.ts";
 import { startWorker } from "../../../../src/platform/store/sqlite/driver.ts";
-import { ManualClock } from "../../../support/manual-clock.ts";
+import { ManualClock } from "../../../support/clocks/manual-clock.ts";
 import { Files, until } from "../files.ts";
 
 const files = new Files();
@@ -118,7 +118,8 @@ describe("other connections", () => {
     for (let round = 0; round < 5; round++) {
       const path = join(files.folder(), "a.db");
       const drivers = await Promise.all([1, 2, 3, 4].map(() => known({ path })));
-      await Promise.all(drivers.map((driver) => driver.query("SELECT 1", [])));
+      const rows = await Promise.all(drivers.map((driver) => driver.query("SELECT 1", [])));
+      expect(rows).toEqual([1, 2, 3, 4].map(() => [[1n]]));
       await Promise.all(drivers.map((driver) => driver.close()));
     }
   });

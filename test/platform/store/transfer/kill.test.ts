@@ -12,8 +12,8 @@ import { checkExport, importDatabase } from "../../../../src/platform/store/tran
 import { isMark } from "../../../../src/platform/store/transfer/mark.ts";
 import { openDatabase, openSnapshot } from "../../../../src/platform/store/transfer/place.ts";
 import { tablesAt } from "../../../../src/platform/store/transfer/tables.ts";
-import { linesUntilKilled } from "../../../support/killed-child.ts";
-import { PostgresServer, postgresPrograms } from "../../../support/postgres.ts";
+import { PostgresServer, postgresPrograms } from "../../../support/postgres/postgres.ts";
+import { linesUntilKilled } from "../../../support/processes/killed-child.ts";
 import { Files, openPlace, silent } from "../files.ts";
 import { placeOf } from "./child.ts";
 import { allRows, fill } from "./rows.ts";

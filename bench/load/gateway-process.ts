@@ -1,0 +1,80 @@
+// One server under test, in a process of its own: what the gateway's bench sends its callers to.
+//
+//   tsx bench/load/gateway-process.ts fixed                 the HTTP server with a fixed answer
+//   tsx bench/load/gateway-process.ts gateway PORT FOLDER   the gateway, its one route to that port
+//   … unchecked PORT FOLDER                            the same with signatures taken on trust
+//
+// Prints where it listens, its process and the API key; ends with its standard input.
+
+import { randomBytes } from "node:crypto";
+import { openGateway } from "../../src/app/compose-gateway.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { completeConfig } from "../../src/core/configuration/configuration.ts";
+import { createLogger } from "../../src/core/log.ts";
+import { pubkeyOf } from "../../src/core/primitives.ts";
+import { keyRandomBytes } from "../../src/gateway/accounts/api-keys.ts";
+import { createKey } from "../../src/gateway/accounts/create-key.ts";
+import { HttpServer } from "../../src/gateway/http/server.ts";
+
+const [kind = "", sinkPort = "", folder = ""] = process.argv.slice(2);
+const log = createLogger({ level: "warn" });
+const fixedBody = JSON.stringify({ jsonrpc: "2.0", result: "5".repeat(88), id: 1 });
+
+function ready(address: string, credential: string): void {
+  const port = Number(address.split(":").at(-1));
+  console.log(JSON.stringify({ kind: "ready", port, pid: process.pid, credential }));
+  process.stdin.resume().on("end", () => process.exit(0));
+}
+
+async function serveFixed(): Promise<void> {
+  const headers = { "content-type": "application/json" };
+  const server = await HttpServer.open({
+    listen: ["127.0.0.1:0"],
+    bodyBytesMax: () => 1 << 20,
+    handle: () => ({ status: 200, headers, body: fixedBody }),
+  });
+  ready(server.addresses[0] ?? "", "");
+}
+
+async function serveGateway(isChecked: boolean): Promise<void> {
+  const config = completeConfig({
+    relay: { shredVersion: 1, authentication: "off" },
+    http: { listen: "127.0.0.1:0", webSocketListen: [] },
+    data: { directory: folder },
+    tips: { addresses: [pubkeyOf(new Uint8Array(32).fill(5))] },
+    gateway: {
+      requestsPerSecond: 1_000_000,
+      burst: 1_000_000,
+      openMax: 1_000_000,
+      openPerAccountMax: 1_000_000,
+    },
+    routes: [
+      {
+        name: "partner",
+        kind: "swqos",
+        url: `http://127.0.0.1:${sinkPort}/`,
+        callsPerRequest: 16,
+        queueMax: 20_000,
+      },
+    ],
+  });
+  const gateway = await openGateway({
+    config,
+    log,
+    clock: systemClock,
+    ...(!isChecked && {
+      verifier: { verify: () => Promise.resolve(true), close: () => undefined },
+    }),
+  });
+  const limits = { requestsPerSecond: null, burst: null, allowedRanges: [] };
+  const { text } = await createKey(
+    gateway.keys,
+    { accountName: "bench", label: "", scopes: ["submit"], ...limits },
+    { random: randomBytes(keyRandomBytes), nowNs: systemClock.nowNs() },
+  );
+  await gateway.start();
+  ready(gateway.addresses[0] ?? "", text);
+}
+
+if (kind === "fixed") await serveFixed();
+else await serveGateway(kind === "gateway");

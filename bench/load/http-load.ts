@@ -1,0 +1,136 @@
+// Callers and a partner on loopback: the native program's scenario `http`, driven by commands.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { type Line, numberOf, parseLine } from "../report/lines.ts";
+
+export interface LoadPlan {
+  readonly port: number;
+  readonly path: string;
+  readonly connections: number;
+  readonly seconds: number;
+  /** 0: as fast as answers come. */
+  readonly ratePerSecond: number;
+  /** Whose processor time is counted. */
+  readonly pid: number;
+  /** API key; empty: none. */
+  readonly credential: string;
+}
+
+export interface LoadResult {
+  readonly answered: number;
+  readonly accepted: number;
+  readonly limited: number;
+  readonly refused: number;
+  readonly broken: number;
+  readonly seconds: number;
+  readonly cpuNs: number;
+  /** Of what was sent, how much came to the partner. */
+  readonly arrived: number;
+  readonly p50Ns: number;
+  readonly p99Ns: number;
+  readonly routeP50Ns: number;
+  readonly routeP99Ns: number;
+}
+
+const answerMs = 120_000;
+
+/** Lines of a child's standard output, one for each question. */
+export class LineReader {
+  readonly #lines: string[] = [];
+  readonly #waiting: ((text: string | undefined) => void)[] = [];
+  #ended = false;
+
+  constructor(child: ChildProcess) {
+    if (!child.stdout) throw new Error("expected a child with a standard output");
+    const reader = createInterface({ input: child.stdout });
+    reader.on("line", (text) => {
+      const waiter = this.#waiting.shift();
+      if (waiter) waiter(text);
+      else this.#lines.push(text);
+    });
+    reader.on("close", () => {
+      this.#ended = true;
+      for (const waiter of this.#waiting.splice(0)) waiter(undefined);
+    });
+  }
+
+  async next(): Promise<Line> {
+    const text = this.#lines.shift() ?? (this.#ended ? undefined : await this.#wait());
+    if (text === undefined) throw new Error("expected a line, the program ended");
+    return parseLine(text);
+  }
+
+  #wait(): Promise<string | undefined> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error("no line in two minutes")), answerMs);
+      this.#waiting.push((text) => {
+        clearTimeout(timer);
+        resolve(text);
+      });
+    });
+  }
+}
+
+export class HttpLoad {
+  readonly #child: ChildProcess;
+  readonly #lines: LineReader;
+  readonly sinkPort: number;
+
+  private constructor(child: ChildProcess, lines: LineReader, sinkPort: number) {
+    this.#child = child;
+    this.#lines = lines;
+    this.sinkPort = sinkPort;
+  }
+
+  static async open(program: string): Promise<HttpLoad> {
+    const child = spawn(program, ["http", "--loopback"], { stdio: ["pipe", "pipe", "inherit"] });
+    const lines = new LineReader(child);
+    await lines.next(); // what every scenario says of the machine
+    return new HttpLoad(child, lines, numberOf(await lines.next(), "port"));
+  }
+
+  /** Signs so many new transactions; those not sent yet are forgotten. */
+  async make(count: number, tip: Uint8Array, paddingBytes: number): Promise<void> {
+    const lifetime = Buffer.alloc(32, 9).toString("hex");
+    const tipText = Buffer.from(tip).toString("hex");
+    const line = await this.#ask(`make ${count} ${tipText} ${lifetime} ${paddingBytes}`);
+    if (numberOf(line, "count") !== count) throw new Error("transactions could not be signed");
+  }
+
+  async load(name: string, plan: LoadPlan): Promise<LoadResult> {
+    const { port, path, connections, seconds, ratePerSecond, pid, credential } = plan;
+    const line = await this.#ask(
+      `load ${name} ${port} ${path} ${connections} ${seconds} ${ratePerSecond} ${pid} ${credential}`,
+    );
+    return {
+      answered: numberOf(line, "answered"),
+      accepted: numberOf(line, "accepted"),
+      limited: numberOf(line, "limited"),
+      refused: numberOf(line, "refused"),
+      broken: numberOf(line, "broken"),
+      seconds: numberOf(line, "elapsed_ns") / 1e9,
+      cpuNs: numberOf(line, "cpu_ns"),
+      arrived: numberOf(line, "arrived"),
+      p50Ns: numberOf(line, "p50_ns"),
+      p99Ns: numberOf(line, "p99_ns"),
+      routeP50Ns: numberOf(line, "route_p50_ns"),
+      routeP99Ns: numberOf(line, "route_p99_ns"),
+    };
+  }
+
+  /** Verifications per second of so many threads that do nothing else. */
+  async checksPerSecond(count: number, threads: number): Promise<number> {
+    const line = await this.#ask(`checks ${count} ${threads}`);
+    return (numberOf(line, "count") * 1e9) / numberOf(line, "elapsed_ns");
+  }
+
+  close(): void {
+    this.#child.kill("SIGKILL");
+  }
+
+  #ask(command: string): Promise<Line> {
+    this.#child.stdin?.write(`${command}\n`);
+    return this.#lines.next();
+  }
+}

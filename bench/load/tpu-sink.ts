@@ -1,0 +1,104 @@
+// Leaders for the bench of the direct route, in a process of their own: take everything at once.
+//
+//   tsx bench/load/tpu-sink.ts LEADERS
+//
+// Prints the port of each; then, after every line on its standard input, how many transactions came
+// whole since the last one. Ends with its standard input.
+
+import { randomBytes } from "node:crypto";
+import { createSocket, type Socket } from "node:dgram";
+import { createInterface } from "node:readline";
+import { newCredentials } from "../../src/gateway/tpu/certificate.ts";
+import {
+  buildQuicheConfig,
+  loadQuiche,
+  packetBytesMax,
+  type QuicheConnection,
+  tpuProtocol,
+} from "../../src/gateway/tpu/quiche.ts";
+
+const quiche = loadQuiche();
+if (!quiche) throw new Error("expected the optional package @matrixai/quic, got none");
+const config = buildQuicheConfig(quiche, {
+  credentials: newCredentials(),
+  asksCertificate: true,
+  applicationProtocol: tpuProtocol,
+  idleTimeoutMs: 10_000,
+  packetBytesMax,
+  connectionBytesMax: 10_000_000,
+  streamBytesMax: 4096,
+  streamsMax: 2048,
+});
+const idBytes = 8;
+const chunk = Buffer.alloc(8192);
+let taken = 0;
+
+interface Peer {
+  readonly quiche: QuicheConnection;
+  readonly host: string;
+  readonly port: number;
+}
+
+function serve({ quiche: connection, host, port }: Peer, socket: Socket): void {
+  for (const streamId of connection.readable()) {
+    for (let isOver = false; !isOver; ) {
+      const read = connection.streamRecv(streamId, chunk);
+      isOver = read === null || read[1];
+      if (read?.[1]) taken++;
+    }
+  }
+  for (;;) {
+    const packet = Buffer.allocUnsafe(packetBytesMax);
+    const written = connection.send(packet);
+    if (!written) return;
+    socket.send(packet.subarray(0, written[0]), port, host);
+  }
+}
+
+async function open(): Promise<number> {
+  const socket = createSocket({
+    type: "udp4",
+    recvBufferSize: 4 << 20,
+    lookup: (hostname, _options, callback) => callback(null, hostname, 4),
+  });
+  await new Promise<void>((resolve) => socket.bind(0, "127.0.0.1", resolve));
+  const local = { host: "127.0.0.1", port: socket.address().port };
+  const peers = new Map<string, Peer>();
+  const changed = new Set<Peer>();
+  const serveChanged = (): void => {
+    for (const peer of changed) serve(peer, socket);
+    changed.clear();
+  };
+  socket.on("message", (packet, { address: host, port }) => {
+    const key = Buffer.from(quiche?.Header.fromSlice(packet, idBytes).dcid ?? []).toString("hex");
+    let peer = peers.get(key);
+    if (!peer && quiche) {
+      const scid = randomBytes(idBytes);
+      const accepted = quiche.Connection.accept(scid, null, local, { host, port }, config);
+      peer = { quiche: accepted, host, port };
+      peers.set(key, peer);
+      peers.set(scid.toString("hex"), peer);
+    }
+    if (!peer) return;
+    peer.quiche.recv(packet, { from: { host, port }, to: local });
+    changed.add(peer);
+    // What came together is answered together.
+    if (changed.size === 1) setImmediate(serveChanged);
+  });
+  setInterval(() => {
+    for (const peer of peers.values()) {
+      if (peer.quiche.timeout() === 0) peer.quiche.onTimeout();
+      serve(peer, socket);
+    }
+  }, 5);
+  return local.port;
+}
+
+const ports = await Promise.all(Array.from({ length: Number(process.argv[2]) }, open));
+console.log(JSON.stringify({ kind: "ready", ports: ports.join(" ") }));
+const lines = createInterface({ input: process.stdin });
+lines.on("line", () => {
+  console.log(JSON.stringify({ kind: "taken", taken }));
+  taken = 0;
+});
+lines.on("close", () => process.exit(0));

@@ -1,0 +1,105 @@
+// The parts of docs/benchmarks.md and README.md that hold numbers, made from the kept report.
+//
+// `npm run bench -- --report` writes them; test/bench/documents.test.ts holds both to the file.
+
+import { readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { measuredText, targetText, verdictsText } from "../sections/section.ts";
+import type { KeptReport, KeptRun, KeptSection } from "./kept-report.ts";
+import { readmePart } from "./readme-table.ts";
+import { renderMarkdown } from "./table.ts";
+
+/** The run that most sections are of; of as many, the last. */
+export function mainRun({ runs, sections }: KeptReport): number {
+  const sizes = runs.map((_, place) => sections.filter(({ run }) => run === place).length);
+  return sizes.lastIndexOf(Math.max(...sizes));
+}
+
+function originOf({ takenAt, commit }: KeptRun): string[] {
+  if (takenAt === null) return [];
+  return [`Taken on ${takenAt.slice(0, 10)}${commit === null ? "" : `, commit ${commit}`}`];
+}
+
+/** What differs between the run of a section and that of most. */
+function ownRun(run: KeptRun, main: KeptRun): string {
+  const facts = run.facts.filter((fact) => !main.facts.includes(fact));
+  const own = [`Of a run of its own: medians of ${run.rounds} rounds`, ...originOf(run), ...facts];
+  return own.map((sentence) => `${sentence}.`).join(" ");
+}
+
+function sectionPart(section: KeptSection, own: string | null): string[] {
+  const notes = own === null ? section.notes : [...section.notes, own];
+  return [
+    "",
+    `### ${section.title}`,
+    ...section.tables.flatMap((table) => ["", renderMarkdown(table)]),
+    ...(notes.length > 0 ? ["", notes.join("\n\n")] : []),
+  ];
+}
+
+/** The numbers of docs/benchmarks.md. */
+export function numbersPart(kept: KeptReport): string {
+  const place = mainRun(kept);
+  const main = kept.runs[place];
+  if (!main) throw new Error("expected a run");
+  const heading = [
+    ...originOf(main),
+    ...main.facts,
+    `Medians of ${main.rounds} interleaved rounds, quartiles in brackets, processor time unless said otherwise`,
+  ];
+  const parts = heading.map((line) => `- ${line}.`);
+  for (const section of kept.sections) {
+    const run = kept.runs[section.run];
+    parts.push(...sectionPart(section, !run || run === main ? null : ownRun(run, main)));
+  }
+  const findings = kept.sections.flatMap((section) => section.findings);
+  if (findings.length > 0) {
+    const rows = findings.map((found) => [
+      found.what,
+      measuredText(found),
+      targetText(found),
+      found.verdict,
+    ]);
+    const columns = ["what", "measured", "target", "verdict"];
+    const table = { title: verdictsText(findings), columns, rows };
+    parts.push("", "### Targets", "", renderMarkdown(table));
+  }
+  return parts.join("\n");
+}
+
+const begin = "<!-- made by `npm run bench -- --report`: begin -->";
+const end = "<!-- made by `npm run bench -- --report`: end -->";
+
+/** Text with `part` between the two marks. */
+export function replacePart(text: string, part: string): string {
+  const from = text.indexOf(begin);
+  const to = text.indexOf(end);
+  if (from < 0 || to < from) throw new Error(`expected ${begin} and ${end}`);
+  return `${text.slice(0, from + begin.length)}\n\n${part}\n\n${text.slice(to)}`;
+}
+
+interface Document {
+  readonly path: string;
+  readonly text: string;
+  /** As the kept report wants it. */
+  readonly wanted: string;
+}
+
+export function documents(kept: KeptReport): Document[] {
+  const main = kept.runs[mainRun(kept)];
+  if (!main) throw new Error("expected a run");
+  const parts = [
+    ["docs/benchmarks.md", numbersPart(kept)],
+    ["README.md", readmePart(kept, main)],
+  ] as const;
+  return parts.map(([path, part]) => {
+    const text = readFileSync(fileURLToPath(new URL(`../../${path}`, import.meta.url)), "utf8");
+    return { path, text, wanted: replacePart(text, part) };
+  });
+}
+
+export function writeDocuments(kept: KeptReport): void {
+  for (const { path, wanted } of documents(kept)) {
+    writeFileSync(fileURLToPath(new URL(`../../${path}`, import.meta.url)), wanted);
+  }
+}

@@ -1,0 +1,141 @@
+// The report as it is kept: what bench/results/latest.json holds, and how a new run changes it.
+//
+// The documents are made from this file alone (documents.ts), so that no number in them is typed by
+// hand. A run of some sections replaces these and leaves the others, each with the run it is of.
+
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { Finding, Section } from "../sections/section.ts";
+import { type Machine, machineText } from "./machine.ts";
+import type { NoiseIndex } from "./statistics.ts";
+import { percent, type Table } from "./table.ts";
+
+const file = fileURLToPath(new URL("../results/latest.json", import.meta.url));
+
+/** What run.ts measured. */
+export interface Report {
+  readonly takenAt: string;
+  readonly machine: Machine;
+  readonly small: boolean;
+  readonly rounds: number;
+  readonly network: string;
+  readonly comparable: boolean;
+  readonly libraries: string;
+  readonly skipped: readonly string[];
+  /** Before the first and after the last scenario. */
+  readonly noise: readonly NoiseIndex[];
+  readonly sections: readonly (Section & { readonly seconds: number })[];
+}
+
+/** Where and when sections were measured, in words. */
+export interface KeptRun {
+  /** ISO 8601, and the commit of the code; null: of before they were kept. */
+  readonly takenAt: string | null;
+  readonly commit: string | null;
+  readonly rounds: number;
+  /** Sentences without their full stops: machine, libraries, network, noise, what was skipped. */
+  readonly facts: readonly string[];
+}
+
+export interface KeptSection {
+  readonly name: string;
+  readonly title: string;
+  /** Place of its run in the list of runs. */
+  readonly run: number;
+  /** How long it took; null: of before that was kept. */
+  readonly seconds: number | null;
+  readonly tables: readonly Table[];
+  readonly notes: readonly string[];
+  readonly findings: readonly Finding[];
+}
+
+export interface KeptReport {
+  readonly runs: readonly KeptRun[];
+  readonly sections: readonly KeptSection[];
+}
+
+/** Throws when the text is no kept report. */
+export function parseKeptReport(text: string): KeptReport {
+  const value: Partial<KeptReport> = JSON.parse(text);
+  const { runs, sections } = value;
+  if (!Array.isArray(runs) || !Array.isArray(sections)) {
+    throw new Error("expected an object of runs and sections");
+  }
+  const homeless = sections.find(({ run }) => runs[run] === undefined);
+  if (homeless) throw new Error(`expected a run of the section ${homeless.name}`);
+  return { runs, sections };
+}
+
+export function readKeptReport(): KeptReport {
+  return parseKeptReport(readFileSync(file, "utf8"));
+}
+
+export function writeKeptReport(kept: KeptReport): void {
+  writeFileSync(file, `${JSON.stringify(kept, null, 1)}\n`);
+}
+
+function noiseText({ cpuSpread, stolen }: NoiseIndex): string {
+  return `constant work varies by ${percent(cpuSpread)} (quartiles), others took ${percent(stolen)}`;
+}
+
+export function factsOf(report: Report): string[] {
+  return [
+    `Machine: ${machineText(report.machine)}`,
+    `Libraries: ${report.libraries}`,
+    `Network: ${report.network}${report.comparable ? "" : " [NOT COMPARABLE]"}`,
+    `Noise before: ${report.noise.slice(0, 1).map(noiseText).join()}; ` +
+      `after: ${report.noise.slice(1).map(noiseText).join()}`,
+    ...(report.small ? ["Small form: shows that everything runs; no basis for a judgement"] : []),
+    ...report.skipped,
+  ];
+}
+
+/** The commit of this code, and whether it was changed since; null outside of a repository. */
+export function commitOfCode(): string | null {
+  const git = (...words: string[]) =>
+    execFileSync("git", words, {
+      cwd: fileURLToPath(new URL("../..", import.meta.url)),
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+    }).trim();
+  try {
+    const commit = git("rev-parse", "--short=12", "HEAD");
+    const isChanged = git("status", "--porcelain", "--", "src", "native", "bench/*.ts") !== "";
+    return isChanged ? `${commit} with changes` : commit;
+  } catch {
+    return null;
+  }
+}
+
+/** `order`: names of all sections, as the documents show them. */
+export function withRun(
+  kept: KeptReport,
+  report: Report,
+  { commit, order }: { readonly commit: string | null; readonly order: readonly string[] },
+): KeptReport {
+  const { takenAt, rounds } = report;
+  const run: KeptRun = { takenAt, commit, rounds, facts: factsOf(report) };
+  const fresh = report.sections.map(
+    ({ name, title, tables, notes, findings, seconds }): KeptSection => ({
+      name,
+      title,
+      run: kept.runs.length,
+      seconds,
+      tables,
+      notes,
+      findings,
+    }),
+  );
+  const replaced = new Set(fresh.map(({ name }) => name));
+  const all = [...kept.sections.filter(({ name }) => !replaced.has(name)), ...fresh].toSorted(
+    (a, b) => order.indexOf(a.name) - order.indexOf(b.name),
+  );
+  // Runs of which nothing is left go.
+  const used = [...new Set(all.map((section) => section.run))].toSorted((a, b) => a - b);
+  const runs = [...kept.runs, run];
+  return {
+    runs: runs.filter((_, place) => used.includes(place)),
+    sections: all.map((section) => ({ ...section, run: used.indexOf(section.run) })),
+  };
+}

@@ -1,0 +1,134 @@
+// Latency and highest rate: lines of those scenarios to tables and findings.
+
+import { byRound, type Line, numberOf, ofKind, textOf } from "../report/lines.ts";
+import { perRound, summarise } from "../report/statistics.ts";
+import { micros, number, type Table } from "../report/table.ts";
+import { type Finding, finding, type Section } from "./section.ts";
+
+const caseOf = (line: Line) =>
+  `${numberOf(line, "destinations")} × burst of ${numberOf(line, "burst")}`;
+
+function latencyTable(title: string, lines: readonly Line[]): Table {
+  return {
+    title,
+    columns: [
+      "relay",
+      "first p50",
+      "first p99",
+      "first p99.9",
+      "last p50",
+      "last p99",
+      "last p99.9",
+      "shreds",
+      "lost",
+    ],
+    rows: lines.map((line) => [
+      textOf(line, "driver"),
+      ...["first_p50_ns", "first_p99_ns", "first_p999_ns"].map((key) =>
+        micros(numberOf(line, key)),
+      ),
+      ...["last_p50_ns", "last_p99_ns", "last_p999_ns"].map((key) => micros(numberOf(line, key))),
+      String(numberOf(line, "samples")),
+      String(numberOf(line, "lost")),
+    ]),
+  };
+}
+
+function latencyFindings(rounds: readonly Line[]): Finding[] {
+  const cases = [...new Set(rounds.map(caseOf))];
+  return cases.flatMap((which) =>
+    (["first", "last"] as const).map((which_end) => {
+      const own = rounds.filter((line) => caseOf(line) === which && numberOf(line, "samples") > 0);
+      const p50 = byRound(
+        own,
+        (line) => textOf(line, "driver"),
+        (line) => numberOf(line, `${which_end}_p50_ns`),
+      );
+      const forwarder = p50.get("forwarder") ?? new Map<number, number>();
+      const ratio = summarise(
+        perRound(
+          [p50.get("shredway") ?? new Map(), forwarder],
+          ([ours = 0, reference = 0]) => ours / reference,
+        ),
+      );
+      return finding(`p50 to the ${which_end} destination ÷ forwarder, ${which}`, ratio, {
+        target: 1.2,
+        unit: "×",
+        isRatio: true,
+      });
+    }),
+  );
+}
+
+export function latencySection(lines: readonly Line[]): Section {
+  const rounds = ofKind(lines, "latency");
+  const totals = ofKind(lines, "latency_total");
+  const cases = [...new Set(totals.map(caseOf))];
+  const values = rounds.map((line) => `${textOf(line, "driver")}, ${caseOf(line)}`);
+  const p50 = (key: string, field: string) =>
+    summarise(
+      rounds
+        .filter((line) => `${textOf(line, "driver")}, ${caseOf(line)}` === key)
+        .map((line) => numberOf(line, field)),
+    );
+  return {
+    name: "latency",
+    title: "Latency at moderate load, µs from the generator's send call",
+    notes: [
+      "Over loopback, kernel receive times at the destinations; the sender also pays for the " +
+        "receivers, so a real network is faster to the last destination.",
+      "p99 and beyond are of all rounds together; on a shared machine they show the neighbours.",
+      "shredway sleeps between packets (wait: block), shredway_spin looks for 150 µs first.",
+    ],
+    tables: cases.map((which) =>
+      latencyTable(
+        `Latency, ${which}`,
+        totals.filter((line) => caseOf(line) === which),
+      ),
+    ),
+    findings: latencyFindings(rounds),
+    values: Object.fromEntries(
+      [...new Set(values)].flatMap((key) => [
+        [`${key}, first p50 ns`, p50(key, "first_p50_ns")],
+        [`${key}, last p50 ns`, p50(key, "last_p50_ns")],
+      ]),
+    ),
+  };
+}
+
+export function rateSection(lines: readonly Line[]): Section {
+  const measured = ofKind(lines, "rate");
+  const rateOf = (line: Line) => numberOf(line, "shreds_per_second");
+  return {
+    name: "rate",
+    title: "Highest rate without loss, one core",
+    notes: [
+      "Held when every datagram had left 10 ms after the last shred came; trials of 150 ms (small " +
+        "form: 60 ms), found by bisection, one search each: read it as two digits.",
+      "“kernel_segments”: the device takes no GSO messages whole. “at least” marks the generator's end.",
+    ],
+    tables: [
+      {
+        title: "Distinct shreds per second, and datagrams per second",
+        columns: ["destinations × burst", "relay", "shreds/s", "datagrams/s"],
+        rows: measured.map((line) => {
+          const atLeast = line.get("generator_limit") === true ? "at least " : "";
+          const datagrams = rateOf(line) * numberOf(line, "destinations");
+          return [
+            caseOf(line),
+            textOf(line, "driver"),
+            atLeast + number(rateOf(line)),
+            atLeast + number(datagrams),
+          ];
+        }),
+      },
+    ],
+    findings: [],
+    values: Object.fromEntries(
+      measured.map((line) => [
+        `${textOf(line, "driver")}, ${caseOf(line)}, shreds per second`,
+        summarise([rateOf(line)]),
+      ]),
+    ),
+  };
+}

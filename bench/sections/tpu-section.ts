@@ -1,0 +1,314 @@
+// The direct route: how many transactions a second, what each costs, and how soon it is on the wire.
+//
+// The route as the gateway has it, with its thread, against leaders in a process of their own
+// (tpu-sink.ts), all on loopback and the same CPUs.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { systemClock } from "../../src/core/clock.ts";
+import { completeConfig } from "../../src/core/configuration/configuration.ts";
+import type { TransactionFacts } from "../../src/core/transactions/facts.ts";
+import { type TpuRoute, tpuOpener } from "../../src/gateway/routes/tpu-route.ts";
+import type { OutboundTransaction, RouteEvent } from "../../src/gateway/submission/types.ts";
+import { quicheProblem } from "../../src/gateway/tpu/quiche.ts";
+import { LineReader } from "../load/http-load.ts";
+import { numberOf, textOf } from "../report/lines.ts";
+import { quantile, type Summary, summarise } from "../report/statistics.ts";
+import { number } from "../report/table.ts";
+import type { Section } from "./section.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const windowSlots = 4n;
+const manyLeaders = 32;
+/** Under way at once, of all connections: enough to keep them busy, less than any of them queues. */
+const underWayMax = 512;
+const transactionBytes = 700;
+const pauseMs = 2;
+
+function factsOf(bytes: number): TransactionFacts {
+  return {
+    wire: new Uint8Array(bytes).fill(7),
+    version: "legacy",
+    signatureBytes: new Uint8Array(64),
+    signature: "",
+    feePayer: new Uint8Array(32),
+    lifetime: new Uint8Array(32),
+    nonce: null,
+    tipLamports: 0n,
+    computeUnitLimit: 0,
+    computeUnitPrice: 0n,
+    priorityFeeLamports: 0n,
+    hasFrontKey: false,
+  };
+}
+
+const facts = factsOf(transactionBytes);
+
+class Leaders {
+  readonly #child: ChildProcess;
+  readonly #lines: LineReader;
+  readonly #ports: readonly number[];
+  #now = 0;
+
+  static async open(count: number): Promise<Leaders> {
+    const words = ["--import", "tsx", "bench/load/tpu-sink.ts", String(count)];
+    const child = spawn(process.execPath, words, { cwd: root, stdio: ["pipe", "pipe", "inherit"] });
+    const lines = new LineReader(child);
+    const ports = textOf(await lines.next(), "ports")
+      .split(" ")
+      .map(Number);
+    return new Leaders(child, lines, ports);
+  }
+
+  private constructor(child: ChildProcess, lines: LineReader, ports: readonly number[]) {
+    this.#child = child;
+    this.#lines = lines;
+    this.#ports = ports;
+  }
+
+  /** Each of the first `count` in turn leads what is offered next. */
+  turn(count: number): void {
+    this.#now = (this.#now + 1) % count;
+  }
+
+  slot(): bigint {
+    return BigInt(this.#now) * windowSlots;
+  }
+
+  leaderAt(slot: bigint): string {
+    return String(slot / windowSlots);
+  }
+
+  addressOf(identity: string) {
+    const port = this.#ports[Number(identity)];
+    return port === undefined ? null : { host: "127.0.0.1", port };
+  }
+
+  async taken(): Promise<number> {
+    this.#child.stdin?.write("\n");
+    return numberOf(await this.#lines.next(), "taken");
+  }
+
+  async close(): Promise<void> {
+    this.#child.stdin?.end();
+    await once(this.#child, "exit");
+  }
+}
+
+function openRoute(leaders: Leaders, connections: number): TpuRoute {
+  const [config] = completeConfig({
+    relay: { shredVersion: 1, authentication: "off" },
+    routes: [
+      {
+        name: "direct",
+        kind: "tpu",
+        quicAddresses: {},
+        connections,
+        queueMax: 4 * underWayMax,
+        connectAheadSlots: Math.min(128, (connections - 1) * Number(windowSlots)),
+      },
+    ],
+  }).routes;
+  if (!config) throw new Error("expected a route, got none");
+  return tpuOpener({
+    clock: systemClock,
+    leaders,
+    addresses: leaders,
+    partners: () => new Set(),
+    readSeed: () => new Uint8Array(0),
+  })(config);
+}
+
+/** Offers one transaction; settles with its events, each with its time. */
+function offer(route: TpuRoute): Promise<readonly RouteEvent[]> {
+  return new Promise((resolve, reject) => {
+    const events: RouteEvent[] = [];
+    const parcel: OutboundTransaction = {
+      mode: "transaction",
+      transactions: [facts],
+      revertProtection: false,
+      attempt: 1,
+      leader: null,
+      deadlineNs: systemClock.nowNs() + 60_000_000_000n,
+      report: (event) => {
+        events.push(event);
+        if (event.kind !== "sent") resolve(events);
+      },
+    };
+    if (!route.offer(parcel)) reject(new Error("expected the route to take it, it did not"));
+  });
+}
+
+interface Throughput {
+  readonly perSecond: number;
+  readonly cpuUs: number;
+}
+
+async function throughput(leaders: Leaders, connections: number, count: number) {
+  const route = openRoute(leaders, connections);
+  try {
+    for (let i = 0; i < connections * 4; i++) {
+      leaders.turn(connections);
+      await offer(route);
+    }
+    await leaders.taken();
+    const beginNs = systemClock.monotonicNs();
+    const before = process.cpuUsage();
+    let left = count;
+    let failed = 0;
+    const feed = async (): Promise<void> => {
+      while (left > 0) {
+        left--;
+        leaders.turn(connections);
+        const events = await offer(route);
+        if (events.at(-1)?.kind !== "acknowledged") failed++;
+      }
+    };
+    await Promise.all(Array.from({ length: underWayMax }, feed));
+    const { user, system } = process.cpuUsage(before);
+    const seconds = Number(systemClock.monotonicNs() - beginNs) / 1e9;
+    const taken = await leaders.taken();
+    if (taken + failed < count) throw new Error(`expected ${count} transactions, got ${taken}`);
+    return { perSecond: count / seconds, cpuUs: (user + system) / count };
+  } finally {
+    await route.close();
+  }
+}
+
+interface Moments {
+  readonly sentUs: readonly number[];
+  readonly acknowledgedUs: readonly number[];
+}
+
+async function moments(route: TpuRoute, count: number, afterEach: () => Promise<void>) {
+  const sentUs: number[] = [];
+  const acknowledgedUs: number[] = [];
+  for (let i = 0; i < count; i++) {
+    const beginNs = systemClock.nowNs();
+    for (const { kind, atNs } of await offer(route)) {
+      const us = Number(atNs - beginNs) / 1000;
+      if (kind === "sent") sentUs.push(us);
+      if (kind === "acknowledged") acknowledgedUs.push(us);
+    }
+    await afterEach();
+  }
+  return { sentUs, acknowledgedUs };
+}
+
+async function warmMoments(leaders: Leaders, count: number): Promise<Moments> {
+  const route = openRoute(leaders, 1);
+  try {
+    await moments(route, count / 4, () => systemClock.sleep(pauseMs)); // for the compiler
+    return await moments(route, count, () => systemClock.sleep(pauseMs));
+  } finally {
+    await route.close();
+  }
+}
+
+/** Each to another leader that nobody was connected with before. */
+async function coldMoments(leaders: Leaders, rounds: number): Promise<Moments> {
+  const sentUs: number[] = [];
+  const acknowledgedUs: number[] = [];
+  for (let i = 0; i < rounds; i++) {
+    const route = openRoute(leaders, 1);
+    try {
+      await offer(route); // the thread's start is another matter
+      const found = await moments(route, manyLeaders - 1, () => {
+        leaders.turn(manyLeaders);
+        return Promise.resolve();
+      });
+      sentUs.push(...found.sentUs.slice(1));
+      acknowledgedUs.push(...found.acknowledgedUs.slice(1));
+    } finally {
+      await route.close();
+    }
+  }
+  return { sentUs, acknowledgedUs };
+}
+
+interface Measured {
+  readonly one: readonly Throughput[];
+  readonly many: readonly Throughput[];
+  readonly warm: Moments;
+  readonly cold: Moments;
+}
+
+function report({ one, many, warm, cold }: Measured): Section {
+  const of = (list: readonly Throughput[], key: keyof Throughput): Summary =>
+    summarise(list.map((found) => found[key]));
+  const rate = (name: string, list: readonly Throughput[]) => [
+    name,
+    number(of(list, "perSecond").median),
+    number(of(list, "cpuUs").median),
+  ];
+  const percentiles = (values: readonly number[]) =>
+    [0.5, 0.99].map((part) => number(quantile(values, part)));
+  return {
+    name: "tpu",
+    title: "Transactions to leaders over QUIC",
+    notes: [
+      `Transactions of ${transactionBytes} bytes, each on a stream of its own, acknowledged; the route's ` +
+        `thread and the thread that offers share the CPUs with the leaders. Up to ${underWayMax} under way.`,
+      "On the wire: the kernel has the last byte. A cold leader is one that nobody was connected with: " +
+        "its handshake comes first.",
+    ],
+    tables: [
+      {
+        title: "Rate, and processor time of route and thread together",
+        columns: ["connections", "transactions/s", "µs each"],
+        rows: [rate("1", one), rate(String(manyLeaders), many)],
+      },
+      {
+        title: "From the offer, µs",
+        columns: ["to", "p50", "p99"],
+        rows: [
+          ["the wire, warm connection", ...percentiles(warm.sentUs)],
+          ["the acknowledgement, warm", ...percentiles(warm.acknowledgedUs)],
+          ["the wire, cold leader", ...percentiles(cold.sentUs)],
+          ["the acknowledgement, cold", ...percentiles(cold.acknowledgedUs)],
+        ],
+      },
+    ],
+    findings: [],
+    values: {
+      "transactions/s, 1 connection": of(one, "perSecond"),
+      [`transactions/s, ${manyLeaders} connections`]: of(many, "perSecond"),
+      "processor time each, 1 connection, µs": of(one, "cpuUs"),
+      [`processor time each, ${manyLeaders} connections, µs`]: of(many, "cpuUs"),
+      "offer to wire, warm, µs": summarise(warm.sentUs),
+      "offer to wire, cold, µs": summarise(cold.sentUs),
+    },
+  };
+}
+
+export async function tpuSection({
+  rounds,
+  small,
+}: {
+  rounds: number;
+  small: boolean;
+}): Promise<Section> {
+  const problem = quicheProblem();
+  if (problem !== null) {
+    const notes = [`Not measured: the optional package @matrixai/quic is not here (${problem}).`];
+    const title = "Transactions to leaders over QUIC";
+    return { name: "tpu", title, notes, tables: [], findings: [], values: {} };
+  }
+  const leaders = await Leaders.open(manyLeaders);
+  try {
+    const count = small ? 2000 : 20_000;
+    await throughput(leaders, 1, count / 4); // for the compiler, on both sides
+    const one: Throughput[] = [];
+    const many: Throughput[] = [];
+    for (let i = 0; i < rounds; i++) {
+      one.push(await throughput(leaders, 1, count));
+      many.push(await throughput(leaders, manyLeaders, count));
+    }
+    const warm = await warmMoments(leaders, small ? 200 : 2000);
+    const cold = await coldMoments(leaders, small ? 1 : 5);
+    return report({ one, many, warm, cold });
+  } finally {
+    await leaders.close();
+  }
+}

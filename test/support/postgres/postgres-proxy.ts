@@ -1,0 +1,140 @@
+// Stands between a client and a PostgreSQL server, and loses connections at the worst of moments, or
+// all that goes through them, or time.
+
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { systemClock } from "../../../src/core/clock.ts";
+import { type PostgresServer, superuser } from "./postgres.ts";
+
+const socketName = ".s.PGSQL.5432";
+
+/** What becomes of the connection on which the next COMMIT comes. */
+export type Fate =
+  | "passes"
+  /** The server never hears of it. */
+  | "request lost"
+  /** The same, and the server does not learn that the client is gone. */
+  | "request lost silently"
+  /** The server does it, the client never hears of that. */
+  | "answer lost";
+
+export class PostgresProxy {
+  /** Of the next COMMIT; the ones after it pass. */
+  fate: Fate = "passes";
+  /** Sends new connections away. */
+  isClosed = false;
+  /** From the next lost connection on. */
+  closesAfterLoss = false;
+  connections = 0;
+  /** Nothing gets through, and no side learns that the other one is gone; new connections hang. */
+  isSilent = false;
+  /** Each way. */
+  delayMs = 0;
+  readonly #folder = mkdtempSync(join(tmpdir(), "shredway-proxy-"));
+  readonly #server: Server;
+  readonly #target: string;
+  readonly #links = new Set<Socket>();
+
+  static async open(server: PostgresServer): Promise<PostgresProxy> {
+    const proxy = new PostgresProxy(server);
+    proxy.#server.listen(join(proxy.#folder, socketName));
+    await once(proxy.#server, "listening");
+    return proxy;
+  }
+
+  private constructor(server: PostgresServer) {
+    this.#target = join(server.folder, socketName);
+    this.#server = createServer((client) => this.#link(client));
+  }
+
+  url(database: string): string {
+    return `postgres:///${database}?host=${encodeURIComponent(this.#folder)}&user=${superuser}`;
+  }
+
+  /** Ends every connection. */
+  cut(): void {
+    for (const socket of this.#links) socket.destroy();
+  }
+
+  async close(): Promise<void> {
+    this.cut();
+    const closed = once(this.#server, "close");
+    this.#server.close();
+    await closed;
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  #link(client: Socket): void {
+    if (this.isClosed) {
+      client.destroy();
+      return;
+    }
+    this.connections++;
+    const server = connect(this.#target);
+    let losesAnswer = false;
+    let isSilent = false;
+    let isBroken = false;
+    const end = (): void => {
+      if (isBroken || this.isSilent) return;
+      client.destroy();
+      if (!isSilent) server.destroy();
+    };
+    /** False: lost. What follows on this connection is lost, too. */
+    const passes = (): boolean => {
+      isBroken ||= this.isSilent;
+      return !isBroken;
+    };
+    const lose = (): void => {
+      this.isClosed = this.closesAfterLoss;
+      end();
+    };
+    for (const socket of [client, server]) {
+      this.#links.add(socket);
+      socket.on("error", end);
+      socket.on("close", () => {
+        this.#links.delete(socket);
+        end();
+      });
+    }
+    const toServer = this.#delayed((chunk) => server.write(chunk));
+    const toClient = this.#delayed((chunk) => client.write(chunk));
+    client.on("data", (chunk: Buffer) => {
+      if (!passes()) return;
+      if (chunk.includes("COMMIT\0")) {
+        const { fate } = this;
+        this.fate = "passes";
+        if (fate === "request lost" || fate === "request lost silently") {
+          isSilent = fate === "request lost silently";
+          lose();
+          return;
+        }
+        losesAnswer = fate === "answer lost";
+      }
+      toServer(chunk);
+    });
+    server.on("data", (chunk: Buffer) => {
+      if (!passes()) return;
+      if (losesAnswer) lose();
+      else toClient(chunk);
+    });
+  }
+
+  /** In order, whatever the delay was when each came. */
+  #delayed(send: (chunk: Buffer) => void): (chunk: Buffer) => void {
+    const waiting: Buffer[] = [];
+    return (chunk) => {
+      if (this.delayMs === 0 && waiting.length === 0) {
+        send(chunk);
+        return;
+      }
+      waiting.push(chunk);
+      systemClock.after(this.delayMs, () => {
+        const next = waiting.shift();
+        if (next) send(next);
+      });
+    };
+  }
+}

@@ -1,0 +1,40 @@
+// A command of the command line run in this process: what it printed, and its end.
+
+import { type Command, parseArguments } from "../../../src/tools/terminal/command.ts";
+import { Terminal } from "../../../src/tools/terminal/terminal.ts";
+
+export class CommandRun {
+  stdout = "";
+  stderr = "";
+  readonly code: Promise<number>;
+  readonly #stopping = new AbortController();
+
+  constructor(command: Command, args: readonly string[]) {
+    const parsed = parseArguments(command, args);
+    if (parsed === "help") throw new RangeError("expected arguments to run with, got --help");
+    const terminal = new Terminal({
+      stdout: { write: (text) => (this.stdout += text) },
+      stderr: { write: (text) => (this.stderr += text) },
+      stopped: this.#stopping.signal,
+      self: "shredway",
+      colours: false,
+      movesCursor: false,
+    });
+    // What is refused at once is thrown by `code`, too.
+    this.code = Promise.resolve().then(() => command.run(parsed, terminal));
+    this.code.catch(() => undefined);
+  }
+
+  /** As Ctrl-C does. */
+  stop(): void {
+    this.#stopping.abort();
+  }
+
+  /** The lines of JSON so far. */
+  objects<T>(): T[] {
+    return this.stdout
+      .split("\n")
+      .filter((line) => line.startsWith("{"))
+      .map((line): T => JSON.parse(line));
+  }
+}

@@ -1,0 +1,29 @@
+// A whole sandbox for one test: ports of the kernel's choice, a folder of its own, no log.
+
+import { systemClock } from "../../../src/core/clock.ts";
+import { createLogger } from "../../../src/core/log.ts";
+import { openSandbox, type SandboxChoice } from "../../../src/sandbox/open-sandbox.ts";
+import type { Sandbox } from "../../../src/sandbox/sandbox.ts";
+import { closing } from "../closing.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
+
+/** Started. `http`: where a client needs the port above, too. */
+export async function runningSandbox(
+  http = "127.0.0.1:0",
+  choices: Pick<SandboxChoice, "tierClock"> = {},
+): Promise<Sandbox> {
+  const data = temporaryFolder(); // before what uses it
+  const sandbox = closing(
+    await openSandbox({
+      udp: "127.0.0.1:0",
+      rpc: "127.0.0.1:0",
+      http,
+      data,
+      log: createLogger({ level: "silent" }),
+      clock: systemClock,
+      ...choices,
+    }),
+  );
+  await sandbox.start();
+  return sandbox;
+}

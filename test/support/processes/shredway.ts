@@ -1,0 +1,116 @@
+// The command line as a child process: as test/support/processes/build-program.ts compiled it, which is what
+// users run and starts in half the time; from its TypeScript source where nothing was compiled.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+
+const source = fileURLToPath(new URL("../../../src/tools/shredway.ts", import.meta.url));
+
+/** What stands behind `node` to run the command line. */
+export const programWords: readonly string[] = process.env["SHREDWAY_TEST_PROGRAM"]
+  ? [process.env["SHREDWAY_TEST_PROGRAM"]]
+  : ["--import", "tsx", source];
+
+export interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export class Shredway {
+  stdout = "";
+  stderr = "";
+  readonly #child: ChildProcess;
+  readonly #ended: Promise<number | null>;
+  readonly #watchers = new Set<() => void>();
+
+  /** Behind a command that starts another one: in a network namespace, with fewer rights. */
+  static in(command: readonly string[], ...args: readonly string[]): Shredway {
+    return new Shredway(args, command);
+  }
+
+  static run(...args: readonly string[]): Shredway {
+    return new Shredway(args, []);
+  }
+
+  private constructor(args: readonly string[], command: readonly string[]) {
+    const own = [process.execPath, ...programWords, ...args];
+    const [file = "", ...words] = [...command, ...own];
+    this.#child = spawn(file, words, {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, NO_COLOR: "1" },
+    });
+    this.#child.stdout?.on("data", (chunk: Buffer) => {
+      this.stdout += chunk.toString();
+      this.#tell();
+    });
+    this.#child.stderr?.on("data", (chunk: Buffer) => {
+      this.stderr += chunk.toString();
+      this.#tell();
+    });
+    this.#ended = once(this.#child, "close").then(([code]: unknown[]) => {
+      this.#tell();
+      return typeof code === "number" ? code : null;
+    });
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  get #over(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#child.kill(name);
+  }
+
+  /** The reader goes away, as `head` does. */
+  closeStdout(): void {
+    this.#child.stdout?.destroy();
+  }
+
+  async end(): Promise<Ended> {
+    const code = await this.#ended;
+    return { code, stdout: this.stdout, stderr: this.stderr };
+  }
+
+  /** The match of `pattern` in what was printed; fails when the program ends without it. */
+  async printed(pattern: RegExp, stream: "stdout" | "stderr" = "stdout"): Promise<RegExpExecArray> {
+    for (;;) {
+      const match = pattern.exec(this[stream]);
+      if (match) return match;
+      if (this.#over) {
+        throw new Error(
+          `the program ended (${this.#child.exitCode}) without printing ${pattern}\n${this.stdout}\n${this.stderr}`,
+        );
+      }
+      await new Promise<void>((resolve) => {
+        const done = () => {
+          clearTimeout(timer);
+          this.#watchers.delete(done);
+          resolve();
+        };
+        const timer = setTimeout(done, 1000);
+        this.#watchers.add(done);
+      });
+    }
+  }
+
+  /** For afterEach: nothing is left running, whatever failed. */
+  async kill(): Promise<void> {
+    if (!this.#over) this.#child.kill("SIGKILL");
+    await this.#ended;
+  }
+
+  #tell(): void {
+    for (const watcher of this.#watchers) watcher();
+  }
+}
+
+/** Runs a command to its end. */
+export async function shredway(...args: readonly string[]): Promise<Ended> {
+  return Shredway.run(...args).end();
+}

@@ -1,0 +1,258 @@
+// A bare QUIC client: what a stranger may do to a leader's port, well-behaved or not.
+//
+// Knows nothing of the product's client; quiche, a socket, one connection. Opens streams as the peer
+// grants them, keeps what it wants to send until then.
+
+import { randomBytes } from "node:crypto";
+import { createSocket, type Socket } from "node:dgram";
+import { once } from "node:events";
+import { parseEndpoint } from "../../../src/core/addresses/addresses.ts";
+import { newCredentials } from "../../../src/gateway/tpu/certificate.ts";
+import {
+  buildQuicheConfig,
+  loadQuiche,
+  packetBytesMax,
+  type Quiche,
+  type QuicheConfig,
+  type QuicheConnection,
+  type QuicheCredentials,
+  tpuProtocol,
+} from "../../../src/gateway/tpu/quiche.ts";
+import { closing } from "../closing.ts";
+
+/** Where it cannot be had, tests are skipped: describe.skipIf(!quiche). */
+export const quiche = loadQuiche();
+
+/** Only after a test was not skipped. */
+export function needQuiche(): Quiche {
+  if (!quiche) throw new Error("expected quiche");
+  return quiche;
+}
+
+export interface QuicEnd {
+  readonly by: "peer" | "here" | "time";
+  readonly isApp?: boolean;
+  readonly code?: number;
+  readonly reason?: string;
+}
+
+export interface QuicClientOptions {
+  /** null: none. Default: of a key of the moment. */
+  readonly credentials?: QuicheCredentials | null;
+  readonly protocol?: string;
+  readonly idleTimeoutMs?: number;
+  /** Sees every packet that leaves. */
+  readonly onTransmit?: (packet: Buffer) => void;
+}
+
+function configOf(options: QuicClientOptions): QuicheConfig {
+  const { protocol = tpuProtocol, idleTimeoutMs = 10_000 } = options;
+  if (options.credentials === null) {
+    const config = needQuiche().Config.withBoringSslCtx(false, false, null, null, null, "ed25519");
+    config.setApplicationProtos([protocol]);
+    config.setMaxIdleTimeout(idleTimeoutMs);
+    return config;
+  }
+  return buildQuicheConfig(needQuiche(), {
+    credentials: options.credentials ?? newCredentials(),
+    applicationProtocol: protocol,
+    idleTimeoutMs,
+    packetBytesMax,
+    connectionBytesMax: 0,
+    streamBytesMax: 0,
+    streamsMax: 0,
+  });
+}
+
+export class QuicClient {
+  readonly quic: QuicheConnection;
+  /** Settles when the connection is over. */
+  readonly ended: Promise<QuicEnd>;
+  /** Settles when the handshake is done here; the peer may still refuse. */
+  readonly established: Promise<void>;
+  /** Every packet that came. */
+  readonly packets: Buffer[] = [];
+  /** Streams given to quiche as a whole. */
+  streams = 0;
+  #end: (end: QuicEnd) => void = () => undefined;
+  #stand: () => void = () => undefined;
+  #onTransmit: (packet: Buffer) => void = () => undefined;
+  #isOver = false;
+  #isClosed = false;
+  readonly #socket: Socket;
+  readonly #local: { host: string; port: number };
+  readonly #remote: { host: string; port: number };
+  readonly #waiting: Uint8Array[] = [];
+  #partial: { id: number; rest: Uint8Array } | undefined;
+  #nextId = 2;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** Begins the handshake. `address`: "ip:port". */
+  static async open(address: string, options: QuicClientOptions = {}): Promise<QuicClient> {
+    const socket = await bound();
+    const client = new QuicClient(socket, parseEndpoint(address).port, configOf(options));
+    client.#onTransmit = options.onTransmit ?? (() => undefined);
+    client.work();
+    return closing(client);
+  }
+
+  private constructor(socket: Socket, port: number, config: QuicheConfig) {
+    this.#socket = socket;
+    this.#local = { host: "127.0.0.1", port: socket.address().port };
+    this.#remote = { host: "127.0.0.1", port };
+    const { Connection } = needQuiche();
+    this.quic = Connection.connect(null, randomBytes(20), this.#local, this.#remote, config);
+    this.ended = new Promise((resolve) => {
+      this.#end = resolve;
+    });
+    this.established = new Promise((resolve) => {
+      this.#stand = resolve;
+    });
+    this.#listen();
+  }
+
+  get localPort(): number {
+    return this.#local.port;
+  }
+
+  /** One stream, as soon as the peer grants it. */
+  send(bytes: Uint8Array): void {
+    this.#waiting.push(bytes);
+    this.work();
+  }
+
+  /** Begins a stream and leaves it open. Returns its id. */
+  begin(bytes: Uint8Array): number {
+    const id = this.#nextId;
+    this.#nextId += 4;
+    this.quic.streamSend(id, bytes, false);
+    this.work();
+    return id;
+  }
+
+  /** Goes on with a stream that was begun, to its end. */
+  finish(id: number, bytes: Uint8Array): void {
+    this.quic.streamSend(id, bytes, true);
+    this.work();
+  }
+
+  /** Streams granted and not begun. */
+  get credit(): number {
+    return this.quic.peerStreamsLeftUni();
+  }
+
+  /** Bytes as they are, to the same address. */
+  transmit(packet: Uint8Array): void {
+    this.#socket.send(packet, this.#remote.port, this.#remote.host);
+  }
+
+  work(): void {
+    if (this.#isOver) return;
+    if (this.quic.isEstablished()) {
+      this.#stand();
+      this.#write();
+    }
+    const buffer = Buffer.alloc(1500);
+    for (;;) {
+      const sent = this.#sendOne(buffer);
+      if (!sent) break;
+      const packet = Buffer.from(buffer.subarray(0, sent));
+      this.#onTransmit(packet);
+      this.transmit(packet);
+    }
+    if (this.quic.isDraining() || this.quic.isClosed()) this.#over();
+    else this.#arm();
+  }
+
+  /** With a farewell. Idempotent. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    try {
+      this.quic.close(true, 0, new Uint8Array(0));
+    } catch {
+      // Closed already.
+    }
+    this.work();
+    this.#over();
+    await new Promise(setImmediate); // the socket sends a turn later
+    this.#socket.close();
+  }
+
+  #listen(): void {
+    this.#socket.on("message", (packet) => {
+      this.packets.push(Buffer.from(packet));
+      try {
+        this.quic.recv(packet, { from: this.#remote, to: this.#local });
+      } catch {
+        // What is wrong shows in `ended`.
+      }
+      this.work();
+    });
+    this.#socket.on("error", () => undefined);
+  }
+
+  #sendOne(buffer: Buffer): number {
+    try {
+      return this.quic.send(buffer)?.[0] ?? 0;
+    } catch {
+      return 0;
+    }
+  }
+
+  #write(): void {
+    for (;;) {
+      if (!this.#partial) {
+        const rest = this.credit > 0 ? this.#waiting.shift() : undefined;
+        if (!rest) return;
+        this.#partial = { id: this.#nextId, rest };
+        this.#nextId += 4;
+      }
+      const { id, rest } = this.#partial;
+      const taken = this.quic.streamSend(id, rest, true) ?? 0;
+      if (taken < rest.length) {
+        this.#partial = { id, rest: rest.subarray(taken) };
+        return;
+      }
+      this.#partial = undefined;
+      this.streams++;
+    }
+  }
+
+  #arm(): void {
+    clearTimeout(this.#timer);
+    const delayMs = this.quic.timeout();
+    if (delayMs === null) return;
+    this.#timer = setTimeout(
+      () => {
+        this.quic.onTimeout();
+        this.work();
+      },
+      Math.max(1, delayMs),
+    );
+  }
+
+  #over(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    const peer = this.quic.peerError();
+    const error = peer ?? this.quic.localError();
+    const by = peer ? "peer" : error ? "here" : "time";
+    this.#end({
+      by,
+      ...(error && {
+        isApp: error.isApp,
+        code: error.errorCode,
+        reason: Buffer.from(error.reason).toString(),
+      }),
+    });
+  }
+}
+
+async function bound(): Promise<Socket> {
+  const socket = createSocket({ type: "udp4", recvBufferSize: 4 << 20 });
+  socket.bind(0, "127.0.0.1");
+  await once(socket, "listening");
+  return socket;
+}

@@ -1,0 +1,38 @@
+// A connection of stock web3.js that can be closed: the library itself has no such thing.
+//
+// It asks for a signature's status beside the notification that it waits for, and for the answer to
+// that nobody waits. A server that closed meanwhile would fail the request, and so the whole run.
+
+import { Connection } from "@solana/web3.js";
+import { isObject } from "../../../src/core/values.ts";
+import { closing } from "../closing.ts";
+
+/** Closed before what was opened before it: call after the server is open. */
+export function stockConnection(url: string, commitment: "processed" | "confirmed"): Connection {
+  const underWay = new Set<Promise<unknown>>();
+  const whole = async (...request: Parameters<typeof fetch>): Promise<Response> => {
+    const response = await fetch(...request);
+    const { status, statusText, headers } = response;
+    return new Response(await response.text(), { status, statusText, headers });
+  };
+  const connection = new Connection(url, {
+    commitment,
+    fetch: (...request) => {
+      const answer = whole(...request);
+      underWay.add(answer);
+      const forget = (): void => void underWay.delete(answer);
+      answer.then(forget, forget);
+      return answer;
+    },
+  });
+  const close = async (): Promise<void> => {
+    while (underWay.size > 0) await Promise.allSettled(underWay);
+    // It would try to connect again for ever.
+    const socket: unknown = Reflect.get(connection, "_rpcWebSocket");
+    if (!isObject(socket)) return;
+    if (typeof socket["setAutoReconnect"] === "function") socket["setAutoReconnect"](false);
+    if (typeof socket["close"] === "function") socket["close"]();
+  };
+  closing({ close });
+  return connection;
+}

@@ -1,0 +1,221 @@
+// The direct route over the leaders of a sandbox chain, put together as the product does it.
+//
+// Slots pass by hand, or in real time with `drive`. What the route is offered is kept, with its end.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { formatAddress, parseEndpoint } from "../../../src/core/addresses/addresses.ts";
+import { type Clock, systemClock } from "../../../src/core/clock.ts";
+import type { RouteConfig } from "../../../src/core/configuration/configuration.ts";
+import { parsePubkey, pubkeyBytes } from "../../../src/core/primitives.ts";
+import { TpuRoute, type TpuRouteDependencies } from "../../../src/gateway/routes/tpu-route.ts";
+import { buildTransaction, transferInstruction } from "../../../src/sandbox/chain/build.ts";
+import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
+import type { ChainOptions } from "../../../src/sandbox/chain/options.ts";
+import { SandboxTpu, type SandboxTpuOptions } from "../../../src/sandbox/tpu/tpu-leaders.ts";
+import type { TpuServer } from "../../../src/sandbox/tpu/tpu-server.ts";
+import { closing } from "../closing.ts";
+import { routeConfig, TestParcel } from "../gateway/partner.ts";
+import { until } from "../network/udp-receiver.ts";
+import { temporaryFolder } from "../temporary-folder.ts";
+import { bob, ChainRun } from "../transactions/chain.ts";
+import { factsOf } from "../transactions/facts.ts";
+import { needQuiche } from "./quic-client.ts";
+
+/** Alice of chain.ts, who has SOL. */
+const payer = new KeyPair(new Uint8Array(32).fill(1));
+/** Whose stake the leaders know. */
+export const gateway = KeyPair.named(1, "gateway");
+const gatewayStake = 10n ** 15n;
+const driveMs = 5;
+/** Only a failure ever takes so long. */
+const slowMs = 30_000;
+/** Longer than any test: a transaction has all the time that it takes. */
+const restMsDefault = 600_000;
+/** A machine that is too slow gets slower slots. */
+const catchUpSlotsMax = 2n;
+/** Far fewer than a blockhash is good for. */
+const behindSlotsMax = 16n;
+
+export interface TpuRunOptions {
+  readonly chain?: ChainOptions;
+  readonly tpu?: SandboxTpuOptions;
+  readonly route?: Partial<RouteConfig>;
+  readonly clock?: Clock;
+  /** The route shows the identity with a stake. Default false: one of the moment, without. */
+  readonly isStaked?: boolean;
+  /** Default: where the leaders are now. */
+  readonly addresses?: (run: {
+    chain: ChainRun;
+    tpu: SandboxTpu;
+  }) => TpuRouteDependencies["addresses"];
+}
+
+/** Where the leaders are now. */
+export function addressesIn(tpu: SandboxTpu): TpuRouteDependencies["addresses"] {
+  return {
+    addressOf: (identity) => {
+      const address = tpu.addressOf(identity);
+      if (address === null) return null;
+      const { bytes, port } = parseEndpoint(address);
+      return { host: formatAddress(bytes), port };
+    },
+  };
+}
+
+export class TpuRun {
+  readonly chain: ChainRun;
+  readonly tpu: SandboxTpu;
+  readonly route: TpuRoute;
+  readonly parcels: TestParcel[] = [];
+  /** Parcels that have not ended, oldest first, with the slots in which they were offered. */
+  readonly #open = new Map<TestParcel, bigint>();
+  readonly #clock: Clock;
+  #lamports = 0n;
+
+  static async open(options: TpuRunOptions = {}): Promise<TpuRun> {
+    const { clock = systemClock, isStaked = false } = options;
+    const chain = await ChainRun.open({ validators: 20, ...options.chain });
+    const tpu = closing(
+      await SandboxTpu.open(
+        chain.chain,
+        { quiche: needQuiche(), clock },
+        {
+          stakes: new Map([[gateway.address, gatewayStake]]),
+          ...options.tpu,
+          limits: {
+            connectionsPerAddressPerMinute: 1000,
+            // Machines that are busy with something else are no failure.
+            handshakeMs: slowMs,
+            streamMs: slowMs,
+            ...options.tpu?.limits,
+          },
+        },
+      ),
+    );
+    const identityFile = join(temporaryFolder(), "identity.json");
+    writeFileSync(identityFile, "the seed is handed in");
+    const config = routeConfig({
+      kind: "tpu",
+      connections: 64,
+      timeoutMs: slowMs,
+      ...(isStaked && { identityFile }),
+      ...options.route,
+    });
+    const route = new TpuRoute(config, {
+      clock,
+      leaders: {
+        slot: () => chain.chain.currentSlot,
+        leaderAt: (slot) => chain.chain.leaderOf(slot),
+      },
+      addresses: options.addresses?.({ chain, tpu }) ?? addressesIn(tpu),
+      // What a transaction is given with `offer` holds, however slow machine and link are.
+      copyMsMax: restMsDefault,
+      partners: () => new Set(),
+      readSeed: () => Uint8Array.from(gateway.seed),
+    });
+    return new TpuRun({ chain, tpu, route: closing(route), clock });
+  }
+
+  private constructor({
+    chain,
+    tpu,
+    route,
+    clock,
+  }: Pick<TpuRun, "chain" | "tpu" | "route"> & { readonly clock: Clock }) {
+    this.#clock = clock;
+    this.chain = chain;
+    this.tpu = tpu;
+    this.route = route;
+  }
+
+  get slot(): bigint {
+    return this.chain.chain.currentSlot;
+  }
+
+  /** Of the present slot, or of another. */
+  leader(slot = this.slot): TpuServer {
+    const server = this.tpu.leaders.get(this.chain.chain.leaderOf(slot) ?? "");
+    if (!server) throw new Error(`expected a leader of slot ${slot}`);
+    return server;
+  }
+
+  /** Passes slots until the first of a leader's window; the next window is another leader's. */
+  toWindow(): void {
+    do this.chain.slots(1);
+    while (this.slot % 4n !== 0n || this.leader() === this.leader(this.slot + 4n));
+  }
+
+  /** Offers a transfer that is like no other; false: the route took nothing. */
+  offer(restMs = restMsDefault): boolean {
+    const wire = this.#transfer(++this.#lamports);
+    const deadlineNs = this.#clock.nowNs() + BigInt(restMs) * 1_000_000n;
+    const parcel = new TestParcel([factsOf(wire)], { deadlineNs });
+    parcel.onReport = () => {
+      if (parcel.events.at(-1)?.kind !== "sent") this.#open.delete(parcel);
+    };
+    if (!this.route.offer(parcel)) return false;
+    this.parcels.push(parcel);
+    this.#open.set(parcel, this.slot);
+    return true;
+  }
+
+  /** Offers and waits for the end: the kinds of what the route reported. */
+  async send(): Promise<string> {
+    if (!this.offer()) throw new Error("expected a route that takes a transaction");
+    const parcel = this.parcels.at(-1);
+    await parcel?.ended;
+    return parcel?.kinds ?? "";
+  }
+
+  /** Executed, be it in a block that is open still. */
+  get landed(): number {
+    const { chain } = this.chain;
+    return this.parcels.filter(
+      ({ transactions }) => chain.status(transactions[0]?.signature ?? "") !== null,
+    ).length;
+  }
+
+  /** Every parcel has ended: none is stuck. */
+  ended(): Promise<void> {
+    return until(() => this.#open.size === 0, `the end of ${this.parcels.length} parcels`);
+  }
+
+  /** As many of them are in blocks. */
+  async executed(count: number): Promise<void> {
+    await until(() => this.chain.chain.transactionCount() >= BigInt(count), `${count} executed`);
+  }
+
+  /** How many parcels reported what: the kinds, and the reason of the last where it has one. */
+  get outcomes(): Record<string, number> {
+    const counts: Record<string, number> = {};
+    for (const { kinds, events } of this.parcels) {
+      const last = events.at(-1);
+      const outcome = last && "reason" in last ? `${kinds}: ${last.reason}` : kinds;
+      counts[outcome] = (counts[outcome] ?? 0) + 1;
+    }
+    return counts;
+  }
+
+  /** From now on slots pass in real time, but none while a parcel of long ago has not ended. */
+  drive(): void {
+    let lastNs = systemClock.monotonicNs();
+    const timer = systemClock.every(driveMs, () => {
+      const nowNs = systemClock.monotonicNs();
+      const passedNs = nowNs - lastNs;
+      lastNs = nowNs;
+      const [oldest = this.slot] = this.#open.values();
+      if (this.slot - oldest >= behindSlotsMax) return;
+      const most = catchUpSlotsMax * this.chain.slotNs;
+      this.chain.pass(passedNs > most ? most : passedNs);
+    });
+    closing({ close: () => timer.cancel() });
+  }
+
+  /** Signed by node:crypto: web3.js takes some milliseconds for each. */
+  #transfer(lamports: bigint): Uint8Array {
+    const blockhash = pubkeyBytes(parsePubkey(this.chain.blockhash));
+    const instruction = transferInstruction(payer.publicKey, bob.publicKey.toBytes(), lamports);
+    return buildTransaction([payer], [instruction], blockhash);
+  }
+}

@@ -1,0 +1,23 @@
+// What a receiver got, whatever the order, as one short text; and what a relay says of itself.
+
+import { createHash } from "node:crypto";
+import type { NextHopStateName } from "../../../src/relay/data-plane/names.ts";
+
+export interface RelayState {
+  readonly received: bigint;
+  /** By address. */
+  readonly sent: ReadonlyMap<string, number>;
+  readonly failed: boolean;
+  readonly cloned: number;
+  readonly triggers: number;
+  readonly fallbacks: number;
+  readonly nextHops: Readonly<Record<NextHopStateName, bigint>>;
+}
+
+export function digestOf(hashes: readonly string[]): string {
+  return createHash("sha256").update(hashes.toSorted().join()).digest("hex");
+}
+
+export function digestOfPackets(packets: readonly Uint8Array[]): string {
+  return digestOf(packets.map((packet) => createHash("sha256").update(packet).digest("base64")));
+}
