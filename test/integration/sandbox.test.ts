@@ -7,9 +7,9 @@ import { Keypair, LAMPORTS_PER_SOL, SystemProgram, Transaction } from "@solana/w
 import { describe, expect, it } from "vitest";
 import type { ChainEvent } from "../../src/sandbox/chain/types.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
+import { until } from "../support/network/udp-receiver.ts";
 import { runningSandbox } from "../support/processes/sandbox.ts";
 import { stockConnection } from "../support/quic/stock-connection.ts";
-import { until } from "../support/network/udp-receiver.ts";
 
 function record(sandbox: Sandbox): ChainEvent[] {
   const events: ChainEvent[] = [];

@@ -13,10 +13,10 @@ import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import { PacedSender } from "../../src/relay/data-plane/paced-sender.ts";
 import { closing } from "../support/closing.ts";
 import { freePort, freeUdpPort } from "../support/network/free-ports.ts";
-import { madeSlot } from "../support/shreds/made-slot.ts";
-import { Shredway, shredway } from "../support/processes/shredway.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
 import { until } from "../support/network/udp-receiver.ts";
+import { Shredway, shredway } from "../support/processes/shredway.ts";
+import { madeSlot } from "../support/shreds/made-slot.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const rounds = 3;
 const customersMade = 4;

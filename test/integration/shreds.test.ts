@@ -16,10 +16,10 @@ import { systemClock } from "../../src/core/clock.ts";
 import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import { sandboxSources } from "../../src/sandbox/plan.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
-import { closing } from "../support/closing.ts";
 import { MovableClock } from "../support/clocks/movable-clock.ts";
-import { runningSandbox } from "../support/processes/sandbox.ts";
+import { closing } from "../support/closing.ts";
 import { until } from "../support/network/udp-receiver.ts";
+import { runningSandbox } from "../support/processes/sandbox.ts";
 
 const dayMs = 24 * 3_600_000;
 const challengeBytesMax = 64;

@@ -7,13 +7,13 @@ import { NodeAddresses } from "../../src/gateway/tpu/node-addresses.ts";
 import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import { RpcEndpoint } from "../../src/sandbox/rpc/endpoint.ts";
 import type { CloseReason } from "../../src/sandbox/tpu/limits.ts";
+import { MovableClock } from "../support/clocks/movable-clock.ts";
 import { closing } from "../support/closing.ts";
 import { LossyLink } from "../support/network/lossy-link.ts";
-import { MovableClock } from "../support/clocks/movable-clock.ts";
+import { until } from "../support/network/udp-receiver.ts";
 import { QuicClient, quiche } from "../support/quic/quic-client.ts";
 import { restart } from "../support/quic/tpu-restart.ts";
 import { addressesIn, gateway, TpuRun } from "../support/quic/tpu-run.ts";
-import { until } from "../support/network/udp-receiver.ts";
 
 const againMs = 60_000;
 const good = "sent acknowledged";

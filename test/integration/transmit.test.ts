@@ -6,13 +6,13 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { hasTestdata, leaderKey, packetsOf, testdataFile } from "../support/shreds/captures.ts";
 import { closing } from "../support/closing.ts";
-import { ShredTraffic } from "../support/shreds/shred-traffic.ts";
+import { hasTwoNamespaces, TwoNamespaces } from "../support/network/two-namespaces.ts";
 import { Shredway } from "../support/processes/shredway.ts";
+import { hasTestdata, leaderKey, packetsOf, testdataFile } from "../support/shreds/captures.ts";
+import { ShredTraffic } from "../support/shreds/shred-traffic.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { type Feed, receivingPort, Stage } from "../support/transmit/transmit-stage.ts";
-import { hasTwoNamespaces, TwoNamespaces } from "../support/network/two-namespaces.ts";
 
 function hasTool(name: string): boolean {
   try {

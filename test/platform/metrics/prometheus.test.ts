@@ -6,10 +6,15 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { metricParts } from "../../../src/platform/metrics/list.ts";
 import type { Sandbox } from "../../../src/sandbox/sandbox.ts";
-import { exampleFile, hasPrometheus, Prometheus, promtool } from "../../support/processes/prometheus.ts";
+import { until } from "../../support/network/udp-receiver.ts";
+import {
+  exampleFile,
+  hasPrometheus,
+  Prometheus,
+  promtool,
+} from "../../support/processes/prometheus.ts";
 import { runningSandbox } from "../../support/processes/sandbox.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
-import { until } from "../../support/network/udp-receiver.ts";
 
 interface Panel {
   readonly id: number;

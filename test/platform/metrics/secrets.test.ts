@@ -12,8 +12,8 @@ import { createLogger } from "../../../src/core/log.ts";
 import { openSandbox } from "../../../src/sandbox/open-sandbox.ts";
 import { sandboxPace } from "../../../src/sandbox/plan.ts";
 import { closing } from "../../support/closing.ts";
-import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { until } from "../../support/network/udp-receiver.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 /** A log at the lowest level, and what else goes to standard error meanwhile. */
 function overheard() {
