@@ -94,18 +94,20 @@ it("is brought back from a copy and an export, taken while it ran", {
   await Promise.all([expectKeys(fromCopy, keys), expectKeys(fromExport, keys)]);
 });
 
-const withPostgres = it.skipIf(postgresPrograms === null);
-
-withPostgres("is brought back from a dump of PostgreSQL", { timeout: 300_000 }, async () => {
-  const folder = temporaryFolder();
-  const server = await PostgresServer.start();
-  closing({ close: () => server.remove() });
-  const lost = server.url("lost");
-  await server.ensureDatabase(lost);
-  const config = configAt(join(folder, "lost"), `postgres: "${lost}"`);
-  const { service } = await started(config);
-  const keys = await makeKeys(config);
-  server.copyByDump("lost", "restored");
-  await service.kill();
-  await expectKeys(configAt(join(folder, "new"), `postgres: "${server.url("restored")}"`), keys);
-});
+it.skipIf(postgresPrograms === null)(
+  "is brought back from a dump of PostgreSQL",
+  { timeout: 300_000 },
+  async () => {
+    const folder = temporaryFolder();
+    const server = await PostgresServer.start();
+    closing({ close: () => server.remove() });
+    const lost = server.url("lost");
+    await server.ensureDatabase(lost);
+    const config = configAt(join(folder, "lost"), `postgres: "${lost}"`);
+    const { service } = await started(config);
+    const keys = await makeKeys(config);
+    server.copyByDump("lost", "restored");
+    await service.kill();
+    await expectKeys(configAt(join(folder, "new"), `postgres: "${server.url("restored")}"`), keys);
+  },
+);
