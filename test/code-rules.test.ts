@@ -95,8 +95,6 @@ const remainingNames: readonly string[] = [
   "SlotBook",
   "Tally",
   "ThreadParcel",
-  "TipBook",
-  "TipSights",
   "TestParcel",
   "TpuParcel",
   "TransactionParts",

@@ -10,7 +10,7 @@ import type { Logger } from "../core/log.ts";
 import { RareWarning } from "../core/rare-warning.ts";
 import type { LandedTip, LandedTipStore, TipSnapshot } from "./tip-types.ts";
 
-export interface TipWriterDependencies {
+interface TipWriterDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
   readonly store: LandedTipStore;
@@ -20,7 +20,7 @@ export interface TipWriterDependencies {
 const writeMs = 1000;
 const tipsPerWrite = 4096;
 /** A minute of a thousand a second. Those beyond are not there after a restart. */
-export const tipsWaitingMax = 65_536;
+const tipsWaitingMax = 65_536;
 const warnEveryMs = 10_000;
 
 export class TipWriter {

@@ -43,7 +43,7 @@ export function timeText(ms: number): string {
 }
 
 /** null: it did not happen. */
-export function timeOrNull(ms: number | null): string | null {
+function timeOrNull(ms: number | null): string | null {
   return ms === null ? null : timeText(ms);
 }
 

@@ -28,7 +28,7 @@ export interface DispatchDependencies {
 }
 
 /** What the first attempt of one submission came to. */
-export interface FirstAttempt {
+interface FirstAttempt {
   readonly submission: Submission;
   readonly made: Plan<Route>;
   readonly taken: readonly RouteAttempt[];
@@ -41,9 +41,9 @@ export interface DispatchCounts {
   readonly repeats: bigint;
 }
 
-export const defaultSlotNs = 400_000_000n;
+const defaultSlotNs = 400_000_000n;
 /** A blockhash lives for so many blocks. */
-export const lifetimeSlots = 150n;
+const lifetimeSlots = 150n;
 /** A leader leads so many slots in a row, beginning with a multiple of them. */
 const windowSlots = 4n;
 /** Between two attempts that one account causes by sending the same again. */

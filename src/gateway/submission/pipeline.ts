@@ -47,7 +47,7 @@ import type {
   TransactionStatus,
 } from "./types.ts";
 
-export interface PipelineDependencies extends StateMachineDependencies {
+interface PipelineDependencies extends StateMachineDependencies {
   readonly log: Pick<Logger, "warn">;
   readonly store: SubmissionStore;
   /** Reads kept bytes again after a restart. */

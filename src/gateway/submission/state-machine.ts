@@ -54,7 +54,7 @@ export interface StateMachineDependencies extends DispatchDependencies, WatchDep
 }
 
 /** What the machine's effects change. */
-export interface SubmissionState {
+interface SubmissionState {
   readonly memory: SubmissionIndex;
   readonly writer: SubmissionWriter;
   readonly listeners: Listeners;

@@ -94,7 +94,7 @@ export const effects = [
 ] as const;
 export type Effect = (typeof effects)[number];
 
-export interface Transition {
+interface Transition {
   readonly to: TransactionState;
   readonly effects: readonly Effect[];
 }

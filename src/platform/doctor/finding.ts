@@ -28,7 +28,7 @@ export function withMeasure(found: Found): Finding {
 }
 
 /** Makes the findings of one check. */
-export interface FindingBuilder {
+interface FindingBuilder {
   readonly ok: (finding: string) => Found;
   readonly warn: (finding: string, remedy: string | null) => Found;
   readonly fail: (finding: string, remedy: string | null) => Found;

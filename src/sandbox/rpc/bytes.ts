@@ -3,7 +3,6 @@
 // Called by params.ts and the encoders. Decoding returns undefined for everything that is not the
 // encoding of some bytes; it never throws and never looks at a text longer than it was told.
 
-import { parsePubkey, pubkeyBytes } from "../../core/primitives.ts";
 import { decodeBase58 as decode, encodeBase58 } from "../../relay/data-plane/base58.ts";
 
 /** Costs the square of the length: `charactersMax` bounds it. */
@@ -40,11 +39,6 @@ export function encodeBase64(bytes: Uint8Array): string {
 }
 
 export { encodeBase58 };
-
-/** The 32 bytes of a key that is known to be one. */
-export function keyBytesOf(address: string): Uint8Array {
-  return pubkeyBytes(parsePubkey(address));
-}
 
 /** Reads of little-endian fields; the caller has checked the length. */
 export class Fields {

@@ -19,7 +19,7 @@ import type { LandingResult, SettledTip } from "./registration-results.ts";
 import type { LandedTransaction, LandedTransactions, Registration } from "./registration-types.ts";
 
 /** Landings that the relay observes in its own shreds; the list is shared with submissions. */
-export interface ShredObservations {
+interface ShredObservations {
   /** Throws when the list is full. */
   watch(signature: Uint8Array, listener: () => void): () => void;
 }
@@ -63,7 +63,7 @@ export interface LandingSources {
   addresses(): ReadonlySet<string>;
 }
 
-export interface LandingConfirmationOptions extends LandingSources {
+interface LandingConfirmationOptions extends LandingSources {
   readonly clock: Clock;
   /** Wall time of the tiers. */
   wallMs(): number;

@@ -25,7 +25,7 @@ import type {
   TipCounting,
 } from "./registration-types.ts";
 
-export interface CapacityLimits {
+interface CapacityLimits {
   readonly pendingMax: number;
   readonly pendingPerAccountMax: number;
 }
@@ -41,7 +41,7 @@ export interface PendingRegistrationsOptions {
   readonly onResult?: (outcome: string) => void;
 }
 
-export interface PendingCounts extends ConfirmationCounts {
+interface PendingCounts extends ConfirmationCounts {
   /** Pending registrations that this node knows. */
   readonly pending: number;
   /** Places that they and the reservations take. */

@@ -24,7 +24,7 @@ export type LandingResult =
   | { readonly state: "counted"; readonly lamports: bigint }
   | { readonly state: "dropped"; readonly reason: RegistrationReason };
 
-export interface RegistrationResultsOptions {
+interface RegistrationResultsOptions {
   readonly clock: Clock;
   readonly store: Pick<RegistrationStore, "settle">;
   readonly tiers: TierAccounting;

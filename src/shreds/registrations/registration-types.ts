@@ -6,7 +6,7 @@
 
 /** pending: not known to have landed. counted: in the sum for 24 hours. dropped: will never be. */
 export const registrationStates = ["pending", "counted", "dropped"] as const;
-export type RegistrationState = (typeof registrationStates)[number];
+type RegistrationState = (typeof registrationStates)[number];
 
 /** Why an entry is not taken, or a registration is dropped. Stable words. */
 export const registrationReasons = [

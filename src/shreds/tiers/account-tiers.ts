@@ -21,7 +21,7 @@ import type {
   TierView,
 } from "./types.ts";
 
-export interface AccountTiersOptions {
+interface AccountTiersOptions {
   readonly rules: TierRules;
   readonly store: TierStore;
   readonly clock: Clock;

@@ -20,7 +20,7 @@ import type {
 
 const againMs = 1000;
 
-export interface FollowerTiersOptions {
+interface FollowerTiersOptions {
   readonly rules: TierRules;
   readonly store: Pick<TierStore, "statesChangedAfter">;
   readonly clock: Clock;

@@ -18,7 +18,7 @@ import type {
 } from "./types.ts";
 
 /** What a store has of the tiers: an engine goes on from there. */
-export type TierStart = NonNullable<Awaited<ReturnType<TierStore["load"]>>>;
+type TierStart = NonNullable<Awaited<ReturnType<TierStore["load"]>>>;
 
 interface Account {
   readonly accountId: string;

@@ -16,12 +16,12 @@ import type { AccountTiers } from "./account-tiers.ts";
 import type { LeaderTiers } from "./leader-tiers.ts";
 import type { HeldTierLock, Locks, TierNewsListener, TierStore } from "./types.ts";
 
-export const tierLock = "tiers";
+const tierLock = "tiers";
 /** Between two attempts at the lock, or at the epoch; a tenth more or less, by chance. */
 const lookMs = 1000;
 const jitter = 0.2;
 
-export interface TierLeadershipOptions {
+interface TierLeadershipOptions {
   readonly store: Pick<TierStore, "takeOver" | "epoch" | "onNews">;
   readonly locks: Locks;
   readonly tiers: AccountTiers;

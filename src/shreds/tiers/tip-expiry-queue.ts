@@ -20,7 +20,7 @@ const orderMax = 2n ** 63n - 1n;
 
 type Place = Pick<CountedTip, "registeredMs" | "order">;
 
-export interface TipExpiryQueueOptions {
+interface TipExpiryQueueOptions {
   readonly store: Pick<TierStore, "leavingAfter">;
   readonly windowMs: number;
   readonly clock: Clock;

@@ -17,7 +17,7 @@ export interface SlotCoverageRow {
   readonly brought: readonly number[];
 }
 
-export class FeedTally {
+class FeedTally {
   data = 0;
   code = 0;
   wins = 0;
@@ -217,7 +217,7 @@ function placesOf(times: ArrayLike<number>): {
 }
 
 /** When the feed had brought enough of the set to recover the rest; Infinity: never. */
-export function recoverableAt(times: Float64Array, feed: number, feeds: number): number {
+function recoverableAt(times: Float64Array, feed: number, feeds: number): number {
   return nthAt(times, feed, feeds, recoverableFrom);
 }
 
