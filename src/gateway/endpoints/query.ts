@@ -54,7 +54,7 @@ export class Query {
 // ---- parameters of URLs ---------------------------------------------------------------------
 
 /** Reads itself from a query and says what it takes, as the shapes of parameters do. */
-interface UriParameter<T> {
+export interface UriParameter<T> {
   readonly name: string;
   readonly description: string;
   readonly schema: JsonSchema;

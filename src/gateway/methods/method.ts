@@ -86,7 +86,7 @@ export interface KeyedMethod extends MethodDocument {
 }
 
 /** No key is needed, and no call is counted. */
-interface OpenMethod extends MethodDocument {
+export interface OpenMethod extends MethodDocument {
   readonly scopes: readonly [];
   readonly answer: (desk: MethodContext) => unknown;
 }
