@@ -269,7 +269,7 @@ bool Worker::send_tier(uint32_t tier) {
   return true;
 }
 
-// What became of each datagram, told by the transmit.
+// Results of each datagram, reported by the transmit.
 void Worker::sent(uint32_t tag, uint32_t datagrams) {
   DestinationCounters& counters = counters_->destinations[tag];
   (sends_recovered_ ? counters.recovered_sent : counters.sent).add(datagrams);
