@@ -66,7 +66,7 @@ export function repeated(memory: SubmissionIndex, request: SubmitRequest): Submi
   const { accountId, transactions } = request;
   const [first] = transactions;
   const view = first && memory.open(first.signature)?.views.get(accountId);
-  if (!view || view.submission.isStopped) return null;
+  if (!view || view.submission.sending.isOver) return null;
   return view.submission.isSameAs(request) ? view.submission : null;
 }
 

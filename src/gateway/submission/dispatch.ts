@@ -1,9 +1,9 @@
 // Dispatch: offers submissions to routes, now, again, or when protection allows it.
 //
-// Called by pipeline.ts and state-machine.ts. Every attempt is planned anew; a parcel is in the routes' queues before
-// anything else is done for it, and what routes report goes into the timelines. One turn of one
-// timer serves all: resends lie in a wheel, held submissions in a set that is looked at while it is
-// not empty. What happens goes to state-machine.ts as events; that stops a submission whose end is known.
+// Called by pipeline.ts and state-machine.ts. Every attempt is planned anew, and routes have it in their
+// queues before anything else is done for it. sending.ts says what each event changes; the queues here
+// follow it. One timer serves all submissions: `turn` takes from the queues what is due. What happens goes
+// to state-machine.ts as events; that stops a submission whose end is known.
 
 import type { Clock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
@@ -13,8 +13,14 @@ import type { DispatchLimits } from "./limits.ts";
 import { isSpent } from "./pairs.ts";
 import { couldTake, holdReasonOf, type Plan, type PlanPolicy, plan } from "./plan.ts";
 import { RouteAttempt } from "./route-attempt.ts";
+import {
+  type SendingDelay,
+  type SendingEventKind,
+  type SendingState,
+  sendingTransitions,
+} from "./sending.ts";
 import type { SubmissionIndex } from "./submission-index.ts";
-import { isInBlock, isUndone, isUnsent, nsPerMs, type Submission } from "./tracked-transaction.ts";
+import { isInBlock, nsPerMs, type Submission } from "./tracked-transaction.ts";
 import type { LeaderContext, Route, TimelineEvent } from "./types.ts";
 
 /** What dispatch asks before every attempt; a reload may have changed it. */
@@ -62,7 +68,7 @@ export class Dispatch {
   readonly #limits: DispatchLimits;
   readonly #wheel: TimerWheel<Submission>;
   readonly #held = new Set<Submission>();
-  /** To be planned in this turn or one of the next, the first of them before the second. */
+  /** Due after they were held: they come before those that the timer made due. */
   readonly #released = new Set<Submission>();
   readonly #due = new Set<Submission>();
   #isClosed = false;
@@ -109,8 +115,8 @@ export class Dispatch {
       taken: made.kind === "send" ? this.#offer(submission, made) : [],
     }));
     if (held === 0 && offered.every(({ taken }) => taken.length === 0)) {
-      const legs = planned.flatMap(({ made }) => (made.kind === "send" ? made.legs : []));
-      const names = new Set(legs.map(({ route }) => route.capabilities.name));
+      const choices = planned.flatMap(({ made }) => (made.kind === "send" ? made.choices : []));
+      const names = new Set(choices.map(({ route }) => route.capabilities.name));
       throw new ShredwayError(
         "no_route",
         `queues: expected room in one of ${[...names].join(", ")}, got none`,
@@ -124,11 +130,11 @@ export class Dispatch {
     if (made.kind === "hold") {
       this.#hold(submission, made.reason);
     } else if (taken.length > 0) {
-      this.#schedule(submission);
+      this.#attempted(submission);
       this.#opened(submission, taken); // what is reported by now may change when it is due
     } else {
-      submission.isLeftOver = true;
-      this.#wheel.set(submission, this.#nowMs + retryMs);
+      submission.sending.isAttemptMissing = true;
+      this.#apply(submission, "attempt_failed");
     }
   }
 
@@ -137,60 +143,49 @@ export class Dispatch {
    * what goes to alternative partners alone.
    */
   repeat(submission: Submission): void {
-    const isTooSoon = this.#nowMs - submission.lastAttemptMs < repeatMs;
-    if (submission.isStopped || submission.isHeld || isTooSoon) return;
+    const { sending } = submission;
+    const isTooSoon = this.#nowMs - sending.lastAttemptMs < repeatMs;
+    if (sending.isOver || sending.state === "held" || isTooSoon) return;
     if (this.#isSpent(submission)) return;
-    if (submission.repeats >= repeatsMax) return;
-    submission.repeats++;
+    if (sending.repeats >= repeatsMax) return;
+    sending.repeats++;
     this.#repeats++;
     const planned = this.#plan(submission);
     if (planned.kind === "refuse" && planned.reason === "non_partner_slot") {
       throw new ShredwayError(planned.reason, planned.message);
     }
     if (planned.kind !== "send") return;
-    const wasUndone = isUndone(submission);
-    const legs = this.#offer(submission, planned);
-    if (legs.length > 0 && wasUndone) {
-      this.#wheel.delete(submission); // what it waited for is done now
-      this.#schedule(submission);
-    }
-    this.#opened(submission, legs);
+    const wasMissing = sending.isAttemptMissing;
+    const taken = this.#offer(submission, planned);
+    if (taken.length > 0 && wasMissing) this.#attempted(submission);
+    this.#opened(submission, taken);
   }
 
-  /** After a restart: `attempts` of it are known from its timeline. */
+  /** After a restart: the attempts of an earlier process are known from the timeline. */
   resume(submission: Submission): void {
-    if (submission.isStopped) return;
-    if (isUndone(submission) || this.#maySend(submission)) {
-      this.#wheel.set(submission, this.#nowMs);
+    if (submission.sending.isAttemptMissing || this.#maySend(submission)) {
+      this.#apply(submission, "sending_resumed");
     }
   }
 
-  /** As soon as its options allow: what it was in is gone. */
-  hurry(submission: Submission): void {
-    if (!submission.isStopped && !submission.isHeld && this.#wheel.has(submission)) {
-      this.#wheel.set(submission, this.#nowMs);
-    }
+  /** As soon as its options allow: the block that it was in is gone. */
+  hasten(submission: Submission): void {
+    this.#apply(submission, "attempt_hastened");
   }
 
-  /** Nothing of it is offered any more. */
+  /** Nothing more of it is offered. */
   stop(submission: Submission): void {
-    submission.isStopped = true;
-    submission.isHeld = false;
-    this.#wheel.delete(submission);
-    this.#held.delete(submission);
-    this.#released.delete(submission);
-    this.#due.delete(submission);
+    this.#apply(submission, "sending_stopped");
   }
 
   /** What is too much for one turn waits for the next: new submissions must not wait for resends. */
   turn(nowMs: number): void {
     if (this.#held.size > 0) this.#release();
-    for (const submission of this.#wheel.turn(nowMs)) this.#due.add(submission);
+    for (const submission of this.#wheel.turn(nowMs)) this.#apply(submission, "timer_fired");
     let left = attemptsPerTurn;
     for (const queue of [this.#released, this.#due]) {
       for (const submission of queue) {
         if (left-- <= 0) return;
-        queue.delete(submission);
         this.#again(submission);
       }
     }
@@ -216,7 +211,7 @@ export class Dispatch {
 
   #plan(submission: Submission): Plan<Route> {
     const [routes, policy] = [this.#parts.routes(), this.#parts.policy()];
-    const { refusedBy } = submission;
+    const { refusedBy } = submission.sending;
     const open =
       refusedBy.size === 0
         ? routes
@@ -224,32 +219,29 @@ export class Dispatch {
     return plan(submission, open, this.#parts.leaders(), policy);
   }
 
-  #offer(submission: Submission, { legs }: Extract<Plan<Route>, { kind: "send" }>): RouteAttempt[] {
-    const { options, transactions } = submission;
+  #offer(
+    submission: Submission,
+    { choices }: Extract<Plan<Route>, { kind: "send" }>,
+  ): RouteAttempt[] {
+    const { options, transactions, sending } = submission;
     const deadlineNs = this.#deadlineOf(submission);
     const taken: RouteAttempt[] = [];
-    for (const { route, mode, leader } of legs) {
-      const leg = new RouteAttempt(
+    for (const { route, mode, leader } of choices) {
+      const attempt = new RouteAttempt(
         {
           mode,
           transactions,
           revertProtection: options.revertProtection,
-          attempt: submission.attempts + 1,
+          attempt: sending.attempts + 1,
           leader,
           deadlineNs,
         },
         route.capabilities.name,
       );
-      if (route.offer(leg)) taken.push(leg);
+      if (route.offer(attempt)) taken.push(attempt);
     }
     if (taken.length === 0) return taken;
-    submission.attempts++;
-    submission.isLeftOver = false;
-    submission.lastAttemptMs = this.#nowMs;
-    submission.legs += taken.length;
-    submission.lastLegs = taken.length;
-    submission.lastRefused = 0;
-    submission.lastUnsent = 0;
+    sending.attempted(taken.length, this.#nowMs);
     this.#attempts++;
     return taken;
   }
@@ -265,7 +257,7 @@ export class Dispatch {
   }
 
   /**
-   * A protected parcel must not wait in a queue until a denied leader is near: at most until the
+   * A protected transaction must not wait in a queue until a denied leader is near: at most until the
    * present leader's window ends. How much of this slot is over is not known; a quarter is given.
    */
   #windowLeftNs(slotNs: bigint): bigint {
@@ -274,55 +266,57 @@ export class Dispatch {
     return slotNs * slotsLeft + slotNs / 4n;
   }
 
-  #opened(submission: Submission, legs: readonly RouteAttempt[]): void {
-    if (legs.length === 0) return;
+  #opened(submission: Submission, taken: readonly RouteAttempt[]): void {
+    if (taken.length === 0) return;
     const atNs = this.#parts.clock.nowNs();
-    for (const { route, attempt } of legs) {
+    for (const { route, attempt } of taken) {
       this.#report(submission, { kind: "queued", atNs, route, attempt });
     }
-    for (const leg of legs) leg.open((event) => this.#reported(submission, leg, event));
+    for (const attempt of taken) {
+      attempt.open((event) => this.#reported(submission, attempt, event));
+    }
   }
 
-  #reported(submission: Submission, leg: RouteAttempt, event: TimelineEvent): void {
+  #reported(submission: Submission, attempt: RouteAttempt, event: TimelineEvent): void {
+    const { sending } = submission;
+    const { last } = sending;
     const isSent = event.kind === "sent";
-    if (isSent) submission.unsentAttempts = 0;
+    if (isSent) sending.lostInARow = 0;
     this.#report(submission, isSent ? { ...event, slot: this.#parts.leaders().slot } : event);
-    if (!leg.isGone) return;
-    submission.legsGone++;
-    if (leg.isRefused) {
-      submission.refusedBy.add(leg.route);
-      if (leg.attempt === submission.attempts) submission.lastRefused++;
+    if (!attempt.isLost) return;
+    sending.lost++;
+    const isOfLast = attempt.attempt === sending.attempts;
+    if (attempt.isRefused) {
+      sending.refusedBy.add(attempt.route);
+      if (isOfLast) last.refused++;
     }
-    if (event.kind === "dropped" && leg.attempt === submission.attempts) {
-      submission.lastUnsent++;
-      if (isUnsent(submission)) this.#sendInstead(submission);
+    if (event.kind === "dropped" && isOfLast && ++last.dropped === last.taken) {
+      this.#lost(submission);
     }
-    if (this.#isFallbackDue(submission, leg)) this.hurry(submission);
-    this.#checkRejected(submission);
+    if (this.#isFallbackDue(submission, attempt)) this.hasten(submission);
+    this.#checkRefused(submission);
   }
 
-  /** A route went down, closed or was too slow before anything left: others shall have it at once. */
-  #sendInstead(submission: Submission): void {
-    if (submission.isStopped || submission.isHeld) return;
-    const delayMs = submission.unsentAttempts++ === 0 ? 0 : retryMs;
-    this.#wheel.set(submission, this.#nowMs + delayMs);
+  /** A route went down, closed or was too slow before anything left: other routes get it at once. */
+  #lost(submission: Submission): void {
+    const { sending } = submission;
+    sending.isAttemptMissing = true;
+    if (sending.isOver || sending.state === "held") return;
+    this.#apply(submission, sending.lostInARow++ === 0 ? "attempt_lost" : "attempt_lost_again");
   }
 
-  /** The partners that the first attempt was for took it not: now it is the other routes' turn. */
-  #isFallbackDue(
-    { method, options, attempts, legs, legsGone }: Submission,
-    leg: RouteAttempt,
-  ): boolean {
-    if (method !== "sendAlt" || !options.enableFallback || attempts > 1) return false;
+  /** The partners that the first attempt was for did not take it: the other routes are next. */
+  #isFallbackDue({ method, options, sending }: Submission, { route }: RouteAttempt): boolean {
+    if (method !== "sendAlt" || !options.enableFallback || sending.attempts > 1) return false;
     const isOfPartner = this.#parts
       .routes()
-      .some(({ capabilities: { name, kind } }) => name === leg.route && kind === "alt-partner");
-    return isOfPartner && legsGone === legs;
+      .some(({ capabilities: { name, kind } }) => name === route && kind === "alt-partner");
+    return isOfPartner && sending.lost === sending.taken;
   }
 
-  #checkRejected(submission: Submission): void {
-    const { isStopped, isRejected, refusedBy } = submission;
-    if (isStopped || isRejected || submission.legsGone < submission.legs) return;
+  #checkRefused(submission: Submission): void {
+    const { isOver, lost, taken, last, refusedBy } = submission.sending;
+    if (isOver || lost < taken) return;
     // Without routes (or at the end of the process) nobody refused anything.
     if (this.#isClosed || refusedBy.size === 0) return;
     const [routes, policy] = [this.#parts.routes(), this.#parts.policy()];
@@ -330,9 +324,9 @@ export class Dispatch {
       ({ capabilities }) =>
         !refusedBy.has(capabilities.name) && couldTake(submission, capabilities, policy),
     );
-    const isLastRefused = submission.lastRefused === submission.lastLegs;
+    const isLastRefused = last.refused === last.taken;
     if (isAnyLeft && (this.#maySend(submission) || !isLastRefused)) return;
-    submission.isRejected = true;
+    this.#apply(submission, "routes_exhausted");
     this.#events.handle({ kind: "submission_refused", submission });
   }
 
@@ -351,63 +345,85 @@ export class Dispatch {
     return isSpent(this.#memory, submission, this.#nowMs - 2 * this.#limits.sightMs);
   }
 
-  #maySend({ resends, options }: Submission): boolean {
-    return options.resendsMax === null || resends < options.resendsMax;
+  #maySend({ options, sending }: Submission): boolean {
+    return options.resendsMax === null || sending.resends < options.resendsMax;
   }
 
-  #schedule(submission: Submission): void {
-    if (submission.isStopped || !this.#maySend(submission)) return;
-    if (this.#isPastSending(submission)) return;
-    this.#wheel.set(submission, this.#nowMs + this.#limits.resendMs);
-  }
-
-  /** From now on it is watched to its end, whatever it waited for. */
+  /** From then on it is observed to its end, whatever it waited for. */
   #isPastSending({ receivedNs }: Submission): boolean {
     const ageNs = this.#parts.clock.nowNs() - receivedNs;
     return ageNs > BigInt(this.#limits.resendForMs) * nsPerMs;
   }
 
+  #attempted(submission: Submission): void {
+    const isLast = !this.#maySend(submission) || this.#isPastSending(submission);
+    this.#apply(submission, isLast ? "last_attempt_made" : "attempt_made");
+  }
+
   #again(submission: Submission): void {
+    this.#apply(submission, "attempt_started");
     if (this.#isPastSending(submission)) return;
-    const isResend = !isUndone(submission);
     if (this.#isInBlock(submission) || this.#isSpent(submission)) {
-      if (isResend) this.#schedule(submission);
-      else this.#wheel.set(submission, this.#nowMs + this.#limits.resendMs);
+      this.#apply(submission, "landing_awaited");
       return;
     }
+    const { sending } = submission;
+    const isResend = !sending.isAttemptMissing;
     const planned = this.#plan(submission);
     if (planned.kind === "hold") {
       this.#hold(submission, planned.reason);
       return;
     }
-    const legs = planned.kind === "send" ? this.#offer(submission, planned) : [];
-    if (legs.length === 0) {
-      this.#wheel.set(submission, this.#nowMs + (isResend ? this.#limits.resendMs : retryMs));
+    const taken = planned.kind === "send" ? this.#offer(submission, planned) : [];
+    if (taken.length === 0) {
+      this.#apply(submission, isResend ? "resend_failed" : "attempt_failed");
       return;
     }
     if (isResend) {
-      submission.resends++;
+      sending.resends++;
       this.#resends++;
     }
-    this.#schedule(submission);
-    this.#opened(submission, legs);
+    this.#attempted(submission);
+    this.#opened(submission, taken);
     if (!this.#maySend(submission)) this.#events.handle({ kind: "attempts_exhausted", submission });
   }
 
   #hold(submission: Submission, reason: string): void {
-    if (submission.isStopped || submission.isHeld) return;
-    submission.isHeld = true;
-    this.#wheel.delete(submission);
-    this.#held.add(submission);
+    if (!this.#apply(submission, "protection_required")) return;
     this.#report(submission, { kind: "held", atNs: this.#parts.clock.nowNs(), reason });
   }
 
   #release(): void {
     if (holdReasonOf(this.#parts.leaders(), this.#parts.policy()) !== null) return;
-    for (const submission of this.#held) {
-      submission.isHeld = false;
-      this.#released.add(submission);
+    for (const submission of this.#held) this.#apply(submission, "protection_lifted");
+  }
+
+  /** Changes the state and the queues as sending.ts has it; false: the event changes nothing. */
+  #apply(submission: Submission, event: SendingEventKind): boolean {
+    const { sending } = submission;
+    const from = sending.state;
+    const cell = sendingTransitions[event][from];
+    if (!cell) return false;
+    this.#leaveQueue(submission, from);
+    sending.state = cell.to;
+    if (cell.to === "scheduled") {
+      this.#wheel.set(submission, this.#nowMs + this.#delayMs(cell.delay));
+    } else if (cell.to === "held") {
+      this.#held.add(submission);
+    } else if (cell.to === "due") {
+      (from === "held" ? this.#released : this.#due).add(submission);
     }
-    this.#held.clear();
+    return true;
+  }
+
+  #leaveQueue(submission: Submission, state: SendingState): void {
+    if (state === "scheduled") this.#wheel.delete(submission);
+    else if (state === "held") this.#held.delete(submission);
+    else if (state === "due" && !this.#due.delete(submission)) this.#released.delete(submission);
+  }
+
+  #delayMs(delay: SendingDelay): number {
+    if (delay === "now") return 0;
+    return delay === "retry" ? retryMs : this.#limits.resendMs;
   }
 }

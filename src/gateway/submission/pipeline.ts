@@ -35,7 +35,6 @@ import {
   nsPerMs,
   Submission,
   type TrackedTransaction,
-  takeOver,
 } from "./tracked-transaction.ts";
 import type {
   BundleStatus,
@@ -215,7 +214,7 @@ export class Pipeline implements Submissions {
     const submissions = requests.map((request) => {
       const submission = new Submission(request);
       const attempts = attemptsBefore(this.#memory, request);
-      if (attempts > 0) takeOver(submission, attempts);
+      if (attempts > 0) submission.sending.continueFrom(attempts);
       return submission;
     });
     const attempts = this.#machine.dispatch.first(submissions);

@@ -59,7 +59,7 @@ export interface PlanPolicy {
   readonly nextPartnerSlot?: (slot: bigint) => bigint | null;
 }
 
-interface PlanLeg<R extends PlanRoute> {
+interface RouteChoice<R extends PlanRoute> {
   readonly route: R;
   readonly mode: SendMode;
   readonly leader: string | null;
@@ -75,7 +75,7 @@ interface PlanRefusal {
 }
 
 export type Plan<R extends PlanRoute> =
-  | { readonly kind: "send"; readonly legs: readonly PlanLeg<R>[] }
+  | { readonly kind: "send"; readonly choices: readonly RouteChoice<R>[] }
   | { readonly kind: "hold"; readonly reason: HoldReason }
   | PlanRefusal;
 
@@ -288,7 +288,7 @@ export function plan<R extends PlanRoute>(
   if (isForPartnersOnly(facts) && !isPartnerSlot) {
     return slotRefusalOf(refusalOf(facts, routes, policy), leaders, policy);
   }
-  const legs: PlanLeg<R>[] = [];
+  const choices: RouteChoice<R>[] = [];
   let couldGo = false;
   for (const route of routes) {
     const { capabilities } = route;
@@ -296,17 +296,17 @@ export function plan<R extends PlanRoute>(
     if ("obstacle" in fit || !isPaid(facts, capabilities, policy)) continue;
     couldGo ||= reachesAnybody(capabilities, policy);
     const leader = leaderFor(capabilities, leaders, policy);
-    if (route.isUp && leader !== undefined) legs.push({ route, mode: fit.mode, leader });
+    if (route.isUp && leader !== undefined) choices.push({ route, mode: fit.mode, leader });
   }
   const hold = facts.options.mevProtect && couldGo ? holdReasonOf(leaders, policy) : null;
   if (hold !== null) return { kind: "hold", reason: hold };
-  const turn = legs.filter(({ route, leader }) => {
+  const turn = choices.filter(({ route, leader }) => {
     return route.capabilities.kind === "alt-partner" && leader === current;
   });
   const isPartnersTurn = facts.method === "sendAlt" && facts.attempts === 0 && turn.length > 0;
   // Without fallback nobody is sent to before his own slot.
   if (isPartnersTurn || isForPartnersOnly(facts)) {
-    return turn.length > 0 ? { kind: "send", legs: turn } : refusalOf(facts, routes, policy);
+    return turn.length > 0 ? { kind: "send", choices: turn } : refusalOf(facts, routes, policy);
   }
-  return legs.length > 0 ? { kind: "send", legs } : refusalOf(facts, routes, policy);
+  return choices.length > 0 ? { kind: "send", choices } : refusalOf(facts, routes, policy);
 }

@@ -5,7 +5,7 @@
 // routes refused it, what is still under way) is taken from the safe side.
 
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
-import { bundleIdOf, Submission, takeOver } from "./tracked-transaction.ts";
+import { bundleIdOf, Submission } from "./tracked-transaction.ts";
 import type { SubmissionRecord } from "./types.ts";
 
 interface Restored {
@@ -41,13 +41,13 @@ function attemptsOf(records: readonly SubmissionRecord[]): number {
   return attempts;
 }
 
-/** Legs of the last attempt when all of them were dropped before they left; else 0. */
-function unsentLegsOf(records: readonly SubmissionRecord[], attempt: number): number {
+/** Whether every route dropped the attempt before anything left. */
+function isLost(records: readonly SubmissionRecord[], attempt: number): boolean {
   const events = records[0]?.events ?? []; // every transaction of a bundle has the same
   const ofAttempt = events.filter((event) => "attempt" in event && event.attempt === attempt);
   const queued = ofAttempt.filter(({ kind }) => kind === "queued").length;
   const dropped = ofAttempt.filter(({ kind }) => kind === "dropped").length;
-  return queued > 0 && dropped === queued && ofAttempt.length === 2 * queued ? queued : 0;
+  return queued > 0 && dropped === queued && ofAttempt.length === 2 * queued;
 }
 
 async function factsOf(
@@ -82,10 +82,10 @@ async function restored(group: readonly SubmissionRecord[], inspect: Inspect) {
     transactions: readable.map(({ known }) => known),
   });
   // An attempt may have been made that is not kept: they are written now and then.
-  takeOver(submission, attemptsOf(records));
-  submission.resends = Math.max(0, submission.attempts - 1);
-  submission.lastLegs = unsentLegsOf(records, submission.attempts);
-  submission.lastUnsent = submission.lastLegs;
+  const { sending } = submission;
+  sending.continueFrom(attemptsOf(records));
+  sending.resends = Math.max(0, sending.attempts - 1);
+  if (isLost(records, sending.attempts)) sending.isAttemptMissing = true;
   const isPart =
     bundleId !== null && bundleIdOf(records.map(({ signature }) => signature)) !== bundleId;
   const all: Restored = { submission, records, facts: submission.transactions, isPart };

@@ -1,8 +1,7 @@
-// Leg: one parcel on one route, from the offer to the answer.
+// Route attempt: one submission offered to one route, from the offer to the answer.
 //
-// Made by dispatch.ts, held by the route until it has no more to say. What a route reports is a
-// stranger's word: out of order or twice is ignored. Reports that come during the offer wait until
-// the timeline knows that the parcel was queued.
+// Made by dispatch.ts, held by the route until it has nothing more to report. Reports that are repeated or
+// out of order are ignored. Reports that come during the offer wait until the timeline says "queued".
 
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import type { OutboundTransaction, RouteEvent, SendMode, TimelineEvent } from "./types.ts";
@@ -20,22 +19,22 @@ export class RouteAttempt implements OutboundTransaction {
   #listener: ((event: TimelineEvent) => void) | null = null;
   #isSent = false;
   #isDone = false;
-  #isGone = false;
+  #isLost = false;
   #isRefused = false;
 
-  constructor(parcel: Omit<OutboundTransaction, "report">, route: string) {
-    this.mode = parcel.mode;
-    this.transactions = parcel.transactions;
-    this.revertProtection = parcel.revertProtection;
-    this.attempt = parcel.attempt;
-    this.leader = parcel.leader;
-    this.deadlineNs = parcel.deadlineNs;
+  constructor(outbound: Omit<OutboundTransaction, "report">, route: string) {
+    this.mode = outbound.mode;
+    this.transactions = outbound.transactions;
+    this.revertProtection = outbound.revertProtection;
+    this.attempt = outbound.attempt;
+    this.leader = outbound.leader;
+    this.deadlineNs = outbound.deadlineNs;
     this.route = route;
   }
 
-  /** It came to nothing: refused, or never left. */
-  get isGone(): boolean {
-    return this.#isGone;
+  /** It was refused, or never left. */
+  get isLost(): boolean {
+    return this.#isLost;
   }
 
   /** The route will always refuse it. */
@@ -63,7 +62,7 @@ export class RouteAttempt implements OutboundTransaction {
       return;
     }
     this.#isDone = true;
-    this.#isGone = event.kind === "refused" || (event.kind === "dropped" && !this.#isSent);
+    this.#isLost = event.kind === "refused" || (event.kind === "dropped" && !this.#isSent);
     this.#isRefused = event.kind === "refused" && event.isFinal;
     if (event.kind === "acknowledged") listener({ kind: "acknowledged", atNs, route, attempt });
     else listener({ kind: event.kind, atNs, route, attempt, reason: event.reason });

@@ -143,7 +143,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
     ended: readonly TrackedTransaction[],
     found: readonly SubmissionRecord[],
   ): AccountTransaction[] {
-    submission.isStopped = true;
+    this.dispatch.stop(submission);
     return ended.map((tracked) => {
       const known = tracked.views.get(submission.accountId);
       if (known) return known;
@@ -241,7 +241,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
     this.dispatch.stop(submission);
     for (const { tracked } of submission.views) {
       const views = [...tracked.views.values()];
-      if (views.some((view) => !view.submission.isRejected)) continue;
+      if (views.some((view) => view.submission.sending.state !== "refused")) continue;
       this.handle({
         kind: "routes_refused",
         tracked,
@@ -403,7 +403,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
   /** The block that held it is gone: what waited because of it need not wait any more. */
   #offerAgain({ tracked }: Step): void {
     for (const one of [tracked, ...this.#state.memory.pairOf(tracked.facts)]) {
-      for (const { submission } of one.views.values()) this.dispatch.hurry(submission);
+      for (const { submission } of one.views.values()) this.dispatch.hasten(submission);
     }
   }
 

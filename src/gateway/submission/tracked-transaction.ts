@@ -10,6 +10,7 @@
 import { createHash } from "node:crypto";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { type EndEvent, Lifecycle } from "./lifecycle.ts";
+import { Sending } from "./sending.ts";
 import type { TransactionState } from "./transitions.ts";
 import type {
   SubmissionRecord,
@@ -66,31 +67,10 @@ export class Submission {
   transactions: readonly TransactionFacts[];
   readonly views: AccountTransaction[] = [];
 
-  // Of dispatch.ts.
-  attempts = 0;
-  resends = 0;
-  /** Attempts that the account caused by submitting again. */
-  repeats = 0;
-  lastAttemptMs = 0;
-  /** Names of routes that will always refuse it. */
-  readonly refusedBy = new Set<string>();
-  /** Legs that were offered and taken, and those of them that surely came to nothing. */
-  legs = 0;
-  legsGone = 0;
-  /** Of the last attempt: its legs, and those that were refused finally. */
-  lastLegs = 0;
-  lastRefused = 0;
-  /** Of the last attempt: legs that were dropped before they left. */
-  lastUnsent = 0;
-  /** No route took it when its call came: only the other one of its pair was taken. */
-  isLeftOver = false;
-  /** Attempts in a row of which nothing left: they do not count as resends. */
-  unsentAttempts = 0;
+  /** Changed by dispatch.ts alone. */
+  readonly sending = new Sending();
   /** Calls that wait for the store. */
   waiters = 0;
-  isHeld = false;
-  isStopped = false;
-  isRejected = false;
 
   constructor(request: SubmitRequest) {
     this.accountId = request.accountId;
@@ -99,6 +79,10 @@ export class Submission {
     this.options = request.options;
     this.receivedNs = request.receivedNs;
     this.transactions = request.transactions;
+  }
+
+  get attempts(): number {
+    return this.sending.attempts;
   }
 
   /** Whether the request asks for the same, for transactions that all belong here. */
@@ -127,23 +111,6 @@ export function isInBlock({ seenMs }: TrackedTransaction, sinceMs: number): bool
 /** Whether the account submitted it, by its last word, as one of a pair. */
 export function isOfPair({ submission }: AccountTransaction): boolean {
   return submission.method === "sendIdeal";
-}
-
-/** Nothing of the last attempt left its routes: to send it once more is no resend. */
-export function isUnsent({ lastUnsent, lastLegs }: Submission): boolean {
-  return lastLegs > 0 && lastUnsent === lastLegs;
-}
-
-/** What the account's call asked for has not been done yet: the next attempt is no resend. */
-export function isUndone(submission: Submission): boolean {
-  return submission.attempts === 0 || submission.isLeftOver || isUnsent(submission);
-}
-
-/** Goes on where an earlier submission of the same account, or of an earlier process, stopped. */
-export function takeOver(submission: Submission, attempts: number): void {
-  submission.attempts = attempts;
-  // A leg that never comes to nothing: what became of the earlier ones nobody can say.
-  submission.legs = 1;
 }
 
 function isSameOptions(a: SubmitOptions, b: SubmitOptions): boolean {

@@ -103,7 +103,7 @@ export function planned(
 ): string {
   const made = plan(facts, some.routes ?? all, some.leaders ?? leaders, some.policy ?? policy);
   if (made.kind !== "send") return `${made.kind} ${made.reason}`;
-  return made.legs
+  return made.choices
     .map(({ route, mode }) => `${route.capabilities.name}${mode === "bundle" ? "*" : ""}`)
     .join(" ");
 }

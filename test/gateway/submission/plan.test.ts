@@ -175,9 +175,9 @@ describe("plan", () => {
 
   it("names the leader that a leg is for", () => {
     const made = plan(factsOf({ tip: rich }), all, partnerNext, policy);
-    const legs = made.kind === "send" ? made.legs : [];
+    const choices = made.kind === "send" ? made.choices : [];
     const leaderOf = (name: string) =>
-      legs.find(({ route }) => route.capabilities.name === name)?.leader;
+      choices.find(({ route }) => route.capabilities.name === name)?.leader;
     expect([leaderOf("tpu"), leaderOf("alt")]).toEqual(["one", "partner"]);
   });
 
@@ -290,10 +290,10 @@ describe("every plan", () => {
           }
           const { options, transactions, method } = facts;
           const tip = transactions.reduce((sum, { tipLamports }) => sum + tipLamports, 0n);
-          expect(made.legs.length).toBeGreaterThan(0);
-          expect(new Set(made.legs.map(({ route }) => route)).size).toBe(made.legs.length);
+          expect(made.choices.length).toBeGreaterThan(0);
+          expect(new Set(made.choices.map(({ route }) => route)).size).toBe(made.choices.length);
           if (options.mevProtect) expect(isNear).toBe(false);
-          for (const { route, mode, leader } of made.legs) {
+          for (const { route, mode, leader } of made.choices) {
             const { kind, mevSafe, modes, transactionBytesMax, minimumTipLamports } =
               route.capabilities;
             expect(route.isUp).toBe(true);

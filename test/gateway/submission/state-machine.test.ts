@@ -169,7 +169,7 @@ class MachineHarness {
     for (const { tracked, submission } of this.views) {
       // An end that the store found was known before anything was sent.
       const isTold = tracked.end?.reason === "test";
-      if (isTold && !submission.isStopped) found.push(`${tracked.state}, not stopped`);
+      if (isTold && !submission.sending.isOver) found.push(`${tracked.state}, not stopped`);
     }
     return found;
   }
