@@ -279,7 +279,6 @@ export class Dispatch {
 
   #reported(submission: Submission, attempt: RouteAttempt, event: TimelineEvent): void {
     const { sending } = submission;
-    const { last } = sending;
     const isSent = event.kind === "sent";
     if (isSent) sending.lostInARow = 0;
     this.#report(submission, isSent ? { ...event, slot: this.#parts.leaders().slot } : event);
@@ -288,9 +287,9 @@ export class Dispatch {
     const isOfLast = attempt.attempt === sending.attempts;
     if (attempt.isRefused) {
       sending.refusedBy.add(attempt.route);
-      if (isOfLast) last.refused++;
+      if (isOfLast) sending.lastRefused++;
     }
-    if (event.kind === "dropped" && isOfLast && ++last.dropped === last.taken) {
+    if (event.kind === "dropped" && isOfLast && ++sending.lastDropped === sending.lastTaken) {
       this.#lost(submission);
     }
     if (this.#isFallbackDue(submission, attempt)) this.hasten(submission);
@@ -315,8 +314,9 @@ export class Dispatch {
   }
 
   #checkRefused(submission: Submission): void {
-    const { isOver, lost, taken, last, refusedBy } = submission.sending;
-    if (isOver || lost < taken) return;
+    const { sending } = submission;
+    const { refusedBy } = sending;
+    if (sending.isOver || sending.lost < sending.taken) return;
     // Without routes (or at the end of the process) nobody refused anything.
     if (this.#isClosed || refusedBy.size === 0) return;
     const [routes, policy] = [this.#parts.routes(), this.#parts.policy()];
@@ -324,7 +324,7 @@ export class Dispatch {
       ({ capabilities }) =>
         !refusedBy.has(capabilities.name) && couldTake(submission, capabilities, policy),
     );
-    const isLastRefused = last.refused === last.taken;
+    const isLastRefused = sending.lastRefused === sending.lastTaken;
     if (isAnyLeft && (this.#maySend(submission) || !isLastRefused)) return;
     this.#apply(submission, "routes_exhausted");
     this.#events.handle({ kind: "submission_refused", submission });

@@ -114,8 +114,10 @@ export class Sending {
   /** Routes that took it, over all attempts, and how many of these refused or dropped it unsent. */
   taken = 0;
   lost = 0;
-  /** The same of the last attempt alone. */
-  readonly last = { taken: 0, refused: 0, dropped: 0 };
+  /** Of the last attempt: routes that took it, and how many of these refused it for good or dropped it. */
+  lastTaken = 0;
+  lastRefused = 0;
+  lastDropped = 0;
   /** Attempts in a row of which nothing left. */
   lostInARow = 0;
 
@@ -129,7 +131,9 @@ export class Sending {
     this.attempts++;
     this.lastAttemptMs = nowMs;
     this.taken += routes;
-    Object.assign(this.last, { taken: routes, refused: 0, dropped: 0 });
+    this.lastTaken = routes;
+    this.lastRefused = 0;
+    this.lastDropped = 0;
   }
 
   /** Goes on where an earlier submission of the same account, or of an earlier process, stopped. */
