@@ -152,12 +152,12 @@ function makePipeline(parts: Parts): Pipeline {
       routes: () => routes.routes(),
       policy: () => tables.policy,
       store: store.submissions,
-      sights: landings,
+      landings: landings,
       outcomes: config.solana ? new RpcClient(config.solana.rpc) : null,
       leaders: () => relay?.leaders() ?? { slot: null, current: null, next: null },
       slotNs: () => relay?.slots.slotClock.now(clock.nowNs())?.slotNs ?? null,
       inspect: (wire) => tables.inspector.inspect(wire),
-      tips,
+      landedTips: tips,
       ...(nonces && { nonces }),
     },
     { resendMs, openMax, openPerAccountMax, historyMs: config.data.historyHours * msPerHour },
@@ -228,7 +228,7 @@ function orphanWatchOf({ options, store }: Parts, pipeline: Pipeline): Submissio
     log,
     store: store.submissions,
     locks: store.locks,
-    takeUp: (records) => pipeline.takeUp(records),
+    resume: (records) => pipeline.resume(records),
   });
 }
 

@@ -111,7 +111,7 @@ export class TipStatistics implements TipFloor {
 
   // ---- of the pipeline's LandedTips ----
 
-  seen(signature: string, lamports: bigint, atNs: bigint): void {
+  observed(signature: string, lamports: bigint, atNs: bigint): void {
     if (lamports <= 0n) return;
     const nowNs = this.#clock.nowNs();
     const seenNs = atNs < nowNs ? atNs : nowNs;
@@ -126,11 +126,11 @@ export class TipStatistics implements TipFloor {
   }
 
   landed(signature: string, lamports: bigint, atNs: bigint): void {
-    this.seen(signature, lamports, atNs);
+    this.observed(signature, lamports, atNs);
     this.#window.settle(signature);
   }
 
-  gone(signature: string): void {
+  retracted(signature: string): void {
     if (this.#window.remove(signature)) this.#writer.remove(signature);
   }
 

@@ -141,7 +141,7 @@ export class Node {
         partnerUnitLamports: 0n,
       }),
       store: this.store,
-      sights: null,
+      landings: null,
       outcomes,
       leaders: () => ({ slot: 4n, current: "A", next: "B" }),
       slotNs: () => null,
@@ -150,14 +150,14 @@ export class Node {
         if (!found) throw new Error("no transaction of this cluster");
         return found;
       },
-      tips,
+      landedTips: tips,
     });
     this.orphans = new SubmissionFailover({
       clock,
       log,
       store: this.store,
       locks: driver,
-      takeUp: (records) => this.pipeline.takeUp(records),
+      resume: (records) => this.pipeline.resume(records),
     });
   }
 

@@ -142,15 +142,15 @@ describe("the tip floor of several nodes", () => {
   it("counts nothing that failed a moment after it was seen, here or there", async () => {
     const nodes = new Nodes();
     const [a, b] = [await nodes.open(), await nodes.open()];
-    const seen = (signature: string) => a.tips.seen(signature, 9n, nodes.clock.nowNs());
+    const seen = (signature: string) => a.tips.observed(signature, 9n, nodes.clock.nowNs());
     await nodes.to(14 * minute - 2 * second);
     seen("failed there"); // kept when the other one reads
     await nodes.to(14 * minute + second);
-    a.tips.gone("failed there");
+    a.tips.retracted("failed there");
     await nodes.to(15 * minute - 4 * second);
     seen("failed here");
     await nodes.to(15 * minute - 2500);
-    a.tips.gone("failed here"); // still kept when this one reads
+    a.tips.retracted("failed here"); // still kept when this one reads
     a.view.held = nodes.clock.sleep(900);
     await nodes.to(15 * minute);
     expect([a.told, b.told]).toEqual([[15 * minute], [15 * minute]]);

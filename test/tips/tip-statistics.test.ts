@@ -68,7 +68,7 @@ class Run {
   }
 
   seen(signature: string, lamports: bigint, agoMs = 0): void {
-    this.statistics.seen(signature, lamports, this.clock.nowNs() - BigInt(agoMs) * 1_000_000n);
+    this.statistics.observed(signature, lamports, this.clock.nowNs() - BigInt(agoMs) * 1_000_000n);
   }
 
   landed(signature: string, lamports: bigint): void {
@@ -195,14 +195,14 @@ describe("what counts", () => {
     const run = await Run.open();
     const tips: LandedTips = run.statistics;
     const atNs = run.clock.nowNs() + 1n;
-    tips.seen("a", 5n, atNs);
-    tips.seen("a", 6n, atNs);
+    tips.observed("a", 5n, atNs);
+    tips.observed("a", 6n, atNs);
     tips.landed("a", 7n, atNs);
-    tips.gone("a"); // landed for good
-    tips.seen("b", 100n, atNs);
-    tips.gone("b");
-    tips.gone("unknown");
-    tips.seen("zero", 0n, atNs);
+    tips.retracted("a"); // landed for good
+    tips.observed("b", 100n, atNs);
+    tips.retracted("b");
+    tips.retracted("unknown");
+    tips.observed("zero", 0n, atNs);
     await run.clock.advance(10 * minuteMs);
     run.seen("b", 9n);
     run.seen("c", 11n, 10_000);
@@ -271,7 +271,7 @@ describe("the next process", () => {
     run.landed("a", 5n);
     run.seen("b", 7n);
     run.seen("c", 9n);
-    run.statistics.gone("c");
+    run.statistics.retracted("c");
     await run.clock.advance(5 * minuteMs + 1000);
     const before = run.snapshot;
     expect(before.count).toBe(2);
@@ -279,7 +279,7 @@ describe("the next process", () => {
     expect(run.snapshot).toEqual(before);
     expect(run.statistics.size).toBe(2);
     run.seen("a", 6n);
-    run.statistics.gone("b"); // it failed: its outcome was not known before
+    run.statistics.retracted("b"); // it failed: its outcome was not known before
     expect(run.statistics.size).toBe(1);
     await run.clock.advance(10 * minuteMs);
     expect(run.statistics.size).toBe(0);
@@ -353,7 +353,7 @@ describe("a store that fails", () => {
     run.landed("a", 5n);
     run.seen("b", 7n);
     await run.clock.advance(5 * minuteMs);
-    run.statistics.gone("b");
+    run.statistics.retracted("b");
     run.landed("c", 9n);
     await run.clock.advance(10 * minuteMs);
     expect(run.snapshot).toMatchObject({ count: 1, percentiles: of(9n) });
@@ -388,7 +388,7 @@ describe("a store that fails", () => {
     });
     run.seen("a", 5n);
     await run.clock.advance(1000);
-    run.statistics.gone("a");
+    run.statistics.retracted("a");
     run.store.isFailing = true;
     release();
     await run.clock.advance(0);
@@ -403,13 +403,13 @@ describe("a store that fails", () => {
     run.seen("a", 5n);
     await run.clock.advance(1000);
     run.store.isFailing = true;
-    run.statistics.gone("a");
+    run.statistics.retracted("a");
     await run.clock.advance(5000);
     run.seen("a", 6n);
     await run.clock.advance(1000);
     run.seen("b", 7n);
     await run.clock.advance(1000);
-    run.statistics.gone("b");
+    run.statistics.retracted("b");
     run.store.isFailing = false;
     await run.clock.advance(1000);
     expect([...run.store.tips.values()]).toEqual([

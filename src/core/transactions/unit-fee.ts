@@ -1,7 +1,7 @@
 // Whether a transaction pays enough for each compute unit that it may use. Pure.
 //
-// Alternative partners order by this fee and take nothing below a minimum: asked by the gateway before
-// anything is submitted, and by the plan for every attempt.
+// Alternative partners order transactions by this fee and accept none below a minimum. The gateway checks
+// it before it submits a transaction, and plan.ts before every attempt.
 
 import type { TransactionFacts } from "./facts.ts";
 
@@ -12,7 +12,7 @@ export type UnitFeeFacts = Pick<
 
 const microPerLamport = 1_000_000n;
 
-/** Least price of legacy and v0, least total of v1, which names no price. */
+/** Minimum price of legacy and v0 transactions; minimum total fee of v1, which has no price field. */
 function minimumOf({ version, computeUnitLimit }: UnitFeeFacts, unitLamports: bigint): bigint {
   return version === 1 ? unitLamports * BigInt(computeUnitLimit) : unitLamports * microPerLamport;
 }
@@ -21,18 +21,20 @@ function minimumOf({ version, computeUnitLimit }: UnitFeeFacts, unitLamports: bi
 export function paysPerUnit(facts: UnitFeeFacts, unitLamports: bigint): boolean {
   const minimum = minimumOf(facts, unitLamports);
   if (facts.version !== 1) return facts.computeUnitPrice >= minimum;
-  // Without units every total would be enough.
+  // Without a unit limit every total would be sufficient.
   return facts.computeUnitLimit > 0 && facts.priorityFeeLamports >= minimum;
 }
 
-/** What was expected and what came, with units. */
+/** The error message for a fee that is too low. */
 export function unitFeeText(facts: UnitFeeFacts, unitLamports: bigint): string {
   const { version, computeUnitLimit, computeUnitPrice, priorityFeeLamports } = facts;
   const minimum = minimumOf(facts, unitLamports);
-  const least = `priority fee: expected at least ${unitLamports} lamports per compute unit`;
+  const needed = `minimum ${unitLamports} lamports per compute unit`;
   if (version !== 1) {
-    return `${least} (a price of ${minimum} micro-lamports), got a price of ${computeUnitPrice} micro-lamports`;
+    return `priority fee too low: ${computeUnitPrice} micro-lamports per compute unit; ${needed} (${minimum} micro-lamports)`;
   }
-  if (computeUnitLimit === 0) return `${least}, got a transaction without a compute unit limit`;
-  return `${least} (${minimum} lamports for ${computeUnitLimit} units), got ${priorityFeeLamports} lamports`;
+  if (computeUnitLimit === 0) {
+    return `priority fee unknown: the transaction sets no compute unit limit; ${needed}`;
+  }
+  return `priority fee too low: ${priorityFeeLamports} lamports for ${computeUnitLimit} compute units; ${needed} (${minimum} lamports)`;
 }

@@ -1,7 +1,7 @@
-// Admission: what does memory say to a request before it is planned?
+// Admission: checks a request against the transactions in memory before it is planned.
 //
-// Pure look-ups, on the path of every call. A transaction that has landed is accepted again without
-// being sent, as a node does it; one that can never land any more is refused, for no route takes it.
+// Pure lookups on the path of every call. A transaction that has landed is accepted again without being
+// sent, as a node does it. One that can no longer land is refused.
 
 import { ShredwayError } from "../../core/errors.ts";
 import { hasLanded } from "./lifecycle.ts";
@@ -11,101 +11,101 @@ import type { Submission, TrackedTransaction } from "./tracked-transaction.ts";
 import type { SubmitRequest } from "./types.ts";
 
 /**
- * All transactions of the request when all of them landed before; null: none of them has ended.
- * Throws ShredwayError "no_route" when one of them ended in a way that leaves no hope for the others.
+ * The request's transactions, if all of them have landed; null: none of them has ended. Throws
+ * ShredwayError "no_route" if one of them ended so that the others can no longer land.
  */
 export function landedBefore(
-  memory: SubmissionIndex,
+  index: SubmissionIndex,
   request: SubmitRequest,
 ): readonly TrackedTransaction[] | null {
-  const ended = endedOf(memory, request);
+  const ended = endedOf(index, request);
   if (ended.length === 0) return null;
   const dead = ended.find(({ end }) => !hasLanded(end));
   const told = dead ?? (ended.length < request.transactions.length ? ended[0] : undefined);
   if (told === undefined) return ended;
-  throw deadError(told.signature, told.end?.kind, told.end?.reason);
+  throw endedError(told.signature, told.end?.kind, told.end?.reason);
 }
 
-/** Those of the request that ended; that routes refused one then says nothing about those of now. */
+/** Transactions of the request that ended. Rejected ones are left out: they may be submitted again. */
 export function endedOf(
-  memory: SubmissionIndex,
+  index: SubmissionIndex,
   { transactions }: SubmitRequest,
 ): TrackedTransaction[] {
   return transactions.flatMap(({ signature }) => {
-    const tracked = memory.ended(signature);
+    const tracked = index.ended(signature);
     return tracked && tracked.end?.kind !== "rejected" ? [tracked] : [];
   });
 }
 
-/** A transaction can land no more, or not as part of this bundle. */
-export function deadError(
+/** The error for a transaction that can no longer land, or not as part of this bundle. */
+export function endedError(
   signature?: string,
   state?: string,
   reason?: string | null,
 ): ShredwayError {
   return new ShredwayError(
     "no_route",
-    `transaction ${signature}: expected one that can still land as it was submitted, got one that ended as ${state} (${reason})`,
+    `transaction ${signature} has ended as ${state} (${reason}) and cannot land again; sign a new one`,
   );
 }
 
-/** Signatures that the account has not in memory. */
+/** Signatures of the request that the account has not submitted yet, as far as memory knows. */
 export function unknownOf(
-  memory: SubmissionIndex,
+  index: SubmissionIndex,
   { accountId, transactions }: SubmitRequest,
 ): string[] {
   const unknown: string[] = [];
   for (const { signature } of transactions) {
-    if (!memory.open(signature)?.views.has(accountId)) unknown.push(signature);
+    if (!index.open(signature)?.views.has(accountId)) unknown.push(signature);
   }
   return unknown;
 }
 
-/** The account's open submission that the request only repeats. */
-export function repeated(memory: SubmissionIndex, request: SubmitRequest): Submission | null {
+/** The account's open submission that the request repeats; null: it is new. */
+export function repeated(index: SubmissionIndex, request: SubmitRequest): Submission | null {
   const { accountId, transactions } = request;
   const [first] = transactions;
-  const view = first && memory.open(first.signature)?.views.get(accountId);
+  const view = first && index.open(first.signature)?.views.get(accountId);
   if (!view || view.submission.sending.isOver) return null;
   return view.submission.isSameAs(request) ? view.submission : null;
 }
 
-/** Throws ShredwayError "bundle_invalid" for a transaction that occurs twice, else "overloaded". */
-export function checkRoom(
-  memory: SubmissionIndex,
+/** Throws ShredwayError "overloaded", or "bundle_invalid" if a transaction occurs twice. */
+export function checkLimits(
+  index: SubmissionIndex,
   request: Pick<SubmitRequest, "accountId" | "transactions">,
   { openMax, openPerAccountMax }: Pick<PipelineLimits, "openMax" | "openPerAccountMax">,
 ): void {
   const { transactions, accountId } = request;
-  const own = memory.openCountOf(accountId);
+  const own = index.openCountOf(accountId);
   if (own + transactions.length > openPerAccountMax) {
     throw new ShredwayError(
       "overloaded",
-      `open transactions of this account: expected at most ${openPerAccountMax}, got ${own} and ${transactions.length} more`,
+      `too many open transactions of this account: ${own}, and ${transactions.length} more; limit ${openPerAccountMax}`,
     );
   }
   let fresh = 0;
-  for (const { signature } of transactions) if (!memory.open(signature)) fresh++;
-  if (memory.openCount + fresh > openMax) {
+  for (const { signature } of transactions) if (!index.open(signature)) fresh++;
+  if (index.openCount + fresh > openMax) {
     throw new ShredwayError(
       "overloaded",
-      `open transactions: expected at most ${openMax}, got ${memory.openCount} and ${fresh} more`,
+      `too many open transactions: ${index.openCount}, and ${fresh} more; limit ${openMax}`,
     );
   }
   if (transactions.length === 1) return;
   if (new Set(transactions.map(({ signature }) => signature)).size < transactions.length) {
-    throw new ShredwayError("bundle_invalid", "bundle: expected every transaction once");
+    throw new ShredwayError("bundle_invalid", "the bundle contains a transaction twice");
   }
 }
 
-/** Attempts of the account for these transactions so far: the count goes on. */
+/** Number of the account's attempts for these transactions so far. */
 export function attemptsBefore(
-  memory: SubmissionIndex,
+  index: SubmissionIndex,
   { accountId, transactions }: SubmitRequest,
 ): number {
   let attempts = 0;
   for (const { signature } of transactions) {
-    const view = memory.open(signature)?.views.get(accountId);
+    const view = index.open(signature)?.views.get(accountId);
     attempts = Math.max(attempts, view?.submission.attempts ?? 0);
   }
   return attempts;

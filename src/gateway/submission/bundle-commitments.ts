@@ -1,10 +1,10 @@
-// Bundle commitments: how settled is a bundle that is in a block: processed, confirmed or finalized?
+// Bundle commitments: the commitment of a bundle in a block: processed, confirmed or finalized.
 //
-// Asked by getBundleStatuses. What the submission's record says of its end is the least that holds; the
-// node is asked for more, since a record says "confirmed" for ever and a bundle that is only processed
-// is still open. Nothing is kept here or written to the store: every process, and every node that
-// shares the database, answers the same. A bundle is as settled as the least settled of its
-// transactions. "finalized" needs the node's word for each signature, in the slot where it landed.
+// getBundleStatuses asks for it. The submission's record gives the minimum; the node may answer a higher
+// level, since records stay at "confirmed" and a bundle that is only processed is still open. Nothing is
+// stored, so all processes and all nodes that share the database answer the same. A bundle has the lowest
+// commitment of its transactions. "finalized" needs the node's answer for each signature, in the slot in
+// which it landed.
 
 import type { Clock } from "../../core/clock.ts";
 import { isEnd } from "./lifecycle.ts";
@@ -19,22 +19,19 @@ import {
   type TransactionStatus,
 } from "./types.ts";
 
-/** The node's cache has 300 rooted slots, 60 s of 200 ms; half of it is certain to be there. */
+/** Half of the node's cache, which holds 300 rooted slots: at least 60 s with slots of 200 ms. */
 const recentNs = 30_000_000_000n;
 
 function isHigher(one: Commitment, other: Commitment): boolean {
   return commitments.indexOf(one) > commitments.indexOf(other);
 }
 
-/**
- * By its record alone. A landing without a node's word was seen in shreds: it is in a leader's block,
- * before any vote.
- */
+/** According to the record alone. A landing observed in shreds is in a leader's block, before any vote. */
 function recordedCommitment({ reason }: TransactionStatus): Commitment {
   return reason === "finalized" || reason === "confirmed" ? reason : "processed";
 }
 
-/** null: it is in no block, as far as the node and the record say. */
+/** null: neither the node nor the record says that it is in a block. */
 function commitmentOf(
   status: TransactionStatus,
   outcome: SignatureOutcome | null,
@@ -52,7 +49,7 @@ function commitmentOf(
 
 interface CommitmentDependencies {
   readonly clock: Pick<Clock, "nowNs">;
-  /** null: no node is configured, the records say all that is known. */
+  /** null: no node is configured; only the records are known. */
   readonly reader: StatusReader | null;
 }
 

@@ -23,17 +23,17 @@ import type { SubmissionIndex } from "./submission-index.ts";
 import { isInBlock, nsPerMs, type Submission } from "./tracked-transaction.ts";
 import type { LeaderContext, Route, TimelineEvent } from "./types.ts";
 
-/** What dispatch asks before every attempt; a reload may have changed it. */
+/** Read before every attempt, since a reload may change them. */
 export interface DispatchDependencies {
   readonly clock: Clock;
   routes(): readonly Route[];
   policy(): PlanPolicy;
   leaders(): LeaderContext;
-  /** Null: not measured yet. */
+  /** Measured length of a slot; null: not measured yet. */
   slotNs(): bigint | null;
 }
 
-/** What the first attempt of one submission came to. */
+/** Result of the first attempt of one submission. */
 interface FirstAttempt {
   readonly submission: Submission;
   readonly made: Plan<Route>;
@@ -48,22 +48,22 @@ export interface DispatchCounts {
 }
 
 const defaultSlotNs = 400_000_000n;
-/** A blockhash lives for so many blocks. */
+/** A blockhash is valid for 150 blocks. */
 const lifetimeSlots = 150n;
-/** A leader leads so many slots in a row, beginning with a multiple of them. */
+/** A leader leads 4 consecutive slots; the first is a multiple of 4. */
 const windowSlots = 4n;
-/** Between two attempts that one account causes by sending the same again. */
+/** Shortest time between two attempts that an account causes by repeating its call. */
 const repeatMs = 50;
-/** With three routes, a timeline of 64 events tells of seven attempts in full. */
+/** With three routes, a timeline of 64 events holds seven complete attempts. */
 const repeatsMax = 32;
-/** About 20 µs each with three routes: a turn of 25 ms takes 4 ms of them. */
+/** About 20 µs each with three routes: 4 ms of a turn of 25 ms. */
 const attemptsPerTurn = 200;
-/** Until a submission that could not leave when it was due is planned again. */
+/** After this time a submission that no route could take is planned again. */
 const retryMs = 250;
 
 export class Dispatch {
-  readonly #parts: DispatchDependencies;
-  readonly #memory: SubmissionIndex;
+  readonly #dependencies: DispatchDependencies;
+  readonly #index: SubmissionIndex;
   readonly #events: SubmissionEvents;
   readonly #limits: DispatchLimits;
   readonly #wheel: TimerWheel<Submission>;
@@ -77,22 +77,22 @@ export class Dispatch {
   #repeats = 0n;
 
   constructor(
-    parts: DispatchDependencies,
-    memory: SubmissionIndex,
+    dependencies: DispatchDependencies,
+    index: SubmissionIndex,
     events: SubmissionEvents,
     limits: DispatchLimits,
   ) {
-    this.#parts = parts;
-    this.#memory = memory;
+    this.#dependencies = dependencies;
+    this.#index = index;
     this.#events = events;
     this.#limits = limits;
     this.#wheel = new TimerWheel(25, this.#nowMs);
   }
 
   /**
-   * The first attempt of one submission, or of a pair: all are planned before one is offered, and one
-   * that is taken is enough. `begin` goes on with what this returns, once the submissions' views exist.
-   * Throws "no_route", "tip_too_low", "overloaded".
+   * The first attempt of one submission, or of the two of a pair: all are planned before the first is
+   * offered, and it succeeds if a route takes one of them. Pass the results to `begin` after their
+   * AccountTransactions exist. Throws "no_route", "tip_too_low", "overloaded".
    */
   first(submissions: readonly Submission[]): readonly FirstAttempt[] {
     const planned = submissions.map((submission) => {
@@ -106,7 +106,7 @@ export class Dispatch {
     if (held > 0 && this.#held.size + held > this.#limits.heldMax) {
       throw new ShredwayError(
         "overloaded",
-        `held back for protection: expected at most ${this.#limits.heldMax}, got as many`,
+        `too many submissions wait for MEV protection (limit: ${this.#limits.heldMax}); retry in a few seconds`,
       );
     }
     const offered = planned.map(({ submission, made }) => ({
@@ -119,19 +119,19 @@ export class Dispatch {
       const names = new Set(choices.map(({ route }) => route.capabilities.name));
       throw new ShredwayError(
         "no_route",
-        `queues: expected room in one of ${[...names].join(", ")}, got none`,
+        `the queues of all routes are full (${[...names].join(", ")}); retry in a second`,
       );
     }
     return offered;
   }
 
-  /** The timelines learn of the first attempt, and of what the routes said during the offer. */
+  /** Records the first attempt, and what routes reported during the offer, in the timelines. */
   begin({ submission, made, taken }: FirstAttempt): void {
     if (made.kind === "hold") {
       this.#hold(submission, made.reason);
     } else if (taken.length > 0) {
       this.#attempted(submission);
-      this.#opened(submission, taken); // what is reported by now may change when it is due
+      this.#opened(submission, taken); // reports that came during the offer may reschedule it
     } else {
       submission.sending.isAttemptMissing = true;
       this.#apply(submission, "attempt_failed");
@@ -139,8 +139,8 @@ export class Dispatch {
   }
 
   /**
-   * The account sent the same again. Does nothing when that was just done. Throws "non_partner_slot" for
-   * what goes to alternative partners alone.
+   * The account repeated its call: offers the submission again, unless that was just done. Throws
+   * "non_partner_slot" if only alternative partners may get it and none leads.
    */
   repeat(submission: Submission): void {
     const { sending } = submission;
@@ -161,14 +161,14 @@ export class Dispatch {
     this.#opened(submission, taken);
   }
 
-  /** After a restart: the attempts of an earlier process are known from the timeline. */
+  /** Continues after a restart; earlier attempts are known from the timeline. */
   resume(submission: Submission): void {
     if (submission.sending.isAttemptMissing || this.#maySend(submission)) {
       this.#apply(submission, "sending_resumed");
     }
   }
 
-  /** As soon as its options allow: the block that it was in is gone. */
+  /** Makes the next attempt at once if one is scheduled: the block that it was in was abandoned. */
   hasten(submission: Submission): void {
     this.#apply(submission, "attempt_hastened");
   }
@@ -178,7 +178,7 @@ export class Dispatch {
     this.#apply(submission, "sending_stopped");
   }
 
-  /** What is too much for one turn waits for the next: new submissions must not wait for resends. */
+  /** Makes the attempts that are due, up to a limit: new submissions must not wait for resends. */
   turn(nowMs: number): void {
     if (this.#held.size > 0) this.#release();
     for (const submission of this.#wheel.turn(nowMs)) this.#apply(submission, "timer_fired");
@@ -191,7 +191,7 @@ export class Dispatch {
     }
   }
 
-  /** Nothing is sent any more, and nothing is concluded from what routes say while they close. */
+  /** Ignores from now on what routes report while they close. */
   close(): void {
     this.#isClosed = true;
   }
@@ -206,17 +206,17 @@ export class Dispatch {
   }
 
   get #nowMs(): number {
-    return Number(this.#parts.clock.monotonicNs() / nsPerMs);
+    return Number(this.#dependencies.clock.monotonicNs() / nsPerMs);
   }
 
   #plan(submission: Submission): Plan<Route> {
-    const [routes, policy] = [this.#parts.routes(), this.#parts.policy()];
+    const [routes, policy] = [this.#dependencies.routes(), this.#dependencies.policy()];
     const { refusedBy } = submission.sending;
     const open =
       refusedBy.size === 0
         ? routes
         : routes.filter(({ capabilities }) => !refusedBy.has(capabilities.name));
-    return plan(submission, open, this.#parts.leaders(), policy);
+    return plan(submission, open, this.#dependencies.leaders(), policy);
   }
 
   #offer(
@@ -247,9 +247,9 @@ export class Dispatch {
   }
 
   #deadlineOf({ options, transactions }: Submission): bigint {
-    const slotNs = this.#parts.slotNs() ?? defaultSlotNs;
-    const nowNs = this.#parts.clock.nowNs();
-    if (options.mevProtect && this.#parts.policy().denyLeaders.size > 0) {
+    const slotNs = this.#dependencies.slotNs() ?? defaultSlotNs;
+    const nowNs = this.#dependencies.clock.nowNs();
+    if (options.mevProtect && this.#dependencies.policy().denyLeaders.size > 0) {
       return nowNs + this.#windowLeftNs(slotNs);
     }
     const hasNonce = transactions.some(({ nonce }) => nonce !== null);
@@ -257,18 +257,18 @@ export class Dispatch {
   }
 
   /**
-   * A protected transaction must not wait in a queue until a denied leader is near: at most until the
-   * present leader's window ends. How much of this slot is over is not known; a quarter is given.
+   * A protected transaction may wait in a queue only until the current leader's window ends, because the
+   * next leader may be denied. How much of the slot is over is not known; a quarter of it is added.
    */
   #windowLeftNs(slotNs: bigint): bigint {
-    const { slot } = this.#parts.leaders();
+    const { slot } = this.#dependencies.leaders();
     const slotsLeft = slot === null ? 0n : windowSlots - 1n - (slot % windowSlots);
     return slotNs * slotsLeft + slotNs / 4n;
   }
 
   #opened(submission: Submission, taken: readonly RouteAttempt[]): void {
     if (taken.length === 0) return;
-    const atNs = this.#parts.clock.nowNs();
+    const atNs = this.#dependencies.clock.nowNs();
     for (const { route, attempt } of taken) {
       this.#report(submission, { kind: "queued", atNs, route, attempt });
     }
@@ -281,7 +281,10 @@ export class Dispatch {
     const { sending } = submission;
     const isSent = event.kind === "sent";
     if (isSent) sending.lostInARow = 0;
-    this.#report(submission, isSent ? { ...event, slot: this.#parts.leaders().slot } : event);
+    this.#report(
+      submission,
+      isSent ? { ...event, slot: this.#dependencies.leaders().slot } : event,
+    );
     if (!attempt.isLost) return;
     sending.lost++;
     const isOfLast = attempt.attempt === sending.attempts;
@@ -307,7 +310,7 @@ export class Dispatch {
   /** The partners that the first attempt was for did not take it: the other routes are next. */
   #isFallbackDue({ method, options, sending }: Submission, { route }: RouteAttempt): boolean {
     if (method !== "sendAlt" || !options.enableFallback || sending.attempts > 1) return false;
-    const isOfPartner = this.#parts
+    const isOfPartner = this.#dependencies
       .routes()
       .some(({ capabilities: { name, kind } }) => name === route && kind === "alt-partner");
     return isOfPartner && sending.lost === sending.taken;
@@ -317,9 +320,9 @@ export class Dispatch {
     const { sending } = submission;
     const { refusedBy } = sending;
     if (sending.isOver || sending.lost < sending.taken) return;
-    // Without routes (or at the end of the process) nobody refused anything.
+    // Routes that close at the end of the process do not refuse anything.
     if (this.#isClosed || refusedBy.size === 0) return;
-    const [routes, policy] = [this.#parts.routes(), this.#parts.policy()];
+    const [routes, policy] = [this.#dependencies.routes(), this.#dependencies.policy()];
     const isAnyLeft = routes.some(
       ({ capabilities }) =>
         !refusedBy.has(capabilities.name) && couldTake(submission, capabilities, policy),
@@ -330,28 +333,28 @@ export class Dispatch {
     this.#events.handle({ kind: "submission_refused", submission });
   }
 
-  /** For every transaction of the submission. */
+  /** Reports it for every transaction of the submission. */
   #report(submission: Submission, report: TimelineEvent): void {
     this.#events.handle({ kind: "route_reported", submission, report });
   }
 
-  /** A transaction of it was observed in a block that may stay. */
+  /** Whether one of its transactions was recently observed in a block. */
   #isInBlock({ views }: Submission): boolean {
-    const sinceMs = this.#nowMs - 2 * this.#limits.sightMs;
+    const sinceMs = this.#nowMs - 2 * this.#limits.observationMs;
     return views.some(({ tracked }) => isInBlock(tracked, sinceMs));
   }
 
   #isSpent(submission: Submission): boolean {
-    return isSpent(this.#memory, submission, this.#nowMs - 2 * this.#limits.sightMs);
+    return isSpent(this.#index, submission, this.#nowMs - 2 * this.#limits.observationMs);
   }
 
   #maySend({ options, sending }: Submission): boolean {
     return options.resendsMax === null || sending.resends < options.resendsMax;
   }
 
-  /** From then on it is observed to its end, whatever it waited for. */
+  /** Whether it is too old to be sent; it is still observed until its end. */
   #isPastSending({ receivedNs }: Submission): boolean {
-    const ageNs = this.#parts.clock.nowNs() - receivedNs;
+    const ageNs = this.#dependencies.clock.nowNs() - receivedNs;
     return ageNs > BigInt(this.#limits.resendForMs) * nsPerMs;
   }
 
@@ -390,15 +393,15 @@ export class Dispatch {
 
   #hold(submission: Submission, reason: string): void {
     if (!this.#apply(submission, "protection_required")) return;
-    this.#report(submission, { kind: "held", atNs: this.#parts.clock.nowNs(), reason });
+    this.#report(submission, { kind: "held", atNs: this.#dependencies.clock.nowNs(), reason });
   }
 
   #release(): void {
-    if (holdReasonOf(this.#parts.leaders(), this.#parts.policy()) !== null) return;
+    if (holdReasonOf(this.#dependencies.leaders(), this.#dependencies.policy()) !== null) return;
     for (const submission of this.#held) this.#apply(submission, "protection_lifted");
   }
 
-  /** Changes the state and the queues as sending.ts has it; false: the event changes nothing. */
+  /** Changes the state and the queues according to sending.ts; false: the event changes nothing. */
   #apply(submission: Submission, event: SendingEventKind): boolean {
     const { sending } = submission;
     const from = sending.state;

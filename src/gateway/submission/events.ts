@@ -1,13 +1,13 @@
-// Events: what the parts of this folder say to the state machine.
+// Events: the inputs of the state machine.
 //
-// Dispatch and the observer of outcomes say here what routes, shreds, the node and timers did, and the
-// pipeline what accounts asked for. It is the only way upwards: nobody is called back.
+// dispatch.ts and outcome-observer.ts report what routes, shreds, the node and timers did; pipeline.ts
+// reports calls of accounts. Events are the only way upwards: there are no callbacks.
 
 import type { EndEvent } from "./lifecycle.ts";
 import type { AccountTransaction, Submission, TrackedTransaction } from "./tracked-transaction.ts";
 import type { TimelineEvent } from "./types.ts";
 
-/** It ended; what kind of event it is says how. */
+/** The transaction ended; the kind says how. */
 export interface Ended {
   readonly kind:
     | "landing_confirmed"
@@ -19,11 +19,11 @@ export interface Ended {
   readonly reason: string;
   readonly slot: bigint | null;
   readonly err: unknown;
-  /** Superseded by this transaction, where an earlier process knew it. */
+  /** Signature of the transaction that superseded it, if an earlier process knew it. */
   readonly sibling?: string;
 }
 
-/** What concerns every account that submitted the transaction. */
+/** Concerns every account that submitted the transaction. */
 export type ChainEvent =
   | Ended
   | {
@@ -42,7 +42,7 @@ export type ChainEvent =
       readonly end: EndEvent;
     };
 
-/** What concerns one account's submission, and each transaction of it. */
+/** Concerns one account's submission and all its transactions. */
 export type SendingEvent =
   | {
       readonly kind: "route_reported";
@@ -51,7 +51,7 @@ export type SendingEvent =
     }
   | { readonly kind: "attempts_exhausted"; readonly submission: Submission };
 
-/** One account's record of a transaction begins. */
+/** An account gets a new AccountTransaction. */
 export interface EntryEvent {
   readonly kind: "accepted" | "resumed";
   readonly view: AccountTransaction;
@@ -61,12 +61,12 @@ export type SubmissionEvent =
   | ChainEvent
   | SendingEvent
   | EntryEvent
-  /** Every route of the account's submission will always refuse it; another account's may not. */
+  /** Every route refused the account's submission for good; another account's may still be open. */
   | { readonly kind: "submission_refused"; readonly submission: Submission }
-  /** The node, or the relay's list of watched signatures, failed; no transaction changes. */
+  /** The node failed, or the relay could not watch a signature; no transaction changes. */
   | { readonly kind: "observer_failed"; readonly error: unknown };
 
 export interface SubmissionEvents {
-  /** Everything that follows is done when it returns, or after the event that is under way. */
+  /** Carries out all effects before it returns, or queues the event while another one is handled. */
   handle(event: SubmissionEvent): void;
 }

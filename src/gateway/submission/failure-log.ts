@@ -17,7 +17,7 @@ export class FailureLog {
     this.#log = log;
   }
 
-  /** At most one line in ten seconds: what fails, fails often. */
+  /** Logs at most one line in ten seconds. */
   warn(what: string, error: unknown): void {
     const nowMs = Number(this.#clock.monotonicNs() / nsPerMs);
     if (nowMs - this.#warnedMs < warnMs) return;

@@ -1,6 +1,6 @@
-// History: what became of an account's transactions and bundles?
+// History: statuses of an account's transactions and bundles.
 //
-// Answers from memory first, since it is newer than the store, then from the store.
+// Memory answers first, because it is newer than the store.
 
 import type { SubmissionIndex } from "./submission-index.ts";
 import { statusOf } from "./tracked-transaction.ts";
@@ -13,14 +13,14 @@ import type {
 
 type Found = Pick<SubmissionStore, "find" | "findBundles">;
 
-/** In the order of `signatures`; null: none of the account's own. */
+/** In the order of `signatures`; null: the account has not submitted it. */
 export async function historyOfTransactions(
-  memory: SubmissionIndex,
+  index: SubmissionIndex,
   store: Found,
   accountId: string,
   signatures: readonly string[],
 ): Promise<(TransactionStatus | null)[]> {
-  const known = signatures.map((signature) => memory.view(accountId, signature)?.status ?? null);
+  const known = signatures.map((signature) => index.view(accountId, signature)?.status ?? null);
   const missing = [...new Set(signatures.filter((_, i) => known[i] === null))];
   if (missing.length === 0) return known;
   const records = await store.find(accountId, missing);
@@ -34,15 +34,15 @@ function bundleOf(bundleId: string, records: readonly SubmissionRecord[]): Bundl
   return { bundleId, transactions: ordered.map(statusOf) };
 }
 
-/** In the order of `bundleIds`; null: none of the account's own. */
+/** In the order of `bundleIds`; null: the account has not submitted it. */
 export async function historyOfBundles(
-  memory: SubmissionIndex,
+  index: SubmissionIndex,
   store: Found,
   accountId: string,
   bundleIds: readonly string[],
 ): Promise<(BundleStatus | null)[]> {
   const known = bundleIds.map((bundleId): BundleStatus | null => {
-    const views = memory.bundle(accountId, bundleId);
+    const views = index.bundle(accountId, bundleId);
     return views ? { bundleId, transactions: views.map(({ status }) => status) } : null;
   });
   const missing = [...new Set(bundleIds.filter((_, i) => known[i] === null))];

@@ -1,15 +1,14 @@
-// Lifecycle: what happened to one transaction, in order, with one end.
+// Lifecycle: the timeline of one transaction of one account, with one end.
 //
-// Kept for every account that submitted it. Events go in as they come; the first end wins, and what
-// comes after it is counted and otherwise ignored: routes answer late, and nobody may be told of a
-// second end. Bounded: of a long story the beginning and the end are kept.
+// Events are appended as they arrive. The first end is final; later events are counted and ignored, since
+// routes may answer late. The timeline is bounded: events in the middle of a long one are dropped.
 
 import { isEndState } from "./transitions.ts";
 import type { EndState, TimelineEvent } from "./types.ts";
 
 export const eventsMax = 64;
-/** The first ones stay; beyond `eventsMax` the one after them goes. */
-const firstKept = eventsMax / 2;
+/** Beyond `eventsMax`, the event after these is dropped. */
+const firstEvents = eventsMax / 2;
 
 export type EndEvent = Extract<TimelineEvent, { readonly kind: EndState }>;
 
@@ -28,14 +27,14 @@ export class Lifecycle {
   #seenSlot: bigint | null = null;
   #late = 0;
 
-  /** `events`: what a record kept. What follows an end in them is dropped. */
+  /** `events`: those of a record. Events after an end are ignored. */
   constructor(events: readonly TimelineEvent[] = []) {
     this.#events = [];
     for (const event of events) this.add(event);
     this.#late = 0;
   }
 
-  /** False when it has ended before: the event is only counted. */
+  /** False: it has ended, and the event is only counted. */
   add(event: TimelineEvent): boolean {
     if (this.#end !== null) {
       this.#late++;
@@ -43,7 +42,7 @@ export class Lifecycle {
     }
     if (isEnd(event)) this.#end = event;
     if (event.kind === "seen") this.#seenSlot = event.slot;
-    if (this.#events.length === eventsMax) this.#events.splice(firstKept, 1);
+    if (this.#events.length === eventsMax) this.#events.splice(firstEvents, 1);
     this.#events.push(event);
     return true;
   }
@@ -56,7 +55,7 @@ export class Lifecycle {
     return this.#end;
   }
 
-  /** Where it landed, or was seen last. */
+  /** Slot in which it landed, or was last observed. */
   get slot(): bigint | null {
     return this.#end?.slot ?? this.#seenSlot;
   }

@@ -1,59 +1,59 @@
-// Limits of the pipeline: how many, how long, how often; each with its reason.
+// Limits of the pipeline: numbers, durations and intervals, each with its reason.
 
 import type { LifetimeLimits } from "../../core/transactions/lifetimes.ts";
 
 export interface DispatchLimits {
   readonly resendMs: number;
-  /** Older ones are watched to their end, but not sent again. */
+  /** Submissions older than this are observed to their end, but not sent again. */
   readonly resendForMs: number;
-  /** Submissions that wait for protection. */
+  /** Most submissions that may wait for protection. */
   readonly heldMax: number;
-  /** As in WatchLimits. */
-  readonly sightMs: number;
+  /** As in ObserverLimits. */
+  readonly observationMs: number;
 }
 
-export interface WatchLimits extends LifetimeLimits {
-  /** Between two looks at what was seen or has just come. */
-  readonly lookMs: number;
-  /** `getSignatureStatuses` calls under way at once, of 256 signatures each. */
-  readonly looksMax: number;
-  /** So long a landing observation counts as proof that it is in a block. */
-  readonly sightMs: number;
-  /** Without a node: so long it is waited for a landing observation, when the slot length is not known. */
+export interface ObserverLimits extends LifetimeLimits {
+  /** Interval of questions to the node about transactions that are new or in a block. */
+  readonly questionMs: number;
+  /** Most concurrent `getSignatureStatuses` calls, of 256 signatures each. */
+  readonly questionsMax: number;
+  /** How long an observation in shreds proves that a transaction is in a block. */
+  readonly observationMs: number;
+  /** Without a node: how long to wait for an observation in shreds if the slot length is not known. */
   readonly unobservedMs: number;
-  /** With a node: nothing is watched longer. */
+  /** With a node: longest time that a transaction is observed. */
   readonly ageMaxMs: number;
 }
 
-export interface PipelineLimits extends DispatchLimits, WatchLimits {
-  /** Transactions whose end is awaited. */
+export interface PipelineLimits extends DispatchLimits, ObserverLimits {
+  /** Most open transactions. */
   readonly openMax: number;
-  /** Of one account: nobody shall take the room of all the others. */
+  /** Most open transactions of one account, so that no account can use up `openMax`. */
   readonly openPerAccountMax: number;
-  /** Ended transactions in memory; older ones are asked from the store. */
+  /** Most ended transactions in memory; older ones are read from the store. */
   readonly endedMax: number;
-  /** So long the store keeps what ended. */
+  /** How long the store holds ended transactions. */
   readonly historyMs: number;
 }
 
 export const defaultLimits: PipelineLimits = {
   openMax: 50_000,
   openPerAccountMax: 10_000,
-  // At 100 a second, so long as a client may send the same transaction again: some minutes.
+  // At 100 per second, the minutes during which a client may send the same transaction again.
   endedMax: 50_000,
   historyMs: 24 * 3_600_000,
   resendMs: 2_000,
-  // Twice 150 slots of 400 ms: only nonces live longer, and whoever has one may send it again.
+  // Twice 150 slots of 400 ms. Only nonces live longer, and their owner may submit again.
   resendForMs: 120_000,
   heldMax: 10_000,
-  lookMs: 400,
-  looksMax: 8,
-  // Three times what a node is usually behind the first shreds.
-  sightMs: 3_000,
+  questionMs: 400,
+  questionsMax: 8,
+  // Three times the usual delay of a node behind the first shreds.
+  observationMs: 3_000,
   // 150 blocks take 22 s at 150 ms and 60 s at 400 ms.
   firstAskMs: 20_000,
   askMs: 5_000,
-  // Twelve slots and more: nodes behind one address differ by less.
+  // More than twelve slots; nodes behind one address differ by less.
   settleMs: 5_000,
   asksMax: 16,
   unobservedMs: 120_000,

@@ -1,6 +1,6 @@
-// Listeners: who wants to hear of which account's transactions?
+// Listeners: subscriptions to the events of an account's transactions.
 //
-// A listener that throws hurts nobody: neither the others nor the submission that it was told of.
+// A listener that throws affects neither the other listeners nor the submission.
 
 import type { TimelineEvent } from "./types.ts";
 
@@ -26,7 +26,7 @@ export class Listeners {
     };
   }
 
-  tell(accountId: string, signature: string, event: TimelineEvent): void {
+  notify(accountId: string, signature: string, event: TimelineEvent): void {
     const listeners = this.#byAccount.get(accountId);
     if (!listeners) return;
     for (const listener of listeners) {

@@ -1,112 +1,118 @@
-// Outcome watch: in which way, and when, did each open transaction end?
+// Outcome observer: finds out how and when each open transaction ends.
 //
-// Called by state-machine.ts, which adds and removes transactions; what shreds, the node and timers
-// say goes back to it as events. An observation in the relay's own shreds comes first and is no end
-// while a node can be asked, since its block may be abandoned. The node's word counts from commitment
-// "confirmed" on. An end by absence (expired, superseded) needs a lifetime that is gone (lifetimes.ts)
-// and two looks that found nothing, the first asked after the first finding, the second after the
-// second. Of a nonce value with which something landed one finding and one look are enough: they only
-// make sure that it is no blockhash. Answers that fail change nothing.
+// state-machine.ts adds and removes transactions; what shreds, the node and timers report goes back to it
+// as events.
+//
+// - An observation in the relay's own shreds comes first. If a node is configured it is not an end,
+//   because the block may be abandoned.
+// - The node's answer ends a transaction from commitment "confirmed" on. Failed calls change nothing.
+// - "expired" and "superseded" need a lifetime that is over (lifetimes.ts) and two answers of the node that
+//   it does not know the transaction: one asked after the lifetime was first found to be over, one after
+//   it was found so again. If a transaction landed with the same nonce value, one of each is enough.
 
 import type { Clock } from "../../core/clock.ts";
 import { TimerWheel } from "../../core/timer-wheel.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { type Lifetime, Lifetimes } from "../../core/transactions/lifetimes.ts";
 import type { SubmissionEvents } from "./events.ts";
-import type { WatchLimits } from "./limits.ts";
+import type { ObserverLimits } from "./limits.ts";
 import { nsPerMs, type TrackedTransaction } from "./tracked-transaction.ts";
-import type { Outcomes, Sights, SignatureOutcome } from "./types.ts";
+import type { LandingObservations, Outcomes, SignatureOutcome } from "./types.ts";
 
-export interface WatchDependencies {
+export interface ObserverDependencies {
   readonly clock: Clock;
   /** Null: no node is configured. */
   readonly outcomes: Outcomes | null;
-  /** Null: the relay does not deshred. */
-  readonly sights: Sights | null;
-  /** Measured length of a slot; null: not yet. */
+  /** Null: the relay does not decode transactions. */
+  readonly landings: LandingObservations | null;
+  /** Measured length of a slot; null: not measured yet. */
   slotNs(): bigint | null;
 }
 
-export interface WatchCounts {
-  readonly looks: bigint;
+export interface ObserverCounts {
+  readonly questions: bigint;
   readonly failures: bigint;
-  readonly sights: bigint;
-  readonly sightsRefused: bigint;
-  readonly lost: bigint;
+  readonly observations: bigint;
+  readonly watchesRefused: bigint;
+  readonly blocksAbandoned: bigint;
   readonly lifetimes: number;
 }
 
-const signaturesPerLook = 256;
-/** It has just come: most land within this time, and callers wait. */
+const signaturesPerQuestion = 256;
+/** Most transactions land within this time, and callers wait for it: the node is asked often. */
 const youngMs = 5_000;
 const middleMs = 30_000;
-const middleLookMs = 2_000;
-const oldLookMs = 10_000;
-const seenSlotsMax = 16;
+const middleQuestionMs = 2_000;
+const oldQuestionMs = 10_000;
+const observedSlotsMax = 16;
 const lifetimeSlots = 150;
 
 export class OutcomeObserver {
-  readonly #parts: WatchDependencies;
+  readonly #dependencies: ObserverDependencies;
   readonly #events: SubmissionEvents;
-  readonly #limits: WatchLimits;
+  readonly #limits: ObserverLimits;
   readonly #lifetimes: Lifetimes<TrackedTransaction> | null;
-  readonly #looks: TimerWheel<TrackedTransaction>;
-  readonly #bounds: TimerWheel<TrackedTransaction>;
+  readonly #nextQuestion: TimerWheel<TrackedTransaction>;
+  readonly #observationEnd: TimerWheel<TrackedTransaction>;
   readonly #urgent = new Set<TrackedTransaction>();
   readonly #ordinary = new Set<TrackedTransaction>();
-  /** When something landed with this nonce value. */
-  readonly #spentMs = new WeakMap<Lifetime<TrackedTransaction>, number>();
-  #nextLookMs = 0;
-  #looksUnderWay = 0;
-  #lookCount = 0n;
+  /** When a transaction landed with this nonce value. */
+  readonly #nonceSpentMs = new WeakMap<Lifetime<TrackedTransaction>, number>();
+  #nextRoundMs = 0;
+  #questionsUnderWay = 0;
+  #questions = 0n;
   #failures = 0n;
-  #sights = 0n;
-  #sightsRefused = 0n;
-  #lost = 0n;
+  #observations = 0n;
+  #watchesRefused = 0n;
+  #blocksAbandoned = 0n;
 
-  constructor(parts: WatchDependencies, events: SubmissionEvents, limits: WatchLimits) {
-    this.#parts = parts;
+  constructor(
+    dependencies: ObserverDependencies,
+    events: SubmissionEvents,
+    limits: ObserverLimits,
+  ) {
+    this.#dependencies = dependencies;
     this.#events = events;
     this.#limits = limits;
     const nowMs = this.#nowMs;
-    this.#looks = new TimerWheel(50, nowMs);
-    this.#bounds = new TimerWheel(100, nowMs);
-    const { outcomes } = parts;
+    this.#nextQuestion = new TimerWheel(50, nowMs);
+    this.#observationEnd = new TimerWheel(100, nowMs);
+    const { outcomes } = dependencies;
     this.#lifetimes =
       outcomes &&
       new Lifetimes<TrackedTransaction>(
         {
           outcomes,
           nowMs: () => this.#nowMs,
-          gone: (lifetime) => this.#lookAtAll(lifetime),
+          gone: (lifetime) => this.#askAboutAll(lifetime),
           failed: (error) => this.#failed(error),
         },
         limits,
       );
   }
 
-  /** From now on until `remove`. What was open when the process ended may have landed meanwhile. */
+  /** Observes it until `remove`. It may have landed while the service was down. */
   add(tracked: TrackedTransaction): void {
-    const { facts, bornMs } = tracked;
+    const { facts, acceptedMs: bornMs } = tracked;
     if (!facts) return;
-    const { lookMs, ageMaxMs, unobservedMs } = this.#limits;
+    const { questionMs: lookMs, ageMaxMs, unobservedMs } = this.#limits;
     const nowMs = this.#nowMs;
     if (this.#lifetimes) {
       this.#lifetimes.join(tracked, facts, bornMs);
-      this.#looks.set(tracked, nowMs + lookMs);
-      this.#bounds.set(tracked, bornMs + ageMaxMs);
+      this.#nextQuestion.set(tracked, nowMs + lookMs);
+      this.#observationEnd.set(tracked, bornMs + ageMaxMs);
     } else {
-      const slotNs = this.#parts.slotNs();
+      const slotNs = this.#dependencies.slotNs();
       const boundMs = slotNs === null ? unobservedMs : (Number(slotNs) / 1e6) * lifetimeSlots;
-      this.#bounds.set(tracked, nowMs + boundMs);
+      this.#observationEnd.set(tracked, nowMs + boundMs);
     }
     this.#watch(tracked, facts.signatureBytes);
   }
 
-  /** It ended. */
+  /** Stops observing it. */
   remove(tracked: TrackedTransaction): void {
-    this.#looks.delete(tracked);
-    this.#bounds.delete(tracked);
+    this.#nextQuestion.delete(tracked);
+    this.#observationEnd.delete(tracked);
     this.#urgent.delete(tracked);
     this.#ordinary.delete(tracked);
     if (tracked.facts) this.#lifetimes?.leave(tracked, tracked.facts);
@@ -114,61 +120,62 @@ export class OutcomeObserver {
     tracked.unwatch = null;
   }
 
-  /** Something landed with this nonce value: what else has it is asked about at once. */
-  spent(facts: TransactionFacts): void {
+  /** A transaction landed with this nonce value: asks at once about the others that have it. */
+  nonceSpent(facts: TransactionFacts): void {
     const lifetime = this.#lifetimes?.of(facts);
     if (!lifetime) return;
-    this.#spentMs.set(lifetime, this.#nowMs);
+    this.#nonceSpentMs.set(lifetime, this.#nowMs);
     this.#lifetimes?.hurry(facts);
-    this.#lookAtAll(lifetime);
+    this.#askAboutAll(lifetime);
   }
 
   turn(nowMs: number): void {
-    for (const tracked of this.#bounds.turn(nowMs)) this.#over(tracked, "unobserved");
-    if (!this.#parts.outcomes) return;
+    for (const tracked of this.#observationEnd.turn(nowMs))
+      this.#lifetimeOver(tracked, "unobserved");
+    if (!this.#dependencies.outcomes) return;
     this.#lifetimes?.turn(nowMs);
-    for (const tracked of this.#looks.turn(nowMs)) this.#queue(tracked, nowMs);
-    if (nowMs < this.#nextLookMs) return;
-    this.#nextLookMs = nowMs + this.#limits.lookMs;
-    while (this.#looksUnderWay < this.#limits.looksMax) {
+    for (const tracked of this.#nextQuestion.turn(nowMs)) this.#queue(tracked, nowMs);
+    if (nowMs < this.#nextRoundMs) return;
+    this.#nextRoundMs = nowMs + this.#limits.questionMs;
+    while (this.#questionsUnderWay < this.#limits.questionsMax) {
       const group = this.#takeGroup();
       if (group.length === 0) break;
-      void this.#look(this.#parts.outcomes, group, nowMs);
+      void this.#ask(this.#dependencies.outcomes, group, nowMs);
     }
   }
 
-  get counts(): WatchCounts {
+  get counts(): ObserverCounts {
     return {
-      looks: this.#lookCount,
+      questions: this.#questions,
       failures: this.#failures,
-      sights: this.#sights,
-      sightsRefused: this.#sightsRefused,
-      lost: this.#lost,
+      observations: this.#observations,
+      watchesRefused: this.#watchesRefused,
+      blocksAbandoned: this.#blocksAbandoned,
       lifetimes: this.#lifetimes?.size ?? 0,
     };
   }
 
   #watch(tracked: TrackedTransaction, signature: Uint8Array): void {
     try {
-      const unwatch = this.#parts.sights?.watch(signature, ({ slot, seenNs }) => {
-        if (tracked.end === null) this.#sighted(tracked, slot, seenNs);
+      const unwatch = this.#dependencies.landings?.watch(signature, ({ slot, seenNs }) => {
+        if (tracked.end === null) this.#observed(tracked, slot, seenNs);
       });
       if (tracked.end === null) tracked.unwatch = unwatch ?? null;
-      else unwatch?.(); // told at once, and that was the end
+      else unwatch?.(); // `watch` reported a landing at once, which ended it
     } catch (error) {
-      this.#sightsRefused++; // the list is full: the node will tell, later
+      this.#watchesRefused++; // the list is full; the node will report it later
       this.#events.handle({ kind: "observer_failed", error });
     }
   }
 
   get #nowMs(): number {
-    return Number(this.#parts.clock.monotonicNs() / nsPerMs);
+    return Number(this.#dependencies.clock.monotonicNs() / nsPerMs);
   }
 
-  #sighted(tracked: TrackedTransaction, slot: bigint, atNs: bigint): void {
-    this.#sights++;
-    this.#told(tracked, slot, atNs);
-    if (!this.#parts.outcomes) {
+  #observed(tracked: TrackedTransaction, slot: bigint, atNs: bigint): void {
+    this.#observations++;
+    this.#reportLanding(tracked, slot, atNs);
+    if (!this.#dependencies.outcomes) {
       this.#events.handle({
         kind: "landing_confirmed",
         tracked,
@@ -177,16 +184,16 @@ export class OutcomeObserver {
         err: null,
       });
     } else if (!tracked.isAsked) {
-      this.#looks.delete(tracked);
+      this.#nextQuestion.delete(tracked);
       this.#queue(tracked, this.#nowMs);
     }
   }
 
-  #told(tracked: TrackedTransaction, slot: bigint, atNs: bigint): void {
-    tracked.seenMs = this.#nowMs;
+  #reportLanding(tracked: TrackedTransaction, slot: bigint, atNs: bigint): void {
+    tracked.observedMs = this.#nowMs;
     tracked.absentMs = null;
-    const { seenSlots } = tracked;
-    if (seenSlots.has(slot) || seenSlots.size >= seenSlotsMax) {
+    const { observedSlots: seenSlots } = tracked;
+    if (seenSlots.has(slot) || seenSlots.size >= observedSlotsMax) {
       this.#events.handle({ kind: "landing_repeated", tracked });
       return;
     }
@@ -197,15 +204,17 @@ export class OutcomeObserver {
   #queue(tracked: TrackedTransaction, nowMs: number): void {
     if (tracked.isAsked || tracked.end) return;
     const isUrgent =
-      tracked.seenMs !== null || tracked.absentMs !== null || nowMs - tracked.bornMs < youngMs;
+      tracked.observedMs !== null ||
+      tracked.absentMs !== null ||
+      nowMs - tracked.acceptedMs < youngMs;
     (isUrgent ? this.#urgent : this.#ordinary).add(tracked);
     if (isUrgent) this.#ordinary.delete(tracked);
   }
 
-  #lookAtAll(lifetime: Lifetime<TrackedTransaction>): void {
+  #askAboutAll(lifetime: Lifetime<TrackedTransaction>): void {
     for (const tracked of lifetime.members) {
       if (tracked.isAsked) continue;
-      this.#looks.delete(tracked);
+      this.#nextQuestion.delete(tracked);
       this.#ordinary.delete(tracked);
       this.#urgent.add(tracked);
     }
@@ -215,7 +224,7 @@ export class OutcomeObserver {
     const group: TrackedTransaction[] = [];
     for (const queue of [this.#urgent, this.#ordinary]) {
       for (const tracked of queue) {
-        if (group.length === signaturesPerLook) return group;
+        if (group.length === signaturesPerQuestion) return group;
         queue.delete(tracked);
         group.push(tracked);
       }
@@ -223,13 +232,13 @@ export class OutcomeObserver {
     return group;
   }
 
-  async #look(
+  async #ask(
     outcomes: Outcomes,
     group: readonly TrackedTransaction[],
     askedMs: number,
   ): Promise<void> {
-    this.#looksUnderWay++;
-    this.#lookCount++;
+    this.#questionsUnderWay++;
+    this.#questions++;
     for (const tracked of group) tracked.isAsked = true;
     let answers: readonly (SignatureOutcome | null)[] | null = null;
     try {
@@ -237,13 +246,13 @@ export class OutcomeObserver {
     } catch (error) {
       this.#failed(error);
     } finally {
-      this.#looksUnderWay--;
+      this.#questionsUnderWay--;
     }
     for (const [i, tracked] of group.entries()) {
       tracked.isAsked = false;
       const answer = answers?.[i];
       if (!tracked.end && answer !== undefined) this.#answered(tracked, answer, askedMs);
-      if (!tracked.end) this.#lookAgain(tracked);
+      if (!tracked.end) this.#scheduleQuestion(tracked);
     }
   }
 
@@ -251,7 +260,7 @@ export class OutcomeObserver {
     if (answer === null) {
       this.#absent(tracked, askedMs);
     } else if (answer.commitment === "processed") {
-      this.#told(tracked, answer.slot, this.#parts.clock.nowNs());
+      this.#reportLanding(tracked, answer.slot, this.#dependencies.clock.nowNs());
     } else {
       const { slot, err, commitment } = answer;
       const kind = err === null ? "landing_confirmed" : "failure_confirmed";
@@ -260,18 +269,18 @@ export class OutcomeObserver {
   }
 
   #absent(tracked: TrackedTransaction, askedMs: number): void {
-    const { facts, seenMs } = tracked;
+    const { facts, observedMs: seenMs } = tracked;
     if (seenMs !== null) {
-      if (askedMs - seenMs < this.#limits.sightMs) return; // the node may be behind the shreds
-      tracked.seenMs = null;
-      this.#lost++;
+      if (askedMs - seenMs < this.#limits.observationMs) return; // the node may lag behind the shreds
+      tracked.observedMs = null;
+      this.#blocksAbandoned++;
       this.#events.handle({ kind: "block_abandoned", tracked });
     }
     const lifetime = facts && this.#lifetimes?.of(facts);
     if (!lifetime) return;
     const { goneMs, goneAgainMs } = lifetime;
     if (goneMs === null) {
-      // The node that was asked was behind the one that said what landed.
+      // This node lags behind the one that reported the landing.
       if (this.#isSpent(lifetime, this.#nowMs)) this.#lifetimes?.hurry(facts);
       return;
     }
@@ -286,34 +295,34 @@ export class OutcomeObserver {
     }
     const isSettled = askedMs - tracked.absentMs >= this.#limits.settleMs;
     if (goneAgainMs === null || askedMs < goneAgainMs || !isSettled) return;
-    if (!facts?.nonce) this.#over(tracked, "blockhash_expired");
-    else if (lifetime.isUnknownAccount) this.#over(tracked, "nonce_unknown");
+    if (!facts?.nonce) this.#lifetimeOver(tracked, "blockhash_expired");
+    else if (lifetime.isUnknownAccount) this.#lifetimeOver(tracked, "nonce_unknown");
     else this.#superseded(tracked);
   }
 
   /**
-   * Whether `atMs` is so soon after something landed with this nonce value that it is no blockhash: one
-   * of those would still be valid. Later it may have expired, as any other.
+   * Whether `atMs` is shortly after a transaction landed with this value. A blockhash would still be valid
+   * then, so the value must be a nonce.
    */
   #isSpent(lifetime: Lifetime<TrackedTransaction>, atMs: number): boolean {
-    const spentMs = this.#spentMs.get(lifetime);
+    const spentMs = this.#nonceSpentMs.get(lifetime);
     return spentMs !== undefined && atMs - spentMs <= this.#limits.settleMs;
   }
 
-  #lookAgain(tracked: TrackedTransaction): void {
+  #scheduleQuestion(tracked: TrackedTransaction): void {
     const nowMs = this.#nowMs;
-    const { lookMs, settleMs } = this.#limits;
+    const { questionMs: lookMs, settleMs } = this.#limits;
     const lifetime = tracked.facts && this.#lifetimes?.of(tracked.facts);
-    const ageMs = nowMs - tracked.bornMs;
+    const ageMs = nowMs - tracked.acceptedMs;
     const isGone = typeof lifetime?.goneMs === "number";
-    let waitMs = ageMs < middleMs ? middleLookMs : oldLookMs;
+    let waitMs = ageMs < middleMs ? middleQuestionMs : oldQuestionMs;
     const isSpent = lifetime && this.#isSpent(lifetime, nowMs);
-    if (tracked.seenMs !== null || ageMs < youngMs || isSpent) waitMs = lookMs;
+    if (tracked.observedMs !== null || ageMs < youngMs || isSpent) waitMs = lookMs;
     else if (isGone) waitMs = tracked.absentMs === null ? lookMs : settleMs;
-    this.#looks.set(tracked, nowMs + waitMs);
+    this.#nextQuestion.set(tracked, nowMs + waitMs);
   }
 
-  #over(tracked: TrackedTransaction, reason: string): void {
+  #lifetimeOver(tracked: TrackedTransaction, reason: string): void {
     this.#events.handle({ kind: "lifetime_over", tracked, reason, slot: null, err: null });
   }
 

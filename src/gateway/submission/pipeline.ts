@@ -1,17 +1,16 @@
-// Pipeline: from an accepted request to its one end, over restarts.
+// Pipeline: takes submissions from the call to their end, across restarts.
 //
-// Made by main; called by the gateway through `Submissions`. The order in `submit` is the product's:
-// first the routes' queues, then memory, then the store, and the caller hears when the store has it.
-// Every change of a transaction's state goes through state-machine.ts; here are the calls of accounts,
-// the turns of the timer, and the store's answers.
+// The gateway calls it through `Submissions`. `submit` first puts the transaction into the routes' queues,
+// then into memory, then into the store, and answers when the store has it. Every change of a
+// transaction's state goes through state-machine.ts; this file handles calls, the timer and the store.
 
 import type { Timer } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import {
   attemptsBefore,
-  checkRoom,
-  deadError,
+  checkLimits,
+  endedError,
   landedBefore,
   repeated,
   unknownOf,
@@ -22,13 +21,13 @@ import { historyOfBundles, historyOfTransactions } from "./history.ts";
 import { type EndEvent, hasLanded, Lifecycle } from "./lifecycle.ts";
 import { defaultLimits, type PipelineLimits } from "./limits.ts";
 import { Listeners } from "./listeners.ts";
-import type { WatchCounts } from "./outcome-observer.ts";
+import type { ObserverCounts } from "./outcome-observer.ts";
 import { checkNonceFree, checkPair, fulfilledBefore, isFulfilled } from "./pairs.ts";
 import { type Inspect, restoreFrom } from "./restore.ts";
 import { type StateMachineDependencies, SubmissionStateMachine } from "./state-machine.ts";
-import type { TrackingCounts } from "./status-recorder.ts";
+import type { StatusCounts } from "./status-recorder.ts";
 import { SubmissionIndex } from "./submission-index.ts";
-import { type KeeperCounts, SubmissionWriter } from "./submission-writer.ts";
+import { SubmissionWriter, type WriterCounts } from "./submission-writer.ts";
 import {
   type AccountTransaction,
   isOfPair,
@@ -49,86 +48,88 @@ import type {
 interface PipelineDependencies extends StateMachineDependencies {
   readonly log: Pick<Logger, "warn">;
   readonly store: SubmissionStore;
-  /** Reads kept bytes again after a restart. */
+  /** Parses the bytes of stored transactions after a restart. */
   readonly inspect: Inspect;
 }
 
-export interface PipelineSnapshot extends DispatchCounts, TrackingCounts {
+export interface PipelineSnapshot extends DispatchCounts, StatusCounts {
   readonly open: number;
-  /** In memory; the store may hold more. */
+  /** Ended transactions in memory; the store may hold more. */
   readonly ended: number;
   readonly accepted: bigint;
-  readonly store: KeeperCounts;
-  readonly watch: WatchCounts;
+  readonly writer: WriterCounts;
+  readonly observer: ObserverCounts;
 }
 
 const turnMs = 25;
-/** Ends are written at once; what a kill takes of a timeline is as much. */
+/** Ends are written at once; a kill loses the other events of this time. */
 const flushMs = 1000;
 const forgetMs = 3_600_000;
-const tryMs = 1000;
+const trialMs = 1000;
 
 export class Pipeline implements Submissions {
-  readonly #parts: PipelineDependencies;
+  readonly #dependencies: PipelineDependencies;
   readonly #limits: PipelineLimits;
-  readonly #memory: SubmissionIndex;
-  readonly #keeper: SubmissionWriter;
+  readonly #index: SubmissionIndex;
+  readonly #writer: SubmissionWriter;
   readonly #failures: FailureLog;
   readonly #machine: SubmissionStateMachine;
   readonly #listeners: Listeners;
   readonly #forgetTimer: Timer;
   #turnTimer: Timer | null = null;
   #nextFlushMs = 0;
-  #triedMs = Number.NEGATIVE_INFINITY;
+  #lastTrialMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
   #accepted = 0n;
 
-  constructor(parts: PipelineDependencies, limits: Partial<PipelineLimits> = {}) {
-    const { clock, store, log } = parts;
-    this.#parts = parts;
+  constructor(dependencies: PipelineDependencies, limits: Partial<PipelineLimits> = {}) {
+    const { clock, store, log } = dependencies;
+    this.#dependencies = dependencies;
     this.#limits = { ...defaultLimits, ...limits };
-    const memory = new SubmissionIndex(this.#limits.endedMax);
+    const index = new SubmissionIndex(this.#limits.endedMax);
     const failures = new FailureLog(clock, log);
-    const listeners = new Listeners((error) => failures.warn("a listener of statuses", error));
+    const listeners = new Listeners((error) => failures.warn("a status listener", error));
     const writer = new SubmissionWriter(store, (error) => failures.warn("the database", error));
-    this.#memory = memory;
+    this.#index = index;
     this.#failures = failures;
     this.#listeners = listeners;
-    this.#keeper = writer;
+    this.#writer = writer;
     this.#machine = new SubmissionStateMachine(
-      parts,
-      { memory, writer, listeners, failures },
+      dependencies,
+      { index, writer, listeners, failures },
       this.#limits,
     );
     this.#forgetTimer = clock.every(forgetMs, () => this.#forget());
   }
 
   async submit(request: SubmitRequest): Promise<void> {
-    const landed = landedBefore(this.#memory, request);
-    return landed ? this.#acceptEnded([request], landed) : this.#take([request]);
+    const landed = landedBefore(this.#index, request);
+    return landed ? this.#acceptEnded([request], landed) : this.#accept([request]);
   }
 
   async submitPair(first: SubmitRequest, second: SubmitRequest): Promise<void> {
     const pair = [first, second] as const;
     checkPair(pair);
-    const ended = fulfilledBefore(this.#memory, pair);
+    const ended = fulfilledBefore(this.#index, pair);
     if (ended) return this.#acceptEnded(pair, ended);
     const sentForNs = BigInt(this.#limits.resendForMs) * nsPerMs;
-    checkNonceFree(this.#memory, pair, this.#parts.clock.nowNs() - sentForNs);
-    return this.#take(pair);
+    checkNonceFree(this.#index, pair, this.#dependencies.clock.nowNs() - sentForNs);
+    return this.#accept(pair);
   }
 
   statuses(
     accountId: string,
     signatures: readonly string[],
   ): Promise<(TransactionStatus | null)[]> {
-    return this.#asked(
-      historyOfTransactions(this.#memory, this.#parts.store, accountId, signatures),
+    return this.#answered(
+      historyOfTransactions(this.#index, this.#dependencies.store, accountId, signatures),
     );
   }
 
   bundles(accountId: string, bundleIds: readonly string[]): Promise<(BundleStatus | null)[]> {
-    return this.#asked(historyOfBundles(this.#memory, this.#parts.store, accountId, bundleIds));
+    return this.#answered(
+      historyOfBundles(this.#index, this.#dependencies.store, accountId, bundleIds),
+    );
   }
 
   subscribe(
@@ -138,30 +139,30 @@ export class Pipeline implements Submissions {
     return this.#listeners.add(accountId, listener);
   }
 
-  /** Takes up what was open. Before the first `submit`; rejects as the store. Returns how many. */
+  /** Continues the open submissions of this node; call it before `submit`. Returns their number. */
   async restore(): Promise<number> {
-    return this.takeUp(await this.#parts.store.open());
+    return this.resume(await this.#dependencies.store.open());
   }
 
   /**
-   * Goes on with what is this node's in the store: an earlier process's, or that of a node that is gone.
-   * What memory has already goes on as it is. Rejects as the store. Returns how many are new here.
+   * Continues the open submissions of an earlier process or of a dead node. Those that are in memory
+   * already stay as they are. Rejects if the store fails. Returns how many are new to this process.
    */
-  async takeUp(open: readonly SubmissionRecord[]): Promise<number> {
-    if (this.#isClosed) return 0; // the next process does it
+  async resume(open: readonly SubmissionRecord[]): Promise<number> {
+    if (this.#isClosed) return 0; // the next process continues them
     const missing = open.filter((record) => !this.#isInMemory(record));
-    const { restored, unreadable } = await restoreFrom(missing, this.#parts.inspect);
+    const { restored, unreadable } = await restoreFrom(missing, this.#dependencies.inspect);
     if (this.#isClosed) return 0;
     for (const { submission, records, facts, isPart } of restored) {
-      if (records.every((record) => this.#isInMemory(record))) continue; // came in this moment
+      if (records.every((record) => this.#isInMemory(record))) continue; // submitted in the meantime
       const views = facts.map((known, i) => this.#machine.enter(submission, known, records[i]));
-      if (submission.isBundle) this.#memory.addBundle(views);
+      if (submission.isBundle) this.#index.addBundle(views);
       if (isPart) this.#machine.dispatch.stop(submission);
       else this.#machine.dispatch.resume(submission);
     }
-    const atNs = this.#parts.clock.nowNs();
+    const atNs = this.#dependencies.clock.nowNs();
     if (unreadable.length > 0) {
-      await this.#parts.store.put(unreadable.map((record) => endedUnread(record, atNs)));
+      await this.#dependencies.store.put(unreadable.map((record) => endedUnread(record, atNs)));
     }
     this.#wake();
     return missing.length - unreadable.length;
@@ -170,18 +171,18 @@ export class Pipeline implements Submissions {
   snapshot(): PipelineSnapshot {
     return {
       ...this.#machine.dispatch.counts,
-      open: this.#memory.openCount,
-      ended: this.#memory.endedCount,
+      open: this.#index.openCount,
+      ended: this.#index.endedCount,
       accepted: this.#accepted,
       ...this.#machine.recorder.counts,
-      store: this.#keeper.counts,
-      watch: this.#machine.observer.counts,
+      writer: this.#writer.counts,
+      observer: this.#machine.observer.counts,
     };
   }
 
   /**
-   * Sends and asks nothing any more. What is open stays open in the store; what the routes still say
-   * is kept by `close`.
+   * Stops sending and observing. Open submissions stay open in the store; `close` writes what routes
+   * report until then.
    */
   stop(): void {
     this.#isClosed = true;
@@ -191,29 +192,29 @@ export class Pipeline implements Submissions {
     this.#forgetTimer.cancel();
   }
 
-  /** `stop`, and writes everything that changed. */
+  /** Stops, and writes everything that changed. */
   close(): void {
     this.stop();
-    this.#keeper.flush(Number.POSITIVE_INFINITY);
+    this.#writer.flush(Number.POSITIVE_INFINITY);
   }
 
   get #nowMs(): number {
-    return Number(this.#parts.clock.monotonicNs() / nsPerMs);
+    return Number(this.#dependencies.clock.monotonicNs() / nsPerMs);
   }
 
-  /** One request, or a pair: each becomes a submission of its own, all of them or none. */
-  #take(requests: readonly SubmitRequest[]): Promise<void> {
-    const known = requests.flatMap((request) => repeated(this.#memory, request) ?? []);
+  /** Accepts one request, or the two of a pair: each becomes a submission, or none does. */
+  #accept(requests: readonly SubmitRequest[]): Promise<void> {
+    const known = requests.flatMap((request) => repeated(this.#index, request) ?? []);
     if (known.length === requests.length) {
       for (const submission of known) this.#machine.dispatch.repeat(submission);
       const views = known.flatMap((submission) => submission.views);
-      return this.#kept(known, () => this.#keeper.keepOnce(views));
+      return this.#persisted(known, () => this.#writer.persistOnce(views));
     }
-    this.#checkRoom(requests);
-    const unknown = requests.flatMap((request) => unknownOf(this.#memory, request));
+    this.#checkLimits(requests);
+    const unknown = requests.flatMap((request) => unknownOf(this.#index, request));
     const submissions = requests.map((request) => {
       const submission = new Submission(request);
-      const attempts = attemptsBefore(this.#memory, request);
+      const attempts = attemptsBefore(this.#index, request);
       if (attempts > 0) submission.sending.continueFrom(attempts);
       return submission;
     });
@@ -222,15 +223,15 @@ export class Pipeline implements Submissions {
     this.#accepted += BigInt(requests.length);
     for (const attempt of attempts) this.#machine.dispatch.begin(attempt);
     this.#wake();
-    return this.#kept(submissions, () => this.#keepFirst(views, unknown));
+    return this.#persisted(submissions, () => this.#persistFirst(views, unknown));
   }
 
-  /** Then what memory knows of it is written: the record was another node's, perhaps. */
+  /** If so, its state is written, since the record may come from another node. */
   #isInMemory({ accountId, signature }: SubmissionRecord): boolean {
-    const view = this.#memory.view(accountId, signature);
+    const view = this.#index.view(accountId, signature);
     if (!view || view.lifecycle.state === "rejected") return false;
-    if (view.lifecycle.end) this.#keeper.ended(view);
-    else this.#keeper.changed(view);
+    if (view.lifecycle.end) this.#writer.ended(view);
+    else this.#writer.changed(view);
     return true;
   }
 
@@ -240,34 +241,35 @@ export class Pipeline implements Submissions {
     return views;
   }
 
-  #checkRoom(requests: readonly SubmitRequest[]): void {
+  #checkLimits(requests: readonly SubmitRequest[]): void {
     const { openMax } = this.#limits;
     const accountId = requests[0]?.accountId ?? "";
     const transactions = requests.flatMap((request) => request.transactions);
-    checkRoom(this.#memory, { accountId, transactions }, this.#limits);
-    const { dirty } = this.#keeper.counts;
+    checkLimits(this.#index, { accountId, transactions }, this.#limits);
+    const { dirty } = this.#writer.counts;
     const nowMs = this.#nowMs;
-    // One is tried each second: what cannot be kept must not be sent.
-    const isTrial = this.#keeper.isFailing && nowMs - this.#triedMs >= tryMs;
-    if (isTrial) this.#triedMs = nowMs;
-    if (dirty <= 2 * openMax && (isTrial || !this.#keeper.isFailing)) return;
+    // While the store fails, one submission per second is tried; the others must not be sent.
+    const isTrial = this.#writer.isFailing && nowMs - this.#lastTrialMs >= trialMs;
+    if (isTrial) this.#lastTrialMs = nowMs;
+    if (dirty <= 2 * openMax && (isTrial || !this.#writer.isFailing)) return;
     throw new ShredwayError(
       "store_failed",
-      "database: expected to keep the submission, it keeps none at present; it was not sent",
+      "database not available: the submission was not persisted and not sent; submit it again later",
     );
   }
 
-  /** Nothing is sent: what an earlier process knew of it is asked for first. */
+  /** Accepts transactions that have ended: nothing is sent; an earlier process's record is looked up. */
   async #acceptEnded(
     requests: readonly SubmitRequest[],
     ended: readonly TrackedTransaction[],
   ): Promise<void> {
     const submissions = requests.map((request) => new Submission(request));
-    await this.#kept(submissions, async () => {
+    await this.#persisted(submissions, async () => {
       const accountId = requests[0]?.accountId ?? "";
       const missing = ended.filter(({ views }) => !views.has(accountId));
       const signatures = missing.map(({ signature }) => signature);
-      const found = missing.length > 0 ? await this.#parts.store.find(accountId, signatures) : [];
+      const found =
+        missing.length > 0 ? await this.#dependencies.store.find(accountId, signatures) : [];
       const kept = submissions.flatMap((submission) => {
         const own = ended.filter(({ signature }) =>
           submission.transactions.some((facts) => facts.signature === signature),
@@ -276,21 +278,21 @@ export class Pipeline implements Submissions {
         if (submission.views.length > 0) this.#machine.joinBundle(views, submission);
         return views;
       });
-      // Of a pair the other one may not have ended yet.
+      // The other one of a pair may still be open.
       const open = requests.flatMap(({ transactions }) =>
         transactions.flatMap((facts) => {
-          return this.#memory.open(facts.signature)?.views.get(accountId) ?? [];
+          return this.#index.open(facts.signature)?.views.get(accountId) ?? [];
         }),
       );
-      await this.#keeper.keepOnce([...kept, ...open]);
+      await this.#writer.persistOnce([...kept, ...open]);
     });
   }
 
-  /** Watches what is new, and lets time pass while anything is open. */
+  /** Starts to observe new transactions, and runs the timer while any is open. */
   #wake(): void {
-    this.#machine.observeFresh();
+    this.#machine.observeNew();
     if (this.#turnTimer || this.#isClosed) return;
-    this.#turnTimer = this.#parts.clock.every(turnMs, () => this.#turn());
+    this.#turnTimer = this.#dependencies.clock.every(turnMs, () => this.#turn());
   }
 
   #turn(): void {
@@ -299,31 +301,31 @@ export class Pipeline implements Submissions {
     this.#machine.observer.turn(nowMs);
     if (nowMs >= this.#nextFlushMs) {
       this.#nextFlushMs = nowMs + flushMs;
-      this.#keeper.flush();
+      this.#writer.flush();
     }
-    if (this.#memory.openCount > 0 || this.#keeper.counts.dirty > 0) return;
+    if (this.#index.openCount > 0 || this.#writer.counts.dirty > 0) return;
     this.#turnTimer?.cancel();
     this.#turnTimer = null;
   }
 
   /**
-   * The first write. Memory does not know what ended before the process began, or long ago; the
-   * store does, and an end that is kept there must not be replaced by a new beginning.
+   * The first write. Only the store knows transactions that ended before this process started, or long
+   * ago; their ends must not be overwritten.
    */
-  async #keepFirst(
+  async #persistFirst(
     views: readonly AccountTransaction[],
     unknown: readonly string[],
   ): Promise<void> {
-    // Almost always all of them are new: then the first write is the question, too.
-    const isAllNew = unknown.length === views.length && (await this.#keeper.add(views));
+    // Usually all of them are new: then the first write also answers the question.
+    const isAllNew = unknown.length === views.length && (await this.#writer.add(views));
     if (isAllNew) return;
     const accountId = views[0]?.accountId ?? "";
     const found =
       unknown.length > 0
-        ? await this.#keeper.after(views, this.#parts.store.find(accountId, unknown))
+        ? await this.#writer.persistAfter(views, this.#dependencies.store.find(accountId, unknown))
         : [];
     const ended = found.filter(({ state }) => state !== "open" && state !== "rejected");
-    if (ended.length === 0) return this.#keeper.keep(views);
+    if (ended.length === 0) return this.#writer.persist(views);
     for (const record of ended) {
       const view = views.find(({ tracked }) => tracked.signature === record.signature);
       if (view) this.#machine.adopt(view, record);
@@ -331,55 +333,56 @@ export class Pipeline implements Submissions {
     const dead = ended.find(({ state }) => !hasLanded({ kind: state }));
     if (!dead && ended.length === views.length) return;
     const isKnown = found.length === unknown.length;
-    if (views.every(isOfPair) && isFulfilled(ended, isKnown)) return this.#keeper.keepOnce(views);
-    for (const view of views) if (!view.isKept) this.#machine.forget(view);
+    if (views.every(isOfPair) && isFulfilled(ended, isKnown))
+      return this.#writer.persistOnce(views);
+    for (const view of views) if (!view.isPersisted) this.#machine.forget(view);
     const { signature, state, reason } = dead ?? ended[0] ?? {};
-    throw deadError(signature, state, reason);
+    throw endedError(signature, state, reason);
   }
 
-  /** Callers are not told what the store's files are called. */
-  async #asked<T>(answer: Promise<T>): Promise<T> {
+  /** Hides the store's own message, which may contain paths, from callers. */
+  async #answered<T>(answer: Promise<T>): Promise<T> {
     try {
       return await answer;
     } catch (cause) {
       this.#failures.warn("the database", cause);
-      throw new ShredwayError("store_failed", "database: expected an answer, got none", { cause });
+      throw new ShredwayError("store_failed", "database not available: retry later", { cause });
     }
   }
 
-  /** Waits for the store. What could not be kept is not sent again: its caller was told so. */
-  async #kept(submissions: readonly Submission[], keep: () => Promise<void>): Promise<void> {
+  /** Waits for the store. A submission that could not be persisted is not sent again; its caller gets an error. */
+  async #persisted(submissions: readonly Submission[], keep: () => Promise<void>): Promise<void> {
     for (const submission of submissions) submission.waiters++;
     try {
       await keep();
       for (const submission of submissions) submission.waiters--;
     } catch (cause) {
       for (const submission of submissions) submission.waiters--;
-      // Somebody who asked for the same may still be told that it is kept, or was.
+      // Another call for the same submission may still wait, or may have been answered.
       const unwanted = submissions.filter(
-        ({ waiters, views }) => waiters === 0 && !views.some(({ isKept }) => isKept),
+        ({ waiters, views }) => waiters === 0 && !views.some(({ isPersisted: isKept }) => isKept),
       );
       for (const submission of unwanted) this.#machine.dispatch.stop(submission);
       if (cause instanceof ShredwayError && cause.reason === "no_route") throw cause;
       this.#failures.warn("the database", cause);
-      this.#triedMs = this.#nowMs;
-      // What was not sent now must not be sent by the next process either.
+      this.#lastTrialMs = this.#nowMs;
+      // The next process must not send what was not sent now.
       for (const { attempts, views } of unwanted) {
         if (attempts === 0) for (const view of views) this.#machine.forget(view);
       }
       const isOut = submissions.some(({ attempts }) => attempts > 0);
       throw new ShredwayError(
         "store_failed",
-        `database: expected to keep the submission, it could not; it ${isOut ? "may have been" : "was not"} sent`,
+        `database failed: the submission was not persisted and ${isOut ? "may have been" : "was not"} sent`,
         { cause },
       );
     }
   }
 
   #forget(): void {
-    const beforeNs = this.#parts.clock.nowNs() - BigInt(this.#limits.historyMs) * nsPerMs;
-    this.#memory.forgetEndedBefore(beforeNs);
-    this.#parts.store
+    const beforeNs = this.#dependencies.clock.nowNs() - BigInt(this.#limits.historyMs) * nsPerMs;
+    this.#index.forgetEndedBefore(beforeNs);
+    this.#dependencies.store
       .forgetEndedBefore(beforeNs)
       .catch((error: unknown) => this.#failures.warn("the database", error));
   }

@@ -1,21 +1,20 @@
-// Plan: by which routes may this submission leave now, must it wait, or does nobody take it?
+// Plan: chooses the routes for one attempt of a submission, or decides to wait or to refuse it.
 //
-// Pure. Called by dispatch.ts before every attempt, so that a plan never outlives the leaders that it
-// was made for. An option of the caller is never bent to find a route: what no route keeps is refused.
+// Pure. dispatch.ts calls it before every attempt, so that a plan never outlives the leaders that it was
+// made for. The caller's options are never weakened to find a route: if no route fulfils them, the
+// submission is refused.
 //
-// - swqosOnly means partners of kind "swqos". Kind "tpu" is left out: whether this node's identity is
-//   staked is not known here, and callers pay for a promise.
-// - mevProtect asks for routes marked safe, and waits while a leader of the deny list is current or
-//   next. With a deny list and no knowledge of the leaders it waits, too: nobody could say that the
-//   next leader is not one of them.
-// - revertProtection is kept by bundles (one transaction is a bundle of one) and by the alternative
-//   partner's lane; every other way may land the transaction as failed.
-// - Alternative partners are those of the policy, whatever a route reaches. They get what pays their
-//   tip and their fee per compute unit, while one of them leads and in the last slot before.
-// - sendIdeal uses SWQoS, bundles and the alternative partner; sendAlt the partner's lane, and only in a
-//   partner's own slots: a caller pays for that auction. With fallback it uses the routes of
-//   sendTransaction, too: at once when no partner leads or none would take it, else from the second
-//   attempt on. Without, whatever comes in another slot is refused.
+// - swqosOnly means partners of kind "swqos". Kind "tpu" is excluded, because it is not known whether this
+//   node's identity has stake.
+// - mevProtect uses routes marked as safe, and waits while a leader of the deny list is current or next. It
+//   also waits while there is a deny list and the leaders are not known.
+// - revertProtection is provided by bundles (a single transaction becomes a bundle of one) and by
+//   alternative partners; every other route may land the transaction as failed.
+// - Alternative partners are those of the policy, whatever leaders a route reaches. They get transactions
+//   that pay their tip and their fee per compute unit, while one of them leads and in the slot before.
+// - sendIdeal uses SWQoS, bundles and alternative partners. sendAlt uses alternative partners, in their own
+//   slots only. With fallback it also uses the routes of sendTransaction: at once if no partner leads or
+//   accepts it, else from the second attempt on. Without fallback it is refused in other slots.
 
 import { paysPerUnit, type UnitFeeFacts, unitFeeText } from "../../core/transactions/unit-fee.ts";
 import type {
@@ -37,7 +36,7 @@ export interface PlanFacts {
   readonly isBundle: boolean;
   readonly options: SubmitOptions;
   readonly transactions: readonly PlanTransaction[];
-  /** Made so far. */
+  /** Attempts so far. */
   readonly attempts: number;
 }
 
@@ -49,13 +48,13 @@ export interface PlanRoute {
 export interface PlanPolicy {
   /** Identities in base58. */
   readonly denyLeaders: ReadonlySet<string>;
-  /** Of every parcel, whatever its route asks for. */
+  /** Smallest tip of every attempt, whatever its route asks for. */
   readonly minimumTipLamports: bigint;
-  /** Alternative partners in base58: nobody else is a partner, whatever a route reaches. */
+  /** Identities of the alternative partners in base58. */
   readonly partners: ReadonlySet<string>;
-  /** Lamports per compute unit: least priority fee of what goes to alternative partners. */
+  /** Smallest priority fee for alternative partners, in lamports per compute unit. */
   readonly partnerUnitLamports: bigint;
-  /** First slot of a partner at or after `slot`, for refusals; null (or absent): not known. */
+  /** First slot of a partner at or after `slot`, for error messages; null or absent: not known. */
   readonly nextPartnerSlot?: (slot: bigint) => bigint | null;
 }
 
@@ -70,7 +69,7 @@ type HoldReason = "denied_leader" | "leader_unknown";
 interface PlanRefusal {
   readonly kind: "refuse";
   readonly reason: "no_route" | "tip_too_low" | "priority_fee_too_low" | "non_partner_slot";
-  /** What was expected and what came; does not begin with the reason. */
+  /** Error message, without the reason. */
   readonly message: string;
 }
 
@@ -79,12 +78,12 @@ export type Plan<R extends PlanRoute> =
   | { readonly kind: "hold"; readonly reason: HoldReason }
   | PlanRefusal;
 
-/** What cannot change while the route lives: its way for this submission, or why there is none. */
+/** How a route can send this submission, or why it cannot; constant while the route exists. */
 type Fit = { readonly mode: SendMode } | { readonly obstacle: string };
 
 const idealKinds: ReadonlySet<RouteKind> = new Set(["swqos", "block-builder", "alt-partner"]);
 const namesMax = 8;
-/** A leader leads so many slots in a row, beginning with a multiple of them. */
+/** A leader leads 4 consecutive slots; the first is a multiple of 4. */
 const windowSlots = 4n;
 
 function modeOf(facts: PlanFacts, kind: RouteKind): SendMode | null {
@@ -103,14 +102,14 @@ function isForPartnersOnly({ method, options }: PlanFacts): boolean {
 
 function obstacleOf(facts: PlanFacts, route: RouteCapabilities): string | null {
   const { method, options, transactions } = facts;
-  if (options.swqosOnly && route.kind !== "swqos") return "no SWQoS partner";
+  if (options.swqosOnly && route.kind !== "swqos") return "not a SWQoS partner";
   if (options.mevProtect && !route.mevSafe) return "not safe from front-running";
   if (method === "sendIdeal" && !idealKinds.has(route.kind)) return "not for sendIdeal";
-  if (isForPartnersOnly(facts) && route.kind !== "alt-partner") return "no alternative partner";
+  if (isForPartnersOnly(facts) && route.kind !== "alt-partner") return "not an alternative partner";
   let bytesMax = 0;
   for (const { wire } of transactions) bytesMax = Math.max(bytesMax, wire.length);
   return bytesMax > route.transactionBytesMax
-    ? `at most ${route.transactionBytesMax} bytes, not ${bytesMax}`
+    ? `${bytesMax} bytes, limit ${route.transactionBytesMax}`
     : null;
 }
 
@@ -120,9 +119,9 @@ function fitOf(facts: PlanFacts, route: RouteCapabilities): Fit {
   const mode = modeOf(facts, route.kind);
   if (mode === null) {
     const isMany = facts.transactions.length > 1;
-    return { obstacle: isMany ? "takes no bundle" : "no protection from reverts" };
+    return { obstacle: isMany ? "does not accept bundles" : "no revert protection" };
   }
-  return route.modes.includes(mode) ? { mode } : { obstacle: `takes no ${mode}` };
+  return route.modes.includes(mode) ? { mode } : { obstacle: `does not accept a ${mode}` };
 }
 
 function tipOf({ transactions }: PlanFacts): bigint {
@@ -138,7 +137,7 @@ function minimumOf(route: RouteCapabilities, policy: PlanPolicy): bigint {
     : policy.minimumTipLamports;
 }
 
-/** The first transaction that pays partners too little; undefined: `route` is no partner's, or none does. */
+/** The first transaction whose priority fee is too low for the partners of `route`; undefined: none. */
 function underpaidFor(
   route: RouteCapabilities,
   { transactions }: PlanFacts,
@@ -148,7 +147,7 @@ function underpaidFor(
   return transactions.find((one) => !paysPerUnit(one, partnerUnitLamports));
 }
 
-/** Whether tip and fees are enough for it. */
+/** Whether tip and priority fee are sufficient for the route. */
 function isPaid(facts: PlanFacts, route: RouteCapabilities, policy: PlanPolicy): boolean {
   return tipOf(facts) >= minimumOf(route, policy) && !underpaidFor(route, facts, policy);
 }
@@ -171,7 +170,7 @@ function partnerFor(route: RouteCapabilities, leaders: LeaderContext, policy: Pl
   return isNext ? next : undefined;
 }
 
-/** Whom a parcel on this route is for; undefined: it reaches nobody who leads now or soon. */
+/** The leader to send to by this route; undefined: it reaches neither the current nor the next one. */
 function leaderFor(route: RouteCapabilities, leaders: LeaderContext, policy: PlanPolicy) {
   if (route.kind === "alt-partner") return partnerFor(route, leaders, policy);
   const { current, next } = leaders;
@@ -180,7 +179,7 @@ function leaderFor(route: RouteCapabilities, leaders: LeaderContext, policy: Pla
   return next !== null && route.leaders.has(next) ? next : undefined;
 }
 
-/** Why a protected submission has to wait at present; null: it need not. */
+/** Why a protected submission must wait now; null: it need not. */
 export function holdReasonOf(leaders: LeaderContext, policy: PlanPolicy): HoldReason | null {
   const { denyLeaders } = policy;
   if (denyLeaders.size === 0) return null;
@@ -191,14 +190,14 @@ export function holdReasonOf(leaders: LeaderContext, policy: PlanPolicy): HoldRe
   return current === null || next === null ? "leader_unknown" : null;
 }
 
-/** Whether the route could take it at some time: when it is up and its leader's turn comes. */
+/** Whether the route could take it at another time: when it is up and its leader leads. */
 export function couldTake(facts: PlanFacts, route: RouteCapabilities, policy: PlanPolicy): boolean {
   const fits = "mode" in fitOf(facts, route) && reachesAnybody(route, policy);
   return fits && isPaid(facts, route, policy);
 }
 
 function described(names: readonly string[]): string {
-  if (names.length === 0) return "no route";
+  if (names.length === 0) return "no route is configured";
   const more = names.length - namesMax;
   return names.slice(0, namesMax).join("; ") + (more > 0 ? `; and ${more} more` : "");
 }
@@ -209,9 +208,9 @@ function wantedText({ isBundle, options, transactions }: PlanFacts): string {
       ? `a bundle (transactions: ${transactions.length})`
       : "the transaction";
   const wants = [
-    options.swqosOnly && "by SWQoS partners only",
+    options.swqosOnly && "through SWQoS partners only",
     options.mevProtect && "safe from front-running",
-    options.revertProtection && "protected from reverts",
+    options.revertProtection && "with revert protection",
   ].filter((want) => want !== false);
   return [what, ...wants].join(", ");
 }
@@ -219,7 +218,7 @@ function wantedText({ isBundle, options, transactions }: PlanFacts): string {
 function tipRefusal(tip: bigint, tooDear: readonly RouteCapabilities[], policy: PlanPolicy) {
   const cheapest = tooDear.reduce((a, b) => (minimumOf(b, policy) < minimumOf(a, policy) ? b : a));
   const minimum = minimumOf(cheapest, policy);
-  const message = `tip: expected at least ${minimum} lamports (route ${cheapest.name}), got ${tip} lamports`;
+  const message = `tip too low: ${tip} lamports; minimum ${minimum} lamports (route ${cheapest.name})`;
   return { kind: "refuse", reason: "tip_too_low", message } as const;
 }
 
@@ -242,13 +241,13 @@ function refusalOf(
       obstacles.push(`${name} (${fit.obstacle})`);
     } else if (tip < minimum) {
       tooDear.push(capabilities);
-      obstacles.push(`${name} (minimum tip ${minimum} lamports, not ${tip})`);
+      obstacles.push(`${name} (minimum tip ${minimum} lamports)`);
     } else if (tooCheap) {
       underpaid ??= tooCheap;
       obstacles.push(`${name} (priority fee too low)`);
     } else {
       isPaidSomewhere = true;
-      obstacles.push(`${name} (${isUp ? "its leader is not near" : "down"})`);
+      obstacles.push(`${name} (${isUp ? "does not reach the next leaders" : "down"})`);
     }
   }
   if (!isPaidSomewhere && tooDear.length > 0) return tipRefusal(tip, tooDear, policy);
@@ -256,11 +255,11 @@ function refusalOf(
     const message = unitFeeText(underpaid, policy.partnerUnitLamports);
     return { kind: "refuse", reason: "priority_fee_too_low", message };
   }
-  const message = `routes: expected one that takes ${wantedText(facts)}, got ${described(obstacles)}`;
+  const message = `no route for ${wantedText(facts)}: ${described(obstacles)}`;
   return { kind: "refuse", reason: "no_route", message };
 }
 
-/** What would be refused in a partner's slot, too, is told first: the caller need not wait for one. */
+/** A refusal that would also apply in a partner's slot comes first: waiting for one would not help. */
 function slotRefusalOf(
   refusal: PlanRefusal,
   { slot, current }: LeaderContext,
@@ -304,7 +303,7 @@ export function plan<R extends PlanRoute>(
     return route.capabilities.kind === "alt-partner" && leader === current;
   });
   const isPartnersTurn = facts.method === "sendAlt" && facts.attempts === 0 && turn.length > 0;
-  // Without fallback nobody is sent to before his own slot.
+  // Without fallback a partner gets nothing before its own slot.
   if (isPartnersTurn || isForPartnersOnly(facts)) {
     return turn.length > 0 ? { kind: "send", choices: turn } : refusalOf(facts, routes, policy);
   }

@@ -1,8 +1,8 @@
-// Restore: what was open when the process ended, as submissions again.
+// Restore: turns open records into submissions again.
 //
-// Called once by pipeline.ts before the first request. A bundle is sent again only when all of it is
-// there; of one that is not whole the rest is watched to its end. What a record does not say (which
-// routes refused it, what is still under way) is taken from the safe side.
+// pipeline.ts calls it at startup, and for records of dead nodes. A bundle is sent again only if it is
+// complete; the transactions of an incomplete one are observed to their ends. What a record does not
+// contain (which routes refused it, what is still in flight) is assumed conservatively.
 
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { bundleIdOf, Submission } from "./tracked-transaction.ts";
@@ -12,13 +12,13 @@ interface Restored {
   readonly submission: Submission;
   readonly records: readonly SubmissionRecord[];
   readonly facts: readonly TransactionFacts[];
-  /** Not to be sent again: a part is missing. */
+  /** It must not be sent again: a part is missing. */
   readonly isPart: boolean;
 }
 
 export type Inspect = (wire: Uint8Array) => TransactionFacts | Promise<TransactionFacts>;
 
-/** Those of one bundle together, in order. */
+/** Groups the records of each bundle, in order. */
 function groups(records: readonly SubmissionRecord[]): SubmissionRecord[][] {
   const byKey = new Map<string, SubmissionRecord[]>();
   for (const record of records) {
@@ -58,7 +58,7 @@ async function factsOf(
     const facts = wire && (await inspect(wire));
     return facts?.signature === signature ? facts : null;
   } catch {
-    return null; // refused now, though it was taken before: told as unreadable
+    return null; // accepted before, refused now: reported as unreadable
   }
 }
 
@@ -81,7 +81,7 @@ async function restored(group: readonly SubmissionRecord[], inspect: Inspect) {
     receivedNs,
     transactions: readable.map(({ known }) => known),
   });
-  // An attempt may have been made that is not kept: they are written now and then.
+  // The last attempts may be missing: timelines are written every second.
   const { sending } = submission;
   sending.continueFrom(attemptsOf(records));
   sending.resends = Math.max(0, sending.attempts - 1);
@@ -94,7 +94,7 @@ async function restored(group: readonly SubmissionRecord[], inspect: Inspect) {
 
 const groupsAtOnce = 256;
 
-/** `unreadable`: records whose bytes are missing or refused. */
+/** `unreadable`: records whose bytes are missing or are refused. */
 export async function restoreFrom(
   records: readonly SubmissionRecord[],
   inspect: Inspect,

@@ -1,8 +1,8 @@
-// State machine: events of submissions in, effects out, as transitions.ts has them.
+// State machine: takes the events of submissions and carries out the effects of transitions.ts.
 //
-// Owned by pipeline.ts. Events come from there and from the two parts that it drives: dispatch.ts (what
-// routes say) and outcome-observer.ts (what shreds, the node and timers say). Each is handled to its
-// end before the next one; effects go downwards only: timelines, store, listeners, dispatch, observer.
+// Owned by pipeline.ts. Events come from there, from dispatch.ts (reports of routes) and from
+// outcome-observer.ts (shreds, the node, timers). Each event is handled completely before the next one.
+// Effects go downwards only: timelines, store, listeners, dispatch, observer.
 
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { Dispatch, type DispatchDependencies } from "./dispatch.ts";
@@ -16,9 +16,9 @@ import type {
 } from "./events.ts";
 import type { FailureLog } from "./failure-log.ts";
 import { type EndEvent, isEnd, Lifecycle } from "./lifecycle.ts";
-import type { DispatchLimits, WatchLimits } from "./limits.ts";
+import type { DispatchLimits, ObserverLimits } from "./limits.ts";
 import type { Listeners } from "./listeners.ts";
-import { OutcomeObserver, type WatchDependencies } from "./outcome-observer.ts";
+import { type ObserverDependencies, OutcomeObserver } from "./outcome-observer.ts";
 import { StatusRecorder } from "./status-recorder.ts";
 import type { SubmissionIndex } from "./submission-index.ts";
 import type { SubmissionWriter } from "./submission-writer.ts";
@@ -46,16 +46,16 @@ import type {
   TimelineEvent,
 } from "./types.ts";
 
-export interface StateMachineDependencies extends DispatchDependencies, WatchDependencies {
-  /** Told of each landed transaction's tip, whoever submitted it. */
-  readonly tips?: LandedTips;
-  /** Told of each nonce that a transaction advanced, whoever submitted it. */
+export interface StateMachineDependencies extends DispatchDependencies, ObserverDependencies {
+  /** Receives the tip of every landed transaction. */
+  readonly landedTips?: LandedTips;
+  /** Receives every nonce that a transaction advanced. */
   readonly nonces?: NonceListener;
 }
 
-/** What the machine's effects change. */
-interface SubmissionState {
-  readonly memory: SubmissionIndex;
+/** What the effects change. */
+interface EffectTargets {
+  readonly index: SubmissionIndex;
   readonly writer: SubmissionWriter;
   readonly listeners: Listeners;
   readonly failures: FailureLog;
@@ -63,14 +63,14 @@ interface SubmissionState {
 
 type TransactionEvent = ChainEvent | SendingEvent | EntryEvent;
 
-/** One event of one transaction, on its way through the effects. */
+/** One event of one transaction while its effects are carried out. */
 interface Step {
   readonly tracked: TrackedTransaction;
-  /** As they were before the event: an end drops them. */
+  /** The facts before the event: an end drops them. */
   readonly facts: TransactionFacts | null;
-  /** What the timelines get; null: the event leaves no line there. */
+  /** Appended to the timelines; null: the event adds nothing. */
   readonly line: TimelineEvent | null;
-  /** The accounts that it concerns; after "record" those whose timelines took it. */
+  /** The accounts concerned; after "record" only those whose timelines accepted the line. */
   views: readonly AccountTransaction[];
 }
 
@@ -78,28 +78,28 @@ export class SubmissionStateMachine implements SubmissionEvents {
   readonly dispatch: Dispatch;
   readonly observer: OutcomeObserver;
   readonly recorder: StatusRecorder;
-  readonly #parts: StateMachineDependencies;
-  readonly #state: SubmissionState;
+  readonly #dependencies: StateMachineDependencies;
+  readonly #targets: EffectTargets;
   readonly #queue: SubmissionEvent[] = [];
   #isHandling = false;
-  /** Not observed yet: to begin with that is slower than sending. */
-  readonly #fresh: TrackedTransaction[] = [];
+  /** Accepted but not observed yet: they are sent first, because starting to observe takes time. */
+  readonly #unobserved: TrackedTransaction[] = [];
 
   constructor(
-    parts: StateMachineDependencies,
-    state: SubmissionState,
-    limits: DispatchLimits & WatchLimits,
+    dependencies: StateMachineDependencies,
+    state: EffectTargets,
+    limits: DispatchLimits & ObserverLimits,
   ) {
-    this.#parts = parts;
-    this.#state = state;
+    this.#dependencies = dependencies;
+    this.#targets = state;
     this.recorder = new StatusRecorder(state.writer, state.listeners);
-    this.dispatch = new Dispatch(parts, state.memory, this, limits);
-    this.observer = new OutcomeObserver(parts, this, limits);
+    this.dispatch = new Dispatch(dependencies, state.index, this, limits);
+    this.observer = new OutcomeObserver(dependencies, this, limits);
   }
 
   handle(event: SubmissionEvent): void {
     this.#queue.push(event);
-    if (this.#isHandling) return; // it follows from the event that is under way
+    if (this.#isHandling) return; // the loop below, which is running, takes it
     this.#isHandling = true;
     try {
       for (let next = this.#queue.shift(); next; next = this.#queue.shift()) this.#handle(next);
@@ -108,14 +108,14 @@ export class SubmissionStateMachine implements SubmissionEvents {
     }
   }
 
-  /** One transaction of a new submission; the view that the account has of it moves there. */
+  /** Adds one transaction of a new submission, or moves the account's transaction to it. */
   enter(
     submission: Submission,
     facts: TransactionFacts,
     record?: SubmissionRecord,
   ): AccountTransaction {
-    const { memory } = this.#state;
-    const tracked = memory.open(facts.signature) ?? this.#track(facts, submission);
+    const { index } = this.#targets;
+    const tracked = index.open(facts.signature) ?? this.#track(facts, submission);
     let view = tracked.views.get(submission.accountId);
     if (view) {
       const { submission: before } = view;
@@ -124,20 +124,20 @@ export class SubmissionStateMachine implements SubmissionEvents {
     } else {
       view = new AccountTransaction(tracked, submission, new Lifecycle(record?.events));
       tracked.views.set(view.accountId, view);
-      memory.countOpenView(view.accountId, 1);
+      index.countOpenView(view.accountId, 1);
     }
-    // It was in a block before the restart: should it fail, its tip is taken back.
-    if (record && record.slot !== null && facts.tipLamports > 0n) tracked.isTipSeen = true;
+    // It was in a block before the restart: if it fails, its tip must be retracted.
+    if (record && record.slot !== null && facts.tipLamports > 0n) tracked.isTipReported = true;
     submission.views.push(view);
-    if (isOfPair(view)) memory.joinPair(tracked);
+    if (isOfPair(view)) index.joinPair(tracked);
     view.bundleId = record?.bundleId ?? null;
     view.bundleIndex = record?.bundleIndex ?? submission.views.length - 1;
-    view.isKept ||= record !== undefined;
+    view.isPersisted ||= record !== undefined;
     this.handle({ kind: record ? "resumed" : "accepted", view });
     return view;
   }
 
-  /** The account's view of what has ended already; what it, or the store, knows stays as it is. */
+  /** Adds transactions that have ended. What memory or the store (`found`) knows of them stays. */
   enterEnded(
     submission: Submission,
     ended: readonly TrackedTransaction[],
@@ -154,7 +154,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
       if (record) {
         view.bundleId = record.bundleId;
         view.bundleIndex = record.bundleIndex;
-        view.isKept = true;
+        view.isPersisted = true;
       }
       this.handle({ kind: record ? "resumed" : "accepted", view });
       return view;
@@ -171,17 +171,17 @@ export class SubmissionStateMachine implements SubmissionEvents {
       view.bundleId = bundleId;
       view.bundleIndex = i;
     }
-    this.#state.memory.addBundle(views);
+    this.#targets.index.addBundle(views);
   }
 
-  /** Begins to observe what was entered. */
-  observeFresh(): void {
-    for (const tracked of this.#fresh.splice(0)) this.observer.add(tracked);
+  /** Starts to observe the transactions that were added. */
+  observeNew(): void {
+    for (const tracked of this.#unobserved.splice(0)) this.observer.add(tracked);
   }
 
   /**
-   * The store says that the account's transaction ended in an earlier life of the process. Its end
-   * stands: nobody is told again, and nothing is written.
+   * Takes over a record of the store: the account's transaction ended before this process started. The
+   * end is final; nothing is written and no listener is called.
    */
   adopt(view: AccountTransaction, record: SubmissionRecord): void {
     const { tracked } = view;
@@ -190,28 +190,28 @@ export class SubmissionStateMachine implements SubmissionEvents {
     kept.bundleId = record.bundleId;
     kept.bundleIndex = record.bundleIndex;
     kept.receivedNs = record.receivedNs;
-    kept.isKept = true;
-    this.#state.writer.forget(view);
+    kept.isPersisted = true;
+    this.#targets.writer.forget(view);
     this.dispatch.stop(view.submission);
     tracked.views.set(kept.accountId, kept);
     const { end } = lifecycle;
     if (tracked.end || end === null) return;
     if (tracked.views.size === 1) this.handle({ kind: eventOfFoundEnd[end.kind], tracked, end });
-    // Others may land what the routes refused to this account.
+    // Another account may still land what the routes refused to this account.
     else if (end.kind === "rejected") this.#leave(tracked, kept.accountId);
     else this.handle({ ...end, kind: eventOfEnd[end.kind], tracked });
   }
 
-  /** The account's call was refused after all; what only it asked for is forgotten. */
+  /** The account's call is refused after all: drops the transaction, unless another account has it. */
   forget(view: AccountTransaction): void {
     const { tracked } = view;
-    const { writer, memory } = this.#state;
+    const { writer, index } = this.#targets;
     writer.forget(view);
     this.dispatch.stop(view.submission);
-    memory.forgetBundle(view.accountId, view.bundleId);
+    index.forgetBundle(view.accountId, view.bundleId);
     if (tracked.views.get(view.accountId) !== view) return;
     if (tracked.end) {
-      tracked.views.delete(view.accountId); // it was not counted as open any more
+      tracked.views.delete(view.accountId); // it is no longer counted as open
       return;
     }
     this.#leave(tracked, view.accountId);
@@ -220,7 +220,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
 
   #handle(event: SubmissionEvent): void {
     if (event.kind === "observer_failed") {
-      this.#state.failures.warn("the watch of outcomes", event.error);
+      this.#targets.failures.warn("the watch of outcomes", event.error);
     } else if (event.kind === "submission_refused") {
       this.#refused(event.submission);
     } else if ("view" in event) {
@@ -236,7 +236,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
     }
   }
 
-  /** Another account's submission of the same transaction may be open. */
+  /** Ends the transactions of a refused submission, unless another account's submission is open. */
   #refused(submission: Submission): void {
     this.dispatch.stop(submission);
     for (const { tracked } of submission.views) {
@@ -274,7 +274,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
     const { recorder } = this;
     switch (effect) {
       case "observe":
-        this.#fresh.push(tracked);
+        this.#unobserved.push(tracked);
         break;
       case "stop_observing":
         this.observer.remove(tracked);
@@ -286,7 +286,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
         if (line) recorder.persist(step.views, line);
         break;
       case "persist_now":
-        for (const view of step.views) this.#state.writer.ended(view);
+        for (const view of step.views) this.#targets.writer.ended(view);
         break;
       case "notify":
         if (line) recorder.notify(step.views, line);
@@ -303,7 +303,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
       case "report_tip":
       case "confirm_tip":
       case "retract_tip":
-        this.#tellTips(effect, step);
+        this.#reportTip(effect, step);
         break;
       case "report_nonce":
         this.#reportNonce(step);
@@ -321,12 +321,12 @@ export class SubmissionStateMachine implements SubmissionEvents {
         this.#close(step);
         break;
       case "drop":
-        this.#state.memory.forget(tracked);
+        this.#targets.index.forget(tracked);
         tracked.facts = null;
     }
   }
 
-  /** The line of the timelines; null: the event leaves none there. */
+  /** What the event adds to the timelines; null: nothing. */
   #lineOf(
     tracked: TrackedTransaction,
     event: TransactionEvent,
@@ -348,8 +348,8 @@ export class SubmissionStateMachine implements SubmissionEvents {
     { reason, slot, err, ...known }: Ended,
     kind: EndState,
   ): EndEvent {
-    const atNs = this.#parts.clock.nowNs();
-    const landed = kind === "superseded" ? this.#state.memory.landedSibling(tracked) : undefined;
+    const atNs = this.#dependencies.clock.nowNs();
+    const landed = kind === "superseded" ? this.#targets.index.landedSibling(tracked) : undefined;
     const sibling = landed ?? known.sibling;
     if (sibling === undefined) return { kind, atNs, reason, slot, err };
     return { kind, atNs, reason: "sibling_landed", slot, err, sibling };
@@ -364,15 +364,15 @@ export class SubmissionStateMachine implements SubmissionEvents {
     this.recorder.notify(taken, end);
   }
 
-  #tellTips(
+  #reportTip(
     effect: "report_tip" | "confirm_tip" | "retract_tip",
     { tracked, facts, line }: Step,
   ): void {
-    const { tips } = this.#parts;
+    const { landedTips: tips } = this.#dependencies;
     const { signature } = tracked;
     if (effect === "retract_tip") {
-      if (tracked.isTipSeen) tips?.gone(signature);
-      tracked.isTipSeen = false;
+      if (tracked.isTipReported) tips?.retracted(signature);
+      tracked.isTipReported = false;
       return;
     }
     const lamports = facts?.tipLamports ?? 0n;
@@ -380,34 +380,34 @@ export class SubmissionStateMachine implements SubmissionEvents {
     if (effect === "confirm_tip") {
       tips?.landed(signature, lamports, line.atNs);
     } else {
-      tracked.isTipSeen = true;
-      tips?.seen(signature, lamports, line.atNs);
+      tracked.isTipReported = true;
+      tips?.observed(signature, lamports, line.atNs);
     }
   }
 
   #reportNonce({ facts }: Step): void {
-    if (facts?.nonce) this.#parts.nonces?.advanced(facts.nonce.account, facts.lifetime);
+    if (facts?.nonce) this.#dependencies.nonces?.advanced(facts.nonce.account, facts.lifetime);
   }
 
-  /** Something landed with this nonce value. Without a node nothing more will be known of the rest. */
+  /** A transaction landed with this nonce value. Without a node the others end now: nothing can confirm it. */
   #endSiblings({ facts }: Step): void {
     if (!facts?.nonce) return;
-    this.observer.spent(facts);
-    if (this.#parts.outcomes) return;
-    for (const tracked of this.#state.memory.pairOf(facts)) {
+    this.observer.nonceSpent(facts);
+    if (this.#dependencies.outcomes) return;
+    for (const tracked of this.#targets.index.pairOf(facts)) {
       const kind = "nonce_advanced";
       this.handle({ kind, tracked, reason: kind, slot: null, err: null });
     }
   }
 
-  /** The block that held it is gone: what waited because of it need not wait any more. */
+  /** Its block was abandoned: submissions that waited for it are offered again. */
   #offerAgain({ tracked }: Step): void {
-    for (const one of [tracked, ...this.#state.memory.pairOf(tracked.facts)]) {
+    for (const one of [tracked, ...this.#targets.index.pairOf(tracked.facts)]) {
       for (const { submission } of one.views.values()) this.dispatch.hasten(submission);
     }
   }
 
-  /** A bundle lands whole or not at all: nothing of it is sent once one of it has ended. */
+  /** A bundle lands as a whole: nothing of it is sent after one of its transactions has ended. */
   #stopOffering({ tracked }: Step): void {
     for (const { submission } of tracked.views.values()) {
       this.dispatch.stop(submission);
@@ -416,23 +416,23 @@ export class SubmissionStateMachine implements SubmissionEvents {
   }
 
   #close({ tracked, line }: Step): void {
-    const { memory } = this.#state;
+    const { index } = this.#targets;
     if (line && isEnd(line)) tracked.end = line;
-    for (const accountId of tracked.views.keys()) memory.countOpenView(accountId, -1);
-    memory.moveToEnded(tracked);
+    for (const accountId of tracked.views.keys()) index.countOpenView(accountId, -1);
+    index.moveToEnded(tracked);
     tracked.facts = null;
   }
 
   #leave(tracked: TrackedTransaction, accountId: string): void {
-    if (tracked.views.delete(accountId)) this.#state.memory.countOpenView(accountId, -1);
+    if (tracked.views.delete(accountId)) this.#targets.index.countOpenView(accountId, -1);
   }
 
   #track(facts: TransactionFacts, { receivedNs }: Submission): TrackedTransaction {
-    const { clock } = this.#parts;
+    const { clock } = this.#dependencies;
     const ageNs = clock.nowNs() - receivedNs;
     const ageMs = ageNs > 0n ? Number(ageNs / nsPerMs) : 0;
     const tracked = new TrackedTransaction(facts, Number(clock.monotonicNs() / nsPerMs) - ageMs);
-    this.#state.memory.addOpen(tracked);
+    this.#targets.index.addOpen(tracked);
     return tracked;
   }
 }

@@ -1,11 +1,10 @@
-// Status reader: what the node says of signatures, asked for by many calls at once.
+// Status reader: the node's statuses of signatures, shared by many calls.
 //
-// Made by main-gateway.ts, asked by bundle-commitments.ts. However many calls come, the node gets at
-// most one round of questions at a time and ten rounds in a second, of 256 signatures each: calls that
-// ask for the same share the answer, and an answer counts for a while. "finalized" never changes, so it
-// is remembered as long as there is room. A node that fails or is slow makes no call wait long: then
-// the signature is missing in the answer. Nodes keep recent statuses in a cache; of older signatures
-// the node's history is asked, where the node has one.
+// bundle-commitments.ts asks it. The node gets at most one round of questions at a time and ten rounds per
+// second, of 256 signatures each; calls that ask for the same signature share the answer, which is valid
+// for a while. "finalized" never changes and is cached as long as there is room. If the node fails or is
+// slow, the signature is missing in the answer. Nodes have a cache of recent statuses; for older
+// signatures their history is searched, if they have one.
 
 import type { Clock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -21,7 +20,7 @@ interface StatusReaderDependencies {
 
 interface StatusQuestion {
   readonly signature: string;
-  /** It landed so long ago that the node's cache may have forgotten it. */
+  /** It landed so long ago that it may no longer be in the node's cache. */
   readonly isOld: boolean;
 }
 
@@ -33,15 +32,15 @@ interface KnownStatus {
 
 const signaturesPerRound = 256;
 const roundEveryMs = 100;
-/** Half a second's questions; a signature beyond them is not asked for. */
+/** Questions of half a second; the node is not asked about signatures beyond them. */
 const waitingMax = 1_024;
-/** So long a call waits for the node. */
+/** How long a call waits for the node. */
 const answerWaitMs = 2_000;
-/** So long an answer counts that may change: the pace at which open transactions are looked at. */
+/** Validity of an answer that may change: the interval at which open transactions are asked about. */
 const changingMs = 400;
-/** An old signature that the node does not know is asked for again after this time. */
+/** Validity of the answer that the node does not know an old signature. */
 const unknownMs = 10_000;
-/** After a failure nothing is asked for this time. */
+/** After a failure the node is not asked for this time. */
 const pauseMs = 1_000;
 /** About 4 MB. */
 const knownMax = 16_384;
@@ -66,9 +65,9 @@ export class StatusReader {
   readonly #warning: RareWarning;
   /** Oldest answer first. */
   readonly #known = new Map<string, KnownStatus>();
-  /** Waiting for a round, or part of the one under way. */
+  /** Questions that wait for a round, or are part of the current one. */
   readonly #asked = new Map<string, WaitingQuestion>();
-  /** Waiting for a round. */
+  /** Questions that wait for a round. */
   #queue: WaitingQuestion[] = [];
   #isRoundDue = false;
   #isRoundUnderWay = false;
@@ -82,21 +81,21 @@ export class StatusReader {
   }
 
   /**
-   * By signature, null for one that the node does not know. A signature is missing when the node did
-   * not answer in time. Never rejects.
+   * Statuses by signature; null: the node does not know it. A signature is missing if the node did not
+   * answer in time. Never rejects.
    */
   async read(
     questions: readonly StatusQuestion[],
   ): Promise<ReadonlyMap<string, SignatureOutcome | null>> {
     const nowMs = this.#nowMs;
     const waits = questions
-      .filter(({ signature }) => !this.#counts(signature, nowMs))
+      .filter(({ signature }) => !this.#isCurrent(signature, nowMs))
       .map((question) => this.#ask(question, nowMs));
     if (waits.length > 0) await this.#waitFor(Promise.all(waits));
     const answers = new Map<string, SignatureOutcome | null>();
     for (const { signature } of questions) {
       const known = this.#known.get(signature);
-      // Whatever came during the wait counts; an older answer that has run out does not.
+      // Answers that came during the wait are valid; older ones may have expired.
       if (known && known.untilMs > nowMs) answers.set(signature, known.outcome);
     }
     return answers;
@@ -106,12 +105,12 @@ export class StatusReader {
     return Number(this.#clock.monotonicNs() / nsPerMs);
   }
 
-  #counts(signature: string, nowMs: number): boolean {
+  #isCurrent(signature: string, nowMs: number): boolean {
     const known = this.#known.get(signature);
     return known !== undefined && known.untilMs > nowMs;
   }
 
-  /** Settles after the round that asks for it; at once when none will. */
+  /** Settles after the round that asks for it; at once if there will be none. */
   #ask(question: StatusQuestion, nowMs: number): Promise<void> {
     const asked = this.#asked.get(question.signature);
     if (asked) return asked.done;
@@ -129,7 +128,7 @@ export class StatusReader {
     answered.abort();
   }
 
-  /** The next round begins by a timer, so that it takes whatever comes in the same moment. */
+  /** Starts the next round by a timer, so that it includes all questions of the same moment. */
   #plan(): void {
     if (this.#isRoundDue || this.#isRoundUnderWay || this.#queue.length === 0) return;
     this.#isRoundDue = true;
@@ -161,7 +160,7 @@ export class StatusReader {
       }
     } catch (error) {
       this.#pausedUntilMs = this.#nowMs + pauseMs;
-      this.#settle(this.#queue.splice(0)); // they would wait for a node that fails
+      this.#settle(this.#queue.splice(0)); // they would wait for a failing node
       this.#warning.give(() => `bundle statuses: the node did not answer: ${messageOf(error)}`);
     }
   }

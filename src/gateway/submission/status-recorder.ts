@@ -1,7 +1,6 @@
-// Status recorder: what happens to transactions, in the timelines of the accounts that submitted them.
+// Status recorder: adds events to the timelines of the accounts that submitted a transaction.
 //
-// Called by state-machine.ts for the effects "record", "persist" and "notify": the timeline takes the
-// event, the store and the account's listeners get it. Knows nothing of sending and observing.
+// state-machine.ts calls it for the effects "record", "persist" and "notify".
 
 import { isEnd } from "./lifecycle.ts";
 import type { Listeners } from "./listeners.ts";
@@ -9,7 +8,7 @@ import type { SubmissionWriter } from "./submission-writer.ts";
 import type { AccountTransaction } from "./tracked-transaction.ts";
 import type { EndState, TimelineEvent } from "./types.ts";
 
-export interface TrackingCounts {
+export interface StatusCounts {
   readonly ends: Readonly<Record<EndState, bigint>>;
   /** Events that came after an end. */
   readonly lateEvents: bigint;
@@ -32,11 +31,11 @@ export class StatusRecorder {
     this.#listeners = listeners;
   }
 
-  get counts(): TrackingCounts {
+  get counts(): StatusCounts {
     return { ends: { ...this.#ends }, lateEvents: this.#lateEvents };
   }
 
-  /** Those of `views` whose timelines took it: the others have ended, and it is counted as late. */
+  /** Returns those of `views` whose timelines accepted the event; ended ones count it as late. */
   record(
     views: readonly AccountTransaction[],
     event: TimelineEvent,
@@ -57,7 +56,7 @@ export class StatusRecorder {
 
   notify(views: readonly AccountTransaction[], event: TimelineEvent): void {
     for (const { accountId, tracked } of views) {
-      this.#listeners.tell(accountId, tracked.signature, event);
+      this.#listeners.notify(accountId, tracked.signature, event);
     }
   }
 

@@ -1,9 +1,9 @@
-// Orphan watch: who goes on with the submissions of a node that is gone?
+// Submission failover: adopts the open submissions of dead nodes.
 //
-// Run by every node that shares its database with others; made by main-gateway.ts. A node holds the lock
-// of its name while it runs, so one whose lock can be had, twice with ten seconds between, is gone: its
-// open submissions become this node's, and go on as after a restart. Whether the lock is still held does not matter afterwards: what
-// was taken is this node's by the rows themselves, and the former node changes nothing of it any more.
+// Runs on every node that shares its database with others. A node holds the lock of its name while it runs.
+// A node whose lock is free twice, ten seconds apart, is dead: its open submissions are assigned to this
+// node and continue as after a restart. The assignment is stored in the rows themselves, so the former
+// node cannot change them even if it comes back.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -12,7 +12,7 @@ import { nodeLockOf } from "../../core/node-lock-name.ts";
 import type { SubmissionRecord, SubmissionStore } from "./types.ts";
 
 interface Locks {
-  /** null: somebody else has it. */
+  /** null: another node holds it. */
   tryLock(name: string, onLost: () => void): Promise<{ release(): Promise<void> } | null>;
 }
 
@@ -21,45 +21,45 @@ interface SubmissionFailoverDependencies {
   readonly log: Pick<Logger, "info" | "warn">;
   readonly store: Pick<SubmissionStore, "open" | "openNodes" | "adopt">;
   readonly locks: Locks;
-  /** Goes on with them, but for those it has already. Returns how many are new to it. */
-  readonly takeUp: (records: readonly SubmissionRecord[]) => Promise<number>;
+  /** Continues those that are not in memory yet; returns their number. */
+  readonly resume: (records: readonly SubmissionRecord[]) => Promise<number>;
 }
 
 const lookMs = 10_000;
 
 export class SubmissionFailover {
-  readonly #parts: SubmissionFailoverDependencies;
+  readonly #dependencies: SubmissionFailoverDependencies;
   #timer: Timer | null = null;
-  #looking: Promise<void> | null = null;
-  /** Something may have been taken of which this process does not know. */
+  #check: Promise<void> | null = null;
+  /** Records may have been assigned to this node that it has not read. */
   #isUnsure = false;
   #isFailing = false;
   #isClosed = false;
-  /** Nodes whose locks were free at the last look: after a restart of the database all are, for a moment. */
+  /** Nodes whose locks were free at the last check. After a restart of the database all are, for a moment. */
   #free = new Set<string>();
 
-  constructor(parts: SubmissionFailoverDependencies) {
-    this.#parts = parts;
+  constructor(dependencies: SubmissionFailoverDependencies) {
+    this.#dependencies = dependencies;
   }
 
   start(): void {
-    this.#timer = this.#parts.clock.every(lookMs, () => {
-      // A database that does not answer is not asked twice.
-      this.#looking ??= this.#look().finally(() => {
-        this.#looking = null;
+    this.#timer = this.#dependencies.clock.every(lookMs, () => {
+      // A check that still waits for the database is not repeated.
+      this.#check ??= this.#checkNodes().finally(() => {
+        this.#check = null;
       });
     });
   }
 
-  /** Settles when nothing is under way. */
+  /** Settles when no check is in progress. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#timer?.cancel();
-    await this.#looking;
+    await this.#check;
   }
 
-  async #look(): Promise<void> {
-    const { store, log, takeUp } = this.#parts;
+  async #checkNodes(): Promise<void> {
+    const { store, log, resume: takeUp } = this.#dependencies;
     try {
       if (this.#isUnsure) {
         await takeUp(await store.open());
@@ -74,14 +74,14 @@ export class SubmissionFailover {
       this.#isFailing = false;
     } catch (error) {
       if (!this.#isFailing && !this.#isClosed) {
-        log.warn(`submissions of other nodes could not be looked at: ${messageOf(error)}`);
+        log.warn(`failover: could not check for dead nodes: ${messageOf(error)}`);
       }
       this.#isFailing = true;
     }
   }
 
   async #adoptIfGone(node: string, wasFree: boolean): Promise<void> {
-    const lock = await this.#parts.locks.tryLock(nodeLockOf(node), () => {});
+    const lock = await this.#dependencies.locks.tryLock(nodeLockOf(node), () => {});
     if (lock === null) return;
     try {
       if (wasFree) await this.#adopt(node);
@@ -92,10 +92,11 @@ export class SubmissionFailover {
   }
 
   async #adopt(node: string): Promise<void> {
-    const { store, log, takeUp } = this.#parts;
+    const { store, log, resume: takeUp } = this.#dependencies;
     this.#isUnsure = true;
     const transactions = await takeUp(await store.adopt(node));
     this.#isUnsure = false;
-    if (transactions > 0) log.info({ node, transactions }, "submissions of a node that is gone");
+    if (transactions > 0)
+      log.info({ node, transactions }, "failover: adopted the open submissions of a dead node");
   }
 }

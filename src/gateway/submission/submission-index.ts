@@ -1,7 +1,7 @@
-// Memory: the transactions that are open, and those that ended lately.
+// Submission index: the open transactions, and those that ended recently, in memory.
 //
-// Asked before the store for every status, and by every new call: is this transaction known? Open
-// ones are bounded by the pipeline's limit, ended ones here; the store keeps them longer.
+// Every new call and every status query looks here before it asks the store. The pipeline limits the open
+// transactions, this class the ended ones; the store holds them longer.
 
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { lifetimeKeyOf } from "../../core/transactions/lifetimes.ts";
@@ -13,7 +13,7 @@ function bundleKey(accountId: string, bundleId: string): string {
   return `${accountId} ${bundleId}`;
 }
 
-/** Whoever signs as a nonce's authority without being it takes nothing from those who are. */
+/** Contains the authority, so that a stranger cannot block a nonce by submitting a pair for it. */
 function pairKeyOf(facts: TransactionFacts | null): string | null {
   if (!facts?.nonce) return null;
   return `${lifetimeKeyOf(facts)}${Buffer.from(facts.nonce.authority).toString("latin1")}`;
@@ -25,11 +25,11 @@ export class SubmissionIndex {
   /** Oldest end first. */
   readonly #ended = new Map<string, TrackedTransaction>();
   readonly #bundles = new Map<string, readonly AccountTransaction[]>();
-  /** Views of open transactions by account. */
+  /** Number of open transactions by account. */
   readonly #openByAccount = new Map<string, number>();
-  /** Lifetime with a nonce -> who landed with it; oldest first. */
+  /** Nonce value -> signature of the transaction that landed with it; oldest first. */
   readonly #landedByNonce = new Map<string, string>();
-  /** Nonce value and authority -> open ones that were submitted as one of a pair. */
+  /** Nonce value and authority -> open transactions that were submitted as one of a pair. */
   readonly #pairs = new Map<string, Set<TrackedTransaction>>();
 
   constructor(endedMax: number) {
@@ -44,7 +44,7 @@ export class SubmissionIndex {
     return this.#openByAccount.get(accountId) ?? 0;
   }
 
-  /** An account's view of an open transaction begins (1) or ends (-1). */
+  /** An account has one open transaction more (1) or less (-1). */
   countOpenView(accountId: string, change: 1 | -1): void {
     const count = this.openCountOf(accountId) + change;
     if (count > 0) this.#openByAccount.set(accountId, count);
@@ -77,7 +77,7 @@ export class SubmissionIndex {
     this.#open.set(tracked.signature, tracked);
   }
 
-  /** It was submitted as one of a pair; until its end. */
+  /** It was submitted as one of a pair; holds until its end. */
   joinPair(tracked: TrackedTransaction): void {
     const key = pairKeyOf(tracked.facts);
     if (key === null) return;
@@ -85,7 +85,7 @@ export class SubmissionIndex {
     this.#pairs.set(key, pair.add(tracked));
   }
 
-  /** Open ones with this nonce value and authority that were submitted as one of a pair. */
+  /** Open transactions with this nonce value and authority that were submitted as one of a pair. */
   pairOf(facts: TransactionFacts | null): readonly TrackedTransaction[] {
     const key = pairKeyOf(facts);
     return key === null ? [] : [...(this.#pairs.get(key) ?? [])];
@@ -100,13 +100,13 @@ export class SubmissionIndex {
     if (bundleId !== null) this.#bundles.delete(bundleKey(accountId, bundleId));
   }
 
-  /** Before its facts are dropped. */
+  /** Call it before the facts are dropped. */
   forget(tracked: TrackedTransaction): void {
     this.#open.delete(tracked.signature);
     this.#leavePair(tracked);
   }
 
-  /** Before its facts are dropped. */
+  /** Call it before the facts are dropped. */
   moveToEnded(tracked: TrackedTransaction): void {
     this.#open.delete(tracked.signature);
     this.#ended.set(tracked.signature, tracked);
@@ -119,7 +119,7 @@ export class SubmissionIndex {
     this.#trim(this.#ended, this.#endedMax, (oldest) => this.#forgetBundles(oldest));
   }
 
-  /** Who landed with the same nonce value. */
+  /** Signature of the transaction that landed with the same nonce value. */
   landedSibling({ facts }: Pick<TrackedTransaction, "facts">): string | undefined {
     return facts?.nonce ? this.#landedByNonce.get(lifetimeKeyOf(facts)) : undefined;
   }

@@ -1,18 +1,17 @@
-// Keeper: every change of an open submission reaches the store, in order, and not too often.
+// Submission writer: writes changes of submissions to the store, in order and in batches.
 //
-// New submissions are put at once, since the caller waits for it; what happens to them is written now
-// and then, ends at once. One write at a time for each transaction of an account, so that an old
-// state can never replace a newer one. A store that fails changes nothing: what is not kept stays
-// dirty and is written again.
+// New submissions are written at once, because the caller waits; ends are written at once, other changes
+// every second. Each transaction of an account has one write in progress at most, so that an old state
+// never replaces a newer one. After a failed write the transaction stays dirty and is written again.
 
 import type { AccountTransaction } from "./tracked-transaction.ts";
 import type { SubmissionRecord, SubmissionStore } from "./types.ts";
 
 const recordsPerPut = 512;
-/** Making them takes some milliseconds; what is left waits for the next flush. */
+/** Encoding them takes some milliseconds; the rest waits for the next flush. */
 const recordsPerFlush = 2048;
 
-export interface KeeperCounts {
+export interface WriterCounts {
   /** Changed since they were last written. */
   readonly dirty: number;
   readonly puts: bigint;
@@ -39,8 +38,8 @@ export class SubmissionWriter {
     this.#onFailure = onFailure;
   }
 
-  /** Settles when the present state of all of them is kept, all or nothing. Rejects as the store. */
-  async keep(views: readonly AccountTransaction[]): Promise<void> {
+  /** Writes the current state of all of them, atomically. Rejects if the store fails. */
+  async persist(views: readonly AccountTransaction[]): Promise<void> {
     for (;;) {
       const busy = views.find(({ writing }) => writing !== null)?.writing;
       if (!busy) break;
@@ -49,7 +48,7 @@ export class SubmissionWriter {
     await this.#put(views);
   }
 
-  /** The first write of new ones. False: one of them was kept before, and nothing was written. */
+  /** Writes new ones. False: the store has a record of one of them, and nothing was written. */
   async add(views: readonly AccountTransaction[]): Promise<boolean> {
     let isNew = true;
     await this.#put(views, async (records) => {
@@ -59,15 +58,15 @@ export class SubmissionWriter {
     return isNew;
   }
 
-  /** As `keep`, for those that were never kept yet; nothing to do when all were. */
-  async keepOnce(views: readonly AccountTransaction[]): Promise<void> {
-    // A first write that is under way decides: its failure leaves `isKept` false.
+  /** As `persist`, unless all of them were written before. */
+  async persistOnce(views: readonly AccountTransaction[]): Promise<void> {
+    // A first write may be in progress; if it fails, `isPersisted` stays false.
     for (const { writing } of views) if (writing) await writing;
-    if (views.some(({ isKept }) => !isKept)) await this.keep(views);
+    if (views.some(({ isPersisted: isKept }) => !isKept)) await this.persist(views);
   }
 
-  /** None of them is written before `question` is answered. */
-  async after<T>(views: readonly AccountTransaction[], question: Promise<T>): Promise<T> {
+  /** Waits for `question`; none of them is written before it settles. */
+  async persistAfter<T>(views: readonly AccountTransaction[], question: Promise<T>): Promise<T> {
     const waiting = settled(question);
     const free = views.filter(({ writing }) => writing === null);
     for (const view of free) view.writing = waiting;
@@ -89,7 +88,7 @@ export class SubmissionWriter {
     this.#dirty.add(view);
   }
 
-  /** Written at once, together with what else ends in this moment. */
+  /** Writes it at once, together with others that end in the same turn of the event loop. */
   ended(view: AccountTransaction): void {
     this.changed(view);
     this.#ended.push(view);
@@ -101,14 +100,14 @@ export class SubmissionWriter {
     });
   }
 
-  /** It is not to be written any more. */
+  /** Stops writing it. */
   forget(view: AccountTransaction): void {
     view.isForgotten = true;
     view.isDirty = false;
     this.#dirty.delete(view);
   }
 
-  /** Writes what changed; called every second or so. */
+  /** Writes what changed, at most `most` of them; called every second. */
   flush(most = recordsPerFlush): void {
     const views: AccountTransaction[] = [];
     for (const view of this.#dirty) {
@@ -117,7 +116,7 @@ export class SubmissionWriter {
     this.#write(views);
   }
 
-  get counts(): KeeperCounts {
+  get counts(): WriterCounts {
     return { dirty: this.#dirty.size, puts: this.#puts, failures: this.#failures };
   }
 
@@ -128,7 +127,7 @@ export class SubmissionWriter {
     }
   }
 
-  /** `write` tells whether they are kept now. */
+  /** `write` resolves to whether they were written. */
   #put(
     all: readonly AccountTransaction[],
     write: (records: readonly SubmissionRecord[]) => Promise<boolean> = (records) =>
@@ -151,7 +150,7 @@ export class SubmissionWriter {
         throw error;
       },
     );
-    const writing = settled(put); // whoever waits for its turn asks again
+    const writing = settled(put); // a writer that waits for it checks again
     for (const view of views) view.writing = writing;
     return put;
   }
@@ -160,7 +159,7 @@ export class SubmissionWriter {
     if (isKept) this.#isFailing = false;
     for (const view of views) {
       view.writing = null;
-      if (isKept) view.isKept = true;
+      if (isKept) view.isPersisted = true;
       if (!isKept) this.changed(view);
       else if (view.isDirty && view.lifecycle.end) this.ended(view);
     }

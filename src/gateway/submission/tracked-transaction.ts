@@ -1,11 +1,12 @@
-// What the pipeline holds in memory: transactions, who submitted them, and how they are sent.
+// Transactions in memory: who submitted them, and how they are sent.
 //
-// Three things that are not the same: a Tracked is one signature on the chain and has one end; a
-// Submission is what one account asked for with one call, the unit that is planned, sent and sent
-// again by that account's options; a View is one transaction of one account, the unit that is kept
-// and shown. Two accounts with the same bytes share the Tracked and nothing else. When an account
-// submits a transaction again in another way, its View moves to the new Submission: the last word
-// counts. Only data and what follows from it; the pipeline and its parts change it.
+// - TrackedTransaction: one signature on the chain. It ends once.
+// - Submission: one call of one account; the unit that is planned, sent and resent with its options.
+// - AccountTransaction: one transaction of one account; the unit that is persisted and shown.
+//
+// Two accounts that submit the same bytes share the TrackedTransaction and nothing else. If an account
+// submits a transaction again with other options, its AccountTransaction moves to the new Submission.
+// These classes hold data only; the other files of this folder change it.
 
 import { createHash } from "node:crypto";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
@@ -20,39 +21,39 @@ import type {
   TransactionStatus,
 } from "./types.ts";
 
-/** Monotonic milliseconds are `number` in this folder: exact for 285,000 years. */
+/** Monotonic milliseconds are of type `number` in this folder; it is exact for 285,000 years. */
 export const nsPerMs = 1_000_000n;
 
 /** One signature. */
 export class TrackedTransaction {
   readonly signature: string;
-  /** Null after the end: bytes are kept for open ones only. */
+  /** Null after the end: only open transactions need their bytes. */
   facts: TransactionFacts | null;
-  /** By account. */
+  /** By account id. */
   readonly views = new Map<string, AccountTransaction>();
-  /** Changed by state-machine.ts alone, as transitions.ts has it. */
+  /** Changed only by state-machine.ts, according to transitions.ts. */
   state: TransactionState = "new";
   end: EndEvent | null = null;
 
   // State of outcome-observer.ts.
-  readonly bornMs: number;
-  /** Last proof that it is in a block; null: none, or the block is gone. */
-  seenMs: number | null = null;
-  /** Blocks that were told. */
-  readonly seenSlots = new Set<bigint>();
-  /** When the first question was asked that found it absent after its lifetime was gone. */
+  readonly acceptedMs: number;
+  /** When it was last known to be in a block; null: never, or the block was abandoned. */
+  observedMs: number | null = null;
+  /** Slots of the blocks that were reported. */
+  readonly observedSlots = new Set<bigint>();
+  /** When the node was first asked and did not know it after its lifetime was over. */
   absentMs: number | null = null;
   unwatch: (() => void) | null = null;
   isAsked = false;
 
   // State of state-machine.ts.
-  /** Its tip was told as seen, in this life of the process or an earlier one. */
-  isTipSeen = false;
+  /** Its tip was reported as observed, by this process or an earlier one. */
+  isTipReported = false;
 
   constructor(facts: TransactionFacts, bornMs: number) {
     this.signature = facts.signature;
     this.facts = facts;
-    this.bornMs = bornMs;
+    this.acceptedMs = bornMs;
   }
 }
 
@@ -63,11 +64,11 @@ export class Submission {
   readonly isBundle: boolean;
   readonly options: SubmitOptions;
   readonly receivedNs: bigint;
-  /** In order; emptied when nothing is sent any more. */
+  /** In order; emptied when nothing more is sent. */
   transactions: readonly TransactionFacts[];
   readonly views: AccountTransaction[] = [];
 
-  /** Changed by dispatch.ts alone. */
+  /** Changed only by dispatch.ts. */
   readonly sending = new Sending();
   /** Calls that wait for the store. */
   waiters = 0;
@@ -85,7 +86,7 @@ export class Submission {
     return this.sending.attempts;
   }
 
-  /** Whether the request asks for the same, for transactions that all belong here. */
+  /** Whether the request repeats this submission: the same transactions, method and options. */
   isSameAs(request: SubmitRequest): boolean {
     const { transactions, method, isBundle, options } = request;
     return (
@@ -100,15 +101,12 @@ export class Submission {
   }
 }
 
-/**
- * Observed in a block so lately, after `sinceMs`, that it need not be sent again; a node that fails
- * cannot say otherwise.
- */
-export function isInBlock({ seenMs }: TrackedTransaction, sinceMs: number): boolean {
+/** Whether it was observed in a block after `sinceMs`: then it need not be sent again. */
+export function isInBlock({ observedMs: seenMs }: TrackedTransaction, sinceMs: number): boolean {
   return seenMs !== null && seenMs > sinceMs;
 }
 
-/** Whether the account submitted it, by its last word, as one of a pair. */
+/** Whether the account's latest call submitted it as one of a pair. */
 export function isOfPair({ submission }: AccountTransaction): boolean {
   return submission.method === "sendIdeal";
 }
@@ -131,15 +129,15 @@ export class AccountTransaction {
   submission: Submission;
   bundleId: string | null;
   bundleIndex: number;
-  /** Of the first call. */
+  /** When the first call arrived. */
   receivedNs: bigint;
 
-  // Of keeper.ts.
+  // State of submission-writer.ts.
   isDirty = false;
-  /** At least once. */
-  isKept = false;
+  /** It was written at least once. */
+  isPersisted = false;
   writing: Promise<void> | null = null;
-  /** Another record stands for it, or none shall. */
+  /** It must not be written: another record stands for it, or none may exist. */
   isForgotten = false;
 
   constructor(tracked: TrackedTransaction, submission: Submission, lifecycle = new Lifecycle()) {
@@ -183,7 +181,7 @@ export function statusOf(record: SubmissionRecord): TransactionStatus {
   return { signature, state, method, bundleId, receivedNs, slot, reason, err, events };
 }
 
-/** SHA-256 in hex of the signatures joined by ",". */
+/** SHA-256 (hex) of the signatures joined by ",". */
 export function bundleIdOf(signatures: readonly string[]): string {
   return createHash("sha256").update(signatures.join(",")).digest("hex");
 }

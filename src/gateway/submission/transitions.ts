@@ -1,59 +1,59 @@
 // Transitions: the state machine of one transaction, as one table.
 //
-// Pure. state-machine.ts asks it for every event and carries out the effects in the order of the row.
+// Pure. state-machine.ts looks up every event and carries out the effects in the order of the row.
 // docs/gateway.md shows the same table to readers, and test/gateway/submission/transitions.test.ts
-// compares the two. Every end is absorbing: from there on nothing changes any more, and nobody is
-// notified of a second end.
+// compares the two. Every end is absorbing: the state never changes again, and listeners are notified of
+// one end only.
 
 import { type EndState, endStates } from "./types.ts";
 
 export const transactionStates = [
-  /** Known to no account yet. */
+  /** No account has submitted it yet. */
   "new",
-  /** Its end is awaited. */
+  /** Submitted, not ended. */
   "open",
-  /** As "open", and seen in a block that may still be abandoned. */
+  /** As "open", and observed in a block that may still be abandoned. */
   "in_block",
   "landed",
   "landed_failed",
   "expired",
   "superseded",
   "rejected",
-  /** The only call that asked for it was refused after all. */
+  /** The only call that submitted it was refused after all. */
   "withdrawn",
 ] as const;
 export type TransactionState = (typeof transactionStates)[number];
 
 export const eventKinds = [
-  /** An account's call asks for it. */
+  /** An account submits it. */
   "accepted",
-  /** The store knows the account's call from an earlier life of the process. */
+  /** An account's submission is restored from the store. */
   "resumed",
-  /** Dispatch or a route says where it is: held, queued, sent, acknowledged, refused, failed, dropped. */
+  /** Dispatch or a route reports: held, queued, sent, acknowledged, refused, failed, dropped. */
   "route_reported",
-  /** The last attempt that its options allow was made. */
+  /** The last attempt that its options allow has been made. */
   "attempts_exhausted",
-  /** Every route will always refuse it, for every account. */
+  /** Every route refused it for good, for every account. */
   "routes_refused",
-  /** In a block: of the relay's own shreds, or the node answered "processed". */
+  /** Observed in a block: in the relay's own shreds, or the node answered "processed". */
   "landing_observed",
   /** As "landing_observed", in a slot that was reported before. */
   "landing_repeated",
-  /** The node answered that it is in a block no longer. */
+  /** The node answered that it is no longer in a block. */
   "block_abandoned",
   /** The node confirmed it without an error; without a node: it was observed in shreds. */
   "landing_confirmed",
   /** The node confirmed it with an error. */
   "failure_confirmed",
-  /** Its lifetime is over and the node knows nothing of it, or the observation timer fired. */
+  /** Its lifetime is over and the node does not know it, or the observation timer fired. */
   "lifetime_over",
-  /** Its nonce has another value, and the node knows nothing of it. */
+  /** Its nonce has another value, and the node does not know it. */
   "nonce_advanced",
-  /** The store answered how it ended in an earlier life of the process: landed, failed, otherwise. */
+  /** The store answered how it ended before this process started: landed, failed, otherwise. */
   "landing_found",
   "failure_found",
   "end_found",
-  /** The only call that asked for it is refused after all. */
+  /** The only call that submitted it is refused after all. */
   "call_refused",
 ] as const;
 export type EventKind = (typeof eventKinds)[number];
@@ -62,28 +62,28 @@ export const effects = [
   /** Observe the chain until its end. */
   "observe",
   "stop_observing",
-  /** Append the event to the timeline of every account that the event concerns. */
+  /** Append the event to the timeline of every account concerned. */
   "record",
-  /** Write the timeline to the store: now and then, an end at once. */
+  /** Write the timeline to the store: within a second, an end at once. */
   "persist",
   /** Write the timeline at once. */
   "persist_now",
   /** Call the accounts' listeners. */
   "notify",
-  /** The account joins after the end: it is told the end that the transaction has. */
+  /** The account submitted it after its end: record that end for the account, too. */
   "repeat_end",
-  /** The event came too late: count it. */
+  /** Count an event that came after the end. */
   "count_late",
   "count_end",
-  /** Tip statistics: it was observed; it landed; neither holds any longer. */
+  /** Tip statistics: its tip was observed, landed, or is retracted. */
   "report_tip",
   "confirm_tip",
   "retract_tip",
-  /** Its nonce account has a new value by now. */
+  /** Report that its nonce account has a new value. */
   "report_nonce",
-  /** Whatever else has this nonce value cannot land any more. */
+  /** Other transactions with this nonce value can no longer land. */
   "end_siblings",
-  /** Its routes may be offered it again, and those of its pair. */
+  /** Offer it, and the other one of its pair, to routes again. */
   "offer_again",
   /** Offer nothing more of any submission that it belongs to. */
   "stop_offering",
@@ -99,7 +99,7 @@ interface Transition {
   readonly effects: readonly Effect[];
 }
 
-/** The columns of the table: all ends behave alike. */
+/** Columns of the table: all ends behave alike. */
 type Phase = "new" | "open" | "in_block" | "ended";
 
 /** "same": the state stays. "as_found": the end that the store found. */
@@ -158,7 +158,7 @@ export const transitions: Readonly<Record<EventKind, Row>> = {
   call_refused: untilEnd("withdrawn", "retract_tip", "stop_observing", "drop"),
 };
 
-/** Which event brings a transaction to an end, of whatever cause. */
+/** The event that ends a transaction in this state. */
 export const eventOfEnd = {
   landed: "landing_confirmed",
   landed_failed: "failure_confirmed",

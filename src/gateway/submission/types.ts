@@ -1,7 +1,7 @@
-// The submission pipeline's words: what is submitted, where it can go, what is known of it.
+// Types of this folder: what is submitted, where it can go, and what is known about it.
 //
-// Only types. The gateway makes requests, routes take parcels, the store keeps records; the rules of
-// this folder stand between them and know nothing of sockets, files or clocks of their own. Wall times
+// The gateway creates requests, routes send transactions, the store persists records. The code in this
+// folder stands between them and opens no socket or file and reads no clock of its own. Wall-clock times
 // are nanoseconds since 1970.
 
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
@@ -13,28 +13,28 @@ export type { LeaderContext } from "../../relay/leaders/leader-context.ts";
 export type SubmitMethod = "sendTransaction" | "sendBundle" | "sendBatch" | "sendIdeal" | "sendAlt";
 
 export interface SubmitOptions {
-  /** Only through SWQoS partners. */
+  /** Send through SWQoS partners only. */
   readonly swqosOnly: boolean;
-  /** Only routes that are safe from front-running; held back while a denied leader is near. */
+  /** Use only routes that are safe from front-running; wait while a leader of the deny list is near. */
   readonly mevProtect: boolean;
-  /** Drop it when it would fail instead of landing it as failed. */
+  /** Drop a transaction that would fail instead of landing it as failed. */
   readonly revertProtection: boolean;
-  /** Times that the service may send it again; null: until its end. */
+  /** How often the service may send it again; null: until its end. */
   readonly resendsMax: number | null;
-  /** sendAlt: through sendTransaction's routes when no partner leads or none took it. Default false. */
+  /** sendAlt: use the routes of sendTransaction if no partner leads or accepts it. Default: false. */
   readonly enableFallback?: boolean;
 }
 
-/** One or more transactions with one fate: a bundle lands whole or not at all. */
+/** One transaction, or a bundle, which lands as a whole or not at all. */
 export interface SubmitRequest {
   readonly accountId: string;
   readonly method: SubmitMethod;
-  /** 1, or 1 to 4 of a bundle, in order. Sanitised, tips and signatures checked. */
+  /** One, or the 1 to 4 of a bundle, in order. Their format, tips and signatures have been checked. */
   readonly transactions: readonly TransactionFacts[];
-  /** Atomic, in order, next to each other. Its id: SHA-256 in hex of the signatures joined by ",". */
+  /** Atomic, consecutive, in order. The bundle's id is the SHA-256 (hex) of its signatures joined by ",". */
   readonly isBundle: boolean;
   readonly options: SubmitOptions;
-  /** When the request came. */
+  /** When the request arrived. */
   readonly receivedNs: bigint;
 }
 
@@ -45,54 +45,54 @@ export type RouteKind = (typeof routeKinds)[number];
 
 export type SendMode = "transaction" | "bundle";
 
-/** What the plan asks of a route; never changes while the route lives. */
+/** Properties of a route that plan.ts reads; constant while the route exists. */
 export interface RouteCapabilities {
   readonly name: string;
   readonly kind: RouteKind;
   readonly modes: readonly SendMode[];
-  /** Of one transaction; a v1 transaction has up to 4,096. */
+  /** Largest transaction; a v1 transaction has up to 4,096 bytes. */
   readonly transactionBytesMax: number;
   readonly mevSafe: boolean;
-  /** Of the whole parcel. */
+  /** Smallest sum of the tips of everything that one attempt sends. */
   readonly minimumTipLamports: bigint;
   /** Identities (base58) whose slots this route reaches; null: every leader's. */
   readonly leaders: ReadonlySet<string> | null;
 }
 
-/** What leaves by one route: once for each attempt. */
+/** What one attempt sends through one route. */
 export interface OutboundTransaction {
   readonly mode: SendMode;
   readonly transactions: readonly TransactionFacts[];
   readonly revertProtection: boolean;
   /** From 1. */
   readonly attempt: number;
-  /** Base58; whom it is for, where the route has a way to each leader. */
+  /** Identity (base58) of the leader to send to, for routes that reach leaders directly. */
   readonly leader: string | null;
-  /** Wall time after which it is of no use any more. */
+  /** Wall-clock time after which it must not be sent. */
   readonly deadlineNs: bigint;
-  /** Told once "sent" (or "dropped"), then at most once how the other side answered. */
+  /** Called once with "sent" or "dropped", then at most once with the other side's answer. */
   report(event: RouteEvent): void;
 }
 
 export type RouteEvent =
-  /** The last byte is with the kernel. */
+  /** The kernel accepted the last byte. */
   | { readonly kind: "sent"; readonly atNs: bigint; readonly bytes: number }
   | { readonly kind: "acknowledged"; readonly atNs: bigint }
-  /** The other side said no. `isFinal`: it will always say so to these bytes. */
+  /** The other side rejected it. `isFinal`: it will always reject these bytes. */
   | {
       readonly kind: "refused";
       readonly atNs: bigint;
       readonly reason: string;
       readonly isFinal: boolean;
     }
-  /** No answer: connection, time-out, an answer that is none. It may have arrived. */
+  /** No valid answer: connection lost, timeout, or malformed answer. The transaction may have arrived. */
   | { readonly kind: "failed"; readonly atNs: bigint; readonly reason: string }
-  /** Never left: its deadline passed in the queue, or the route closed. */
+  /** Not sent: its deadline passed in the queue, or the route closed. */
   | { readonly kind: "dropped"; readonly atNs: bigint; readonly reason: string };
 
 export interface RouteCounts {
   readonly offered: bigint;
-  /** Refused because the queue was full or the route down. */
+  /** Not queued: the queue was full or the route was down. */
   readonly turnedAway: bigint;
   readonly sent: bigint;
   readonly acknowledged: bigint;
@@ -105,27 +105,27 @@ export interface RouteSnapshot extends RouteCounts {
   readonly name: string;
   readonly kind: RouteKind;
   readonly health: "up" | "down";
-  /** Why it is down, or its last failure; empty when there was none. */
+  /** Why it is down, or its last failure; empty: none. */
   readonly lastFailure: string;
   readonly queued: number;
   readonly inFlight: number;
-  /** From `offer` to the last byte with the kernel, of the last minutes; null: nothing sent. */
+  /** From `offer` until the kernel accepted the last byte, over the last minutes; null: nothing sent. */
   readonly sendP50Us: number | null;
   readonly sendP99Us: number | null;
 }
 
 export interface Route {
   readonly capabilities: RouteCapabilities;
-  /** False while it fails; then it tries again by itself from time to time. */
+  /** False while it fails; the route retries by itself. */
   readonly isUp: boolean;
-  /** Takes the parcel into its queue; false: full, down or closed, and `report` is never called. */
-  offer(parcel: OutboundTransaction): boolean;
+  /** Queues it; false: the queue is full or the route down or closed, and `report` is never called. */
+  offer(outbound: OutboundTransaction): boolean;
   snapshot(): RouteSnapshot;
-  /** What is queued is reported as dropped. Settles when requests under way ended or were cut. */
+  /** Reports queued transactions as dropped. Settles when requests in progress have ended or were aborted. */
   close(): Promise<void>;
 }
 
-// ---- what is known of it ----
+// ---- what is known about it ----
 
 export const endStates = ["landed", "landed_failed", "expired", "superseded", "rejected"] as const;
 export type EndState = (typeof endStates)[number];
@@ -162,16 +162,16 @@ export type TimelineEvent =
       readonly attempt: number;
       readonly reason: string;
     }
-  /** In the relay's own shreds: in a block, outcome not known yet. */
+  /** Observed in the relay's own shreds: it is in a block, its outcome is not known yet. */
   | { readonly kind: "seen"; readonly atNs: bigint; readonly slot: bigint }
   | {
       readonly kind: EndState;
       readonly atNs: bigint;
       readonly reason: string;
       readonly slot: bigint | null;
-      /** Of the chain, for landed_failed; JSON as the node wrote it. */
+      /** The chain's error, for landed_failed; JSON as the node returned it. */
       readonly err: unknown;
-      /** Superseded by this transaction, where it is known. */
+      /** Signature of the transaction that superseded it, if known. */
       readonly sibling?: string;
     };
 
@@ -181,12 +181,12 @@ export interface TransactionStatus {
   readonly method: SubmitMethod;
   readonly bundleId: string | null;
   readonly receivedNs: bigint;
-  /** Where it landed, or was seen last. */
+  /** Slot in which it landed, or was last observed. */
   readonly slot: bigint | null;
-  /** Stable word of the end; null while it is open. */
+  /** Identifier of why it ended, stable across releases; null while it is open. */
   readonly reason: string | null;
   readonly err: unknown;
-  /** Oldest first, at most 64: of many attempts the first and the last are kept. */
+  /** Oldest first, at most 64; beyond that, those in the middle are dropped. */
   readonly events: readonly TimelineEvent[];
 }
 
@@ -196,48 +196,48 @@ export interface BundleStatus {
 }
 
 export const commitments = ["processed", "confirmed", "finalized"] as const;
-/** As nodes say it, the least settled first. */
+/** Commitment levels of a Solana node, lowest first. */
 export type Commitment = (typeof commitments)[number];
 
 export interface BundleCommitment {
-  /** Where its first transaction landed. */
+  /** Slot in which its first transaction landed. */
   readonly slot: bigint;
   readonly commitment: Commitment;
 }
 
-/** How settled bundles are; bundle-commitments.ts is the real one. */
+/** Commitment of bundles; implemented by bundle-commitments.ts. */
 export interface BundleCommitments {
   /** null: the bundle is not in a block, or one of its transactions failed. Never rejects. */
   of(bundle: BundleStatus): Promise<BundleCommitment | null>;
 }
 
-/** The pipeline as the gateway sees it. */
+/** What the gateway's methods call; implemented by pipeline.ts. */
 export interface Submissions {
   /**
-   * Settles when the request is in the queue of at least one route (or held for protection) and kept,
-   * so that killing the process loses nothing. Throws ShredwayError: "no_route" when no route can or
-   * will take it, "overloaded" when too many are open, "tip_too_low" when the tip is below the minimum
-   * of every route that could take it, "store_failed" when it could not be kept.
+   * Settles when the request is persisted and in the queue of at least one route (or held for
+   * protection), so that a kill of the process loses nothing. Throws ShredwayError: "no_route" if no
+   * route can or will take it, "overloaded" if too many transactions are open, "tip_too_low" if the tip
+   * is below the minimum of every route that could take it, "store_failed" if it could not be persisted.
    */
   submit(request: SubmitRequest): Promise<void>;
   /**
-   * Two requests of one account, one transaction each, with the same durable nonce and value: of the two
-   * only one can land. Settles when at least one of them is in a queue and both are kept; the other is
-   * tried again like a resend. All or nothing otherwise. Throws as `submit`, and "nonce_in_use" while
-   * another pair of that nonce and value is open, whoever's it is.
+   * Two requests of one account, one transaction each, with the same durable nonce and value: only one of
+   * them can land. Settles when at least one is in a queue and both are persisted; the other is offered
+   * again like a resend. Throws as `submit`, and "nonce_in_use" while another pair with that nonce and
+   * value is open, of any account.
    */
   submitPair(first: SubmitRequest, second: SubmitRequest): Promise<void>;
-  /** Of the account's own submissions; null: none of its own in the time that is kept. */
+  /** Statuses of the account's own submissions; null: the account has none with this signature. */
   statuses(accountId: string, signatures: readonly string[]): Promise<(TransactionStatus | null)[]>;
   bundles(accountId: string, bundleIds: readonly string[]): Promise<(BundleStatus | null)[]>;
-  /** Every new event of the account's transactions, from now on. */
+  /** Calls `listener` for every new event of the account's transactions. Returns how to unsubscribe. */
   subscribe(
     accountId: string,
     listener: (signature: string, event: TimelineEvent) => void,
   ): () => void;
 }
 
-// ---- what is kept ----
+// ---- what is persisted ----
 
 /** One transaction of one account: what a restart needs, and what a status query shows. */
 export interface SubmissionRecord {
@@ -245,7 +245,7 @@ export interface SubmissionRecord {
   readonly accountId: string;
   readonly method: SubmitMethod;
   readonly bundleId: string | null;
-  /** Place in its bundle, from 0. */
+  /** Position in its bundle, from 0. */
   readonly bundleIndex: number;
   readonly options: SubmitOptions;
   readonly receivedNs: bigint;
@@ -255,72 +255,72 @@ export interface SubmissionRecord {
   readonly reason: string | null;
   readonly err: unknown;
   readonly events: readonly TimelineEvent[];
-  /** Dropped at the end: only open submissions keep their bytes. */
+  /** The bytes, while it is open; null after its end. */
   readonly wire: Uint8Array | null;
 }
 
 /**
- * Kept by the store, which several nodes may share: a record belongs to the node that kept it first, or
- * took it from one that is gone. Every promise settles when the change survives a kill of the process.
+ * Records of submissions. Several nodes may share the database: a record belongs to the node that wrote it
+ * first, or that adopted it from a dead node. Every promise settles when the change is durable.
  */
 export interface SubmissionStore {
   /**
-   * Adds records or replaces those with the same (account, signature), but never an end by anything
-   * else ("rejected" may begin anew, on any node), and never another node's. All or nothing for one
-   * call; calls that come while one is under way share the next commit.
+   * Inserts records, or replaces those with the same (account, signature). Never replaces another node's
+   * record, or an ended record (except "rejected", which may start again on any node). Atomic for each
+   * call; calls that arrive during a commit share the next one.
    */
   put(records: readonly SubmissionRecord[]): Promise<void>;
-  /** Adds them, all or nothing; false: one of them (account, signature) was kept before. */
+  /** Inserts all or none; false: a record with one of the (account, signature) pairs exists. */
   add(records: readonly SubmissionRecord[]): Promise<boolean>;
-  /** This node's, and those that were kept before nodes had names. */
+  /** Open records of this node, and those that were written before nodes had names. */
   open(): Promise<SubmissionRecord[]>;
-  /** Other nodes that have open ones; "": kept before nodes had names. */
+  /** Names of other nodes that have open records; "": written before nodes had names. */
   openNodes(): Promise<string[]>;
   /**
-   * The open ones of a node that is gone belong to this node from now on; of several nodes that try at
-   * once each record comes to one. Returns what came to this one.
+   * Assigns the open records of a dead node to this node. If several nodes try at once, each record goes to
+   * one of them. Returns the records that this node got.
    */
   adopt(node: string): Promise<SubmissionRecord[]>;
-  /** Every node's, as these two find them. */
+  /** Records of all nodes, as `findBundles`. */
   find(accountId: string, signatures: readonly string[]): Promise<SubmissionRecord[]>;
   findBundles(accountId: string, bundleIds: readonly string[]): Promise<SubmissionRecord[]>;
-  /** Removes what ended before. Returns how many. */
+  /** Deletes the records that ended before; returns their number. */
   forgetEndedBefore(ns: bigint): Promise<number>;
 }
 
-/** For people who look at what an account has submitted; the store is the real one. */
+/** Lists an account's submissions for the portal and the command line; implemented by the store. */
 export interface SubmissionLister {
   /**
-   * The account's newest, newest first, at most `limit`: of those that are open and of the service's
-   * thousands that ended last. Whatever an account has submitted, it takes no longer than that.
+   * The account's newest submissions, newest first, at most `limit`. It searches the open ones and the few
+   * thousand of the whole service that ended last, so its cost does not grow with the history.
    */
   newest(accountId: string, limit: number): Promise<SubmissionRecord[]>;
 }
 
 // ---- what the chain says ----
 
-/** First sights in the relay's own shreds; service/landing-watch.ts is the real one. */
-export interface Sights {
+/** Observations of landed transactions in the relay's own shreds; implemented by LandingWatch. */
+export interface LandingObservations {
   /** Throws ShredwayError "watch_refused" when the list is full. */
   watch(
     signature: Uint8Array,
-    listener: (sight: { readonly slot: bigint; readonly seenNs: bigint }) => void,
+    listener: (observation: { readonly slot: bigint; readonly seenNs: bigint }) => void,
   ): () => void;
 }
 
 export interface SignatureOutcome {
   readonly slot: bigint;
-  /** null: it succeeded. JSON as the node wrote it. */
+  /** null: it succeeded. JSON as the node returned it. */
   readonly err: unknown;
   readonly commitment: Commitment;
 }
 
 export interface StatusSearch {
-  /** Also what the node's cache of some minutes forgot, if the node has a history. Default false. */
+  /** Search the node's whole history, not only its cache of some minutes. Default: false. */
   readonly searchHistory?: boolean;
 }
 
-/** A node's answers; solana/rpc-client.ts is the real one. All may reject with "rpc_failed". */
+/** Answers of a Solana node; implemented by the RPC client. Every call may reject with "rpc_failed". */
 export interface Outcomes {
   /** At most 256 signatures. */
   signatureStatuses(
@@ -329,26 +329,26 @@ export interface Outcomes {
   ): Promise<(SignatureOutcome | null)[]>;
   /** At commitment "confirmed". */
   isBlockhashValid(blockhash: string): Promise<boolean>;
-  /** Present value of a durable nonce (base58) at "confirmed"; null: no such account. */
+  /** Value of a durable nonce account (base58) at "confirmed"; null: the account does not exist. */
   nonceValue(account: string): Promise<string | null>;
 }
 
-// ---- who is told of landed tips ----
+// ---- who is notified of landed tips ----
 
-/** Tips of landed transactions; tips/tip-statistics.ts is the real one. */
+/** Receives the tips of landed transactions; implemented by TipStatistics. */
 export interface LandedTips {
-  /** In a block: of the relay's own shreds or a node; its outcome is not known. Told once or more. */
-  seen(signature: string, lamports: bigint, atNs: bigint): void;
-  /** It ended as landed, without error. */
+  /** Observed in a block, outcome not known. May be called several times for one signature. */
+  observed(signature: string, lamports: bigint, atNs: bigint): void;
+  /** It landed without an error. */
   landed(signature: string, lamports: bigint, atNs: bigint): void;
-  /** The block that held it is gone, or it ended otherwise after it was seen. */
-  gone(signature: string): void;
+  /** After `observed`: its block was abandoned, or it ended without landing successfully. */
+  retracted(signature: string): void;
 }
 
-// ---- who is told of spent nonces ----
+// ---- who is notified of spent nonces ----
 
-/** nonces/nonce-book.ts is the real one. */
+/** Receives the nonces that landed transactions advanced. */
 export interface NonceListener {
-  /** A transaction of this nonce account and value (32 bytes each) was seen in a block, or landed. */
+  /** A transaction with this nonce account and value (32 bytes each) was observed in a block, or landed. */
   advanced(account: Uint8Array, value: Uint8Array): void;
 }

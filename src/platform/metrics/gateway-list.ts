@@ -168,47 +168,47 @@ const submissions: readonly Metric<GatewayFacts>[] = [
   ofPipeline(
     "shredway_submissions_unwritten",
     "Transactions that changed since they were last written to the database.",
-    ({ store }) => store.dirty,
+    ({ writer: store }) => store.dirty,
   ),
   ofPipeline(
     "shredway_submissions_writes_total",
     "Writes of transactions to the database.",
-    ({ store }) => store.puts,
+    ({ writer: store }) => store.puts,
   ),
   ofPipeline(
     "shredway_submissions_write_failures_total",
     "Writes of transactions to the database that failed.",
-    ({ store }) => store.failures,
+    ({ writer: store }) => store.failures,
   ),
   ofPipeline(
     "shredway_submissions_looks_total",
     "Questions to the node about what became of transactions.",
-    ({ watch }) => watch.looks,
+    ({ observer: watch }) => watch.questions,
   ),
   ofPipeline(
     "shredway_submissions_look_failures_total",
     "Such questions that the node did not answer.",
-    ({ watch }) => watch.failures,
+    ({ observer: watch }) => watch.failures,
   ),
   ofPipeline(
     "shredway_submissions_sights_total",
     "Sights of open transactions in the relay's own shreds.",
-    ({ watch }) => watch.sights,
+    ({ observer: watch }) => watch.observations,
   ),
   ofPipeline(
     "shredway_submissions_sights_refused_total",
     "Transactions that could not be watched for in the relay's shreds, for the list was full.",
-    ({ watch }) => watch.sightsRefused,
+    ({ observer: watch }) => watch.watchesRefused,
   ),
   ofPipeline(
     "shredway_submissions_lost_blocks_total",
     "Transactions whose block was abandoned after they were seen in it.",
-    ({ watch }) => watch.lost,
+    ({ observer: watch }) => watch.blocksAbandoned,
   ),
   ofPipeline(
     "shredway_submissions_lifetimes",
     "Blockhashes and nonces whose end is awaited.",
-    ({ watch }) => watch.lifetimes,
+    ({ observer: watch }) => watch.lifetimes,
   ),
 ];
 

@@ -46,7 +46,7 @@ function slotFacts(service: RelayService): Record<string, unknown> {
 export function gatewayStatistics({ gateway }: Pick<Service, "gateway">): Record<string, unknown> {
   if (!gateway) return {};
   const { connections, submissions, routes, shreds, landedTips } = gateway.snapshot();
-  const { accepted, open, held, ends, resends, store } = submissions;
+  const { accepted, open, held, ends, resends, writer: store } = submissions;
   return plain({
     gateway: {
       connections,

@@ -101,17 +101,17 @@ describe("sendAlt", () => {
     [
       "legacy and v0 by their price",
       { computeUnitPrice: 9_999_999n },
-      "10 lamports per compute unit (a price of 10000000 micro-lamports), got a price of 9999999 micro-lamports",
+      "too low: 9999999 micro-lamports per compute unit; minimum 10 lamports per compute unit (10000000 micro-lamports)",
     ],
     [
       "v1 by its total",
       { ...v1, priorityFeeLamports: 1_999_999n },
-      "10 lamports per compute unit (2000000 lamports for 200000 units), got 1999999 lamports",
+      "too low: 1999999 lamports for 200000 compute units; minimum 10 lamports per compute unit (2000000 lamports)",
     ],
     [
       "v1 without units",
       { ...v1, computeUnitLimit: 0, priorityFeeLamports: 1_999_999n },
-      "10 lamports per compute unit, got a transaction without a compute unit limit",
+      "unknown: the transaction sets no compute unit limit; minimum 10 lamports per compute unit",
     ],
   ])("refuses too low a fee, fallback or not: %s", async (_, fee, expected) => {
     const run = await open(fee);
@@ -119,7 +119,7 @@ describe("sendAlt", () => {
       expect(await run.call("sendAlt", [base64(tipping()), { enableFallback }])).toMatchObject(
         refused(
           "priority_fee_too_low",
-          `priority_fee_too_low: params[0]: priority fee: expected at least ${expected}`,
+          `priority_fee_too_low: params[0]: priority fee ${expected}`,
         ),
       );
     }

@@ -3,7 +3,7 @@
 import { VersionedTransaction } from "@solana/web3.js";
 import { parsePubkey, pubkeyBytes, pubkeyOf } from "../../../src/core/primitives.ts";
 import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
-import type { Outcomes, Sights } from "../../../src/gateway/submission/types.ts";
+import type { LandingObservations, Outcomes } from "../../../src/gateway/submission/types.ts";
 import { encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
 import type { ManualClock } from "../../support/clocks/manual-clock.ts";
 import type { ChainRun } from "../../support/transactions/chain.ts";
@@ -30,7 +30,7 @@ export function factsOf(
   };
 }
 
-export function sightsOf({ chain }: ChainRun, clock: ManualClock): Sights {
+export function sightsOf({ chain }: ChainRun, clock: ManualClock): LandingObservations {
   return {
     watch: (bytes, listener) => {
       const signature = encodeBase58(bytes);

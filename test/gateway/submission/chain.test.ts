@@ -62,21 +62,21 @@ class ChainRoute implements Route {
     this.#clock = clock;
   }
 
-  offer(parcel: OutboundTransaction): boolean {
-    const { transactions, mode, attempt } = parcel;
+  offer(outbound: OutboundTransaction): boolean {
+    const { transactions, mode, attempt } = outbound;
     const [first] = transactions;
     this.attempts.set(first?.signature ?? "", attempt);
     this.#clock.after(3, () => {
       const atNs = this.#clock.nowNs();
-      parcel.report({ kind: "sent", atNs, bytes: 1 });
+      outbound.report({ kind: "sent", atNs, bytes: 1 });
       if (this.lost.has(first?.signature ?? "")) return;
       try {
         const wires = transactions.map(({ wire }) => wire);
         if (mode === "bundle") this.#run.chain.sendBundle(wires);
         else if (first) this.#run.chain.send(first.wire);
-        parcel.report({ kind: "acknowledged", atNs });
+        outbound.report({ kind: "acknowledged", atNs });
       } catch {
-        parcel.report({ kind: "refused", atNs, reason: "chain", isFinal: false });
+        outbound.report({ kind: "refused", atNs, reason: "chain", isFinal: false });
       }
     });
     return true;
@@ -125,12 +125,12 @@ class Stage {
         partnerUnitLamports: 10n,
       }),
       store: this.#store.of(() => true),
-      sights: sightsOf(run, this.clock),
+      landings: sightsOf(run, this.clock),
       outcomes: outcomesOf(run),
       leaders: () => ({ slot: run.chain.currentSlot, current: null, next: null }),
       slotNs: () => run.slotNs,
       inspect: (wire) => factsOf(wire),
-      tips: this.tips,
+      landedTips: this.tips,
     });
   }
 

@@ -10,72 +10,79 @@ const routes = [
   { name: "swqos-1" },
 ] as const;
 
-async function sent(desk: Harness, some: Partial<SubmitRequest["options"]>): Promise<void> {
-  const request = desk.request(desk.facts(), some);
-  void desk.pipeline.submit({ ...request, method: "sendAlt" });
-  await desk.clock.advance(100);
+async function sent(harness: Harness, some: Partial<SubmitRequest["options"]>): Promise<void> {
+  const request = harness.request(harness.facts(), some);
+  void harness.pipeline.submit({ ...request, method: "sendAlt" });
+  await harness.clock.advance(100);
 }
 
-function refuse(desk: Harness, which: number, isFinal = false): void {
-  const atNs = desk.clock.nowNs();
+function refuse(harness: Harness, which: number, isFinal = false): void {
+  const atNs = harness.clock.nowNs();
   const refused: RouteEvent = { kind: "refused", atNs, reason: "lost", isFinal };
-  desk.parcels[which]?.report({ kind: "sent", atNs, bytes: 1 });
-  desk.parcels[which]?.report(refused);
+  harness.outbound[which]?.report({ kind: "sent", atNs, bytes: 1 });
+  harness.outbound[which]?.report(refused);
 }
 
 it.each([true, false])(
   "the other routes, at once when the last partner refused: %s",
   async (is) => {
-    const desk = new Harness({}, { routes });
-    await sent(desk, { enableFallback: true });
-    refuse(desk, 0, is);
-    await desk.clock.advance(200);
-    expect(desk.ways).toEqual(["alt", "alt-2"]); // one of them may take it yet
-    refuse(desk, 1, is);
-    await desk.clock.advance(50);
-    expect(desk.ways.slice(2)).toEqual(is ? ["swqos-1"] : ["alt", "alt-2", "swqos-1"]);
-    const count = desk.ways.length;
-    for (let i = count - 1; i > 1; i--) refuse(desk, i);
-    await desk.clock.advance(1_500);
-    expect(desk.ways.length).toBe(count); // from now on as everything else
+    const harness = new Harness({}, { routes });
+    await sent(harness, { enableFallback: true });
+    refuse(harness, 0, is);
+    await harness.clock.advance(200);
+    expect(harness.routesUsed).toEqual(["alt", "alt-2"]); // one of them may take it yet
+    refuse(harness, 1, is);
+    await harness.clock.advance(50);
+    expect(harness.routesUsed.slice(2)).toEqual(is ? ["swqos-1"] : ["alt", "alt-2", "swqos-1"]);
+    const count = harness.routesUsed.length;
+    for (let i = count - 1; i > 1; i--) refuse(harness, i);
+    await harness.clock.advance(1_500);
+    expect(harness.routesUsed.length).toBe(count); // from now on as everything else
   },
 );
 
 it("the other routes, at once also when the partner refuses in the moment of the offer", async () => {
-  const desk = new Harness({}, { routes: [routes[0], routes[2]] });
-  desk.answer = (parcel) => {
-    if (desk.ways.length > 1) return;
-    parcel.report({ kind: "refused", atNs: desk.clock.nowNs(), reason: "lost", isFinal: true });
+  const harness = new Harness({}, { routes: [routes[0], routes[2]] });
+  harness.answer = (outbound) => {
+    if (harness.routesUsed.length > 1) return;
+    outbound.report({
+      kind: "refused",
+      atNs: harness.clock.nowNs(),
+      reason: "lost",
+      isFinal: true,
+    });
   };
-  await sent(desk, { enableFallback: true });
-  expect(desk.ways).toEqual(["alt", "swqos-1"]);
+  await sent(harness, { enableFallback: true });
+  expect(harness.routesUsed).toEqual(["alt", "swqos-1"]);
 });
 
 it("nobody else at once, without fallback or without leave to send again", async () => {
-  const desk = new Harness({}, { routes });
-  await sent(desk, { enableFallback: false });
-  await sent(desk, { enableFallback: true, resendsMax: 0 });
-  for (let i = 0; i < 4; i++) refuse(desk, i);
-  await desk.clock.advance(1_500);
-  expect(desk.ways).toEqual(["alt", "alt-2", "alt", "alt-2"]);
+  const harness = new Harness({}, { routes });
+  await sent(harness, { enableFallback: false });
+  await sent(harness, { enableFallback: true, resendsMax: 0 });
+  for (let i = 0; i < 4; i++) refuse(harness, i);
+  await harness.clock.advance(1_500);
+  expect(harness.routesUsed).toEqual(["alt", "alt-2", "alt", "alt-2"]);
 });
 
 it("nobody when it is sent once more in another slot, and the caller is told so", async () => {
-  const desk = new Harness({}, { routes });
+  const harness = new Harness({}, { routes });
   const request = {
-    ...desk.request(desk.facts(), { enableFallback: false }),
+    ...harness.request(harness.facts(), { enableFallback: false }),
     method: "sendAlt",
   } as const;
-  const first = desk.pipeline.submit(request);
-  await desk.clock.advance(100);
+  const first = harness.pipeline.submit(request);
+  await harness.clock.advance(100);
   await first;
-  const { length } = desk.ways;
-  desk.leaders = { slot: 8n, current: "B", next: "A" };
-  await expect(desk.pipeline.submit(request)).rejects.toMatchObject({ reason: "non_partner_slot" });
-  expect(desk.ways.length).toBe(length);
-  desk.leaders = { slot: 12n, current: "A", next: "B" };
-  const again = desk.pipeline.submit(request);
-  await desk.clock.advance(100);
+  const { length } = harness.routesUsed;
+  harness.leaders = { slot: 8n, current: "B", next: "A" };
+  await expect(harness.pipeline.submit(request)).rejects.toMatchObject({
+    reason: "non_partner_slot",
+  });
+  expect(harness.routesUsed.length).toBe(length);
+  harness.leaders = { slot: 12n, current: "A", next: "B" };
+  const again = harness.pipeline.submit(request);
+  await harness.clock.advance(100);
   await again;
-  expect(desk.ways.slice(length)).toEqual(["alt", "alt-2"]);
+  expect(harness.routesUsed.slice(length)).toEqual(["alt", "alt-2"]);
 });

@@ -8,13 +8,13 @@ import type { PipelineLimits } from "../../../src/gateway/submission/limits.ts";
 import { Pipeline } from "../../../src/gateway/submission/pipeline.ts";
 import type {
   LandedTips,
+  LandingObservations,
   LeaderContext,
   NonceListener,
   OutboundTransaction,
   Outcomes,
   Route,
   RouteCapabilities,
-  Sights,
   SignatureOutcome,
   SubmitOptions,
   SubmitRequest,
@@ -30,15 +30,15 @@ const noOptions: SubmitOptions = {
   resendsMax: null,
 };
 
-type ShredArrival = Parameters<Sights["watch"]>[1];
+type ShredArrival = Parameters<LandingObservations["watch"]>[1];
 
-export class Harness implements Sights, Outcomes {
+export class Harness implements LandingObservations, Outcomes {
   readonly clock = new ManualClock();
   readonly random: SeededRandom;
   readonly store: ModelStore;
-  readonly parcels: OutboundTransaction[] = [];
+  readonly outbound: OutboundTransaction[] = [];
   readonly warnings: string[] = [];
-  readonly sights = new Map<string, ShredArrival>();
+  readonly landings = new Map<string, ShredArrival>();
   readonly answers = new Map<string, SignatureOutcome>();
   readonly asked: string[][] = [];
   leaders: LeaderContext = { slot: 4n, current: "A", next: "B" };
@@ -48,11 +48,11 @@ export class Harness implements Sights, Outcomes {
   nonce: string | null = null;
   takes = true;
   /** Signatures for which no queue has room. */
-  readonly crowded = new Set<string>();
+  readonly full = new Set<string>();
   /** What a route says while it is being offered something. */
-  answer: (parcel: OutboundTransaction) => void = () => {};
+  answer: (outbound: OutboundTransaction) => void = () => {};
   /** Names of the routes that took something, in order. */
-  readonly ways: string[] = [];
+  readonly routesUsed: string[] = [];
   isWatchFull = false;
   isNodeFailing = false;
   readonly readable: TransactionFacts[] = [];
@@ -86,11 +86,11 @@ export class Harness implements Sights, Outcomes {
           partnerUnitLamports: 0n,
         }),
         store: this.store.of(() => true),
-        sights: this,
+        landings: this,
         outcomes: has.node === false ? null : this,
         leaders: () => this.leaders,
         slotNs: () => null,
-        ...(has.tips && { tips: has.tips }),
+        ...(has.tips && { landedTips: has.tips }),
         ...(has.nonces && { nonces: has.nonces }),
         inspect: (wire) => {
           const found = this.readable.find((facts) => Buffer.compare(facts.wire, wire) === 0);
@@ -106,12 +106,12 @@ export class Harness implements Sights, Outcomes {
     return {
       capabilities,
       isUp: true,
-      offer: (parcel) => {
-        const [first] = parcel.transactions;
-        if (!this.takes || this.crowded.has(first?.signature ?? "")) return false;
-        this.parcels.push(parcel);
-        this.ways.push(capabilities.name);
-        this.answer(parcel);
+      offer: (outbound) => {
+        const [first] = outbound.transactions;
+        if (!this.takes || this.full.has(first?.signature ?? "")) return false;
+        this.outbound.push(outbound);
+        this.routesUsed.push(capabilities.name);
+        this.answer(outbound);
         return true;
       },
       snapshot: () => emptySnapshot(capabilities),
@@ -122,12 +122,12 @@ export class Harness implements Sights, Outcomes {
   watch(signature: Uint8Array, listener: ShredArrival): () => void {
     if (this.isWatchFull) throw new ShredwayError("watch_refused", "full");
     const name = Buffer.from(signature).toString("hex");
-    this.sights.set(name, listener);
-    return () => void this.sights.delete(name);
+    this.landings.set(name, listener);
+    return () => void this.landings.delete(name);
   }
 
   see({ signatureBytes }: TransactionFacts, slot: bigint): void {
-    const listener = this.sights.get(Buffer.from(signatureBytes).toString("hex"));
+    const listener = this.landings.get(Buffer.from(signatureBytes).toString("hex"));
     listener?.({ slot, seenNs: this.clock.nowNs() });
   }
 
@@ -212,13 +212,13 @@ export class Harness implements Sights, Outcomes {
   /** The next process on the same disk. */
   async next(...facts: TransactionFacts[]): Promise<Harness> {
     this.pipeline.stop();
-    const desk = new Harness({}, { seed: 4 });
-    desk.readable.push(...facts);
-    for (const [key, record] of this.store.records) desk.store.records.set(key, record);
-    desk.nonce = this.nonce;
-    desk.isBlockhashGone = this.isBlockhashGone;
-    await desk.pipeline.restore();
-    return desk;
+    const harness = new Harness({}, { seed: 4 });
+    harness.readable.push(...facts);
+    for (const [key, record] of this.store.records) harness.store.records.set(key, record);
+    harness.nonce = this.nonce;
+    harness.isBlockhashGone = this.isBlockhashGone;
+    await harness.pipeline.restore();
+    return harness;
   }
 
   async state(facts: TransactionFacts, accountId = "ann"): Promise<string> {
@@ -227,10 +227,10 @@ export class Harness implements Sights, Outcomes {
   }
 
   refuseAll(isFinal: boolean): void {
-    for (const parcel of this.parcels.splice(0)) {
+    for (const outbound of this.outbound.splice(0)) {
       const atNs = this.clock.nowNs();
-      parcel.report({ kind: "sent", atNs, bytes: 1 });
-      parcel.report({ kind: "refused", atNs, reason: "no", isFinal });
+      outbound.report({ kind: "sent", atNs, bytes: 1 });
+      outbound.report({ kind: "refused", atNs, reason: "no", isFinal });
     }
   }
 }

@@ -24,7 +24,7 @@ it("by another route, or the same in its new form, when a route closes over its 
   closing({ close: () => table.close() });
   const config = routeConfig({ kind: "swqos", url: partner.url, connections: 1 });
   await table.replace([config]);
-  const desk = new Harness();
+  const harness = new Harness();
   const pipeline = new Pipeline({
     clock: systemClock,
     log: { warn: () => {} },
@@ -35,8 +35,8 @@ it("by another route, or the same in its new form, when a route closes over its 
       partners: new Set<string>(),
       partnerUnitLamports: 10n,
     }),
-    store: desk.store.of(() => true),
-    sights: null,
+    store: harness.store.of(() => true),
+    landings: null,
     outcomes: null,
     leaders: () => ({ slot: 4n, current: "A", next: "B" }),
     slotNs: () => null,
@@ -47,7 +47,7 @@ it("by another route, or the same in its new form, when a route closes over its 
   closing(pipeline);
   const all = Array.from({ length: 5 }, (_, i) => madeUpFacts(1000 + i));
   for (const facts of all) {
-    const request = desk.request(facts, { resendsMax: 0 });
+    const request = harness.request(facts, { resendsMax: 0 });
     void pipeline.submit({ ...request, receivedNs: systemClock.nowNs() });
   }
   await until(() => partner.requests.length === 1, "the first of them at the partner");
@@ -61,100 +61,100 @@ it("by another route, or the same in its new form, when a route closes over its 
 });
 
 it("also when the first of two equal calls could not be kept", async () => {
-  const desk = new Harness();
-  desk.leaders = { slot: 4n, current: "A", next: "bad" };
-  const request = desk.request(desk.facts(), { mevProtect: true });
-  desk.store.failShare = 1;
-  const first = desk.pipeline.submit(request).catch((error: unknown) => String(error));
-  const second = desk.pipeline.submit(request).catch((error: unknown) => String(error));
+  const harness = new Harness();
+  harness.leaders = { slot: 4n, current: "A", next: "bad" };
+  const request = harness.request(harness.facts(), { mevProtect: true });
+  harness.store.failShare = 1;
+  const first = harness.pipeline.submit(request).catch((error: unknown) => String(error));
+  const second = harness.pipeline.submit(request).catch((error: unknown) => String(error));
   void (async () => {
     await first;
-    desk.store.failShare = 0;
+    harness.store.failShare = 0;
   })();
-  await desk.clock.advance(500);
-  expect([await first, await second]).toEqual([expect.stringMatching(/was not sent/), undefined]);
-  desk.leaders = { slot: 9n, current: "C", next: "D" };
-  await desk.clock.advance(1000);
-  expect(desk.parcels.length).toBeGreaterThan(0);
+  await harness.clock.advance(500);
+  expect([await first, await second]).toEqual([expect.stringMatching(/(was )?not sent/), undefined]);
+  harness.leaders = { slot: 9n, current: "C", next: "D" };
+  await harness.clock.advance(1000);
+  expect(harness.outbound.length).toBeGreaterThan(0);
 });
 
 it("of one account, though another one fills its own share for a day", async () => {
-  const desk = new Harness({ openMax: 500, openPerAccountMax: 400 });
+  const harness = new Harness({ openMax: 500, openPerAccountMax: 400 });
   const lifetime = new Uint8Array(32).fill(7);
-  desk.nonce = pubkeyOf(lifetime);
+  harness.nonce = pubkeyOf(lifetime);
   const nonceAccount = new Uint8Array(32).fill(9);
   let refused = 0;
   for (let i = 0; i < 500; i++) {
-    const facts = makeFacts(desk.random, { lifetime, nonceAccount });
-    desk.pipeline.submit(desk.request(facts, {}, "eve")).catch(() => refused++);
+    const facts = makeFacts(harness.random, { lifetime, nonceAccount });
+    harness.pipeline.submit(harness.request(facts, {}, "eve")).catch(() => refused++);
   }
-  await desk.clock.advance(125_000);
+  await harness.clock.advance(125_000);
   expect(refused).toBe(100);
-  expect(await desk.submit(desk.facts(), {}, "ben")).toBe("accepted");
-  const before = desk.parcels.length;
-  await desk.clock.advance(60_000);
-  const late = desk.parcels.slice(before).filter(({ transactions: [one] }) => one?.nonce);
+  expect(await harness.submit(harness.facts(), {}, "ben")).toBe("accepted");
+  const before = harness.outbound.length;
+  await harness.clock.advance(60_000);
+  const late = harness.outbound.slice(before).filter(({ transactions: [one] }) => one?.nonce);
   expect(late).toEqual([]); // watched on, but sent no more
 });
 
 it("once, when it was released from protection just before a kill", async () => {
-  const desk = new Harness();
-  desk.leaders = { slot: 4n, current: "A", next: "bad" };
-  await desk.submit(desk.facts(), { mevProtect: true, resendsMax: 0 });
-  desk.leaders = { slot: 9n, current: "C", next: "D" };
-  await desk.clock.advance(60);
-  expect(desk.parcels.length).toBe(1);
-  const kept = [...desk.store.records.values()].flatMap(({ events }) => events);
+  const harness = new Harness();
+  harness.leaders = { slot: 4n, current: "A", next: "bad" };
+  await harness.submit(harness.facts(), { mevProtect: true, resendsMax: 0 });
+  harness.leaders = { slot: 9n, current: "C", next: "D" };
+  await harness.clock.advance(60);
+  expect(harness.outbound.length).toBe(1);
+  const kept = [...harness.store.records.values()].flatMap(({ events }) => events);
   expect(kept.map(({ kind }) => kind)).toContain("queued");
 });
 
 it("again after all routes refused it, for they may be others by then", async () => {
-  const desk = new Harness();
-  const facts = desk.facts();
-  await desk.submit(facts);
-  desk.refuseAll(true);
-  await desk.clock.advance(100);
-  expect(await desk.state(facts)).toBe("rejected routes_refused");
-  expect(await desk.submit(facts)).toBe("accepted");
-  expect(await desk.state(facts)).toBe("open null");
+  const harness = new Harness();
+  const facts = harness.facts();
+  await harness.submit(facts);
+  harness.refuseAll(true);
+  await harness.clock.advance(100);
+  expect(await harness.state(facts)).toBe("rejected routes_refused");
+  expect(await harness.submit(facts)).toBe("accepted");
+  expect(await harness.state(facts)).toBe("open null");
 });
 
 it("never as rejected because its routes closed", async () => {
-  const desk = new Harness();
-  const facts = desk.facts();
-  await desk.submit(facts);
-  desk.pipeline.stop();
-  for (const parcel of desk.parcels) {
-    parcel.report({ kind: "dropped", atNs: desk.clock.nowNs(), reason: "route_closed" });
+  const harness = new Harness();
+  const facts = harness.facts();
+  await harness.submit(facts);
+  harness.pipeline.stop();
+  for (const outbound of harness.outbound) {
+    outbound.report({ kind: "dropped", atNs: harness.clock.nowNs(), reason: "route_closed" });
   }
-  desk.pipeline.close();
-  await desk.clock.advance(100);
-  const [record] = desk.store.records.values();
+  harness.pipeline.close();
+  await harness.clock.advance(100);
+  const [record] = harness.store.records.values();
   expect(record?.state).toBe("open");
   expect(record?.events.map(({ kind }) => kind)).toEqual(["received", "queued", "dropped"]);
 });
 
 it("is not acknowledged before it is kept, also when it has landed and comes once more", async () => {
-  const desk = new Harness();
-  const facts = desk.facts();
-  await desk.submit(facts);
-  desk.answers.set(facts.signature, { slot: 5n, err: null, commitment: "confirmed" });
-  await desk.clock.advance(1000);
-  desk.store.failShare = 1;
-  for (const _ of [1, 2]) expect(await desk.submit(facts, {}, "ben")).toMatch(/^store_failed/);
-  desk.store.failShare = 0;
-  expect(await desk.submit(facts, {}, "ben")).toBe("accepted");
-  expect(desk.store.records.get(`ben ${facts.signature}`)?.state).toBe("landed");
+  const harness = new Harness();
+  const facts = harness.facts();
+  await harness.submit(facts);
+  harness.answers.set(facts.signature, { slot: 5n, err: null, commitment: "confirmed" });
+  await harness.clock.advance(1000);
+  harness.store.failShare = 1;
+  for (const _ of [1, 2]) expect(await harness.submit(facts, {}, "ben")).toMatch(/^store_failed/);
+  harness.store.failShare = 0;
+  expect(await harness.submit(facts, {}, "ben")).toBe("accepted");
+  expect(harness.store.records.get(`ben ${facts.signature}`)?.state).toBe("landed");
 });
 
 it("is not sent at all while nothing can be kept, and is again when it can", async () => {
-  const desk = new Harness();
-  desk.store.failShare = 1;
-  expect(await desk.submit(desk.facts())).toMatch(/^store_failed: .*may have been sent/);
-  const sent = desk.parcels.length;
-  expect(await desk.submit(desk.facts())).toMatch(/^store_failed: .*it was not sent/);
-  expect(desk.parcels.length).toBe(sent);
-  desk.store.failShare = 0;
-  await desk.clock.advance(2000);
-  expect(await desk.submit(desk.facts())).toBe("accepted");
+  const harness = new Harness();
+  harness.store.failShare = 1;
+  expect(await harness.submit(harness.facts())).toMatch(/^store_failed: .*may have been sent/);
+  const sent = harness.outbound.length;
+  expect(await harness.submit(harness.facts())).toMatch(/^store_failed: .*not persisted and not sent/);
+  expect(harness.outbound.length).toBe(sent);
+  harness.store.failShare = 0;
+  await harness.clock.advance(2000);
+  expect(await harness.submit(harness.facts())).toBe("accepted");
 });

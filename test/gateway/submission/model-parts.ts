@@ -51,9 +51,9 @@ export class ModelRoute implements Route {
   readonly #random: SeededRandom;
   readonly #chain: ModelChain;
   /** Told of every offer, also of those turned away. */
-  onOffer: (parcel: OutboundTransaction) => void = () => {};
-  /** Told of every parcel that leaves. */
-  onLeave: (parcel: OutboundTransaction) => void = () => {};
+  onOffer: (outbound: OutboundTransaction) => void = () => {};
+  /** Told of every transaction that leaves. */
+  onLeave: (outbound: OutboundTransaction) => void = () => {};
   isUp = true;
   /** Every parcel goes through. */
   isGood = false;
@@ -70,15 +70,15 @@ export class ModelRoute implements Route {
     this.#chain = parts.chain;
   }
 
-  offer(parcel: OutboundTransaction): boolean {
-    this.onOffer(parcel);
+  offer(outbound: OutboundTransaction): boolean {
+    this.onOffer(outbound);
     if (!this.isUp || (!this.isGood && this.#random.happens(0.05))) return false;
     const fate = this.isGood ? 1 : this.#random.share();
     const longestMs = this.#random.happens(0.1) ? 4_000 : 600;
     const delayMs = this.#random.below(4) === 0 ? 0 : this.#random.below(longestMs);
     if (delayMs === 0)
-      this.#leave(parcel, fate); // inside the offer
-    else this.#clock.after(delayMs, () => this.#leave(parcel, fate));
+      this.#leave(outbound, fate); // inside the offer
+    else this.#clock.after(delayMs, () => this.#leave(outbound, fate));
     return true;
   }
 
@@ -88,27 +88,27 @@ export class ModelRoute implements Route {
 
   async close(): Promise<void> {}
 
-  #leave(parcel: OutboundTransaction, fate: number): void {
+  #leave(outbound: OutboundTransaction, fate: number): void {
     const atNs = this.#clock.nowNs();
-    if (parcel.deadlineNs < atNs || fate < 0.05) {
-      parcel.report({ kind: "dropped", atNs, reason: "deadline" });
+    if (outbound.deadlineNs < atNs || fate < 0.05) {
+      outbound.report({ kind: "dropped", atNs, reason: "deadline" });
       return;
     }
-    this.onLeave(parcel);
-    parcel.report({ kind: "sent", atNs, bytes: 200 });
+    this.onLeave(outbound);
+    outbound.report({ kind: "sent", atNs, bytes: 200 });
     const answer = (event: Parameters<OutboundTransaction["report"]>[0]) =>
       this.#clock.after(this.#random.below(300), () =>
-        parcel.report({ ...event, atNs: this.#clock.nowNs() }),
+        outbound.report({ ...event, atNs: this.#clock.nowNs() }),
       );
     if (fate < 0.05 + this.refuseShare) {
       answer({ kind: "refused", atNs, reason: "never", isFinal: true });
     } else if (fate < 0.15 + this.refuseShare) {
       answer({ kind: "refused", atNs, reason: "busy", isFinal: false });
     } else if (fate < 0.25 + this.refuseShare) {
-      if (this.#random.happens(0.5)) this.#arrive(parcel);
+      if (this.#random.happens(0.5)) this.#arrive(outbound);
       answer({ kind: "failed", atNs, reason: "time_out" });
     } else {
-      if (this.isGood || this.#random.happens(0.8)) this.#arrive(parcel);
+      if (this.isGood || this.#random.happens(0.8)) this.#arrive(outbound);
       if (this.#random.happens(0.9)) answer({ kind: "acknowledged", atNs });
     }
   }

@@ -7,9 +7,9 @@ import { pubkeyOf } from "../../../src/core/primitives.ts";
 import type { SeededRandom } from "../../../src/core/seeded-random.ts";
 import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
 import type {
+  LandingObservations,
   LeaderContext,
   Outcomes,
-  Sights,
   SignatureOutcome,
 } from "../../../src/gateway/submission/types.ts";
 import type { ManualClock } from "../../support/clocks/manual-clock.ts";
@@ -28,7 +28,7 @@ interface Block {
 }
 
 interface Arrival {
-  readonly parcel: readonly TransactionFacts[];
+  readonly outbound: readonly TransactionFacts[];
   readonly isAtomic: boolean;
   readonly untilMs: number;
 }
@@ -37,7 +37,7 @@ export function textOf(bytes: Uint8Array): string {
   return pubkeyOf(bytes);
 }
 
-export class ModelChain implements Sights {
+export class ModelChain implements LandingObservations {
   readonly #clock: ManualClock;
   readonly #random: SeededRandom;
   /** Signatures of transactions that fail when they are executed. */
@@ -84,8 +84,8 @@ export class ModelChain implements Sights {
     }
   }
 
-  arrive(parcel: readonly TransactionFacts[], isAtomic: boolean): void {
-    this.#arrivals.push({ parcel, isAtomic, untilMs: this.#nowMs + arrivalMs });
+  arrive(outbound: readonly TransactionFacts[], isAtomic: boolean): void {
+    this.#arrivals.push({ outbound: outbound, isAtomic, untilMs: this.#nowMs + arrivalMs });
   }
 
   outcomeOf(signature: string, blocks: readonly Block[] = this.blocks) {
@@ -96,7 +96,7 @@ export class ModelChain implements Sights {
     return null;
   }
 
-  watch(signature: Uint8Array, listener: Parameters<Sights["watch"]>[1]): () => void {
+  watch(signature: Uint8Array, listener: Parameters<LandingObservations["watch"]>[1]): () => void {
     const name = Buffer.from(signature).toString("hex");
     const own = (slot: bigint) => listener({ slot, seenNs: this.#clock.nowNs() });
     const listeners = this.#watchers.get(name) ?? new Set();
@@ -163,10 +163,10 @@ export class ModelChain implements Sights {
     this.#arrivals = this.#arrivals.filter(({ untilMs }) => untilMs >= now);
     for (const arrival of this.#arrivals) {
       if (!this.#random.happens(0.5)) continue;
-      const { parcel, isAtomic } = arrival;
+      const { outbound, isAtomic } = arrival;
       const advanced = new Map(nonces);
-      const done = parcel.filter((facts) => this.#isExecuted(facts, landed, advanced));
-      const isWhole = done.length === parcel.length;
+      const done = outbound.filter((facts) => this.#isExecuted(facts, landed, advanced));
+      const isWhole = done.length === outbound.length;
       const hasFailed = done.some(({ signature }) => this.failing.has(signature));
       if (!isWhole || (isAtomic && hasFailed)) continue;
       for (const [account, value] of advanced) nonces.set(account, value);

@@ -5,33 +5,41 @@ import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
 import type { SignatureOutcome } from "../../../src/gateway/submission/types.ts";
 import type { Harness } from "./harness.ts";
 
-/** Whom the parcels were for, by name. */
-export function sentOf(desk: Harness, pair: readonly TransactionFacts[]): string {
+/** Whom the transactions were for, by name. */
+export function sentOf(harness: Harness, pair: readonly TransactionFacts[]): string {
   const names = pair.map(({ signature }) => signature);
-  const places = desk.parcels.map(({ transactions: [one] }) => names.indexOf(one?.signature ?? ""));
+  const places = harness.outbound.map(({ transactions: [one] }) =>
+    names.indexOf(one?.signature ?? ""),
+  );
   return places.map((place) => "AB"[place] ?? "?").join("");
 }
 
-export async function kindsOf(desk: Harness, { signature }: TransactionFacts): Promise<string[]> {
-  const [status] = await desk.pipeline.statuses("ann", [signature]);
+export async function kindsOf(
+  harness: Harness,
+  { signature }: TransactionFacts,
+): Promise<string[]> {
+  const [status] = await harness.pipeline.statuses("ann", [signature]);
   return status?.events.map(({ kind }) => kind) ?? [];
 }
 
 /** It is in the chain, and the nonce has another value. */
 export function land(
-  desk: Harness,
+  harness: Harness,
   { signature }: TransactionFacts,
   some: Partial<SignatureOutcome> = {},
 ) {
-  desk.answers.set(signature, { slot: 8n, err: null, commitment: "confirmed", ...some });
-  desk.nonce = "another value";
+  harness.answers.set(signature, { slot: 8n, err: null, commitment: "confirmed", ...some });
+  harness.nonce = "another value";
 }
 
 /** Both of them, once the first is known to have landed. */
-export async function landed(desk: Harness, pair: readonly [TransactionFacts, TransactionFacts]) {
-  land(desk, pair[0]);
-  await desk.clock.advance(3_000);
-  expect(await Promise.all(pair.map((facts) => desk.state(facts)))).toEqual([
+export async function landed(
+  harness: Harness,
+  pair: readonly [TransactionFacts, TransactionFacts],
+) {
+  land(harness, pair[0]);
+  await harness.clock.advance(3_000);
+  expect(await Promise.all(pair.map((facts) => harness.state(facts)))).toEqual([
     "landed confirmed",
     "superseded sibling_landed",
   ]);

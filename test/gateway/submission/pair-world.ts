@@ -1,6 +1,6 @@
-// A pipeline before the sandbox chain, with pairs whose parcels meet with everything that can happen.
+// A pipeline before the sandbox chain, with pairs whose transactions meet with everything that can happen.
 //
-// Made by pair-chain.test.ts. Routes lose, delay, double and refuse parcels, or let only one of two
+// Made by pair-chain.test.ts. Routes lose, delay, double and refuse transactions, or let only one of two
 // through. In the end the chain is asked what is true; `violations` tells what does not agree with it.
 
 import { type Keypair, SystemProgram } from "@solana/web3.js";
@@ -33,7 +33,7 @@ export const tooMuch = 10n ** 15n;
 const limits = { resendMs: 1_000, resendForMs: 25_000, ageMaxMs: 40_000, settleMs: 3_000 };
 
 type Way = "deliver" | "twice" | "late" | "drop" | "refuse" | "full";
-const ways: readonly Way[] = ["deliver", "twice", "late", "drop", "refuse", "full"];
+const routesUsed: readonly Way[] = ["deliver", "twice", "late", "drop", "refuse", "full"];
 
 /** Whom a route lets through; "none" to the end, the others until everything gets well. */
 export type Bias = "any" | "first" | "second" | "none";
@@ -56,12 +56,12 @@ class PairRoute implements Route {
     this.#world = world;
   }
 
-  offer(parcel: OutboundTransaction): boolean {
+  offer(outbound: OutboundTransaction): boolean {
     const { random, clock } = this.#world;
-    const way = this.#world.wayOf(parcel);
+    const way = this.#world.wayOf(outbound);
     if (way === "full") return false;
     const delayMs = way === "late" ? 500 + random.below(4_000) : random.below(60);
-    clock.after(delayMs, () => this.#leave(parcel, way));
+    clock.after(delayMs, () => this.#leave(outbound, way));
     return true;
   }
 
@@ -71,18 +71,18 @@ class PairRoute implements Route {
 
   async close(): Promise<void> {}
 
-  #leave(parcel: OutboundTransaction, way: Way): void {
+  #leave(outbound: OutboundTransaction, way: Way): void {
     const { random, clock } = this.#world;
     const atNs = clock.nowNs();
-    parcel.report({ kind: "sent", atNs, bytes: 1 });
+    outbound.report({ kind: "sent", atNs, bytes: 1 });
     if (way === "refuse") {
-      parcel.report({ kind: "refused", atNs, reason: "busy", isFinal: false });
+      outbound.report({ kind: "refused", atNs, reason: "busy", isFinal: false });
       return;
     }
-    if (way !== "drop") this.#deliver(parcel);
-    if (way === "twice") clock.after(random.below(1_500), () => this.#deliver(parcel));
-    if (random.happens(0.7)) parcel.report({ kind: "acknowledged", atNs });
-    else if (random.happens(0.5)) parcel.report({ kind: "failed", atNs, reason: "time_out" });
+    if (way !== "drop") this.#deliver(outbound);
+    if (way === "twice") clock.after(random.below(1_500), () => this.#deliver(outbound));
+    if (random.happens(0.7)) outbound.report({ kind: "acknowledged", atNs });
+    else if (random.happens(0.5)) outbound.report({ kind: "failed", atNs, reason: "time_out" });
   }
 
   #deliver({ mode, transactions }: OutboundTransaction): void {
@@ -140,7 +140,7 @@ export class PairWorld {
           partnerUnitLamports: 0n,
         }),
         store: store.of(() => true),
-        sights: sightsOf(run, this.clock),
+        landings: sightsOf(run, this.clock),
         outcomes: outcomesOf(run),
         leaders: () => ({ slot: run.chain.currentSlot, current: null, next: null }),
         slotNs: () => run.slotNs,
@@ -233,7 +233,7 @@ export class PairWorld {
     if (bias === "none") return "drop";
     if (this.isCalm) return "deliver";
     if (bias !== "any" && (bias === "first") !== (facts === first)) return "drop";
-    return ways[this.random.below(ways.length)] ?? "deliver";
+    return routesUsed[this.random.below(routesUsed.length)] ?? "deliver";
   }
 
   async status({ signature }: TransactionFacts): Promise<TransactionStatus | null> {

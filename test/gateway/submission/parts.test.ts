@@ -126,7 +126,7 @@ describe("Keeper", () => {
     const store = new SlowStore();
     const keeper = new SubmissionWriter(store, () => {});
     const view = viewOf();
-    const kept = keeper.keep([view]);
+    const kept = keeper.persist([view]);
     await settle();
     view.lifecycle.add(seen(5n));
     keeper.changed(view);
@@ -150,11 +150,11 @@ describe("Keeper", () => {
     const failures: unknown[] = [];
     const keeper = new SubmissionWriter(store, (error) => failures.push(error));
     const view = viewOf();
-    const kept = keeper.keep([view]);
+    const kept = keeper.persist([view]);
     await settle();
     store.puts[0]?.end(new Error("full"));
     await expect(kept).rejects.toThrow("full");
-    expect([view.isKept, keeper.counts.dirty]).toEqual([false, 1]);
+    expect([view.isPersisted, keeper.counts.dirty]).toEqual([false, 1]);
     keeper.flush();
     store.puts[1]?.end(new Error("still full"));
     await settle();
@@ -162,7 +162,7 @@ describe("Keeper", () => {
     keeper.flush();
     store.puts[2]?.end();
     await settle();
-    expect([view.isKept, keeper.counts.dirty]).toEqual([true, 0]);
+    expect([view.isPersisted, keeper.counts.dirty]).toEqual([true, 0]);
   });
 
   it("writes nothing that was forgotten, and nothing before a question is answered", async () => {
@@ -174,7 +174,7 @@ describe("Keeper", () => {
     const question = new Promise<void>((resolve) => {
       answer = resolve;
     });
-    const after = keeper.after([view], question);
+    const after = keeper.persistAfter([view], question);
     keeper.flush();
     expect(store.puts).toEqual([]);
     answer();
@@ -182,7 +182,7 @@ describe("Keeper", () => {
     keeper.forget(view);
     keeper.changed(view);
     keeper.flush();
-    await keeper.keep([view]);
+    await keeper.persist([view]);
     expect([store.puts.length, keeper.counts.dirty]).toEqual([0, 0]);
   });
 });

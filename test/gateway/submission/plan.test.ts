@@ -187,23 +187,23 @@ describe("plan", () => {
       return made.kind === "refuse" ? made.message : "";
     };
     expect(message(factsOf({ tip: 5000n }), all)).toBe(
-      "tip: expected at least 10000 lamports (route swqos), got 5000 lamports",
+      "tip too low: 5000 lamports; minimum 10000 lamports (route swqos)",
     );
     expect(message(factsOf({ options: { swqosOnly: true } }), [tpu, routeOf({}, false)])).toBe(
-      "routes: expected one that takes the transaction, by SWQoS partners only, got tpu (no SWQoS partner); swqos-1 (down)",
+      "no route for the transaction, through SWQoS partners only: tpu (not a SWQoS partner); swqos-1 (down)",
     );
     expect(message(factsOf({ ...bundle, count: 2 }), [swqos])).toBe(
-      "routes: expected one that takes a bundle (transactions: 2), got swqos (takes no bundle)",
+      "no route for a bundle (transactions: 2): swqos (does not accept bundles)",
     );
     const cheap = factsOf({ tip: rich, fee: underpaid });
     expect(message(cheap, [alt])).toBe(
-      "priority fee: expected at least 10 lamports per compute unit (a price of 10000000 micro-lamports), got a price of 9999999 micro-lamports",
+      "priority fee too low: 9999999 micro-lamports per compute unit; minimum 10 lamports per compute unit (10000000 micro-lamports)",
     );
     expect(message(cheap, [routeOf({}, false), alt])).toBe(
-      "routes: expected one that takes the transaction, got swqos-1 (down); alt (priority fee too low)",
+      "no route for the transaction: swqos-1 (down); alt (priority fee too low)",
     );
     expect(message(factsOf(), [])).toBe(
-      "routes: expected one that takes the transaction, got no route",
+      "no route for the transaction: no route is configured",
     );
     const many = Array.from({ length: 20 }, (_, i) => routeOf({ name: `r${i}` }, false));
     expect(message(factsOf(), many)).toMatch(/r7 \(down\); and 12 more$/);
@@ -273,7 +273,7 @@ describe("every plan", () => {
             expect(made.message).toMatch(
               isDropped
                 ? /^slot .+: received in a non-partner slot without fallback and is dropped$/
-                : /^(tip|routes|priority fee): expected .+, got .+/,
+                : /^(tip too low: \d+|no route for .+: .+|priority fee (too low: \d+|unknown))/,
             );
             if (isDropped) {
               expect([facts.method, facts.options.enableFallback]).toEqual(["sendAlt", false]);

@@ -87,7 +87,7 @@ beforeEach(async () => {
       nextPartnerSlot: (slot) => tracker.next(slot)?.leaderSlot ?? null,
     }),
     store,
-    sights: null,
+    landings: null,
     outcomes: outcomesOf(run),
     leaders: () => leaderContextOf(schedule, chain.currentSlot),
     slotNs: () => run.slotNs,

@@ -74,7 +74,7 @@ describe("the pipeline", () => {
     world.checkEnds();
     world.checkPairs();
     expect([...world.violations, ...world.store.violations]).toEqual([]);
-    const { open, held, store, watch } = world.pipeline.snapshot();
+    const { open, held, writer: store, observer: watch } = world.pipeline.snapshot();
     expect({ open, held, dirty: store.dirty, lifetimes: watch.lifetimes }).toEqual({
       open: 0,
       held: 0,

@@ -60,7 +60,7 @@ class MachineHarness {
       {
         clock: this.clock,
         outcomes: null,
-        sights: {
+        landings: {
           watch: (bytes) => {
             const name = Buffer.from(bytes).toString("hex");
             this.observed.add(name);
@@ -76,14 +76,14 @@ class MachineHarness {
         }),
         leaders: () => ({ slot: 1n, current: null, next: null }),
         slotNs: () => null,
-        tips: {
-          seen: (signature) => void this.tips.set(signature, "seen"),
+        landedTips: {
+          observed: (signature) => void this.tips.set(signature, "seen"),
           landed: (signature) => void this.tips.set(signature, "landed"),
-          gone: (signature) => void this.tips.delete(signature),
+          retracted: (signature) => void this.tips.delete(signature),
         },
       },
       {
-        memory: this.memory,
+        index: this.memory,
         writer: new SubmissionWriter(
           store.of(() => true),
           fail,
@@ -98,7 +98,7 @@ class MachineHarness {
     const bundle = this.#submission("ann", facts);
     const views = facts.map((one) => this.machine.enter(bundle, one));
     const alone = facts.map((one) => this.machine.enter(this.#submission("bob", [one]), one));
-    this.machine.observeFresh();
+    this.machine.observeNew();
     this.views = [...views, ...alone];
     this.transactions = views.map(({ tracked }) => tracked);
   }

@@ -51,7 +51,7 @@ class Stage {
           };
         }),
     },
-    takeUp: async (records) => {
+    resume: async (records) => {
       if (this.failsToTake) throw new Error("not taken");
       const fresh = records
         .map(({ signature }) => signature)

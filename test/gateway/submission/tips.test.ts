@@ -9,7 +9,7 @@ class Told implements LandedTips {
   readonly calls: string[] = [];
   readonly times: bigint[] = [];
 
-  seen(signature: string, lamports: bigint, atNs: bigint): void {
+  observed(signature: string, lamports: bigint, atNs: bigint): void {
     this.calls.push(`seen ${signature} ${lamports}`);
     this.times.push(atNs);
   }
@@ -19,7 +19,7 @@ class Told implements LandedTips {
     this.times.push(atNs);
   }
 
-  gone(signature: string): void {
+  retracted(signature: string): void {
     this.calls.push(`gone ${signature}`);
   }
 }
@@ -29,97 +29,97 @@ const failed: SignatureOutcome = { ...landed, err: { InstructionError: [0, { Cus
 
 describe("tips", () => {
   let told: Told;
-  let desk: Harness;
+  let harness: Harness;
 
   function open(has: { node?: boolean } = {}): void {
     told = new Told();
-    desk = new Harness({}, { ...has, tips: told });
+    harness = new Harness({}, { ...has, tips: told });
   }
 
   beforeEach(() => open());
 
   async function submitted(accounts = ["ann"]): Promise<TransactionFacts> {
-    const facts = desk.facts();
-    for (const account of accounts) await desk.submit(facts, {}, account);
+    const facts = harness.facts();
+    for (const account of accounts) await harness.submit(facts, {}, account);
     return facts;
   }
 
   it("are told once for everybody: seen, then landed", async () => {
     const facts = await submitted(["ann", "bob", "eve"]);
-    const seenNs = desk.clock.nowNs();
-    desk.see(facts, 5n);
-    desk.answers.set(facts.signature, landed);
-    await desk.clock.advance(5000);
+    const seenNs = harness.clock.nowNs();
+    harness.see(facts, 5n);
+    harness.answers.set(facts.signature, landed);
+    await harness.clock.advance(5000);
     const { signature } = facts;
     expect(told.calls).toEqual([`seen ${signature} 20000`, `landed ${signature} 20000`]);
     expect(told.times[0]).toBe(seenNs);
-    await desk.submit(facts, {}, "zoe");
-    await desk.clock.advance(5000);
+    await harness.submit(facts, {}, "zoe");
+    await harness.clock.advance(5000);
     expect(told.calls).toHaveLength(2);
   });
 
   it("are told as landed without a sight, too", async () => {
     const facts = await submitted();
-    desk.answers.set(facts.signature, landed);
-    await desk.clock.advance(5000);
+    harness.answers.set(facts.signature, landed);
+    await harness.clock.advance(5000);
     expect(told.calls).toEqual([`landed ${facts.signature} 20000`]);
   });
 
   it("are told as landed by the first sight where there is no node", async () => {
     open({ node: false });
     const facts = await submitted();
-    desk.see(facts, 5n);
+    harness.see(facts, 5n);
     expect(told.calls.map((call) => call.split(" ")[0])).toEqual(["seen", "landed"]);
   });
 
   it("are gone when it landed and failed", async () => {
     const facts = await submitted();
-    desk.see(facts, 5n);
-    desk.answers.set(facts.signature, failed);
-    await desk.clock.advance(5000);
+    harness.see(facts, 5n);
+    harness.answers.set(facts.signature, failed);
+    await harness.clock.advance(5000);
     expect(told.calls).toEqual([`seen ${facts.signature} 20000`, `gone ${facts.signature}`]);
   });
 
   it("are not told of what failed unseen", async () => {
     const facts = await submitted();
-    desk.answers.set(facts.signature, failed);
-    await desk.clock.advance(5000);
-    expect(await desk.state(facts)).toContain("landed_failed");
+    harness.answers.set(facts.signature, failed);
+    await harness.clock.advance(5000);
+    expect(await harness.state(facts)).toContain("landed_failed");
     expect(told.calls).toEqual([]);
   });
 
   it("are gone with their block, and come back with the next", async () => {
     const facts = await submitted();
-    desk.see(facts, 5n);
-    await desk.clock.advance(8000);
-    desk.see(facts, 9n);
-    desk.answers.set(facts.signature, { ...landed, slot: 9n });
-    await desk.clock.advance(5000);
+    harness.see(facts, 5n);
+    await harness.clock.advance(8000);
+    harness.see(facts, 9n);
+    harness.answers.set(facts.signature, { ...landed, slot: 9n });
+    await harness.clock.advance(5000);
     const kinds = told.calls.map((call) => call.split(" ")[0]);
     expect(kinds).toEqual(["seen", "gone", "seen", "landed"]);
   });
 
   it("are gone once when it expires after its block was gone", async () => {
     const facts = await submitted();
-    desk.see(facts, 5n);
-    desk.isBlockhashGone = true;
-    await desk.clock.advance(120_000);
-    expect(await desk.state(facts)).toContain("expired");
+    harness.see(facts, 5n);
+    harness.isBlockhashGone = true;
+    await harness.clock.advance(120_000);
+    expect(await harness.state(facts)).toContain("expired");
     const kinds = told.calls.map((call) => call.split(" ")[0]);
     expect(kinds).toEqual(["seen", "gone"]);
   });
 
   it("of no lamports are none", async () => {
-    const facts = { ...desk.facts(), tipLamports: 0n };
-    await desk.submit(facts);
-    desk.see(facts, 5n);
-    desk.answers.set(facts.signature, landed);
-    const other = { ...desk.facts(), tipLamports: 0n };
-    await desk.submit(other);
-    desk.see(other, 5n);
-    desk.answers.set(other.signature, failed);
-    await desk.clock.advance(5000);
-    expect(await desk.state(facts)).toContain("landed");
+    const facts = { ...harness.facts(), tipLamports: 0n };
+    await harness.submit(facts);
+    harness.see(facts, 5n);
+    harness.answers.set(facts.signature, landed);
+    const other = { ...harness.facts(), tipLamports: 0n };
+    await harness.submit(other);
+    harness.see(other, 5n);
+    harness.answers.set(other.signature, failed);
+    await harness.clock.advance(5000);
+    expect(await harness.state(facts)).toContain("landed");
     expect(told.calls).toEqual([]);
   });
 
@@ -128,26 +128,26 @@ describe("tips", () => {
     ["landed", landed, "landed"],
   ])("of what was open at a restart are told as well: %s", async (_, outcome, kind) => {
     const facts = await submitted(["ann", "bob"]);
-    desk.see(facts, 5n);
-    await desk.clock.advance(2000);
-    const records = [...desk.store.records];
-    desk.pipeline.stop();
+    harness.see(facts, 5n);
+    await harness.clock.advance(2000);
+    const records = [...harness.store.records];
+    harness.pipeline.stop();
     open();
-    for (const [key, record] of records) desk.store.records.set(key, record);
-    desk.readable.push(facts);
-    desk.answers.set(facts.signature, outcome);
-    const restored = desk.pipeline.restore();
-    await desk.clock.advance(5000);
+    for (const [key, record] of records) harness.store.records.set(key, record);
+    harness.readable.push(facts);
+    harness.answers.set(facts.signature, outcome);
+    const restored = harness.pipeline.restore();
+    await harness.clock.advance(5000);
     expect(await restored).toBe(2);
     expect(told.calls.map((call) => call.split(" ")[0])).toEqual([kind]);
   });
 
   it("of what this service neither sent nor kept are gone", async () => {
-    const facts = desk.facts();
-    desk.leaders = { slot: 4n, current: "bad", next: "bad" };
-    desk.store.failShare = 1;
-    const submission = desk.submit(facts, { mevProtect: true });
-    desk.see(facts, 5n); // somebody else sent it
+    const facts = harness.facts();
+    harness.leaders = { slot: 4n, current: "bad", next: "bad" };
+    harness.store.failShare = 1;
+    const submission = harness.submit(facts, { mevProtect: true });
+    harness.see(facts, 5n); // somebody else sent it
     expect(await submission).toContain("store_failed");
     expect(told.calls.map((call) => call.split(" ")[0])).toEqual(["seen", "gone"]);
   });

@@ -32,7 +32,7 @@ const limits = {
   settleMs: 4_000,
 };
 
-const ways: readonly Partial<RouteCapabilities>[] = [
+const routesUsed: readonly Partial<RouteCapabilities>[] = [
   { name: "swqos-1", kind: "swqos" },
   { name: "swqos-safe", kind: "swqos", mevSafe: true },
   { name: "builder", kind: "block-builder", modes: ["transaction", "bundle"], mevSafe: true },
@@ -107,10 +107,10 @@ export class World {
     this.random = new SeededRandom(seed);
     this.chain = new ModelChain(this.clock, this.random);
     this.store = new ModelStore(this.clock, this.random);
-    this.routes = ways.map((way) => {
+    this.routes = routesUsed.map((way) => {
       const route = new ModelRoute(capabilitiesOf(way), this);
-      route.onOffer = (parcel) => this.#checkOffer(route.capabilities, parcel);
-      route.onLeave = (parcel) => this.#checkLeave(route.capabilities, parcel);
+      route.onOffer = (outbound) => this.#checkOffer(route.capabilities, outbound);
+      route.onLeave = (outbound) => this.#checkLeave(route.capabilities, outbound);
       return route;
     });
     this.pipeline = this.#start();
@@ -135,11 +135,11 @@ export class World {
       get isUp() {
         return route.isUp;
       },
-      offer: (parcel: OutboundTransaction) =>
+      offer: (outbound: OutboundTransaction) =>
         route.offer({
-          ...parcelFields(parcel),
+          ...parcelFields(outbound),
           report: (event) => {
-            if (isAlive()) parcel.report(event);
+            if (isAlive()) outbound.report(event);
           },
         }),
       snapshot: () => route.snapshot(),
@@ -158,10 +158,10 @@ export class World {
         routes: () => shown,
         policy: () => policy,
         store: this.store.of(isAlive),
-        sights: {
+        landings: {
           watch: (signature, listener) =>
-            chain.watch(signature, (sight) => {
-              if (isAlive()) listener(sight);
+            chain.watch(signature, (observation) => {
+              if (isAlive()) listener(observation);
             }),
         },
         outcomes: {
@@ -354,27 +354,27 @@ export class World {
     );
   }
 
-  #checkLeave(route: RouteCapabilities, parcel: OutboundTransaction): void {
-    const owners = this.#ownersOf(parcel);
+  #checkLeave(route: RouteCapabilities, outbound: OutboundTransaction): void {
+    const owners = this.#ownersOf(outbound);
     const isProtected = owners.every(({ request }) => request.options.mevProtect);
-    this.#checkResend(route, parcel, owners);
+    this.#checkResend(route, outbound, owners);
     if (isProtected && this.chain.leaderContext.current === "denied") {
-      this.violations.push(`${parcel.transactions[0]?.signature}: left for a denied leader`);
+      this.violations.push(`${outbound.transactions[0]?.signature}: left for a denied leader`);
     }
   }
 
   /** What never left may be offered again; what left, only by the caller's leave. */
   #checkResend(
     route: RouteCapabilities,
-    parcel: OutboundTransaction,
+    outbound: OutboundTransaction,
     owners: readonly Asked[],
   ): void {
-    const [first] = parcel.transactions;
+    const [first] = outbound.transactions;
     if (!first) return;
     if (owners.length === 1 && owners[0]?.request.options.resendsMax === 0) {
       const key = `${route.name} ${first.signature}`;
       const before = this.#left.get(key);
-      this.#left.set(key, { attempt: parcel.attempt, atNs: this.clock.nowNs() });
+      this.#left.set(key, { attempt: outbound.attempt, atNs: this.clock.nowNs() });
       // An attempt that a kill took out of the timeline is made once more.
       const isThat = (event: TimelineEvent): boolean =>
         before !== undefined &&
@@ -388,10 +388,10 @@ export class World {
     }
   }
 
-  #checkOffer(route: RouteCapabilities, parcel: OutboundTransaction): void {
-    const [first] = parcel.transactions;
-    if (!first) return void this.violations.push("an empty parcel");
-    const owners = this.#ownersOf(parcel);
+  #checkOffer(route: RouteCapabilities, outbound: OutboundTransaction): void {
+    const [first] = outbound.transactions;
+    if (!first) return void this.violations.push("an empty transaction");
+    const owners = this.#ownersOf(outbound);
     // Ended for everybody who asked: nobody sends it any more.
     const isOver = owners.every(({ request }) => {
       const end = this.#ended.get(`${request.accountId} ${first.signature}`);
@@ -400,7 +400,7 @@ export class World {
     // After a restart a call is offered before the store can say that it ended.
     const isExcused = this.#isSubmitting && this.#life > 1;
     if (isOver && isExcused) {
-      for (const { signature } of parcel.transactions) this.#offeredLate.add(signature);
+      for (const { signature } of outbound.transactions) this.#offeredLate.add(signature);
     } else if (isOver) this.violations.push(`${first.signature}: sent after its end`);
     if (owners.every(({ request }) => request.options.mevProtect)) {
       const { current, next } = this.chain.leaderContext;
@@ -486,7 +486,7 @@ export class World {
   }
 }
 
-function parcelFields(parcel: OutboundTransaction): Omit<OutboundTransaction, "report"> {
-  const { mode, transactions, revertProtection, attempt, leader, deadlineNs } = parcel;
+function parcelFields(outbound: OutboundTransaction): Omit<OutboundTransaction, "report"> {
+  const { mode, transactions, revertProtection, attempt, leader, deadlineNs } = outbound;
   return { mode, transactions, revertProtection, attempt, leader, deadlineNs };
 }
