@@ -38,7 +38,7 @@ function parcel(options: ConstructorParameters<typeof TestParcel>[1] = {}): Test
 
 function addsUp(route: Route): void {
   const counts = route.snapshot();
-  const { turnedAway: turnedAway, acknowledged, refused, failed, dropped, queued, inFlight } = counts;
+  const { turnedAway, acknowledged, refused, failed, dropped, queued, inFlight } = counts;
   expect(
     turnedAway + acknowledged + refused + failed + dropped + BigInt(queued) + BigInt(inFlight),
   ).toBe(counts.offered);

@@ -38,7 +38,7 @@ const ways = /^(sent )?(acknowledged|refused|failed)$|^dropped$/;
 
 function booksAddUp(route: Route): void {
   const books = route.snapshot();
-  const { turnedAway: turnedAway, acknowledged, refused, failed, dropped, queued, inFlight } = books;
+  const { turnedAway, acknowledged, refused, failed, dropped, queued, inFlight } = books;
   const ended = acknowledged + refused + failed + dropped;
   expect(turnedAway + ended + BigInt(queued + inFlight)).toBe(books.offered);
   expect(queued).toBeGreaterThanOrEqual(0);

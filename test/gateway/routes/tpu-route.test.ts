@@ -77,7 +77,7 @@ function open(
 const until = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 
 function booksAddUp(route: TpuRoute): void {
-  const { offered, turnedAway: turnedAway, acknowledged, refused, failed, dropped, queued, inFlight } =
+  const { offered, turnedAway, acknowledged, refused, failed, dropped, queued, inFlight } =
     route.snapshot();
   expect(turnedAway + acknowledged + refused + failed + dropped).toBe(
     offered - BigInt(queued + inFlight),

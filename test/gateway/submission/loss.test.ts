@@ -72,7 +72,10 @@ it("also when the first of two equal calls could not be kept", async () => {
     harness.store.failShare = 0;
   })();
   await harness.clock.advance(500);
-  expect([await first, await second]).toEqual([expect.stringMatching(/(was )?not sent/), undefined]);
+  expect([await first, await second]).toEqual([
+    expect.stringMatching(/(was )?not sent/),
+    undefined,
+  ]);
   harness.leaders = { slot: 9n, current: "C", next: "D" };
   await harness.clock.advance(1000);
   expect(harness.outbound.length).toBeGreaterThan(0);
@@ -152,7 +155,9 @@ it("is not sent at all while nothing can be kept, and is again when it can", asy
   harness.store.failShare = 1;
   expect(await harness.submit(harness.facts())).toMatch(/^store_failed: .*may have been sent/);
   const sent = harness.outbound.length;
-  expect(await harness.submit(harness.facts())).toMatch(/^store_failed: .*not persisted and not sent/);
+  expect(await harness.submit(harness.facts())).toMatch(
+    /^store_failed: .*not persisted and not sent/,
+  );
   expect(harness.outbound.length).toBe(sent);
   harness.store.failShare = 0;
   await harness.clock.advance(2000);

@@ -33,7 +33,9 @@ describe("a nonce value", () => {
     await landed(harness, pair);
     harness.nonce = pubkeyOf(other[0].lifetime);
     expect(await harness.submitPair(harness.pair())).toBe("accepted");
-    expect(await harness.submitPair(other)).toMatch(/^no_route: durable nonce .*read the new value/);
+    expect(await harness.submitPair(other)).toMatch(
+      /^no_route: durable nonce .*read the new value/,
+    );
   });
 
   it("may have another pair when the first is not sent any more; both are superseded", async () => {

@@ -21,7 +21,9 @@ describe("a pair", () => {
     const [first, second] = harness.pair();
     const poor = { ...second, tipLamports: 19_999n };
     const told = await harness.submitPair([first, poor]);
-    expect(told).toMatch(new RegExp(`^tip_too_low: transaction ${poor.signature}: .*19999 lamports`));
+    expect(told).toMatch(
+      new RegExp(`^tip_too_low: transaction ${poor.signature}: .*19999 lamports`),
+    );
     expect([harness.outbound.length, harness.pipeline.snapshot().open]).toEqual([0, 0]);
     expect(await harness.state(first)).toBe("unknown");
   });
@@ -119,7 +121,9 @@ describe("a pair", () => {
     const pair = harness.pair();
     harness.store.failShare = 1;
     harness.full.add(pair[1].signature);
-    expect(await harness.submitPair(pair)).toMatch(/^store_failed: .* not persisted and may have been sent$/);
+    expect(await harness.submitPair(pair)).toMatch(
+      /^store_failed: .* not persisted and may have been sent$/,
+    );
     harness.full.clear();
     harness.store.failShare = 0;
     await harness.clock.advance(5_000);
@@ -139,7 +143,9 @@ describe("a pair", () => {
       { ...second, nonce: second.nonce && { ...second.nonce, authority: second.lifetime } },
     ];
     for (const other of others) {
-      expect(await harness.submitPair([first, other])).toMatch(/^pair_invalid: invalid pair: expected two/);
+      expect(await harness.submitPair([first, other])).toMatch(
+        /^pair_invalid: invalid pair: expected two/,
+      );
     }
     expect(await harness.submitPair([second, second])).toMatch(/^pair_invalid/);
     expect(harness.outbound.length).toBe(0);
@@ -269,7 +275,9 @@ describe("the same pair again", () => {
       /^no_route: .* as superseded \(nonce_advanced\) and cannot land again/,
     );
     const next = await harness.next(...pair);
-    expect(await next.submitPair(pair)).toMatch(/^no_route: .* as superseded \(nonce_advanced\) and cannot land again/);
+    expect(await next.submitPair(pair)).toMatch(
+      /^no_route: .* as superseded \(nonce_advanced\) and cannot land again/,
+    );
     expect(next.pipeline.snapshot().open).toBe(0);
   });
 

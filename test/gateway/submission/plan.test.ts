@@ -202,9 +202,7 @@ describe("plan", () => {
     expect(message(cheap, [routeOf({}, false), alt])).toBe(
       "no route for the transaction: swqos-1 (down); alt (priority fee too low)",
     );
-    expect(message(factsOf(), [])).toBe(
-      "no route for the transaction: no route is configured",
-    );
+    expect(message(factsOf(), [])).toBe("no route for the transaction: no route is configured");
     const many = Array.from({ length: 20 }, (_, i) => routeOf({ name: `r${i}` }, false));
     expect(message(factsOf(), many)).toMatch(/r7 \(down\); and 12 more$/);
   });
