@@ -91,7 +91,6 @@ const remainingNames: readonly string[] = [
   "SetSights",
   "Sight",
   "Sighting",
-  "Sights",
   "SlotBook",
   "Tally",
   "ThreadParcel",
