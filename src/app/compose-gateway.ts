@@ -1,7 +1,7 @@
 // Composition of the gateway: store, keys, checks, routes, pipeline, node, HTTP.
 //
-// Called by main.ts when the configuration has a section http, and by the bench. Whatever fails closes
-// what was opened before it.
+// Called by open-service.ts if the configuration has a section `http`, and by the bench. If a step fails,
+// everything that was opened before it is closed.
 
 import { hostname } from "node:os";
 import { formatEndpoint, parseEndpoint } from "../core/addresses/addresses.ts";
@@ -57,23 +57,23 @@ import type { ShredSalesService } from "./shred-sales.ts";
 
 interface GatewayOptions {
   readonly config: Config;
-  /** Tells who leads and shows landings; absent: neither is known. */
+  /** Source of leaders and landings; absent: neither is known. */
   readonly relay?: RelayService;
-  /** Of the operators; absent: there are none. */
+  /** Metrics and readiness pages; absent: none. */
   readonly pages?: Pages;
   readonly log: Logger;
   readonly clock: Clock;
-  /** Of the tiers alone; default: `clock`. */
+  /** Clock of the tiers only; default: `clock`. */
   readonly tierClock?: Clock;
-  /** Default: the native one. The bench takes signatures on trust for one of its measurements. */
+  /** Default: the native verifier. One measurement of the bench accepts every signature. */
   readonly verifier?: Pick<SignatureVerifier, "verify" | "close">;
 }
 
-/** Callers whose limits are remembered; the longest silent is forgotten. */
+/** Most callers whose rate limits are held; beyond that, the one that called longest ago is dropped. */
 const callersMax = 100_000;
 const msPerHour = 3_600_000;
 
-/** Each address of http.listen, and those for WebSockets at the port above. */
+/** Each address of http.listen; by default WebSockets listen at the next port. */
 function listenersOf({ http }: Config): string[] {
   const listen = http?.listen ?? [];
   const [first] = listen.map((text) => parseEndpoint(text, { allowPortZero: true }));
@@ -82,15 +82,15 @@ function listenersOf({ http }: Config): string[] {
   return [...new Set([...listen, ...(http?.webSocketListen ?? above)])];
 }
 
-/** What follows a reload: everything that is made of the configuration alone. */
+/** Everything that is derived from the configuration alone and follows a reload. */
 class Tables {
   config: Config;
-  /** The same object for ever: its fields change. */
+  /** Always the same object; a reload changes its fields. */
   readonly settings: GatewaySettings;
   inspector: TransactionInspector;
-  /** Base58. */
+  /** In base58. */
   shredTipAddresses: ReadonlySet<string>;
-  /** Finds tips for shreds and no others. */
+  /** Finds tips to the shred-tip addresses only. */
   shredInspector: TransactionInspector;
   policy: PlanPolicy;
 
@@ -113,7 +113,7 @@ class Tables {
     });
   }
 
-  /** Throws ShredwayError; what is returned puts the new ones in force. */
+  /** Checks the new settings and returns a function that applies them. Throws ShredwayError. */
   prepare(config: Config): () => void {
     const { settings, ...tables } = new Tables(config, this.#partners);
     return () => {
@@ -210,7 +210,7 @@ function makeFace(parts: Parts, pipeline: Pipeline, pages: readonly Pages[]): Ga
   );
 }
 
-/** Other nodes may use the store, too. */
+/** Whether other nodes may use the same database. */
 function isShared({ data }: Config): boolean {
   return data.postgres !== undefined;
 }
@@ -219,7 +219,7 @@ function openTips({ config, clock, log }: GatewayOptions, store: Store): Promise
   return TipStatistics.open({ clock, log, store: store.landedTips, isShared: isShared(config) });
 }
 
-/** null: the store is this service's alone. */
+/** null: no other node uses the database. */
 function orphanWatchOf({ options, store }: Parts, pipeline: Pipeline): SubmissionFailover | null {
   if (!isShared(options.config)) return null;
   const { clock, log } = options;
@@ -285,7 +285,7 @@ function openServers(face: Gateway, config: Config, log: Logger): Promise<HttpSe
   return HttpServerGroup.open(servers, log);
 }
 
-/** Throws ShredwayError; nothing stays open then. */
+/** Throws ShredwayError, after closing everything that it opened. */
 export async function openGateway(options: GatewayOptions): Promise<GatewayService> {
   const { config, relay, clock, log } = options;
   const partners = new TrackerPart({ config, relay, clock, log });

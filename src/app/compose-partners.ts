@@ -1,6 +1,7 @@
-// Composition of what alternative partners and durable nonces need: members, tracker, nonce book.
+// Composition of alternative partners and durable nonces: members, tracker, nonce accounts.
 //
-// Called by main-gateway.ts. Whatever fails closes what was opened before it; the store is the caller's.
+// Called by compose-gateway.ts. If a step fails, everything that was opened before it is closed, except the
+// store, which belongs to the caller.
 
 import type { Clock } from "../core/clock.ts";
 import type { Config } from "../core/configuration/configuration.ts";
@@ -23,10 +24,10 @@ interface PartnersOptions {
   readonly log: Logger;
 }
 
-/** Answers in less time than a connection of HTTP lasts. */
+/** Shorter than the timeout of an HTTP connection. */
 const nonceNodeTimeoutMs = 6000;
 
-/** The tracker, following the relay's schedule and the configuration's members. */
+/** The tracker follows the relay's leader schedule and the configured members. */
 export class TrackerPart {
   readonly tracker: PartnerTracker;
   readonly #members: PartnerMembers;
@@ -53,7 +54,7 @@ export class TrackerPart {
   }
 }
 
-/** null: without a node nobody can tell a nonce's value. Throws ShredwayError. */
+/** null: no node is configured to read nonce values. Throws ShredwayError. */
 export async function openNonces({
   config,
   store,

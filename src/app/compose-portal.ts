@@ -1,7 +1,7 @@
-// Composition of the portal: what of the gateway, the relay and the store it is shown, and no more.
+// Composition of the portal: the parts of the gateway, the relay and the store that it may use.
 //
-// Called by main-gateway.ts, before the gateway that it belongs to is made: whatever needs that is asked
-// for when the first request comes.
+// Called by compose-gateway.ts before the gateway exists; functions that need the gateway are called when
+// the first request arrives.
 
 import type { Clock } from "../core/clock.ts";
 import type { Config } from "../core/configuration/configuration.ts";
@@ -34,9 +34,9 @@ interface PortalOptions {
   readonly tips: TipFloor;
   readonly shreds: ShredSales | null;
   readonly settings: GatewaySettings;
-  /** With what reloads changed. */
+  /** The current configuration, including reloaded keys. */
   readonly inForce: () => Config;
-  /** Both exist when the first request comes. */
+  /** Both exist when the first request arrives. */
   readonly gateway: () => Gateway;
   readonly service: () => GatewayService;
 }
@@ -67,7 +67,7 @@ function serviceFactsOf(options: PortalOptions): ServiceFacts {
   };
 }
 
-/** null: it is switched off. */
+/** null: the portal is off. */
 export function openPortal(options: PortalOptions): Portal | null {
   const { config, relay, log, clock, store, keyRing, routes, pipeline, tips, shreds } = options;
   if (!config.portal.enabled) return null;

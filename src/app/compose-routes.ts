@@ -1,6 +1,6 @@
-// Composition of the routes: what leads over HTTP, and what leads to the leaders themselves.
+// Composition of the routes: partners over HTTP, and leaders over QUIC.
 //
-// Called by main-gateway.ts.
+// Called by compose-gateway.ts.
 
 import type { Clock } from "../core/clock.ts";
 import type { Config } from "../core/configuration/configuration.ts";
@@ -25,11 +25,11 @@ interface RoutesOptions {
 
 interface RoutesPart {
   readonly table: RouteTable;
-  /** Closed after the table. */
+  /** Close it after the route table. */
   readonly addresses: NodeAddresses;
 }
 
-/** Those of the configuration are open. Throws ShredwayError; nothing stays open then. */
+/** Opens the configured routes. Throws ShredwayError, after closing everything that it opened. */
 export async function openRoutes(options: RoutesOptions): Promise<RoutesPart> {
   const { config, relay, tracker, clock, log } = options;
   const addresses = new NodeAddresses({

@@ -1,7 +1,7 @@
-// Composition of what registered tips buy: registrar, tiers, destinations, proof.
+// Composition of shred sales: registrar, tiers, destinations, ownership proofs.
 //
-// Called by compose-gateway.ts when shred-tip addresses are configured. Whatever fails closes what was
-// opened before it; the store is the caller's.
+// Called by compose-gateway.ts if shred-tip addresses are configured. If a step fails, everything that was
+// opened before it is closed, except the store, which belongs to the caller.
 
 import { randomBytes } from "node:crypto";
 import { type Endpoint, formatAddress, parseEndpoint } from "../core/addresses/addresses.ts";
@@ -38,16 +38,16 @@ interface ShredSalesOptions {
   readonly store: Store;
   readonly verifier: SignatureVerifier;
   readonly landings: LandingWatchList | null;
-  /** With the shred-tip addresses in force. */
+  /** Uses the current shred-tip addresses. */
   readonly inspector: () => TransactionInspector;
-  /** Those addresses, in base58. */
+  /** The current shred-tip addresses, in base58. */
   readonly addresses: () => ReadonlySet<string>;
   readonly clock: Clock;
   readonly tierClock: Clock;
   readonly log: Logger;
 }
 
-/** Own addresses hold for so long. */
+/** How long the list of own addresses is valid. */
 const ownAddressesNs = 5_000_000_000n;
 const dayMs = 24 * 3_600_000;
 
@@ -61,8 +61,8 @@ function tierRulesOf({ relay, tiers }: Config): TierRules {
 }
 
 /**
- * Whether an endpoint is this service's own, or (unless such destinations are allowed) this machine's. A
- * reload asks for all destinations in one turn: own addresses are read once for them.
+ * Whether an endpoint belongs to this service or, unless such destinations are allowed, to this machine. A
+ * reload checks all destinations in one turn and reads the own addresses once.
  */
 function ownTest(
   { relay }: Config,
@@ -120,7 +120,7 @@ async function openDestinations(
   return { challenges, destinations };
 }
 
-/** null: no node is configured, and tips count when they are registered. */
+/** null: no node is configured; tips count as soon as they are registered. */
 function landingSourcesOf({
   config,
   landings,
@@ -131,7 +131,7 @@ function landingSourcesOf({
   return { landed: node, outcomes: node, sights: landings, decode: decodeBase58, addresses };
 }
 
-/** Throws ShredwayError; nothing stays open then. */
+/** Throws ShredwayError, after closing everything that it opened. */
 export async function openShredSales(options: ShredSalesOptions): Promise<ShredSalesService> {
   const { config, relay, store, clock, tierClock, log, verifier, addresses } = options;
   const opened: { close(): void | Promise<void> }[] = [];

@@ -1,7 +1,7 @@
-// The gateway as a service: keys and settings kept current, HTTP opened and drained, numbers.
+// The gateway as a service: start, drain and close, reload of keys and settings, snapshots for metrics.
 //
-// Built by main-gateway.ts, run by service.ts. Owns the order of things: restored submissions before
-// the first request, answers before the store closes.
+// Created by compose-gateway.ts, run by service.ts. It restores submissions before the first request, and
+// answers all requests before the store closes.
 
 import type { Clock } from "../core/clock.ts";
 import type { Config } from "../core/configuration/configuration.ts";
@@ -34,17 +34,17 @@ export interface GatewaySnapshot {
   readonly connections: number;
   readonly submissions: PipelineSnapshot;
   readonly routes: readonly RouteSnapshot[];
-  /** null: no tips for shreds are registered here. */
+  /** null: this service does not sell shreds. */
   readonly shreds: ShredSalesSnapshot | null;
-  /** Landed in the last 15 minutes. */
+  /** Tips that landed in the last 15 minutes. */
   readonly landedTips: number;
   /** null: no node is configured. */
   readonly nonces: NonceBookSnapshot | null;
 }
 
-/** What a reload changes without a restart. */
+/** Settings that a reload changes without a restart. */
 interface LiveSettings {
-  /** Throws ShredwayError. Changes nothing: what is returned does, and cannot fail. */
+  /** Checks the new settings; the returned function applies them and cannot fail. Throws ShredwayError. */
   prepare(config: Config): () => void;
 }
 
@@ -60,22 +60,22 @@ interface GatewayServiceDependencies {
   readonly keyRing: KeyRing;
   readonly routes: RouteTable;
   readonly pipeline: Pipeline;
-  /** Null: the relay does not read the chain from its shreds. */
+  /** Null: the relay does not decode transactions. */
   readonly landings: LandingWatchList | null;
   readonly tips: TipStatistics;
-  /** null: no tips for shreds are registered here. */
+  /** null: this service does not sell shreds. */
   readonly shreds: ShredSalesService | null;
   /** null: no node is configured. */
   readonly nonces: NonceService | null;
-  /** null: no other service uses the store. */
+  /** null: no other node uses the database. */
   readonly orphans: SubmissionFailover | null;
   readonly live: LiveSettings;
   readonly face: Pick<Gateway, "counts" | "room">;
-  /** null: signatures are checked elsewhere. */
+  /** null: the native verifier is not used. */
   readonly verifier: Pick<SignatureVerifier, "pending"> | null;
   readonly tracker: Tracker;
   readonly openServer: () => Promise<HttpServerGroup>;
-  /** Closed last, in this order: nothing needs them any more then. */
+  /** Closed last, in this order. */
   readonly others: readonly Closable[];
   readonly log: Logger;
   readonly clock: Clock;
@@ -96,23 +96,23 @@ export class GatewayService {
     this.#keyUpdates = new KeyUpdates({ clock, log, store: store.keys, keyRing });
   }
 
-  /** Takes up what an earlier process left open, then answers. Throws ShredwayError. */
+  /** Continues the open submissions of an earlier process, then opens HTTP. Throws ShredwayError. */
   async start(): Promise<void> {
     const { pipeline, log, shreds, orphans } = this.#parts;
     await this.#keyUpdates.refresh();
     await shreds?.start();
     const restored = await pipeline.restore();
-    if (restored > 0) log.info({ transactions: restored }, "open submissions taken up again");
+    if (restored > 0) log.info({ transactions: restored }, "gateway: restored open submissions");
     orphans?.start();
     this.#server = await this.#parts.openServer();
   }
 
-  /** In the order of http.listen; empty before `start`. */
+  /** Addresses in the order of http.listen; empty before `start`. */
   get addresses(): readonly string[] {
     return this.#server?.addresses ?? [];
   }
 
-  /** Where people look; null before `start`, and where the portal is switched off. */
+  /** URL of the portal; null before `start`, or if the portal is off. */
   get portalUrl(): string | null {
     const [address] = this.addresses;
     const { portal } = this.#parts.config;
@@ -135,7 +135,7 @@ export class GatewayService {
     return this.#parts.landings;
   }
 
-  /** A key that is made by them holds after `refreshKeys` or, made elsewhere, within a moment. */
+  /** A new key is valid after `refreshKeys`; one that another process created is valid within a second. */
   get keys(): KeyStore {
     return this.#parts.store.keys;
   }
@@ -171,8 +171,8 @@ export class GatewayService {
   }
 
   /**
-   * Throws ShredwayError when it refuses `wanted`. Changes nothing: what is returned takes over what
-   * can change live, and returns the keys that need a restart.
+   * Checks `wanted`. The returned function applies what can change at runtime, and returns the
+   * configuration keys that need a restart. Throws ShredwayError if `wanted` is invalid.
    */
   prepare(wanted: Config): () => readonly string[] {
     const take = this.#parts.live.prepare(wanted);
@@ -187,12 +187,12 @@ export class GatewayService {
     shreds?.apply(wanted);
     routes
       .replace(wanted.routes)
-      .catch((error: unknown) => log.error(`a route could not be closed: ${messageOf(error)}`));
+      .catch((error: unknown) => log.error(`routes: could not close a route: ${messageOf(error)}`));
     const restart = gatewayRestartKeys(this.#config, wanted);
     const databaseChange = databaseChangeWarning(restart);
     if (databaseChange !== null) log.warn(databaseChange);
     this.#config = wanted;
-    log.info({ routes: wanted.routes.length }, "reloaded: routes, tips and limits are in force");
+    log.info({ routes: wanted.routes.length }, "gateway: reloaded routes, tips and limits");
     return restart;
   }
 
@@ -208,7 +208,7 @@ export class GatewayService {
     };
   }
 
-  /** Rejects while the database does not answer. */
+  /** Rejects if the database does not answer. */
   pingStore(): Promise<void> {
     return this.#parts.store.ping();
   }
@@ -223,7 +223,7 @@ export class GatewayService {
     };
   }
 
-  /** For the metrics. */
+  /** Counts for the metrics. */
   facts(): GatewayPartFacts {
     const { face, verifier, pipeline, store } = this.#parts;
     const { gateway } = this.#config;
@@ -277,7 +277,7 @@ export class GatewayService {
     };
   }
 
-  /** Answers what is under way, then lets the routes send what they took; at most `graceMs`. */
+  /** Answers requests in progress, then lets the routes send what they queued; at most `graceMs`. */
   async drain(graceMs: number): Promise<void> {
     const { clock, routes } = this.#parts;
     const endNs = clock.monotonicNs() + BigInt(graceMs) * 1_000_000n;
@@ -286,7 +286,7 @@ export class GatewayService {
     while (isBusy() && clock.monotonicNs() < endNs) await clock.sleep(drainLookMs);
   }
 
-  /** Settles when what was acknowledged is kept and every file is closed. Idempotent. */
+  /** Settles when everything acknowledged is durable and every file is closed. Idempotent. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;

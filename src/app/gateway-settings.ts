@@ -1,7 +1,7 @@
-// What the gateway takes from a configuration: regions, tip addresses, policy. Pure.
+// Settings of the gateway that are derived from the configuration: regions, tip addresses, policy. Pure.
 //
-// Called by main when the gateway opens and by gateway-service.ts on reload, which also asks here what
-// a running gateway cannot take over.
+// Called by compose-gateway.ts at startup and by gateway-service.ts on reload, which also finds out here
+// which keys need a restart.
 
 import { parseAddressRange } from "../core/addresses/addresses.ts";
 import type { Config } from "../core/configuration/configuration.ts";
@@ -21,7 +21,7 @@ function regionOf(config: Config, one: Config["regions"][number]): Region {
   };
 }
 
-/** All regions, this machine's first. */
+/** All regions, this node's first. */
 function regionsOf(config: Config): readonly [Region, ...Region[]] {
   const { tips, region, regions } = config;
   const all = regions.map((one) => regionOf(config, one));
@@ -40,7 +40,7 @@ export function settingsOf(config: Config): GatewaySettings {
   };
 }
 
-/** 32 bytes each, each once. */
+/** Distinct addresses of 32 bytes. */
 export function bytesOf(addresses: Iterable<string>): Uint8Array[] {
   return [...new Set(addresses)].map((text) => pubkeyBytes(parsePubkey(text)));
 }
@@ -51,13 +51,13 @@ export function tipAddressesOf(config: Config): Uint8Array[] {
   return bytesOf([...all, ...config.tips.addresses]);
 }
 
-/** The same of tips for shreds, in base58, each once. */
+/** Distinct shred-tip addresses, in base58. */
 export function shredTipAddressesOf(config: Config): ReadonlySet<string> {
   const all = regionsOf(config).flatMap(({ shredTipAddresses }) => shredTipAddresses);
   return new Set([...all, ...config.tips.shredAddresses]);
 }
 
-/** Members of the tracker come and go: they are asked for when they are needed. */
+/** The members of the tracker change at runtime: they are read when they are needed. */
 export function policyOf(config: Config, tracker: Tracker): PlanPolicy {
   return {
     denyLeaders: new Set(config.gateway.denyLeaders),
@@ -82,7 +82,7 @@ function changedKeys(section: string, running: object, wanted: object): string[]
     .map((key) => `${section}.${key}`);
 }
 
-/** Keys whose change only a restart takes over. */
+/** Configuration keys that take effect after a restart only. */
 export function gatewayRestartKeys(running: Config, wanted: Config): string[] {
   const { http } = running;
   const found = wanted.http
@@ -115,7 +115,7 @@ export function gatewayRestartKeys(running: Config, wanted: Config): string[] {
   return found;
 }
 
-/** How to change to another database, if one of the keys that need a restart names it; null: none does. */
+/** How to move to another database, if one of the keys that need a restart selects it; null: none does. */
 export function databaseChangeWarning(restartKeys: readonly string[]): string | null {
   const changed = restartKeys.filter((key) => key === "data.postgres" || key === "data.directory");
   if (changed.length === 0) return null;

@@ -1,10 +1,10 @@
-// Node name: what is this node called among those that share a database?
+// Node name: identifies this node among those that share a database.
 //
-// Asked by main-gateway.ts. The machine's name is not always a name as the configuration takes one.
+// The default is the host name, changed where the configuration would not accept it as a name.
 
 const lengthMax = 64;
 
-/** `given`: of the configuration. */
+/** `given`: the name in the configuration. */
 export function nodeNameOf(given: string | undefined, hostName: string): string {
   if (given !== undefined) return given;
   const cleaned = hostName.replaceAll(/[^A-Za-z0-9._-]/g, "-").replace(/^[^A-Za-z0-9]+/, "");

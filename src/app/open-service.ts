@@ -1,8 +1,7 @@
-// Composition root: the only place that constructs the parts of a running service and wires them.
+// Composition root: constructs a service from its configuration.
 //
-// Called by the command line. Opens in an order in which whatever fails closes what was opened
-// before it, and hands the parts to the objects that run them. The sandbox around a service is
-// composed in main-sandbox.ts, apart, so that production never loads its virtual machine.
+// Called by the command line. If a step fails, everything that was opened before it is closed. The sandbox
+// has its own composition in src/sandbox, so that production never loads its virtual machine.
 
 import { readOwnAddresses } from "../core/addresses/own-addresses.ts";
 import type { Clock } from "../core/clock.ts";
@@ -20,11 +19,11 @@ import { Service } from "./service.ts";
 interface ServiceDependencies {
   readonly config: Config;
   readonly readConfig: () => Config;
-  /** Touch the workers' memory at the start. */
+  /** Touch the workers' memory at startup, so that no page fault occurs later. */
   readonly prefault?: boolean;
   readonly log: Logger;
   readonly clock: Clock;
-  /** Of the tiers alone; default: `clock`. */
+  /** Clock of the tiers only; default: `clock`. */
   readonly tierClock?: Clock;
 }
 
@@ -49,7 +48,7 @@ function openRelayPart({ config, prefault, log, clock }: ServiceDependencies): R
   }
 }
 
-/** Throws ShredwayError; nothing stays open then. */
+/** Throws ShredwayError, after closing everything that it opened. */
 export async function openService(parts: ServiceDependencies): Promise<Service> {
   const { config, readConfig, log, clock, tierClock } = parts;
   const relay = openRelayPart(parts);
@@ -68,7 +67,7 @@ export async function openService(parts: ServiceDependencies): Promise<Service> 
   }
 }
 
-/** The service that `configFile` describes, with its tables in force. Throws ShredwayError. */
+/** Opens the service that `configFile` describes, with its tables published. Throws ShredwayError. */
 export function openServiceOf(configFile: string, log: Logger, clock: Clock): Promise<Service> {
   const readConfig = () => loadConfig(configFile, readOwnAddresses());
   return openService({ config: readConfig(), readConfig, log, clock });

@@ -1,8 +1,7 @@
-// Operations: metrics and readiness of a whole service, on the gateway's listeners and on its own.
+// Operations: metrics and readiness of the whole service, on the gateway's listeners and on its own.
 //
-// Made by main.ts before the gateway, which shows its pages; told of the gateway when there is one. Reads
-// snapshots, changes nothing. Its own listeners are open before everything else and close after it, so that
-// whoever watches the service sees it start and drain.
+// Created by open-service.ts before the gateway, which serves its pages too. It only reads snapshots. Its
+// own listeners open first and close last, so that monitoring sees the service start and drain.
 
 import { type AddressRange, isInRange, parseAddressRange } from "../core/addresses/addresses.ts";
 import type { Clock, Timer } from "../core/clock.ts";
@@ -25,7 +24,7 @@ import type { RelayService } from "../relay/relay-service.ts";
 import type { GatewayService } from "./gateway-service.ts";
 import { checksOf, type ReadinessFacts } from "./readiness.ts";
 
-/** So often the database is asked whether it is there, for nothing else may ask for hours. */
+/** Interval of the database check: without traffic nothing else would notice an outage. */
 const pingMs = 5000;
 const connectionsMax = 256;
 
@@ -37,7 +36,7 @@ interface OperationsDependencies {
 }
 
 export class Operations {
-  /** For the gateway's listeners: for everybody but those who may read them they do not exist. */
+  /** Pages on the gateway's listeners; callers that may not read them get 404. */
   readonly pages: Pages;
   readonly #parts: OperationsDependencies;
   readonly #ownPages: OperatorPages;
@@ -68,12 +67,12 @@ export class Operations {
     this.#pinging = parts.clock.every(pingMs, () => void this.#ping());
   }
 
-  /** The gateway's numbers are shown from now on. */
+  /** Adds the gateway's metrics. */
   watch(gateway: GatewayService): void {
     this.#gateway = gateway;
   }
 
-  /** Opens the own listeners. Throws ShredwayError "http_open". */
+  /** Opens its own listeners. Throws ShredwayError "http_open". */
   async start(): Promise<void> {
     const { listen } = this.#config.operations;
     if (!listen) return;
@@ -88,7 +87,7 @@ export class Operations {
     );
   }
 
-  /** Everything was started; the database is asked at once. */
+  /** Call it when everything has started: checks the database at once. */
   async started(): Promise<void> {
     await this.#ping();
     this.#phase = "running";
@@ -98,12 +97,12 @@ export class Operations {
     this.#phase = "draining";
   }
 
-  /** Of the own listeners. */
+  /** Addresses of its own listeners. */
   get addresses(): readonly string[] {
     return this.#server?.addresses ?? [];
   }
 
-  /** Takes over what can change live; returns the keys that need a restart. */
+  /** Applies what can change at runtime; returns the configuration keys that need a restart. */
   apply(wanted: Config): readonly string[] {
     this.#allowed = wanted.operations.allow.map(parseAddressRange);
     this.#trustedProxies = proxiesOf(wanted);
@@ -167,13 +166,13 @@ export class Operations {
     };
   }
 
-  /** A loopback peer that speaks for somebody else is not believed, unless it is a trusted proxy. */
+  /** Ignores the forwarded address of a loopback peer that is not a trusted proxy. */
   #mayRead(head: HttpHead): boolean {
     const { address, isCertain } = clientAddress(head, this.#trustedProxies);
     return isCertain && this.#allowed.some((range) => isInRange(address, range));
   }
 
-  /** Never rejects: what came of it the store counts. */
+  /** Never rejects: the store counts the result. */
   async #ping(): Promise<void> {
     if (this.#isPinging) return;
     this.#isPinging = true;

@@ -1,8 +1,8 @@
-// Readiness: is this node fit to take traffic, and if not, why? Pure.
+// Readiness: whether this node should get traffic, and if not, why. Pure.
 //
-// Asked by operations.ts for /health/ready and the metrics. Critical is what makes this node useless while
-// another one may be fine: a balancer then sends its callers there. What all nodes share (PostgreSQL, the
-// chain) is not: to take every node out for it would take away what they still do from memory.
+// operations.ts uses it for /health/ready and the metrics. A problem is critical if it makes this node
+// useless while another node may work: then a load balancer moves its callers. Problems that all nodes
+// share (PostgreSQL, the chain) are not critical, because the nodes still answer from memory.
 
 import type { RouteSnapshot } from "../gateway/submission/types.ts";
 import type { Check } from "../platform/metrics/pages.ts";
@@ -17,7 +17,7 @@ export interface ReadinessFacts {
   /** null: not known. */
   readonly slot: bigint | null;
   readonly nowNs: bigint;
-  /** null: the relay alone. */
+  /** null: the service has no gateway. */
   readonly gateway: {
     readonly routes: readonly Pick<RouteSnapshot, "name" | "health">[];
     readonly keysInForce: number;
@@ -25,7 +25,7 @@ export interface ReadinessFacts {
   } | null;
 }
 
-/** Shreds come every few milliseconds. */
+/** Shreds normally arrive every few milliseconds. */
 const silentNs = 10_000_000_000n;
 
 function check(name: string, critical: boolean, problem: string | null, detail: string): Check {
@@ -51,7 +51,7 @@ function shreds({ lastShredNs, nowNs }: ReadinessFacts): Check {
   return check("shreds", false, ageNs > silentNs ? age : null, age);
 }
 
-/** Without it every shred is dropped. */
+/** Without a leader schedule every shred is dropped. */
 function leaderSchedule({ isAuthenticated, schedule, slot }: ReadinessFacts): Check {
   const name = "leader_schedule";
   if (!isAuthenticated) return check(name, false, null, "not needed: authentication is off");
@@ -69,7 +69,7 @@ function slotClock({ slot }: ReadinessFacts): Check {
 
 type GatewayReadiness = NonNullable<ReadinessFacts["gateway"]>;
 
-/** A service without routes may be wanted: tips and tracker need none. */
+/** No routes is a valid configuration: tips and tracker need none. */
 function routes({ routes: all }: GatewayReadiness): Check {
   if (all.length === 0) return check("routes", false, "none is configured", "");
   const up = all.filter(({ health }) => health === "up").length;

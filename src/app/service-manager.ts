@@ -1,13 +1,13 @@
-// What the service manager (systemd) hears of this process, and whether it still lives.
+// Notifications to the service manager (systemd), and its watchdog.
 //
-// Made by cli/start.ts; without NOTIFY_SOCKET it says nothing. The watchdog's pings leave from the
-// event loop, so one that hangs stops them; they also stop while a worker stands still. What cannot be
-// told is a warning, never an end. Protocol: sd_notify(3), sd_watchdog_enabled(3).
+// Created by tools/commands/start.ts; does nothing without NOTIFY_SOCKET. The watchdog pings come from the
+// event loop, so they stop if it hangs; they also stop while a worker makes no progress. A failed
+// notification is a warning and never ends the process. Protocol: sd_notify(3), sd_watchdog_enabled(3).
 
 import type { Clock, Timer } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
 
-/** Of the environment, as the manager sets it. */
+/** Environment variables that the manager sets. */
 export interface ManagerEnvironment {
   readonly NOTIFY_SOCKET?: string | undefined;
   readonly WATCHDOG_USEC?: string | undefined;
@@ -17,18 +17,18 @@ export interface ManagerEnvironment {
 interface ServiceManagerDependencies {
   readonly environment: ManagerEnvironment;
   readonly pid: number;
-  /** Returns why the text did not get there; empty when it did. */
+  /** Returns why the text could not be sent; empty: it was sent. */
   readonly send: (address: string, text: string) => string;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** Processor time that each worker used so far. */
+/** CPU time that each worker has used. */
 type WorkerTimes = () => readonly bigint[];
 
-/** While the program starts or ends: each time the manager hears of it, it waits so much longer. */
+/** While the program starts or stops, each notification extends the manager's timeout by this time. */
 const extension = { everyMs: 10_000, usec: 60_000_000 } as const;
-/** A worker looks after itself every 50 ms, whatever comes; even a crowded machine lets it run by then. */
+/** A worker does its housekeeping every 50 ms; even on a busy machine it runs within this time. */
 const stillMaxNs = 5_000_000_000n;
 const lookMsMax = 10_000;
 const pingsPerPeriod = 3;
@@ -53,7 +53,7 @@ export class ServiceManager {
     this.#log = log;
   }
 
-  /** The start takes as long as it takes: a change of the schema, a database that comes up later. */
+  /** A start may take long: a schema migration, or a database that is not up yet. */
   starting(): void {
     this.#tell("STATUS=starting");
     this.#extend("starting");
@@ -68,7 +68,7 @@ export class ServiceManager {
     this.#tell(`STATUS=${text}`);
   }
 
-  /** Calls `reload` and tells its begin and end; what it returns is the text of the state. */
+  /** Notifies of the begin and end of `reload`, whose result becomes the status text. */
   reload(reload: () => string): void {
     const usec = this.#clock.monotonicNs() / 1000n;
     this.#tell("RELOADING=1", `MONOTONIC_USEC=${usec}`, "STATUS=reloading");
@@ -80,7 +80,7 @@ export class ServiceManager {
     this.#extend("draining");
   }
 
-  /** Pings the watchdog, where one is set, for as long as every worker gets on. */
+  /** Pings the watchdog, if there is one, while every worker makes progress. */
   watch(times: WorkerTimes): void {
     if (this.#address === null || this.#watchdogMs === null) return;
     const periodMs = Math.max(1, Math.min(lookMsMax, this.#watchdogMs / pingsPerPeriod));
@@ -88,7 +88,7 @@ export class ServiceManager {
     this.#watching = this.#clock.every(periodMs, () => this.#look(times));
   }
 
-  /** Nothing is said afterwards. Idempotent. */
+  /** Stops all notifications. Idempotent. */
   close(): void {
     this.#stopExtending();
     this.#watching?.cancel();
@@ -137,11 +137,11 @@ export class ServiceManager {
     const failure = this.#send(this.#address, text);
     if (failure === "" || this.#warned) return;
     this.#warned = true;
-    this.#log.warn(`the service manager was not told ${lines[0]}: ${failure}`);
+    this.#log.warn(`systemd: could not send ${lines[0]}: ${failure}`);
   }
 }
 
-/** null: no watchdog is set, or it is that of another process. */
+/** null: no watchdog is set, or it is set for another process. */
 function watchdogMsOf({ WATCHDOG_USEC, WATCHDOG_PID }: ManagerEnvironment, pid: number) {
   if (WATCHDOG_PID !== undefined && WATCHDOG_PID !== String(pid)) return null;
   const usec = Number(WATCHDOG_USEC ?? "");

@@ -1,7 +1,7 @@
-// The whole service that a configuration describes: the relay, and the gateway where one is wanted.
+// The service that a configuration describes: the relay and, if configured, the gateway.
 //
-// Built by main, run by cli/start.ts and the sandbox. Reloads both from one reading of the file: what
-// is refused by either leaves everything as it was, for the gateway only prepares before the relay changes.
+// Created by open-service.ts, run by the command `start` and by the sandbox. A reload reads the file once
+// for both. If either rejects it, nothing changes: the gateway prepares its change before the relay.
 
 import type { Config } from "../core/configuration/configuration.ts";
 import { messageOf } from "../core/errors.ts";
@@ -13,7 +13,7 @@ import type { Operations } from "./operations.ts";
 interface ServiceDependencies {
   readonly relay: RelayService;
   readonly gateway?: GatewayService;
-  /** Absent: nobody watches. */
+  /** Absent: no metrics. */
   readonly operations?: Operations;
   /** Reads the configuration file again. Throws ShredwayError. */
   readonly readConfig: () => Config;
@@ -35,7 +35,7 @@ export class Service {
     this.#log = log;
   }
 
-  /** Settles when the leader schedule is in force (or cannot be had yet) and HTTP is answered. */
+  /** Settles when the leader schedule is published (or not available yet) and HTTP is open. */
   async start(): Promise<void> {
     await this.operations?.start();
     await this.relay.start();
@@ -43,12 +43,12 @@ export class Service {
     await this.operations?.started();
   }
 
-  /** What an operator should hear at the start, the worst first. */
+  /** Warnings for the operator at startup, the most severe first. */
   warnings(): string[] {
     return [...this.relay.warnings(), ...(this.gateway?.warnings() ?? [])];
   }
 
-  /** Takes the configuration file over as far as a running service can. Never throws. */
+  /** Applies the configuration file as far as possible without a restart. Never throws. */
   reload(): boolean {
     try {
       const wanted = this.#readConfig();
@@ -58,21 +58,21 @@ export class Service {
       else if (wanted.http) restart.push("http");
       restart.push(...(this.operations?.apply(wanted) ?? []));
       if (restart.length > 0)
-        this.#log.warn({ keys: restart }, `restart needed for: ${restart.join(", ")}`);
+        this.#log.warn({ keys: restart }, `reload: restart needed for: ${restart.join(", ")}`);
       return true;
     } catch (error) {
-      this.#log.error(`not reloaded, the old tables stay in force: ${messageOf(error)}`);
+      this.#log.error(`reload failed, the old configuration stays in force: ${messageOf(error)}`);
       return false;
     }
   }
 
-  /** Answers what is under way, takes nothing new; at most `graceMs`. */
+  /** Answers requests in progress and accepts no new ones; at most `graceMs`. */
   async drain(graceMs: number): Promise<void> {
     this.operations?.draining();
     await this.gateway?.drain(graceMs);
   }
 
-  /** Settles when everything is closed and kept. Idempotent. */
+  /** Settles when everything is durable and closed. Idempotent. */
   async close(): Promise<void> {
     await this.gateway?.close();
     this.operations?.close();

@@ -1,7 +1,7 @@
-// Shred sales: registered tips become tiers, tiers and proved destinations become the relay's table.
+// Shred sales: registered tips give tiers; tiers and verified destinations give the relay's table.
 //
-// Composed by compose-shreds.ts, run by gateway-service.ts, asked by the gateway (ShredSales). Whatever changes
-// a tier or a destination reaches the relay in the same turn: before the answer that tells of it leaves.
+// Created by compose-shreds.ts, run by gateway-service.ts, called by the gateway (ShredSales). A change of a
+// tier or destination reaches the relay in the same turn, before the answer that reports it.
 
 import type { Config } from "../core/configuration/configuration.ts";
 import { messageOf } from "../core/errors.ts";
@@ -27,7 +27,7 @@ interface ShredSalesDependencies {
   readonly rules: TierRules;
   readonly registrar: TipRegistrar;
   readonly registrations: PendingRegistrations;
-  /** Registrations by how they ended; grows while the service runs. */
+  /** Number of registrations by result, since the service started. */
   readonly settled: ReadonlyMap<string, number>;
   readonly destinations: AccountDestinations;
   readonly challenges: ChallengeSocket;
@@ -35,11 +35,11 @@ interface ShredSalesDependencies {
 }
 
 export interface ShredSalesSnapshot {
-  /** Registrations whose landing is awaited here. */
+  /** Registrations whose landing is not known yet. */
   readonly pending: number;
-  /** Destinations of this region that are proved and not paused. */
+  /** Destinations of this region that are verified and not paused. */
   readonly active: number;
-  /** Active destinations that get shreds. */
+  /** Active destinations that receive shreds. */
   readonly covered: number;
 }
 
@@ -56,7 +56,7 @@ export class ShredSalesService implements ShredSales {
     this.#region = destinationSettingsOf(parts.config).region;
   }
 
-  /** Resumes where an earlier process ended; no shred is sent before. Throws ShredwayError. */
+  /** Restores the state of an earlier process; no shred is sent before. Throws ShredwayError. */
   async start(): Promise<void> {
     const { leadership, tiers, destinations, relay } = this.#parts;
     await leadership.start();
@@ -86,7 +86,7 @@ export class ShredSalesService implements ShredSales {
 
   readonly tierRules = (): TierRules => this.#parts.rules;
 
-  /** Applies what can change while the service runs. */
+  /** Applies what can change at runtime. */
   apply(config: Config): void {
     const settings = destinationSettingsOf(config);
     this.#region = settings.region;
@@ -103,7 +103,7 @@ export class ShredSalesService implements ShredSales {
     };
   }
 
-  /** For the metrics. */
+  /** Counts for the metrics. */
   facts(): ShredSaleFacts {
     const { destinations, leadership, registrations, registrar, settled, tiers } = this.#parts;
     return {
@@ -117,7 +117,7 @@ export class ShredSalesService implements ShredSales {
     };
   }
 
-  /** Settles when what was acknowledged is persisted. */
+  /** Settles when everything acknowledged is durable. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const end of this.#ends.splice(0)) end();
@@ -128,7 +128,7 @@ export class ShredSalesService implements ShredSales {
     await registrations.close();
   }
 
-  /** Many changes of one turn are one table. */
+  /** All changes of one turn are published as one table. */
   #plan(): void {
     if (this.#isPlanned) return;
     this.#isPlanned = true;
@@ -138,7 +138,7 @@ export class ShredSalesService implements ShredSales {
       try {
         this.#publish();
       } catch (error) {
-        this.#parts.log.error(`the relay's destinations were not published: ${messageOf(error)}`);
+        this.#parts.log.error(`relay: could not publish the destinations: ${messageOf(error)}`);
       }
     });
   }

@@ -122,7 +122,7 @@ describe("ServiceManager", () => {
     manager.ready("ready");
     manager.status("more");
     expect(logged.length).toBe(1);
-    expect(logged[0]).toContain("was not told READY=1: sendto: Connection refused");
+    expect(logged[0]).toContain("could not send READY=1: sendto: Connection refused");
   });
 });
 
