@@ -1,8 +1,7 @@
-// Base58 (Bitcoin's alphabet, without check digits) that needs no addon: for configuration and for keys of
-// the control plane.
+// Base58 (Bitcoin's alphabet, no checksum) in TypeScript, for the configuration and keys of the control plane.
 //
-// relay/data-plane/base58.ts is for texts that come with each request: it takes a fifth of the time or less
-// (docs/decisions.md). Both cost the square of the length: the caller bounds it.
+// relay/data-plane/base58.ts uses the addon and is at least five times as fast (docs/decisions.md): use it for
+// text in requests. The time of both grows with the square of the length; the caller must bound it.
 
 import { base58 } from "@scure/base";
 
@@ -11,7 +10,7 @@ export function encodeBase58(bytes: Uint8Array): string {
   return base58.encode(bytes);
 }
 
-/** A fresh array; null for a character outside the alphabet and for more than 4,096. */
+/** A new array; null: a character outside the alphabet, or more than 4,096 characters. */
 export function decodeBase58(text: string): Uint8Array | null {
   try {
     return base58.decode(text);

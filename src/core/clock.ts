@@ -1,10 +1,10 @@
-// Clock: the only place in TypeScript that knows the time or waits.
+// Clock: the only source of time and timers in TypeScript.
 //
-// Rules and adapters take a Clock; main hands them the system's, tests a manual one
+// Classes take a Clock. The service passes the system's clock, tests pass a manual one
 // (test/support/clocks/manual-clock.ts).
 
 export interface Timer {
-  /** Nothing happens afterwards. Idempotent. */
+  /** Stops the timer. Idempotent. */
   cancel(): void;
 }
 
@@ -15,13 +15,13 @@ export interface Clock {
   monotonicNs(): bigint;
   /** Calls `action` once, `delayMs` from now. */
   after(delayMs: number, action: () => void): Timer;
-  /** Calls `action` every `periodMs`, first after one period. Missed calls are not made up for. */
+  /** Calls `action` every `periodMs`, first after one period. Missed calls are skipped. */
   every(periodMs: number, action: () => void): Timer;
   /** Settles after `delayMs`; at once, without error, when `signal` is or becomes aborted. */
   sleep(delayMs: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** Builds `sleep` from `after`, so that every clock waits the same way. */
+/** Implements `sleep` by `after`, for every clock. */
 export function sleepWith(clock: Pick<Clock, "after">): Clock["sleep"] {
   return (delayMs, signal) =>
     new Promise((resolve) => {
@@ -45,9 +45,9 @@ function systemAfter(delayMs: number, action: () => void): Timer {
 }
 
 /**
- * Wall time with the resolution of the monotonic clock. Date.now() is cut to milliseconds, so each
- * difference of the two clocks is too small, by nothing at the best of many moments: the largest
- * one holds, until the wall clock was set back.
+ * Wall-clock time with the resolution of the monotonic clock. Date.now() is truncated to milliseconds, so
+ * every difference of the two clocks is too small by up to a millisecond. The largest difference seen is
+ * used, until the wall clock is set back.
  */
 export class WallClock {
   readonly #wallMs: () => number;
@@ -60,13 +60,13 @@ export class WallClock {
   }
 
   nowNs(): bigint {
-    // In this order: a thread that is held up between the two makes their difference too small, as
-    // cutting does. The other way round it would tell a time that is still to come.
+    // In this order, because a delay between the two readings makes the difference smaller, as truncation
+    // does. In the other order the result could lie in the future.
     const wallMs = this.#wallMs();
     const monotonicNs = this.#monotonicNs();
     const differenceNs = BigInt(wallMs) * msNs - monotonicNs;
     const known = this.#differenceNs;
-    // More than what is cut, and some for the time between the two readings.
+    // More than the truncation, and some for the time between the two readings.
     const wasSetBack = known !== undefined && known - differenceNs > 2n * msNs;
     if (known === undefined || differenceNs > known || wasSetBack) {
       this.#differenceNs = differenceNs;
@@ -83,8 +83,8 @@ const wallClock = new WallClock(
 );
 
 /**
- * The system's clock. `nowNs` is at most a millisecond behind the kernel's wall clock, mostly some
- * microseconds. Timers keep the process alive until cancelled.
+ * The system's clock. `nowNs` is at most a millisecond behind the kernel's wall clock, usually some
+ * microseconds. Timers keep the process alive until they are cancelled.
  */
 export const systemClock: Clock = {
   nowNs: () => wallClock.nowNs(),

@@ -1,20 +1,20 @@
-// DurationHistogram: how long things took, counted by fixed bounds.
+// DurationHistogram: durations counted in buckets with fixed bounds.
 //
-// Kept by whoever measures (requests, commits, the event loop); read by src/platform/metrics. To count costs a few
-// comparisons and nothing else. The bounds never change, so that counts of many machines add up; they are
-// decimal, which log-linear buckets (log-linear-histogram.ts) could only approximate.
+// Used for requests, commits and the event loop; read by src/platform/metrics. Counting costs a few
+// comparisons. The bounds never change, so that counts of several machines can be added. They are decimal,
+// which log-linear buckets (log-linear-histogram.ts) can only approximate.
 
-/** Counts of a distribution; src/platform/metrics writes it as a histogram of Prometheus. */
+/** Counts of a distribution; src/platform/metrics writes them as a Prometheus histogram. */
 export interface HistogramValue {
   /** Upper bounds, inclusive, ascending, in the unit of the metric. */
   readonly bounds: readonly number[];
-  /** For each bound, how many were at most that large. */
+  /** For each bound, the number of values that are at most as large. */
   readonly cumulative: readonly (number | bigint)[];
   readonly count: number | bigint;
   readonly sum: number;
 }
 
-/** Seconds: from a call that is answered from memory to one that waits for a node. */
+/** In seconds: from a call that is answered from memory to one that waits for a node. */
 export const durationBounds = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
   10.0,
@@ -30,7 +30,7 @@ export class DurationHistogram {
     this.#counts = new Float64Array(bounds.length + 1);
   }
 
-  /** Less than nothing (a clock of another thread) counts as nothing. */
+  /** A negative duration (clocks of two threads) counts as 0. */
   add(seconds: number): void {
     const value = seconds > 0 ? seconds : 0;
     let at = 0;

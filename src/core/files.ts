@@ -1,7 +1,7 @@
-// Files: opening regular files only, and reading a whole small text file with a bound.
+// Files: opens regular files only, and reads small text files up to a limit.
 //
-// Configuration and leader schedules are read here, captures opened. Reading is synchronous, so
-// nothing that could block is ever opened: a pipe without a writer would stop signals and reloads.
+// Used for the configuration, leader schedules and captures. Reading is synchronous, so anything that could
+// block is refused: a pipe without a writer would stop signals and reloads.
 
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from "node:fs";
 import { messageOf, type Reason, ShredwayError } from "./errors.ts";
@@ -13,7 +13,7 @@ function kindOf(stats: Stats): string {
   return "a device";
 }
 
-/** A descriptor to read `path` from. Throws whatever the system says, or when it is no regular file. */
+/** Opens `path` for reading. Throws the system's error, or an error if it is not a regular file. */
 export function openRegularFile(path: string): number {
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
@@ -27,8 +27,8 @@ export function openRegularFile(path: string): number {
 }
 
 /**
- * The UTF-8 text of `path`. Throws ShredwayError `reason` when it cannot be read, holds more than
- * `bytesMax` bytes, or is not UTF-8.
+ * The UTF-8 text of `path`. Throws ShredwayError `reason` if it cannot be read, has more than `bytesMax`
+ * bytes, or is not UTF-8.
  */
 export function readTextFile(path: string, bytesMax: number, reason: Reason): string {
   const buffer = Buffer.allocUnsafe(bytesMax + 1);
@@ -36,7 +36,7 @@ export function readTextFile(path: string, bytesMax: number, reason: Reason): st
   try {
     const file = openRegularFile(path);
     try {
-      // The size that stat tells is 0 in /proc and may change, so read until the end or the bound.
+      // stat reports size 0 in /proc, and the size may change: read until the end or the limit.
       while (length < buffer.length) {
         const got = readSync(file, buffer, length, buffer.length - length, null);
         if (got === 0) break;

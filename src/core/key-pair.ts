@@ -1,17 +1,17 @@
-// Ed25519 key pairs: who signs, and how Node takes a key of 32 bytes.
+// Ed25519 key pairs from seeds of 32 bytes.
 //
-// Used wherever something is signed: nonce authorities, identities towards leaders, the sandbox's
-// wallets, the bench's customers. The private key stays inside the object.
+// Used for everything that signs: nonce authorities, identities towards leaders, the sandbox's wallets, the
+// bench's customers. The private key stays inside the object.
 
 import { createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
 import { pubkeyOf } from "./primitives.ts";
 
 const seedBytes = 32;
-// DER of an Ed25519 key up to its 32 bytes (RFC 8410).
+// DER prefix of an Ed25519 key, before its 32 bytes (RFC 8410).
 const privatePrefix = Buffer.from("302e020100300506032b657004220420", "hex");
 const publicPrefix = Buffer.from("302a300506032b6570032100", "hex");
 
-/** `seed`: the 32 bytes of a private key as Ed25519 defines it. Throws a TypeError for another length. */
+/** `seed`: an Ed25519 private key (32 bytes). Throws a TypeError for another length. */
 export function privateKeyOf(seed: Uint8Array): KeyObject {
   if (seed.length !== seedBytes) {
     throw new TypeError(`Ed25519 seed: expected ${seedBytes} bytes, got ${seed.length}`);
@@ -22,7 +22,7 @@ export function privateKeyOf(seed: Uint8Array): KeyObject {
   return made;
 }
 
-/** To verify with. `key`: 32 bytes; throws what Node does for another length. */
+/** A key for verification. `key`: 32 bytes; throws Node's error for another length. */
 export function publicKeyOf(key: Uint8Array): KeyObject {
   return createPublicKey({ key: Buffer.concat([publicPrefix, key]), format: "der", type: "spki" });
 }
@@ -34,7 +34,7 @@ export class KeyPair {
   readonly address: string;
   readonly #private: KeyObject;
 
-  /** `seed`: 32 bytes; not kept. Throws a TypeError. */
+  /** `seed`: 32 bytes; no reference to it is stored. Throws a TypeError for another length. */
   constructor(seed: Uint8Array) {
     this.#private = privateKeyOf(seed);
     const spki = createPublicKey(this.#private).export({ format: "der", type: "spki" });

@@ -1,27 +1,26 @@
 // Log-linear histograms: below 2^P each whole number has a bucket, above that every power of two has 2^P
 // buckets.
 //
-// The formula stands here and nowhere else in TypeScript; native/relay/histogram.h has it for the data
-// plane. decodeHistogram reads what the data plane counted (P = 4, about 6 %), LagHistogram counts signed
-// nanoseconds for races (P = 10, a tenth of a per cent). Metrics of the control plane have fixed decimal
-// bounds instead: duration-histogram.ts.
+// native/relay/histogram.h has the same formula for the data plane. decodeHistogram reads the data plane's
+// counts (P = 4, resolution about 6 %); LagHistogram counts signed nanoseconds for races (P = 10, 0.1 %).
+// Metrics of the control plane have fixed decimal bounds instead: duration-histogram.ts.
 
 /** Distribution of durations in nanoseconds; bucket resolution about 6 %. */
 export interface Histogram {
   readonly count: bigint;
   readonly max: bigint;
   readonly sum: bigint;
-  /** 0 when nothing was counted. */
+  /** 0: nothing was counted. */
   readonly mean: number;
-  /** Upper edge of the bucket that holds the nearest-rank percentile, at most `max`; 0n when empty. */
+  /** Upper edge of the bucket of the nearest-rank percentile, at most `max`; 0n: empty. */
   percentile(p: number): bigint;
-  /** For each of `edges`, ascending, how many were below it: exact for powers of two. */
+  /** For each of `edges` (ascending), the number of values below it; exact for powers of two. */
   countsBelow(edges: readonly bigint[]): bigint[];
-  /** Without the durations that were in `before`, an earlier state of the same histogram. */
+  /** Only the durations that were added since `before`, an earlier state of the same histogram. */
   since(before: Histogram): Histogram;
-  /** Two for every power of two, from the first that counted something to the last; ascending. */
+  /** Two edges for every power of two, from the first non-empty bucket to the last; ascending. */
   bars(): HistogramBar[];
-  /** Sum, max, then the bucket counts. */
+  /** Sum, maximum, then the bucket counts. */
   readonly words: BigUint64Array;
 }
 
@@ -39,7 +38,7 @@ function bucketOf(value: number, precisionBits: number): number {
   return linear * shift + Math.floor(value / 2 ** shift);
 }
 
-/** Smallest value that bucket `bucket` counts; exact, for it has P + 1 significant bits at the most. */
+/** Smallest value of bucket `bucket`; exact, because it has at most P + 1 significant bits. */
 function floorOf(bucket: number, precisionBits: number): number {
   const linear = 1 << precisionBits;
   if (bucket < linear) return bucket;
@@ -51,7 +50,7 @@ export function histogramFloor(bucket: number, precisionBits: number): bigint {
   return BigInt(floorOf(bucket, precisionBits));
 }
 
-/** Number of the first bucket that counts nothing below `edge`. */
+/** Number of the first bucket without values below `edge`. */
 function firstBucketFrom(edge: bigint, precisionBits: number): number {
   const bucket = bucketOf(Number(edge), precisionBits);
   return floorOf(bucket, precisionBits) < edge ? bucket + 1 : bucket;
@@ -62,7 +61,7 @@ function rankOf(p: number, count: number): number {
   return Math.max(1, Math.ceil((Math.min(Math.max(p, 0), 100) / 100) * count));
 }
 
-/** Decodes `words`: sum, max, then the bucket counts. Keeps a reference: hand over a copy. */
+/** Decodes `words`: sum, maximum, then the bucket counts. Stores a reference, so pass a copy. */
 export function decodeHistogram(words: BigUint64Array, precisionBits: number): Histogram {
   const buckets = words.subarray(2);
   const max = words[1] ?? 0n;
@@ -91,7 +90,7 @@ export function decodeHistogram(words: BigUint64Array, precisionBits: number): H
       return max;
     },
     countsBelow(edges: readonly bigint[]): bigint[] {
-      // As numbers, which are exact up to 2^53: a scrape asks for tens of thousands of them.
+      // As numbers, which are exact up to 2^53, for speed: a scrape reads tens of thousands of them.
       const halves = new Uint32Array(buckets.buffer, buckets.byteOffset, 2 * buckets.length);
       let below = 0;
       let bucket = 0;
@@ -106,14 +105,14 @@ export function decodeHistogram(words: BigUint64Array, precisionBits: number): H
   };
 }
 
-/** What came after `before`; the largest duration is known to the edge of its bucket. */
+/** The durations since `before`; the maximum is known up to the edge of its bucket. */
 function wordsSince(
   now: BigUint64Array,
   before: BigUint64Array,
   precisionBits: number,
 ): BigUint64Array {
   const words = now.slice();
-  // A row of counters that another source has by now: all of it is new.
+  // Another source uses this row of counters now: everything in it is new.
   if (before.length !== now.length || now.some((word, i) => word < (before[i] ?? 0n))) return words;
   let highest = -1;
   for (let i = 0; i < words.length; i++) {
@@ -140,7 +139,7 @@ function barsOf(buckets: BigUint64Array, precisionBits: number): HistogramBar[] 
   return bars;
 }
 
-/** P of lags. */
+/** P for lags. */
 const lagPrecisionBits = 10;
 
 function lagBucketOf(value: number): number {
@@ -148,16 +147,16 @@ function lagBucketOf(value: number): number {
   return value < 0 ? -bucket : bucket;
 }
 
-/** The value of a bucket that is nearest to nought. */
+/** The value of a bucket that is closest to zero. */
 function lagOf(bucket: number): number {
   const size = floorOf(Math.abs(bucket), lagPrecisionBits);
   return bucket < 0 ? -size : size;
 }
 
 /**
- * How early or late something was, as a distribution of signed nanoseconds. Whole nanoseconds below 2,048
- * are exact, beyond that a value is right to a tenth of a per cent; count, least and greatest are exact
- * always. Memory is bounded by the number of different buckets, some ten thousands at the very most.
+ * Distribution of signed nanoseconds: how early or late something was. Values below 2,048 ns are exact,
+ * larger ones have an error of at most 0.1 %; count, minimum and maximum are exact. Memory is bounded by
+ * the number of distinct buckets, some ten thousand.
  */
 export class LagHistogram {
   count = 0;
@@ -166,7 +165,7 @@ export class LagHistogram {
   readonly #counts = new Map<number, number>();
   #sorted: readonly (readonly [number, number])[] | undefined;
 
-  /** Whole nanoseconds; below 0 is early. */
+  /** Adds a lag in whole nanoseconds; a negative one is early. */
   record(value: number, times = 1): void {
     const bucket = lagBucketOf(value);
     this.#counts.set(bucket, (this.#counts.get(bucket) ?? 0) + times);
@@ -176,7 +175,7 @@ export class LagHistogram {
     this.#sorted = undefined;
   }
 
-  /** Nearest rank, `p` from 0 to 100; null while nothing was recorded. */
+  /** Nearest-rank percentile, `p` from 0 to 100; null: nothing was recorded. */
   percentile(p: number): number | null {
     if (this.count === 0) return null;
     const rank = rankOf(p, this.count);
@@ -190,7 +189,7 @@ export class LagHistogram {
     return this.max;
   }
 
-  /** How many were at most `value`, to the resolution of the buckets. */
+  /** Number of lags that were at most `value`, up to the resolution of the buckets. */
   countAtMost(value: number): number {
     const last = lagBucketOf(value);
     let seen = 0;

@@ -1,7 +1,7 @@
-// Log: structured lines for operators, one JSON object each, on standard error.
+// Log: structured lines for operators on standard error, one JSON object each.
 //
-// Made by main and cli, handed down to adapters. Never a line per packet; never a key, a secret or
-// a raw transaction: fields with such names are masked, and so are keys inside texts.
+// Nothing logs a line per packet, a key, a secret or a raw transaction. Fields with such names are masked,
+// and so are keys inside texts.
 
 import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from "pino";
 import { RecentWarnings } from "./recent-warnings.ts";
@@ -21,13 +21,13 @@ const secretFields = [
   "password",
   "transaction",
 ];
-// Masked at the top and up to two levels down: in headers, options, rows.
+// Masked at the top level and two levels below: headers, options, rows.
 const secretPaths = secretFields.flatMap((field) =>
   ["", "*", "*.*"].map((prefix) => (prefix === "" ? `["${field}"]` : `${prefix}["${field}"]`)),
 );
 const mask = "[masked]";
 
-/** Hides what looks like a key inside a text: `sw_…`, `api-key=…`, `Bearer …`, `user:password@`. */
+/** Masks keys inside a text: `sw_…`, `api-key=…`, `Bearer …`, `user:password@`. */
 export function maskKeys(text: string): string {
   return text
     .replace(/(api[-_]?key=)[^&\s"'\\]+/gi, `$1${mask}`)
@@ -37,13 +37,13 @@ export function maskKeys(text: string): string {
 }
 
 interface LogOptions {
-  /** Default "info". */
+  /** Default: "info". */
   readonly level?: LogLevel;
-  /** Default: standard error, written synchronously, so that nothing is lost when the process ends. */
+  /** Default: standard error, written synchronously, so that no line is lost when the process ends. */
   readonly stream?: DestinationStream;
 }
 
-/** A logger. `logger.child({ part: "relay" })` makes one for a part of the program. */
+/** Creates a logger; `logger.child({ part: "relay" })` creates one for a part of the program. */
 export function createLogger(options: LogOptions = {}): Logger {
   const problems = new RecentWarnings();
   const stream = options.stream ?? destination({ fd: 2, sync: true });
@@ -69,7 +69,7 @@ export function createLogger(options: LogOptions = {}): Logger {
 
 const problemsByLogger = new WeakMap<Logger, RecentWarnings>();
 
-/** The last warnings and errors of a logger that createLogger made; of all others none. */
+/** The last warnings and errors of a logger of createLogger; empty for other loggers. */
 export function problemsOf(log: Logger): RecentWarnings {
   return problemsByLogger.get(log) ?? new RecentWarnings();
 }

@@ -1,7 +1,7 @@
-// Primitives: the few kinds of number and key that must not be mixed up.
+// Primitives: branded types for slots, lamports and public keys, which must not be confused.
 //
-// A branded type is the plain value at run time; only the functions here make one, after checking
-// it. Public keys are base58 as Solana writes them (Bitcoin alphabet, 32 bytes).
+// At runtime a branded type is the plain value. Only the functions here create one, after checking it.
+// Public keys are base58 (Bitcoin's alphabet, 32 bytes), as everywhere in Solana.
 
 import { decodeBase58, encodeBase58 } from "./base58.ts";
 import { quote, ShredwayError } from "./errors.ts";
@@ -31,7 +31,7 @@ function outOfRange(what: string, value: bigint): ShredwayError {
 }
 
 function parseDigits(text: string, what: string): bigint {
-  // 20 digits hold every u64; longer ones would only cost time.
+  // Every u64 has at most 20 digits.
   if (/^(0|[1-9][0-9]{0,19})$/.test(text)) return BigInt(text);
   throw new ShredwayError(
     "value_invalid",
@@ -62,7 +62,7 @@ export function parseLamports(text: string): Lamports {
 }
 
 function decodePubkey(text: string): Uint8Array | null {
-  // 32 bytes need 32 to 44 base58 digits; base58 costs the square of the length, so bound it first.
+  // 32 bytes have 32 to 44 base58 digits. Check the length first: decoding time grows with its square.
   if (text.length < 32 || text.length > 44) return null;
   const bytes = decodeBase58(text);
   return bytes?.length === pubkeyBytesLength ? bytes : null;
@@ -81,7 +81,7 @@ export function parsePubkey(text: string): Pubkey {
   );
 }
 
-/** The 32 bytes of a public key, a fresh array. */
+/** The 32 bytes of a public key, in a new array. */
 export function pubkeyBytes(key: Pubkey): Uint8Array {
   const bytes = decodePubkey(key);
   if (!bytes) throw new TypeError(`public key: expected 32 bytes in base58, got ${quote(key)}`);

@@ -1,4 +1,4 @@
-// Warnings that are given at most once in a while, however often there is a reason.
+// RareWarning: logs a repeated warning at most once per interval.
 
 import type { Clock } from "./clock.ts";
 
@@ -13,7 +13,7 @@ export class WarningInterval {
     this.#everyNs = BigInt(everyMs) * 1_000_000n;
   }
 
-  /** True: warn now; the interval begins anew. False: the last warning was given too recently. */
+  /** True: log it now, and the interval restarts. False: the last warning was too recent. */
   begin(): boolean {
     const nowNs = this.#clock.monotonicNs();
     if (this.#nextNs !== null && nowNs < this.#nextNs) return false;
@@ -36,7 +36,7 @@ export class RareWarning {
     this.#interval = new WarningInterval(clock, everyMs);
   }
 
-  /** `text` is asked for only when it is given. */
+  /** Calls `text` only if the warning is logged. */
   give(text: () => string): void {
     if (this.#interval.begin()) this.#log.warn(text());
   }

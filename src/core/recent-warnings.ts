@@ -1,7 +1,7 @@
-// Problems: the last warnings and errors of the log, for operators who look at the portal.
+// Recent warnings: the last warnings and errors of the log, for the portal's operator view.
 //
-// Filled by log.ts with lines as they were written, so keys and secrets are masked already. Bounded: a
-// log that is full of one and the same line is one entry with a count.
+// log.ts adds lines as they were written, so keys and secrets are masked. Bounded; consecutive equal lines
+// are one entry with a count.
 
 import { isObject } from "./values.ts";
 
@@ -9,18 +9,18 @@ const problemLevels = ["warn", "error", "fatal"] as const;
 type ProblemLevel = (typeof problemLevels)[number];
 
 export interface Problem {
-  /** ISO 8601, of the newest. */
+  /** Time of the newest occurrence, ISO 8601. */
   readonly time: string;
   readonly level: ProblemLevel;
   readonly text: string;
-  /** How often the same text came in a row. */
+  /** Number of consecutive lines with this text. */
   readonly count: number;
 }
 
 export const problemsMax = 100;
 const textMax = 500;
 const fieldMax = 160;
-/** Longer lines are not read: a stack is cut, not a reason to spend time. */
+/** Longer lines are cut. */
 const lineMax = 16_384;
 
 const ownFields = new Set(["level", "time", "msg"]);
@@ -32,7 +32,7 @@ function fieldText(name: string, value: unknown): string[] {
   return line === "" ? [] : [`${name} ${line.slice(0, fieldMax)}`];
 }
 
-/** null: no line of a warning or of something worse. */
+/** null: the line is not a warning or an error. */
 function problemOf(line: string): Problem | null {
   if (line.length > lineMax || !/^\{"level":"(warn|error|fatal)"/.test(line)) return null;
   let fields: unknown;
@@ -49,17 +49,17 @@ function problemOf(line: string): Problem | null {
     .filter(([name]) => !ownFields.has(name))
     .flatMap(([name, value]) => fieldText(name, value));
   const message = typeof msg === "string" ? msg : "";
-  // What the message says itself is not said twice.
+  // Fields whose text is part of the message are left out.
   const more = others.filter((other) => !message.includes(other.slice(other.indexOf(" ") + 1)));
   const text = more.length > 0 ? `${message} (${more.join(", ")})` : message;
   return { time, level, text: text.slice(0, textMax), count: 1 };
 }
 
 export class RecentWarnings {
-  /** Oldest first. */
+  /** Entries, oldest first. */
   readonly #kept: Problem[] = [];
 
-  /** One line of the log. */
+  /** Adds one line of the log. */
   add(line: string): void {
     const problem = problemOf(line);
     if (!problem) return;
@@ -72,7 +72,7 @@ export class RecentWarnings {
     if (this.#kept.length > problemsMax) this.#kept.shift();
   }
 
-  /** Newest first. */
+  /** The entries, newest first. */
   get list(): readonly Problem[] {
     return this.#kept.toReversed();
   }

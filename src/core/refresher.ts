@@ -1,16 +1,16 @@
-// Refresher: what is in memory follows what others change in the store.
+// Refresher: keeps a copy in memory up to date with changes that others make in the store.
 //
-// Made by whoever keeps such a copy. One reading runs at a time, so an older one never replaces a newer
-// one; however often it is asked for meanwhile, one more follows, and what was read counts at once: many
-// changes in a row neither pile up nor keep each other from being seen.
+// One read runs at a time, so an older result never replaces a newer one. If changes arrive during a read,
+// exactly one more read follows. Results apply at once, so a series of changes neither piles up nor delays
+// what is visible.
 
 import type { Clock, Timer } from "./clock.ts";
 
 interface RefresherOptions {
   readonly clock: Clock;
-  /** Reads, and takes over what it read. */
+  /** Reads the store and applies the result. */
   readonly read: () => Promise<void>;
-  /** Told once of readings that nobody waits for, until one succeeds; they are tried again. */
+  /** Called once for background reads that fail, until one succeeds; they are retried. */
   readonly failed: (error: unknown) => void;
 }
 
@@ -30,7 +30,7 @@ export class Refresher {
     this.#parts = parts;
   }
 
-  /** Settles when everything that was kept before the call is in memory. Rejects as `read`. */
+  /** Settles when everything that was stored before the call is in memory. Rejects if `read` does. */
   refresh(): Promise<void> {
     if (this.#running === null) {
       const running = this.#parts.read().finally(() => {
@@ -39,7 +39,7 @@ export class Refresher {
       this.#running = running;
       return running;
     }
-    // The one under way may have read before the change.
+    // The read in progress may have started before the change.
     this.#next ??= this.#running
       .catch(() => {})
       .then(() => {
@@ -49,7 +49,7 @@ export class Refresher {
     return this.#next;
   }
 
-  /** Others changed something: it is read until that succeeds. */
+  /** Another process changed something: reads until it succeeds. */
   told(): void {
     if (this.#isClosed) return;
     const reading = this.refresh();
@@ -69,7 +69,7 @@ export class Refresher {
     });
   }
 
-  /** What is under way still ends; nothing is tried again. */
+  /** Lets a read in progress end; nothing is retried. */
   close(): void {
     this.#isClosed = true;
     this.#retry?.cancel();

@@ -1,12 +1,12 @@
-// Repeatable randomness: the same seed gives the same numbers on every machine.
+// Seeded random numbers: the same seed gives the same numbers on every machine.
 //
-// For made-up traffic, replay's permutations and losses, and tests. Never for keys or secrets of
-// real use. Generator: xoshiro128** 1.1 (Blackman and Vigna), seeded through splitmix32.
+// For generated traffic, replay's permutations and losses, and tests; never for real keys or secrets.
+// Generator: xoshiro128** 1.1 (Blackman and Vigna), seeded through splitmix32.
 
 export class SeededRandom {
   readonly #state = new Uint32Array(4);
 
-  /** `seed`: a whole number; its low 32 bits and the 32 above count. */
+  /** `seed`: an integer; its low 64 bits are used. */
   constructor(seed: number | bigint) {
     const wide = BigInt(seed);
     let mix = Number(BigInt.asUintN(32, wide)) ^ Number(BigInt.asUintN(32, wide >> 32n));
@@ -33,12 +33,12 @@ export class SeededRandom {
     return result;
   }
 
-  /** Uniform in [0, 1), 32 bits of it. */
+  /** Uniform in [0, 1), with 32 bits of resolution. */
   share(): number {
     return this.u32() / 0x1_0000_0000;
   }
 
-  /** Uniform whole number in [0, limit); `limit` from 1 to 2^32. */
+  /** Uniform integer in [0, limit); `limit` from 1 to 2^32. */
   below(limit: number): number {
     return Math.floor(this.share() * limit);
   }
@@ -48,17 +48,17 @@ export class SeededRandom {
     return share > 0 && this.share() < share;
   }
 
-  /** Waiting time of a memoryless process: mean `mean`, never above `max`. */
+  /** Exponentially distributed, with mean `mean`, at most `max`. */
   exponential(mean: number, max: number): number {
     return Math.min(max, -Math.log(1 - this.share()) * mean);
   }
 
-  /** The same items in another order. */
+  /** The items in a random order. */
   shuffled<T>(items: readonly T[]): T[] {
     return [...this.permutation(items.length)].flatMap((place) => items.slice(place, place + 1));
   }
 
-  /** Overwrites `bytes` with random ones. */
+  /** Fills `bytes` with random bytes. */
   fillBytes(bytes: Uint8Array): Uint8Array {
     for (let at = 0; at < bytes.length; at += 4) {
       const word = this.u32();
@@ -70,7 +70,7 @@ export class SeededRandom {
     return bytes;
   }
 
-  /** The numbers 0 to length - 1 in a random order (Fisher and Yates). */
+  /** The integers 0 to length - 1 in a random order (Fisher–Yates). */
   permutation(length: number): Uint32Array {
     const order = Uint32Array.from({ length }, (_, i) => i);
     for (let i = length - 1; i > 0; i--) {

@@ -1,8 +1,8 @@
-// Timer wheel: which of very many things are due now?
+// Timer wheel: finds the items that are due, among very many.
 //
-// Resends, looks and deadlines of all open submissions, and of all pending registrations, lie in wheels
-// that their owners turn with one timer each. Adding, moving and removing cost the same however many
-// there are; a turn costs what is due, and one visit per round for what is due later than a round.
+// Open submissions and pending registrations have their resends, questions and deadlines in wheels, each
+// turned by one timer. Adding, moving and removing take constant time. A turn visits the due items, and
+// once per round each item that is due later than a round.
 
 const buckets = 512;
 
@@ -26,7 +26,7 @@ export class TimerWheel<T extends object> {
     return this.#bucketOf.has(item);
   }
 
-  /** Due in the first turn at or after `atMs`; takes the place of an earlier time. */
+  /** Schedules `item` for the first turn at or after `atMs`, instead of its earlier time if it had one. */
   set(item: T, atMs: number): void {
     this.delete(item);
     const tick = Math.max(this.#tick + 1, Math.ceil(atMs / this.#tickMs));
@@ -41,7 +41,7 @@ export class TimerWheel<T extends object> {
     return this.#bucketOf.delete(item);
   }
 
-  /** Takes out what is due. */
+  /** Removes and returns the items that are due. */
   turn(nowMs: number): T[] {
     const due: T[] = [];
     const now = Math.floor(nowMs / this.#tickMs);

@@ -1,18 +1,16 @@
-// Version: of this package, as package.json says it.
-//
-// Asked by the command line and by the portal.
+// Version of this package, from package.json.
 
 import { readFileSync } from "node:fs";
 import { isObject } from "./values.ts";
 
-/** "unknown" when package.json was taken away. */
+/** "unknown" if package.json is missing. */
 export function packageVersion(): string {
   try {
     const file = new URL("../../package.json", import.meta.url);
     const content: unknown = JSON.parse(readFileSync(file, "utf8"));
     if (isObject(content) && typeof content["version"] === "string") return content["version"];
   } catch {
-    // Said below.
+    // The result below is "unknown".
   }
   return "unknown";
 }

@@ -1,7 +1,7 @@
-// Address classes: which addresses are fit to be sent to.
+// Address classes: which addresses may be destinations.
 //
-// Answers: "may this be a destination?" for config and, later, for destinations that customers
-// name themselves. Ranges: IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890).
+// Used for the configuration and for destinations that customers register. Ranges: IANA IPv4 and IPv6
+// Special-Purpose Address Registries (RFC 6890).
 
 import { formatAddress, parseAddressRange } from "./addresses.ts";
 
@@ -18,7 +18,7 @@ type AddressClass =
   | "benchmarking"
   | "reserved";
 
-// The first range that holds the address decides, so narrower ones stand first.
+// The first range that contains the address decides; narrower ranges come first.
 const classRanges: readonly [string, AddressClass][] = [
   ["255.255.255.255", "broadcast"],
   ["0.0.0.0", "unspecified"],
@@ -49,7 +49,7 @@ const classRanges: readonly [string, AddressClass][] = [
 ];
 const parsedRanges = classRanges.map(([text, name]) => ({ ...parseAddressRange(text), name }));
 
-// IPv6 addresses that routers turn into the IPv4 address they hold: NAT64 and 6to4.
+// IPv6 addresses that routers translate to the IPv4 address that they contain: NAT64 and 6to4.
 const embeddedIpv4: readonly { prefix: ReturnType<typeof parseAddressRange>; at: number }[] = [
   { prefix: parseAddressRange("64:ff9b::/96"), at: 12 },
   { prefix: parseAddressRange("2002::/16"), at: 2 },
@@ -63,7 +63,7 @@ function isIn(bytes: Uint8Array, range: { bytes: Uint8Array; prefixBits: number 
   return true;
 }
 
-/** What kind of address 16 bytes are. An IPv4 address inside NAT64 or 6to4 counts as itself. */
+/** Class of an address (16 bytes). An IPv4 address inside NAT64 or 6to4 has its own class. */
 export function classifyAddress(bytes: Uint8Array): AddressClass {
   for (const { prefix, at } of embeddedIpv4) {
     if (!isIn(bytes, prefix)) continue;
@@ -76,9 +76,9 @@ export function classifyAddress(bytes: Uint8Array): AddressClass {
 }
 
 /**
- * Why `bytes` must not be a destination, or undefined when it may. Private and other local addresses
- * are lifted by `allowPrivate`; the unspecified address is nobody's and always refused.
- * Documentation addresses harm nobody (they are routed nowhere) and are allowed, for examples.
+ * Why `bytes` must not be a destination; undefined: it may be one. `allowPrivate` permits private and other
+ * local addresses. The unspecified address is always refused. Documentation addresses are allowed for
+ * examples, since they are not routed.
  */
 export function destinationRefusal(bytes: Uint8Array, allowPrivate: boolean): string | undefined {
   const name = classifyAddress(bytes);

@@ -1,9 +1,8 @@
 // Addresses: IP addresses, ranges and endpoints as text and as bytes.
 //
-// Called by config, the data plane's table encoders, captures and the command line. One form for
-// both families, the one of native/net/address.h: 16 bytes, IPv4 as ::ffff:a.b.c.d. Strict on
-// purpose: no host names, no leading zeros, no zone, nothing that two programs read differently.
-// Text forms: RFC 4291 (input), RFC 5952 (output).
+// Both families have one binary form, that of native/net/address.h: 16 bytes, IPv4 as ::ffff:a.b.c.d. The
+// parser is strict: no host names, no leading zeros, no zones, because programs interpret these
+// differently. Text forms: RFC 4291 (input), RFC 5952 (output).
 
 import { quote, ShredwayError } from "../errors.ts";
 
@@ -11,9 +10,9 @@ export type AddressFamily = "ipv4" | "ipv6";
 
 /** A range of addresses; a single one has 128 prefix bits. */
 export interface AddressRange {
-  /** 16 bytes; those behind the prefix are 0. */
+  /** 16 bytes; bits after the prefix are 0. */
   readonly bytes: Uint8Array;
-  /** Of the 16 bytes: 0..128; an IPv4 /n is 96 + n. */
+  /** Length of the prefix in the 16 bytes, 0 to 128; an IPv4 /n has 96 + n. */
   readonly prefixBits: number;
   readonly family: AddressFamily;
 }
@@ -43,7 +42,7 @@ function parseIpv4Into(text: string, bytes: Uint8Array): boolean {
   return true;
 }
 
-/** Groups of one side of "::" as 16-bit numbers; undefined when one is none. */
+/** Groups of one side of "::" as 16-bit numbers; undefined: one of them is invalid. */
 function parseGroups(text: string, mayEndInIpv4: boolean): number[] | undefined {
   if (text === "") return [];
   const parts = text.split(":");
@@ -91,7 +90,7 @@ function parseBytes(text: string): Uint8Array | undefined {
   return valid ? bytes : undefined;
 }
 
-/** IPv4-mapped addresses are IPv4, however they were written. */
+/** An IPv4-mapped IPv6 address is treated as IPv4. */
 export function familyOf(bytes: Uint8Array): AddressFamily {
   for (let i = 0; i < 10; i++) if (bytes[i] !== 0) return "ipv6";
   return bytes[10] === 0xff && bytes[11] === 0xff ? "ipv4" : "ipv6";
@@ -109,7 +108,7 @@ function clearBehind(bytes: Uint8Array, prefixBits: number): Uint8Array {
 }
 
 /**
- * An IP address or a CIDR range whose address has no bit behind the prefix. Throws ShredwayError
+ * An IP address, or a CIDR range whose address has no bit set after the prefix. Throws ShredwayError
  * "address_invalid".
  */
 export function parseAddressRange(text: string): AddressRange {
@@ -132,13 +131,13 @@ export function parseAddressRange(text: string): AddressRange {
     const meant = formatAddressRange({ bytes: cleared, prefixBits, family: familyOf(bytes) });
     throw refuse(`the first address of the range, ${meant}`, text);
   }
-  // A prefix that reaches into ::ffff:0:0 covers both families and is no IPv4 range.
+  // A shorter prefix of ::ffff:0:0 would cover both families, so it is not written as an IPv4 range.
   return { bytes, prefixBits, family: prefixBits >= 96 ? familyOf(bytes) : "ipv6" };
 }
 
 /**
- * "192.0.2.1:9000" or "[2001:db8::1]:9000". Port 0 only when allowed (listening: the kernel
- * chooses). Throws ShredwayError "address_invalid".
+ * "192.0.2.1:9000" or "[2001:db8::1]:9000". Port 0 only if allowed, for listeners: the kernel chooses
+ * the port. Throws ShredwayError "address_invalid".
  */
 export function parseEndpoint(text: string, options: { allowPortZero?: boolean } = {}): Endpoint {
   const portMin = options.allowPortZero ? 0 : 1;
@@ -169,7 +168,7 @@ function formatIpv6(bytes: Uint8Array): string {
   return `${text(groups.slice(0, longest.begin))}::${text(tail)}`;
 }
 
-/** The usual text of 16 address bytes. */
+/** Canonical text of an address (16 bytes). */
 export function formatAddress(bytes: Uint8Array): string {
   return familyOf(bytes) === "ipv4" ? formatIpv4(bytes) : formatIpv6(bytes);
 }

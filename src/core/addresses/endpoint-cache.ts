@@ -1,12 +1,11 @@
-// Endpoints by their text, parsed once: for lists that come again and again with the same addresses.
+// Endpoint cache: parses the endpoints of a list once, for lists that are published again and again.
 //
-// Owned by who publishes such lists (data-plane/relay.ts, service/destination-table.ts). Bounded: when
-// it is full it begins anew, which costs one list the time that every list would cost without it.
+// Bounded: when it is full it is cleared, and the next list is parsed completely.
 
 import { type Endpoint, formatEndpoint, parseEndpoint } from "./addresses.ts";
 
 export interface KnownEndpoint extends Endpoint {
-  /** As formatEndpoint writes it: the same for every spelling of one endpoint. */
+  /** Text of formatEndpoint, which is the same for every spelling of an endpoint. */
   readonly canonical: string;
 }
 
@@ -22,7 +21,7 @@ export class EndpointCache {
     return this.#known.size;
   }
 
-  /** Throws ShredwayError "address_invalid". Port 0 is none. */
+  /** Throws ShredwayError "address_invalid", also for port 0. */
   get(text: string): KnownEndpoint {
     const known = this.#known.get(text);
     if (known) return known;

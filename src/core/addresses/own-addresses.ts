@@ -1,14 +1,14 @@
-// Own addresses: "would a packet to this destination come back to a listener of this relay?"
+// Own addresses: whether a packet to a destination would return to a listener of this relay.
 //
-// Asked by config-rules.ts for a file, and by the service for the ports that the kernel chose. The
-// rule is pure; who this machine is comes from `readOwnAddresses`, which main, start and doctor hand
-// in. A relay that sends to itself multiplies what it receives.
+// A relay that sends to itself multiplies its traffic. The check is pure; callers pass the machine's
+// addresses, which `readOwnAddresses` reads. It is applied to the configuration, and again at startup to
+// the ports that the kernel chose.
 
 import { networkInterfaces } from "node:os";
 import { classifyAddress } from "./address-classes.ts";
 import { type Endpoint, formatAddress, parseAddress } from "./addresses.ts";
 
-/** Addresses of this machine's network interfaces; empty when the kernel does not tell. */
+/** Addresses of this machine's network interfaces; empty if they cannot be read. */
 export function readOwnAddresses(): string[] {
   try {
     return Object.values(networkInterfaces())
@@ -32,8 +32,8 @@ export function listenerReachedBy(
 }
 
 /**
- * The same for many destinations, by own addresses that are read once, and only when a destination has
- * the port of a listener. An endpoint that is asked again (the same object) is answered from memory.
+ * The same for many destinations. Own addresses are read once, and only if a destination has the port of a
+ * listener. The answer for an endpoint object is cached.
  */
 export function listenersReached(
   listeners: readonly Endpoint[],
@@ -69,7 +69,7 @@ export function listenersReached(
   };
 }
 
-/** As formatAddress writes them. */
+/** Addresses in the form of formatAddress. */
 export function canonicalAddresses(texts: readonly string[]): string[] {
   return texts.flatMap((text) => {
     try {

@@ -1,10 +1,9 @@
-// JSON-RPC error codes of Solana nodes: the only ones that stock clients know.
+// JSON-RPC error codes of Solana nodes: the only codes that the service may return.
 //
-// Answers: "may this code leave the process?" The codes themselves stand beside their reasons in
-// core/errors.ts; a test holds the two tables together, because @solana/kit 8.4 ends in a TypeError
-// on a code that it does not know (-32000, -32429, …).
+// @solana/kit 8.4 throws a TypeError for codes that it does not know (-32000, -32429, …). core/errors.ts
+// assigns codes to reasons; a test compares the two tables.
 
-/** By the name that the node's own source gives them, without the prefix. */
+/** Codes by their names in the source of Agave, without the common prefix. */
 export const jsonRpcCodes = {
   parseError: -32700,
   invalidRequest: -32600,

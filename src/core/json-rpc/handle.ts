@@ -1,9 +1,9 @@
-// JSON-RPC 2.0 framing: one text in, at most one text out.
+// JSON-RPC 2.0 framing: reads a request text and returns the response text.
 //
-// Called with every body of HTTP and every message of a WebSocket. Reads single calls and arrays of
-// them, hands each to `dispatch`, echoes its id exactly as it came and answers every error by the
-// one table. Calls without an id are notifications: neither executed nor answered, as Solana's node
-// does, unless `answersWithoutId` says otherwise. Knows no method; never throws, never rejects.
+// Called for every HTTP body and WebSocket message. It accepts single calls and arrays, passes each call to
+// `dispatch`, echoes its id unchanged, and converts errors by the table in core/errors.ts. Calls without an
+// id are notifications: like Solana's nodes it neither executes nor answers them, unless
+// `answersWithoutId` is set. It knows no method, and never throws or rejects.
 
 import { quote, type Reason, ShredwayError } from "../errors.ts";
 import {
@@ -18,27 +18,24 @@ import {
 import { errorObjectOf, type RefusalOptions, reasonOf } from "./refusal.ts";
 
 export interface JsonRpcOptions extends RefusalOptions {
-  /** The result of a call; a throw or rejection becomes an error object. */
+  /** Returns the result of a call; an exception becomes an error object. */
   dispatch(method: string, params: readonly Json[]): unknown;
-  /**
-   * Before anything else of each call: its method, or "" for what is no call. A throw refuses it
-   * unread.
-   */
+  /** Called first for each call, with its method, or "" if it is not a call. An exception refuses the call. */
   admit?(method: string): void;
-  /** After each call: its method, or "" for what is no call, and why it was refused (null: it was not). */
+  /** Called after each call, with its method ("": not a call) and why it was refused (null: it was not). */
   ended?(method: string, reason: Reason | null): void;
-  /** Calls of one array; default 100. */
+  /** Most calls in one array; default 100. */
   readonly batchMax?: number;
-  /** Levels of nesting of the text, the array of calls included. */
+  /** Most levels of nesting, including the array of calls. */
   readonly depthMax?: number;
-  /** A call without an id is a call with the id null. */
+  /** Answer calls without an id, with the id null. */
   readonly answersWithoutId?: boolean;
 }
 
 export interface JsonRpcAnswer {
-  /** Empty when nothing is to be answered. */
+  /** Response text; empty: nothing to answer. */
   readonly text: string;
-  /** Why a single call (or the whole array) was refused; null: it was not. */
+  /** Why the single call or the whole array was refused; null: it was not. */
   readonly reason: Reason | null;
 }
 
@@ -55,7 +52,7 @@ function invalidRequest(expected: string, actual: unknown): ShredwayError {
   );
 }
 
-/** Throws ShredwayError; null: a notification. */
+/** null: a notification. Throws ShredwayError. */
 function readCall(value: JsonObject, options: JsonRpcOptions): Call | null {
   const { jsonrpc, method, params } = value;
   const id = value["id"] ?? (options.answersWithoutId ? null : value["id"]);
@@ -109,7 +106,7 @@ async function handleBatch(
   options: JsonRpcOptions,
 ): Promise<JsonRpcAnswer> {
   const answers: string[] = [];
-  // One after the other: the calls of an array may build on each other.
+  // Sequentially, because the calls of an array may depend on each other.
   for (const value of values) {
     const { text } = await handleCall(value, options);
     if (text !== "") answers.push(text);
@@ -117,7 +114,7 @@ async function handleBatch(
   return { text: answers.length === 0 ? "" : `[${answers.join(",")}]`, reason: null };
 }
 
-/** What is no call counts as one, so that texts of rubbish are limited like all others. */
+/** Invalid calls count too, so that invalid texts are rate-limited like valid ones. */
 function refusedWhole(thrown: unknown, options: JsonRpcOptions): JsonRpcAnswer {
   let answer: JsonRpcAnswer;
   try {
@@ -130,7 +127,7 @@ function refusedWhole(thrown: unknown, options: JsonRpcOptions): JsonRpcAnswer {
   return answer;
 }
 
-/** The answer to `text`, and whether it is a refusal. Not async: that would cost another promise. */
+/** The answer to `text`, and whether it is a refusal. Not async, which would cost another promise. */
 export function answerJsonRpc(text: string, options: JsonRpcOptions): Promise<JsonRpcAnswer> {
   const batchMax = options.batchMax ?? 100;
   let value: Json;
@@ -145,7 +142,7 @@ export function answerJsonRpc(text: string, options: JsonRpcOptions): Promise<Js
   return isJsonArray(value) ? handleBatch(value, options) : handleCall(value, options);
 }
 
-/** The answer to `text`; empty when nothing is to be answered. */
+/** The answer to `text`; empty: nothing to answer. */
 export async function handleJsonRpc(text: string, options: JsonRpcOptions): Promise<string> {
   return (await answerJsonRpc(text, options)).text;
 }

@@ -1,8 +1,7 @@
-// JSON text in and out, with whole 64-bit integers and a bound on nesting.
+// Reads and writes JSON with exact 64-bit integers and a limit on nesting.
 //
-// Called by handle.ts for what callers sent and for what they are answered. Integers beyond 2^53
-// come and go as bigint: lamports, slots and ids of callers must not be rounded. Hostile text costs
-// time proportional to its length and a stack of `depthMax` frames, whatever is in it.
+// Integers beyond 2^53 are bigint, so that lamports, slots and callers' ids are not rounded. Hostile text
+// costs time proportional to its length and at most `depthMax` stack frames.
 
 import { quote, ShredwayError } from "../errors.ts";
 
@@ -21,13 +20,13 @@ export function isJsonObject(value: unknown): value is JsonObject {
 
 export const jsonDepthMax = 16;
 
-/** 25 calls with 256 signatures each; what is built of hostile text is bounded by it. */
+/** Most values in one text: 25 calls with 256 signatures each. Bounds the memory for hostile text. */
 const callValuesMax = 8192;
 
 const spaces = /[ \t\n\r]*/y;
 const numbers = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 const literals = /true|false|null/y;
-/** Every u64. Longer ones are read as JSON.parse does: BigInt() of n digits costs more than n. */
+/** Digits of a u64. Longer numbers are read by JSON.parse, because BigInt() of n digits costs more than n. */
 const integerDigitsMax = 20;
 
 class JsonReader {
@@ -72,7 +71,7 @@ class JsonReader {
 
   #object(depth: number): JsonObject {
     this.#enter(depth);
-    // Without a prototype: a key named "__proto__" is a key like every other.
+    // No prototype: "__proto__" is an ordinary key.
     const object: Record<string, Json> = Object.create(null);
     if (this.#take("}")) return object;
     do {
@@ -124,7 +123,7 @@ class JsonReader {
         return value;
       }
     } catch {
-      // Control characters and unknown escapes: refused below with their place.
+      // Control characters and unknown escapes are rejected below, with their position.
     }
     throw this.#unexpected("a string");
   }
@@ -171,12 +170,12 @@ class JsonReader {
   }
 }
 
-/** The value of `text`. Throws ShredwayError "json_invalid". Objects have no prototype. */
+/** Parses `text`. Objects have no prototype. Throws ShredwayError "json_invalid". */
 export function readJson(text: string, depthMax = jsonDepthMax): Json {
   return new JsonReader(text, depthMax).read();
 }
 
-/** Integers that may be rounded, and exponents that may end in Infinity. */
+/** Numbers that JSON.parse may round or turn into Infinity. */
 const uncertainNumbers = /[0-9]{16}|[0-9][eE]\+?[0-9]{3}/;
 
 function opensAtMost(text: string, max: number): boolean {
@@ -190,8 +189,8 @@ function opensAtMost(text: string, max: number): boolean {
 }
 
 /**
- * The same in a third of the time for texts with few brackets, as most calls are. Objects may have
- * a prototype: for those who look for known fields only.
+ * As readJson, in a third of the time for texts with few brackets, as most calls are. Objects may have a
+ * prototype: use it only to read known fields.
  */
 export function readCallJson(text: string, depthMax = jsonDepthMax): Json {
   const read = (): Json => new JsonReader(text, depthMax, callValuesMax).read();
@@ -204,19 +203,19 @@ export function readCallJson(text: string, depthMax = jsonDepthMax): Json {
   }
 }
 
-/** A value that is JSON text already, e.g. a node's answer: writeJson writes it as it stands. */
+/** A value that is JSON text, for example a node's answer: writeJson writes it unchanged. */
 export class JsonText {
   readonly text: string;
 
-  /** `text` must be one JSON value and nothing else: it is not checked here. */
+  /** `text` must be exactly one JSON value; it is not checked here. */
   constructor(text: string) {
     this.text = text;
   }
 }
 
 /**
- * `value` as JSON text; bigints as integers, absent fields left out. For values of our own making
- * and for what readJson returned: nesting is not bounded here.
+ * Writes `value` as JSON: bigints as integers, absent fields omitted. Nesting is not limited, so use it for
+ * values of this program and results of readJson only.
  */
 export function writeJson(value: unknown): string {
   if (typeof value === "bigint") return value.toString();

@@ -1,7 +1,6 @@
-// A node as those see it who pass calls on to it.
+// Interface to a Solana node for calls that are forwarded: read methods, preflight, subscriptions.
 //
-// Only types. solana/upstream.ts is the real one; the gateway's read methods, preflight and
-// subscriptions ask it. Results are the text that the node wrote.
+// Only types; implemented by platform/solana/upstream.ts. Results are the node's own JSON text.
 
 import type { ShredwayError } from "../errors.ts";
 import type { Json, JsonText } from "./json-text.ts";
@@ -12,18 +11,17 @@ export type NodeAnswer = { readonly result: JsonText } | { readonly error: NodeE
 
 export interface NodeCalls {
   /**
-   * The node's own answer, be it a result or an error. Rejects with ShredwayError "rpc_failed" (no
-   * answer, none in time, none that is JSON-RPC) or "overloaded". May ask twice: for methods that
-   * change nothing.
+   * The node's answer, a result or an error. It may ask twice, so use it only for methods that change
+   * nothing. Rejects with ShredwayError "rpc_failed" (no answer, timeout, or not JSON-RPC) or "overloaded".
    */
   call(method: string, params: readonly Json[]): Promise<NodeAnswer>;
 }
 
 export interface NodeNotification {
   readonly method: string;
-  /** Number of the subscription, as the node wrote it. */
+  /** Subscription number of the node. */
   readonly subscription: string;
-  /** The subscription is gone with it: the result of a signature. */
+  /** The notification ends the subscription, as the result of a signature does. */
   readonly isLast: boolean;
   /** The whole message. */
   readonly text: string;
@@ -31,23 +29,23 @@ export interface NodeNotification {
 
 export interface NodeSocketListener {
   notified(notification: NodeNotification): void;
-  /** Once, unless `close` was called before. Questions that were open have been answered with it. */
+  /** Called once, unless `close` was called before. Open questions have failed by then. */
   lost(error: ShredwayError): void;
 }
 
 export interface NodeSocket {
   readonly isOpen: boolean;
-  /** `done` is called once, and before any notification that came after the answer. */
+  /** Calls `done` once, before any notification that follows the answer. */
   ask(
     method: string,
     params: readonly Json[],
     done: (answer: NodeAnswer | ShredwayError) => void,
   ): void;
-  /** At once; open questions are never answered. Idempotent. */
+  /** Closes at once; open questions are never answered. Idempotent. */
   close(): void;
 }
 
 export interface NodeSockets {
-  /** Connects; questions that are asked meanwhile wait. */
+  /** Connects; questions wait until the connection is open. */
   openSocket(listener: NodeSocketListener): NodeSocket;
 }

@@ -1,8 +1,8 @@
-// A refused call and the error object that the caller gets.
+// Error objects of JSON-RPC for refused calls.
 //
-// Thrown by methods when the error has data of its own (the logs of a preflight failure); all other
-// ShredwayErrors are translated by the one table of core/errors.ts. A fault of the program shows the
-// caller a reference only: its text goes to the log.
+// Methods throw JsonRpcRefusal if the error has data of its own, such as the logs of a preflight failure.
+// Other ShredwayErrors are converted by the table in core/errors.ts. For an internal error the caller gets
+// a reference only; the text goes to the log.
 
 import { type Reason, ShredwayError } from "../errors.ts";
 import { type JsonRpcCode, jsonRpcCodes } from "./codes.ts";
@@ -23,7 +23,7 @@ interface JsonRpcErrorObject {
   readonly data?: unknown;
 }
 
-/** The error object of a node, which the caller gets as it is. */
+/** The error object of a node, which the caller gets unchanged. */
 export class PassedError extends ShredwayError {
   readonly error: JsonRpcErrorObject & { readonly code: JsonRpcCode };
 
@@ -33,16 +33,16 @@ export class PassedError extends ShredwayError {
   }
 }
 
-/** Logs a fault of the program; returns what a caller can quote to find it there. */
+/** Logs an internal error; returns a reference by which it can be found in the log. */
 export type ReportFault = (thrown: unknown) => string;
 
 export interface RefusalOptions {
   readonly report: ReportFault;
-  /** What `error.message` begins with, where strangers read it; default: nothing. */
+  /** Prefix of `error.message`; default: none. */
   readonly prefixOf?: (reason: Reason) => string;
 }
 
-/** "internal" for everything that has no code for callers. */
+/** "internal" for every error without a code for callers. */
 export function reasonOf(thrown: unknown): Reason {
   const mayLeave = thrown instanceof ShredwayError && thrown.row.jsonRpcCode !== undefined;
   return mayLeave ? thrown.reason : "internal";
@@ -64,10 +64,10 @@ export function errorObjectOf(
     };
   }
   const data = thrown instanceof JsonRpcRefusal ? thrown.data : thrown.details;
-  // Which node it is, and what its network said, is the operator's business: the log has it.
+  // The node's address and network errors are for the operator only: they are in the log.
   const isInner = prefixOf !== undefined && thrown.reason === "rpc_failed";
   const message = isInner
-    ? "expected an answer of the node behind this service, got none that can be used"
+    ? "the Solana node behind this service did not return a valid answer; retry later"
     : thrown.message;
   return {
     code,

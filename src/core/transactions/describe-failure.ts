@@ -1,8 +1,7 @@
-// Why a transaction failed, in a sentence: the message of a preflight failure.
+// Describes in a sentence why a transaction failed: the message of a preflight failure.
 //
-// Called by whoever answers sendTransaction, the gateway and the sandbox. Programs read
-// `error.data.err`; this text is for people, and for the clients that show nothing else. Unknown
-// failures are shown as they are.
+// Used by the gateway and the sandbox to answer sendTransaction. Programs read `error.data.err`; this text
+// is for people, and for clients that show only the message. Unknown failures are shown unchanged.
 
 import { quote } from "../errors.ts";
 import { isObject } from "../values.ts";
@@ -25,7 +24,7 @@ const sentences: Readonly<Record<string, string>> = {
   MaxLoadedAccountsDataSizeExceeded: "Transaction exceeded max loaded accounts data size cap",
 };
 
-/** Names of errors are short; a stranger's text may not be. */
+/** Bound for the text of unknown failures. */
 const wordMax = 100;
 
 function words(name: string): string {
@@ -41,7 +40,7 @@ function describeInstruction(error: unknown): string {
   return quote(error);
 }
 
-/** `failure`: `err` as the RPC writes it; null would be no failure. */
+/** `failure`: the field `err` of an RPC answer; not null. */
 export function describeFailure(failure: unknown): string {
   if (typeof failure === "string") {
     const sentence = Object.hasOwn(sentences, failure) ? sentences[failure] : undefined;

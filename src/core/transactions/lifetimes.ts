@@ -1,52 +1,52 @@
-// Lifetimes: can a transaction with this blockhash, or this nonce value, still land?
+// Lifetimes: whether a transaction with a blockhash or nonce value can still land.
 //
-// Called by the watches of submissions and of registrations; one question for all transactions with
-// the same lifetime, rarely while it is young. Nodes lag, and several may answer behind one address: a blockhash can be unknown to
-// one that is behind, a nonce value old. So a lifetime is gone only when two answers that lie apart
-// say so, and any answer to the contrary takes it back.
+// Used to observe submissions and registrations. One question to the node serves all transactions with the
+// same lifetime; young ones are asked about rarely. Several nodes may answer behind one address, and a
+// lagging node may not know a blockhash yet or return an old nonce value. A lifetime therefore counts as
+// over only after two answers some time apart, and any contradicting answer reverts that.
 
 import { pubkeyOf } from "../primitives.ts";
 import { TimerWheel } from "../timer-wheel.ts";
 
 export interface LifetimeLimits {
-  /** Blockhashes are not asked about before they are so old. */
+  /** Age of a blockhash at the first question. */
   readonly firstAskMs: number;
   readonly askMs: number;
-  /** Old ones are asked about more rarely: after this share of their age; default 0. */
+  /** Interval of questions about old ones, as a share of their age; default 0. */
   readonly askAgeShare?: number;
-  /** Between two answers that count as two; longer than a node may be behind. */
+  /** Shortest time between two answers that both count; longer than a node may lag. */
   readonly settleMs: number;
-  /** Questions under way at once. */
+  /** Most concurrent questions. */
   readonly asksMax: number;
 }
 
-/** Of the facts of a transaction. */
+/** The facts of a transaction that determine its lifetime. */
 interface LifetimeFacts {
   readonly lifetime: Uint8Array;
   readonly nonce: { readonly account: Uint8Array } | null;
 }
 
-/** A node's answers; see Outcomes of submission/types.ts. */
+/** Answers of a Solana node; see Outcomes in gateway/submission/types.ts. */
 export interface LifetimeAnswers {
   isBlockhashValid(blockhash: string): Promise<boolean>;
   nonceValue(account: string): Promise<string | null>;
 }
 
-/** `T`: who lives and dies with it. */
+/** `T`: what has this lifetime. */
 export class Lifetime<T extends object> {
   readonly key: string;
   readonly facts: LifetimeFacts;
   readonly bornMs: number;
   readonly members = new Set<T>();
-  /** When it was first found gone, and found so again; null: not, or taken back. */
+  /** When an answer first said that it is over, and when one said so again; null: not, or reverted. */
   goneMs: number | null = null;
   goneAgainMs: number | null = null;
-  /** There is no such nonce account. */
+  /** The nonce account does not exist. */
   isUnknownAccount = false;
 
   constructor(key: string, { lifetime, nonce }: LifetimeFacts, bornMs: number) {
     this.key = key;
-    // Copies: the facts may be views of a whole request.
+    // Copied, because the facts may be views of a whole request.
     this.facts = {
       lifetime: Uint8Array.from(lifetime),
       nonce: nonce && { account: Uint8Array.from(nonce.account) },
@@ -55,7 +55,7 @@ export class Lifetime<T extends object> {
   }
 }
 
-/** The same for all transactions that live and die together. */
+/** Equal for all transactions with the same lifetime. */
 export function lifetimeKeyOf({ lifetime, nonce }: LifetimeFacts): string {
   const value = Buffer.from(lifetime).toString("latin1");
   return nonce ? `${Buffer.from(nonce.account).toString("latin1")}${value}` : value;
@@ -64,7 +64,7 @@ export function lifetimeKeyOf({ lifetime, nonce }: LifetimeFacts): string {
 interface LifetimesDependencies<T extends object> {
   readonly outcomes: LifetimeAnswers;
   nowMs(): number;
-  /** Found gone, for the first time or again: its members should be looked at. */
+  /** Called when a lifetime is found to be over, for the first time or again. */
   gone(lifetime: Lifetime<T>): void;
   failed(error: unknown): void;
 }
@@ -74,7 +74,7 @@ export class Lifetimes<T extends object> {
   readonly #limits: LifetimeLimits;
   readonly #byKey = new Map<string, Lifetime<T>>();
   readonly #wheel: TimerWheel<Lifetime<T>>;
-  /** Due, in order. */
+  /** Lifetimes that are due for a question, in order. */
   readonly #waiting = new Set<Lifetime<T>>();
   #asked = 0;
 
@@ -88,7 +88,7 @@ export class Lifetimes<T extends object> {
     return this.#byKey.size;
   }
 
-  /** `bornMs`: since when it is known to exist. */
+  /** `bornMs`: when it was first used. */
   join(member: T, facts: LifetimeFacts, bornMs: number): Lifetime<T> {
     const key = lifetimeKeyOf(facts);
     let lifetime = this.#byKey.get(key);
@@ -114,7 +114,7 @@ export class Lifetimes<T extends object> {
     return this.#byKey.get(lifetimeKeyOf(facts));
   }
 
-  /** There is reason to think that it is gone. */
+  /** Asks about it at once: there is reason to believe that it is over. */
   hurry(facts: LifetimeFacts): void {
     const lifetime = this.of(facts);
     if (lifetime?.goneMs === null && this.#wheel.has(lifetime)) {
@@ -158,7 +158,7 @@ export class Lifetimes<T extends object> {
       if (present === text) return false;
       lifetime.isUnknownAccount = present === null;
     }
-    // A transaction that advances a nonce may live by a recent blockhash all the same.
+    // A transaction that advances a nonce may have a recent blockhash as its lifetime.
     return !(await outcomes.isBlockhashValid(text));
   }
 

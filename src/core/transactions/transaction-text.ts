@@ -1,6 +1,6 @@
-// Transactions as callers write them: base64 or base58, told or guessed, strictly decoded and bounded.
+// Decodes transactions from base64 or base58, with a given or a detected encoding; strict and bounded.
 //
-// Called by the gateway for submissions and by the registrar for tips. Pure; never quotes a transaction.
+// Used for submissions and for registered tips. Pure; its errors never quote a transaction.
 
 import { ShredwayError } from "../errors.ts";
 import type { TransactionFacts } from "./facts.ts";
@@ -8,16 +8,16 @@ import type { TransactionFacts } from "./facts.ts";
 export const encodings = ["base64", "base58"] as const;
 export type Encoding = (typeof encodings)[number];
 
-/** Of 4,096 bytes, the largest transaction. */
+/** Base64 of 4,096 bytes, the largest transaction. */
 const base64CharactersMax = 5464;
-/** Of 1,232 bytes, as nodes bound it: base58 costs the square of the length. */
+/** Base58 of 1,232 bytes, the limit of Solana nodes: decoding time grows with the square of the length. */
 const base58CharactersMax = 1683;
 const base58Only = /^[1-9A-HJ-NP-Za-km-z]+$/;
 
 export interface TransactionReader {
   /** Throws ShredwayError "transaction_invalid" or "transaction_version". */
   inspect(wire: Uint8Array): TransactionFacts;
-  /** Base58; nothing when it is none. */
+  /** Decodes base58; undefined: the text is not base58. */
   decode(text: string): Uint8Array | null | undefined;
 }
 
@@ -46,9 +46,9 @@ function fromBase58(what: string, text: string, reader: TransactionReader): Uint
 }
 
 /**
- * `what` names the text in messages. Without an encoding, text of base58's letters alone that is no
- * transaction in base58 may be base64 all the same; what is neither is refused as base58, the nodes'
- * default. Throws ShredwayError "value_invalid", or what `inspect` throws.
+ * `what` names the text in messages. Without an encoding, text in the base58 alphabet is tried as base58,
+ * then as base64. If it is neither, the error is that of base58, the default of Solana nodes. Throws
+ * ShredwayError "value_invalid", or the error of `inspect`.
  */
 export function readTransactionText(
   what: string,

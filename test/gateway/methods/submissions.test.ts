@@ -221,7 +221,7 @@ describe("sendTransaction", () => {
     expect(await run.call("sendTransaction", [text])).toMatchObject(
       error(
         -32603,
-        "rpc_failed: expected an answer of the node behind this service, got none that can be used",
+        "rpc_failed: the Solana node behind this service did not return a valid answer; retry later",
         "rpc_failed",
       ),
     );
