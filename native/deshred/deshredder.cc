@@ -7,8 +7,6 @@ namespace {
 
 constexpr uint64_t kLookForOldEvery_ns = 1'000'000'000;
 
-uint32_t set_number_of(uint32_t shred_index) { return shred_index / kFecSetShreds; }
-
 uint8_t flags_of(const uint8_t* data_shred) { return data_shred[offset::kFlags]; }
 
 }  // namespace
@@ -43,7 +41,7 @@ void Deshredder::add(const uint8_t* packet, const Shred& shred, uint64_t receive
   if (!set) return;
   place_.slot = shred.slot;
   place_.seen_ns = received_ns;
-  const uint32_t set_number = set_number_of(shred.fec_set_index);
+  const uint32_t set_number = fec_set_number(shred.fec_set_index);
   bool end_is_new = shred.leaf == kFecSetShreds - 1;
   bool data_is_new = shred.type == ShredType::data;
   if (set->recoverable()) {
@@ -62,7 +60,7 @@ void Deshredder::add(const uint8_t* packet, const Shred& shred, uint64_t receive
   }
   if (!data_is_new) return;
   const bool next_begins = end_is_new &&
-                           (flags_of(set->packet(kFecSetShreds - 1)) & kFlagDataComplete) != 0 &&
+                           is_data_complete(flags_of(set->packet(kFecSetShreds - 1))) &&
                            set_number + 1 < kFecSetsPerSlotMax;
   if (next_begins) slot->sets[set_number + 1].begins_batch = true;
   read_on(*slot, set_number);
@@ -92,7 +90,7 @@ Deshredder::Slot* Deshredder::slot_of(const Shred& shred, uint64_t received_ns) 
 
 // The set with the shred in it; nullptr when the shred is of no use.
 FecSet* Deshredder::collect(Slot& slot, const uint8_t* packet, const Shred& shred) {
-  SetState& state = slot.sets[set_number_of(shred.fec_set_index)];
+  SetState& state = slot.sets[fec_set_number(shred.fec_set_index)];
   switch (state.status) {
     case SetStatus::done:
     case SetStatus::lost:
@@ -204,7 +202,7 @@ void Deshredder::read_on(Slot& slot, uint32_t set_number) {
       open_batch(slot, set_number);
     }
     if (!read_set(set, batches_[state.batch])) return;
-    const bool is_end = (flags_of(set.packet(kFecSetShreds - 1)) & kFlagDataComplete) != 0;
+    const bool is_end = is_data_complete(flags_of(set.packet(kFecSetShreds - 1)));
     release_set(slot, state, SetStatus::done);
     if (is_end) end_batch(slot, state);
     else if (!move_batch(slot, set_number)) return;
@@ -215,13 +213,13 @@ void Deshredder::read_on(Slot& slot, uint32_t set_number) {
 bool Deshredder::read_set(const FecSet& set, Batch& batch) {
   place_.batch_index = batch.first_index;
   do {
-    const auto leaf = static_cast<uint8_t>(batch.next_index % kFecSetShreds);
+    const auto leaf = static_cast<uint8_t>(position_in_fec_set(batch.next_index));
     if (!set.has(leaf)) return false;
     const uint8_t* packet = set.packet(leaf);
     const uint16_t size = load_u16(packet + offset::kSize);
     place_.shred_index = batch.next_index++;
     batch.stream.feed(packet + kDataHeaderBytes, size - kDataHeaderBytes, *this);
-  } while (batch.next_index % kFecSetShreds != 0);
+  } while (position_in_fec_set(batch.next_index) != 0);
   return true;
 }
 

@@ -6,10 +6,10 @@
 namespace shredway {
 namespace {
 
-bool is_data(uint8_t leaf) { return leaf < kFecSetShreds; }
-
 // Where the Reed-Solomon shard of a packet begins: a data shred's includes its own header.
-size_t shard_begin(uint8_t leaf) { return is_data(leaf) ? offset::kVariant : kCodeHeaderBytes; }
+size_t shard_begin(uint8_t leaf) {
+  return is_data_leaf(leaf) ? offset::kVariant : kCodeHeaderBytes;
+}
 
 // 0x66 -> 0x96, 0x76 -> 0xb6: of the same chaining, resigning and proof.
 uint8_t data_variant_beside(uint8_t code_variant) {
@@ -74,7 +74,7 @@ uint64_t FecSet::recover(const ReedSolomon& reed_solomon) {
   std::vector<MerkleTree::Leaf> leaves(kFecSetLeaves);
   for (uint8_t leaf = 0; leaf < kFecSetLeaves; leaf++) {
     // Of another layout than the code shreds' the set would have gaps that nobody wrote.
-    if (is_data(leaf) && packets_[leaf][offset::kVariant] != data_variant) return 0;
+    if (is_data_leaf(leaf) && packets_[leaf][offset::kVariant] != data_variant) return 0;
     leaves[leaf] = {packets_[leaf], layout_of_packet(packets_[leaf]).proof_begin};
   }
   const MerkleTree tree(leaves);
@@ -98,9 +98,9 @@ void FecSet::complete_headers(uint64_t missing) {
   for (uint8_t leaf = 0; leaf < kFecSetLeaves; leaf++) {
     if (!(missing >> leaf & 1)) continue;
     uint8_t* packet = packets_[leaf];
-    const Layout& layout = is_data(leaf) ? data_layout : code_layout;
+    const Layout& layout = is_data_leaf(leaf) ? data_layout : code_layout;
     std::memcpy(packet, code, kSignatureBytes);
-    if (!is_data(leaf)) {
+    if (!is_data_leaf(leaf)) {
       const auto position = static_cast<uint16_t>(leaf - kFecSetShreds);
       const uint32_t index = fec_set_index_ + position;
       std::memcpy(packet + offset::kVariant, code + offset::kVariant,
@@ -120,7 +120,7 @@ bool FecSet::obeys_rules(uint64_t missing) const {
   for (uint8_t leaf = 0; leaf < kFecSetLeaves; leaf++) {
     if (!(missing >> leaf & 1)) continue;
     Shred shred;
-    if (check_packet(packets_[leaf], packet_bytes(leaf), shred) != Verdict::first) return false;
+    if (check_packet(packets_[leaf], leaf_shred_bytes(leaf), shred) != Verdict::first) return false;
     if (shred.slot != slot_ || shred.fec_set_index != fec_set_index_ || shred.leaf != leaf)
       return false;
   }

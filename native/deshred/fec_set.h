@@ -40,9 +40,6 @@ class FecSet {
 
   // Packet of a leaf (0..31 data, 32..63 code); meaningless unless has(leaf).
   const uint8_t* packet(uint8_t leaf) const { return packets_[leaf]; }
-  static size_t packet_bytes(uint8_t leaf) {
-    return leaf < kFecSetShreds ? kDataShredBytes : kCodeShredBytes;
-  }
 
  private:
   Root signed_root() const;

@@ -36,7 +36,7 @@ class Sink final : public DeshredSink {
     for (uint8_t leaf = 0; leaf < kFecSetLeaves; leaf++) {
       if (!(missing >> leaf & 1)) continue;
       Shred shred;
-      require(check_packet(set.packet(leaf), FecSet::packet_bytes(leaf), shred) == Verdict::first);
+      require(check_packet(set.packet(leaf), leaf_shred_bytes(leaf), shred) == Verdict::first);
     }
   }
 

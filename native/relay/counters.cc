@@ -100,8 +100,7 @@ void WorkerCounters::note_first_sight(const Shred& shred, uint64_t received_ns) 
   }
   row.data_shreds.add(1);
   if (shred.index > row.highest_data_index.get()) row.highest_data_index.set(shred.index);
-  if ((shred.flags & kFlagLastInSlot) == kFlagLastInSlot)
-    row.last_data_index_plus_1.set(uint64_t{shred.index} + 1);
+  if (is_last_in_slot(shred.flags)) row.last_data_index_plus_1.set(uint64_t{shred.index} + 1);
 }
 
 SnapshotLayout::SnapshotLayout(size_t worker_count, size_t source_count, size_t destination_count)

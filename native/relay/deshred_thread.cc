@@ -93,7 +93,7 @@ void DeshredThread::on_recovered(const FecSet& set, uint64_t missing) {
     HandedShred* to = recovered_now_->place(handed);
     if (!to) break;
     to->received_ns = 0;
-    std::memcpy(to->packet, set.packet(leaf), FecSet::packet_bytes(leaf));
+    std::memcpy(to->packet, set.packet(leaf), leaf_shred_bytes(leaf));
     handed++;
   }
   recovered_now_->publish(handed);

@@ -89,7 +89,7 @@ class RecentShreds {
   RecentShreds() = default;
   FecSetRecord& primary(const Shred& shred) {
     return records_[(shred.slot % SlotWindow::kSlots) * kFecSetsPerSlotMax +
-                    shred.fec_set_index / kFecSetShreds];
+                    fec_set_number(shred.fec_set_index)];
   }
   static bool belongs(const FecSetRecord& record, const Shred& shred) {
     return record.used && record.slot == shred.slot && record.fec_set_index == shred.fec_set_index;

@@ -101,11 +101,11 @@ class SetWriter {
  private:
   // Shred number `leaf` of the Merkle tree.
   uint8_t* packet(uint32_t leaf) const {
-    if (leaf < kFecSetShreds) return bytes_ + leaf * kDataShredBytes;
+    if (is_data_leaf(leaf)) return bytes_ + leaf * kDataShredBytes;
     return bytes_ + kFecSetShreds * kDataShredBytes + (leaf - kFecSetShreds) * kCodeShredBytes;
   }
   uint16_t proof_begin(uint32_t leaf) const {
-    return leaf < kFecSetShreds ? data_.proof_begin : code_.proof_begin;
+    return is_data_leaf(leaf) ? data_.proof_begin : code_.proof_begin;
   }
   void write_common(uint8_t* shred, ShredType type, uint32_t position_in_set) const {
     shred[offset::kVariant] = variant_byte(type, plan_.resigned);
@@ -146,7 +146,7 @@ Cut cut_entries(size_t entries_bytes, bool last_in_slot) {
 bool is_valid(const SlotPosition& position) {
   if (position.parent_offset > position.slot) return false;
   if (position.parent_offset == 0 && position.slot != 0) return false;
-  return position.next_fec_set_index % kFecSetShreds == 0 &&
+  return position_in_fec_set(position.next_fec_set_index) == 0 &&
          position.next_fec_set_index <= kShredsPerSlotMax;
 }
 
@@ -191,9 +191,7 @@ bool Shredder::shred(const uint8_t* entries, size_t entries_bytes, uint8_t refer
     next.next_fec_set_index += kFecSetShreds;
     entries_at += set_bytes;
     for (uint32_t i = 0; i < kFecSetLeaves; i++)
-      out.offsets.push_back(out.offsets.back() + static_cast<uint32_t>(i < kFecSetShreds
-                                                                           ? kDataShredBytes
-                                                                           : kCodeShredBytes));
+      out.offsets.push_back(out.offsets.back() + static_cast<uint32_t>(leaf_shred_bytes(i)));
   }
   position = next;
   return true;

@@ -1,8 +1,8 @@
-// Wire format of shreds: where the bytes are, and which packets are shreds at all.
+// Wire format of shreds: the layout of the bytes, and the static rules of a valid shred.
 //
-// Called by the worker for every packet, and by merkle, shredder, tests and fuzzers. Reads hostile
-// bytes: it never looks beyond `length`, never allocates, never fails otherwise than by a verdict.
-// All integers are little-endian. Facts: Agave ledger/src/shred (b64857b5), Firedancer
+// The worker calls check_packet for every packet. The bytes may be hostile: check_packet never
+// reads beyond `length`, never allocates and reports errors only by its verdict. All integers are
+// little-endian. Facts: Agave ledger/src/shred (b64857b5), Firedancer
 // src/ballet/shred/fd_shred.h (178b48fe), SIMD-0504; checked against real captures in the tests.
 //
 //   common header            data header               code header
@@ -14,6 +14,7 @@
 //   [79, 83) FEC set index   chained root 32 | proof 20 each | retransmitter signature 64
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -38,9 +39,29 @@ inline constexpr uint8_t kProofEntries = 6;                   // log2(64)
 inline constexpr uint32_t kShredsPerSlotMax = 32768;          // of each type
 inline constexpr uint32_t kFecSetsPerSlotMax = kShredsPerSlotMax / kFecSetShreds;
 
+// Flags of a data shred. 0x80 is valid only together with kFlagDataComplete.
 inline constexpr uint8_t kFlagDataComplete = 0x40;
 inline constexpr uint8_t kFlagLastInSlot = 0xc0;
 inline constexpr uint8_t kReferenceTickMask = 0x3f;
+
+constexpr bool is_data_complete(uint8_t flags) { return (flags & kFlagDataComplete) != 0; }
+constexpr bool is_last_in_slot(uint8_t flags) {
+  return (flags & kFlagLastInSlot) == kFlagLastInSlot;
+}
+constexpr bool are_flags_valid(uint8_t flags) { return (flags & kFlagLastInSlot) != 0x80; }
+constexpr uint8_t reference_tick(uint8_t flags) { return flags & kReferenceTickMask; }
+
+// FEC sets of a slot are numbered from 0; each has the data shreds [32 n, 32 n + 32). Leaves of its
+// Merkle tree are numbered from 0: first the data shreds, then the code shreds.
+constexpr uint32_t fec_set_number(uint32_t shred_index) { return shred_index / kFecSetShreds; }
+constexpr uint32_t position_in_fec_set(uint32_t shred_index) { return shred_index % kFecSetShreds; }
+constexpr bool is_last_of_fec_set(uint32_t shred_index) {
+  return position_in_fec_set(shred_index) == kFecSetShreds - 1;
+}
+constexpr bool is_data_leaf(uint32_t leaf) { return leaf < kFecSetShreds; }
+constexpr size_t leaf_shred_bytes(uint32_t leaf) {
+  return is_data_leaf(leaf) ? kDataShredBytes : kCodeShredBytes;
+}
 
 // Offsets from the start of the packet.
 namespace offset {
@@ -51,7 +72,38 @@ inline constexpr size_t kDataCount = 83, kCodeCount = 85, kPosition = 87;
 
 enum class ShredType : uint8_t { data = 0, code = 1 };
 
-// What the variant byte says. `known` is false for bytes that are no Merkle shred variant.
+// Properties of a variant byte; kVariantBits has them for each of the 256 values.
+enum VariantBits : uint8_t {
+  kVariantMerkle = 1,
+  kVariantLegacy = 2,     // 0xa5 or 0x5a: no Merkle proof
+  kVariantCode = 4,       // else data
+  kVariantChained = 8,    // contains the Merkle root of the preceding FEC set
+  kVariantResigned = 16,  // ends with the signature of a retransmitter
+  kVariantAccepted = 32,  // chained, with the proof of a tree of 64 leaves
+};
+
+constexpr std::array<uint8_t, 256> make_variant_bits() {
+  std::array<uint8_t, 256> table{};
+  const auto fill = [&table](size_t high_nibble, uint8_t bits) {
+    for (size_t entries = 0; entries < 16; entries++) {
+      const bool accepted = (bits & kVariantChained) != 0 && entries == kProofEntries;
+      table[high_nibble << 4 | entries] =
+          static_cast<uint8_t>(kVariantMerkle | bits | (accepted ? kVariantAccepted : 0));
+    }
+  };
+  fill(0x4, kVariantCode);
+  fill(0x6, kVariantCode | kVariantChained);
+  fill(0x7, kVariantCode | kVariantChained | kVariantResigned);
+  fill(0x8, 0);
+  fill(0x9, kVariantChained);
+  fill(0xb, kVariantChained | kVariantResigned);
+  table[0xa5] = kVariantLegacy;
+  table[0x5a] = kVariantLegacy | kVariantCode;
+  return table;
+}
+inline constexpr std::array<uint8_t, 256> kVariantBits = make_variant_bits();
+
+// The same as a struct. `known` is false for a byte that is not a variant of a Merkle shred.
 struct Variant {
   bool known;
   ShredType type;
@@ -59,37 +111,42 @@ struct Variant {
   bool resigned;
   uint8_t proof_entries;  // 0..15
 };
-Variant variant_of(uint8_t byte);
+constexpr Variant variant_of(uint8_t byte) {
+  const uint8_t bits = kVariantBits[byte];
+  return {(bits & kVariantMerkle) != 0,
+          (bits & kVariantCode) != 0 ? ShredType::code : ShredType::data,
+          (bits & kVariantChained) != 0, (bits & kVariantResigned) != 0,
+          static_cast<uint8_t>(byte & 0x0f)};
+}
 
-// Where the parts of a Merkle shred lie. All are offsets from the start of the packet.
+// The parts of a Merkle shred, as offsets from the start of the packet.
 struct Layout {
-  uint16_t shred_bytes;  // 1203 or 1228
-  uint16_t body_begin;   // 88 or 89
-  uint16_t body_end;     // ledger data or parity ends here
-  uint16_t
-      chained_begin;     // chained root (32 bytes) when the variant is chained, else == proof_begin
-  uint16_t proof_begin;  // end of the Merkle leaf [64, proof_begin)
-  uint16_t proof_end;    // retransmitter signature (64 bytes) follows when resigned
+  uint16_t shred_bytes;    // 1203 or 1228
+  uint16_t body_begin;     // 88 or 89
+  uint16_t body_end;       // end of the ledger data or parity
+  uint16_t chained_begin;  // chained root (32 bytes) if the variant is chained, else proof_begin
+  uint16_t proof_begin;    // end of the Merkle leaf [64, proof_begin)
+  uint16_t proof_end;      // the retransmitter signature (64 bytes) follows if resigned
 };
-// Precondition: variant.known. Old variants (unchained, other proof sizes) have a layout, too.
+// Precondition: variant.known. Old variants (unchained, other proof sizes) have a layout as well.
 Layout layout_of(const Variant& variant);
 
-// A shred that passed every static rule. Valid as long as nobody changes the packet.
+// A shred that passed every static rule. Valid while the packet does not change.
 struct Shred {
   uint64_t slot;
   uint32_t index;
   uint32_t fec_set_index;
   uint16_t version;
-  uint16_t bytes;        // 1203 or 1228: its own length; the packet may be longer
+  uint16_t bytes;        // 1203 or 1228: length of the shred; the packet may be longer
   uint16_t proof_begin;  // 1083 / 1019 (data), 1108 / 1044 (code)
   ShredType type;
   uint8_t leaf;   // number of its Merkle leaf: 0..31 data, 32..63 code
-  uint8_t flags;  // data shreds only, else 0
+  uint8_t flags;  // of a data shred; 0 for a code shred
 };
 
-// Applies every rule that needs nothing but the packet. Fills `shred` and returns Verdict::first
-// when the packet is an acceptable shred; otherwise returns the first rule that it breaks and
-// leaves `shred` unspecified. `length` is that of the datagram, of any size.
+// Applies every rule that needs only the packet. Returns Verdict::first and fills `shred` if the
+// packet is an acceptable shred; otherwise returns the first rule that it breaks, and `shred` is
+// unspecified. `length` is the length of the datagram.
 Verdict check_packet(const uint8_t* packet, size_t length, Shred& shred);
 
 inline uint16_t load_u16(const uint8_t* p) {

@@ -108,7 +108,7 @@ void DeshredRecorder::on_recovered(const FecSet& set, uint64_t missing) {
   for (uint8_t leaf = 0; leaf < kFecSetLeaves; leaf++) {
     if (!(missing >> leaf & 1)) continue;
     recovered_shreds++;
-    recovered.emplace_back(set.packet(leaf), set.packet(leaf) + FecSet::packet_bytes(leaf));
+    recovered.emplace_back(set.packet(leaf), set.packet(leaf) + leaf_shred_bytes(leaf));
   }
 }
 

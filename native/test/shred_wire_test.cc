@@ -79,6 +79,50 @@ TEST(wire_all_variants_and_lengths) {
   }
 }
 
+TEST(wire_variant_bits_of_every_byte) {
+  for (int byte = 0; byte < 256; byte++) {
+    const Variant variant = variant_of(static_cast<uint8_t>(byte));
+    const int family = byte >> 4;
+    const bool legacy = byte == 0xa5 || byte == 0x5a;
+    const bool code = family == 4 || family == 6 || family == 7;
+    const bool data = family == 8 || family == 9 || family == 11;
+    CHECK(variant.known == (code || data));
+    CHECK(variant.type == (code || byte == 0x5a ? ShredType::code : ShredType::data));
+    CHECK(variant.chained == (family == 6 || family == 7 || family == 9 || family == 11));
+    CHECK(variant.resigned == (family == 7 || family == 11));
+    CHECK(variant.proof_entries == byte % 16);
+    const uint8_t bits = kVariantBits[byte];
+    CHECK(((bits & kVariantLegacy) != 0) == legacy);
+    const bool accepted = byte == 0x66 || byte == 0x76 || byte == 0x96 || byte == 0xb6;
+    CHECK(((bits & kVariantAccepted) != 0) == accepted);
+  }
+}
+
+TEST(wire_flags_of_every_byte) {
+  for (int byte = 0; byte < 256; byte++) {
+    const auto flags = static_cast<uint8_t>(byte);
+    const int high = byte / 64;  // 0: none, 1: data complete, 2: invalid, 3: last in slot
+    CHECK(is_data_complete(flags) == (high == 1 || high == 3));
+    CHECK(is_last_in_slot(flags) == (high == 3));
+    CHECK(are_flags_valid(flags) == (high != 2));
+    CHECK(reference_tick(flags) == byte % 64);
+  }
+}
+
+TEST(wire_fec_sets_and_leaves) {
+  uint32_t index = 0;
+  for (uint32_t set = 0; set < kFecSetsPerSlotMax; set++) {
+    for (uint32_t position = 0; position < 32; position++, index++) {
+      CHECK(fec_set_number(index) == set);
+      CHECK(position_in_fec_set(index) == position);
+      CHECK(is_last_of_fec_set(index) == (position == 31));
+    }
+  }
+  CHECK(index == kShredsPerSlotMax);
+  for (uint32_t leaf = 0; leaf < 64; leaf++)
+    CHECK(leaf_shred_bytes(leaf) == (leaf < 32 ? 1203U : 1228U));
+}
+
 TEST(wire_variants_have_the_layouts_of_the_table) {
   const struct {
     uint8_t variant;
