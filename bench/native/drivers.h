@@ -48,7 +48,7 @@ struct OurRelayOptions {
   // Where the deshred thread may run; empty: on the CPUs of the caller. The product's may run
   // anywhere.
   std::vector<int> deshred_cpus = {};
-  TransmitWay transmit = TransmitWay::socket;
+  TransmitMode transmit = TransmitMode::socket;
 };
 
 class OurRelay final : public Driver {

@@ -64,8 +64,8 @@ void TransmitLatency::enter(const TransmitRoad& road) {
   add_loop("xdp", open_xdp_loop(road, error));
   contestants_.push_back({"forwarder", nullptr,
                           std::make_unique<ForwarderDriver>(road.destinations, bench.tested_cpu)});
-  for (const TransmitWay way : {TransmitWay::socket, TransmitWay::clone}) {
-    const bool clone = way == TransmitWay::clone;
+  for (const TransmitMode way : {TransmitMode::socket, TransmitMode::clone}) {
+    const bool clone = way == TransmitMode::clone;
     if (clone && !transmit_.clone) continue;
     const char* name = clone ? "relay_clone" : "relay_socket";
     auto relay = OurRelay::open({.destinations = road.destinations,

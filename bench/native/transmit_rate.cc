@@ -25,15 +25,15 @@ class TransmitRate {
   void run_case(const Case& which);
 
  private:
-  void measure(const Case& which, const TransmitRoad& road, TransmitWay way);
+  void measure(const Case& which, const TransmitRoad& road, TransmitMode way);
 
   const TransmitBench& transmit_;
   ShredStream stream_;
 };
 
-void TransmitRate::measure(const Case& which, const TransmitRoad& road, TransmitWay way) {
+void TransmitRate::measure(const Case& which, const TransmitRoad& road, TransmitMode way) {
   const Bench& bench = transmit_.bench;
-  const bool clone = way == TransmitWay::clone;
+  const bool clone = way == TransmitMode::clone;
   const auto relay = OurRelay::open({.destinations = road.destinations,
                                      .cpu = bench.tested_cpu,
                                      .leader = stream_.leader(),
@@ -63,8 +63,8 @@ void TransmitRate::run_case(const Case& which) {
                                 ? transmit_.network.veth_road(kDestinations)
                                 : transmit_.network.null_road(kDestinations);
   (void)set_segmentation_of(road.device.c_str(), which.device_segments);
-  measure(which, road, TransmitWay::socket);
-  if (transmit_.clone) measure(which, road, TransmitWay::clone);
+  measure(which, road, TransmitMode::socket);
+  if (transmit_.clone) measure(which, road, TransmitMode::clone);
   (void)set_segmentation_of(road.device.c_str(), true);
 }
 

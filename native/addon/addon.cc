@@ -112,17 +112,20 @@ Napi::Value notify(const Napi::CallbackInfo& info) {
   return Napi::String::New(env, notify_service_manager(address, text.data(), text.size()));
 }
 
-// (endpoint) -> [descriptor, 0, ""], or [-1, errno, error text]. The caller owns the descriptor.
+// (endpoint) -> { descriptor }, which the caller owns, or { errorNumber, error }.
 Napi::Value open_bound_socket_of(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Endpoint address;
   if (!read_endpoint(info[0], "address", address)) return env.Undefined();
   SocketResult result = open_bound_socket(address);
-  const auto answer = Napi::Array::New(env, 3);
-  answer.Set(0u, Napi::Number::New(env, result.socket.release()));
-  answer.Set(1u, Napi::Number::New(env, result.error_number));
-  answer.Set(2u, Napi::String::New(env, result.error));
-  return answer;
+  const auto object = Napi::Object::New(env);
+  if (const int descriptor = result.socket.release(); descriptor >= 0) {
+    object.Set("descriptor", descriptor);
+  } else {
+    object.Set("errorNumber", result.error_number);
+    object.Set("error", result.error);
+  }
+  return object;
 }
 
 // (descriptor) -> whether no other socket may bind its port.

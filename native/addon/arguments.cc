@@ -47,6 +47,23 @@ bool read_optional_bool(const Napi::Object& object, const char* name, bool& out)
   return true;
 }
 
+bool read_optional_name(const Napi::Object& object, const char* name, size_t count,
+                        const char* (*name_of)(size_t), size_t& out) {
+  Napi::Value value;
+  if (!read_property(object, name, value)) return false;
+  if (value.IsUndefined()) return true;
+  const std::string text = value.IsString() ? value.As<Napi::String>().Utf8Value() : "";
+  std::string expected;
+  for (size_t i = 0; i < count; i++) {
+    if (text == name_of(i)) {
+      out = i;
+      return true;
+    }
+    expected += (i == 0 ? "" : " or ") + std::string(name_of(i));
+  }
+  return fail(object.Env(), std::string(name) + ": expected " + expected);
+}
+
 bool read_u64(const Napi::Value& value, const char* name, uint64_t& out) {
   bool lossless = false;
   if (value.IsBigInt()) out = value.As<Napi::BigInt>().Uint64Value(&lossless);

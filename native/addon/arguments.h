@@ -1,7 +1,7 @@
-// Arguments: JavaScript values to C++ values, checked, for the addon's few functions.
+// Arguments: converts JavaScript values to C++ values, with checks.
 //
-// The typed side has checked them already; these checks keep a wrong call from TypeScript-less code
-// from ending the process. A failed check throws a TypeError into JavaScript and returns false.
+// TypeScript has checked the values already; these checks protect the process against calls from
+// plain JavaScript. A failed check throws a TypeError into JavaScript and returns false.
 #pragma once
 
 #include <napi.h>
@@ -32,9 +32,21 @@ struct Bytes {
 bool read_bytes(const Napi::Value& value, const char* name, Bytes& out);
 // Unsigned integer in [0, max].
 bool read_u32(const Napi::Value& value, const char* name, uint32_t max, uint32_t& out);
-// Property of `object`; left as it is when the property is undefined.
+// Property of `object`; `out` does not change if the property is undefined.
 bool read_optional_u32(const Napi::Object& object, const char* name, uint32_t max, uint32_t& out);
 bool read_optional_bool(const Napi::Object& object, const char* name, bool& out);
+// Number of the name, in a list of `count` names, that the property has.
+bool read_optional_name(const Napi::Object& object, const char* name, size_t count,
+                        const char* (*name_of)(size_t), size_t& out);
+// The same for an enum of SHREDWAY_NAMED_ENUM.
+template <auto name_of, size_t count, typename Enum>
+bool read_optional_enum(const Napi::Object& object, const char* name, Enum& out) {
+  auto number = static_cast<size_t>(out);
+  const auto text_of = [](size_t i) { return name_of(static_cast<Enum>(i)); };
+  if (!read_optional_name(object, name, count, text_of, number)) return false;
+  out = static_cast<Enum>(number);
+  return true;
+}
 bool read_u64(const Napi::Value& value, const char* name, uint64_t& out);
 // 18 bytes: 16 of address, u16 port little-endian.
 bool read_endpoint(const Napi::Value& value, const char* name, Endpoint& out);

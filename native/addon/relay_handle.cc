@@ -42,8 +42,6 @@ bool read_cpus(const Napi::Object& object, std::vector<int>& out) {
 
 bool read_options(const Napi::Object& object, RelayOptions& options) {
   uint32_t shred_version = 0;
-  uint32_t wait = 0;
-  uint32_t transmit = 0;
   uint32_t ttl = options.worker.ttl;
   uint32_t dscp = 0;
   Napi::Value send_from;
@@ -53,12 +51,13 @@ bool read_options(const Napi::Object& object, RelayOptions& options) {
       read_optional_bool(object, "authenticate", options.worker.authenticate) &&
       read_optional_u32(object, "shredVersion", 65535, shred_version) &&
       read_optional_u32(object, "tierCount", kTiersMax, options.worker.tier_count) &&
-      read_optional_u32(object, "wait", 2, wait) &&
+      read_optional_enum<wait_mode_name, kWaitModeCount>(object, "wait", options.worker.wait) &&
       read_optional_u32(object, "spinMicroseconds", 1'000'000, options.worker.spin_us) &&
       read_optional_u32(object, "failedChecksPerSecond", ~0u,
                         options.worker.failed_checks_per_second) &&
       read_optional_bool(object, "gso", options.worker.gso) &&
-      read_optional_u32(object, "transmit", 1, transmit) &&
+      read_optional_enum<transmit_mode_name, kTransmitModeCount>(object, "transmit",
+                                                                 options.transmit) &&
       read_optional_u32(object, "ttl", 255, ttl) && read_optional_u32(object, "dscp", 63, dscp) &&
       read_optional_bool(object, "deshred", options.deshred) &&
       read_optional_bool(object, "arrivals", options.arrivals) &&
@@ -71,8 +70,6 @@ bool read_options(const Napi::Object& object, RelayOptions& options) {
       read_property(object, "sendFrom", send_from) &&
       (send_from.IsUndefined() || read_endpoint(send_from, "sendFrom", options.send_from));
   options.worker.shred_version = static_cast<uint16_t>(shred_version);
-  options.worker.wait = static_cast<WaitMode>(wait);
-  options.transmit = static_cast<TransmitWay>(transmit);
   options.worker.ttl = static_cast<uint8_t>(ttl);
   options.worker.dscp = static_cast<uint8_t>(dscp);
   return read;
@@ -223,15 +220,15 @@ Napi::Value RelayHandle::granted_receive_buffer(const Napi::CallbackInfo& info) 
   return Napi::Number::New(info.Env(), relay_->granted_receive_buffer_bytes());
 }
 
-// -> [way in use (0 socket, 1 clone), the clone plane's interface, why the wished way is not in
-// use]
+// -> { mode, interface, refusal }: the mode in use, the interface of the clones (empty: none), and
+// why the requested mode is not in use (empty: it is).
 Napi::Value RelayHandle::transmit(const Napi::CallbackInfo& info) {
   if (!is_open(info.Env())) return info.Env().Undefined();
-  const auto array = Napi::Array::New(info.Env());
-  array.Set(0u, Napi::Number::New(info.Env(), static_cast<int>(relay_->transmit_in_use())));
-  array.Set(1u, Napi::String::New(info.Env(), relay_->transmit_interface()));
-  array.Set(2u, Napi::String::New(info.Env(), relay_->transmit_refusal()));
-  return array;
+  const auto object = Napi::Object::New(info.Env());
+  object.Set("mode", transmit_mode_name(relay_->transmit_in_use()));
+  object.Set("interface", relay_->transmit_interface());
+  object.Set("refusal", relay_->transmit_refusal());
+  return object;
 }
 
 // (bigint, bigint, bigint): lowest and highest slot that can be now, and until when that holds.
@@ -301,13 +298,13 @@ Napi::Value RelayHandle::drain_packets(const Napi::CallbackInfo& info) {
 Napi::Value RelayHandle::measuring_losses(const Napi::CallbackInfo& info) {
   ArrivalRings* rings = arrivals(info.Env());
   if (!rings) return info.Env().Undefined();
-  const auto array = Napi::Array::New(info.Env());
-  const auto value = [&](const std::atomic<uint64_t>& lost) {
-    return Napi::Number::New(info.Env(), static_cast<double>(lost.load(std::memory_order_relaxed)));
+  const auto object = Napi::Object::New(info.Env());
+  const auto set = [&](const char* name, const std::atomic<uint64_t>& lost) {
+    object.Set(name, static_cast<double>(lost.load(std::memory_order_relaxed)));
   };
-  array.Set(0u, value(rings->arrivals_lost));
-  array.Set(1u, value(rings->packets_lost));
-  return array;
+  set("arrivals", rings->arrivals_lost);
+  set("packets", rings->packets_lost);
+  return object;
 }
 
 // -> datagrams that the kernel dropped, by listening address.

@@ -61,11 +61,16 @@ Napi::Value PacedSenderHandle::counts(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!is_open(env)) return env.Undefined();
   const PacedSenderCounts counts = sender_->counts();
-  const uint64_t values[] = {counts.sent, counts.failed, counts.refused, counts.late_max_ns,
-                             counts.queued};
-  const auto array = Napi::Array::New(env, std::size(values));
-  for (uint32_t i = 0; i < std::size(values); i++) array.Set(i, Napi::BigInt::New(env, values[i]));
-  return array;
+  const auto object = Napi::Object::New(env);
+  const auto set = [&](const char* name, uint64_t value) {
+    object.Set(name, Napi::BigInt::New(env, value));
+  };
+  set("sent", counts.sent);
+  set("failed", counts.failed);
+  set("refused", counts.refused);
+  set("lateMaxNs", counts.late_max_ns);
+  set("queued", counts.queued);
+  return object;
 }
 
 Napi::Value PacedSenderHandle::local(const Napi::CallbackInfo& info) {

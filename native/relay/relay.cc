@@ -69,7 +69,7 @@ std::unique_ptr<Relay> Relay::open(const RelayOptions& options, std::string& err
     relay->arrivals_ = std::make_unique<ArrivalRings>();
     if (options.keep_packets) relay->arrivals_->packets = std::make_unique<PacketRing>();
   }
-  if (options.transmit == TransmitWay::clone)
+  if (options.transmit == TransmitMode::clone)
     relay->clone_plane_ = ClonePlane::open({options.workers}, relay->transmit_refusal_);
   error = relay->start_workers(options, std::move(sockets));
   if (!error.empty()) return nullptr;

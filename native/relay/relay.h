@@ -17,10 +17,12 @@
 namespace shredway {
 
 // How datagrams leave the machine.
-enum class TransmitWay : uint8_t {
-  socket,  // one by one, through the network stack
-  clone,   // cloned inside the kernel where the next hop is known; by socket where it is not
-};
+// How shreds leave the machine.
+#define SHREDWAY_TRANSMIT_MODES(X)                                        \
+  X(socket, "one destination after the other, through the network stack") \
+  X(clone, "cloned inside the kernel; by socket where the next hop is not known")
+SHREDWAY_NAMED_ENUM(TransmitMode, uint8_t, kTransmitModeCount, transmit_mode_name,
+                    SHREDWAY_TRANSMIT_MODES)
 
 struct RelayOptions {
   std::vector<Endpoint> listen;  // port 0 (the kernel chooses) only with one worker
@@ -31,10 +33,10 @@ struct RelayOptions {
   uint32_t receive_buffer_bytes = 64u << 20;
   uint32_t send_buffer_bytes = 16u << 20;
   uint32_t busy_poll_us = 0;
-  TransmitWay transmit = TransmitWay::socket;  // a wish: see transmit_refusal()
-  bool deshred = true;                         // a thread that reads the chain from the shreds
-  bool arrivals = false;                       // for measuring feeds; with one worker only
-  bool keep_packets = false;                   // besides, the datagrams themselves
+  TransmitMode transmit = TransmitMode::socket;  // requested; see transmit_refusal()
+  bool deshred = true;                           // a thread that reads the chain from the shreds
+  bool arrivals = false;                         // for measuring feeds; with one worker only
+  bool keep_packets = false;                     // besides, the datagrams themselves
 };
 
 inline constexpr uint32_t kWorkersMax = 64;
@@ -77,10 +79,10 @@ class Relay {
   size_t worker_count() const { return workers_.size(); }
   // What the kernel granted to the first receive socket, in its own count.
   uint32_t granted_receive_buffer_bytes() const { return granted_receive_buffer_bytes_; }
-  TransmitWay transmit_in_use() const {
-    return next_hop_watch_ ? TransmitWay::clone : TransmitWay::socket;
+  TransmitMode transmit_in_use() const {
+    return next_hop_watch_ ? TransmitMode::clone : TransmitMode::socket;
   }
-  // Why the wished way is not in use, and what would help; empty when it is.
+  // Why the requested mode is not in use, and how to enable it; empty: it is in use.
   const std::string& transmit_refusal() const { return transmit_refusal_; }
   // How many times tables of any kind were replaced.
   uint64_t tables_published() const { return tables_.generation(); }

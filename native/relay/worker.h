@@ -28,14 +28,16 @@
 #include "relay/tables.h"
 #include "relay/transmit.h"
 #include "shred/leader_auth.h"
+#include "system/named_enum.h"
 
 namespace shredway {
 
-enum class WaitMode : uint8_t {
-  block,  // sleep until something comes: for machines that share their cores
-  spin,   // look again for a while, then sleep
-  busy,   // never sleep: for isolated cores
-};
+// How a worker waits for packets.
+#define SHREDWAY_WAIT_MODES(X)            \
+  X(block, "sleep in the kernel")         \
+  X(spin, "poll for a while, then sleep") \
+  X(busy, "never sleep: for isolated cores")
+SHREDWAY_NAMED_ENUM(WaitMode, uint8_t, kWaitModeCount, wait_mode_name, SHREDWAY_WAIT_MODES)
 
 // What the control plane's clock says of the present slot, for a while: a control plane that stands
 // still must not shut the present out. Each number by itself is right at any time, so workers read

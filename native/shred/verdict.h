@@ -1,9 +1,9 @@
-// Verdicts: the one name that every packet ends with.
+// Verdicts: the result of every packet.
 //
-// Answers: "what became of this packet, and why?" Written by wire (static rules), by the worker
-// (source, window, memory) and by leader_auth; read by counters, logs, documents and tests. The
-// list below is the only one: names, order and counters all come from it. Rules: SIMD-0504
-// (2026-05) for the static part.
+// wire.h decides the static rules, the worker those of sources, slot window and duplicates, and
+// leader_auth those of signatures. Counters, logs, documentation and tests use the names. These
+// lists are the only ones; native/names.mjs generates TypeScript's from them. Static rules:
+// SIMD-0504 (2026-05).
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,8 @@
 
 namespace shredway {
 
-// X(name, passed on?, meaning)
-#define SHREDWAY_VERDICTS(X)                                                                   \
-  /* passed on to at least one tier */                                                         \
-  X(first, true, "first sight of an authentic shred")                                          \
-  X(widened, true, "seen before, now also from a source that serves a narrower tier")          \
-  X(equivocation, true, "second validly signed shred with another root for the same identity") \
-  /* known already */                                                                          \
-  X(duplicate, false, "authentic shred that all tiers of its source already received")         \
-  X(equivocation_excess, false, "further roots or signatures than are followed")               \
-  /* not a shred from somebody we listen to */                                                 \
-  X(unknown_source, false, "sender is in no source entry")                                     \
-  X(challenge, false, "ownership challenge that was answered")                                 \
+// X(name, sent to a tier?, meaning). First the rules of check_packet, which need only the packet.
+#define SHREDWAY_STATIC_VERDICTS(X)                                                            \
   X(oversized, false, "longer than 1232 bytes")                                                \
   X(ping, false, "132-byte gossip ping")                                                       \
   X(too_short, false, "shorter than the shred that its variant announces")                     \
@@ -39,7 +29,20 @@ namespace shredway {
   X(parent_invalid, false, "parent offset above the slot, or 0 in another slot than 0")        \
   X(size_invalid, false, "data size outside [88, end of the body]")                            \
   X(code_counts_invalid, false, "code shred of another set than 32:32")                        \
-  X(code_position_invalid, false, "code position is not index minus FEC set index")            \
+  X(code_position_invalid, false, "code position is not index minus FEC set index")
+
+#define SHREDWAY_VERDICTS(X)                                                                   \
+  /* passed on to at least one tier */                                                         \
+  X(first, true, "first sight of an authentic shred")                                          \
+  X(widened, true, "seen before, now also from a source that serves a narrower tier")          \
+  X(equivocation, true, "second validly signed shred with another root for the same identity") \
+  /* known already */                                                                          \
+  X(duplicate, false, "authentic shred that all tiers of its source already received")         \
+  X(equivocation_excess, false, "further roots or signatures than are followed")               \
+  /* not a shred from somebody we listen to */                                                 \
+  X(unknown_source, false, "sender is in no source entry")                                     \
+  X(challenge, false, "ownership challenge that was answered")                                 \
+  SHREDWAY_STATIC_VERDICTS(X)                                                                  \
   X(wrong_version, false, "shred version of another cluster or fork")                          \
   X(slot_behind, false, "slot before the window")                                              \
   X(slot_ahead, false, "slot beyond the window")                                               \
@@ -50,7 +53,7 @@ namespace shredway {
 
 SHREDWAY_NAMED_ENUM(Verdict, uint8_t, kVerdictCount, verdict_name, SHREDWAY_VERDICTS)
 
-// One sentence for documents and `doctor`.
+// One sentence for the documentation and `doctor`.
 const char* verdict_meaning(Verdict verdict);
 
 }  // namespace shredway

@@ -80,7 +80,7 @@ TEST(worker_allocates_nothing_when_clone_lists_are_swapped) {
     RelayOptions options;
     options.listen = {ipv4_endpoint("127.0.0.1", 0)};
     options.worker = LoopbackRelay::default_worker();
-    options.transmit = TransmitWay::clone;
+    options.transmit = TransmitMode::clone;
     std::string error;
     const auto relay = Relay::open(options, error);
     CHECK_EQ(error, std::string());

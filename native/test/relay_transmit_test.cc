@@ -29,7 +29,7 @@ struct Outbound {
   uint32_t ids = 0;
   std::pair<uint16_t, uint16_t> ports{};  // that the last delivery came from
 
-  Outbound(Lab& the_lab, TransmitWay way, uint32_t workers = 1) : lab(the_lab) {
+  Outbound(Lab& the_lab, TransmitMode way, uint32_t workers = 1) : lab(the_lab) {
     lab.ip("route add 10.77.0.0/16 via 10.1.0.2\nroute add fd77::/64 via fd00:1::2\n");
     know_neighbours("02:00:00:00:01:01");
     RelayOptions options;
@@ -168,14 +168,14 @@ void deliver_and_count(Outbound& out, const std::vector<DestinationEntry>& entri
 }  // namespace
 
 TEST(transmit_both_ways_deliver_the_same_bytes_heads_and_counts) {
-  for (const TransmitWay way : {TransmitWay::socket, TransmitWay::clone}) {
+  for (const TransmitMode way : {TransmitMode::socket, TransmitMode::clone}) {
     in_clone_lab([&](Lab& lab) {
       Outbound out(lab, way);
       CHECK_EQ(out.relay->transmit_refusal(), std::string());
       CHECK(out.relay->transmit_in_use() == way);
       const auto entries = out.destinations(20);
       out.publish(&Relay::publish_fanout, fanout_table(entries));
-      const bool clones = way == TransmitWay::clone;
+      const bool clones = way == TransmitMode::clone;
       CHECK(out.wait_cloned(clones ? 40 : 0));
       for (const bool offload : {true, false}) {
         out.cable.set_offload(offload, offload);
@@ -195,7 +195,7 @@ TEST(transmit_both_ways_deliver_the_same_bytes_heads_and_counts) {
 // does; to the others it goes when it comes.
 TEST(transmit_recovered_shreds_go_to_those_who_want_them_and_count_apart) {
   in_clone_lab([&](Lab& lab) {
-    Outbound out(lab, TransmitWay::clone);
+    Outbound out(lab, TransmitMode::clone);
     const auto entries = out.destinations(20);
     out.publish(&Relay::publish_fanout, fanout_table(entries));
     CHECK(out.wait_cloned(40));
@@ -228,7 +228,7 @@ TEST(transmit_recovered_shreds_go_to_those_who_want_them_and_count_apart) {
 
 TEST(transmit_few_destinations_are_not_worth_a_clone) {
   in_clone_lab([&](Lab& lab) {
-    Outbound out(lab, TransmitWay::clone);
+    Outbound out(lab, TransmitMode::clone);
     auto entries = out.destinations(4);  // two of each family and tier
     out.publish(&Relay::publish_fanout, fanout_table(entries));
     CHECK(Outbound::wait([&] { return out.hops(NextHopState::resolved) == 8; }));
@@ -240,7 +240,7 @@ TEST(transmit_few_destinations_are_not_worth_a_clone) {
 
 TEST(transmit_goes_on_by_socket_when_the_trigger_interface_is_deleted) {
   in_clone_lab([&](Lab& lab) {
-    Outbound out(lab, TransmitWay::clone);
+    Outbound out(lab, TransmitMode::clone);
     const auto entries = out.destinations(20);
     out.publish(&Relay::publish_fanout, fanout_table(entries));
     CHECK(out.wait_cloned(40));
@@ -257,7 +257,7 @@ TEST(transmit_goes_on_by_socket_when_the_trigger_interface_is_deleted) {
 
 TEST(transmit_follows_neighbour_route_and_link) {
   in_clone_lab([&](Lab& lab) {
-    Outbound out(lab, TransmitWay::clone);
+    Outbound out(lab, TransmitMode::clone);
     const auto entries = out.destinations(20);
     out.publish(&Relay::publish_fanout, fanout_table(entries));
     CHECK(out.wait_cloned(40));
@@ -296,7 +296,7 @@ TEST(transmit_follows_neighbour_route_and_link) {
 // Those who stay in every table get each shred once, whatever comes and goes around them.
 TEST(transmit_tables_swapped_under_load_lose_and_repeat_nothing) {
   in_clone_lab([&](Lab& lab) {
-    Outbound out(lab, TransmitWay::clone);
+    Outbound out(lab, TransmitMode::clone);
     const auto stay = out.destinations(16);
     CloneReceiver strangers(lab, true);
     std::vector<DestinationEntry> all = stay;
@@ -339,7 +339,7 @@ TEST(transmit_tables_swapped_under_load_lose_and_repeat_nothing) {
 
 TEST(transmit_two_workers_clone_side_by_side) {
   in_clone_lab([&](Lab& lab) {
-    Outbound out(lab, TransmitWay::clone, 2);
+    Outbound out(lab, TransmitMode::clone, 2);
     const auto entries = out.destinations(20);
     out.publish(&Relay::publish_fanout, fanout_table(entries));
     CHECK(out.wait_cloned(40));
@@ -355,7 +355,7 @@ TEST(transmit_two_workers_clone_side_by_side) {
 // A neighbour that never answers costs nobody else anything.
 TEST(transmit_a_silent_neighbour_goes_by_socket_alone) {
   in_clone_lab([&](Lab& lab) {
-    Outbound out(lab, TransmitWay::clone);
+    Outbound out(lab, TransmitMode::clone);
     auto entries = out.destinations(20);
     out.publish(&Relay::publish_fanout, fanout_table(entries));
     CHECK(out.wait_cloned(40));
@@ -376,14 +376,14 @@ TEST(transmit_without_privileges_says_so_and_goes_by_socket) {
   in_clone_lab([&](Lab& lab) {
     std::unique_ptr<Outbound> out;
     std::vector<DestinationEntry> entries;
-    out = std::make_unique<Outbound>(lab, TransmitWay::socket);
+    out = std::make_unique<Outbound>(lab, TransmitMode::socket);
     entries = out->destinations(20);
     RelayOptions options;
     options.listen = {ipv4_endpoint("127.0.0.1", 0)};
     options.worker = LoopbackRelay::default_worker();
     options.worker.ttl = kTtl;
     options.worker.dscp = kDscp;
-    options.transmit = TransmitWay::clone;
+    options.transmit = TransmitMode::clone;
     std::string error;
     std::thread without([&] {
       drop_privileges_of_this_thread();
@@ -391,7 +391,7 @@ TEST(transmit_without_privileges_says_so_and_goes_by_socket) {
     });
     without.join();
     CHECK_EQ(error, std::string());
-    CHECK(out->relay->transmit_in_use() == TransmitWay::socket);
+    CHECK(out->relay->transmit_in_use() == TransmitMode::socket);
     CHECK(out->relay->transmit_interface().empty());
     CHECK(out->relay->transmit_refusal().find("CAP_NET_ADMIN") != std::string::npos);
     out->publish(&Relay::publish_sources, source_table({{"127.0.0.11", 32, 0, 0}}));

@@ -155,7 +155,7 @@ export class Operations {
         destinations: this.#rows.rows(destinations, relay.fixedAddresses, destinationSeries),
         tiers: relay.relay.tiers,
         isAuthenticated: relay.config.authentication === "leader-schedule",
-        isCloning: relay.relay.transmit.way === "clone",
+        isCloning: relay.relay.transmit.mode === "clone",
       },
       slots: {
         now: slotClock.now(clock.nowNs()),

@@ -24,8 +24,14 @@ export {
   type Slot,
 } from "../core/primitives.ts";
 export type { Landing } from "./data-plane/landings.ts";
-export type { DeshredCounterName, SendFailureName, VerdictName } from "./data-plane/names.ts";
-export { PacedSender, type PacedSenderCounts } from "./data-plane/paced-sender.ts";
+export type {
+  DeshredCounterName,
+  SendFailureName,
+  ShredRefusalReason,
+  VerdictName,
+} from "./data-plane/names.ts";
+export type { PacedSenderCounts } from "./data-plane/native.ts";
+export { PacedSender } from "./data-plane/paced-sender.ts";
 export {
   type CodeShred,
   type DataShred,
@@ -33,7 +39,6 @@ export {
   parseShred,
   type Shred,
   type ShredRefusal,
-  type ShredRefusalReason,
 } from "./data-plane/parse-shred.ts";
 export { Relay, type RelayEvent, type RelayOptions } from "./data-plane/relay.ts";
 export { Shredder, type ShredOptions, type SlotPosition } from "./data-plane/shredder.ts";

@@ -89,7 +89,7 @@ export class RelayService {
   /** Settles when the leader schedule is in force, or when the node could not tell it as yet. */
   async start(): Promise<void> {
     const { transmit } = this.relay;
-    if (transmit.way === "clone") {
+    if (transmit.mode === "clone") {
       this.#log.info(
         { interface: transmit.interface },
         "shreds are cloned inside the kernel for destinations whose next hop is known",
@@ -118,7 +118,7 @@ export class RelayService {
     if (destinations.length === 0 && this.#ofAccounts.length === 0)
       warnings.push("relay.destinations is empty: nobody is sent to");
     const { transmit } = this.relay;
-    if (transmit.way === "socket" && transmit.refusal !== null) {
+    if (transmit.mode === "socket" && transmit.refusal !== null) {
       warnings.push(
         `relay.transmit is ${this.#inForce.transmit}, but shreds go by socket: ${transmit.refusal}`,
       );

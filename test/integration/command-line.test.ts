@@ -368,7 +368,10 @@ describe("start --config", () => {
       configText({ destinations: [bravo] }).replace("tier: tier-1", "tier: tier-9"),
     );
     service.signal("SIGHUP");
-    await service.printed(/reload failed, the old configuration stays in force: .*tier-9/, "stderr");
+    await service.printed(
+      /reload failed, the old configuration stays in force: .*tier-9/,
+      "stderr",
+    );
     await play(2);
     await until(() => alpha.packets.length === 3 * perSlot, "slot 2 at the first destination");
     await until(() => bravo.packets.length === 2 * perSlot, "slot 2 at the second destination");

@@ -94,11 +94,11 @@ async function startOnce(lab: TwoNamespaces, words: readonly string[], transmit:
   const before = ["ip", "netns", "exec", lab.near, ...words];
   const service = Shredway.in(before, "start", "--config", file);
   closing({ close: () => service.kill() });
-  const [, way] = await service.printed(/^ready .* transmit=(\w+)$/m);
+  const [, mode] = await service.printed(/^ready .* transmit=(\w+)$/m);
   const holdsNetAdmin = (permittedOf(service.pid) & capNetAdmin) !== 0n;
   service.signal("SIGTERM");
   const { code, stderr } = await service.end();
-  return { way, holdsNetAdmin, code, stderr };
+  return { mode, holdsNetAdmin, code, stderr };
 }
 
 describe.skipIf(!hasTwoNamespaces)("the relay's ways out", () => {
@@ -109,7 +109,7 @@ describe.skipIf(!hasTwoNamespaces)("the relay's ways out", () => {
         const feed = realFeed();
         const stage = new Stage();
         await stage.open(feed, transmit, 12);
-        expect(stage.way).toBe(transmit);
+        expect(stage.mode).toBe(transmit);
         const half = feed.packets.length / 2;
         setOffload(stage.lab, true);
         await stage.play(feed.packets.slice(0, half));
@@ -167,7 +167,7 @@ describe.skipIf(!hasTwoNamespaces)("the relay's ways out", () => {
     const feed = madeFeed();
     const stage = new Stage(without);
     await stage.open(feed, "clone", 6);
-    expect(stage.way).toBe("socket");
+    expect(stage.mode).toBe("socket");
     expect(stage.refusal).toMatch(/CAP_NET_ADMIN/);
     await stage.play(feed.packets.slice(0, 128));
     await stage.check();
@@ -176,14 +176,14 @@ describe.skipIf(!hasTwoNamespaces)("the relay's ways out", () => {
   it("a service says at the start which way it uses, and gives its privileges up", async () => {
     const lab = TwoNamespaces.open();
     const socket = await startOnce(lab, [], "socket");
-    expect(socket).toMatchObject({ way: "socket", holdsNetAdmin: true, code: 0 });
+    expect(socket).toMatchObject({ mode: "socket", holdsNetAdmin: true, code: 0 });
     expect(socket.stderr).not.toMatch(/cloned|by socket/);
     const clone = await startOnce(lab, [], "clone");
-    expect(clone).toMatchObject({ way: "clone", holdsNetAdmin: false, code: 0 });
+    expect(clone).toMatchObject({ mode: "clone", holdsNetAdmin: false, code: 0 });
     expect(clone.stderr).toMatch(/"interface":"shredway\d+".*"msg":"shreds are cloned/);
     for (const wish of ["clone", "auto"]) {
       const refused = await startOnce(lab, without, wish);
-      expect(refused).toMatchObject({ way: "socket", holdsNetAdmin: false, code: 0 });
+      expect(refused).toMatchObject({ mode: "socket", holdsNetAdmin: false, code: 0 });
       const said = refused.stderr.split("\n").filter((line) => line.includes("by socket"));
       expect(said.length).toBe(1);
       expect(said[0]).toMatch(/"level":"warn".*relay.transmit is (clone|auto).*CAP_NET_ADMIN/);
@@ -199,7 +199,7 @@ describe.skipIf(!hasTwoNamespaces)("the relay's ways out", () => {
     await stage.relay.kill();
     expect(links()).not.toMatch(/: shredway\d/);
     const next = stage.lab.child(stage.lab.near);
-    const opened = await next.call<{ transmit: { way: string } }>(
+    const opened = await next.call<{ transmit: { mode: string } }>(
       "openRelay",
       {
         listen: ["0.0.0.0:0"],
@@ -211,6 +211,6 @@ describe.skipIf(!hasTwoNamespaces)("the relay's ways out", () => {
       },
       feed.leader,
     );
-    expect(opened.transmit.way).toBe("clone");
+    expect(opened.transmit.mode).toBe("clone");
   });
 });

@@ -114,7 +114,7 @@ describe("setAccountDestinations", () => {
     const { schedule } = next;
     next.schedule = { ...schedule, keys: [] }; // refused when the destinations are published already
     expect(whole.reload()).toBe(false);
-    expect(lines.at(-1)).toContain("not reloaded");
+    expect(lines.at(-1)).toContain("reload failed");
     expect(inForce()).toEqual(before);
     next.schedule = schedule;
     expect(whole.reload()).toBe(true);

@@ -82,7 +82,7 @@ function tryRelay(
   relay.close();
   return {
     grantedReceiveBufferBytes: relay.grantedReceiveBufferBytes / 2, // the kernel tells it twice
-    cloneRefusal: relay.transmit.way === "socket" ? relay.transmit.refusal : null,
+    cloneRefusal: relay.transmit.mode === "socket" ? relay.transmit.refusal : null,
   };
 }
 

@@ -71,14 +71,12 @@ export interface NativeRelayOptions {
   authenticate: boolean;
   shredVersion: number;
   tierCount: number;
-  /** 0 block, 1 spin, 2 busy. */
-  wait?: number;
+  wait?: "block" | "spin" | "busy";
   spinMicroseconds?: number;
   busyPollMicroseconds?: number;
   failedChecksPerSecond?: number;
   gso?: boolean;
-  /** 0 socket, 1 clone. */
-  transmit?: number;
+  transmit?: "socket" | "clone";
   ttl?: number;
   dscp?: number;
   prefault?: boolean;
@@ -107,21 +105,36 @@ export interface NativeRelay {
   drainArrivals(into: Uint8Array): number;
   /** Fills with packets, each behind a head of 32 bytes; how many bytes. */
   drainPackets(into: Uint8Array): number;
-  /** Arrivals, packets. */
-  measuringLosses(): [number, number];
+  measuringLosses(): { readonly arrivals: number; readonly packets: number };
   /** By listening address. */
   receiveDrops(): number[];
   addresses(): string[];
   grantedReceiveBuffer(): number;
-  /** Way in use (0 socket, 1 clone), interface of the clones, why the wished way is not in use. */
-  transmit(): [number, string, string];
+  /** Mode in use, interface of the clones, and why the requested mode is not in use; "": none. */
+  transmit(): {
+    readonly mode: "socket" | "clone";
+    readonly interface: string;
+    readonly refusal: string;
+  };
   close(): void;
+}
+
+export interface PacedSenderCounts {
+  /** Datagrams handed to the kernel. */
+  readonly sent: bigint;
+  /** Datagrams that the kernel did not take. */
+  readonly failed: bigint;
+  /** ICMP errors that came back: nobody listens there, or there is no way to get there. */
+  readonly refused: bigint;
+  /** Longest delay behind the schedule. */
+  readonly lateMaxNs: bigint;
+  /** Still to go. */
+  readonly queued: bigint;
 }
 
 export interface NativePacedSender {
   enqueue(bytes: Uint8Array, ends: Uint32Array, timesNs: BigUint64Array): void;
-  /** sent, failed, refused, lateMaxNs, queued */
-  counts(): [bigint, bigint, bigint, bigint, bigint];
+  counts(): PacedSenderCounts;
   local(): string;
   close(): void;
 }
@@ -163,8 +176,10 @@ interface NativeAddon {
   /** Why the text did not reach the socket; empty when it did. */
   notifyServiceManager(address: string, text: string): string;
   kernelClock(): KernelClock | null;
-  /** Descriptor, 0 and ""; or -1, errno and an error text. `address`: 18 bytes. */
-  openBoundSocket(address: Uint8Array): [number, number, string];
+  /** `address`: 18 bytes. */
+  openBoundSocket(
+    address: Uint8Array,
+  ): { readonly descriptor: number } | { readonly errorNumber: number; readonly error: string };
   /** False: the kernel refused. */
   refusePortSharing(descriptor: number): boolean;
   Relay: new (options: NativeRelayOptions) => NativeRelay;

@@ -2,7 +2,7 @@
 //
 // For replay, the default start, tests and benches.
 
-import { guarded, type NativePacedSender, native } from "./native.ts";
+import { guarded, type NativePacedSender, native, type PacedSenderCounts } from "./native.ts";
 import { encodeEndpoint } from "./tables.ts";
 
 interface PacedSenderOptions {
@@ -11,19 +11,6 @@ interface PacedSenderOptions {
   /** "ip:port" to send from; port 0: the kernel chooses. */
   readonly from?: string;
   readonly bufferBytes?: number;
-}
-
-export interface PacedSenderCounts {
-  /** Datagrams handed to the kernel. */
-  readonly sent: bigint;
-  /** Datagrams that the kernel did not take. */
-  readonly failed: bigint;
-  /** ICMP errors that came back: nobody listens there, or there is no way to get there. */
-  readonly refused: bigint;
-  /** Longest delay behind the schedule. */
-  readonly lateMaxNs: bigint;
-  /** Still to go. */
-  readonly queued: bigint;
 }
 
 export class PacedSender {
@@ -62,8 +49,7 @@ export class PacedSender {
   }
 
   counts(): PacedSenderCounts {
-    const [sent, failed, refused, lateMaxNs, queued] = this.#native.counts();
-    return { sent, failed, refused, lateMaxNs, queued };
+    return this.#native.counts();
   }
 
   /** Own address, "ip:port". */

@@ -5,6 +5,8 @@
 // and the sources of these facts stand. Never throws, whatever the bytes; copies nothing; proves
 // nothing about who signed: that needs the leader schedule.
 
+import type { ShredRefusalReason } from "./names.ts";
+
 export const packetBytesMax = 1232;
 const dataShredBytes = 1203;
 const codeShredBytes = 1228;
@@ -66,27 +68,6 @@ export interface CodeShred extends ShredOptions {
 }
 
 export type Shred = DataShred | CodeShred;
-
-/** The rules of native/shred/verdict.h that need nothing but the packet. */
-export const shredRefusalReasons = [
-  "oversized",
-  "ping",
-  "too_short",
-  "unknown_variant",
-  "legacy_variant",
-  "unchained_variant",
-  "proof_size_invalid",
-  "index_too_large",
-  "fec_set_misaligned",
-  "index_outside_fec_set",
-  "flags_invalid",
-  "data_complete_misplaced",
-  "parent_invalid",
-  "size_invalid",
-  "code_counts_invalid",
-  "code_position_invalid",
-] as const;
-export type ShredRefusalReason = (typeof shredRefusalReasons)[number];
 
 export interface ShredRefusal {
   readonly ok: false;

@@ -108,12 +108,10 @@ export interface RelayEvent {
 
 /** How datagrams leave the machine. */
 type TransmitInUse =
-  | { readonly way: "clone"; readonly interface: string }
-  /** `refusal`: why the wished way is not in use, and what would help; null when this one was wished. */
-  | { readonly way: "socket"; readonly refusal: string | null };
+  | { readonly mode: "clone"; readonly interface: string }
+  /** `refusal`: why "clone" is not in use, and how to enable it; null: it was not requested. */
+  | { readonly mode: "socket"; readonly refusal: string | null };
 
-const transmitWays = { socket: 0, clone: 1 } as const;
-const waitModes = { block: 0, spin: 1, busy: 2 } as const;
 const eventBytes = 32;
 
 function nativeOptions(options: RelayOptions): NativeRelayOptions {
@@ -121,7 +119,7 @@ function nativeOptions(options: RelayOptions): NativeRelayOptions {
   const allowPortZero = { allowPortZero: true };
   const given: Partial<NativeRelayOptions> = {
     ...(options.cpus && { cpus: [...options.cpus] }),
-    ...(receive.wait && { wait: waitModes[receive.wait] }),
+    ...(receive.wait && { wait: receive.wait }),
     ...(receive.spinMicroseconds !== undefined && { spinMicroseconds: receive.spinMicroseconds }),
     ...(receive.busyPollMicroseconds !== undefined && {
       busyPollMicroseconds: receive.busyPollMicroseconds,
@@ -131,7 +129,7 @@ function nativeOptions(options: RelayOptions): NativeRelayOptions {
     ...(send.gso !== undefined && { gso: send.gso }),
     ...(send.ttl !== undefined && { ttl: send.ttl }),
     ...(send.dscp !== undefined && { dscp: send.dscp }),
-    ...(options.transmit && { transmit: transmitWays[options.transmit] }),
+    ...(options.transmit && { transmit: options.transmit }),
     ...(send.source !== undefined && { sendFrom: encodeEndpoint(send.source, allowPortZero) }),
     ...(options.failedChecksPerSecond !== undefined && {
       failedChecksPerSecond: options.failedChecksPerSecond,
@@ -155,9 +153,9 @@ function nativeOptions(options: RelayOptions): NativeRelayOptions {
 }
 
 function readTransmit(relay: NativeRelay): TransmitInUse {
-  const [way, name, refusal] = relay.transmit();
-  if (way === transmitWays.clone) return { way: "clone", interface: name };
-  return { way: "socket", refusal: refusal === "" ? null : refusal };
+  const { mode, interface: name, refusal } = relay.transmit();
+  if (mode === "clone") return { mode, interface: name };
+  return { mode, refusal: refusal === "" ? null : refusal };
 }
 
 export class Relay {
@@ -353,8 +351,7 @@ export class Relay {
   /** Arrivals and packets that nobody drained in time. */
   measuringLosses(): { readonly arrivals: number; readonly packets: number } {
     this.#checkOpen();
-    const [arrivals, packets] = this.#native.measuringLosses();
-    return { arrivals, packets };
+    return this.#native.measuringLosses();
   }
 
   /** Datagrams that the kernel dropped, by listening address. */

@@ -1,8 +1,8 @@
-// The UDP sockets of the control plane: opened by the addon, read and written by Node.js.
+// UDP sockets of the control plane: opened by the addon, read and written by Node.js.
 //
-// node:dgram cannot set IP_MTU_DISCOVER, and a socket without it believes every forged ICMP message about
-// the MTU of a path. native/net/udp_socket.cc opens all sockets of the product with the same options; here
-// Node.js takes the descriptor over.
+// node:dgram cannot set IP_MTU_DISCOVER, and without it a socket accepts forged ICMP messages about the MTU
+// of a path. native/net/udp_socket.cc opens all sockets of the service with the same options; here Node.js
+// takes over the descriptor.
 
 import { createSocket, type Socket, type SocketOptions } from "node:dgram";
 import { closeSync } from "node:fs";
@@ -21,11 +21,10 @@ interface UdpSocketOptions
 
 function openDescriptor(host: string, port: number): number {
   const address = formatEndpoint({ bytes: parseAddress(host), port });
-  const [descriptor, errno, text] = native().openBoundSocket(
-    encodeEndpoint(address, { allowPortZero: true }),
-  );
-  if (descriptor >= 0) return descriptor;
-  throw Object.assign(new Error(text), { code: getSystemErrorName(-errno) });
+  const opened = native().openBoundSocket(encodeEndpoint(address, { allowPortZero: true }));
+  if ("descriptor" in opened) return opened.descriptor;
+  const { errorNumber, error } = opened;
+  throw Object.assign(new Error(error), { code: getSystemErrorName(-errorNumber) });
 }
 
 /**

@@ -130,7 +130,7 @@ async function runService(file: string, statsSeconds: number, terminal: Terminal
     const opened = await openServiceOf(file, log, systemClock);
     service = opened;
     await opened.start();
-    if (opened.relay.relay.transmit.way === "clone") giveUpNetworkPrivileges();
+    if (opened.relay.relay.transmit.mode === "clone") giveUpNetworkPrivileges();
     for (const warning of opened.warnings()) log.warn(warning);
     terminal.line(readyLine(opened));
     manager.ready(readyLine(opened));
@@ -203,7 +203,7 @@ function readyLine({ relay: { relay, config }, gateway }: Service): string {
   return (
     `ready listen=${relay.addresses.join(",")} workers=${workers} sources=${sources.length} ` +
     `destinations=${destinations.length} authentication=${authentication} ` +
-    `transmit=${relay.transmit.way}${http}${portal}`
+    `transmit=${relay.transmit.mode}${http}${portal}`
   );
 }
 

@@ -1,12 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { verdictNames } from "../../../src/relay/data-plane/names.ts";
 import {
-  type ParsedShred,
-  parseShred,
   type ShredRefusalReason,
   shredRefusalReasons,
-} from "../../../src/relay/data-plane/parse-shred.ts";
+  verdictNames,
+} from "../../../src/relay/data-plane/names.ts";
+import { type ParsedShred, parseShred } from "../../../src/relay/data-plane/parse-shred.ts";
 import {
   goodCodeFields,
   goodDataFields,

@@ -26,7 +26,7 @@ export class Stage {
   readonly relay: TransmitChild;
   readonly addresses: string[] = [];
   refusal: string | null = null;
-  way = "";
+  mode = "";
   #to = "";
   #passed: Uint8Array[] = [];
 
@@ -53,10 +53,10 @@ export class Stage {
     };
     const opened = await this.relay.call<{
       address: string;
-      transmit: { way: string; refusal?: string | null };
+      transmit: { mode: string; refusal?: string | null };
     }>("openRelay", options, feed.leader);
     this.#to = opened.address.replace("0.0.0.0", "10.1.0.1");
-    this.way = opened.transmit.way;
+    this.mode = opened.transmit.mode;
     this.refusal = opened.transmit.refusal ?? null;
     await this.publish(this.addresses);
   }

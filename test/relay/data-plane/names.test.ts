@@ -1,0 +1,27 @@
+// The generated names of the data plane.
+
+import { expect, it } from "vitest";
+import { generateNames } from "../../../native/names.mjs";
+import {
+  passedOnVerdicts,
+  shredRefusalReasons,
+  verdictNames,
+} from "../../../src/relay/data-plane/names.ts";
+import { describeNative } from "../../../src/relay/data-plane/native.ts";
+
+it("are those of the lists in native/", async () => {
+  await expect(generateNames()).toMatchFileSnapshot("../../../src/relay/data-plane/names.ts");
+});
+
+it("are those that the addon was built with", () => {
+  expect(describeNative().verdicts).toEqual(verdictNames);
+  expect(describeNative().verdictMeanings).toHaveLength(verdictNames.length);
+});
+
+it("have the static verdicts in one piece, and some that are sent to a tier", () => {
+  const first = verdictNames.indexOf("oversized");
+  expect(verdictNames.slice(first, first + shredRefusalReasons.length)).toEqual(
+    shredRefusalReasons,
+  );
+  expect(passedOnVerdicts).toEqual(["first", "widened", "equivocation"]);
+});
