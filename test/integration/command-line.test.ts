@@ -398,11 +398,11 @@ describe("start --config", () => {
       ),
     );
     service.signal("SIGHUP");
-    await service.printed(/not reloaded.*the relay itself listens on/, "stderr");
+    await service.printed(/reload failed.*the relay itself listens on/, "stderr");
     rmSync(file);
     execFileSync("mkfifo", [file]);
     service.signal("SIGHUP");
-    await service.printed(/not reloaded.*expected a regular file, got a pipe/, "stderr");
+    await service.printed(/reload failed.*expected a regular file, got a pipe/, "stderr");
     service.signal("SIGTERM");
     expect((await service.end()).code).toBe(0);
   });
