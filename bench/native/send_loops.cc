@@ -1,7 +1,5 @@
 #include "send_loops.h"
 
-#include <netinet/udp.h>
-
 #include <cstring>
 #include <numeric>
 
@@ -30,10 +28,6 @@ std::vector<sockaddr_in> socket_addresses(const std::vector<Endpoint>& destinati
 
 BareLoop::BareLoop(const std::vector<Endpoint>& destinations, bool gso)
     : socket_(open_socket()), destinations_(socket_addresses(destinations)), gso_(gso) {
-  auto* control = reinterpret_cast<cmsghdr*>(segment_control_.data());
-  control->cmsg_level = IPPROTO_UDP;
-  control->cmsg_type = UDP_SEGMENT;
-  control->cmsg_len = CMSG_LEN(sizeof(uint16_t));
   for (mmsghdr& message : messages_) {
     message.msg_hdr.msg_namelen = sizeof(sockaddr_in);
     message.msg_hdr.msg_iovlen = 1;
@@ -58,15 +52,15 @@ void BareLoop::send(const PacketList& packets, size_t begin, size_t end) {
                     packets.packet_bytes(begin + i)};
   const bool together = gso_ && burst > 1;
   const auto segment_bytes = static_cast<uint16_t>(packets.packet_bytes(begin));
-  std::memcpy(segment_control_.data() + CMSG_LEN(0), &segment_bytes, sizeof segment_bytes);
   for (size_t i = 0; i < (together ? 1 : burst); i++) {
     for (sockaddr_in& destination : destinations_) {
       msghdr& header = messages_[count_].msg_hdr;
       header.msg_name = &destination;
       header.msg_iov = &payloads_[i];
       header.msg_iovlen = together ? burst : 1;
-      header.msg_control = together ? segment_control_.data() : nullptr;
-      header.msg_controllen = together ? segment_control_.size() : 0;
+      header.msg_control = nullptr;
+      header.msg_controllen = 0;
+      if (together) segment_control_.attach(header, segment_bytes);
       if (++count_ == kAtOnce) flush();
     }
   }

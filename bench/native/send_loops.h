@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "net/segment_control.h"
 #include "net/udp_batch.h"
 #include "net/udp_socket.h"
 #include "shred/shredder.h"
@@ -47,7 +48,7 @@ class BareLoop final : public SendLoop {
   uint64_t taken_ = 0;
   std::array<mmsghdr, kAtOnce> messages_{};
   std::array<iovec, kAtOnce> payloads_{};
-  alignas(cmsghdr) std::array<uint8_t, CMSG_SPACE(sizeof(uint16_t))> segment_control_{};
+  SegmentControl segment_control_;
 };
 
 class BatchLoop final : public SendLoop, private SendObserver {
