@@ -7,6 +7,7 @@
 
 import type { Clock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
+import { defaultSlotNs, lifetimeSlots, windowSlots } from "../../core/solana-constants.ts";
 import { TimerWheel } from "../../core/timer-wheel.ts";
 import type { SubmissionEvents } from "./events.ts";
 import type { DispatchLimits } from "./limits.ts";
@@ -41,11 +42,6 @@ export interface DispatchCounts {
   readonly repeats: bigint;
 }
 
-const defaultSlotNs = 400_000_000n;
-/** A blockhash lives for so many blocks. */
-const lifetimeSlots = 150n;
-/** A leader leads so many slots in a row, beginning with a multiple of them. */
-const windowSlots = 4n;
 /** Between two attempts that one account causes by sending the same again. */
 const repeatMs = 50;
 /** With three routes, a timeline of 64 events tells of seven attempts in full. */

@@ -9,6 +9,7 @@
 // make sure that it is no blockhash. Answers that fail change nothing.
 
 import type { Clock } from "../../core/clock.ts";
+import { lifetimeSlots } from "../../core/solana-constants.ts";
 import { TimerWheel } from "../../core/timer-wheel.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { type Lifetime, Lifetimes } from "../../core/transactions/lifetimes.ts";
@@ -43,7 +44,6 @@ const middleMs = 30_000;
 const middleLookMs = 2_000;
 const oldLookMs = 10_000;
 const seenSlotsMax = 16;
-const lifetimeSlots = 150;
 
 export class OutcomeObserver {
   readonly #parts: WatchDependencies;
@@ -97,7 +97,8 @@ export class OutcomeObserver {
       this.#bounds.set(tracked, bornMs + ageMaxMs);
     } else {
       const slotNs = this.#parts.slotNs();
-      const boundMs = slotNs === null ? unobservedMs : (Number(slotNs) / 1e6) * lifetimeSlots;
+      const boundMs =
+        slotNs === null ? unobservedMs : (Number(slotNs) / 1e6) * Number(lifetimeSlots);
       this.#bounds.set(tracked, nowMs + boundMs);
     }
     this.#watch(tracked, facts.signatureBytes);

@@ -17,6 +17,7 @@
 //   sendTransaction, too: at once when no partner leads or none would take it, else from the second
 //   attempt on. Without, whatever comes in another slot is refused.
 
+import { windowSlots } from "../../core/solana-constants.ts";
 import { paysPerUnit, type UnitFeeFacts, unitFeeText } from "../../core/transactions/unit-fee.ts";
 import type {
   LeaderContext,
@@ -84,8 +85,6 @@ type Fit = { readonly mode: SendMode } | { readonly obstacle: string };
 
 const idealKinds: ReadonlySet<RouteKind> = new Set(["swqos", "block-builder", "alt-partner"]);
 const namesMax = 8;
-/** A leader leads so many slots in a row, beginning with a multiple of them. */
-const windowSlots = 4n;
 
 function modeOf(facts: PlanFacts, kind: RouteKind): SendMode | null {
   const { isBundle, method, options, transactions } = facts;
