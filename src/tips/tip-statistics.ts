@@ -69,11 +69,11 @@ export class TipStatistics implements TipFloor {
   #isRefreshing = false;
   #isClosed = false;
 
-  private constructor(parts: TipStatisticsDependencies) {
-    this.#clock = parts.clock;
-    this.#writer = new TipWriter(parts);
+  private constructor(dependencies: TipStatisticsDependencies) {
+    this.#clock = dependencies.clock;
+    this.#writer = new TipWriter(dependencies);
     const others = {
-      store: parts.store,
+      store: dependencies.store,
       nowMs: () => this.#wallMs,
       // What this node took back is still there for a moment.
       add: (tip: LandedTip) => {
@@ -81,15 +81,15 @@ export class TipStatistics implements TipFloor {
       },
       failed: (error: unknown) => this.#writer.warn("the database", error),
     };
-    this.#others = parts.isShared === true ? new OtherTips(others, windowMs) : null;
+    this.#others = dependencies.isShared === true ? new OtherTips(others, windowMs) : null;
     this.#snapshot = noTips(this.#wallMs);
     this.#quarter = this.#quarterNow;
   }
 
   /** With what the store has. Never rejects: without an answer of the store it begins empty. */
-  static async open(parts: TipStatisticsDependencies): Promise<TipStatistics> {
-    const statistics = new TipStatistics(parts);
-    await statistics.#restore(parts.store);
+  static async open(dependencies: TipStatisticsDependencies): Promise<TipStatistics> {
+    const statistics = new TipStatistics(dependencies);
+    await statistics.#restore(dependencies.store);
     statistics.#turn();
     return statistics;
   }

@@ -73,7 +73,7 @@ const blockEnginePaths = [
 ].map((name) => `/api/v1/${name}`);
 
 export class Gateway {
-  readonly #parts: GatewayDependencies;
+  readonly #dependencies: GatewayDependencies;
   /** For the metrics. */
   readonly counts: RequestCounts;
   readonly #desk: MethodContext;
@@ -87,14 +87,21 @@ export class Gateway {
   #reports = 0;
 
   /** `settings` may change while it runs: each is read when it is needed. */
-  constructor(parts: GatewayDependencies, settings: GatewaySettings) {
-    this.#parts = parts;
-    const admission = new TransactionAdmission(parts, settings);
+  constructor(dependencies: GatewayDependencies, settings: GatewaySettings) {
+    this.#dependencies = dependencies;
+    const admission = new TransactionAdmission(dependencies, settings);
     const room = new ConcurrencyLimit(submissionsUnderWayMax);
     const descriptions = new Descriptions(packageVersion(), settings);
     this.#descriptions = descriptions;
-    this.#desk = { parts, settings, admission, room, nextTurn: () => this.#turns++, descriptions };
-    const { keys, clock, submissions } = parts;
+    this.#desk = {
+      dependencies,
+      settings,
+      admission,
+      room,
+      nextTurn: () => this.#turns++,
+      descriptions,
+    };
+    const { keys, clock, submissions } = dependencies;
     this.counts = new RequestCounts(() => clock.monotonicNs());
     this.#callers = new Callers({ keys, clock, settings });
     const report = (thrown: unknown): string => this.#report(thrown);
@@ -104,9 +111,9 @@ export class Gateway {
       report,
       authorise: (head) => this.#callers.authorise(head, ["submit", "batch"]),
       countHandshake: this.#countHandshake,
-      checkSignature: (what, signature) => checkedSignature({ parts }, what, signature),
+      checkSignature: (what, signature) => checkedSignature({ dependencies }, what, signature),
     });
-    const { tipFloor } = parts;
+    const { tipFloor } = dependencies;
     const addressOf = (head: HttpHead): Uint8Array => this.#callers.addressOf(head);
     this.#tipFloor = tipFloor && new TipFloorHandler({ clock, tipFloor, addressOf });
     this.#paths = this.#makePaths();
@@ -130,7 +137,7 @@ export class Gateway {
         return serverRefusal(status, reason, message);
       },
       webSockets: Object.fromEntries(webSockets),
-      clock: this.#parts.clock,
+      clock: this.#dependencies.clock,
     };
   }
 
@@ -146,7 +153,7 @@ export class Gateway {
       "/": subscriptions,
       "/relay": subscriptions,
       ...(this.#tipFloor && { "/tip_stream": this.#tipFloor }),
-      ...Object.assign({}, ...this.#parts.pages.map((pages) => pages.webSockets)),
+      ...Object.assign({}, ...this.#dependencies.pages.map((pages) => pages.webSockets)),
     };
   }
 
@@ -163,7 +170,7 @@ export class Gateway {
   }
 
   #unknownPath(served: ReadonlySet<EndpointGroup> | undefined): HttpResponse {
-    const listed = this.#parts.pages.flatMap((pages) => pages.listed);
+    const listed = this.#dependencies.pages.flatMap((pages) => pages.listed);
     const known = [...this.#paths.keys(), ...listed];
     const shown = served ? known.filter((path) => isServed(path, served)) : known;
     return refusalAnswer("path_unknown", `expected one of ${shown.join(", ")}`);
@@ -189,7 +196,7 @@ export class Gateway {
     const { path } = head;
     const own = this.#paths.get(isSlotPath(path) ? slotPath : path);
     if (own) return own;
-    for (const pages of this.#parts.pages) {
+    for (const pages of this.#dependencies.pages) {
       const found = pages.find(path, head);
       if (found) return found;
     }
@@ -201,7 +208,7 @@ export class Gateway {
     const { path, method } = request;
     const isLooking = path === "/" && (method === "GET" || method === "HEAD");
     if (!isLooking || !(request.header("accept") ?? "").includes("text/html")) return undefined;
-    return this.#parts.pages.find((pages) => pages.home !== undefined)?.home;
+    return this.#dependencies.pages.find((pages) => pages.home !== undefined)?.home;
   }
 
   #makePaths(): ReadonlyMap<string, Path> {
@@ -210,7 +217,7 @@ export class Gateway {
     const get = (handle: Handler): Path => ({ methods: ["GET", "HEAD"], handle });
     const tipFloor = this.#tipFloor;
     const descriptions = this.#descriptions;
-    const tracker = new TrackerHandler(this.#parts.tracker);
+    const tracker = new TrackerHandler(this.#dependencies.tracker);
     return new Map<string, Path>([
       ["/relay", json],
       ["/", json],
@@ -254,7 +261,7 @@ export class Gateway {
       query,
       isBlockEngine,
       isForBrowser: request.header("origin") !== undefined,
-      receivedNs: this.#parts.clock.nowNs(),
+      receivedNs: this.#dependencies.clock.nowNs(),
       report: (thrown) => this.#report(thrown),
       ended: this.#ended,
     });
@@ -332,7 +339,7 @@ export class Gateway {
       query: new Query(""),
       isBlockEngine: false,
       isForBrowser: false,
-      receivedNs: this.#parts.clock.nowNs(),
+      receivedNs: this.#dependencies.clock.nowNs(),
       report: this.report,
       ended: this.#ended,
     });
@@ -343,7 +350,7 @@ export class Gateway {
 
   /** Calls over a WebSocket are those of HTTP: the same methods, the same limits. */
   #subscriptions(): WebSocketRoute {
-    const { clock, sockets } = this.#parts;
+    const { clock, sockets } = this.#dependencies;
     const { report } = this;
     const exchangeOf = ({ key }: { readonly key: ApiKey }): RequestContext => this.exchangeOf(key);
     return subscriptionRoute({
@@ -360,7 +367,7 @@ export class Gateway {
   #report(thrown: unknown): string {
     const reference = `gateway-${++this.#reports}`;
     const error = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
-    this.#parts.log?.error({ reference, error }, "a method of the gateway failed");
+    this.#dependencies.log?.error({ reference, error }, "a method of the gateway failed");
     return reference;
   }
 }

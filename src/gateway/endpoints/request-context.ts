@@ -118,7 +118,7 @@ export class RequestContext implements JsonRpcOptions {
   }
 
   #take(key: ApiKey): void {
-    const { clock, limits } = this.#desk.parts;
+    const { clock, limits } = this.#desk.dependencies;
     const verdict = limits.take(key, clock.monotonicNs());
     this.#verdict = verdict;
     if (verdict.allowed) return;
@@ -135,7 +135,7 @@ export class RequestContext implements JsonRpcOptions {
   dispatch(name: string, params: readonly Json[]): unknown {
     const method = findMethod(name);
     if (method) return this.run(name, method, params);
-    const { reads } = this.#desk.parts;
+    const { reads } = this.#desk.dependencies;
     if (!reads.has(name)) {
       throw new ShredwayError("method_unknown", `Method not found: ${quote(name)}`);
     }
@@ -154,10 +154,10 @@ export class RequestContext implements JsonRpcOptions {
   callOf(name: string, scopes: KeyedMethod["scopes"]): Call {
     const { isBlockEngine, receivedNs, query } = this.#facts;
     this.#uri ??= readUriOptions(query, isBlockEngine);
-    const { parts, settings, admission } = this.#desk;
+    const { dependencies, settings, admission } = this.#desk;
     // Field by field: spreading the desk takes several times as long.
     return {
-      parts,
+      dependencies,
       settings,
       admission,
       nextTurn: this.#desk.nextTurn,

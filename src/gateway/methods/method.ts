@@ -29,7 +29,7 @@ export interface UriOptions {
 
 /** Of the whole gateway. */
 export interface MethodContext {
-  readonly parts: GatewayDependencies;
+  readonly dependencies: GatewayDependencies;
   readonly settings: GatewaySettings;
   readonly admission: TransactionAdmission;
   readonly room: ConcurrencyLimit;

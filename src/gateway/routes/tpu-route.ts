@@ -91,7 +91,7 @@ function givenAddresses(config: RouteConfig): ReadonlyMap<string, TpuAddress> {
 export class TpuRoute implements Route {
   readonly capabilities: RouteCapabilities;
   readonly #config: RouteConfig;
-  readonly #parts: TpuRouteDependencies;
+  readonly #dependencies: TpuRouteDependencies;
   readonly #tally: RouteTally;
   readonly #identity: TpuIdentity;
   readonly #thread: TpuThread;
@@ -106,11 +106,11 @@ export class TpuRoute implements Route {
   #isClosed = false;
 
   /** Throws ShredwayError "config_invalid" for an identity that cannot be read. */
-  constructor(config: RouteConfig, parts: TpuRouteDependencies) {
-    const { clock, log, readSeed, start } = parts;
+  constructor(config: RouteConfig, dependencies: TpuRouteDependencies) {
+    const { clock, log, readSeed, start } = dependencies;
     const { name, kind, mevSafe, connections, queueMax, timeoutMs } = config;
     this.#config = config;
-    this.#parts = parts;
+    this.#dependencies = dependencies;
     this.capabilities = {
       name,
       kind,
@@ -165,11 +165,11 @@ export class TpuRoute implements Route {
       this.#tally.turnAway();
       return false;
     }
-    const { clock } = this.#parts;
+    const { clock } = this.#dependencies;
     this.#tally.queue();
     const offeredNs = clock.monotonicNs();
     const givenMs = Number(parcel.deadlineNs - clock.nowNs()) / nsPerMs;
-    const restMs = Math.min(givenMs, this.#parts.copyMsMax ?? copyMsMax);
+    const restMs = Math.min(givenMs, this.#dependencies.copyMsMax ?? copyMsMax);
     const open = addresses.length;
     const entry: Entry = { parcel, offeredNs, open, isSent: false, isEnded: false, failure: null };
     for (const address of addresses) {
@@ -225,7 +225,7 @@ export class TpuRoute implements Route {
   #addressesFor(leader: string | null, isProtected: boolean): TpuAddress[] {
     const { kind, fanout } = this.#config;
     const isPartner = kind === "alt-partner";
-    const targets = isPartner ? [] : targetsOf(this.#parts.leaders, fanout);
+    const targets = isPartner ? [] : targetsOf(this.#dependencies.leaders, fanout);
     if (leader !== null && !targets.includes(leader)) {
       // The plan's word is a moment older, but the slot may not be known here at all.
       if (targets.length === 0) targets.push(leader);
@@ -243,7 +243,7 @@ export class TpuRoute implements Route {
   }
 
   #addressOf(identity: string, isProtected: boolean): TpuAddress[] {
-    const address = this.#given.get(identity) ?? this.#parts.addresses.addressOf(identity);
+    const address = this.#given.get(identity) ?? this.#dependencies.addresses.addressOf(identity);
     if (!address) return [];
     const { quicPorts } = this.#config;
     if (!quicPorts) return [address];
@@ -253,7 +253,7 @@ export class TpuRoute implements Route {
   /** Keeps connections with those who lead soon. */
   #aim(): void {
     const { kind, connectAheadSlots, quicPorts } = this.#config;
-    const { leaders, partners } = this.#parts;
+    const { leaders, partners } = this.#dependencies;
     const upcoming = upcomingOf(leaders, connectAheadSlots);
     const isPartner = kind === "alt-partner";
     const aimed = isPartner ? upcoming.filter((identity) => partners().has(identity)) : upcoming;
@@ -311,7 +311,7 @@ export class TpuRoute implements Route {
 }
 
 /** For open-route.ts. The optional package is looked for when the first such route is opened. */
-export function tpuOpener(parts: TpuRouteDependencies): (config: RouteConfig) => TpuRoute {
+export function tpuOpener(dependencies: TpuRouteDependencies): (config: RouteConfig) => TpuRoute {
   return (config) => {
     const problem = quicheProblem();
     if (problem !== null) {
@@ -320,6 +320,6 @@ export function tpuOpener(parts: TpuRouteDependencies): (config: RouteConfig) =>
         `route ${config.name}: expected the optional package @matrixai/quic, got: ${problem}; ${quicheHint}`,
       );
     }
-    return new TpuRoute(config, parts);
+    return new TpuRoute(config, dependencies);
   };
 }

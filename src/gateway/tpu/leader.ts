@@ -34,7 +34,7 @@ const roundTripWeight = 1 / 8;
 export class Leader {
   readonly address: TpuAddress;
   readonly #text: string;
-  readonly #parts: LeaderDependencies;
+  readonly #dependencies: LeaderDependencies;
   readonly #backOff: BackOff;
   #queue: Outgoing[] = [];
   #connection: TpuConnection | null = null;
@@ -56,12 +56,12 @@ export class Leader {
   readonly #closes = new Map<string, number>();
   readonly #counts = { sent: 0, acknowledged: 0, reset: 0, dropped: 0 };
 
-  constructor(address: TpuAddress, parts: LeaderDependencies) {
+  constructor(address: TpuAddress, dependencies: LeaderDependencies) {
     this.address = address;
     this.#text = formatEndpoint({ bytes: parseAddress(address.host), port: address.port });
-    this.#parts = parts;
-    this.#backOff = new BackOff(parts.random);
-    this.#usedNs = parts.clock.monotonicNs();
+    this.#dependencies = dependencies;
+    this.#backOff = new BackOff(dependencies.random);
+    this.#usedNs = dependencies.clock.monotonicNs();
   }
 
   get phase(): LeaderPhase {
@@ -131,7 +131,7 @@ export class Leader {
   }
 
   send(parcel: Outgoing): void {
-    const { queueMax } = this.#parts;
+    const { queueMax } = this.#dependencies;
     this.#usedNs = this.#nowNs();
     if (this.#queue.length === 0 && this.#connection?.send(parcel)) return;
     if (this.#pause && this.#pauseEndsNs >= parcel.deadlineNs) {
@@ -184,7 +184,7 @@ export class Leader {
   #connect(): void {
     if (this.#connection || this.#pause || this.#isClosed) return;
     if (this.#rank === null && this.#queue.length === 0) return;
-    if (!this.#parts.makeRoom(this)) {
+    if (!this.#dependencies.makeRoom(this)) {
       for (const parcel of this.#queue.splice(0)) this.#drop(parcel, "no_connection_left");
       return;
     }
@@ -194,27 +194,27 @@ export class Leader {
       usable: () => this.#usable(connection),
       sent: ({ id }) => {
         this.#counts.sent++;
-        this.#parts.tell({ kind: "sent", id, atNs: this.#nowNs() });
+        this.#dependencies.tell({ kind: "sent", id, atNs: this.#nowNs() });
       },
       acknowledged: ({ id }, tookNs) => {
         this.#counts.acknowledged++;
         this.#noteRoundTrip(Number(tookNs) / 1e6);
-        this.#parts.tell({ kind: "acknowledged", id, atNs: this.#nowNs() });
+        this.#dependencies.tell({ kind: "acknowledged", id, atNs: this.#nowNs() });
       },
       stopped: ({ id }) => {
         this.#counts.reset++;
         const reason = "stream_stopped";
-        this.#parts.tell({ kind: "dropped", id, atNs: this.#nowNs(), reason });
+        this.#dependencies.tell({ kind: "dropped", id, atNs: this.#nowNs(), reason });
       },
       failed: ({ id }, reason) => {
         this.#counts.reset++;
-        this.#parts.tell({ kind: "failed", id, atNs: this.#nowNs(), reason });
+        this.#dependencies.tell({ kind: "failed", id, atNs: this.#nowNs(), reason });
       },
       unsent: (parcel) => this.#takeBack(parcel),
       closed: (name) => this.#closed(connection, name),
     };
     try {
-      connection = this.#parts.connect(this.address, listener);
+      connection = this.#dependencies.connect(this.address, listener);
     } catch {
       this.#ended("no_socket", null);
       return;
@@ -222,12 +222,12 @@ export class Leader {
     this.#connection = connection;
     this.#connectedNs = null;
     this.#connections++;
-    this.#parts.changed(this);
+    this.#dependencies.changed(this);
     connection.start();
   }
 
   #nowNs(): bigint {
-    return this.#parts.clock.monotonicNs();
+    return this.#dependencies.clock.monotonicNs();
   }
 
   /** How long the present connection stands; null: it does not. */
@@ -239,7 +239,7 @@ export class Leader {
   #established(connection: TpuConnection): void {
     this.#handshakeMs = connection.handshakeMs;
     this.#connectedNs = this.#nowNs();
-    this.#parts.changed(this);
+    this.#dependencies.changed(this);
   }
 
   #usable(connection: TpuConnection): void {
@@ -266,7 +266,7 @@ export class Leader {
   /** It never left as a whole: another connection may take it. */
   #takeBack(parcel: Outgoing): void {
     if (parcel.deadlineNs <= this.#nowNs()) this.#drop(parcel, "deadline_passed");
-    else if (this.#queue.length >= this.#parts.queueMax) this.#drop(parcel, "queue_full");
+    else if (this.#queue.length >= this.#dependencies.queueMax) this.#drop(parcel, "queue_full");
     else {
       this.#queue.unshift(parcel);
       this.#sweepSoon();
@@ -276,7 +276,7 @@ export class Leader {
   #closed(connection: TpuConnection, name: string): void {
     if (this.#draining.delete(connection)) {
       this.#count(name);
-      this.#parts.changed(this);
+      this.#dependencies.changed(this);
       // What it gave back is the present connection's.
       this.#connect();
       this.#pump();
@@ -295,17 +295,17 @@ export class Leader {
     else {
       const pauseMs = this.#backOff.pauseMsAfter(name, stoodMs);
       this.#pauseEndsNs = this.#nowNs() + BigInt(Math.ceil(pauseMs * 1e6));
-      this.#pause = this.#parts.clock.after(pauseMs, () => this.#resume());
+      this.#pause = this.#dependencies.clock.after(pauseMs, () => this.#resume());
       this.#dropHopeless();
     }
-    this.#parts.changed(this);
+    this.#dependencies.changed(this);
   }
 
   #resume(): void {
     this.#pause?.cancel();
     this.#pause = undefined;
     this.#connect();
-    this.#parts.changed(this);
+    this.#dependencies.changed(this);
   }
 
   /** What the pause will outlive need not wait for its end. */
@@ -330,12 +330,12 @@ export class Leader {
 
   #sweepSoon(): void {
     if (this.#isClosed) return;
-    this.#sweep ??= this.#parts.clock.after(sweepMs, () => this.#sweepQueue());
+    this.#sweep ??= this.#dependencies.clock.after(sweepMs, () => this.#sweepQueue());
   }
 
   #drop({ id }: Outgoing, reason: string): void {
     this.#counts.dropped++;
-    this.#parts.tell({ kind: "dropped", id, atNs: this.#nowNs(), reason });
+    this.#dependencies.tell({ kind: "dropped", id, atNs: this.#nowNs(), reason });
   }
 
   #count(name: string): void {

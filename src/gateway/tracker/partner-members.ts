@@ -38,7 +38,7 @@ function isSameSet(a: ReadonlySet<string>, b: ReadonlySet<string> | null): boole
 }
 
 export class PartnerMembers {
-  readonly #parts: PartnerMembersDependencies;
+  readonly #dependencies: PartnerMembersDependencies;
   #config: MemberConfig;
   /** Of the present URL. */
   #listed: ReadonlySet<string> | null = null;
@@ -49,8 +49,8 @@ export class PartnerMembers {
   readonly #failures = new FailureStreak(logEvery);
 
   /** Publishes the configured members and asks the URL, if there is one. */
-  constructor(parts: PartnerMembersDependencies, config: MemberConfig) {
-    this.#parts = parts;
+  constructor(dependencies: PartnerMembersDependencies, config: MemberConfig) {
+    this.#dependencies = dependencies;
     this.#config = config;
     this.#publish();
     this.#begin();
@@ -80,7 +80,7 @@ export class PartnerMembers {
   }
 
   async #look(url: string, run: object): Promise<void> {
-    const { fetchMembers, clock, log } = this.#parts;
+    const { fetchMembers, clock, log } = this.#dependencies;
     try {
       const listed = await fetchMembers(url);
       if (this.#run !== run) return;
@@ -100,7 +100,7 @@ export class PartnerMembers {
   #failed(text: string): void {
     if (!this.#failures.add(text)) return;
     const state = this.#listed ? "the last list stays" : "only configured ones count until then";
-    this.#parts.log.warn(`no list of alternative partners, ${state}: ${text}`);
+    this.#dependencies.log.warn(`no list of alternative partners, ${state}: ${text}`);
   }
 
   #publish(): void {
@@ -108,7 +108,10 @@ export class PartnerMembers {
     for (const denied of this.#config.tracker.denied) members.delete(denied);
     if (isSameSet(members, this.#published)) return;
     this.#published = members;
-    this.#parts.log.info({ members: members.size }, "alternative partners: the list is in force");
-    this.#parts.publish(members);
+    this.#dependencies.log.info(
+      { members: members.size },
+      "alternative partners: the list is in force",
+    );
+    this.#dependencies.publish(members);
   }
 }

@@ -75,9 +75,9 @@ export class Calls {
   readonly #counter: () => Counter;
   readonly #desk: ApiKeyActions;
 
-  constructor(parts: ApiKeyActionsDependencies & { readonly counter: () => Counter }) {
-    this.#counter = parts.counter;
-    this.#desk = new ApiKeyActions(parts);
+  constructor(dependencies: ApiKeyActionsDependencies & { readonly counter: () => Counter }) {
+    this.#counter = dependencies.counter;
+    this.#desk = new ApiKeyActions(dependencies);
   }
 
   /** Never rejects for anything that a caller sends. */

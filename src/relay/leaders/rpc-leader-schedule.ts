@@ -87,7 +87,7 @@ export function joinEpochs(spans: readonly Span[]): LeaderSchedule {
 }
 
 export class RpcLeaderSchedule {
-  readonly #parts: RpcLeaderScheduleDependencies;
+  readonly #dependencies: RpcLeaderScheduleDependencies;
   #timer: Timer | undefined;
   /** Of the present run; what an earlier run still waits for comes to nothing. */
   #run: object | undefined;
@@ -96,8 +96,8 @@ export class RpcLeaderSchedule {
   /** Several looks in an epoch, for a node may know one epoch ahead only. */
   #lookMs: number = lookMs.most;
 
-  constructor(parts: RpcLeaderScheduleDependencies) {
-    this.#parts = parts;
+  constructor(dependencies: RpcLeaderScheduleDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Settles after the first try, whether it worked or not; goes on until `stop`. */
@@ -119,7 +119,7 @@ export class RpcLeaderSchedule {
   }
 
   async #look(run: object): Promise<void> {
-    const { log, node, clock } = this.#parts;
+    const { log, node, clock } = this.#dependencies;
     try {
       await this.#renew(run);
       if (this.#failures.isFailing) log.info(`leader schedule: ${node.host} answers again`);
@@ -137,7 +137,7 @@ export class RpcLeaderSchedule {
   }
 
   async #renew(run: object): Promise<void> {
-    const { node, publish } = this.#parts;
+    const { node, publish } = this.#dependencies;
     const info = await node.epochInfo();
     const byEpoch = Number(info.slotsInEpoch) * lookMs.perSlotOfEpoch;
     this.#lookMs = Math.min(lookMs.most, Math.max(lookMs.least, byEpoch));
@@ -154,7 +154,7 @@ export class RpcLeaderSchedule {
     slotIndex,
     slotsInEpoch,
   }: EpochInfo): Promise<Coverage & { readonly spans: readonly Span[] }> {
-    const { node } = this.#parts;
+    const { node } = this.#dependencies;
     const present = absoluteSlot - slotIndex;
     const spans: Span[] = [];
     let isComplete = true;

@@ -19,7 +19,7 @@ export interface CaptureFeed {
   readonly file: string;
 }
 
-interface Parts {
+interface CaptureRaceOptions {
   readonly plan: RacePlan;
   readonly leaders: LeaderSource;
   readonly terminal: Terminal;
@@ -74,18 +74,21 @@ class Reader {
   }
 }
 
-export async function raceCaptures(feeds: readonly CaptureFeed[], parts: Parts): Promise<Raced> {
+export async function raceCaptures(
+  feeds: readonly CaptureFeed[],
+  options: CaptureRaceOptions,
+): Promise<Raced> {
   const readers: Reader[] = [];
   try {
     for (const feed of feeds) readers.push(new Reader(feed));
-    return await merge(readers, parts);
+    return await merge(readers, options);
   } finally {
     for (const reader of readers) reader.close();
   }
 }
 
-async function merge(readers: readonly Reader[], parts: Parts): Promise<Raced> {
-  const { plan, leaders, terminal } = parts;
+async function merge(readers: readonly Reader[], options: CaptureRaceOptions): Promise<Raced> {
+  const { plan, leaders, terminal } = options;
   const baseNs = readers.reduce(
     (least, { nextNs = 0n }) => (nextNs < least ? nextNs : least),
     readers[0]?.nextNs ?? 0n,
@@ -115,7 +118,7 @@ async function merge(readers: readonly Reader[], parts: Parts): Promise<Raced> {
   }
   terminal.clearProgress();
   course.finish(nowNs);
-  return { course, facts: factsOf(readers, nowNs, parts) };
+  return { course, facts: factsOf(readers, nowNs, options) };
 }
 
 /** Number of the reader whose packet is next. */
@@ -133,7 +136,7 @@ function earliest(readers: readonly Reader[]): number {
 function factsOf(
   readers: readonly Reader[],
   nowNs: number,
-  { plan, leaders }: Parts,
+  { plan, leaders }: CaptureRaceOptions,
 ): Raced["facts"] {
   const goesOn = readers.filter(({ nextNs }) => nextNs !== undefined).map(({ feed }) => feed.name);
   const ended = readers.find(({ nextNs }) => nextNs === undefined)?.feed.name;
