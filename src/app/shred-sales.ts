@@ -112,7 +112,7 @@ export class ShredSalesService implements ShredSales {
       registered: registrar.outcomes,
       settled,
       ...tiers.census(),
-      isKeeper: leadership.isLeader,
+      isLeader: leadership.isLeader,
       destinations: destinations.counts(),
       covered: this.#covered,
     };

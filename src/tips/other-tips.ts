@@ -19,7 +19,7 @@ interface OtherTipsDependencies {
 const readAheadMs = [60_000, 2_000] as const;
 /** So soon it is known whether a tip that was seen is gone again, as those of failed transactions are. */
 const settledMs = 10_000;
-/** Written a second after the sight, more when the database was slow, by clocks that differ a little. */
+/** Written a second after the observation, more when the database was slow, by clocks that differ a little. */
 const overlapMs = 30_000;
 /** A page holds the event loop for some milliseconds. */
 const tipsPerRead = 1000;

@@ -2,7 +2,7 @@
 // last 15 minutes?
 //
 // Made by main; told by the submission pipeline (its LandedTips), asked by the gateway (its TipFloor).
-// A tip counts from its first sight on, and not any more when its block is gone or it failed. The
+// A tip counts from its first observation on, and not any more when its block is gone or it failed. The
 // window runs on monotonic time, so it is right on a clock that is set; refreshes follow wall time:
 // 00, 15, 30 and 45 of every hour. Nothing here fails for the store's sake.
 

@@ -126,7 +126,7 @@ export class TipWriter {
   #takeBack(added: readonly LandedTip[], removed: readonly string[]): void {
     for (const tip of added) {
       const { signature } = tip;
-      // Removed meanwhile: that was the last word. Added again: that is the first sight now.
+      // Removed meanwhile: that was the last word. Added again: that is the first observation now.
       if (this.#removed.has(signature) || this.#added.has(signature)) continue;
       this.#added.set(signature, tip);
     }

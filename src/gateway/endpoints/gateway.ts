@@ -1,4 +1,4 @@
-// Gateway: the HTTP face of the service. Which path is answered by what?
+// Gateway: the HTTP interface of the service. Which path is answered by what?
 //
 // Made by the service, which opens an HttpServer with `serverOptions()`. Owns no socket, no file, no
 // thread: everything is handed in (parts.ts). Every request gets one answer; a caller who goes away
@@ -76,7 +76,7 @@ export class Gateway {
   readonly #dependencies: GatewayDependencies;
   /** For the metrics. */
   readonly counts: RequestCounts;
-  readonly #desk: MethodContext;
+  readonly #methodContext: MethodContext;
   readonly #descriptions: Descriptions;
   readonly #callers: Callers;
   readonly #statusFeed: StatusFeed;
@@ -93,7 +93,7 @@ export class Gateway {
     const room = new ConcurrencyLimit(submissionsUnderWayMax);
     const descriptions = new Descriptions(packageVersion(), settings);
     this.#descriptions = descriptions;
-    this.#desk = {
+    this.#methodContext = {
       dependencies,
       settings,
       admission,
@@ -143,7 +143,7 @@ export class Gateway {
 
   /** Calls under way that submit something. */
   get room(): ConcurrencyLimit {
-    return this.#desk.room;
+    return this.#methodContext.room;
   }
 
   get webSockets(): Readonly<Record<string, WebSocketRoute>> {
@@ -248,7 +248,7 @@ export class Gateway {
     return headBytesMax(Boolean(key));
   }
 
-  #exchange(
+  #contextOf(
     request: HttpRequest,
     query: Query,
     refuse?: RefusalShape,
@@ -256,7 +256,7 @@ export class Gateway {
     const isBlockEngine = blockEnginePath.test(request.path);
     const { key, refusal } = this.#callers.find(request, query, isBlockEngine, refuse);
     if (refusal) return refusal;
-    return new RequestContext(this.#desk, {
+    return new RequestContext(this.#methodContext, {
       key,
       query,
       isBlockEngine,
@@ -271,52 +271,52 @@ export class Gateway {
     this.counts.called(method, reason);
 
   #answerJson(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
-    const exchange = this.#exchange(request, new Query(request.query));
-    if (!(exchange instanceof RequestContext)) return exchange;
+    const context = this.#contextOf(request, new Query(request.query));
+    if (!(context instanceof RequestContext)) return context;
     // Strangers may ask for health, which is short; nothing longer of theirs is read.
-    if (!exchange.hasKey && request.body.length > strangersBytesMax) {
+    if (!context.hasKey && request.body.length > strangersBytesMax) {
       return answerOf(unauthorized("none"));
     }
     const text = textOf(request.body);
     // Under a flood even to read a call costs too much: refused unread, so with the id null.
-    if (this.#desk.room.isFull && text.includes('"send')) return noRoomAnswer;
-    const bytesMax = exchange.bytesMaxOf(text);
+    if (this.#methodContext.room.isFull && text.includes('"send')) return noRoomAnswer;
+    const bytesMax = context.bytesMaxOf(text);
     if (request.body.length > bytesMax) return tooLarge(bytesMax, request.body.length);
-    return answerJsonRpc(text, exchange).then((answer) => exchange.response(answer));
+    return answerJsonRpc(text, context).then((answer) => context.response(answer));
   }
 
   async #answerRaw(request: HttpRequest, isText: boolean): Promise<HttpResponse> {
     const query = new Query(request.query);
-    const exchange = this.#exchange(request, query);
-    if (!(exchange instanceof RequestContext)) return exchange;
+    const context = this.#contextOf(request, query);
+    if (!(context instanceof RequestContext)) return context;
     const { body } = request;
     let answer: JsonRpcAnswer;
     let called = "";
     try {
       const method = readRawMethod(query, body.length === 0);
       called = method;
-      exchange.admit(method);
+      context.admit(method);
       const bytesMax = methodBytesMax(method, true);
       if (body.length > bytesMax) return tooLarge(bytesMax, body.length);
-      const result = await runRaw({ exchange, query, body, isText }, method);
+      const result = await runRaw({ context, query, body, isText }, method);
       answer = { text: writeJson({ jsonrpc: "2.0", result, id: 1 }), reason: null };
     } catch (thrown) {
-      const error = errorObjectOf(thrown, { report: exchange.report, prefixOf });
+      const error = errorObjectOf(thrown, { report: context.report, prefixOf });
       answer = {
         text: writeJson({ jsonrpc: "2.0", error, id: 1 }),
         reason: reasonOf(thrown),
       };
     }
     this.counts.called(called, answer.reason);
-    return exchange.response(answer);
+    return context.response(answer);
   }
 
   #answerShredPay(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
     const query = new Query(request.query);
-    const exchange = this.#exchange(request, query, plainRefusal);
-    if (!(exchange instanceof RequestContext)) return exchange;
+    const context = this.#contextOf(request, query, plainRefusal);
+    if (!(context instanceof RequestContext)) return context;
     return answerShredPay({
-      exchange,
+      context,
       query,
       body: request.body,
       room: this.#registrations,
@@ -330,11 +330,11 @@ export class Gateway {
   }
 
   /** A WebSocket handshake costs its key a call. */
-  readonly #countHandshake = (key: ApiKey): void => this.exchangeOf(key).admit("handshake");
+  readonly #countHandshake = (key: ApiKey): void => this.contextOf(key).admit("handshake");
 
   /** For pages: one call of somebody whose key is known already. */
-  exchangeOf(key: ApiKey): RequestContext {
-    return new RequestContext(this.#desk, {
+  contextOf(key: ApiKey): RequestContext {
+    return new RequestContext(this.#methodContext, {
       key,
       query: new Query(""),
       isBlockEngine: false,
@@ -352,15 +352,15 @@ export class Gateway {
   #subscriptions(): WebSocketRoute {
     const { clock, sockets } = this.#dependencies;
     const { report } = this;
-    const exchangeOf = ({ key }: { readonly key: ApiKey }): RequestContext => this.exchangeOf(key);
+    const contextOf = ({ key }: { readonly key: ApiKey }): RequestContext => this.contextOf(key);
     return subscriptionRoute({
       node: sockets,
       authorise: (head) => this.#callers.authorise(head, scopes),
       clock,
       countHandshake: this.#countHandshake,
       report,
-      admit: (caller, method) => exchangeOf(caller).admit(method),
-      dispatch: (caller, method, params) => exchangeOf(caller).dispatch(method, params),
+      admit: (caller, method) => contextOf(caller).admit(method),
+      dispatch: (caller, method, params) => contextOf(caller).dispatch(method, params),
     });
   }
 
@@ -372,9 +372,9 @@ export class Gateway {
   }
 }
 
-function tipPaths(face: TipFloorHandler): [string, Path][] {
+function tipPaths(handler: TipFloorHandler): [string, Path][] {
   return [
-    ["/tip_floor", { methods: ["GET", "HEAD"], handle: (request) => face.answer(request) }],
+    ["/tip_floor", { methods: ["GET", "HEAD"], handle: (request) => handler.answer(request) }],
     ["/tip_stream", { methods: ["GET"], handle: () => upgradeAnswer() }],
   ];
 }

@@ -68,7 +68,7 @@ function headerOf(headers: readonly (Buffer | string)[] | null, name: string): s
 }
 
 /** One request, as undici calls back. */
-class Exchange implements Dispatcher.DispatchHandler {
+class PartnerRequest implements Dispatcher.DispatchHandler {
   readonly #lane: PartnerConnection;
   readonly #listener: LaneListener;
   #abort: ((error?: Error) => void) | undefined;
@@ -149,7 +149,7 @@ export class PartnerConnection {
   readonly #timeoutMs: number;
   #client: Client;
   #socket: Socket | undefined;
-  #exchange: Exchange | undefined;
+  #request: PartnerRequest | undefined;
 
   constructor(origin: string, timeoutMs: number) {
     this.#origin = origin;
@@ -159,7 +159,7 @@ export class PartnerConnection {
 
   /** Only while nothing is under way. */
   send(call: HttpCall, listener: LaneListener): void {
-    this.#exchange = new Exchange(this, listener);
+    this.#request = new PartnerRequest(this, listener);
     this.#client.dispatch(
       {
         path: call.path,
@@ -170,7 +170,7 @@ export class PartnerConnection {
         headersTimeout: 0,
         bodyTimeout: 0,
       },
-      this.#exchange,
+      this.#request,
     );
   }
 
@@ -188,7 +188,7 @@ export class PartnerConnection {
    * no connection yet.
    */
   cut(): boolean {
-    if (this.#exchange?.cut() !== false) return true;
+    if (this.#request?.cut() !== false) return true;
     const stuck = this.#client;
     this.#client = this.#newClient();
     this.#end(stuck);

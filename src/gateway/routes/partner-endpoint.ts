@@ -13,7 +13,7 @@ import type { Dialect, HttpAnswer } from "./dialect.ts";
 import { Health } from "./health.ts";
 import { OutboundQueue, type Waiting } from "./outbound-queue.ts";
 import { type LaneFailure, PartnerConnection } from "./partner-connection.ts";
-import type { RouteTally } from "./route-counts.ts";
+import type { RouteCounter } from "./route-counts.ts";
 
 /** A timer that comes so late tells of this process, not of the other side. */
 const stallNs = 20_000_000n;
@@ -39,7 +39,7 @@ export interface HttpPortOptions {
 interface PartnerEndpointDependencies {
   readonly clock: Clock;
   readonly log: Logger | undefined;
-  readonly tally: RouteTally;
+  readonly counter: RouteCounter;
 }
 
 interface Request {
@@ -68,7 +68,7 @@ export class PartnerEndpoint {
   readonly #options: HttpPortOptions;
   readonly #clock: Clock;
   readonly #log: Logger | undefined;
-  readonly #tally: RouteTally;
+  readonly #counter: RouteCounter;
   readonly #health: Health;
   readonly #mask: (text: string) => string;
   readonly #headers: string[];
@@ -84,12 +84,12 @@ export class PartnerEndpoint {
   #sweep: Timer | undefined;
   #closing: { readonly closed: Promise<void>; readonly finish: () => void } | undefined;
 
-  constructor(options: HttpPortOptions, { clock, log, tally }: PartnerEndpointDependencies) {
+  constructor(options: HttpPortOptions, { clock, log, counter }: PartnerEndpointDependencies) {
     const { url, headers, dialect } = options;
     this.#options = options;
     this.#clock = clock;
     this.#log = log;
-    this.#tally = tally;
+    this.#counter = counter;
     this.#mask = maskerOf(url, headers);
     this.#headers = headersOf(url, headers, dialect.contentType);
     this.#health = new Health(clock, {
@@ -108,13 +108,13 @@ export class PartnerEndpoint {
     return this.#health.lastFailure;
   }
 
-  /** False: full, down or closed. The tally knows of it either way. */
+  /** False: full, down or closed. The counter knows of it either way. */
   offer(parcel: OutboundTransaction): boolean {
-    if (this.#closing || !this.isUp || this.#tally.queued >= this.#options.queueMax) {
-      this.#tally.turnAway();
+    if (this.#closing || !this.isUp || this.#counter.queued >= this.#options.queueMax) {
+      this.#counter.turnAway();
       return false;
     }
-    this.#tally.queue();
+    this.#counter.queue();
     this.#queue.push({ parcel, offeredNs: this.#clock.monotonicNs() });
     this.#sweep ??= this.#clock.after(sweepMs, () => this.#sweepQueue());
     this.#pumpSoon();
@@ -162,7 +162,7 @@ export class PartnerEndpoint {
         this.#start(waiting);
         continue;
       }
-      for (const { parcel } of waiting) this.#tally.drop(parcel, "route_closed");
+      for (const { parcel } of waiting) this.#counter.drop(parcel, "route_closed");
     }
   }
 
@@ -180,7 +180,7 @@ export class PartnerEndpoint {
       if (!isLate && taken.length > 0 && own !== path) break;
       this.#queue.shift();
       if (isLate) {
-        this.#tally.drop(next.parcel, "deadline_passed");
+        this.#counter.drop(next.parcel, "deadline_passed");
       } else {
         path = own;
         taken.push(next);
@@ -199,7 +199,7 @@ export class PartnerEndpoint {
     const firstId = this.#nextId;
     this.#nextId = firstId + parcels.length > idMax ? 1 : firstId + parcels.length;
     const body = dialect.write(parcels, firstId);
-    for (const _ of parcels) this.#tally.leaveQueue();
+    for (const _ of parcels) this.#counter.leaveQueue();
     this.#send("POST", dialect.pathOf(first), body, { waiting, firstId });
   }
 
@@ -247,7 +247,7 @@ export class PartnerEndpoint {
   #sent(request: Request): void {
     if (request.isSent) return;
     request.isSent = true;
-    for (const { parcel, offeredNs } of request.waiting) this.#tally.send(parcel, offeredNs);
+    for (const { parcel, offeredNs } of request.waiting) this.#counter.send(parcel, offeredNs);
   }
 
   #answered(request: Request, answer: HttpAnswer, retryAfter: string | null): void {
@@ -264,7 +264,7 @@ export class PartnerEndpoint {
       else this.#health.succeeded();
       if (retryAfter !== null) this.#pauseFor(retryAfter);
       for (const [place, parcel] of parcels.entries()) {
-        this.#tally.end(parcel, verdicts[place] ?? { kind: "failed", reason: "answer_missing" });
+        this.#counter.end(parcel, verdicts[place] ?? { kind: "failed", reason: "answer_missing" });
       }
     }
     this.#afterwards();
@@ -279,7 +279,7 @@ export class PartnerEndpoint {
   #endFailed(request: Request, reason: string, failure: string, isUnreachable: boolean): void {
     if (request.waiting.length === 0) this.#health.probed(failure);
     else this.#health.failed(failure, isUnreachable);
-    for (const { parcel } of request.waiting) this.#tally.end(parcel, { kind: "failed", reason });
+    for (const { parcel } of request.waiting) this.#counter.end(parcel, { kind: "failed", reason });
   }
 
   #cutLate(isSecondLook = false): void {
@@ -355,7 +355,7 @@ export class PartnerEndpoint {
 
   #dropQueue(reason: string): void {
     this.#cancelSweep();
-    for (const { parcel } of this.#queue.remove(() => true)) this.#tally.drop(parcel, reason);
+    for (const { parcel } of this.#queue.remove(() => true)) this.#counter.drop(parcel, reason);
   }
 
   #sweepQueue(): void {
@@ -365,7 +365,7 @@ export class PartnerEndpoint {
     if (this.#queue.length > 0) {
       this.#sweep = this.#clock.after(sweepMs, () => this.#sweepQueue());
     }
-    for (const { parcel } of late) this.#tally.drop(parcel, "deadline_passed");
+    for (const { parcel } of late) this.#counter.drop(parcel, "deadline_passed");
   }
 
   #cancelSweep(): void {

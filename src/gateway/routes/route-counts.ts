@@ -11,7 +11,7 @@ import type { OutboundTransaction, RouteCounts, RouteEvent } from "../submission
 import type { Verdict } from "./dialect.ts";
 import { SendTimes } from "./send-times.ts";
 
-export class RouteTally {
+export class RouteCounter {
   readonly #clock: Clock;
   readonly #log: Logger | undefined;
   readonly #sendTimes = new SendTimes();

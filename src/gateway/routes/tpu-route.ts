@@ -27,7 +27,7 @@ import { quicheHint, quicheProblem, tpuProtocol } from "../tpu/quiche.ts";
 import { TpuThread, type TpuThreadOptions } from "../tpu/tpu-thread.ts";
 import type { LeaderState, TpuAddress, TpuEvent } from "../tpu/types.ts";
 import type { Verdict } from "./dialect.ts";
-import { RouteTally } from "./route-counts.ts";
+import { RouteCounter } from "./route-counts.ts";
 
 export interface TpuRouteDependencies {
   readonly clock: Clock;
@@ -92,7 +92,7 @@ export class TpuRoute implements Route {
   readonly capabilities: RouteCapabilities;
   readonly #config: RouteConfig;
   readonly #dependencies: TpuRouteDependencies;
-  readonly #tally: RouteTally;
+  readonly #counter: RouteCounter;
   readonly #identity: TpuIdentity;
   readonly #thread: TpuThread;
   readonly #given: ReadonlyMap<string, TpuAddress>;
@@ -120,7 +120,7 @@ export class TpuRoute implements Route {
       minimumTipLamports: BigInt(config.minimumTipLamports),
       leaders: null,
     };
-    this.#tally = new RouteTally(clock, log);
+    this.#counter = new RouteCounter(clock, log);
     this.#given = givenAddresses(config);
     this.#identity = new TpuIdentity({
       path: config.identityFile,
@@ -162,11 +162,11 @@ export class TpuRoute implements Route {
       : [];
     const [transaction] = parcel.transactions;
     if (addresses.length === 0 || !transaction || !this.#hasRoom) {
-      this.#tally.turnAway();
+      this.#counter.turnAway();
       return false;
     }
     const { clock } = this.#dependencies;
-    this.#tally.queue();
+    this.#counter.queue();
     const offeredNs = clock.monotonicNs();
     const givenMs = Number(parcel.deadlineNs - clock.nowNs()) / nsPerMs;
     const restMs = Math.min(givenMs, this.#dependencies.copyMsMax ?? copyMsMax);
@@ -181,17 +181,17 @@ export class TpuRoute implements Route {
   }
 
   snapshot(): RouteSnapshot {
-    const tally = this.#tally;
+    const counter = this.#counter;
     return {
-      ...tally.counts(),
+      ...counter.counts(),
       name: this.capabilities.name,
       kind: this.capabilities.kind,
       health: this.isUp ? "up" : "down",
       lastFailure: this.#lastFailure || this.#thread.lastFailure,
-      queued: tally.queued,
-      inFlight: tally.inFlight,
-      sendP50Us: tally.sendPercentileUs(50),
-      sendP99Us: tally.sendPercentileUs(99),
+      queued: counter.queued,
+      inFlight: counter.inFlight,
+      sendP50Us: counter.sendPercentileUs(50),
+      sendP99Us: counter.sendPercentileUs(99),
     };
   }
 
@@ -211,7 +211,7 @@ export class TpuRoute implements Route {
   }
 
   get #hasRoom(): boolean {
-    return this.#tally.queued < this.#config.queueMax;
+    return this.#counter.queued < this.#config.queueMax;
   }
 
   /** A plan offers nothing else. */
@@ -283,8 +283,8 @@ export class TpuRoute implements Route {
     if (event.kind === "sent") {
       if (entry.isSent) return;
       entry.isSent = true;
-      this.#tally.leaveQueue();
-      this.#tally.send(parcel, entry.offeredNs, event.atNs);
+      this.#counter.leaveQueue();
+      this.#counter.send(parcel, entry.offeredNs, event.atNs);
       return;
     }
     this.#copies.delete(event.id);
@@ -300,13 +300,13 @@ export class TpuRoute implements Route {
       this.#end(entry, { kind: "failed", reason: entry.failure ?? event.reason });
     } else {
       entry.isEnded = true;
-      this.#tally.drop(parcel, event.reason);
+      this.#counter.drop(parcel, event.reason);
     }
   }
 
   #end(entry: Entry, verdict: Verdict): void {
     entry.isEnded = true;
-    this.#tally.end(entry.parcel, verdict);
+    this.#counter.end(entry.parcel, verdict);
   }
 }
 

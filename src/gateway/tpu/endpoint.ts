@@ -17,7 +17,7 @@ import {
   type QuicheCredentials,
 } from "./quiche.ts";
 import { TpuSockets } from "./sockets.ts";
-import type { LeaderState, TpuAddress, TpuEvent, TpuParcel, TpuSettings } from "./types.ts";
+import type { LeaderState, TpuAddress, TpuEvent, TpuSendRequest, TpuSettings } from "./types.ts";
 
 interface EndpointDependencies {
   readonly quiche: Quiche;
@@ -95,7 +95,7 @@ export class TpuEndpoint {
     for (const [rank, address] of wanted.entries()) this.#leaderAt(address)?.want(rank);
   }
 
-  send({ id, address, bytes, restMs }: TpuParcel): void {
+  send({ id, address, bytes, restMs }: TpuSendRequest): void {
     const { clock, tell } = this.#dependencies;
     const nowNs = clock.monotonicNs();
     const leader = this.#leaderAt(address);

@@ -24,7 +24,7 @@ interface LeaderDependencies {
   changed(leader: Leader): void;
 }
 
-/** Of what waits: looked at so often for parcels that are of no use any more. */
+/** Of what waits: looked at so often for transactions that are of no use any more. */
 const sweepMs = 50;
 const nsPerMs = 1_000_000n;
 /** Names of ends that a leader may have; a stranger chooses the numbers in some of them. */
@@ -130,19 +130,19 @@ export class Leader {
     if (rank !== null) this.#connect();
   }
 
-  send(parcel: Outgoing): void {
+  send(outgoing: Outgoing): void {
     const { queueMax } = this.#dependencies;
     this.#usedNs = this.#nowNs();
-    if (this.#queue.length === 0 && this.#connection?.send(parcel)) return;
-    if (this.#pause && this.#pauseEndsNs >= parcel.deadlineNs) {
-      this.#drop(parcel, `backing_off: ${this.#lastClose}`);
+    if (this.#queue.length === 0 && this.#connection?.send(outgoing)) return;
+    if (this.#pause && this.#pauseEndsNs >= outgoing.deadlineNs) {
+      this.#drop(outgoing, `backing_off: ${this.#lastClose}`);
       return;
     }
     if (this.#queue.length >= queueMax) {
-      this.#drop(parcel, "queue_full");
+      this.#drop(outgoing, "queue_full");
       return;
     }
-    this.#queue.push(parcel);
+    this.#queue.push(outgoing);
     this.#sweepSoon();
     this.#connect();
   }
@@ -169,11 +169,11 @@ export class Leader {
     this.#pause = undefined;
     this.#sweep?.cancel();
     this.#sweep = undefined;
-    for (const parcel of this.#queue.splice(0)) this.#drop(parcel, reason);
+    for (const outgoing of this.#queue.splice(0)) this.#drop(outgoing, reason);
     for (const connection of this.#draining) connection.close(reason);
     this.#connection?.close(reason);
     // What came back unsent from the last one.
-    for (const parcel of this.#queue.splice(0)) this.#drop(parcel, reason);
+    for (const outgoing of this.#queue.splice(0)) this.#drop(outgoing, reason);
   }
 
   /** Only the connection: nothing waits. */
@@ -185,7 +185,7 @@ export class Leader {
     if (this.#connection || this.#pause || this.#isClosed) return;
     if (this.#rank === null && this.#queue.length === 0) return;
     if (!this.#dependencies.makeRoom(this)) {
-      for (const parcel of this.#queue.splice(0)) this.#drop(parcel, "no_connection_left");
+      for (const outgoing of this.#queue.splice(0)) this.#drop(outgoing, "no_connection_left");
       return;
     }
     let connection: TpuConnection;
@@ -210,7 +210,7 @@ export class Leader {
         this.#counts.reset++;
         this.#dependencies.tell({ kind: "failed", id, atNs: this.#nowNs(), reason });
       },
-      unsent: (parcel) => this.#takeBack(parcel),
+      unsent: (outgoing) => this.#takeBack(outgoing),
       closed: (name) => this.#closed(connection, name),
     };
     try {
@@ -255,20 +255,20 @@ export class Leader {
     if (!connection || this.#queue.length === 0) return;
     const nowNs = this.#nowNs();
     let left = 0;
-    for (const parcel of this.#queue) {
-      if (parcel.deadlineNs <= nowNs) this.#drop(parcel, "deadline_passed");
-      else if (!connection.send(parcel)) break;
+    for (const outgoing of this.#queue) {
+      if (outgoing.deadlineNs <= nowNs) this.#drop(outgoing, "deadline_passed");
+      else if (!connection.send(outgoing)) break;
       left++;
     }
     if (left > 0) this.#queue.splice(0, left);
   }
 
   /** It never left as a whole: another connection may take it. */
-  #takeBack(parcel: Outgoing): void {
-    if (parcel.deadlineNs <= this.#nowNs()) this.#drop(parcel, "deadline_passed");
-    else if (this.#queue.length >= this.#dependencies.queueMax) this.#drop(parcel, "queue_full");
+  #takeBack(outgoing: Outgoing): void {
+    if (outgoing.deadlineNs <= this.#nowNs()) this.#drop(outgoing, "deadline_passed");
+    else if (this.#queue.length >= this.#dependencies.queueMax) this.#drop(outgoing, "queue_full");
     else {
-      this.#queue.unshift(parcel);
+      this.#queue.unshift(outgoing);
       this.#sweepSoon();
     }
   }
@@ -311,9 +311,9 @@ export class Leader {
   /** What the pause will outlive need not wait for its end. */
   #dropHopeless(): void {
     const waiting = this.#queue.splice(0);
-    for (const parcel of waiting) {
-      if (parcel.deadlineNs > this.#pauseEndsNs) this.#queue.push(parcel);
-      else this.#drop(parcel, `backing_off: ${this.#lastClose}`);
+    for (const outgoing of waiting) {
+      if (outgoing.deadlineNs > this.#pauseEndsNs) this.#queue.push(outgoing);
+      else this.#drop(outgoing, `backing_off: ${this.#lastClose}`);
     }
   }
 
@@ -321,9 +321,9 @@ export class Leader {
     this.#sweep = undefined;
     const nowNs = this.#nowNs();
     const waiting = this.#queue.splice(0);
-    for (const parcel of waiting) {
-      if (parcel.deadlineNs > nowNs) this.#queue.push(parcel);
-      else this.#drop(parcel, "deadline_passed");
+    for (const outgoing of waiting) {
+      if (outgoing.deadlineNs > nowNs) this.#queue.push(outgoing);
+      else this.#drop(outgoing, "deadline_passed");
     }
     if (this.#queue.length > 0) this.#sweepSoon();
   }

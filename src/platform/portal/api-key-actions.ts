@@ -1,4 +1,4 @@
-// Key desk: what a session may do with the keys of its own account.
+// API-key actions: what a session may do with the keys of its own account.
 //
 // Called by calls.ts. A key is made only in the place of the session's own, with what that one had;
 // revoked only by a key that may do as much. Every change is durable and in force when its promise

@@ -1,7 +1,7 @@
-// Keeps the slot clock: shows it the relay's own first sights and, now and then, a node's opinion, and
+// Keeps the slot clock: shows it the relay's own first arrivals and, now and then, a node's opinion, and
 // tells the relay which slots can be now.
 //
-// Made by relay-service.ts. The clock itself (what follows from the sights) is leaders/slot-clock.ts.
+// Made by relay-service.ts. The clock itself (what follows from the arrivals) is leaders/slot-clock.ts.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";

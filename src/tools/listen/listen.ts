@@ -13,7 +13,7 @@ import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
 import { feedSvg } from "../race/feed-picture.ts";
 import { FeedRecorder } from "../race/feed-recorder.ts";
 import { FeedTiming } from "../race/feed-timing.ts";
-import { SlotBook } from "../race/slot-book.ts";
+import { SlotCollector } from "../race/slot-collector.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "../terminal/command.ts";
 import { toJson } from "../terminal/output.ts";
 import { endOf, every, type Terminal } from "../terminal/terminal.ts";
@@ -175,7 +175,7 @@ interface Watched {
 /** What comes in, measured as it comes. */
 class Session {
   readonly timing = new FeedTiming();
-  readonly book = new SlotBook({
+  readonly collector = new SlotCollector({
     feeds: 1,
     settleNs,
     onSettled: (slot) => this.timing.add(slot),
@@ -189,9 +189,9 @@ class Session {
   drain(): void {
     const { recorder, record } = this.#watched;
     const now = Number(systemClock.nowNs() - recorder.baseNs);
-    recorder.drain((arrival) => this.book.note(arrival));
+    recorder.drain((arrival) => this.collector.note(arrival));
     if (record) recorder.drainPackets((packet) => record.add(packet));
-    this.book.settle(now);
+    this.collector.settle(now);
   }
 }
 
@@ -216,7 +216,7 @@ async function watch(watched: Watched): Promise<FeedTiming> {
       report: reportBetween(since, now),
       totals: ledger.totals(),
       timing: session.timing,
-      late: session.book.counts[0]?.late ?? 0,
+      late: session.collector.counts[0]?.late ?? 0,
       lost: recorder.losses(),
       record: watched.record,
     };

@@ -79,7 +79,7 @@ function placeOf({ listen, source }: FeedOption): string {
 }
 
 class RunningRace {
-  readonly #course: RaceSession;
+  readonly #session: RaceSession;
   readonly #feeds: readonly FeedOption[];
   readonly #recorder: FeedRecorder;
   readonly #options: LiveRaceOptions & { readonly clock: Clock };
@@ -93,7 +93,7 @@ class RunningRace {
     this.#recorder = recorder;
     this.#options = options;
     const { settleNs, table } = options.plan;
-    this.#course = new RaceSession({
+    this.#session = new RaceSession({
       feeds: feeds.length,
       settleNs,
       graceNs,
@@ -103,20 +103,20 @@ class RunningRace {
 
   drain(): void {
     const now = this.#now();
-    this.#recorder.drain((arrival) => this.#course.note(arrival));
-    this.#course.advance(now);
+    this.#recorder.drain((arrival) => this.#session.note(arrival));
+    this.#session.advance(now);
   }
 
   look(): Raced {
     this.drain();
-    return { course: this.#course, facts: this.#facts() };
+    return { session: this.#session, facts: this.#facts() };
   }
 
   finish(): Raced {
     const now = this.#now();
-    this.#recorder.drain((arrival) => this.#course.note(arrival));
-    this.#course.finish(now);
-    return { course: this.#course, facts: this.#facts() };
+    this.#recorder.drain((arrival) => this.#session.note(arrival));
+    this.#session.finish(now);
+    return { session: this.#session, facts: this.#facts() };
   }
 
   #now(): number {
