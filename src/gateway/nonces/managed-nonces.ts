@@ -1,6 +1,6 @@
 // Managed nonces: one account for each key, reserved, made on the chain, then the same one ever after.
 //
-// Called by nonce-book.ts. The row of the store comes first, and is durable before anything of the
+// Called by nonce-service.ts. The row of the store comes first, and is durable before anything of the
 // account reaches the chain: a process that is killed at any step leaves a row that says which account is
 // whose, and the next call of its key goes on from there. However many calls wait, one making runs; and
 // so many at once, whoever asks.

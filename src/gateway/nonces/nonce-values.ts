@@ -1,6 +1,6 @@
 // Present values of nonce accounts in use: kept in memory, so that who asks often need not wait.
 //
-// Called by nonce-book.ts. An account that somebody asked for is asked about again and again for a while,
+// Called by nonce-service.ts. An account that somebody asked for is asked about again and again for a while,
 // many in one call; and at once, in short steps, after something advanced it. An answer is as old as its
 // question: a later question's answer is never replaced by an earlier one's. Nodes behind one address lag
 // behind each other, so a value that was seen to change does not come back for a while. Memory and

@@ -2,7 +2,7 @@
 //
 // Only types. A dialect says how parcels become one request and what its answer means for each of
 // them; it knows no sockets, no clocks, no health. Implemented by the files of this folder that are
-// named after kinds of partners, driven by http-port.ts.
+// named after kinds of partners, driven by partner-endpoint.ts.
 
 import type { OutboundTransaction } from "../submission/types.ts";
 

@@ -1,6 +1,6 @@
 // What waits for a connection, first come, first served.
 //
-// Used by http-port.ts, which bounds it. Taking from the front costs the same however much waits.
+// Used by partner-endpoint.ts, which bounds it. Taking from the front costs the same however much waits.
 
 import type { OutboundTransaction } from "../submission/types.ts";
 

@@ -1,6 +1,6 @@
 // One kept-alive connection to a partner, one request under way on it.
 //
-// Used by http-port.ts. Makes the connection when the first request comes and again after it was
+// Used by partner-endpoint.ts. Makes the connection when the first request comes and again after it was
 // lost; follows no redirect, sends nothing twice, reads at most 64 kB of an answer. Time-outs are the
 // port's business: it calls `cut`. The moment of "sent" is when the kernel took the last byte of the
 // request: undici writes head and body in one go, and the socket's own buffer is empty then unless

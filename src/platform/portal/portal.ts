@@ -1,6 +1,6 @@
 // Portal: the pages for people below /portal/. Which path is answered by what, and who has signed in?
 //
-// Made by main-portal.ts, handed to the gateway as its pages. Signing in takes an API key and counts wrong
+// Made by compose-portal.ts, handed to the gateway as its pages. Signing in takes an API key and counts wrong
 // ones as the gateway does; what follows goes by a cookie that no script can read. Whatever changes
 // something must come from the portal's own page (origin.ts). Never shows, logs or keeps a key's text.
 
