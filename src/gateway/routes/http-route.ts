@@ -28,7 +28,7 @@ export class HttpRoute implements Route {
   readonly capabilities: RouteCapabilities;
   readonly #counter: RouteCounter;
   readonly #ports: readonly PartnerEndpoint[];
-  readonly #portOf: (parcel: OutboundTransaction) => PartnerEndpoint | undefined;
+  readonly #portOf: (outbound: OutboundTransaction) => PartnerEndpoint | undefined;
   #isClosed = false;
 
   constructor(
@@ -56,9 +56,9 @@ export class HttpRoute implements Route {
     return !this.#isClosed && this.#ports.some((port) => port.isUp);
   }
 
-  offer(parcel: OutboundTransaction): boolean {
-    const port = this.#takes(parcel) ? this.#portOf(parcel) : undefined;
-    if (port) return port.offer(parcel);
+  offer(outbound: OutboundTransaction): boolean {
+    const port = this.#takes(outbound) ? this.#portOf(outbound) : undefined;
+    if (port) return port.offer(outbound);
     this.#counter.turnAway();
     return false;
   }

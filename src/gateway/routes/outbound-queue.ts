@@ -5,7 +5,7 @@
 import type { OutboundTransaction } from "../submission/types.ts";
 
 export interface Waiting {
-  readonly parcel: OutboundTransaction;
+  readonly outbound: OutboundTransaction;
   /** Monotonic. */
   readonly offeredNs: bigint;
 }

@@ -51,9 +51,9 @@ interface TpuLeader extends LeaderState {
   readonly identity: string | null;
 }
 
-/** One parcel and its copies. */
+/** One transaction and its copies. */
 interface Entry {
-  readonly parcel: OutboundTransaction;
+  readonly outbound: OutboundTransaction;
   /** Monotonic. */
   readonly offeredNs: bigint;
   /** Copies that may still say something. */
@@ -156,11 +156,11 @@ export class TpuRoute implements Route {
     return this.#addressesFor(null, false).length > 0;
   }
 
-  offer(parcel: OutboundTransaction): boolean {
-    const addresses = this.#takes(parcel)
-      ? this.#addressesFor(parcel.leader, parcel.revertProtection)
+  offer(outbound: OutboundTransaction): boolean {
+    const addresses = this.#takes(outbound)
+      ? this.#addressesFor(outbound.leader, outbound.revertProtection)
       : [];
-    const [transaction] = parcel.transactions;
+    const [transaction] = outbound.transactions;
     if (addresses.length === 0 || !transaction || !this.#hasRoom) {
       this.#counter.turnAway();
       return false;
@@ -168,10 +168,17 @@ export class TpuRoute implements Route {
     const { clock } = this.#dependencies;
     this.#counter.queue();
     const offeredNs = clock.monotonicNs();
-    const givenMs = Number(parcel.deadlineNs - clock.nowNs()) / nsPerMs;
+    const givenMs = Number(outbound.deadlineNs - clock.nowNs()) / nsPerMs;
     const restMs = Math.min(givenMs, this.#dependencies.copyMsMax ?? copyMsMax);
     const open = addresses.length;
-    const entry: Entry = { parcel, offeredNs, open, isSent: false, isEnded: false, failure: null };
+    const entry: Entry = {
+      outbound,
+      offeredNs,
+      open,
+      isSent: false,
+      isEnded: false,
+      failure: null,
+    };
     for (const address of addresses) {
       const id = this.#nextCopy++;
       this.#copies.set(id, entry);
@@ -279,12 +286,12 @@ export class TpuRoute implements Route {
   #hear(event: TpuEvent): void {
     const entry = this.#copies.get(event.id);
     if (!entry) return;
-    const { parcel } = entry;
+    const { outbound } = entry;
     if (event.kind === "sent") {
       if (entry.isSent) return;
       entry.isSent = true;
       this.#counter.leaveQueue();
-      this.#counter.send(parcel, entry.offeredNs, event.atNs);
+      this.#counter.send(outbound, entry.offeredNs, event.atNs);
       return;
     }
     this.#copies.delete(event.id);
@@ -300,13 +307,13 @@ export class TpuRoute implements Route {
       this.#end(entry, { kind: "failed", reason: entry.failure ?? event.reason });
     } else {
       entry.isEnded = true;
-      this.#counter.drop(parcel, event.reason);
+      this.#counter.drop(outbound, event.reason);
     }
   }
 
   #end(entry: Entry, verdict: Verdict): void {
     entry.isEnded = true;
-    this.#counter.end(entry.parcel, verdict);
+    this.#counter.end(entry.outbound, verdict);
   }
 }
 

@@ -1,4 +1,4 @@
-// Filling an empty database with rows from elsewhere: the whole of them, or none for anybody.
+// Loads an empty database with rows from elsewhere: the whole of them, or none for anybody.
 //
 // Used by import.ts. The database is marked first (mark.ts), filled in pages, each one
 // transaction that asks for the mark, and whole when the mark is taken away. Whatever ends it in
