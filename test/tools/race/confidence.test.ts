@@ -91,7 +91,9 @@ describe("confidence", () => {
     const median = confidence.pairs?.[0]?.medianNs;
     expect(median?.low).toBeGreaterThan(45_000);
     expect(median?.high).toBeLessThan(55_000);
-    expect(groups.reduce((total, { distinct }) => total + distinct, 0)).toBe(course.scores.distinct);
+    expect(groups.reduce((total, { distinct }) => total + distinct, 0)).toBe(
+      course.scores.distinct,
+    );
   });
 });
 

@@ -2,9 +2,9 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { RaceScores } from "../../../src/tools/race/race-scores.ts";
 import type { ShredArrival } from "../../../src/tools/race/slot-arrivals.ts";
 import { SlotCollector } from "../../../src/tools/race/slot-collector.ts";
-import { RaceScores } from "../../../src/tools/race/race-scores.ts";
 import { type NaiveShred, naiveFeeds, naivePercentile } from "./naive.ts";
 
 const feeds = 3;
