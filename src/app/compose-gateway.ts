@@ -124,7 +124,7 @@ class Tables {
   }
 }
 
-interface Parts {
+interface GatewayComponents {
   readonly options: GatewayOptions;
   readonly tables: Tables;
   readonly store: Store;
@@ -141,8 +141,8 @@ interface Parts {
   readonly nonces: NonceService | null;
 }
 
-function makePipeline(parts: Parts): Pipeline {
-  const { options, tables, store, routes, landings, tips, nonces } = parts;
+function makePipeline(components: GatewayComponents): Pipeline {
+  const { options, tables, store, routes, landings, tips, nonces } = components;
   const { config, relay, clock, log } = options;
   const { resendMs, openMax, openPerAccountMax } = config.gateway;
   return new Pipeline(
@@ -173,9 +173,14 @@ function makeBundleCommitments({ config, clock, log }: GatewayOptions): BundleCo
   return new NodeBundleCommitments({ clock, reader });
 }
 
-function makeFace(parts: Parts, pipeline: Pipeline, pages: readonly Pages[]): Gateway {
+function createGateway(
+  components: GatewayComponents,
+  pipeline: Pipeline,
+  pages: readonly Pages[],
+): Gateway {
   const rates = new RateLimits(callersMax);
-  const { options, tables, keyRing, verifier, upstream, shreds, tips, nonces, tracker } = parts;
+  const { options, tables, keyRing, verifier, upstream, shreds, tips, nonces, tracker } =
+    components;
   const { clock, log, relay } = options;
   const take: EndpointGroupDependencies["limits"]["take"] = (key, nowNs) => {
     const { requestsPerSecond, burst } = tables.config.gateway;
@@ -220,7 +225,10 @@ function openTips({ config, clock, log }: GatewayOptions, store: Store): Promise
 }
 
 /** null: no other node uses the database. */
-function orphanWatchOf({ options, store }: Parts, pipeline: Pipeline): SubmissionFailover | null {
+function orphanWatchOf(
+  { options, store }: GatewayComponents,
+  pipeline: Pipeline,
+): SubmissionFailover | null {
   if (!isShared(options.config)) return null;
   const { clock, log } = options;
   return new SubmissionFailover({
@@ -245,7 +253,7 @@ async function openShreds({
   store,
   verifier,
   landings,
-}: Pick<Parts, "options" | "tables" | "store" | "verifier" | "landings">) {
+}: Pick<GatewayComponents, "options" | "tables" | "store" | "verifier" | "landings">) {
   if (tables.shredTipAddresses.size === 0) return null;
   const { config, relay, clock, tierClock = clock, log } = options;
   return openShredSales({
@@ -268,13 +276,13 @@ function openVerifier({ gateway }: Config): SignatureVerifier {
 }
 
 /** One server for http.listen, and one for each entry of http.split. */
-function openServers(face: Gateway, config: Config, log: Logger): Promise<HttpServerGroup> {
+function openServers(gateway: Gateway, config: Config, log: Logger): Promise<HttpServerGroup> {
   const { connectionsMax, serves = endpointGroups, split = [] } = config.http ?? {};
   const serverOf = (
     listen: readonly string[],
     served: readonly EndpointGroup[],
   ): HttpServerOptions => ({
-    ...face.serverOptions(new Set(served)),
+    ...gateway.serverOptions(new Set(served)),
     listen,
     ...(connectionsMax !== undefined && { connectionsMax }),
   });
@@ -309,7 +317,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
     if (shreds) opened.push(shreds);
     const nonces = await openNonces({ config, store, clock, log });
     if (nonces) opened.push(nonces);
-    const parts = {
+    const components = {
       options,
       tables,
       store,
@@ -323,22 +331,22 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       tracker,
       nonces,
     };
-    const pipeline = makePipeline(parts);
+    const pipeline = makePipeline(components);
     const { settings } = tables;
-    const late = { gateway: () => face, service: () => service, inForce: () => tables.config };
-    const portal = openPortal({ ...options, ...parts, ...late, pipeline, settings });
+    const late = { gateway: () => gateway, service: () => service, inForce: () => tables.config };
+    const portal = openPortal({ ...options, ...components, ...late, pipeline, settings });
     const pages = [options.pages, portal].filter((each) => each !== undefined && each !== null);
-    const face: Gateway = makeFace(parts, pipeline, pages);
+    const gateway: Gateway = createGateway(components, pipeline, pages);
     const service: GatewayService = new GatewayService({
-      ...parts,
+      ...components,
       config,
       pipeline,
-      orphans: orphanWatchOf(parts, pipeline),
+      orphans: orphanWatchOf(components, pipeline),
       live: tables,
-      face,
+      gateway,
       verifier: verifier instanceof SignatureVerifier ? verifier : null,
       tracker,
-      openServer: () => openServers(face, config, log),
+      openServer: () => openServers(gateway, config, log),
       others: [
         ...(portal ? [portal] : []),
         addresses,

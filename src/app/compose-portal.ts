@@ -47,8 +47,8 @@ function counterOf(gateway: Gateway): Counter {
     addressOf: (head) => callers.addressOf(head),
     isProxied: (head) => callers.isProxied(head),
     check: (head, text, refuse) => callers.check(head, text, refuse),
-    admit: (key, method) => gateway.exchangeOf(key).admit(method),
-    dispatch: (key, method, params) => gateway.exchangeOf(key).dispatch(method, params),
+    admit: (key, method) => gateway.contextOf(key).admit(method),
+    dispatch: (key, method, params) => gateway.contextOf(key).dispatch(method, params),
     report,
   };
 }

@@ -128,7 +128,7 @@ function landingSourcesOf({
 }: ShredSalesOptions): LandingSources | null {
   const node = config.solana && new RpcClient(config.solana.rpc);
   if (!node) return null;
-  return { landed: node, outcomes: node, sights: landings, decode: decodeBase58, addresses };
+  return { landed: node, outcomes: node, observations: landings, decode: decodeBase58, addresses };
 }
 
 /** Throws ShredwayError, after closing everything that it opened. */

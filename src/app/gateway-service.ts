@@ -70,7 +70,7 @@ interface GatewayServiceDependencies {
   /** null: no other node uses the database. */
   readonly orphans: SubmissionFailover | null;
   readonly live: LiveSettings;
-  readonly face: Pick<Gateway, "counts" | "room">;
+  readonly gateway: Pick<Gateway, "counts" | "room">;
   /** null: the native verifier is not used. */
   readonly verifier: Pick<SignatureVerifier, "pending"> | null;
   readonly tracker: Tracker;
@@ -82,29 +82,29 @@ interface GatewayServiceDependencies {
 }
 
 export class GatewayService {
-  readonly #parts: GatewayServiceDependencies;
+  readonly #dependencies: GatewayServiceDependencies;
   readonly #keyUpdates: KeyUpdates;
   #config: Config;
   #server: HttpServerGroup | undefined;
   readonly #directTotals = new RunningTotals();
   #closing: Promise<void> | undefined;
 
-  constructor(parts: GatewayServiceDependencies) {
-    this.#parts = parts;
-    this.#config = parts.config;
-    const { clock, log, store, keyRing } = parts;
+  constructor(dependencies: GatewayServiceDependencies) {
+    this.#dependencies = dependencies;
+    this.#config = dependencies.config;
+    const { clock, log, store, keyRing } = dependencies;
     this.#keyUpdates = new KeyUpdates({ clock, log, store: store.keys, keyRing });
   }
 
   /** Continues the open submissions of an earlier process, then opens HTTP. Throws ShredwayError. */
   async start(): Promise<void> {
-    const { pipeline, log, shreds, orphans } = this.#parts;
+    const { pipeline, log, shreds, orphans } = this.#dependencies;
     await this.#keyUpdates.refresh();
     await shreds?.start();
     const restored = await pipeline.restore();
     if (restored > 0) log.info({ transactions: restored }, "gateway: restored open submissions");
     orphans?.start();
-    this.#server = await this.#parts.openServer();
+    this.#server = await this.#dependencies.openServer();
   }
 
   /** Addresses in the order of http.listen; empty before `start`. */
@@ -115,29 +115,29 @@ export class GatewayService {
   /** URL of the portal; null before `start`, or if the portal is off. */
   get portalUrl(): string | null {
     const [address] = this.addresses;
-    const { portal } = this.#parts.config;
+    const { portal } = this.#dependencies.config;
     return portal.enabled && address !== undefined ? `http://${address}/portal/` : null;
   }
 
   get submissions(): Submissions {
-    return this.#parts.pipeline;
+    return this.#dependencies.pipeline;
   }
 
   get shreds(): ShredSalesService | null {
-    return this.#parts.shreds;
+    return this.#dependencies.shreds;
   }
 
   get tipFloor(): TipStatistics {
-    return this.#parts.tips;
+    return this.#dependencies.tips;
   }
 
   get landings(): LandingWatchList | null {
-    return this.#parts.landings;
+    return this.#dependencies.landings;
   }
 
   /** A new key is valid after `refreshKeys`; one that another process created is valid within a second. */
   get keys(): KeyStore {
-    return this.#parts.store.keys;
+    return this.#dependencies.store.keys;
   }
 
   refreshKeys(): Promise<void> {
@@ -145,7 +145,7 @@ export class GatewayService {
   }
 
   warnings(): string[] {
-    const { store, keyRing, shreds } = this.#parts;
+    const { store, keyRing, shreds } = this.#dependencies;
     const { routes, solana } = this.#config;
     const warnings = [...store.warnings];
     if (keyRing.size === 0) {
@@ -175,7 +175,7 @@ export class GatewayService {
    * configuration keys that need a restart. Throws ShredwayError if `wanted` is invalid.
    */
   prepare(wanted: Config): () => readonly string[] {
-    const take = this.#parts.live.prepare(wanted);
+    const take = this.#dependencies.live.prepare(wanted);
     return () => {
       take();
       return this.#apply(wanted);
@@ -183,7 +183,7 @@ export class GatewayService {
   }
 
   #apply(wanted: Config): readonly string[] {
-    const { routes, log, shreds } = this.#parts;
+    const { routes, log, shreds } = this.#dependencies;
     shreds?.apply(wanted);
     routes
       .replace(wanted.routes)
@@ -197,7 +197,7 @@ export class GatewayService {
   }
 
   snapshot(): GatewaySnapshot {
-    const { pipeline, routes, shreds, tips, nonces } = this.#parts;
+    const { pipeline, routes, shreds, tips, nonces } = this.#dependencies;
     return {
       connections: this.#server?.connections ?? 0,
       submissions: pipeline.snapshot(),
@@ -210,11 +210,11 @@ export class GatewayService {
 
   /** Rejects if the database does not answer. */
   pingStore(): Promise<void> {
-    return this.#parts.store.ping();
+    return this.#dependencies.store.ping();
   }
 
   readiness(): NonNullable<ReadinessFacts["gateway"]> {
-    const { routes, keyRing, clock, store } = this.#parts;
+    const { routes, keyRing, clock, store } = this.#dependencies;
     const { states } = keyRing.counts(clock.nowNs());
     return {
       routes: routes.snapshots(),
@@ -225,17 +225,17 @@ export class GatewayService {
 
   /** Counts for the metrics. */
   facts(): GatewayPartFacts {
-    const { face, verifier, pipeline, store } = this.#parts;
+    const { gateway: endpoints, verifier, pipeline, store } = this.#dependencies;
     const { gateway } = this.#config;
     return {
       gateway: {
-        requests: face.counts,
+        requests: endpoints.counts,
         connections: this.#server?.connections ?? 0,
         connectionsMax: this.#config.http?.connectionsMax ?? 0,
         webSockets: this.#server?.webSockets ?? [],
         webSocketsOverLimit: this.#server?.webSocketsOverLimit ?? [],
-        submissionsUnderWay: face.room.underWay,
-        submissionsUnderWayMax: face.room.most,
+        submissionsUnderWay: endpoints.room.underWay,
+        submissionsUnderWayMax: endpoints.room.most,
         checksPending: verifier?.pending ?? null,
         checksPendingMax: gateway.checkQueueMax,
         pipeline: pipeline.snapshot(),
@@ -252,7 +252,7 @@ export class GatewayService {
   }
 
   #routeFacts(): GatewayPartFacts["routes"] {
-    const { routes } = this.#parts;
+    const { routes } = this.#dependencies;
     const direct: DirectRoute[] = routes
       .routes()
       .filter((route) => route instanceof TpuRoute)
@@ -262,7 +262,7 @@ export class GatewayService {
   }
 
   #accountFacts(): GatewayPartFacts["accounts"] {
-    const { keyRing, clock, tips, shreds, nonces, tracker } = this.#parts;
+    const { keyRing, clock, tips, shreds, nonces, tracker } = this.#dependencies;
     const { states, accounts } = keyRing.counts(clock.nowNs());
     const next = tracker.next(null);
     return {
@@ -279,7 +279,7 @@ export class GatewayService {
 
   /** Answers requests in progress, then lets the routes send what they queued; at most `graceMs`. */
   async drain(graceMs: number): Promise<void> {
-    const { clock, routes } = this.#parts;
+    const { clock, routes } = this.#dependencies;
     const endNs = clock.monotonicNs() + BigInt(graceMs) * 1_000_000n;
     await this.#server?.drain(graceMs, clock);
     const isBusy = () => routes.snapshots().some(({ queued, inFlight }) => queued + inFlight > 0);
@@ -293,7 +293,7 @@ export class GatewayService {
   }
 
   async #close(): Promise<void> {
-    const { pipeline, routes, store, others, shreds, tips, nonces, orphans } = this.#parts;
+    const { pipeline, routes, store, others, shreds, tips, nonces, orphans } = this.#dependencies;
     this.#keyUpdates.close();
     this.#server?.close();
     pipeline.stop();

@@ -49,9 +49,9 @@ function openRelayPart({ config, prefault, log, clock }: ServiceDependencies): R
 }
 
 /** Throws ShredwayError, after closing everything that it opened. */
-export async function openService(parts: ServiceDependencies): Promise<Service> {
-  const { config, readConfig, log, clock, tierClock } = parts;
-  const relay = openRelayPart(parts);
+export async function openService(dependencies: ServiceDependencies): Promise<Service> {
+  const { config, readConfig, log, clock, tierClock } = dependencies;
+  const relay = openRelayPart(dependencies);
   const operations = new Operations({ config, relay, log, clock });
   try {
     const { pages } = operations;

@@ -38,7 +38,7 @@ interface OperationsDependencies {
 export class Operations {
   /** Pages on the gateway's listeners; callers that may not read them get 404. */
   readonly pages: Pages;
-  readonly #parts: OperationsDependencies;
+  readonly #dependencies: OperationsDependencies;
   readonly #ownPages: OperatorPages;
   readonly #meter: ProcessMeter;
   readonly #rows = new DestinationRows();
@@ -52,19 +52,19 @@ export class Operations {
   #server: HttpServer | undefined;
   #phase: ReadinessFacts["phase"] = "starting";
 
-  constructor(parts: OperationsDependencies) {
-    this.#parts = parts;
-    this.#config = parts.config;
-    this.#allowed = parts.config.operations.allow.map(parseAddressRange);
-    this.#trustedProxies = proxiesOf(parts.config);
+  constructor(dependencies: OperationsDependencies) {
+    this.#dependencies = dependencies;
+    this.#config = dependencies.config;
+    this.#allowed = dependencies.config.operations.allow.map(parseAddressRange);
+    this.#trustedProxies = proxiesOf(dependencies.config);
     const shared = {
       metrics: (format: Format) => this.metrics(format),
       checks: () => this.checks(),
     };
     this.pages = new OperatorPages({ ...shared, mayRead: (head) => this.#mayRead(head) });
     this.#ownPages = new OperatorPages({ ...shared, mayRead: () => true });
-    this.#meter = new ProcessMeter(parts.clock);
-    this.#pinging = parts.clock.every(pingMs, () => void this.#ping());
+    this.#meter = new ProcessMeter(dependencies.clock);
+    this.#pinging = dependencies.clock.every(pingMs, () => void this.#ping());
   }
 
   /** Adds the gateway's metrics. */
@@ -83,7 +83,7 @@ export class Operations {
         connectionsMax,
         handle: (request) => this.#ownPages.handle(request),
       },
-      this.#parts.log,
+      this.#dependencies.log,
     );
   }
 
@@ -113,7 +113,7 @@ export class Operations {
   }
 
   checks(): readonly Check[] {
-    const { relay, clock } = this.#parts;
+    const { relay, clock } = this.#dependencies;
     return checksOf({
       phase: this.#phase,
       lastShredNs: lastShredNs(relay),
@@ -136,7 +136,7 @@ export class Operations {
   }
 
   #facts(): ServiceFacts {
-    const { relay, clock } = this.#parts;
+    const { relay, clock } = this.#dependencies;
     const checks = this.checks();
     const snapshot = relay.snapshot();
     const { slotClock } = relay.slots;

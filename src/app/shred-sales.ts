@@ -44,21 +44,21 @@ export interface ShredSalesSnapshot {
 }
 
 export class ShredSalesService implements ShredSales {
-  readonly #parts: ShredSalesDependencies;
+  readonly #dependencies: ShredSalesDependencies;
   readonly #ends: (() => void)[] = [];
   #region: string;
   #isPlanned = false;
   #isClosed = false;
   #covered = 0;
 
-  constructor(parts: ShredSalesDependencies) {
-    this.#parts = parts;
-    this.#region = destinationSettingsOf(parts.config).region;
+  constructor(dependencies: ShredSalesDependencies) {
+    this.#dependencies = dependencies;
+    this.#region = destinationSettingsOf(dependencies.config).region;
   }
 
   /** Restores the state of an earlier process; no shred is sent before. Throws ShredwayError. */
   async start(): Promise<void> {
-    const { leadership, tiers, destinations, relay } = this.#parts;
+    const { leadership, tiers, destinations, relay } = this.#dependencies;
     await leadership.start();
     this.#ends.push(
       tiers.onChange((accountId) => {
@@ -73,29 +73,29 @@ export class ShredSalesService implements ShredSales {
   }
 
   get registrar(): TipRegistrar {
-    return this.#parts.registrar;
+    return this.#dependencies.registrar;
   }
 
   get tiers(): AccountTiers {
-    return this.#parts.tiers;
+    return this.#dependencies.tiers;
   }
 
   get destinations(): AccountDestinations {
-    return this.#parts.destinations;
+    return this.#dependencies.destinations;
   }
 
-  readonly tierRules = (): TierRules => this.#parts.rules;
+  readonly tierRules = (): TierRules => this.#dependencies.rules;
 
   /** Applies what can change at runtime. */
   apply(config: Config): void {
     const settings = destinationSettingsOf(config);
     this.#region = settings.region;
-    this.#parts.destinations.apply(settings);
+    this.#dependencies.destinations.apply(settings);
     this.#plan();
   }
 
   snapshot(): ShredSalesSnapshot {
-    const { destinations, registrations } = this.#parts;
+    const { destinations, registrations } = this.#dependencies;
     return {
       pending: registrations.counts.pending,
       active: destinations.active(this.#region).length,
@@ -105,13 +105,14 @@ export class ShredSalesService implements ShredSales {
 
   /** Counts for the metrics. */
   facts(): ShredSaleFacts {
-    const { destinations, leadership, registrations, registrar, settled, tiers } = this.#parts;
+    const { destinations, leadership, registrations, registrar, settled, tiers } =
+      this.#dependencies;
     return {
       pending: registrations.counts.pending,
       registered: registrar.outcomes,
       settled,
       ...tiers.census(),
-      isKeeper: leadership.isLeader,
+      isLeader: leadership.isLeader,
       destinations: destinations.counts(),
       covered: this.#covered,
     };
@@ -121,7 +122,7 @@ export class ShredSalesService implements ShredSales {
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const end of this.#ends.splice(0)) end();
-    const { registrations, destinations, challenges, leadership } = this.#parts;
+    const { registrations, destinations, challenges, leadership } = this.#dependencies;
     destinations.close();
     await challenges.close();
     await leadership.close();
@@ -138,13 +139,15 @@ export class ShredSalesService implements ShredSales {
       try {
         this.#publish();
       } catch (error) {
-        this.#parts.log.error(`relay: could not publish the destinations: ${messageOf(error)}`);
+        this.#dependencies.log.error(
+          `relay: could not publish the destinations: ${messageOf(error)}`,
+        );
       }
     });
   }
 
   #publish(): void {
-    const { destinations, tiers, relay } = this.#parts;
+    const { destinations, tiers, relay } = this.#dependencies;
     const active = destinations.active(this.#region);
     const covered = coverageOf(active, (accountId) => tiers.tierOf(accountId));
     this.#covered = covered.length;

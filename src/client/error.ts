@@ -43,12 +43,12 @@ export class ShredwayCallError extends Error {
   readonly retryAfterSeconds: number | null;
   readonly data: unknown;
 
-  constructor(message: string, parts: ShredwayCallErrorOptions) {
-    super(message, parts.cause === undefined ? undefined : { cause: parts.cause });
-    this.reason = parts.reason;
-    this.code = parts.code ?? null;
-    this.httpStatus = parts.httpStatus ?? null;
-    this.retryAfterSeconds = parts.retryAfterSeconds ?? null;
-    this.data = parts.data ?? null;
+  constructor(message: string, options: ShredwayCallErrorOptions) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.reason = options.reason;
+    this.code = options.code ?? null;
+    this.httpStatus = options.httpStatus ?? null;
+    this.retryAfterSeconds = options.retryAfterSeconds ?? null;
+    this.data = options.data ?? null;
   }
 }

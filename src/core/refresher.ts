@@ -17,7 +17,7 @@ interface RefresherOptions {
 const retryMs = 1000;
 
 export class Refresher {
-  readonly #parts: RefresherOptions;
+  readonly #options: RefresherOptions;
   #running: Promise<void> | null = null;
   #next: Promise<void> | null = null;
   /** Of `told`: who follows one reading need not follow it twice. */
@@ -26,14 +26,14 @@ export class Refresher {
   #isFailing = false;
   #isClosed = false;
 
-  constructor(parts: RefresherOptions) {
-    this.#parts = parts;
+  constructor(options: RefresherOptions) {
+    this.#options = options;
   }
 
   /** Settles when everything that was stored before the call is in memory. Rejects if `read` does. */
   refresh(): Promise<void> {
     if (this.#running === null) {
-      const running = this.#parts.read().finally(() => {
+      const running = this.#options.read().finally(() => {
         this.#running = null;
       });
       this.#running = running;
@@ -60,9 +60,9 @@ export class Refresher {
     };
     reading.then(succeeded, (error: unknown) => {
       if (this.#isClosed) return;
-      if (!this.#isFailing) this.#parts.failed(error);
+      if (!this.#isFailing) this.#options.failed(error);
       this.#isFailing = true;
-      this.#retry ??= this.#parts.clock.after(retryMs, () => {
+      this.#retry ??= this.#options.clock.after(retryMs, () => {
         this.#retry = null;
         this.told();
       });

@@ -1,6 +1,6 @@
 // Who waits for which signature: one watch-list of the relay, many who ask.
 //
-// Made by main over a relay that deshreds. Sights come from the relay's own authenticated shreds, so
+// Made by main over a relay that deshreds. Observations come from the relay's own authenticated shreds, so
 // a landing is a leader's word that the transaction is in his block: before any vote, without its
 // outcome, and on a fork that may be abandoned. Whoever needs the outcome asks a node afterwards.
 
@@ -19,7 +19,7 @@ type LandingRelay = Pick<
 
 interface Waiter {
   readonly listener: LandingListener;
-  /** Sights that it was told. */
+  /** Observations that it was told. */
   readonly heard: Set<string>;
 }
 
@@ -39,7 +39,7 @@ export class LandingWatchList {
   }
 
   /**
-   * Tells `listener` every sight of the signature (64 bytes) from now on, first those of the last
+   * Tells `listener` every observation of the signature (64 bytes) from now on, first those of the last
    * seconds, each once; the returned function ends that. Throws ShredwayError "watch_refused" when
    * the list is full.
    */
@@ -83,12 +83,12 @@ export class LandingWatchList {
 
   #hand(landings: readonly Landing[]): void {
     for (const landing of landings) {
-      const sight = `${landing.slot} ${landing.batchIndex} ${landing.ordinal}`;
+      const observation = `${landing.slot} ${landing.batchIndex} ${landing.ordinal}`;
       // A copy: listeners may watch and stop watching.
       const waiters = [...(this.#waiters.get(nameOf(landing.signature)) ?? [])];
       for (const { listener, heard } of waiters) {
-        if (heard.has(sight)) continue;
-        heard.add(sight);
+        if (heard.has(observation)) continue;
+        heard.add(observation);
         try {
           listener(landing);
         } catch (error) {

@@ -63,16 +63,16 @@ export class RelayService {
   #closed = false;
 
   /** Publishes the tables. Throws ShredwayError when a file or a table is refused. */
-  constructor(parts: RelayServiceDependencies) {
-    this.relay = parts.relay;
-    this.#readLeaders = parts.readLeaders;
-    this.#readOwnAddresses = parts.readOwnAddresses;
-    this.#log = parts.log;
-    this.#clock = parts.clock;
-    this.#inForce = parts.config.relay;
-    this.#node = parts.node;
-    this.#solana = parts.config.solana;
-    this.#leaders = parts.node && this.#makeLeaders(parts.node);
+  constructor(dependencies: RelayServiceDependencies) {
+    this.relay = dependencies.relay;
+    this.#readLeaders = dependencies.readLeaders;
+    this.#readOwnAddresses = dependencies.readOwnAddresses;
+    this.#log = dependencies.log;
+    this.#clock = dependencies.clock;
+    this.#inForce = dependencies.config.relay;
+    this.#node = dependencies.node;
+    this.#solana = dependencies.config.solana;
+    this.#leaders = dependencies.node && this.#makeLeaders(dependencies.node);
     this.#destinations = new DestinationLists({
       tiers: this.relay.tiers,
       max: describeNative().limits.destinations,
@@ -81,7 +81,7 @@ export class RelayService {
     this.#events = new RelayEvents(this.relay, this.#clock);
     this.#listenerReached = this.#readListeners();
     this.#publish(this.#inForce);
-    this.slots = new SlotClockUpdates(parts);
+    this.slots = new SlotClockUpdates(dependencies);
     this.#events.start();
     this.#looking = this.#clock.every(lookMs, () => this.#look());
   }

@@ -1,6 +1,6 @@
 // Key pairs of the sandbox in files: made at the first start, kept beside the database.
 //
-// Called by main-sandbox.ts before the chain begins. The one that pays for nonce accounts must stay: the
+// Called by open-sandbox.ts before the chain begins. The one that pays for nonce accounts must stay: the
 // accounts' addresses follow from it. The other one is the identity that leaders see.
 
 import { existsSync, mkdirSync } from "node:fs";

@@ -1,4 +1,4 @@
-// Composition root of the sandbox: a chain, sources and receivers around the service of main.ts.
+// Composition root of the sandbox: a chain, sources and receivers around the service of app/open-service.ts.
 //
 // Called by cli/sandbox.ts and by tests; imported only where a sandbox is wanted.
 

@@ -44,14 +44,14 @@ const firstLamports = 10_000n;
 const patienceMs = 30_000;
 
 export class LandingProbe {
-  readonly #parts: ProbeOptions;
+  readonly #options: ProbeOptions;
   readonly #records: ProbeRecord[] = [];
   readonly #waiting = new Set<{ end: () => void }>();
   #sent = 0;
   #node: RpcClient | undefined;
 
-  constructor(parts: ProbeOptions) {
-    this.#parts = parts;
+  constructor(options: ProbeOptions) {
+    this.#options = options;
   }
 
   /** Newest first. */
@@ -76,7 +76,7 @@ export class LandingProbe {
       await this.#ask(this.#node);
       await this.#send(this.#node);
     } catch (error) {
-      this.#parts.log.warn(`the sandbox's own transaction was not sent: ${messageOf(error)}`);
+      this.#options.log.warn(`the sandbox's own transaction was not sent: ${messageOf(error)}`);
     }
   }
 
@@ -93,7 +93,7 @@ export class LandingProbe {
   }
 
   async #send(node: RpcClient): Promise<void> {
-    const { wallet, tipAddresses, clock } = this.#parts;
+    const { wallet, tipAddresses, clock } = this.#options;
     const blockhash = await node.latestBlockhash();
     const tipAddress = tipAddresses[this.#sent % tipAddresses.length] ?? "";
     const tip = transferInstruction(
@@ -117,7 +117,7 @@ export class LandingProbe {
   }
 
   #wait(signature: Uint8Array, record: ProbeRecord): void {
-    const unwatch = this.#parts.landings.watch(signature, (landing) => {
+    const unwatch = this.#options.landings.watch(signature, (landing) => {
       record.landed ??= {
         slot: landing.slot,
         batchIndex: landing.batchIndex,
@@ -132,7 +132,7 @@ export class LandingProbe {
         this.#waiting.delete(waiting);
       },
     };
-    const timer = this.#parts.clock.after(patienceMs, waiting.end);
+    const timer = this.#options.clock.after(patienceMs, waiting.end);
     this.#waiting.add(waiting);
   }
 }

@@ -1,6 +1,6 @@
 // The sandbox's API key: made at the first start, kept beside the database, the same at every start.
 //
-// Called by main-sandbox.ts. The one key whose text is kept in a file (for its owner only): the first
+// Called by open-sandbox.ts. The one key whose text is kept in a file (for its owner only): the first
 // screen shows it, and what a user pasted somewhere shall hold after a restart.
 
 import { randomBytes } from "node:crypto";

@@ -82,26 +82,26 @@ export class Sandbox {
   readonly feeds: readonly SourceFeed[];
   readonly receivers: readonly SandboxReceiver[];
   readonly openSeat: string | undefined;
-  readonly #parts: SandboxOptions;
+  readonly #options: SandboxOptions;
   #timers: readonly Timer[] = [];
 
-  constructor(parts: SandboxOptions) {
-    this.#parts = parts;
-    this.chain = parts.chain;
-    this.endpoint = parts.endpoint;
-    this.partners = parts.partners;
-    this.tpu = parts.tpu;
-    this.service = parts.service;
-    this.gateway = parts.gateway;
-    this.landings = parts.landings;
-    this.feeds = parts.feeds;
-    this.receivers = parts.receivers;
-    this.openSeat = parts.openSeat;
+  constructor(options: SandboxOptions) {
+    this.#options = options;
+    this.chain = options.chain;
+    this.endpoint = options.endpoint;
+    this.partners = options.partners;
+    this.tpu = options.tpu;
+    this.service = options.service;
+    this.gateway = options.gateway;
+    this.landings = options.landings;
+    this.feeds = options.feeds;
+    this.receivers = options.receivers;
+    this.openSeat = options.openSeat;
   }
 
   /** Begins the first slot when the relay knows who leads it. */
   async start(): Promise<void> {
-    const { service, receiverLeaders, clock, probe } = this.#parts;
+    const { service, receiverLeaders, clock, probe } = this.#options;
     await Promise.all([service.start(), receiverLeaders.start()]);
     probe.start(new RpcClient(this.gatewayUrl));
     this.#timers = [
@@ -113,12 +113,12 @@ export class Sandbox {
 
   /** Complete, with the API key. Only after `start`. */
   get gatewayUrl(): string {
-    const { gateway, apiKey } = this.#parts;
+    const { gateway, apiKey } = this.#options;
     return `http://${gateway.addresses[0] ?? ""}/relay?api-key=${apiKey}`;
   }
 
   snapshot(): SandboxSnapshot {
-    const { service, gateway, receivers, probe, clock } = this.#parts;
+    const { service, gateway, receivers, probe, clock } = this.#options;
     return {
       chain: this.#viewChain(),
       relay: service.relay.snapshot(),
@@ -132,11 +132,11 @@ export class Sandbox {
   /** Ends the chain's traffic; the relay and its receivers stand, so that the last shreds arrive. */
   stopTraffic(): void {
     for (const timer of this.#timers) timer.cancel();
-    for (const feed of this.#parts.feeds) feed.close();
+    for (const feed of this.#options.feeds) feed.close();
   }
 
   async close(): Promise<void> {
-    const { service, receivers, receiverLeaders, endpoint, partners, tpu, probe } = this.#parts;
+    const { service, receivers, receiverLeaders, endpoint, partners, tpu, probe } = this.#options;
     this.stopTraffic();
     probe.close();
     receiverLeaders.stop();
@@ -148,14 +148,14 @@ export class Sandbox {
   }
 
   #tick(): void {
-    const { chain, feeds, clock } = this.#parts;
+    const { chain, feeds, clock } = this.#options;
     chain.advanceTo(clock.monotonicNs());
     // Handed over a tick ahead, so that a late timer does not make the shreds late.
     for (const feed of feeds) feed.tick(BigInt(2 * tickMs) * 1_000_000n);
   }
 
   #viewChain(): ChainView {
-    const { chain } = this.#parts;
+    const { chain } = this.#options;
     const slot = chain.currentSlot;
     const byIdentity = new Map(chain.validators().map((one) => [one.identity, one]));
     const leaderAt = (at: bigint) => byIdentity.get(chain.leaderOf(at) ?? "");

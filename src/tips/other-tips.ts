@@ -19,13 +19,13 @@ interface OtherTipsDependencies {
 const readAheadMs = [60_000, 2_000] as const;
 /** So soon it is known whether a tip that was seen is gone again, as those of failed transactions are. */
 const settledMs = 10_000;
-/** Written a second after the sight, more when the database was slow, by clocks that differ a little. */
+/** Written a second after the observation, more when the database was slow, by clocks that differ a little. */
 const overlapMs = 30_000;
 /** A page holds the event loop for some milliseconds. */
 const tipsPerRead = 1000;
 
 export class OtherTips {
-  readonly #parts: OtherTipsDependencies;
+  readonly #dependencies: OtherTipsDependencies;
   readonly #windowMs: number;
   /** Quarter, and how many of its readings were begun. */
   #quarter = Number.NEGATIVE_INFINITY;
@@ -35,8 +35,8 @@ export class OtherTips {
   #reading: Promise<void> | null = null;
   #isClosed = false;
 
-  constructor(parts: OtherTipsDependencies, windowMs: number) {
-    this.#parts = parts;
+  constructor(dependencies: OtherTipsDependencies, windowMs: number) {
+    this.#dependencies = dependencies;
     this.#windowMs = windowMs;
   }
 
@@ -69,7 +69,7 @@ export class OtherTips {
   }
 
   async #read(): Promise<void> {
-    const { store, nowMs, add, failed } = this.#parts;
+    const { store, nowMs, add, failed } = this.#dependencies;
     const beganMs = nowMs();
     // A clock that was set back knows nothing.
     const knownToMs = this.#knownToMs <= beganMs ? this.#knownToMs - overlapMs : 0;

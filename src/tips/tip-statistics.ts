@@ -2,7 +2,7 @@
 // last 15 minutes?
 //
 // Made by main; told by the submission pipeline (its LandedTips), asked by the gateway (its TipFloor).
-// A tip counts from its first sight on, and not any more when its block is gone or it failed. The
+// A tip counts from its first observation on, and not any more when its block is gone or it failed. The
 // window runs on monotonic time, so it is right on a clock that is set; refreshes follow wall time:
 // 00, 15, 30 and 45 of every hour. Nothing here fails for the store's sake.
 
@@ -69,11 +69,11 @@ export class TipStatistics implements TipFloor {
   #isRefreshing = false;
   #isClosed = false;
 
-  private constructor(parts: TipStatisticsDependencies) {
-    this.#clock = parts.clock;
-    this.#writer = new TipWriter(parts);
+  private constructor(dependencies: TipStatisticsDependencies) {
+    this.#clock = dependencies.clock;
+    this.#writer = new TipWriter(dependencies);
     const others = {
-      store: parts.store,
+      store: dependencies.store,
       nowMs: () => this.#wallMs,
       // What this node took back is still there for a moment.
       add: (tip: LandedTip) => {
@@ -81,15 +81,15 @@ export class TipStatistics implements TipFloor {
       },
       failed: (error: unknown) => this.#writer.warn("the database", error),
     };
-    this.#others = parts.isShared === true ? new OtherTips(others, windowMs) : null;
+    this.#others = dependencies.isShared === true ? new OtherTips(others, windowMs) : null;
     this.#snapshot = noTips(this.#wallMs);
     this.#quarter = this.#quarterNow;
   }
 
   /** With what the store has. Never rejects: without an answer of the store it begins empty. */
-  static async open(parts: TipStatisticsDependencies): Promise<TipStatistics> {
-    const statistics = new TipStatistics(parts);
-    await statistics.#restore(parts.store);
+  static async open(dependencies: TipStatisticsDependencies): Promise<TipStatistics> {
+    const statistics = new TipStatistics(dependencies);
+    await statistics.#restore(dependencies.store);
     statistics.#turn();
     return statistics;
   }

@@ -68,13 +68,13 @@ export class TipWindow {
     this.#chunksMax = Math.max(2, Math.ceil(tipsMax / chunkTips));
   }
 
-  /** Tips that count, as of the last `expire` or `add`; one whose sight was told late may be over. */
+  /** Tips that count, as of the last `expire` or `add`; one whose observation was told late may be over. */
   get size(): number {
     return this.#size;
   }
 
   /**
-   * A tip at its first sight; `nowMs` and `atMs` are of one clock that never goes back, `atMs` not after
+   * A tip at its first observation; `nowMs` and `atMs` are of one clock that never goes back, `atMs` not after
    * `nowMs`. False: its signature is in the window already, or `atMs` was before it.
    */
   add(signature: string, lamports: bigint, atMs: number, nowMs: number): boolean {
@@ -138,7 +138,7 @@ export class TipWindow {
     return { count, percentiles: { p25, p50, p75, p95, p99 } };
   }
 
-  /** Every one is looked at: behind one whose sight was told late there may be older ones. */
+  /** Every one is looked at: behind one whose observation was told late there may be older ones. */
   *#lamportsSince(endMs: number): Generator<void, Float64Array> {
     const next = this.#next;
     const values = new Float64Array(next - this.#oldest);

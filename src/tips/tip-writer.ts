@@ -24,7 +24,7 @@ const tipsWaitingMax = 65_536;
 const warnEveryMs = 10_000;
 
 export class TipWriter {
-  readonly #parts: TipWriterDependencies;
+  readonly #dependencies: TipWriterDependencies;
   readonly #warning: RareWarning;
   /** Applied after the removals: a tip that was gone may have been seen again. */
   readonly #added = new Map<string, LandedTip>();
@@ -35,9 +35,9 @@ export class TipWriter {
   #writing: Promise<void> | null = null;
   #isClosed = false;
 
-  constructor(parts: TipWriterDependencies) {
-    this.#parts = parts;
-    this.#warning = new RareWarning(parts, warnEveryMs);
+  constructor(dependencies: TipWriterDependencies) {
+    this.#dependencies = dependencies;
+    this.#warning = new RareWarning(dependencies, warnEveryMs);
   }
 
   add(tip: LandedTip): void {
@@ -80,7 +80,7 @@ export class TipWriter {
 
   #wake(): void {
     if (this.#timer || this.#writing || this.#isClosed) return;
-    this.#timer = this.#parts.clock.after(writeMs, () => {
+    this.#timer = this.#dependencies.clock.after(writeMs, () => {
       this.#timer = null;
       this.#writing = this.#writeAll();
     });
@@ -98,7 +98,7 @@ export class TipWriter {
 
   /** One slice of what waits. False: the store failed, and all of it waits again. */
   async #write(): Promise<boolean> {
-    const { store } = this.#parts;
+    const { store } = this.#dependencies;
     const added = firstOf(this.#added.values(), tipsPerWrite);
     const removed = firstOf(this.#removed, tipsPerWrite);
     const snapshot = this.#snapshot;
@@ -126,7 +126,7 @@ export class TipWriter {
   #takeBack(added: readonly LandedTip[], removed: readonly string[]): void {
     for (const tip of added) {
       const { signature } = tip;
-      // Removed meanwhile: that was the last word. Added again: that is the first sight now.
+      // Removed meanwhile: that was the last word. Added again: that is the first observation now.
       if (this.#removed.has(signature) || this.#added.has(signature)) continue;
       this.#added.set(signature, tip);
     }

@@ -13,7 +13,7 @@ export interface PostgresHost {
   readonly name: string;
 }
 
-interface Parts {
+interface UrlFields {
   readonly scheme: string;
   /** "user:password@", or nothing. */
   readonly user: string;
@@ -30,7 +30,7 @@ function refusal(expected: string, got: string): ShredwayError {
 }
 
 /** By hand: to the standard of URLs a port followed by another host is an error. */
-function partsOf(text: string): Parts {
+function fieldsOf(text: string): UrlFields {
   const match = /^(postgres(?:ql)?:\/\/)([^/?#]*)(.*)$/is.exec(text);
   if (!match) throw refusal("a URL of postgres", "another text");
   const [, scheme = "", authority = "", rest = ""] = match;
@@ -48,7 +48,7 @@ function checkCount(count: number): void {
   if (count > hostsMax) throw refusal(`at most ${hostsMax} hosts`, `${count}`);
 }
 
-function hostsOfAuthority({ scheme, user, hosts, rest }: Parts): PostgresHost[] {
+function hostsOfAuthority({ scheme, user, hosts, rest }: UrlFields): PostgresHost[] {
   return hosts.map((host, i) => {
     const of = `host ${i + 1} of ${hosts.length}`;
     if (host === "") throw refusal(`a host at each side of a comma`, `none as ${of}`);
@@ -81,11 +81,11 @@ function hostsOfOptions(url: URL, hosts: readonly string[]): PostgresHost[] {
  * not quote it.
  */
 export function postgresHosts(text: string): PostgresHost[] {
-  const parts = partsOf(text);
-  const { scheme, user, hosts, rest } = parts;
+  const fields = fieldsOf(text);
+  const { scheme, user, hosts, rest } = fields;
   checkCount(hosts.length);
   if (hosts.length > 1) {
-    const all = hostsOfAuthority(parts);
+    const all = hostsOfAuthority(fields);
     if (!new URL(all[0]?.url ?? "").searchParams.has("host")) return all;
     throw refusal("hosts before the database or in the option host", "both");
   }

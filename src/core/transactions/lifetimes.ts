@@ -70,7 +70,7 @@ interface LifetimesDependencies<T extends object> {
 }
 
 export class Lifetimes<T extends object> {
-  readonly #parts: LifetimesDependencies<T>;
+  readonly #dependencies: LifetimesDependencies<T>;
   readonly #limits: LifetimeLimits;
   readonly #byKey = new Map<string, Lifetime<T>>();
   readonly #wheel: TimerWheel<Lifetime<T>>;
@@ -78,10 +78,10 @@ export class Lifetimes<T extends object> {
   readonly #waiting = new Set<Lifetime<T>>();
   #asked = 0;
 
-  constructor(parts: LifetimesDependencies<T>, limits: LifetimeLimits) {
-    this.#parts = parts;
+  constructor(dependencies: LifetimesDependencies<T>, limits: LifetimeLimits) {
+    this.#dependencies = dependencies;
     this.#limits = limits;
-    this.#wheel = new TimerWheel(100, parts.nowMs());
+    this.#wheel = new TimerWheel(100, dependencies.nowMs());
   }
 
   get size(): number {
@@ -118,7 +118,7 @@ export class Lifetimes<T extends object> {
   hurry(facts: LifetimeFacts): void {
     const lifetime = this.of(facts);
     if (lifetime?.goneMs === null && this.#wheel.has(lifetime)) {
-      this.#wheel.set(lifetime, this.#parts.nowMs());
+      this.#wheel.set(lifetime, this.#dependencies.nowMs());
     }
   }
 
@@ -137,13 +137,13 @@ export class Lifetimes<T extends object> {
       const isGone = await this.#isGone(lifetime);
       if (this.#byKey.get(lifetime.key) === lifetime) this.#answered(lifetime, isGone, askedMs);
     } catch (error) {
-      this.#parts.failed(error);
+      this.#dependencies.failed(error);
     } finally {
       this.#asked--;
     }
     if (this.#byKey.get(lifetime.key) !== lifetime) return;
     const { askMs, askAgeShare = 0, settleMs } = this.#limits;
-    const nowMs = this.#parts.nowMs();
+    const nowMs = this.#dependencies.nowMs();
     const isHalfKnown = lifetime.goneMs !== null && lifetime.goneAgainMs === null;
     const waitMs = Math.max(askMs, (nowMs - lifetime.bornMs) * askAgeShare);
     this.#wheel.set(lifetime, nowMs + (isHalfKnown ? settleMs : waitMs));
@@ -151,7 +151,7 @@ export class Lifetimes<T extends object> {
 
   async #isGone(lifetime: Lifetime<T>): Promise<boolean> {
     const { lifetime: value, nonce } = lifetime.facts;
-    const { outcomes } = this.#parts;
+    const { outcomes } = this.#dependencies;
     const text: string = pubkeyOf(value);
     if (nonce) {
       const present = await outcomes.nonceValue(pubkeyOf(nonce.account));
@@ -167,14 +167,14 @@ export class Lifetimes<T extends object> {
       lifetime.goneMs = null;
       lifetime.goneAgainMs = null;
     } else if (lifetime.goneMs === null) {
-      lifetime.goneMs = this.#parts.nowMs();
-      this.#parts.gone(lifetime);
+      lifetime.goneMs = this.#dependencies.nowMs();
+      this.#dependencies.gone(lifetime);
     } else if (
       lifetime.goneAgainMs === null &&
       askedMs >= lifetime.goneMs + this.#limits.settleMs
     ) {
-      lifetime.goneAgainMs = this.#parts.nowMs();
-      this.#parts.gone(lifetime);
+      lifetime.goneAgainMs = this.#dependencies.nowMs();
+      this.#dependencies.gone(lifetime);
     }
   }
 }

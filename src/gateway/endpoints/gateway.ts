@@ -1,4 +1,4 @@
-// Gateway: the HTTP face of the service. Which path is answered by what?
+// Gateway: the HTTP interface of the service. Which path is answered by what?
 //
 // Made by the service, which opens an HttpServer with `serverOptions()`. Owns no socket, no file, no
 // thread: everything is handed in (parts.ts). Every request gets one answer; a caller who goes away
@@ -73,10 +73,10 @@ const blockEnginePaths = [
 ].map((name) => `/api/v1/${name}`);
 
 export class Gateway {
-  readonly #parts: GatewayDependencies;
+  readonly #dependencies: GatewayDependencies;
   /** For the metrics. */
   readonly counts: RequestCounts;
-  readonly #desk: MethodContext;
+  readonly #methodContext: MethodContext;
   readonly #descriptions: Descriptions;
   readonly #callers: Callers;
   readonly #statusFeed: StatusFeed;
@@ -87,14 +87,21 @@ export class Gateway {
   #reports = 0;
 
   /** `settings` may change while it runs: each is read when it is needed. */
-  constructor(parts: GatewayDependencies, settings: GatewaySettings) {
-    this.#parts = parts;
-    const admission = new TransactionAdmission(parts, settings);
+  constructor(dependencies: GatewayDependencies, settings: GatewaySettings) {
+    this.#dependencies = dependencies;
+    const admission = new TransactionAdmission(dependencies, settings);
     const room = new ConcurrencyLimit(submissionsUnderWayMax);
     const descriptions = new Descriptions(packageVersion(), settings);
     this.#descriptions = descriptions;
-    this.#desk = { parts, settings, admission, room, nextTurn: () => this.#turns++, descriptions };
-    const { keys, clock, submissions } = parts;
+    this.#methodContext = {
+      dependencies,
+      settings,
+      admission,
+      room,
+      nextTurn: () => this.#turns++,
+      descriptions,
+    };
+    const { keys, clock, submissions } = dependencies;
     this.counts = new RequestCounts(() => clock.monotonicNs());
     this.#callers = new Callers({ keys, clock, settings });
     const report = (thrown: unknown): string => this.#report(thrown);
@@ -104,9 +111,9 @@ export class Gateway {
       report,
       authorise: (head) => this.#callers.authorise(head, ["submit", "batch"]),
       countHandshake: this.#countHandshake,
-      checkSignature: (what, signature) => checkedSignature({ parts }, what, signature),
+      checkSignature: (what, signature) => checkedSignature({ dependencies }, what, signature),
     });
-    const { tipFloor } = parts;
+    const { tipFloor } = dependencies;
     const addressOf = (head: HttpHead): Uint8Array => this.#callers.addressOf(head);
     this.#tipFloor = tipFloor && new TipFloorHandler({ clock, tipFloor, addressOf });
     this.#paths = this.#makePaths();
@@ -130,13 +137,13 @@ export class Gateway {
         return serverRefusal(status, reason, message);
       },
       webSockets: Object.fromEntries(webSockets),
-      clock: this.#parts.clock,
+      clock: this.#dependencies.clock,
     };
   }
 
   /** Calls under way that submit something. */
   get room(): ConcurrencyLimit {
-    return this.#desk.room;
+    return this.#methodContext.room;
   }
 
   get webSockets(): Readonly<Record<string, WebSocketRoute>> {
@@ -146,7 +153,7 @@ export class Gateway {
       "/": subscriptions,
       "/relay": subscriptions,
       ...(this.#tipFloor && { "/tip_stream": this.#tipFloor }),
-      ...Object.assign({}, ...this.#parts.pages.map((pages) => pages.webSockets)),
+      ...Object.assign({}, ...this.#dependencies.pages.map((pages) => pages.webSockets)),
     };
   }
 
@@ -163,7 +170,7 @@ export class Gateway {
   }
 
   #unknownPath(served: ReadonlySet<EndpointGroup> | undefined): HttpResponse {
-    const listed = this.#parts.pages.flatMap((pages) => pages.listed);
+    const listed = this.#dependencies.pages.flatMap((pages) => pages.listed);
     const known = [...this.#paths.keys(), ...listed];
     const shown = served ? known.filter((path) => isServed(path, served)) : known;
     return refusalAnswer("path_unknown", `expected one of ${shown.join(", ")}`);
@@ -189,7 +196,7 @@ export class Gateway {
     const { path } = head;
     const own = this.#paths.get(isSlotPath(path) ? slotPath : path);
     if (own) return own;
-    for (const pages of this.#parts.pages) {
+    for (const pages of this.#dependencies.pages) {
       const found = pages.find(path, head);
       if (found) return found;
     }
@@ -201,7 +208,7 @@ export class Gateway {
     const { path, method } = request;
     const isLooking = path === "/" && (method === "GET" || method === "HEAD");
     if (!isLooking || !(request.header("accept") ?? "").includes("text/html")) return undefined;
-    return this.#parts.pages.find((pages) => pages.home !== undefined)?.home;
+    return this.#dependencies.pages.find((pages) => pages.home !== undefined)?.home;
   }
 
   #makePaths(): ReadonlyMap<string, Path> {
@@ -210,7 +217,7 @@ export class Gateway {
     const get = (handle: Handler): Path => ({ methods: ["GET", "HEAD"], handle });
     const tipFloor = this.#tipFloor;
     const descriptions = this.#descriptions;
-    const tracker = new TrackerHandler(this.#parts.tracker);
+    const tracker = new TrackerHandler(this.#dependencies.tracker);
     return new Map<string, Path>([
       ["/relay", json],
       ["/", json],
@@ -241,7 +248,7 @@ export class Gateway {
     return headBytesMax(Boolean(key));
   }
 
-  #exchange(
+  #contextOf(
     request: HttpRequest,
     query: Query,
     refuse?: RefusalShape,
@@ -249,12 +256,12 @@ export class Gateway {
     const isBlockEngine = blockEnginePath.test(request.path);
     const { key, refusal } = this.#callers.find(request, query, isBlockEngine, refuse);
     if (refusal) return refusal;
-    return new RequestContext(this.#desk, {
+    return new RequestContext(this.#methodContext, {
       key,
       query,
       isBlockEngine,
       isForBrowser: request.header("origin") !== undefined,
-      receivedNs: this.#parts.clock.nowNs(),
+      receivedNs: this.#dependencies.clock.nowNs(),
       report: (thrown) => this.#report(thrown),
       ended: this.#ended,
     });
@@ -264,52 +271,52 @@ export class Gateway {
     this.counts.called(method, reason);
 
   #answerJson(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
-    const exchange = this.#exchange(request, new Query(request.query));
-    if (!(exchange instanceof RequestContext)) return exchange;
+    const context = this.#contextOf(request, new Query(request.query));
+    if (!(context instanceof RequestContext)) return context;
     // Strangers may ask for health, which is short; nothing longer of theirs is read.
-    if (!exchange.hasKey && request.body.length > strangersBytesMax) {
+    if (!context.hasKey && request.body.length > strangersBytesMax) {
       return answerOf(unauthorized("none"));
     }
     const text = textOf(request.body);
     // Under a flood even to read a call costs too much: refused unread, so with the id null.
-    if (this.#desk.room.isFull && text.includes('"send')) return noRoomAnswer;
-    const bytesMax = exchange.bytesMaxOf(text);
+    if (this.#methodContext.room.isFull && text.includes('"send')) return noRoomAnswer;
+    const bytesMax = context.bytesMaxOf(text);
     if (request.body.length > bytesMax) return tooLarge(bytesMax, request.body.length);
-    return answerJsonRpc(text, exchange).then((answer) => exchange.response(answer));
+    return answerJsonRpc(text, context).then((answer) => context.response(answer));
   }
 
   async #answerRaw(request: HttpRequest, isText: boolean): Promise<HttpResponse> {
     const query = new Query(request.query);
-    const exchange = this.#exchange(request, query);
-    if (!(exchange instanceof RequestContext)) return exchange;
+    const context = this.#contextOf(request, query);
+    if (!(context instanceof RequestContext)) return context;
     const { body } = request;
     let answer: JsonRpcAnswer;
     let called = "";
     try {
       const method = readRawMethod(query, body.length === 0);
       called = method;
-      exchange.admit(method);
+      context.admit(method);
       const bytesMax = methodBytesMax(method, true);
       if (body.length > bytesMax) return tooLarge(bytesMax, body.length);
-      const result = await runRaw({ exchange, query, body, isText }, method);
+      const result = await runRaw({ context, query, body, isText }, method);
       answer = { text: writeJson({ jsonrpc: "2.0", result, id: 1 }), reason: null };
     } catch (thrown) {
-      const error = errorObjectOf(thrown, { report: exchange.report, prefixOf });
+      const error = errorObjectOf(thrown, { report: context.report, prefixOf });
       answer = {
         text: writeJson({ jsonrpc: "2.0", error, id: 1 }),
         reason: reasonOf(thrown),
       };
     }
     this.counts.called(called, answer.reason);
-    return exchange.response(answer);
+    return context.response(answer);
   }
 
   #answerShredPay(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
     const query = new Query(request.query);
-    const exchange = this.#exchange(request, query, plainRefusal);
-    if (!(exchange instanceof RequestContext)) return exchange;
+    const context = this.#contextOf(request, query, plainRefusal);
+    if (!(context instanceof RequestContext)) return context;
     return answerShredPay({
-      exchange,
+      context,
       query,
       body: request.body,
       room: this.#registrations,
@@ -323,16 +330,16 @@ export class Gateway {
   }
 
   /** A WebSocket handshake costs its key a call. */
-  readonly #countHandshake = (key: ApiKey): void => this.exchangeOf(key).admit("handshake");
+  readonly #countHandshake = (key: ApiKey): void => this.contextOf(key).admit("handshake");
 
   /** For pages: one call of somebody whose key is known already. */
-  exchangeOf(key: ApiKey): RequestContext {
-    return new RequestContext(this.#desk, {
+  contextOf(key: ApiKey): RequestContext {
+    return new RequestContext(this.#methodContext, {
       key,
       query: new Query(""),
       isBlockEngine: false,
       isForBrowser: false,
-      receivedNs: this.#parts.clock.nowNs(),
+      receivedNs: this.#dependencies.clock.nowNs(),
       report: this.report,
       ended: this.#ended,
     });
@@ -343,31 +350,31 @@ export class Gateway {
 
   /** Calls over a WebSocket are those of HTTP: the same methods, the same limits. */
   #subscriptions(): WebSocketRoute {
-    const { clock, sockets } = this.#parts;
+    const { clock, sockets } = this.#dependencies;
     const { report } = this;
-    const exchangeOf = ({ key }: { readonly key: ApiKey }): RequestContext => this.exchangeOf(key);
+    const contextOf = ({ key }: { readonly key: ApiKey }): RequestContext => this.contextOf(key);
     return subscriptionRoute({
       node: sockets,
       authorise: (head) => this.#callers.authorise(head, scopes),
       clock,
       countHandshake: this.#countHandshake,
       report,
-      admit: (caller, method) => exchangeOf(caller).admit(method),
-      dispatch: (caller, method, params) => exchangeOf(caller).dispatch(method, params),
+      admit: (caller, method) => contextOf(caller).admit(method),
+      dispatch: (caller, method, params) => contextOf(caller).dispatch(method, params),
     });
   }
 
   #report(thrown: unknown): string {
     const reference = `gateway-${++this.#reports}`;
     const error = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
-    this.#parts.log?.error({ reference, error }, "a method of the gateway failed");
+    this.#dependencies.log?.error({ reference, error }, "a method of the gateway failed");
     return reference;
   }
 }
 
-function tipPaths(face: TipFloorHandler): [string, Path][] {
+function tipPaths(handler: TipFloorHandler): [string, Path][] {
   return [
-    ["/tip_floor", { methods: ["GET", "HEAD"], handle: (request) => face.answer(request) }],
+    ["/tip_floor", { methods: ["GET", "HEAD"], handle: (request) => handler.answer(request) }],
     ["/tip_stream", { methods: ["GET"], handle: () => upgradeAnswer() }],
   ];
 }

@@ -96,7 +96,7 @@ function count(size: number, max: number): void {
 }
 
 interface RawRequest {
-  readonly exchange: RequestContext;
+  readonly context: RequestContext;
   readonly query: Query;
   readonly body: Uint8Array;
   readonly isText: boolean;
@@ -104,12 +104,12 @@ interface RawRequest {
 
 /** The result; throws or rejects with ShredwayError. */
 export async function runRaw(
-  { exchange, query, body, isText }: RawRequest,
+  { context, query, body, isText }: RawRequest,
   method: RawMethod,
 ): Promise<unknown> {
   if (method === "getHealth") return "ok";
   const isSingle = method === "sendTransaction";
-  const call = exchange.callOf(method, [method === "sendBatch" ? "batch" : "submit"]);
+  const call = context.callOf(method, [method === "sendBatch" ? "batch" : "submit"]);
   const readers = (isText ? textReaders : byteReaders)(body, isSingle);
   const protection = readProtection([], call.uri);
   const nameOf = (i: number): string => (isSingle ? "body" : `transaction ${i}`);

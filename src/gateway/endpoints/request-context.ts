@@ -87,7 +87,7 @@ export class RequestContext implements JsonRpcOptions {
   readonly prefixOf = prefixOf;
   readonly report: (thrown: unknown) => string;
   readonly ended: NonNullable<JsonRpcOptions["ended"]>;
-  readonly #desk: MethodContext;
+  readonly #methodContext: MethodContext;
   readonly #facts: CallerFacts;
   #uri: UriOptions | undefined;
   #verdict: LimitVerdict | undefined;
@@ -95,8 +95,8 @@ export class RequestContext implements JsonRpcOptions {
   #retryAfterSeconds: number | undefined;
   #lacksKey = false;
 
-  constructor(desk: MethodContext, facts: CallerFacts) {
-    this.#desk = desk;
+  constructor(methodContext: MethodContext, facts: CallerFacts) {
+    this.#methodContext = methodContext;
     this.#facts = facts;
     this.report = facts.report;
     this.ended = (method, reason) => facts.ended?.(method, reason);
@@ -118,7 +118,7 @@ export class RequestContext implements JsonRpcOptions {
   }
 
   #take(key: ApiKey): void {
-    const { clock, limits } = this.#desk.parts;
+    const { clock, limits } = this.#methodContext.dependencies;
     const verdict = limits.take(key, clock.monotonicNs());
     this.#verdict = verdict;
     if (verdict.allowed) return;
@@ -135,7 +135,7 @@ export class RequestContext implements JsonRpcOptions {
   dispatch(name: string, params: readonly Json[]): unknown {
     const method = findMethod(name);
     if (method) return this.run(name, method, params);
-    const { reads } = this.#desk.parts;
+    const { reads } = this.#methodContext.dependencies;
     if (!reads.has(name)) {
       throw new ShredwayError("method_unknown", `Method not found: ${quote(name)}`);
     }
@@ -144,23 +144,23 @@ export class RequestContext implements JsonRpcOptions {
   }
 
   run(name: string, method: Method, params: readonly Json[]): unknown {
-    if (!("run" in method)) return method.answer(this.#desk);
+    if (!("run" in method)) return method.answer(this.#methodContext);
     const call = this.callOf(name, method.scopes);
     if (!name.startsWith("send")) return method.run(call, params);
-    return this.#desk.room.with(() => method.run(call, params));
+    return this.#methodContext.room.with(() => method.run(call, params));
   }
 
   /** Throws "unauthorized" or "scope_missing". */
   callOf(name: string, scopes: KeyedMethod["scopes"]): Call {
     const { isBlockEngine, receivedNs, query } = this.#facts;
     this.#uri ??= readUriOptions(query, isBlockEngine);
-    const { parts, settings, admission } = this.#desk;
-    // Field by field: spreading the desk takes several times as long.
+    const { dependencies, settings, admission } = this.#methodContext;
+    // Field by field: spreading the context takes several times as long.
     return {
-      parts,
+      dependencies,
       settings,
       admission,
-      nextTurn: this.#desk.nextTurn,
+      nextTurn: this.#methodContext.nextTurn,
       key: this.#checkScopes(name, scopes),
       uri: this.#uri,
       isBlockEngine,

@@ -1,6 +1,6 @@
 // Request counts: what was asked of the gateway, how it was answered, how long that took.
 //
-// Told by gateway.ts of every request and by exchange.ts of every call; read by the metrics. Names that
+// Told by gateway.ts of every request and by request-context.ts of every call; read by the metrics. Names that
 // callers choose (paths, methods) are counted by the few that the gateway knows, so that nobody can make
 // the list grow.
 

@@ -79,7 +79,7 @@ function resultJson(results: readonly RegistrationResult[], isVerbose: boolean):
 }
 
 interface ShredPayRequest {
-  readonly exchange: RequestContext;
+  readonly context: RequestContext;
   readonly query: Query;
   readonly body: Uint8Array;
   readonly room: ConcurrencyLimit;
@@ -88,9 +88,9 @@ interface ShredPayRequest {
 }
 
 async function register(request: ShredPayRequest): Promise<string> {
-  const { exchange, query, body, room } = request;
-  exchange.admit(shredPayPath);
-  const call = exchange.callOf(shredPayPath, ["shreds"]);
+  const { context, query, body, room } = request;
+  context.admit(shredPayPath);
+  const call = context.callOf(shredPayPath, ["shreds"]);
   const registrar = registrarOf(call);
   if (body.length > batchBytesMax) {
     const message = `expected a body of at most ${batchBytesMax} bytes, got ${body.length}`;
@@ -107,16 +107,16 @@ async function register(request: ShredPayRequest): Promise<string> {
 
 /** Never throws, whatever came. */
 export async function answerShredPay(request: ShredPayRequest): Promise<HttpResponse> {
-  const { exchange } = request;
+  const { context } = request;
   try {
-    return exchange.response({ text: await register(request), reason: null });
+    return context.response({ text: await register(request), reason: null });
   } catch (thrown) {
     const reason = reasonOf(thrown);
     const isFault = reason === "internal" || !(thrown instanceof ShredwayError);
     const message = isFault
-      ? `Internal error, reference ${exchange.report(thrown)}`
+      ? `Internal error, reference ${context.report(thrown)}`
       : thrown.message;
-    const answer = exchange.response({ text: writeJson({ error: { reason, message } }), reason });
+    const answer = context.response({ text: writeJson({ error: { reason, message } }), reason });
     return { ...answer, status: errorTable[reason].httpStatus ?? 500 };
   }
 }

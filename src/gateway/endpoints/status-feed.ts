@@ -56,13 +56,13 @@ export class StatusFeed implements WebSocketRoute {
   readonly messageLimits = messageLimits;
   readonly backpressureBytesMax = backpressureBytesMax;
   readonly idleSeconds = idleSeconds;
-  readonly #parts: StatusFeedDependencies;
+  readonly #dependencies: StatusFeedDependencies;
   readonly #feeds = new Map<WebSocketPeer, Feed>();
   readonly #perKey = new Map<string, number>();
   readonly #pauses = new HandshakePauses();
 
-  constructor(parts: StatusFeedDependencies) {
-    this.#parts = parts;
+  constructor(dependencies: StatusFeedDependencies) {
+    this.#dependencies = dependencies;
   }
 
   get count(): number {
@@ -70,13 +70,14 @@ export class StatusFeed implements WebSocketRoute {
   }
 
   accept(head: HttpHead): HttpResponse | undefined {
-    const found = this.#parts.authorise(head);
+    const found = this.#dependencies.authorise(head);
     if (!("key" in found)) return found;
-    const nowNs = this.#parts.clock.monotonicNs();
+    const nowNs = this.#dependencies.clock.monotonicNs();
     const paused = pauseRefusal(this.#pauses.secondsLeft(found.key.id, nowNs));
     if (paused) return paused;
     const open = this.#perKey.get(found.key.id) ?? 0;
-    if (open < feedsPerKeyMax) return handshakeRefusal(() => this.#parts.countHandshake(found.key));
+    if (open < feedsPerKeyMax)
+      return handshakeRefusal(() => this.#dependencies.countHandshake(found.key));
     return refusalAnswer(
       "rate_limited",
       `expected at most ${feedsPerKeyMax} status feeds with this key, got one more`,
@@ -85,17 +86,17 @@ export class StatusFeed implements WebSocketRoute {
   }
 
   open(peer: WebSocketPeer, head: HttpHead): void {
-    const found = this.#parts.authorise(head);
+    const found = this.#dependencies.authorise(head);
     if (!("key" in found)) {
       peer.close(1008, "the key does not hold any more");
       return;
     }
     const { key } = found;
     this.#perKey.set(key.id, (this.#perKey.get(key.id) ?? 0) + 1);
-    const checkedNs = this.#parts.clock.monotonicNs();
+    const checkedNs = this.#dependencies.clock.monotonicNs();
     const feed: Feed = { key, head, signatures: null, checkedNs, stop: () => undefined };
     this.#feeds.set(peer, feed);
-    feed.stop = this.#parts.submissions.subscribe(key.accountId, (signature, event) =>
+    feed.stop = this.#dependencies.submissions.subscribe(key.accountId, (signature, event) =>
       this.#push(peer, signature, event),
     );
   }
@@ -108,14 +109,14 @@ export class StatusFeed implements WebSocketRoute {
       const answer: FilterSet = { filter: { signatures: feed.signatures?.size ?? null } };
       peer.send(writeJson(answer));
     } catch (thrown) {
-      const { report } = this.#parts;
+      const { report } = this.#dependencies;
       peer.send(writeJson({ error: errorObjectOf(thrown, { report, prefixOf }) }));
     }
   }
 
   exceeded(peer: WebSocketPeer): void {
     const feed = this.#feeds.get(peer);
-    if (feed) this.#pauses.begin(feed.key.id, this.#parts.clock.monotonicNs());
+    if (feed) this.#pauses.begin(feed.key.id, this.#dependencies.clock.monotonicNs());
   }
 
   closed(peer: WebSocketPeer): void {
@@ -140,7 +141,9 @@ export class StatusFeed implements WebSocketRoute {
     const { signatures } = message;
     if (signatures === null) return null;
     const given = readTexts("signatures", signatures, signaturesMax);
-    return new Set(given.map((each, i) => this.#parts.checkSignature(`signatures[${i}]`, each)));
+    return new Set(
+      given.map((each, i) => this.#dependencies.checkSignature(`signatures[${i}]`, each)),
+    );
   }
 
   #push(peer: WebSocketPeer, signature: string, event: TimelineEvent): void {
@@ -156,9 +159,9 @@ export class StatusFeed implements WebSocketRoute {
 
   /** Revoked and expired keys hear nothing more than a second later. */
   #holds(feed: Feed): boolean {
-    const nowNs = this.#parts.clock.monotonicNs();
+    const nowNs = this.#dependencies.clock.monotonicNs();
     if (nowNs - feed.checkedNs < recheckNs) return true;
     feed.checkedNs = nowNs;
-    return "key" in this.#parts.authorise(feed.head);
+    return "key" in this.#dependencies.authorise(feed.head);
   }
 }

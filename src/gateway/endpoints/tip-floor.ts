@@ -112,16 +112,16 @@ export class TipFloorHandler implements WebSocketRoute {
   readonly messageLimits = messageLimits;
   readonly backpressureBytesMax = backpressureBytesMax;
   readonly idleSeconds = idleSeconds;
-  readonly #parts: TipFloorDependencies;
+  readonly #dependencies: TipFloorDependencies;
   readonly #questions = new RateLimits(callersMax);
   readonly #handshakes = new RateLimits(callersMax);
   readonly #streams = new Map<WebSocketPeer, Stream>();
   readonly #perCaller = new Map<string, number>();
   #texts: Readonly<Record<Format, SnapshotText>>;
 
-  constructor(parts: TipFloorDependencies) {
-    this.#parts = parts;
-    const { tipFloor } = parts;
+  constructor(dependencies: TipFloorDependencies) {
+    this.#dependencies = dependencies;
+    const { tipFloor } = dependencies;
     this.#texts = textsOf(tipFloor.snapshot);
     tipFloor.onRefresh((snapshot) => {
       this.#texts = textsOf(snapshot);
@@ -136,7 +136,7 @@ export class TipFloorHandler implements WebSocketRoute {
 
   /** GET and HEAD /tip_floor. */
   answer(head: HttpHead): HttpResponse {
-    const caller = callerOf(this.#parts.addressOf(head));
+    const caller = callerOf(this.#dependencies.addressOf(head));
     const verdict = this.#take(this.#questions, caller);
     if (!verdict.allowed) return this.#tooMany("questions in a second", verdict);
     const format = formatOf(head);
@@ -154,7 +154,7 @@ export class TipFloorHandler implements WebSocketRoute {
   }
 
   accept(head: HttpHead): HttpResponse | undefined {
-    const caller = callerOf(this.#parts.addressOf(head));
+    const caller = callerOf(this.#dependencies.addressOf(head));
     const verdict = this.#take(this.#handshakes, caller);
     if (!verdict.allowed) return this.#tooMany("handshakes in a second", verdict);
     if ((this.#perCaller.get(caller) ?? 0) >= streamsMax) {
@@ -166,7 +166,7 @@ export class TipFloorHandler implements WebSocketRoute {
   }
 
   open(peer: WebSocketPeer, head: HttpHead): void {
-    const caller = callerOf(this.#parts.addressOf(head));
+    const caller = callerOf(this.#dependencies.addressOf(head));
     const format = formatOf(head);
     const stream = { caller, format: typeof format === "string" ? format : "lamports" } as const;
     this.#streams.set(peer, stream);
@@ -192,12 +192,12 @@ export class TipFloorHandler implements WebSocketRoute {
     for (const [peer, { format }] of waiting.splice(0, streamsPerStep)) {
       peer.send(this.#texts[format].element);
     }
-    if (waiting.length > 0) this.#parts.clock.after(0, () => this.#push(waiting));
+    if (waiting.length > 0) this.#dependencies.clock.after(0, () => this.#push(waiting));
   }
 
   #take(limits: RateLimits, caller: string): LimitVerdict {
     const limit = { requestsPerSecond: questionsPerSecond, burst: questionsPerSecond };
-    return limits.take(caller, limit, this.#parts.clock.monotonicNs());
+    return limits.take(caller, limit, this.#dependencies.clock.monotonicNs());
   }
 
   #tooMany(what: string, verdict: LimitVerdict): HttpResponse {

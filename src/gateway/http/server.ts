@@ -57,7 +57,7 @@ const discardBytesMax = 1024 * 1024;
 const messageSlackBytes = 64 * 1024;
 
 /** One request from its first byte to the last of its answer. */
-interface Exchange {
+interface PendingRequest {
   readonly response: UwsResponse;
   readonly head: HttpHead;
   /** Answered in full, or the caller is gone: the response must not be touched any more. */
@@ -93,7 +93,7 @@ export class HttpServer {
   readonly #log: Logger | undefined;
   readonly #listenSockets: us_listen_socket[] = [];
   readonly #addresses: string[] = [];
-  readonly #underWay = new Set<Exchange>();
+  readonly #underWay = new Set<PendingRequest>();
   readonly #peers: WebSocketPeers;
   readonly #webSockets = new Map<string, number>();
   #connections = 0;
@@ -219,84 +219,84 @@ export class HttpServer {
   }
 
   #begin(response: UwsResponse, request: UwsRequest): void {
-    const exchange = this.#exchange(response, request);
+    const pending = this.#pendingOf(response, request);
     try {
       if (this.#state !== "open") {
-        this.#refuse(exchange, closingAnswer(this.#refusal));
-      } else if (/^(GET|HEAD|OPTIONS)$/.test(exchange.head.method)) {
-        this.#handle(exchange, new Uint8Array(0));
+        this.#refuse(pending, closingAnswer(this.#refusal));
+      } else if (/^(GET|HEAD|OPTIONS)$/.test(pending.head.method)) {
+        this.#handle(pending, new Uint8Array(0));
       } else {
-        this.#readBody(exchange);
+        this.#readBody(pending);
       }
     } catch (thrown) {
-      this.#failed(exchange, thrown);
+      this.#failed(pending, thrown);
     }
   }
 
-  #exchange(response: UwsResponse, request: UwsRequest): Exchange {
-    const exchange: Exchange = {
+  #pendingOf(response: UwsResponse, request: UwsRequest): PendingRequest {
+    const pending: PendingRequest = {
       response,
       head: headOf(response, request),
       over: false,
       answered: false,
     };
-    this.#underWay.add(exchange);
-    response.onAborted(() => this.#end(exchange));
-    return exchange;
+    this.#underWay.add(pending);
+    response.onAborted(() => this.#end(pending));
+    return pending;
   }
 
-  #end(exchange: Exchange): void {
-    exchange.over = true;
-    this.#underWay.delete(exchange);
+  #end(pending: PendingRequest): void {
+    pending.over = true;
+    this.#underWay.delete(pending);
     if (this.#underWay.size === 0) this.#whenIdle?.();
   }
 
-  #readBody(exchange: Exchange): void {
-    const bytesMax = this.#options.bodyBytesMax(exchange.head);
-    const announced = exchange.head.header("content-length") ?? "0";
+  #readBody(pending: PendingRequest): void {
+    const bytesMax = this.#options.bodyBytesMax(pending.head);
+    const announced = pending.head.header("content-length") ?? "0";
     if (!/^\d{1,15}$/.test(announced)) {
       // Two lengths: a proxy before this server might have gone by the other one.
-      this.#refuse(exchange, this.#refusal(400, "request_invalid", "expected one Content-Length"));
+      this.#refuse(pending, this.#refusal(400, "request_invalid", "expected one Content-Length"));
       return;
     }
     const announcedBytes = Number(announced);
     if (announcedBytes > bytesMax) {
       if (announcedBytes - bytesMax > discardBytesMax) {
-        this.#refuse(exchange, tooLargeAnswer(bytesMax, this.#refusal));
+        this.#refuse(pending, tooLargeAnswer(bytesMax, this.#refusal));
       } else {
-        this.#answer(exchange, tooLargeAnswer(bytesMax, this.#refusal));
+        this.#answer(pending, tooLargeAnswer(bytesMax, this.#refusal));
       }
       return;
     }
     const body = new BodyBuffer(bytesMax);
-    exchange.response.onData((piece, isLast) => {
+    pending.response.onData((piece, isLast) => {
       // Pieces still come when the answer is given already.
-      if (exchange.answered || exchange.over) return;
+      if (pending.answered || pending.over) return;
       try {
-        if (!body.add(piece)) this.#refuse(exchange, tooLargeAnswer(bytesMax, this.#refusal));
-        else if (isLast) this.#handle(exchange, body.take());
+        if (!body.add(piece)) this.#refuse(pending, tooLargeAnswer(bytesMax, this.#refusal));
+        else if (isLast) this.#handle(pending, body.take());
       } catch (thrown) {
-        this.#failed(exchange, thrown);
+        this.#failed(pending, thrown);
       }
     });
   }
 
-  #handle(exchange: Exchange, body: Uint8Array): void {
-    const request: HttpRequest = { ...exchange.head, body };
+  #handle(pending: PendingRequest, body: Uint8Array): void {
+    const request: HttpRequest = { ...pending.head, body };
     const returned = this.#options.handle(request);
     if (!(returned instanceof Promise)) {
-      this.#answer(exchange, returned);
+      this.#answer(pending, returned);
       return;
     }
     returned
-      .then((answer) => this.#answer(exchange, answer))
-      .catch((thrown: unknown) => this.#failed(exchange, thrown));
+      .then((answer) => this.#answer(pending, answer))
+      .catch((thrown: unknown) => this.#failed(pending, thrown));
   }
 
-  #failed(exchange: Exchange, thrown: unknown): void {
-    const reference = this.#fault(`${exchange.head.method} ${exchange.head.path}`, thrown);
+  #failed(pending: PendingRequest, thrown: unknown): void {
+    const reference = this.#fault(`${pending.head.method} ${pending.head.path}`, thrown);
     try {
-      this.#answer(exchange, faultAnswer(reference));
+      this.#answer(pending, faultAnswer(reference));
     } catch (second) {
       // Nothing that came from outside is in that answer, so this is the web server's.
       this.#fault("the answer to a fault", second);
@@ -312,32 +312,32 @@ export class HttpServer {
   }
 
   /** Answers and closes the connection: for callers whose further bytes nobody wants to read. */
-  #refuse(exchange: Exchange, refusal: HttpResponse): void {
-    if (exchange.answered || exchange.over) return;
-    exchange.answered = true;
-    exchange.response.cork(() => {
-      this.#writeHead(exchange, refusal);
-      exchange.response.end(refusal.body, true);
+  #refuse(pending: PendingRequest, refusal: HttpResponse): void {
+    if (pending.answered || pending.over) return;
+    pending.answered = true;
+    pending.response.cork(() => {
+      this.#writeHead(pending, refusal);
+      pending.response.end(refusal.body, true);
     });
-    this.#end(exchange);
+    this.#end(pending);
   }
 
-  #answer(exchange: Exchange, returned: HttpResponse): void {
-    if (exchange.answered || exchange.over) return;
+  #answer(pending: PendingRequest, returned: HttpResponse): void {
+    if (pending.answered || pending.over) return;
     const answer = checkedAnswer(returned);
-    exchange.answered = true;
-    const { response, head } = exchange;
+    pending.answered = true;
+    const { response, head } = pending;
     const body = answer.body ?? "";
     const bytesCount = typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
     response.cork(() => {
-      this.#writeHead(exchange, answer);
+      this.#writeHead(pending, answer);
       if (this.#state !== "open") response.writeHeader("Connection", "close");
       if (head.method === "HEAD" || answer.status === 204 || answer.status === 304) {
         if (head.method === "HEAD") response.writeHeader("Content-Length", String(bytesCount));
         response.endWithoutBody();
-        this.#end(exchange);
+        this.#end(pending);
       } else {
-        this.#send(exchange, body, bytesCount);
+        this.#send(pending, body, bytesCount);
       }
     });
   }
@@ -346,22 +346,22 @@ export class HttpServer {
    * By tryEnd and not end: what the kernel does not take stays with us, so the request counts as
    * under way until its last byte, and a caller that does not read cannot pile up answers.
    */
-  #send(exchange: Exchange, body: string | Uint8Array, bytesCount: number): void {
-    const { response } = exchange;
+  #send(pending: PendingRequest, body: string | Uint8Array, bytesCount: number): void {
+    const { response } = pending;
     const [, isDone] = response.tryEnd(body, bytesCount);
     if (isDone) {
-      this.#end(exchange);
+      this.#end(pending);
       return;
     }
     const bytes = typeof body === "string" ? Buffer.from(body) : body;
     response.onWritable((offset) => {
       const [isTaken, isDoneNow] = response.tryEnd(bytes.subarray(offset), bytesCount);
-      if (isDoneNow) this.#end(exchange);
+      if (isDoneNow) this.#end(pending);
       return isTaken;
     });
   }
 
-  #writeHead({ response }: Exchange, answer: HttpResponse): void {
+  #writeHead({ response }: PendingRequest, answer: HttpResponse): void {
     response.writeStatus(statusLine(answer.status));
     response.writeHeader("Keep-Alive", "timeout=10");
     for (const [name, value] of Object.entries(answer.headers ?? {})) {
@@ -381,24 +381,24 @@ export class HttpServer {
       sendPingsAutomatically: true,
       compression: 0,
       upgrade: (response, request, context) => {
-        const exchange = this.#exchange(response, request);
+        const pending = this.#pendingOf(response, request);
         try {
           if (this.#state !== "open") {
-            this.#refuse(exchange, closingAnswer(this.#refusal));
+            this.#refuse(pending, closingAnswer(this.#refusal));
             return;
           }
-          const refusal = route.accept?.(exchange.head);
+          const refusal = route.accept?.(pending.head);
           if (refusal) {
-            this.#answer(exchange, refusal);
+            this.#answer(pending, refusal);
             return;
           }
           const key = request.getHeader("sec-websocket-key");
           const protocol = request.getHeader("sec-websocket-protocol");
-          this.#end(exchange);
-          const socket = this.#peers.newSocket(path, route, exchange.head);
+          this.#end(pending);
+          const socket = this.#peers.newSocket(path, route, pending.head);
           response.upgrade(socket, key, protocol, "", context);
         } catch (thrown) {
-          this.#failed(exchange, thrown);
+          this.#failed(pending, thrown);
         }
       },
       open: (ws) => {

@@ -1,6 +1,6 @@
 // Room: how many submissions may be under way at once.
 //
-// Asked by exchange.ts before a submission is looked at. Each takes a tenth of a millisecond of the event
+// Asked by request-context.ts before a submission is looked at. Each takes a tenth of a millisecond of the event
 // loop, so what is under way is what everybody else waits for: health, statuses, the routes' answers.
 // What finds no room is refused while that is still cheap.
 

@@ -30,8 +30,8 @@ import type { ShredSales } from "./dependencies.ts";
 import { type Call, type MethodTable, method } from "./method.ts";
 
 /** Throws "registration_off". */
-export function salesOf({ parts }: Pick<Call, "parts">): ShredSales {
-  if (parts.shreds) return parts.shreds;
+export function salesOf({ dependencies }: Pick<Call, "dependencies">): ShredSales {
+  if (dependencies.shreds) return dependencies.shreds;
   throw new ShredwayError(
     "registration_off",
     "expected a service that sells shreds, but tips for shreds are not registered here",

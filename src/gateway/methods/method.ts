@@ -1,6 +1,6 @@
 // What a method of the gateway is, what it may ask, and what it says of itself.
 //
-// Implemented by methods/*, gathered by methods/table.ts, called by exchange.ts, described by
+// Implemented by methods/*, gathered by methods/table.ts, called by request-context.ts, described by
 // description/*. What a method takes is declared once: the same shapes read a call and describe it.
 
 import { type Reason, reasons } from "../../core/errors.ts";
@@ -29,7 +29,7 @@ export interface UriOptions {
 
 /** Of the whole gateway. */
 export interface MethodContext {
-  readonly parts: GatewayDependencies;
+  readonly dependencies: GatewayDependencies;
   readonly settings: GatewaySettings;
   readonly admission: TransactionAdmission;
   readonly room: ConcurrencyLimit;
@@ -88,7 +88,7 @@ export interface KeyedMethod extends MethodDocument {
 /** No key is needed, and no call is counted. */
 export interface OpenMethod extends MethodDocument {
   readonly scopes: readonly [];
-  readonly answer: (desk: MethodContext) => unknown;
+  readonly answer: (context: MethodContext) => unknown;
 }
 
 export type Method = KeyedMethod | OpenMethod;

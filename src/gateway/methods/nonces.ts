@@ -18,24 +18,24 @@ import { type Call, type MethodTable, method } from "./method.ts";
 const addressLengthMax = 44;
 
 /** The method `name` asks. Throws "upstream_missing". */
-export function noncesOf({ parts }: Pick<Call, "parts">, name: string): Nonces {
-  if (parts.nonces) return parts.nonces;
+export function noncesOf({ dependencies }: Pick<Call, "dependencies">, name: string): Nonces {
+  if (dependencies.nonces) return dependencies.nonces;
   throw new ShredwayError(
     "upstream_missing",
     `${name}: expected a node that can be asked for a nonce's value, but solana.rpc is not configured`,
   );
 }
 
-function isAddress({ parts }: Pick<Call, "parts">, text: string): boolean {
+function isAddress({ dependencies }: Pick<Call, "dependencies">, text: string): boolean {
   const isShort = text.length > 0 && text.length <= addressLengthMax;
-  return isShort && parts.base58.decode(text)?.length === 32;
+  return isShort && dependencies.base58.decode(text)?.length === 32;
 }
 
 function find(call: Call, given: Json | undefined): Promise<NonceInfo> {
   const nonces = noncesOf(call, "getNonce");
-  const { parts, key } = call;
+  const { dependencies, key } = call;
   if (typeof given === "string") {
-    if (parts.keys.find(given, parts.clock.nowNs())?.id === key.id) {
+    if (dependencies.keys.find(given, dependencies.clock.nowNs())?.id === key.id) {
       return nonces.managed({ accountId: key.accountId, keyId: key.id });
     }
     if (isAddress(call, given)) return nonces.of(given);

@@ -33,8 +33,8 @@ const limitMax = 1000;
 const limitUsual = 100;
 
 /** Throws "registration_off". */
-export function registrarOf({ parts }: Pick<Call, "parts">): Registrar {
-  if (parts.shreds) return parts.shreds.registrar;
+export function registrarOf({ dependencies }: Pick<Call, "dependencies">): Registrar {
+  if (dependencies.shreds) return dependencies.shreds.registrar;
   throw new ShredwayError(
     "registration_off",
     "expected a service that sells shreds (tips.shredAddresses), got one that does not",

@@ -68,7 +68,7 @@ async function run(
   admission.checkTip("params[0]", [transaction]);
   checkUnitFee(transaction, settings.partnerUnitLamports);
   await admission.verify([transaction], () => "params[0]");
-  await call.parts.submissions.submit({
+  await call.dependencies.submissions.submit({
     accountId: call.key.accountId,
     method: "sendAlt",
     transactions: [transaction],

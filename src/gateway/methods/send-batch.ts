@@ -50,7 +50,7 @@ async function submitAll(
   const options = { ...protection, resendsMax: null };
   const results = await Promise.allSettled(
     transactions.map((transaction) =>
-      call.parts.submissions.submit({
+      call.dependencies.submissions.submit({
         accountId: call.key.accountId,
         method: "sendBatch",
         transactions: [transaction],

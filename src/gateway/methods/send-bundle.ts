@@ -51,7 +51,7 @@ export async function submitBundle(
   call.takeMore(transactions.length - 1);
   call.admission.checkTip("bundle", transactions);
   await call.admission.verify(transactions, (index) => `transaction ${index}`);
-  await call.parts.submissions.submit({
+  await call.dependencies.submissions.submit({
     accountId: call.key.accountId,
     method: "sendBundle",
     transactions,

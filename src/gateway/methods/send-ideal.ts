@@ -51,7 +51,11 @@ function named(index: number, cause: ShredwayError): ShredwayError {
 
 // ---- what the two say -----------------------------------------------------------------------
 
-function nonceWordsOf({ parts }: Call, transaction: TransactionFacts, index: number): NonceWords {
+function nonceWordsOf(
+  { dependencies }: Call,
+  transaction: TransactionFacts,
+  index: number,
+): NonceWords {
   const { nonce, version, computeUnitPrice, priorityFeeLamports, lifetime } = transaction;
   if (!nonce) {
     const expected = "the advance of a durable nonce as the first instruction";
@@ -60,7 +64,7 @@ function nonceWordsOf({ parts }: Call, transaction: TransactionFacts, index: num
   if ((version === 1 ? priorityFeeLamports : computeUnitPrice) === 0n) {
     throw refused(index, "a compute-unit price (in version 1: a priority fee) above 0", "0");
   }
-  const encode = (bytes: Uint8Array) => parts.base58.encode(bytes);
+  const encode = (bytes: Uint8Array) => dependencies.base58.encode(bytes);
   return {
     account: encode(nonce.account),
     authority: encode(nonce.authority),
@@ -175,7 +179,7 @@ async function run(
     options,
     receivedNs: call.receivedNs,
   });
-  await call.parts.submissions.submitPair(requestOf(pair[0]), requestOf(pair[1]));
+  await call.dependencies.submissions.submitPair(requestOf(pair[0]), requestOf(pair[1]));
   return pair.map(({ signature: each }) => each);
 }
 

@@ -36,7 +36,7 @@ export async function submitTransaction(
 ): Promise<void> {
   const isBundle = call.isBlockEngine && call.uri.bundleOnly;
   const transactions = [transaction];
-  await call.parts.submissions.submit({
+  await call.dependencies.submissions.submit({
     accountId: call.key.accountId,
     method: "sendTransaction",
     transactions,

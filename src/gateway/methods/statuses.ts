@@ -36,9 +36,13 @@ const statusesMax = 256;
 const bundleStatusesMax = 5;
 
 /** Throws "value_invalid" unless it is base58 of 64 bytes. */
-export function checkedSignature(call: Pick<Call, "parts">, what: string, given: string): string {
+export function checkedSignature(
+  call: Pick<Call, "dependencies">,
+  what: string,
+  given: string,
+): string {
   const isShort = given.length > 0 && given.length <= 88;
-  if (isShort && call.parts.base58.decode(given)?.length === 64) return given;
+  if (isShort && call.dependencies.base58.decode(given)?.length === 64) return given;
   throw invalid(what, "a signature: 64 bytes in base58", given);
 }
 
@@ -63,7 +67,7 @@ async function transactionStatus(
   signatures.forEach((each, i) => {
     checkedSignature(call, isOne ? "params[0]" : `params[0][${i}]`, each);
   });
-  const statuses = await call.parts.submissions.statuses(call.key.accountId, signatures);
+  const statuses = await call.dependencies.submissions.statuses(call.key.accountId, signatures);
   const shown = statuses.map((status) => (status ? statusJson(status) : null));
   return isOne ? (shown[0] ?? null) : shown;
 }
@@ -129,9 +133,9 @@ async function bundleValues<T>(
   { ids: asked }: ArgsOf<typeof bundleParams>,
   jsonOf: (id: string, bundle: BundleStatus | null) => Promise<T | null>,
 ): Promise<BundleValues<T>> {
-  const bundles = await call.parts.submissions.bundles(call.key.accountId, asked);
+  const bundles = await call.dependencies.submissions.bundles(call.key.accountId, asked);
   return {
-    context: { slot: call.parts.slot() ?? 0n },
+    context: { slot: call.dependencies.slot() ?? 0n },
     value: await Promise.all(asked.map((id, i) => jsonOf(id, bundles[i] ?? null))),
   };
 }
@@ -245,7 +249,9 @@ export const statusMethods: MethodTable = {
       },
     },
     run: (call, args) =>
-      bundleValues(call, args, (_, bundle) => bundleJson(call.parts.bundleCommitments, bundle)),
+      bundleValues(call, args, (_, bundle) =>
+        bundleJson(call.dependencies.bundleCommitments, bundle),
+      ),
   }),
   getInflightBundleStatuses: method({
     scopes,

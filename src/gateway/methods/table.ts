@@ -1,6 +1,6 @@
 // Every method of the gateway by its name.
 //
-// Called by exchange.ts and description/*. A test holds docs/gateway.md to it. The method that tells of
+// Called by request-context.ts and description/*. A test holds docs/gateway.md to it. The method that tells of
 // all others is beside the table: it describes, and is not described.
 
 import { word } from "../schema/json-schema.ts";

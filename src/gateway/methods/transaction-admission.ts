@@ -27,11 +27,11 @@ type TransactionAdmissionDependencies = Pick<
 >;
 
 export class TransactionAdmission {
-  readonly #parts: TransactionAdmissionDependencies;
+  readonly #dependencies: TransactionAdmissionDependencies;
   readonly #settings: GatewaySettings;
 
-  constructor(parts: TransactionAdmissionDependencies, settings: GatewaySettings) {
-    this.#parts = parts;
+  constructor(dependencies: TransactionAdmissionDependencies, settings: GatewaySettings) {
+    this.#dependencies = dependencies;
     this.#settings = settings;
   }
 
@@ -39,14 +39,14 @@ export class TransactionAdmission {
   read(what: string, text: string, encoding: Encoding | null): TransactionFacts {
     return readTransactionText(what, text, encoding, {
       inspect: (wire) => this.inspect(what, wire),
-      decode: (base58) => this.#parts.base58.decode(base58),
+      decode: (base58) => this.#dependencies.base58.decode(base58),
     });
   }
 
   /** Throws "transaction_invalid" or "transaction_version", with `what` before the message. */
   inspect(what: string, wire: Uint8Array): TransactionFacts {
     try {
-      return this.#parts.inspector.inspect(wire);
+      return this.#dependencies.inspector.inspect(wire);
     } catch (thrown) {
       if (!(thrown instanceof ShredwayError)) throw thrown;
       throw new ShredwayError(thrown.reason, `${what}: ${thrown.message}`, {
@@ -76,7 +76,7 @@ export class TransactionAdmission {
   ): Promise<void> {
     const checks: Promise<boolean>[] = [];
     for (const { wire } of transactions) {
-      const check = this.#parts.verifier.verify(wire);
+      const check = this.#dependencies.verifier.verify(wire);
       if (!check) {
         await Promise.allSettled(checks);
         throw new ShredwayError("overloaded", "too many transactions wait for verification", {
@@ -97,7 +97,7 @@ export class TransactionAdmission {
 
   /** "context_slot_ahead" when the present slot is known and lower. */
   checkContext(minContextSlot: bigint | null): void {
-    const slot = this.#parts.slot();
+    const slot = this.#dependencies.slot();
     if (minContextSlot === null || slot === null || slot >= minContextSlot) return;
     throw new ShredwayError(
       "context_slot_ahead",
@@ -108,7 +108,7 @@ export class TransactionAdmission {
 
   /** "preflight_failed", or what the node's failure is called. Nothing without a node. */
   async preflight(wire: Uint8Array, options: SimulationOptions): Promise<void> {
-    const simulation = await this.#parts.preflight?.simulate(wire, options);
+    const simulation = await this.#dependencies.preflight?.simulate(wire, options);
     if (!simulation || simulation.err === null || simulation.err === undefined) return;
     throw new JsonRpcRefusal(
       "preflight_failed",

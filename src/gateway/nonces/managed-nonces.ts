@@ -1,6 +1,6 @@
 // Managed nonces: one account for each key, reserved, made on the chain, then the same one ever after.
 //
-// Called by nonce-book.ts. The row of the store comes first, and is durable before anything of the
+// Called by nonce-service.ts. The row of the store comes first, and is durable before anything of the
 // account reaches the chain: a process that is killed at any step leaves a row that says which account is
 // whose, and the next call of its key goes on from there. However many calls wait, one making runs; and
 // so many at once, whoever asks.
@@ -49,7 +49,7 @@ const failureRestMs = 2_000;
 const reserveTriesMax = 64;
 
 export class ManagedNonces {
-  readonly #parts: ManagedNonceDependencies;
+  readonly #dependencies: ManagedNonceDependencies;
   readonly #limits: ManagedNonceLimits;
   /** Those that are ready. */
   readonly #byKey = new Map<string, ManagedNonce>();
@@ -68,10 +68,10 @@ export class ManagedNonces {
 
   /** Throws ShredwayError "store_failed". */
   static async open(
-    parts: ManagedNonceDependencies,
+    dependencies: ManagedNonceDependencies,
     limits: ManagedNonceLimits = managedNonceLimits,
   ): Promise<ManagedNonces> {
-    const nonces = new ManagedNonces(parts, limits);
+    const nonces = new ManagedNonces(dependencies, limits);
     try {
       await nonces.#refresher.refresh();
     } catch (error) {
@@ -81,17 +81,17 @@ export class ManagedNonces {
     return nonces;
   }
 
-  private constructor(parts: ManagedNonceDependencies, limits: ManagedNonceLimits) {
-    this.#parts = parts;
+  private constructor(dependencies: ManagedNonceDependencies, limits: ManagedNonceLimits) {
+    this.#dependencies = dependencies;
     this.#limits = limits;
     this.#refresher = new Refresher({
-      clock: parts.clock,
+      clock: dependencies.clock,
       read: () => this.#load(),
       failed: (error) => {
-        parts.log.warn(`managed nonces could not be read again: ${messageOf(error)}`);
+        dependencies.log.warn(`managed nonces could not be read again: ${messageOf(error)}`);
       },
     });
-    this.#endWatch = parts.store.onForeignChange(() => this.#refresher.told());
+    this.#endWatch = dependencies.store.onForeignChange(() => this.#refresher.told());
   }
 
   /** Ready ones. */
@@ -124,7 +124,7 @@ export class ManagedNonces {
 
   /** Throws "nonce_failed" when the account is not derived from the present key file. */
   checkDerived({ index, address }: ManagedNonce): void {
-    const derived = this.#parts.keys.account(index).address;
+    const derived = this.#dependencies.keys.account(index).address;
     if (derived === address) return;
     throw new ShredwayError(
       "nonce_failed",
@@ -143,19 +143,19 @@ export class ManagedNonces {
   }
 
   #nowMs(): number {
-    return Number(this.#parts.clock.monotonicNs() / 1_000_000n);
+    return Number(this.#dependencies.clock.monotonicNs() / 1_000_000n);
   }
 
   async #load(): Promise<void> {
     const others: string[] = [];
-    for (const nonce of await this.#parts.store.all()) {
+    for (const nonce of await this.#dependencies.store.all()) {
       if (nonce.state === "ready") this.#remember(nonce);
-      if (this.#parts.keys.account(nonce.index).address !== nonce.address)
+      if (this.#dependencies.keys.account(nonce.index).address !== nonce.address)
         others.push(nonce.address);
     }
     if (others.length === 0 || this.#hasWarned) return;
     this.#hasWarned = true;
-    this.#parts.log.warn(
+    this.#dependencies.log.warn(
       `nonces.authorityKeyFile: expected the file that the accounts were made with, got another: ` +
         `${others.length} nonce accounts cannot be used, ${others[0]} first`,
     );
@@ -180,7 +180,7 @@ export class ManagedNonces {
           this.#failures.set(keyId, { error, untilMs: this.#nowMs() + failureRestMs });
         }
         if (!this.#closing.signal.aborted) {
-          this.#parts.log.warn({ keyId }, `nonce account not made: ${messageOf(error)}`);
+          this.#dependencies.log.warn({ keyId }, `nonce account not made: ${messageOf(error)}`);
         }
       });
     }
@@ -195,12 +195,12 @@ export class ManagedNonces {
       const making = this.#makings.get(nonce.index) ?? this.#makingOf(nonce);
       this.#makings.set(nonce.index, making);
       await making.run(this.#closing.signal);
-      await this.#parts.store.setReady(nonce.index);
+      await this.#dependencies.store.setReady(nonce.index);
       this.#makings.delete(nonce.index);
       const ready = { ...nonce, state: "ready" as const };
       this.#remember(ready);
       const { keyId, address } = ready;
-      this.#parts.log.info({ keyId, address }, "nonce account ready");
+      this.#dependencies.log.info({ keyId, address }, "nonce account ready");
       return ready;
     } finally {
       this.#leave();
@@ -221,7 +221,7 @@ export class ManagedNonces {
 
   /** The row of the key, made when there is none. Another process may be at the same. */
   async #reserve({ keyId, accountId }: NonceOwner): Promise<ManagedNonce> {
-    const { store, keys, clock } = this.#parts;
+    const { store, keys, clock } = this.#dependencies;
     for (let tries = 0; tries < reserveTriesMax; tries++) {
       const found = await store.find(keyId);
       if (found) return found;
@@ -238,8 +238,8 @@ export class ManagedNonces {
   }
 
   #makingOf({ index, keyId, address }: ManagedNonce): NonceAccountCreation {
-    const { clock, node, keys, store, encode, seen } = this.#parts;
-    const parts: NonceAccountCreationDependencies = {
+    const { clock, node, keys, store, encode, seen } = this.#dependencies;
+    const dependencies: NonceAccountCreationDependencies = {
       clock,
       node,
       funding: keys.funding,
@@ -249,6 +249,6 @@ export class ManagedNonces {
       isReady: async () => (await store.find(keyId))?.state === "ready",
       seen: (view, askedMs) => seen(address, view, askedMs),
     };
-    return new NonceAccountCreation(parts, this.#limits);
+    return new NonceAccountCreation(dependencies, this.#limits);
   }
 }

@@ -78,7 +78,7 @@ interface Attempt {
 }
 
 export class NonceAccountCreation {
-  readonly #parts: NonceAccountCreationDependencies;
+  readonly #dependencies: NonceAccountCreationDependencies;
   readonly #limits: MakingLimits;
   /** Nothing that anybody else signed for it can land. */
   #isOurs = false;
@@ -92,8 +92,8 @@ export class NonceAccountCreation {
   #failures = 0;
   #givenUp: { readonly error: ShredwayError; readonly untilMs: number } | null = null;
 
-  constructor(parts: NonceAccountCreationDependencies, limits: MakingLimits) {
-    this.#parts = parts;
+  constructor(dependencies: NonceAccountCreationDependencies, limits: MakingLimits) {
+    this.#dependencies = dependencies;
     this.#limits = limits;
   }
 
@@ -114,9 +114,9 @@ export class NonceAccountCreation {
         const isNode = error instanceof ShredwayError && error.reason === "rpc_failed";
         if (!isNode || ++errors >= errorsMax) throw error;
       }
-      await this.#parts.clock.sleep(lookMs, signal);
+      await this.#dependencies.clock.sleep(lookMs, signal);
     }
-    const { address } = this.#parts.account;
+    const { address } = this.#dependencies.account;
     throw new ShredwayError("nonce_pending", `nonce account ${address}: the service is closing`);
   }
 
@@ -124,7 +124,7 @@ export class NonceAccountCreation {
   async #turn(): Promise<boolean> {
     if (this.#attempt) await this.#follow(this.#attempt);
     if (this.#attempt) return false;
-    const { node, account, authority, funding, seen } = this.#parts;
+    const { node, account, authority, funding, seen } = this.#dependencies;
     const askedMs = this.#nowMs();
     const [view = null, payer = null] = await node.accounts([account.address, funding.address]);
     const nonce = findNonceAccount(view);
@@ -134,7 +134,7 @@ export class NonceAccountCreation {
         this.#checkUnseen("advanced");
         return false;
       }
-      if (!this.#isOurs && !(await this.#parts.isReady())) {
+      if (!this.#isOurs && !(await this.#dependencies.isReady())) {
         this.#spentValue = nonce.value;
         await this.#send("advance", 0n, payer);
         return false;
@@ -148,13 +148,13 @@ export class NonceAccountCreation {
   }
 
   #nowMs(): number {
-    return Number(this.#parts.clock.monotonicNs() / 1_000_000n);
+    return Number(this.#dependencies.clock.monotonicNs() / 1_000_000n);
   }
 
   /** Throws "nonce_failed" for an account that cannot become ours any more. */
   #checkEmpty(view: NonceAccountView | null): void {
     if (!view || (view.owner === systemProgram && view.data.length === 0)) return;
-    const { account, authority } = this.#parts;
+    const { account, authority } = this.#dependencies;
     const authorityThere = findNonceAccount(view)?.authority;
     const there =
       authorityThere === undefined
@@ -173,7 +173,7 @@ export class NonceAccountCreation {
       this.#checkUnseen("made");
       return false;
     }
-    if (!(await this.#parts.isReady())) return true;
+    if (!(await this.#dependencies.isReady())) return true;
     const nowMs = this.#nowMs();
     this.#missingMs ??= nowMs;
     return nowMs - this.#missingMs >= this.#limits.settleMs;
@@ -186,7 +186,7 @@ export class NonceAccountCreation {
     if (nowMs - (this.#landedMs ?? nowMs) < unseenMs) return;
     this.#landedMs = null;
     this.#isOurs = false;
-    const { address } = this.#parts.account;
+    const { address } = this.#dependencies.account;
     throw new ShredwayError(
       "nonce_failed",
       `nonce account ${address}: expected the node to see it ${what} within ${unseenMs} ms, got it ` +
@@ -201,7 +201,7 @@ export class NonceAccountCreation {
   }
 
   async #minimumBalance(bytes: number): Promise<bigint> {
-    const minimum = await this.#parts.node.minimumBalance(bytes);
+    const minimum = await this.#dependencies.node.minimumBalance(bytes);
     const { minimumBalanceMax } = this.#limits;
     if (minimum <= minimumBalanceMax) return minimum;
     throw new ShredwayError(
@@ -212,7 +212,7 @@ export class NonceAccountCreation {
 
   /** Throws "nonce_failed" unless the funding key can pay `lamports` and the fee. */
   async #checkFunding(lamports: bigint, payer: NonceAccountView | null): Promise<void> {
-    const { address } = this.#parts.funding;
+    const { address } = this.#dependencies.funding;
     if (payer && (payer.owner !== systemProgram || payer.data.length > 0)) {
       throw new ShredwayError(
         "nonce_failed",
@@ -238,7 +238,7 @@ export class NonceAccountCreation {
     payerThere: NonceAccountView | null,
   ): Promise<void> {
     await this.#checkFunding(lamports, payerThere);
-    const { node, funding: payer, account, authority } = this.#parts;
+    const { node, funding: payer, account, authority } = this.#dependencies;
     const blockhash = await node.latestBlockhash();
     const { wire, signature }: SignedTransaction =
       kind === "creation"
@@ -247,7 +247,7 @@ export class NonceAccountCreation {
     this.#attempt = {
       kind,
       wire,
-      signature: this.#parts.encode(signature),
+      signature: this.#dependencies.encode(signature),
       blockhash,
       bornMs: this.#nowMs(),
       sentMs: null,
@@ -261,12 +261,12 @@ export class NonceAccountCreation {
     const nowMs = this.#nowMs();
     if (attempt.sentMs !== null && nowMs - attempt.sentMs < this.#limits.sendAgainMs) return;
     attempt.sentMs = nowMs;
-    await this.#parts.node.sendTransaction(attempt.wire);
+    await this.#dependencies.node.sendTransaction(attempt.wire);
   }
 
   /** Ends the attempt when it landed or cannot land any more. */
   async #follow(attempt: Attempt): Promise<void> {
-    const { node } = this.#parts;
+    const { node } = this.#dependencies;
     // In this order: an absence counts when it was asked for after the blockhash was found gone.
     const wasGone = attempt.goneAgainMs !== null;
     const [status] = await node.signatureStatuses([attempt.signature]);
@@ -296,7 +296,7 @@ export class NonceAccountCreation {
     const { failuresMax, restMs } = this.#limits;
     if (++this.#failures < failuresMax) return;
     this.#failures = 0;
-    const { address } = this.#parts.account;
+    const { address } = this.#dependencies.account;
     const message = `nonce account ${address}: expected its ${kind} to succeed, got ${got}`;
     const error = new ShredwayError("nonce_failed", message);
     this.#givenUp = { error, untilMs: this.#nowMs() + restMs };
@@ -307,7 +307,7 @@ export class NonceAccountCreation {
     const { firstAskMs, settleMs } = this.#limits;
     if (this.#nowMs() - attempt.bornMs < firstAskMs) return;
     const askedMs = this.#nowMs();
-    if (await this.#parts.node.isBlockhashValid(attempt.blockhash)) attempt.goneMs = null;
+    if (await this.#dependencies.node.isBlockhashValid(attempt.blockhash)) attempt.goneMs = null;
     else if (attempt.goneMs === null) attempt.goneMs = this.#nowMs();
     else if (askedMs - attempt.goneMs >= settleMs) attempt.goneAgainMs = this.#nowMs();
   }

@@ -70,21 +70,21 @@ function isInvalid(thrown: unknown): boolean {
 }
 
 export class NonceService implements Nonces {
-  readonly #parts: NonceServiceDependencies;
+  readonly #dependencies: NonceServiceDependencies;
   readonly #limits: NonceBookLimits;
   readonly #values: NonceValues;
   #managed: ManagedNonces | null = null;
 
   /** Throws ShredwayError "store_failed". */
   static async open(
-    parts: NonceServiceDependencies,
+    dependencies: NonceServiceDependencies,
     limits: NonceBookLimits,
   ): Promise<NonceService> {
-    const book = new NonceService(parts, limits);
-    const { keys } = parts;
+    const book = new NonceService(dependencies, limits);
+    const { keys } = dependencies;
     if (keys) {
       const managedParts: ManagedNonceDependencies = {
-        ...parts,
+        ...dependencies,
         keys,
         seen: (address, view, askedMs) => book.#values.learn(address, view, askedMs),
       };
@@ -93,10 +93,10 @@ export class NonceService implements Nonces {
     return book;
   }
 
-  private constructor(parts: NonceServiceDependencies, limits: NonceBookLimits) {
-    this.#parts = parts;
+  private constructor(dependencies: NonceServiceDependencies, limits: NonceBookLimits) {
+    this.#dependencies = dependencies;
     this.#limits = limits;
-    this.#values = new NonceValues(parts, limits.values);
+    this.#values = new NonceValues(dependencies, limits.values);
   }
 
   async managed(owner: NonceOwner): Promise<NonceInfo> {
@@ -124,7 +124,7 @@ export class NonceService implements Nonces {
     const { managed, keys, nonce } = this.#managedAt(account);
     managed.checkDerived(nonce);
     const authority = keys.authority(nonce.index);
-    const place = this.#parts.check.place(
+    const place = this.#dependencies.check.place(
       copy,
       pubkeyBytes(parsePubkey(account)),
       authority.publicKey,
@@ -171,7 +171,7 @@ export class NonceService implements Nonces {
     const { waitMs, retryAfterSeconds } = this.#limits;
     let timer: Timer | undefined;
     const late = new Promise<never>((_, reject) => {
-      timer = this.#parts.clock.after(waitMs, () =>
+      timer = this.#dependencies.clock.after(waitMs, () =>
         reject(
           new ShredwayError(
             "nonce_pending",
@@ -190,7 +190,7 @@ export class NonceService implements Nonces {
 
   #managedAt(account: string): { managed: ManagedNonces; keys: NonceKeys; nonce: ManagedNonce } {
     const managed = this.#managed;
-    const { keys } = this.#parts;
+    const { keys } = this.#dependencies;
     const nonce = managed?.find(account);
     if (managed && keys && nonce) return { managed, keys, nonce };
     throw new ShredwayError(

@@ -1,6 +1,6 @@
 // The transactions that make and advance a managed nonce account: legacy, signed, as wire bytes.
 //
-// Pure. Called by making.ts. Both live by a recent blockhash, and both are harmless when they come
+// Pure. Called by nonce-account-creation.ts. Both live by a recent blockhash, and both are harmless when they come
 // twice: the second making finds the account in use, the second advance finds it advanced, and the
 // chain takes back all that such a transaction did but its fee.
 

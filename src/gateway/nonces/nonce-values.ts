@@ -1,6 +1,6 @@
 // Present values of nonce accounts in use: kept in memory, so that who asks often need not wait.
 //
-// Called by nonce-book.ts. An account that somebody asked for is asked about again and again for a while,
+// Called by nonce-service.ts. An account that somebody asked for is asked about again and again for a while,
 // many in one call; and at once, in short steps, after something advanced it. An answer is as old as its
 // question: a later question's answer is never replaced by an earlier one's. Nodes behind one address lag
 // behind each other, so a value that was seen to change does not come back for a while. Memory and
@@ -86,7 +86,7 @@ function crowded(): ShredwayError {
 const accountsPerQuestion = 100;
 
 export class NonceValues {
-  readonly #parts: NonceValueDependencies;
+  readonly #dependencies: NonceValueDependencies;
   readonly #limits: NonceValueLimits;
   /** The longest unused first. */
   readonly #entries = new Map<string, Entry>();
@@ -97,8 +97,8 @@ export class NonceValues {
   #isFailing = false;
   #isClosed = false;
 
-  constructor(parts: NonceValueDependencies, limits: NonceValueLimits) {
-    this.#parts = parts;
+  constructor(dependencies: NonceValueDependencies, limits: NonceValueLimits) {
+    this.#dependencies = dependencies;
     this.#limits = limits;
   }
 
@@ -126,7 +126,7 @@ export class NonceValues {
   /** What the node says to a question that is asked now. Throws as `get`. */
   async getNow(address: string): Promise<NonceAccount> {
     const asked = this.#asked(this.#nowMs());
-    const [view = null] = await this.#parts.node.accounts([address]);
+    const [view = null] = await this.#dependencies.node.accounts([address]);
     const account = this.#learn(address, view, asked);
     return account ?? readNonceAccount(address, view);
   }
@@ -156,7 +156,7 @@ export class NonceValues {
   }
 
   #nowMs(): number {
-    return Number(this.#parts.clock.monotonicNs() / 1_000_000n);
+    return Number(this.#dependencies.clock.monotonicNs() / 1_000_000n);
   }
 
   #asked(ms: number): Asked {
@@ -243,7 +243,7 @@ export class NonceValues {
     if (this.#isClosed || (this.#timer && this.#timer.atMs <= atMs)) return;
     this.#timer?.timer.cancel();
     const waitMs = Math.max(0, atMs - this.#nowMs());
-    this.#timer = { atMs, timer: this.#parts.clock.after(waitMs, () => this.#round()) };
+    this.#timer = { atMs, timer: this.#dependencies.clock.after(waitMs, () => this.#round()) };
   }
 
   #round(): void {
@@ -279,14 +279,14 @@ export class NonceValues {
     const asked = this.#asked(nowMs);
     for (const entry of group) entry.isAsked = true;
     try {
-      const views = await this.#parts.node.accounts(group.map(({ address }) => address));
+      const views = await this.#dependencies.node.accounts(group.map(({ address }) => address));
       this.#isFailing = false;
       group.forEach((entry, i) => {
         const isHere = this.#entries.get(entry.address) === entry;
         if (isHere) this.#update(entry, findNonceAccount(views[i] ?? null), asked);
       });
     } catch (error) {
-      if (!this.#isFailing) this.#parts.log.warn(`values of nonces: ${messageOf(error)}`);
+      if (!this.#isFailing) this.#dependencies.log.warn(`values of nonces: ${messageOf(error)}`);
       this.#isFailing = true;
     } finally {
       for (const entry of group) {

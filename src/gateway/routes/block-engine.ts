@@ -39,11 +39,11 @@ export function blockEngineDialect(url: URL): Dialect {
       if (mode === "bundle") return bundles;
       return revertProtection ? protectedPath : plain;
     },
-    write: (parcels, firstId) => {
-      const [parcel] = parcels;
-      return parcel?.mode === "bundle"
-        ? writeBundle(parcel, firstId)
-        : writeSendTransaction(parcels, firstId);
+    write: (batch, firstId) => {
+      const [outbound] = batch;
+      return outbound?.mode === "bundle"
+        ? writeBundle(outbound, firstId)
+        : writeSendTransaction(batch, firstId);
     },
     read: readJsonRpc,
   };

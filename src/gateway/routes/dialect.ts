@@ -1,8 +1,8 @@
 // What differs between partners that are reached over HTTP.
 //
-// Only types. A dialect says how parcels become one request and what its answer means for each of
+// Only types. A dialect says how transactions become one request and what its answer means for each of
 // them; it knows no sockets, no clocks, no health. Implemented by the files of this folder that are
-// named after kinds of partners, driven by http-port.ts.
+// named after kinds of partners, driven by partner-endpoint.ts.
 
 import type { OutboundTransaction } from "../submission/types.ts";
 
@@ -12,27 +12,27 @@ export interface HttpAnswer {
   readonly body: Buffer;
 }
 
-/** What became of one parcel. */
+/** What became of one transaction. */
 export type Verdict =
   | { readonly kind: "acknowledged" }
   | { readonly kind: "refused"; readonly reason: string; readonly isFinal: boolean }
   | { readonly kind: "failed"; readonly reason: string };
 
 export interface Reading {
-  /** One for each parcel of the request, in their order. */
+  /** One for each transaction of the request, in their order. */
   readonly verdicts: readonly Verdict[];
   /** Set when the partner itself is at fault: five such answers in a row make the route down. */
   readonly fault: string | null;
 }
 
 export interface Dialect {
-  /** Parcels that one request may hold; of those that have the same path. */
+  /** Transactions that one request may hold; of those that have the same path. */
   readonly callsMax: number;
   readonly contentType: string;
-  /** Path and query of the request that takes this parcel. */
-  pathOf(parcel: OutboundTransaction): string;
+  /** Path and query of the request that takes this transaction. */
+  pathOf(outbound: OutboundTransaction): string;
   /** `firstId`: the calls are numbered from it, in order. */
-  write(parcels: readonly OutboundTransaction[], firstId: number): Uint8Array;
+  write(batch: readonly OutboundTransaction[], firstId: number): Uint8Array;
   /** Never throws, whatever is in the answer. */
-  read(answer: HttpAnswer, parcels: readonly OutboundTransaction[], firstId: number): Reading;
+  read(answer: HttpAnswer, batch: readonly OutboundTransaction[], firstId: number): Reading;
 }

@@ -1,6 +1,6 @@
 // Whether a partner can be used: up, down, or paused because it said so.
 //
-// Asked by http-port.ts before anything is taken. Five faults in a row or one connection that could
+// Asked by partner-endpoint.ts before anything is taken. Five faults in a row or one connection that could
 // not be made mean down. While down it asks for probes, the first after a second, then less and less
 // often up to every 15 s, also when nobody offers anything. After a probe that was answered, one
 // request at a time goes through ("proving") until one is answered well; the next fault is enough

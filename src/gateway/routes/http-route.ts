@@ -12,7 +12,7 @@ import type {
   RouteSnapshot,
 } from "../submission/types.ts";
 import { type HttpPortOptions, PartnerEndpoint } from "./partner-endpoint.ts";
-import { RouteTally } from "./route-counts.ts";
+import { RouteCounter } from "./route-counts.ts";
 
 interface HttpRouteDependencies {
   readonly clock: Clock;
@@ -26,9 +26,9 @@ export type PortPlan =
 
 export class HttpRoute implements Route {
   readonly capabilities: RouteCapabilities;
-  readonly #tally: RouteTally;
+  readonly #counter: RouteCounter;
   readonly #ports: readonly PartnerEndpoint[];
-  readonly #portOf: (parcel: OutboundTransaction) => PartnerEndpoint | undefined;
+  readonly #portOf: (outbound: OutboundTransaction) => PartnerEndpoint | undefined;
   #isClosed = false;
 
   constructor(
@@ -37,9 +37,9 @@ export class HttpRoute implements Route {
     { clock, log }: HttpRouteDependencies,
   ) {
     this.capabilities = capabilities;
-    this.#tally = new RouteTally(clock, log);
+    this.#counter = new RouteCounter(clock, log);
     const open = (options: HttpPortOptions): PartnerEndpoint =>
-      new PartnerEndpoint(options, { clock, log, tally: this.#tally });
+      new PartnerEndpoint(options, { clock, log, counter: this.#counter });
     if ("all" in plan) {
       const port = open(plan.all);
       this.#ports = [port];
@@ -56,27 +56,27 @@ export class HttpRoute implements Route {
     return !this.#isClosed && this.#ports.some((port) => port.isUp);
   }
 
-  offer(parcel: OutboundTransaction): boolean {
-    const port = this.#takes(parcel) ? this.#portOf(parcel) : undefined;
-    if (port) return port.offer(parcel);
-    this.#tally.turnAway();
+  offer(outbound: OutboundTransaction): boolean {
+    const port = this.#takes(outbound) ? this.#portOf(outbound) : undefined;
+    if (port) return port.offer(outbound);
+    this.#counter.turnAway();
     return false;
   }
 
   snapshot(): RouteSnapshot {
-    const tally = this.#tally;
+    const counter = this.#counter;
     const down = this.#ports.find((port) => !port.isUp) ?? this.#ports[0];
     const failing = this.#ports.find((port) => port.lastFailure !== "");
     return {
-      ...tally.counts(),
+      ...counter.counts(),
       name: this.capabilities.name,
       kind: this.capabilities.kind,
       health: this.isUp ? "up" : "down",
       lastFailure: down?.lastFailure || failing?.lastFailure || "",
-      queued: tally.queued,
-      inFlight: tally.inFlight,
-      sendP50Us: tally.sendPercentileUs(50),
-      sendP99Us: tally.sendPercentileUs(99),
+      queued: counter.queued,
+      inFlight: counter.inFlight,
+      sendP50Us: counter.sendPercentileUs(50),
+      sendP99Us: counter.sendPercentileUs(99),
     };
   }
 

@@ -18,13 +18,13 @@ function failed(reason: string): Verdict {
   return { kind: "failed", reason };
 }
 
-/** The same for every parcel. */
+/** The same for every transaction. */
 function all(
-  parcels: readonly OutboundTransaction[],
+  batch: readonly OutboundTransaction[],
   verdict: Verdict,
   fault: string | null,
 ): Reading {
-  return { verdicts: parcels.map(() => verdict), fault };
+  return { verdicts: batch.map(() => verdict), fault };
 }
 
 const alreadyThere = /already[ _]?(been[ _]?)?(processed|submitted|received|known|landed)/i;
@@ -96,16 +96,16 @@ function softened(verdict: Verdict, calls: number): Verdict {
 /** What a status other than 2xx means; null: the body decides. */
 export function readStatus(
   { status, body }: HttpAnswer,
-  parcels: readonly OutboundTransaction[],
+  batch: readonly OutboundTransaction[],
 ): Reading | null {
   if (status >= 200 && status < 300) return null;
-  if (status === 429) return all(parcels, refused("rate_limited"), null);
-  if (status >= 500) return all(parcels, refused("partner_error"), `HTTP status ${status}`);
+  if (status === 429) return all(batch, refused("rate_limited"), null);
+  if (status >= 500) return all(batch, refused("partner_error"), `HTTP status ${status}`);
   if (status === 401 || status === 403) {
-    return all(parcels, refused("unauthorized"), `HTTP status ${status}`);
+    return all(batch, refused("unauthorized"), `HTTP status ${status}`);
   }
   const isOurs = status === 400 || status === 413 || status === 422;
-  if (!isOurs) return all(parcels, refused(`http_${status}`), `HTTP status ${status}`);
+  if (!isOurs) return all(batch, refused(`http_${status}`), `HTTP status ${status}`);
   const answer = parseJson(body);
   const verdict =
     isObject(answer) && "error" in answer
@@ -115,19 +115,19 @@ export function readStatus(
           status === 413 ? "too_large" : "request_invalid",
           true,
         );
-  return all(parcels, softened(verdict, parcels.length), null);
+  return all(batch, softened(verdict, batch.length), null);
 }
 
 const signatureText = /^[1-9A-HJ-NP-Za-km-z]{80,90}$/;
 
 /** Of one answer object that has the right id. */
-function verdictOfCall(answer: Record<string, unknown>, parcel: OutboundTransaction): Verdict {
+function verdictOfCall(answer: Record<string, unknown>, outbound: OutboundTransaction): Verdict {
   const { error, result } = answer;
   if (error !== undefined && error !== null) return verdictOfError(error);
   if (result === undefined) return failed("answer_invalid");
-  const [first] = parcel.transactions;
+  const [first] = outbound.transactions;
   const isOther =
-    parcel.mode === "transaction" &&
+    outbound.mode === "transaction" &&
     typeof result === "string" &&
     signatureText.test(result) &&
     result !== first?.signature;
@@ -136,15 +136,15 @@ function verdictOfCall(answer: Record<string, unknown>, parcel: OutboundTransact
 
 function readArray(
   answers: readonly unknown[],
-  parcels: readonly OutboundTransaction[],
+  batch: readonly OutboundTransaction[],
   firstId: number,
 ): Reading {
-  const verdicts: (Verdict | undefined)[] = parcels.map(() => undefined);
+  const verdicts: (Verdict | undefined)[] = batch.map(() => undefined);
   for (const answer of answers) {
     const id = isObject(answer) ? answer["id"] : undefined;
     if (!isObject(answer) || typeof id !== "number") continue;
-    const parcel = parcels[id - firstId];
-    if (parcel) verdicts[id - firstId] ??= verdictOfCall(answer, parcel);
+    const outbound = batch[id - firstId];
+    if (outbound) verdicts[id - firstId] ??= verdictOfCall(answer, outbound);
   }
   const isComplete = !verdicts.includes(undefined);
   return {
@@ -156,32 +156,32 @@ function readArray(
 /** Of an answer to calls that are numbered from `firstId`; an array when there were several. */
 export function readJsonRpc(
   answer: HttpAnswer,
-  parcels: readonly OutboundTransaction[],
+  batch: readonly OutboundTransaction[],
   firstId: number,
 ): Reading {
-  const byStatus = readStatus(answer, parcels);
+  const byStatus = readStatus(answer, batch);
   if (byStatus) return byStatus;
   const body = parseJson(answer.body);
-  if (Array.isArray(body)) return readArray(body, parcels, firstId);
-  const [only] = parcels;
+  if (Array.isArray(body)) return readArray(body, batch, firstId);
+  const [only] = batch;
   if (!isObject(body)) {
-    return all(parcels, failed("answer_invalid"), "expected JSON-RPC, got something else");
+    return all(batch, failed("answer_invalid"), "expected JSON-RPC, got something else");
   }
   const { id, error } = body;
   // An error without an id is of the request as a whole.
   if (
     error !== undefined &&
     error !== null &&
-    (id === null || id === undefined || parcels.length > 1)
+    (id === null || id === undefined || batch.length > 1)
   ) {
-    return all(parcels, softened(verdictOfError(error), parcels.length), null);
+    return all(batch, softened(verdictOfError(error), batch.length), null);
   }
-  if (!only || parcels.length > 1 || id !== firstId) {
+  if (!only || batch.length > 1 || id !== firstId) {
     return all(
-      parcels,
+      batch,
       failed("answer_mismatched"),
       `expected an answer with id ${firstId}, got another`,
     );
   }
-  return all(parcels, verdictOfCall(body, only), null);
+  return all(batch, verdictOfCall(body, only), null);
 }

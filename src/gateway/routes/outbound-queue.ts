@@ -1,11 +1,11 @@
 // What waits for a connection, first come, first served.
 //
-// Used by http-port.ts, which bounds it. Taking from the front costs the same however much waits.
+// Used by partner-endpoint.ts, which bounds it. Taking from the front costs the same however much waits.
 
 import type { OutboundTransaction } from "../submission/types.ts";
 
 export interface Waiting {
-  readonly parcel: OutboundTransaction;
+  readonly outbound: OutboundTransaction;
   /** Monotonic. */
   readonly offeredNs: bigint;
 }

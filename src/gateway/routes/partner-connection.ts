@@ -1,6 +1,6 @@
 // One kept-alive connection to a partner, one request under way on it.
 //
-// Used by http-port.ts. Makes the connection when the first request comes and again after it was
+// Used by partner-endpoint.ts. Makes the connection when the first request comes and again after it was
 // lost; follows no redirect, sends nothing twice, reads at most 64 kB of an answer. Time-outs are the
 // port's business: it calls `cut`. The moment of "sent" is when the kernel took the last byte of the
 // request: undici writes head and body in one go, and the socket's own buffer is empty then unless
@@ -68,7 +68,7 @@ function headerOf(headers: readonly (Buffer | string)[] | null, name: string): s
 }
 
 /** One request, as undici calls back. */
-class Exchange implements Dispatcher.DispatchHandler {
+class PartnerRequest implements Dispatcher.DispatchHandler {
   readonly #lane: PartnerConnection;
   readonly #listener: LaneListener;
   #abort: ((error?: Error) => void) | undefined;
@@ -149,7 +149,7 @@ export class PartnerConnection {
   readonly #timeoutMs: number;
   #client: Client;
   #socket: Socket | undefined;
-  #exchange: Exchange | undefined;
+  #request: PartnerRequest | undefined;
 
   constructor(origin: string, timeoutMs: number) {
     this.#origin = origin;
@@ -159,7 +159,7 @@ export class PartnerConnection {
 
   /** Only while nothing is under way. */
   send(call: HttpCall, listener: LaneListener): void {
-    this.#exchange = new Exchange(this, listener);
+    this.#request = new PartnerRequest(this, listener);
     this.#client.dispatch(
       {
         path: call.path,
@@ -170,7 +170,7 @@ export class PartnerConnection {
         headersTimeout: 0,
         bodyTimeout: 0,
       },
-      this.#exchange,
+      this.#request,
     );
   }
 
@@ -188,7 +188,7 @@ export class PartnerConnection {
    * no connection yet.
    */
   cut(): boolean {
-    if (this.#exchange?.cut() !== false) return true;
+    if (this.#request?.cut() !== false) return true;
     const stuck = this.#client;
     this.#client = this.#newClient();
     this.#end(stuck);

@@ -13,12 +13,12 @@ import type { Dialect, HttpAnswer } from "./dialect.ts";
 import { Health } from "./health.ts";
 import { OutboundQueue, type Waiting } from "./outbound-queue.ts";
 import { type LaneFailure, PartnerConnection } from "./partner-connection.ts";
-import type { RouteTally } from "./route-counts.ts";
+import type { RouteCounter } from "./route-counts.ts";
 
 /** A timer that comes so late tells of this process, not of the other side. */
 const stallNs = 20_000_000n;
 const secondLookMs = 10;
-/** Between two looks for parcels in the queue that are of no use any more. */
+/** Between two looks for transactions in the queue that are of no use any more. */
 const sweepMs = 250;
 const retryAfterMsMax = 60_000;
 const failureLengthMax = 240;
@@ -39,7 +39,7 @@ export interface HttpPortOptions {
 interface PartnerEndpointDependencies {
   readonly clock: Clock;
   readonly log: Logger | undefined;
-  readonly tally: RouteTally;
+  readonly counter: RouteCounter;
 }
 
 interface Request {
@@ -68,7 +68,7 @@ export class PartnerEndpoint {
   readonly #options: HttpPortOptions;
   readonly #clock: Clock;
   readonly #log: Logger | undefined;
-  readonly #tally: RouteTally;
+  readonly #counter: RouteCounter;
   readonly #health: Health;
   readonly #mask: (text: string) => string;
   readonly #headers: string[];
@@ -84,12 +84,12 @@ export class PartnerEndpoint {
   #sweep: Timer | undefined;
   #closing: { readonly closed: Promise<void>; readonly finish: () => void } | undefined;
 
-  constructor(options: HttpPortOptions, { clock, log, tally }: PartnerEndpointDependencies) {
+  constructor(options: HttpPortOptions, { clock, log, counter }: PartnerEndpointDependencies) {
     const { url, headers, dialect } = options;
     this.#options = options;
     this.#clock = clock;
     this.#log = log;
-    this.#tally = tally;
+    this.#counter = counter;
     this.#mask = maskerOf(url, headers);
     this.#headers = headersOf(url, headers, dialect.contentType);
     this.#health = new Health(clock, {
@@ -108,14 +108,14 @@ export class PartnerEndpoint {
     return this.#health.lastFailure;
   }
 
-  /** False: full, down or closed. The tally knows of it either way. */
-  offer(parcel: OutboundTransaction): boolean {
-    if (this.#closing || !this.isUp || this.#tally.queued >= this.#options.queueMax) {
-      this.#tally.turnAway();
+  /** False: full, down or closed. The counter knows of it either way. */
+  offer(outbound: OutboundTransaction): boolean {
+    if (this.#closing || !this.isUp || this.#counter.queued >= this.#options.queueMax) {
+      this.#counter.turnAway();
       return false;
     }
-    this.#tally.queue();
-    this.#queue.push({ parcel, offeredNs: this.#clock.monotonicNs() });
+    this.#counter.queue();
+    this.#queue.push({ outbound, offeredNs: this.#clock.monotonicNs() });
     this.#sweep ??= this.#clock.after(sweepMs, () => this.#sweepQueue());
     this.#pumpSoon();
     return true;
@@ -162,7 +162,7 @@ export class PartnerEndpoint {
         this.#start(waiting);
         continue;
       }
-      for (const { parcel } of waiting) this.#tally.drop(parcel, "route_closed");
+      for (const { outbound } of waiting) this.#counter.drop(outbound, "route_closed");
     }
   }
 
@@ -175,12 +175,12 @@ export class PartnerEndpoint {
     let path = "";
     let next = this.#queue.first;
     while (next && taken.length < callsMax) {
-      const isLate = next.parcel.deadlineNs < nowNs;
-      const own = callsMax > 1 ? dialect.pathOf(next.parcel) : "";
+      const isLate = next.outbound.deadlineNs < nowNs;
+      const own = callsMax > 1 ? dialect.pathOf(next.outbound) : "";
       if (!isLate && taken.length > 0 && own !== path) break;
       this.#queue.shift();
       if (isLate) {
-        this.#tally.drop(next.parcel, "deadline_passed");
+        this.#counter.drop(next.outbound, "deadline_passed");
       } else {
         path = own;
         taken.push(next);
@@ -193,13 +193,13 @@ export class PartnerEndpoint {
 
   #start(waiting: readonly Waiting[]): void {
     const { dialect } = this.#options;
-    const parcels = waiting.map(({ parcel }) => parcel);
-    const [first] = parcels;
+    const batch = waiting.map(({ outbound }) => outbound);
+    const [first] = batch;
     if (!first) return;
     const firstId = this.#nextId;
-    this.#nextId = firstId + parcels.length > idMax ? 1 : firstId + parcels.length;
-    const body = dialect.write(parcels, firstId);
-    for (const _ of parcels) this.#tally.leaveQueue();
+    this.#nextId = firstId + batch.length > idMax ? 1 : firstId + batch.length;
+    const body = dialect.write(batch, firstId);
+    for (const _ of batch) this.#counter.leaveQueue();
     this.#send("POST", dialect.pathOf(first), body, { waiting, firstId });
   }
 
@@ -247,7 +247,7 @@ export class PartnerEndpoint {
   #sent(request: Request): void {
     if (request.isSent) return;
     request.isSent = true;
-    for (const { parcel, offeredNs } of request.waiting) this.#tally.send(parcel, offeredNs);
+    for (const { outbound, offeredNs } of request.waiting) this.#counter.send(outbound, offeredNs);
   }
 
   #answered(request: Request, answer: HttpAnswer, retryAfter: string | null): void {
@@ -258,13 +258,16 @@ export class PartnerEndpoint {
     } else {
       // The last write's callback may come after the answer.
       this.#sent(request);
-      const parcels = request.waiting.map(({ parcel }) => parcel);
-      const { verdicts, fault } = this.#options.dialect.read(answer, parcels, request.firstId);
+      const batch = request.waiting.map(({ outbound }) => outbound);
+      const { verdicts, fault } = this.#options.dialect.read(answer, batch, request.firstId);
       if (fault !== null) this.#health.failed(this.#say(fault), false);
       else this.#health.succeeded();
       if (retryAfter !== null) this.#pauseFor(retryAfter);
-      for (const [place, parcel] of parcels.entries()) {
-        this.#tally.end(parcel, verdicts[place] ?? { kind: "failed", reason: "answer_missing" });
+      for (const [place, outbound] of batch.entries()) {
+        this.#counter.end(
+          outbound,
+          verdicts[place] ?? { kind: "failed", reason: "answer_missing" },
+        );
       }
     }
     this.#afterwards();
@@ -279,7 +282,8 @@ export class PartnerEndpoint {
   #endFailed(request: Request, reason: string, failure: string, isUnreachable: boolean): void {
     if (request.waiting.length === 0) this.#health.probed(failure);
     else this.#health.failed(failure, isUnreachable);
-    for (const { parcel } of request.waiting) this.#tally.end(parcel, { kind: "failed", reason });
+    for (const { outbound } of request.waiting)
+      this.#counter.end(outbound, { kind: "failed", reason });
   }
 
   #cutLate(isSecondLook = false): void {
@@ -355,17 +359,17 @@ export class PartnerEndpoint {
 
   #dropQueue(reason: string): void {
     this.#cancelSweep();
-    for (const { parcel } of this.#queue.remove(() => true)) this.#tally.drop(parcel, reason);
+    for (const { outbound } of this.#queue.remove(() => true)) this.#counter.drop(outbound, reason);
   }
 
   #sweepQueue(): void {
     this.#sweep = undefined;
     const nowNs = this.#clock.nowNs();
-    const late = this.#queue.remove(({ parcel }) => parcel.deadlineNs < nowNs);
+    const late = this.#queue.remove(({ outbound }) => outbound.deadlineNs < nowNs);
     if (this.#queue.length > 0) {
       this.#sweep = this.#clock.after(sweepMs, () => this.#sweepQueue());
     }
-    for (const { parcel } of late) this.#tally.drop(parcel, "deadline_passed");
+    for (const { outbound } of late) this.#counter.drop(outbound, "deadline_passed");
   }
 
   #cancelSweep(): void {

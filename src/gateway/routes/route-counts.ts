@@ -1,4 +1,4 @@
-// The books of one route: every parcel offered is in exactly one column, at any time.
+// The counts of one route: every transaction offered is in exactly one column, at any time.
 //
 // Kept by a route and the ports it consists of. offered = turnedAway + acknowledged + refused +
 // failed + dropped + queued + inFlight holds whenever a report is made, so whoever hears one sees
@@ -11,7 +11,7 @@ import type { OutboundTransaction, RouteCounts, RouteEvent } from "../submission
 import type { Verdict } from "./dialect.ts";
 import { SendTimes } from "./send-times.ts";
 
-export class RouteTally {
+export class RouteCounter {
   readonly #clock: Clock;
   readonly #log: Logger | undefined;
   readonly #sendTimes = new SendTimes();
@@ -45,10 +45,10 @@ export class RouteTally {
     this.#queued++;
   }
 
-  drop(parcel: OutboundTransaction, reason: string): void {
+  drop(outbound: OutboundTransaction, reason: string): void {
     this.#queued--;
     this.#ends.dropped++;
-    this.#tell(parcel, { kind: "dropped", atNs: this.#clock.nowNs(), reason });
+    this.#tell(outbound, { kind: "dropped", atNs: this.#clock.nowNs(), reason });
   }
 
   leaveQueue(): void {
@@ -57,20 +57,20 @@ export class RouteTally {
   }
 
   /** Both monotonic; `sentNs` where it is known better than by being told of it. */
-  send(parcel: OutboundTransaction, offeredNs: bigint, sentNs?: bigint): void {
+  send(outbound: OutboundTransaction, offeredNs: bigint, sentNs?: bigint): void {
     this.#sent++;
     const nowNs = this.#clock.monotonicNs();
     this.#sendTimes.add((sentNs ?? nowNs) - offeredNs, nowNs);
     let bytes = 0;
-    for (const { wire } of parcel.transactions) bytes += wire.length;
+    for (const { wire } of outbound.transactions) bytes += wire.length;
     const sinceNs = sentNs === undefined || sentNs > nowNs ? 0n : nowNs - sentNs;
-    this.#tell(parcel, { kind: "sent", atNs: this.#clock.nowNs() - sinceNs, bytes });
+    this.#tell(outbound, { kind: "sent", atNs: this.#clock.nowNs() - sinceNs, bytes });
   }
 
-  end(parcel: OutboundTransaction, verdict: Verdict): void {
+  end(outbound: OutboundTransaction, verdict: Verdict): void {
     this.#inFlight--;
     this.#ends[verdict.kind]++;
-    this.#tell(parcel, { ...verdict, atNs: this.#clock.nowNs() });
+    this.#tell(outbound, { ...verdict, atNs: this.#clock.nowNs() });
   }
 
   counts(): RouteCounts {
@@ -89,9 +89,9 @@ export class RouteTally {
     return this.#sendTimes.percentile(p, this.#clock.monotonicNs());
   }
 
-  #tell(parcel: OutboundTransaction, event: RouteEvent): void {
+  #tell(outbound: OutboundTransaction, event: RouteEvent): void {
     try {
-      parcel.report(event);
+      outbound.report(event);
     } catch (thrown) {
       this.#log?.error({ error: messageOf(thrown) }, "a listener of a route failed");
     }

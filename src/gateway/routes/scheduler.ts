@@ -9,18 +9,18 @@ import { acknowledged, parseJson, readJsonRpc, readStatus } from "./json-rpc-ans
 import { sendTransactionDialect } from "./send-transaction.ts";
 import { base64Of } from "./wire-text.ts";
 
-const read: Dialect["read"] = (answer, parcels, firstId): Reading => {
-  const byStatus = readStatus(answer, parcels);
+const read: Dialect["read"] = (answer, batch, firstId): Reading => {
+  const byStatus = readStatus(answer, batch);
   if (byStatus) return byStatus;
   const isObjectText = answer.body[0] === 0x7b; // "{"
   const body = isObjectText ? parseJson(answer.body) : undefined;
   const { error } = isObject(body) ? body : {};
   if (error === undefined || error === null) {
-    return { verdicts: parcels.map(() => acknowledged), fault: null };
+    return { verdicts: batch.map(() => acknowledged), fault: null };
   }
   // There was no id to echo: whatever the body says in its place is not looked at.
   const text = Buffer.from(JSON.stringify({ id: firstId, error }));
-  return readJsonRpc({ status: answer.status, body: text }, parcels, firstId);
+  return readJsonRpc({ status: answer.status, body: text }, batch, firstId);
 };
 
 export function schedulerDialect(
@@ -34,8 +34,8 @@ export function schedulerDialect(
     callsMax: 1,
     contentType: isText ? "text/plain" : "application/octet-stream",
     pathOf: () => path,
-    write: ([parcel]) => {
-      const wire = parcel?.transactions[0]?.wire ?? new Uint8Array(0);
+    write: ([outbound]) => {
+      const wire = outbound?.transactions[0]?.wire ?? new Uint8Array(0);
       return isText ? Buffer.from(base64Of(wire), "latin1") : wire;
     },
     read,

@@ -1,6 +1,6 @@
-// How long parcels waited until they were sent: percentiles over the last minutes.
+// How long transactions waited until they were sent: percentiles over the last minutes.
 //
-// Kept by a route's tally. Bounded: three slices of a minute, each a log-linear histogram of
+// Kept by a route's counter. Bounded: three slices of a minute, each a log-linear histogram of
 // microseconds with steps of about 6 %, 1.7 kB each.
 
 const sliceNs = 60_000_000_000n;

@@ -16,18 +16,18 @@ function callText({ transactions }: OutboundTransaction, id: number): string {
   return `{"jsonrpc":"2.0","id":${id},"method":"sendTransaction","params":["${wire}",${options}]}`;
 }
 
-/** The calls of `parcels` as the body of one request: an array when there are several. */
+/** The calls of `batch` as the body of one request: an array when there are several. */
 export function writeSendTransaction(
-  parcels: readonly OutboundTransaction[],
+  batch: readonly OutboundTransaction[],
   firstId: number,
 ): Uint8Array {
-  const calls = parcels.map((parcel, place) => callText(parcel, firstId + place));
+  const calls = batch.map((outbound, place) => callText(outbound, firstId + place));
   return Buffer.from(calls.length === 1 ? (calls[0] ?? "") : `[${calls.join(",")}]`, "latin1");
 }
 
 export function sendTransactionDialect(
   callsMax: number,
-  pathOf: (parcel: OutboundTransaction) => string,
+  pathOf: (outbound: OutboundTransaction) => string,
 ): Dialect {
   return {
     callsMax,

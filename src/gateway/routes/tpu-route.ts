@@ -27,7 +27,7 @@ import { quicheHint, quicheProblem, tpuProtocol } from "../tpu/quiche.ts";
 import { TpuThread, type TpuThreadOptions } from "../tpu/tpu-thread.ts";
 import type { LeaderState, TpuAddress, TpuEvent } from "../tpu/types.ts";
 import type { Verdict } from "./dialect.ts";
-import { RouteTally } from "./route-counts.ts";
+import { RouteCounter } from "./route-counts.ts";
 
 export interface TpuRouteDependencies {
   readonly clock: Clock;
@@ -51,9 +51,9 @@ interface TpuLeader extends LeaderState {
   readonly identity: string | null;
 }
 
-/** One parcel and its copies. */
+/** One transaction and its copies. */
 interface Entry {
-  readonly parcel: OutboundTransaction;
+  readonly outbound: OutboundTransaction;
   /** Monotonic. */
   readonly offeredNs: bigint;
   /** Copies that may still say something. */
@@ -91,8 +91,8 @@ function givenAddresses(config: RouteConfig): ReadonlyMap<string, TpuAddress> {
 export class TpuRoute implements Route {
   readonly capabilities: RouteCapabilities;
   readonly #config: RouteConfig;
-  readonly #parts: TpuRouteDependencies;
-  readonly #tally: RouteTally;
+  readonly #dependencies: TpuRouteDependencies;
+  readonly #counter: RouteCounter;
   readonly #identity: TpuIdentity;
   readonly #thread: TpuThread;
   readonly #given: ReadonlyMap<string, TpuAddress>;
@@ -106,11 +106,11 @@ export class TpuRoute implements Route {
   #isClosed = false;
 
   /** Throws ShredwayError "config_invalid" for an identity that cannot be read. */
-  constructor(config: RouteConfig, parts: TpuRouteDependencies) {
-    const { clock, log, readSeed, start } = parts;
+  constructor(config: RouteConfig, dependencies: TpuRouteDependencies) {
+    const { clock, log, readSeed, start } = dependencies;
     const { name, kind, mevSafe, connections, queueMax, timeoutMs } = config;
     this.#config = config;
-    this.#parts = parts;
+    this.#dependencies = dependencies;
     this.capabilities = {
       name,
       kind,
@@ -120,7 +120,7 @@ export class TpuRoute implements Route {
       minimumTipLamports: BigInt(config.minimumTipLamports),
       leaders: null,
     };
-    this.#tally = new RouteTally(clock, log);
+    this.#counter = new RouteCounter(clock, log);
     this.#given = givenAddresses(config);
     this.#identity = new TpuIdentity({
       path: config.identityFile,
@@ -156,22 +156,29 @@ export class TpuRoute implements Route {
     return this.#addressesFor(null, false).length > 0;
   }
 
-  offer(parcel: OutboundTransaction): boolean {
-    const addresses = this.#takes(parcel)
-      ? this.#addressesFor(parcel.leader, parcel.revertProtection)
+  offer(outbound: OutboundTransaction): boolean {
+    const addresses = this.#takes(outbound)
+      ? this.#addressesFor(outbound.leader, outbound.revertProtection)
       : [];
-    const [transaction] = parcel.transactions;
+    const [transaction] = outbound.transactions;
     if (addresses.length === 0 || !transaction || !this.#hasRoom) {
-      this.#tally.turnAway();
+      this.#counter.turnAway();
       return false;
     }
-    const { clock } = this.#parts;
-    this.#tally.queue();
+    const { clock } = this.#dependencies;
+    this.#counter.queue();
     const offeredNs = clock.monotonicNs();
-    const givenMs = Number(parcel.deadlineNs - clock.nowNs()) / nsPerMs;
-    const restMs = Math.min(givenMs, this.#parts.copyMsMax ?? copyMsMax);
+    const givenMs = Number(outbound.deadlineNs - clock.nowNs()) / nsPerMs;
+    const restMs = Math.min(givenMs, this.#dependencies.copyMsMax ?? copyMsMax);
     const open = addresses.length;
-    const entry: Entry = { parcel, offeredNs, open, isSent: false, isEnded: false, failure: null };
+    const entry: Entry = {
+      outbound,
+      offeredNs,
+      open,
+      isSent: false,
+      isEnded: false,
+      failure: null,
+    };
     for (const address of addresses) {
       const id = this.#nextCopy++;
       this.#copies.set(id, entry);
@@ -181,17 +188,17 @@ export class TpuRoute implements Route {
   }
 
   snapshot(): RouteSnapshot {
-    const tally = this.#tally;
+    const counter = this.#counter;
     return {
-      ...tally.counts(),
+      ...counter.counts(),
       name: this.capabilities.name,
       kind: this.capabilities.kind,
       health: this.isUp ? "up" : "down",
       lastFailure: this.#lastFailure || this.#thread.lastFailure,
-      queued: tally.queued,
-      inFlight: tally.inFlight,
-      sendP50Us: tally.sendPercentileUs(50),
-      sendP99Us: tally.sendPercentileUs(99),
+      queued: counter.queued,
+      inFlight: counter.inFlight,
+      sendP50Us: counter.sendPercentileUs(50),
+      sendP99Us: counter.sendPercentileUs(99),
     };
   }
 
@@ -211,7 +218,7 @@ export class TpuRoute implements Route {
   }
 
   get #hasRoom(): boolean {
-    return this.#tally.queued < this.#config.queueMax;
+    return this.#counter.queued < this.#config.queueMax;
   }
 
   /** A plan offers nothing else. */
@@ -225,7 +232,7 @@ export class TpuRoute implements Route {
   #addressesFor(leader: string | null, isProtected: boolean): TpuAddress[] {
     const { kind, fanout } = this.#config;
     const isPartner = kind === "alt-partner";
-    const targets = isPartner ? [] : targetsOf(this.#parts.leaders, fanout);
+    const targets = isPartner ? [] : targetsOf(this.#dependencies.leaders, fanout);
     if (leader !== null && !targets.includes(leader)) {
       // The plan's word is a moment older, but the slot may not be known here at all.
       if (targets.length === 0) targets.push(leader);
@@ -243,7 +250,7 @@ export class TpuRoute implements Route {
   }
 
   #addressOf(identity: string, isProtected: boolean): TpuAddress[] {
-    const address = this.#given.get(identity) ?? this.#parts.addresses.addressOf(identity);
+    const address = this.#given.get(identity) ?? this.#dependencies.addresses.addressOf(identity);
     if (!address) return [];
     const { quicPorts } = this.#config;
     if (!quicPorts) return [address];
@@ -253,7 +260,7 @@ export class TpuRoute implements Route {
   /** Keeps connections with those who lead soon. */
   #aim(): void {
     const { kind, connectAheadSlots, quicPorts } = this.#config;
-    const { leaders, partners } = this.#parts;
+    const { leaders, partners } = this.#dependencies;
     const upcoming = upcomingOf(leaders, connectAheadSlots);
     const isPartner = kind === "alt-partner";
     const aimed = isPartner ? upcoming.filter((identity) => partners().has(identity)) : upcoming;
@@ -279,12 +286,12 @@ export class TpuRoute implements Route {
   #hear(event: TpuEvent): void {
     const entry = this.#copies.get(event.id);
     if (!entry) return;
-    const { parcel } = entry;
+    const { outbound } = entry;
     if (event.kind === "sent") {
       if (entry.isSent) return;
       entry.isSent = true;
-      this.#tally.leaveQueue();
-      this.#tally.send(parcel, entry.offeredNs, event.atNs);
+      this.#counter.leaveQueue();
+      this.#counter.send(outbound, entry.offeredNs, event.atNs);
       return;
     }
     this.#copies.delete(event.id);
@@ -300,18 +307,18 @@ export class TpuRoute implements Route {
       this.#end(entry, { kind: "failed", reason: entry.failure ?? event.reason });
     } else {
       entry.isEnded = true;
-      this.#tally.drop(parcel, event.reason);
+      this.#counter.drop(outbound, event.reason);
     }
   }
 
   #end(entry: Entry, verdict: Verdict): void {
     entry.isEnded = true;
-    this.#tally.end(entry.parcel, verdict);
+    this.#counter.end(entry.outbound, verdict);
   }
 }
 
 /** For open-route.ts. The optional package is looked for when the first such route is opened. */
-export function tpuOpener(parts: TpuRouteDependencies): (config: RouteConfig) => TpuRoute {
+export function tpuOpener(dependencies: TpuRouteDependencies): (config: RouteConfig) => TpuRoute {
   return (config) => {
     const problem = quicheProblem();
     if (problem !== null) {
@@ -320,6 +327,6 @@ export function tpuOpener(parts: TpuRouteDependencies): (config: RouteConfig) =>
         `route ${config.name}: expected the optional package @matrixai/quic, got: ${problem}; ${quicheHint}`,
       );
     }
-    return new TpuRoute(config, parts);
+    return new TpuRoute(config, dependencies);
   };
 }

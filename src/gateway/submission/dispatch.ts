@@ -7,6 +7,7 @@
 
 import type { Clock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
+import { defaultSlotNs, lifetimeSlots, windowSlots } from "../../core/solana-constants.ts";
 import { TimerWheel } from "../../core/timer-wheel.ts";
 import type { SubmissionEvents } from "./events.ts";
 import type { DispatchLimits } from "./limits.ts";
@@ -47,11 +48,6 @@ export interface DispatchCounts {
   readonly repeats: bigint;
 }
 
-const defaultSlotNs = 400_000_000n;
-/** A blockhash is valid for 150 blocks. */
-const lifetimeSlots = 150n;
-/** A leader leads 4 consecutive slots; the first is a multiple of 4. */
-const windowSlots = 4n;
 /** Shortest time between two attempts that an account causes by repeating its call. */
 const repeatMs = 50;
 /** With three routes, a timeline of 64 events holds seven complete attempts. */

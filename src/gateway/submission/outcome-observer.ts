@@ -11,6 +11,7 @@
 //   it was found so again. If a transaction landed with the same nonce value, one of each is enough.
 
 import type { Clock } from "../../core/clock.ts";
+import { lifetimeSlots } from "../../core/solana-constants.ts";
 import { TimerWheel } from "../../core/timer-wheel.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { type Lifetime, Lifetimes } from "../../core/transactions/lifetimes.ts";
@@ -45,7 +46,6 @@ const middleMs = 30_000;
 const middleQuestionMs = 2_000;
 const oldQuestionMs = 10_000;
 const observedSlotsMax = 16;
-const lifetimeSlots = 150;
 
 export class OutcomeObserver {
   readonly #dependencies: ObserverDependencies;
@@ -103,7 +103,8 @@ export class OutcomeObserver {
       this.#observationEnd.set(tracked, bornMs + ageMaxMs);
     } else {
       const slotNs = this.#dependencies.slotNs();
-      const boundMs = slotNs === null ? unobservedMs : (Number(slotNs) / 1e6) * lifetimeSlots;
+      const boundMs =
+        slotNs === null ? unobservedMs : (Number(slotNs) / 1e6) * Number(lifetimeSlots);
       this.#observationEnd.set(tracked, nowMs + boundMs);
     }
     this.#watch(tracked, facts.signatureBytes);

@@ -16,6 +16,7 @@
 //   slots only. With fallback it also uses the routes of sendTransaction: at once if no partner leads or
 //   accepts it, else from the second attempt on. Without fallback it is refused in other slots.
 
+import { windowSlots } from "../../core/solana-constants.ts";
 import { paysPerUnit, type UnitFeeFacts, unitFeeText } from "../../core/transactions/unit-fee.ts";
 import type {
   LeaderContext,
@@ -83,8 +84,6 @@ type Fit = { readonly mode: SendMode } | { readonly obstacle: string };
 
 const idealKinds: ReadonlySet<RouteKind> = new Set(["swqos", "block-builder", "alt-partner"]);
 const namesMax = 8;
-/** A leader leads 4 consecutive slots; the first is a multiple of 4. */
-const windowSlots = 4n;
 
 function modeOf(facts: PlanFacts, kind: RouteKind): SendMode | null {
   const { isBundle, method, options, transactions } = facts;

@@ -40,19 +40,19 @@ export interface ConnectionListener {
   established(): void;
   /** It may take something again. */
   usable(): void;
-  sent(parcel: Outgoing): void;
-  acknowledged(parcel: Outgoing, tookNs: bigint): void;
+  sent(outgoing: Outgoing): void;
+  acknowledged(outgoing: Outgoing, tookNs: bigint): void;
   /** The other side wants no more of it, which never left as a whole. */
-  stopped(parcel: Outgoing): void;
-  failed(parcel: Outgoing, reason: string): void;
+  stopped(outgoing: Outgoing): void;
+  failed(outgoing: Outgoing, reason: string): void;
   /** Never left as a whole; of a closed connection, before `closed`. */
-  unsent(parcel: Outgoing): void;
+  unsent(outgoing: Outgoing): void;
   /** The last word. */
   closed(name: string): void;
 }
 
 interface Stream {
-  readonly parcel: Outgoing;
+  readonly outgoing: Outgoing;
   readonly streamId: number;
   /** Given to quiche so far. */
   accepted: number;
@@ -137,11 +137,11 @@ export class TpuConnection {
   }
 
   /** False: no stream or no room for it now; `usable` tells when there may be. */
-  send(parcel: Outgoing): boolean {
+  send(outgoing: Outgoing): boolean {
     if (!this.isEstablished || this.#unfinished.length > 0) return false;
     const streamId = this.#nextStreamId;
     if (!this.#prepare(streamId)) return false;
-    const stream: Stream = { parcel, streamId, accepted: 0, emitted: 0, sentNs: null };
+    const stream: Stream = { outgoing, streamId, accepted: 0, emitted: 0, sentNs: null };
     if (!this.#write(stream)) return false;
     this.#nextStreamId += streamIdStep;
     this.#streams.set(streamId, stream);
@@ -214,7 +214,7 @@ export class TpuConnection {
    */
   #write(stream: Stream): boolean {
     const { streamId, accepted } = stream;
-    const { bytes } = stream.parcel;
+    const { bytes } = stream.outgoing;
     const rest = accepted === 0 ? bytes : bytes.subarray(accepted);
     try {
       if (this.#quiche.streamCapacity(streamId) < Math.min(rest.length, wholeBytesMax)) {
@@ -231,7 +231,7 @@ export class TpuConnection {
 
   #finishWriting(): void {
     const [first] = this.#unfinished;
-    if (!first || first.accepted === first.parcel.bytes.length) return;
+    if (!first || first.accepted === first.outgoing.bytes.length) return;
     if (this.#write(first)) this.#flush();
   }
 
@@ -262,7 +262,7 @@ export class TpuConnection {
     const nowNs = this.#options.clock.monotonicNs();
     this.#unfinished = this.#unfinished.filter((stream) => {
       stream.emitted += bytes;
-      const { length } = stream.parcel.bytes;
+      const { length } = stream.outgoing.bytes;
       if (stream.accepted < length || stream.emitted < length) return true;
       this.#markSent(stream, nowNs);
       return false;
@@ -272,28 +272,28 @@ export class TpuConnection {
   #markSent(stream: Stream, nowNs: bigint): void {
     if (stream.sentNs !== null) return;
     stream.sentNs = nowNs;
-    this.#options.listener.sent(stream.parcel);
+    this.#options.listener.sent(stream.outgoing);
   }
 
   #readAcknowledged(missesMax: number): void {
     const { clock, listener } = this.#options;
     let misses = 0;
     for (const stream of this.#streams.values()) {
-      const { parcel, streamId, accepted } = stream;
+      const { outgoing, streamId, accepted } = stream;
       if (!this.#quiche.streamFinished(streamId)) {
         misses++;
         if (misses >= missesMax) return;
         continue;
       }
       this.#forget(stream);
-      if (accepted < parcel.bytes.length) {
+      if (accepted < outgoing.bytes.length) {
         // Finished before its end: the other side told to stop, and has all that it was given.
-        listener.stopped(parcel);
+        listener.stopped(outgoing);
         continue;
       }
       const nowNs = clock.monotonicNs();
       this.#markSent(stream, nowNs);
-      listener.acknowledged(parcel, nowNs - (stream.sentNs ?? nowNs));
+      listener.acknowledged(outgoing, nowNs - (stream.sentNs ?? nowNs));
     }
   }
 
@@ -321,16 +321,16 @@ export class TpuConnection {
     }
     for (const stream of late) {
       this.#giveUp(stream);
-      if (stream.sentNs === null) listener.unsent(stream.parcel);
-      else listener.failed(stream.parcel, "not_acknowledged");
+      if (stream.sentNs === null) listener.unsent(stream.outgoing);
+      else listener.failed(stream.outgoing, "not_acknowledged");
     }
     this.#afterwards();
     if (this.#isClosed || this.#streams.size === 0 || this.#sweepTimer) return;
     this.#sweepTimer = clock.after(sweepMs, () => this.#sweep(null));
   }
 
-  #isLate({ parcel, sentNs }: Stream, nowNs: bigint): boolean {
-    if (sentNs === null) return parcel.deadlineNs <= nowNs;
+  #isLate({ outgoing, sentNs }: Stream, nowNs: bigint): boolean {
+    if (sentNs === null) return outgoing.deadlineNs <= nowNs;
     return sentNs + BigInt(this.#options.timeoutMs) * nsPerMs <= nowNs;
   }
 
@@ -405,9 +405,9 @@ export class TpuConnection {
     const streams = [...this.#streams.values()];
     this.#streams.clear();
     this.#unfinished = [];
-    for (const { parcel, sentNs } of streams) {
-      if (sentNs === null) listener.unsent(parcel);
-      else listener.failed(parcel, `connection_lost: ${name}`);
+    for (const { outgoing, sentNs } of streams) {
+      if (sentNs === null) listener.unsent(outgoing);
+      else listener.failed(outgoing, `connection_lost: ${name}`);
     }
     listener.closed(name);
   }

@@ -17,7 +17,7 @@ import {
   type QuicheCredentials,
 } from "./quiche.ts";
 import { TpuSockets } from "./sockets.ts";
-import type { LeaderState, TpuAddress, TpuEvent, TpuParcel, TpuSettings } from "./types.ts";
+import type { LeaderState, TpuAddress, TpuEvent, TpuSendRequest, TpuSettings } from "./types.ts";
 
 interface EndpointDependencies {
   readonly quiche: Quiche;
@@ -62,7 +62,7 @@ function configOf(
 }
 
 export class TpuEndpoint {
-  readonly #parts: EndpointDependencies;
+  readonly #dependencies: EndpointDependencies;
   readonly #random: SeededRandom;
   #config: QuicheConfig;
   #sockets: TpuSockets | null = null;
@@ -72,29 +72,31 @@ export class TpuEndpoint {
   #tidy: Timer | undefined;
 
   /** Rejects when there is no socket to be had, or the key is none. */
-  static async open(parts: EndpointDependencies): Promise<TpuEndpoint> {
-    const endpoint = new TpuEndpoint(parts);
-    endpoint.#sockets = TpuSockets.open(parts.settings.bind, (packet) => endpoint.#receive(packet));
-    endpoint.#tidy = parts.clock.every(tidyMs, () => endpoint.#hangUpOnUnused());
+  static async open(dependencies: EndpointDependencies): Promise<TpuEndpoint> {
+    const endpoint = new TpuEndpoint(dependencies);
+    endpoint.#sockets = TpuSockets.open(dependencies.settings.bind, (packet) =>
+      endpoint.#receive(packet),
+    );
+    endpoint.#tidy = dependencies.clock.every(tidyMs, () => endpoint.#hangUpOnUnused());
     return endpoint;
   }
 
-  private constructor(parts: EndpointDependencies) {
-    this.#parts = parts;
-    this.#random = new SeededRandom(parts.settings.seed);
-    this.#config = configOf(parts.quiche, parts.settings, parts.credentials);
+  private constructor(dependencies: EndpointDependencies) {
+    this.#dependencies = dependencies;
+    this.#random = new SeededRandom(dependencies.settings.seed);
+    this.#config = configOf(dependencies.quiche, dependencies.settings, dependencies.credentials);
   }
 
   /** The nearest first; more than `connectionsMax` are not looked at. */
   aim(addresses: readonly TpuAddress[]): void {
-    const wanted = addresses.slice(0, this.#parts.settings.connectionsMax);
+    const wanted = addresses.slice(0, this.#dependencies.settings.connectionsMax);
     const keys = new Set(wanted.map(keyOf));
     for (const [key, leader] of this.#leaders) if (!keys.has(key)) leader.want(null);
     for (const [rank, address] of wanted.entries()) this.#leaderAt(address)?.want(rank);
   }
 
-  send({ id, address, bytes, restMs }: TpuParcel): void {
-    const { clock, tell } = this.#parts;
+  send({ id, address, bytes, restMs }: TpuSendRequest): void {
+    const { clock, tell } = this.#dependencies;
     const nowNs = clock.monotonicNs();
     const leader = this.#leaderAt(address);
     if (!leader) {
@@ -106,7 +108,7 @@ export class TpuEndpoint {
 
   /** Another identity: new connections; the old ones end when nothing is under way on them. */
   identify(credentials: QuicheCredentials): void {
-    const { quiche, settings } = this.#parts;
+    const { quiche, settings } = this.#dependencies;
     this.#config = configOf(quiche, settings, credentials);
     for (const leader of this.#leaders.values()) leader.renew();
   }
@@ -140,7 +142,7 @@ export class TpuEndpoint {
     const known = this.#leaders.get(key);
     if (known) return known;
     if (this.#leaders.size >= leadersMax && !this.#forgetOne()) return null;
-    const { clock, settings, tell, changed } = this.#parts;
+    const { clock, settings, tell, changed } = this.#dependencies;
     const leader = new Leader(address, {
       clock,
       random: this.#random,
@@ -165,7 +167,7 @@ export class TpuEndpoint {
     remote: TpuAddress,
     listener: ConstructorParameters<typeof TpuConnection>[0]["listener"],
   ): TpuConnection {
-    const { quiche, clock, settings } = this.#parts;
+    const { quiche, clock, settings } = this.#dependencies;
     const socket = this.#sockets?.socketFor(remote);
     if (!socket) throw new Error(`expected a socket for ${remote.host}, got none`);
     const scid = randomBytes(scidBytes);
@@ -196,7 +198,7 @@ export class TpuEndpoint {
    * the farthest of those that are connected with in advance. False: all others are busy.
    */
   #makeRoom(forWhom: Leader): boolean {
-    if (this.#connections.size < this.#parts.settings.connectionsMax) return true;
+    if (this.#connections.size < this.#dependencies.settings.connectionsMax) return true;
     let oldest: Leader | undefined;
     let farthest: Leader | undefined;
     for (const leader of this.#leaders.values()) {
@@ -206,11 +208,11 @@ export class TpuEndpoint {
       } else if (!farthest || leader.rank > (farthest.rank ?? 0)) farthest = leader;
     }
     (oldest ?? (forWhom.hasWaiting ? farthest : undefined))?.hangUp();
-    return this.#connections.size < this.#parts.settings.connectionsMax;
+    return this.#connections.size < this.#dependencies.settings.connectionsMax;
   }
 
   #hangUpOnUnused(): void {
-    const lateNs = this.#parts.clock.monotonicNs() - lingerNs;
+    const lateNs = this.#dependencies.clock.monotonicNs() - lingerNs;
     for (const leader of this.#leaders.values()) {
       if (leader.isIdle && leader.usedNs < lateNs) leader.hangUp();
     }

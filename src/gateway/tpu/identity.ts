@@ -24,15 +24,15 @@ interface IdentityDependencies {
 const lookMs = 2000;
 
 export class TpuIdentity {
-  readonly #parts: IdentityDependencies;
+  readonly #dependencies: IdentityDependencies;
   #credentials: QuicheCredentials;
   #mark = "";
   #timer: Timer | undefined;
 
   /** Throws what `readSeed` throws. */
-  constructor(parts: IdentityDependencies) {
-    this.#parts = parts;
-    const { path, clock } = parts;
+  constructor(dependencies: IdentityDependencies) {
+    this.#dependencies = dependencies;
+    const { path, clock } = dependencies;
     if (path === undefined) {
       this.#credentials = newCredentials();
       return;
@@ -54,7 +54,7 @@ export class TpuIdentity {
     const mark = this.#markOf(path);
     if (mark === this.#mark) return;
     this.#mark = mark;
-    const { log, changed } = this.#parts;
+    const { log, changed } = this.#dependencies;
     try {
       const credentials = this.#read(path);
       // The same key gives the same certificate, but for nothing: Ed25519 signs without chance.
@@ -68,7 +68,7 @@ export class TpuIdentity {
   }
 
   #read(path: string): QuicheCredentials {
-    const seed = this.#parts.readSeed(path);
+    const seed = this.#dependencies.readSeed(path);
     try {
       return credentialsOf(seed);
     } finally {

@@ -4,7 +4,8 @@
 // slots; what comes in the second half of one may arrive too late for it, so that the leaders of the
 // next windows get it as well.
 
-const windowSlots = 4n;
+import { windowSlots } from "../../core/solana-constants.ts";
+
 const lateInWindow = 2n;
 
 export interface UpcomingLeaders {

@@ -24,7 +24,7 @@ interface LeaderDependencies {
   changed(leader: Leader): void;
 }
 
-/** Of what waits: looked at so often for parcels that are of no use any more. */
+/** Of what waits: looked at so often for transactions that are of no use any more. */
 const sweepMs = 50;
 const nsPerMs = 1_000_000n;
 /** Names of ends that a leader may have; a stranger chooses the numbers in some of them. */
@@ -34,7 +34,7 @@ const roundTripWeight = 1 / 8;
 export class Leader {
   readonly address: TpuAddress;
   readonly #text: string;
-  readonly #parts: LeaderDependencies;
+  readonly #dependencies: LeaderDependencies;
   readonly #backOff: BackOff;
   #queue: Outgoing[] = [];
   #connection: TpuConnection | null = null;
@@ -56,12 +56,12 @@ export class Leader {
   readonly #closes = new Map<string, number>();
   readonly #counts = { sent: 0, acknowledged: 0, reset: 0, dropped: 0 };
 
-  constructor(address: TpuAddress, parts: LeaderDependencies) {
+  constructor(address: TpuAddress, dependencies: LeaderDependencies) {
     this.address = address;
     this.#text = formatEndpoint({ bytes: parseAddress(address.host), port: address.port });
-    this.#parts = parts;
-    this.#backOff = new BackOff(parts.random);
-    this.#usedNs = parts.clock.monotonicNs();
+    this.#dependencies = dependencies;
+    this.#backOff = new BackOff(dependencies.random);
+    this.#usedNs = dependencies.clock.monotonicNs();
   }
 
   get phase(): LeaderPhase {
@@ -130,19 +130,19 @@ export class Leader {
     if (rank !== null) this.#connect();
   }
 
-  send(parcel: Outgoing): void {
-    const { queueMax } = this.#parts;
+  send(outgoing: Outgoing): void {
+    const { queueMax } = this.#dependencies;
     this.#usedNs = this.#nowNs();
-    if (this.#queue.length === 0 && this.#connection?.send(parcel)) return;
-    if (this.#pause && this.#pauseEndsNs >= parcel.deadlineNs) {
-      this.#drop(parcel, `backing_off: ${this.#lastClose}`);
+    if (this.#queue.length === 0 && this.#connection?.send(outgoing)) return;
+    if (this.#pause && this.#pauseEndsNs >= outgoing.deadlineNs) {
+      this.#drop(outgoing, `backing_off: ${this.#lastClose}`);
       return;
     }
     if (this.#queue.length >= queueMax) {
-      this.#drop(parcel, "queue_full");
+      this.#drop(outgoing, "queue_full");
       return;
     }
-    this.#queue.push(parcel);
+    this.#queue.push(outgoing);
     this.#sweepSoon();
     this.#connect();
   }
@@ -169,11 +169,11 @@ export class Leader {
     this.#pause = undefined;
     this.#sweep?.cancel();
     this.#sweep = undefined;
-    for (const parcel of this.#queue.splice(0)) this.#drop(parcel, reason);
+    for (const outgoing of this.#queue.splice(0)) this.#drop(outgoing, reason);
     for (const connection of this.#draining) connection.close(reason);
     this.#connection?.close(reason);
     // What came back unsent from the last one.
-    for (const parcel of this.#queue.splice(0)) this.#drop(parcel, reason);
+    for (const outgoing of this.#queue.splice(0)) this.#drop(outgoing, reason);
   }
 
   /** Only the connection: nothing waits. */
@@ -184,8 +184,8 @@ export class Leader {
   #connect(): void {
     if (this.#connection || this.#pause || this.#isClosed) return;
     if (this.#rank === null && this.#queue.length === 0) return;
-    if (!this.#parts.makeRoom(this)) {
-      for (const parcel of this.#queue.splice(0)) this.#drop(parcel, "no_connection_left");
+    if (!this.#dependencies.makeRoom(this)) {
+      for (const outgoing of this.#queue.splice(0)) this.#drop(outgoing, "no_connection_left");
       return;
     }
     let connection: TpuConnection;
@@ -194,27 +194,27 @@ export class Leader {
       usable: () => this.#usable(connection),
       sent: ({ id }) => {
         this.#counts.sent++;
-        this.#parts.tell({ kind: "sent", id, atNs: this.#nowNs() });
+        this.#dependencies.tell({ kind: "sent", id, atNs: this.#nowNs() });
       },
       acknowledged: ({ id }, tookNs) => {
         this.#counts.acknowledged++;
         this.#noteRoundTrip(Number(tookNs) / 1e6);
-        this.#parts.tell({ kind: "acknowledged", id, atNs: this.#nowNs() });
+        this.#dependencies.tell({ kind: "acknowledged", id, atNs: this.#nowNs() });
       },
       stopped: ({ id }) => {
         this.#counts.reset++;
         const reason = "stream_stopped";
-        this.#parts.tell({ kind: "dropped", id, atNs: this.#nowNs(), reason });
+        this.#dependencies.tell({ kind: "dropped", id, atNs: this.#nowNs(), reason });
       },
       failed: ({ id }, reason) => {
         this.#counts.reset++;
-        this.#parts.tell({ kind: "failed", id, atNs: this.#nowNs(), reason });
+        this.#dependencies.tell({ kind: "failed", id, atNs: this.#nowNs(), reason });
       },
-      unsent: (parcel) => this.#takeBack(parcel),
+      unsent: (outgoing) => this.#takeBack(outgoing),
       closed: (name) => this.#closed(connection, name),
     };
     try {
-      connection = this.#parts.connect(this.address, listener);
+      connection = this.#dependencies.connect(this.address, listener);
     } catch {
       this.#ended("no_socket", null);
       return;
@@ -222,12 +222,12 @@ export class Leader {
     this.#connection = connection;
     this.#connectedNs = null;
     this.#connections++;
-    this.#parts.changed(this);
+    this.#dependencies.changed(this);
     connection.start();
   }
 
   #nowNs(): bigint {
-    return this.#parts.clock.monotonicNs();
+    return this.#dependencies.clock.monotonicNs();
   }
 
   /** How long the present connection stands; null: it does not. */
@@ -239,7 +239,7 @@ export class Leader {
   #established(connection: TpuConnection): void {
     this.#handshakeMs = connection.handshakeMs;
     this.#connectedNs = this.#nowNs();
-    this.#parts.changed(this);
+    this.#dependencies.changed(this);
   }
 
   #usable(connection: TpuConnection): void {
@@ -255,20 +255,20 @@ export class Leader {
     if (!connection || this.#queue.length === 0) return;
     const nowNs = this.#nowNs();
     let left = 0;
-    for (const parcel of this.#queue) {
-      if (parcel.deadlineNs <= nowNs) this.#drop(parcel, "deadline_passed");
-      else if (!connection.send(parcel)) break;
+    for (const outgoing of this.#queue) {
+      if (outgoing.deadlineNs <= nowNs) this.#drop(outgoing, "deadline_passed");
+      else if (!connection.send(outgoing)) break;
       left++;
     }
     if (left > 0) this.#queue.splice(0, left);
   }
 
   /** It never left as a whole: another connection may take it. */
-  #takeBack(parcel: Outgoing): void {
-    if (parcel.deadlineNs <= this.#nowNs()) this.#drop(parcel, "deadline_passed");
-    else if (this.#queue.length >= this.#parts.queueMax) this.#drop(parcel, "queue_full");
+  #takeBack(outgoing: Outgoing): void {
+    if (outgoing.deadlineNs <= this.#nowNs()) this.#drop(outgoing, "deadline_passed");
+    else if (this.#queue.length >= this.#dependencies.queueMax) this.#drop(outgoing, "queue_full");
     else {
-      this.#queue.unshift(parcel);
+      this.#queue.unshift(outgoing);
       this.#sweepSoon();
     }
   }
@@ -276,7 +276,7 @@ export class Leader {
   #closed(connection: TpuConnection, name: string): void {
     if (this.#draining.delete(connection)) {
       this.#count(name);
-      this.#parts.changed(this);
+      this.#dependencies.changed(this);
       // What it gave back is the present connection's.
       this.#connect();
       this.#pump();
@@ -295,25 +295,25 @@ export class Leader {
     else {
       const pauseMs = this.#backOff.pauseMsAfter(name, stoodMs);
       this.#pauseEndsNs = this.#nowNs() + BigInt(Math.ceil(pauseMs * 1e6));
-      this.#pause = this.#parts.clock.after(pauseMs, () => this.#resume());
+      this.#pause = this.#dependencies.clock.after(pauseMs, () => this.#resume());
       this.#dropHopeless();
     }
-    this.#parts.changed(this);
+    this.#dependencies.changed(this);
   }
 
   #resume(): void {
     this.#pause?.cancel();
     this.#pause = undefined;
     this.#connect();
-    this.#parts.changed(this);
+    this.#dependencies.changed(this);
   }
 
   /** What the pause will outlive need not wait for its end. */
   #dropHopeless(): void {
     const waiting = this.#queue.splice(0);
-    for (const parcel of waiting) {
-      if (parcel.deadlineNs > this.#pauseEndsNs) this.#queue.push(parcel);
-      else this.#drop(parcel, `backing_off: ${this.#lastClose}`);
+    for (const outgoing of waiting) {
+      if (outgoing.deadlineNs > this.#pauseEndsNs) this.#queue.push(outgoing);
+      else this.#drop(outgoing, `backing_off: ${this.#lastClose}`);
     }
   }
 
@@ -321,21 +321,21 @@ export class Leader {
     this.#sweep = undefined;
     const nowNs = this.#nowNs();
     const waiting = this.#queue.splice(0);
-    for (const parcel of waiting) {
-      if (parcel.deadlineNs > nowNs) this.#queue.push(parcel);
-      else this.#drop(parcel, "deadline_passed");
+    for (const outgoing of waiting) {
+      if (outgoing.deadlineNs > nowNs) this.#queue.push(outgoing);
+      else this.#drop(outgoing, "deadline_passed");
     }
     if (this.#queue.length > 0) this.#sweepSoon();
   }
 
   #sweepSoon(): void {
     if (this.#isClosed) return;
-    this.#sweep ??= this.#parts.clock.after(sweepMs, () => this.#sweepQueue());
+    this.#sweep ??= this.#dependencies.clock.after(sweepMs, () => this.#sweepQueue());
   }
 
   #drop({ id }: Outgoing, reason: string): void {
     this.#counts.dropped++;
-    this.#parts.tell({ kind: "dropped", id, atNs: this.#nowNs(), reason });
+    this.#dependencies.tell({ kind: "dropped", id, atNs: this.#nowNs(), reason });
   }
 
   #count(name: string): void {

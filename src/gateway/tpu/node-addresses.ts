@@ -49,7 +49,7 @@ export function tpuAddressOf(text: string, allowPrivate: boolean): TpuAddress | 
 }
 
 export class NodeAddresses {
-  readonly #parts: NodeAddressesDependencies;
+  readonly #dependencies: NodeAddressesDependencies;
   #addresses: ReadonlyMap<string, TpuAddress> = new Map();
   /** Named by the last answer, without an address that is used. */
   #withoutAddress: ReadonlySet<string> = new Set();
@@ -62,8 +62,8 @@ export class NodeAddresses {
   #isClosed = false;
   #lastFailure = "";
 
-  constructor(parts: NodeAddressesDependencies) {
-    this.#parts = parts;
+  constructor(dependencies: NodeAddressesDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Known at present. */
@@ -90,8 +90,8 @@ export class NodeAddresses {
   }
 
   #askSoon(identity: string): void {
-    if (this.#isAsking || this.#isClosed || !this.#parts.nodes) return;
-    const nowNs = this.#parts.clock.monotonicNs();
+    if (this.#isAsking || this.#isClosed || !this.#dependencies.nodes) return;
+    const nowNs = this.#dependencies.clock.monotonicNs();
     if (this.#askedNs !== null && nowNs - this.#askedNs < BigInt(this.#soonMs) * 1_000_000n) {
       return;
     }
@@ -110,14 +110,14 @@ export class NodeAddresses {
   #askAfter(ms: number): void {
     this.#timer?.cancel();
     if (this.#isClosed) return;
-    this.#timer = this.#parts.clock.after(ms, () => {
+    this.#timer = this.#dependencies.clock.after(ms, () => {
       this.#timer = undefined;
       void this.#ask();
     });
   }
 
   async #ask(): Promise<void> {
-    const { nodes, clock, allowPrivate } = this.#parts;
+    const { nodes, clock, allowPrivate } = this.#dependencies;
     if (!nodes || this.#isAsking) return;
     this.#isAsking = true;
     this.#askedNs = clock.monotonicNs();
@@ -136,7 +136,7 @@ export class NodeAddresses {
       this.#lastFailure = "";
     } catch (error) {
       this.#lastFailure = messageOf(error);
-      this.#parts.log?.warn(`addresses of leaders: ${this.#lastFailure}`);
+      this.#dependencies.log?.warn(`addresses of leaders: ${this.#lastFailure}`);
     } finally {
       this.#isAsking = false;
     }

@@ -17,11 +17,11 @@ import type {
   LeaderState,
   ThreadAnswer,
   ThreadOptions,
-  ThreadParcel,
   ThreadRequest,
+  ThreadSendRequest,
   TpuAddress,
   TpuEvent,
-  TpuParcel,
+  TpuSendRequest,
   TpuSettings,
 } from "./types.ts";
 
@@ -30,7 +30,7 @@ export interface TpuThreadOptions {
   readonly credentials: QuicheCredentials;
   readonly clock: Clock;
   readonly log?: Logger | undefined;
-  /** Of every parcel, as TpuEvent says. */
+  /** Of every request, as TpuEvent says. */
   readonly tell: (event: TpuEvent) => void;
   /** Starts the thread; tests hold it to end it. */
   readonly start?: ((options: ThreadOptions) => Worker) | undefined;
@@ -68,7 +68,7 @@ export class TpuThread {
   #credentials: QuicheCredentials;
   #worker: Worker | null = null;
   #aim: readonly TpuAddress[] = [];
-  #waiting: TpuParcel[] = [];
+  #waiting: TpuSendRequest[] = [];
   /** With the thread: sent or not. */
   readonly #known = new Map<number, { isSent: boolean }>();
   #leaders: readonly LeaderState[] = [];
@@ -111,13 +111,13 @@ export class TpuThread {
     else if (addresses.length > 0) this.#start();
   }
 
-  send(parcel: TpuParcel): void {
-    this.#known.set(parcel.id, { isSent: false });
+  send(request: TpuSendRequest): void {
+    this.#known.set(request.id, { isSent: false });
     if (this.#isClosed) {
-      this.#tellEnd("dropped", parcel.id, "route_closed");
+      this.#tellEnd("dropped", request.id, "route_closed");
       return;
     }
-    this.#waiting.push(parcel);
+    this.#waiting.push(request);
     if (this.#waiting.length === 1) queueMicrotask(() => this.#flush());
   }
 
@@ -158,25 +158,25 @@ export class TpuThread {
   }
 
   #flush(): void {
-    const parcels = this.#waiting;
+    const requests = this.#waiting;
     this.#waiting = [];
-    if (parcels.length === 0) return;
+    if (requests.length === 0) return;
     if (!this.#worker && !this.#restart) this.#start();
     if (!this.#worker) {
-      for (const { id } of parcels) this.#tellEnd("dropped", id, "thread_down");
+      for (const { id } of requests) this.#tellEnd("dropped", id, "thread_down");
       return;
     }
     let length = 0;
-    for (const { bytes } of parcels) length += bytes.length;
+    for (const { bytes } of requests) length += bytes.length;
     const bytes = new Uint8Array(length);
-    const heads: ThreadParcel[] = [];
+    const heads: ThreadSendRequest[] = [];
     let at = 0;
-    for (const { id, address, bytes: own, restMs } of parcels) {
+    for (const { id, address, bytes: own, restMs } of requests) {
       bytes.set(own, at);
       at += own.length;
       heads.push({ id, address, length: own.length, restMs });
     }
-    this.#post({ kind: "parcels", parcels: heads, bytes }, [bytes.buffer]);
+    this.#post({ kind: "send", requests: heads, bytes }, [bytes.buffer]);
   }
 
   #post(request: ThreadRequest, transfers: readonly ArrayBuffer[] = []): void {

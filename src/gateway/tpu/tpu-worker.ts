@@ -53,10 +53,10 @@ class Service {
       this.#early.push(request);
       return;
     }
-    if (request.kind === "parcels") {
+    if (request.kind === "send") {
       let at = 0;
-      for (const { length, ...parcel } of request.parcels) {
-        endpoint.send({ ...parcel, bytes: request.bytes.subarray(at, at + length) });
+      for (const { length, ...head } of request.requests) {
+        endpoint.send({ ...head, bytes: request.bytes.subarray(at, at + length) });
         at += length;
       }
       this.#tellLeadersSoon();

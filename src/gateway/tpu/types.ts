@@ -22,7 +22,7 @@ export interface TpuSettings {
 }
 
 /** One transaction to one leader. */
-export interface TpuParcel {
+export interface TpuSendRequest {
   /** The caller's, from 0 to 2^53 - 1. */
   readonly id: number;
   readonly address: TpuAddress;
@@ -75,8 +75,8 @@ export interface LeaderState {
 
 export type ThreadRequest =
   | {
-      readonly kind: "parcels";
-      readonly parcels: readonly ThreadParcel[];
+      readonly kind: "send";
+      readonly requests: readonly ThreadSendRequest[];
       readonly bytes: Uint8Array;
     }
   /** Whom to be connected with, the nearest first. */
@@ -86,8 +86,8 @@ export type ThreadRequest =
   | { readonly kind: "ping" }
   | { readonly kind: "close" };
 
-/** A parcel whose bytes lie in the request's, one after the other. */
-export interface ThreadParcel {
+/** A request whose bytes lie in the request's, one after the other. */
+export interface ThreadSendRequest {
   readonly id: number;
   readonly address: TpuAddress;
   readonly length: number;

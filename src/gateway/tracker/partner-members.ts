@@ -7,12 +7,12 @@
 import type { Clock, Timer } from "../../core/clock.ts";
 import type { Config } from "../../core/configuration/configuration.ts";
 import { messageOf } from "../../core/errors.ts";
+import { FailureStreak } from "../../core/failure-streak.ts";
 import type { Logger } from "../../core/log.ts";
 
 const tryAgainMs = 15_000;
 const msPerMinute = 60_000;
-/** Each kind of failure once, and of a row of them every so many. */
-const tellEvery = 20;
+const logEvery = 20;
 
 type MemberConfig = Pick<Config, "tracker" | "routes">;
 
@@ -38,7 +38,7 @@ function isSameSet(a: ReadonlySet<string>, b: ReadonlySet<string> | null): boole
 }
 
 export class PartnerMembers {
-  readonly #parts: PartnerMembersDependencies;
+  readonly #dependencies: PartnerMembersDependencies;
   #config: MemberConfig;
   /** Of the present URL. */
   #listed: ReadonlySet<string> | null = null;
@@ -46,12 +46,11 @@ export class PartnerMembers {
   #timer: Timer | undefined;
   /** Of the present URL; what an earlier one still answers comes to nothing. */
   #run = {};
-  #failures = 0;
-  #lastFailure = "";
+  readonly #failures = new FailureStreak(logEvery);
 
   /** Publishes the configured members and asks the URL, if there is one. */
-  constructor(parts: PartnerMembersDependencies, config: MemberConfig) {
-    this.#parts = parts;
+  constructor(dependencies: PartnerMembersDependencies, config: MemberConfig) {
+    this.#dependencies = dependencies;
     this.#config = config;
     this.#publish();
     this.#begin();
@@ -75,20 +74,18 @@ export class PartnerMembers {
 
   #begin(): void {
     this.close();
-    this.#failures = 0;
-    this.#lastFailure = "";
+    this.#failures.end();
     const { url } = this.#config.tracker;
     if (url !== undefined) void this.#look(url, this.#run);
   }
 
   async #look(url: string, run: object): Promise<void> {
-    const { fetchMembers, clock, log } = this.#parts;
+    const { fetchMembers, clock, log } = this.#dependencies;
     try {
       const listed = await fetchMembers(url);
       if (this.#run !== run) return;
-      if (this.#failures > 0) log.info("alternative partners: their list is told again");
-      this.#failures = 0;
-      this.#lastFailure = "";
+      if (this.#failures.isFailing) log.info("alternative partners: their list is told again");
+      this.#failures.end();
       this.#listed = listed;
       this.#publish();
     } catch (error) {
@@ -96,17 +93,14 @@ export class PartnerMembers {
       this.#failed(messageOf(error));
     }
     const { refreshMinutes } = this.#config.tracker;
-    const delayMs = this.#failures > 0 ? tryAgainMs : refreshMinutes * msPerMinute;
+    const delayMs = this.#failures.isFailing ? tryAgainMs : refreshMinutes * msPerMinute;
     this.#timer = clock.after(delayMs, () => void this.#look(url, run));
   }
 
   #failed(text: string): void {
-    this.#failures++;
-    const isNew = text !== this.#lastFailure;
-    this.#lastFailure = text;
-    if (!isNew && this.#failures % tellEvery !== 1) return;
+    if (!this.#failures.add(text)) return;
     const state = this.#listed ? "the last list stays" : "only configured ones count until then";
-    this.#parts.log.warn(`no list of alternative partners, ${state}: ${text}`);
+    this.#dependencies.log.warn(`no list of alternative partners, ${state}: ${text}`);
   }
 
   #publish(): void {
@@ -114,7 +108,10 @@ export class PartnerMembers {
     for (const denied of this.#config.tracker.denied) members.delete(denied);
     if (isSameSet(members, this.#published)) return;
     this.#published = members;
-    this.#parts.log.info({ members: members.size }, "alternative partners: the list is in force");
-    this.#parts.publish(members);
+    this.#dependencies.log.info(
+      { members: members.size },
+      "alternative partners: the list is in force",
+    );
+    this.#dependencies.publish(members);
   }
 }

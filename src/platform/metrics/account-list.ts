@@ -11,12 +11,12 @@ export interface ShredSaleFacts {
   readonly pending: number;
   /** Since the start, on this node: "pending", "counted", or the reason of a refusal. */
   readonly registered: Iterable<readonly [outcome: string, count: number]>;
-  /** Since the start, by this node as the keeper: "counted", or the reason of a drop. */
+  /** Since the start, by this node as the leader: "counted", or the reason of a drop. */
   readonly settled: Iterable<readonly [outcome: string, count: number]>;
   /** Accounts by tier. */
   readonly tiers: Iterable<readonly [tier: string, accounts: number]>;
   readonly inGrace: number;
-  readonly isKeeper: boolean;
+  readonly isLeader: boolean;
   /** Of accounts, in all regions. */
   readonly destinations: Iterable<readonly [region: string, state: string, count: number]>;
   /** Of this region: proved, not paused, and their account has a tier. */
@@ -106,7 +106,7 @@ const shredSales: readonly Metric<AccountFacts>[] = [
   gauge(
     "shredway_tier_keeper",
     "1: this node counts tips and keeps the tiers. 0: another one does.",
-    ({ shreds }) => shreds && (shreds.isKeeper ? 1 : 0),
+    ({ shreds }) => shreds && (shreds.isLeader ? 1 : 0),
   ),
   gauges(
     "shredway_account_destinations",

@@ -1,4 +1,4 @@
-// Key desk: what a session may do with the keys of its own account.
+// API-key actions: what a session may do with the keys of its own account.
 //
 // Called by calls.ts. A key is made only in the place of the session's own, with what that one had;
 // revoked only by a key that may do as much. Every change is durable and in force when its promise
@@ -66,16 +66,16 @@ const readRevocation = optionsOf("KeyRevocation", {
 }).reader("params");
 
 export class ApiKeyActions {
-  readonly #parts: ApiKeyActionsDependencies;
+  readonly #dependencies: ApiKeyActionsDependencies;
 
-  constructor(parts: ApiKeyActionsDependencies) {
-    this.#parts = parts;
+  constructor(dependencies: ApiKeyActionsDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Newest first. */
   async list({ key }: Holder): Promise<KeyView[]> {
-    const nowNs = this.#parts.clock.nowNs();
-    const all = await this.#parts.keyStore.keys();
+    const nowNs = this.#dependencies.clock.nowNs();
+    const all = await this.#dependencies.keyStore.keys();
     return all
       .filter(({ accountId }) => accountId === key.accountId)
       .map((one) => keyView(one, nowNs, key.id))
@@ -84,7 +84,7 @@ export class ApiKeyActions {
 
   /** The session goes on with the new one; other sessions of the old one end with it. */
   async rotate({ session, key }: Holder, given: Json | undefined): Promise<NewKeyView> {
-    const { clock, log, keyStore, refreshKeys } = this.#parts;
+    const { clock, log, keyStore, refreshKeys } = this.#dependencies;
     const { overlapHours } = readRotation(given);
     if (key.expiresNs !== null) {
       // Whoever found an old key must not get a new one for it.
@@ -108,7 +108,7 @@ export class ApiKeyActions {
 
   /** Revoking a revoked one changes nothing. */
   async revoke({ key }: Holder, given: Json | undefined): Promise<true> {
-    const { clock, log, keyStore, refreshKeys } = this.#parts;
+    const { clock, log, keyStore, refreshKeys } = this.#dependencies;
     const { id } = readRevocation(given);
     const all = await keyStore.keys();
     const found = all.find((one) => one.id === id && one.accountId === key.accountId);

@@ -73,11 +73,11 @@ function messageFor(
 
 export class Calls {
   readonly #counter: () => Counter;
-  readonly #desk: ApiKeyActions;
+  readonly #actions: ApiKeyActions;
 
-  constructor(parts: ApiKeyActionsDependencies & { readonly counter: () => Counter }) {
-    this.#counter = parts.counter;
-    this.#desk = new ApiKeyActions(parts);
+  constructor(dependencies: ApiKeyActionsDependencies & { readonly counter: () => Counter }) {
+    this.#counter = dependencies.counter;
+    this.#actions = new ApiKeyActions(dependencies);
   }
 
   /** Never rejects for anything that a caller sends. */
@@ -96,11 +96,11 @@ export class Calls {
   #run(holder: Holder, method: string, params: readonly Json[]): unknown {
     switch (method) {
       case "getKeys":
-        return this.#desk.list(holder);
+        return this.#actions.list(holder);
       case "rotateKey":
-        return this.#desk.rotate(holder, params[0]);
+        return this.#actions.rotate(holder, params[0]);
       case "revokeKey":
-        return this.#desk.revoke(holder, params[0]);
+        return this.#actions.revoke(holder, params[0]);
       default:
         if (gatewayMethods.some((name) => name === method)) {
           return this.#counter().dispatch(holder.key, method, params);

@@ -1,6 +1,6 @@
 // What the portal is made of: everything that it asks and does not own.
 //
-// Only types. Handed in by main-portal.ts; each is the smallest face of the thing behind it.
+// Only types. Handed in by compose-portal.ts; each is the smallest interface of the thing behind it.
 
 import type { Clock } from "../../core/clock.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";

@@ -119,7 +119,7 @@ export class LiveFeed implements WebSocketRoute {
   readonly messageLimits = messageLimits;
   readonly backpressureBytesMax = backpressureBytesMax;
   readonly idleSeconds = idleSeconds;
-  readonly #parts: PortalDependencies;
+  readonly #dependencies: PortalDependencies;
   readonly #admit: Admit;
   readonly #sampler: Sampler;
   readonly #startedAt: string;
@@ -128,11 +128,11 @@ export class LiveFeed implements WebSocketRoute {
   #sample: Sample | null = null;
   #timer: Timer | null = null;
 
-  constructor(parts: PortalDependencies, admit: Admit) {
-    this.#parts = parts;
+  constructor(dependencies: PortalDependencies, admit: Admit) {
+    this.#dependencies = dependencies;
     this.#admit = admit;
-    this.#sampler = new Sampler(parts.relay);
-    this.#startedAt = timeText(parts.clock.nowNs());
+    this.#sampler = new Sampler(dependencies.relay);
+    this.#startedAt = timeText(dependencies.clock.nowNs());
   }
 
   get count(): number {
@@ -164,7 +164,7 @@ export class LiveFeed implements WebSocketRoute {
     this.#feeds.set(peer, feed);
     if (!this.#timer) {
       this.#sample = this.#sampler.take();
-      this.#timer = this.#parts.clock.every(periodMs, () => this.#turn());
+      this.#timer = this.#dependencies.clock.every(periodMs, () => this.#turn());
     }
     if (hasTopic(key, "submissions")) this.#watchSubmissions(accountId, peer);
     this.#tellNews(peer, feed, key, this.#moment());
@@ -203,7 +203,7 @@ export class LiveFeed implements WebSocketRoute {
 
   #watchSubmissions(accountId: string, peer: WebSocketPeer): void {
     if (this.#lists.has(accountId)) return;
-    const list = new SubmissionList(this.#parts, accountId);
+    const list = new SubmissionList(this.#dependencies, accountId);
     this.#lists.set(accountId, list);
     void list.load().then(() => this.#tellOne(peer));
   }
@@ -237,7 +237,7 @@ export class LiveFeed implements WebSocketRoute {
   }
 
   #moment(): Moment {
-    const { shreds, shredTipAddresses, tips, routes, problems } = this.#parts;
+    const { shreds, shredTipAddresses, tips, routes, problems } = this.#dependencies;
     const sample = this.#sample;
     return new Moment({
       service: (key) => this.#service(key),
@@ -256,7 +256,7 @@ export class LiveFeed implements WebSocketRoute {
   }
 
   #service({ scopes }: ApiKey): ServiceView {
-    const { service, clock } = this.#parts;
+    const { service, clock } = this.#dependencies;
     const { slot, current } = service.leaders();
     const delivery = service.delivery();
     return {

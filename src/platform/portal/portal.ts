@@ -1,6 +1,6 @@
 // Portal: the pages for people below /portal/. Which path is answered by what, and who has signed in?
 //
-// Made by main-portal.ts, handed to the gateway as its pages. Signing in takes an API key and counts wrong
+// Made by compose-portal.ts, handed to the gateway as its pages. Signing in takes an API key and counts wrong
 // ones as the gateway does; what follows goes by a cookie that no script can read. Whatever changes
 // something must come from the portal's own page (origin.ts). Never shows, logs or keeps a key's text.
 
@@ -58,20 +58,20 @@ export class Portal implements Pages {
   readonly home = pagePath;
   readonly listed = [pagePath];
   readonly webSockets: Readonly<Record<string, WebSocketRoute>>;
-  readonly #parts: PortalDependencies;
+  readonly #dependencies: PortalDependencies;
   readonly #sessions: Sessions;
   readonly #files: PageFiles;
   readonly #calls: Calls;
   readonly #live: LiveFeed;
   readonly #paths: ReadonlyMap<string, Path>;
 
-  constructor(parts: PortalDependencies) {
-    this.#parts = parts;
-    const { clock, keys, sessionHours, log, pageFolder } = parts;
+  constructor(dependencies: PortalDependencies) {
+    this.#dependencies = dependencies;
+    const { clock, keys, sessionHours, log, pageFolder } = dependencies;
     this.#sessions = new Sessions({ clock, keys, hours: sessionHours });
     this.#files = new PageFiles(pageFolder, log);
-    this.#calls = new Calls(parts);
-    this.#live = new LiveFeed(parts, (head) => this.#admitted(head));
+    this.#calls = new Calls(dependencies);
+    this.#live = new LiveFeed(dependencies, (head) => this.#admitted(head));
     this.webSockets = { [livePath]: this.#live };
     this.#paths = new Map([
       ["/portal", pathOf({ GET: redirect, HEAD: redirect })],
@@ -110,12 +110,12 @@ export class Portal implements Pages {
 
   close(): void {
     this.#live.close();
-    this.#parts.tips.close();
+    this.#dependencies.tips.close();
   }
 
   /** Whose session the cookie is; null: nobody's that holds. */
   #holderOf(head: HttpHead): Holder | null {
-    const address = this.#parts.counter().addressOf(head);
+    const address = this.#dependencies.counter().addressOf(head);
     const session = this.#sessions.find(tokenOf(head), address);
     const key = session && this.#sessions.keyOf(session, address);
     return session && key ? { session, key } : null;
@@ -123,10 +123,10 @@ export class Portal implements Pages {
 
   /** Of a live feed: whether it may open, and later whether it may go on. */
   #admitted(head: HttpHead): HttpResponse | (() => ApiKey | null) {
-    if (!isOwnOrigin(head, this.#parts.counter())) return strangeOrigin(head);
+    if (!isOwnOrigin(head, this.#dependencies.counter())) return strangeOrigin(head);
     const holder = this.#holderOf(head);
     if (!holder) return unsigned;
-    const address = this.#parts.counter().addressOf(head);
+    const address = this.#dependencies.counter().addressOf(head);
     return () => this.#sessions.keyOf(holder.session, address);
   }
 
@@ -147,7 +147,7 @@ export class Portal implements Pages {
   }
 
   #signIn(request: HttpRequest): HttpResponse {
-    const counter = this.#parts.counter();
+    const counter = this.#dependencies.counter();
     const refused = this.#refusedBody(request);
     if (refused) return refused;
     let text: unknown;
@@ -170,20 +170,20 @@ export class Portal implements Pages {
     // Who signs in anew leaves the session before.
     this.#sessions.end(tokenOf(request));
     const { token, session } = this.#sessions.open(key);
-    this.#parts.log.info({ account: key.accountName, key: key.id }, "portal: signed in");
+    this.#dependencies.log.info({ account: key.accountName, key: key.id }, "portal: signed in");
     return jsonAnswer(this.#view({ session, key }), {
-      "set-cookie": this.#cookie(request, token, this.#parts.sessionHours * 3600),
+      "set-cookie": this.#cookie(request, token, this.#dependencies.sessionHours * 3600),
     });
   }
 
   #signOut(request: HttpRequest): HttpResponse {
-    if (!isOwnOrigin(request, this.#parts.counter())) return strangeOrigin(request);
+    if (!isOwnOrigin(request, this.#dependencies.counter())) return strangeOrigin(request);
     const token = tokenOf(request);
     const holder = this.#holderOf(request);
     this.#sessions.end(token);
     if (holder) {
       const { accountName, id } = holder.key;
-      this.#parts.log.info({ account: accountName, key: id }, "portal: signed out");
+      this.#dependencies.log.info({ account: accountName, key: id }, "portal: signed out");
     }
     return emptyAnswer({ "set-cookie": this.#cookie(request, "", 0) });
   }
@@ -197,7 +197,7 @@ export class Portal implements Pages {
 
   /** Before a body is looked at: from our own page, as JSON, and no more than a call has. */
   #refusedBody(request: HttpRequest): HttpResponse | null {
-    if (!isOwnOrigin(request, this.#parts.counter())) return strangeOrigin(request);
+    if (!isOwnOrigin(request, this.#dependencies.counter())) return strangeOrigin(request);
     const type = request.header("content-type") ?? "";
     if (!/^application\/json(\s*;|$)/i.test(type)) {
       return refusal(
@@ -213,7 +213,7 @@ export class Portal implements Pages {
   }
 
   #cookie(request: HttpRequest, token: string, seconds: number): string {
-    const secure = isSecure(request, this.#parts.counter()) ? "; Secure" : "";
+    const secure = isSecure(request, this.#dependencies.counter()) ? "; Secure" : "";
     return `${cookieName}=${token}; Path=/portal; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure}`;
   }
 }

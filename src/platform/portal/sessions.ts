@@ -51,12 +51,12 @@ function hashOf(token: string): string {
 }
 
 export class Sessions {
-  readonly #parts: SessionsDependencies;
+  readonly #dependencies: SessionsDependencies;
   /** By hash; the longest unused first. */
   readonly #entries = new Map<string, Entry>();
 
-  constructor(parts: SessionsDependencies) {
-    this.#parts = parts;
+  constructor(dependencies: SessionsDependencies) {
+    this.#dependencies = dependencies;
   }
 
   get count(): number {
@@ -65,7 +65,7 @@ export class Sessions {
 
   /** A new one; where there are too many, the longest unused ends. */
   open(key: ApiKey): { readonly token: string; readonly session: Session } {
-    const { clock, hours } = this.#parts;
+    const { clock, hours } = this.#dependencies;
     const lengthNs = BigInt(hours) * hourNs;
     const token = randomBytes(tokenBytes).toString("base64url");
     const hash = hashOf(token);
@@ -99,7 +99,7 @@ export class Sessions {
   }
 
   #holds(entry: Entry, address: Uint8Array): ApiKey | null {
-    const { clock, keys } = this.#parts;
+    const { clock, keys } = this.#dependencies;
     const { session } = entry;
     const nowNs = clock.nowNs();
     const key = keys.get(session.keyId, nowNs);

@@ -29,7 +29,7 @@ function knownOf(status: Omit<TransactionStatus, "events">): Known {
 }
 
 export class SubmissionList {
-  readonly #parts: SubmissionListDependencies;
+  readonly #dependencies: SubmissionListDependencies;
   readonly #accountId: string;
   readonly #end: () => void;
   /** The newest that was heard of last. */
@@ -38,10 +38,10 @@ export class SubmissionList {
   #isLoaded = false;
   #isAsking = false;
 
-  constructor(parts: SubmissionListDependencies, accountId: string) {
-    this.#parts = parts;
+  constructor(dependencies: SubmissionListDependencies, accountId: string) {
+    this.#dependencies = dependencies;
     this.#accountId = accountId;
-    this.#end = parts.submissions.subscribe(accountId, (signature, { kind }) => {
+    this.#end = dependencies.submissions.subscribe(accountId, (signature, { kind }) => {
       if (kind !== "received" && !this.#known.has(signature) && this.#isLoaded) return;
       this.#changed.delete(signature);
       this.#changed.add(signature);
@@ -52,11 +52,11 @@ export class SubmissionList {
   /** Settles when the list is there; never rejects. */
   async load(): Promise<void> {
     try {
-      const { submissionLists } = this.#parts;
+      const { submissionLists } = this.#dependencies;
       const records = await submissionLists.newest(this.#accountId, submissionsMax);
       for (const record of records) this.#known.set(record.signature, knownOf(record));
     } catch (error) {
-      this.#parts.log.warn(`portal: newest submissions: ${messageOf(error)}`);
+      this.#dependencies.log.warn(`portal: newest submissions: ${messageOf(error)}`);
     }
     this.#isLoaded = true;
     await this.refresh();
@@ -69,11 +69,11 @@ export class SubmissionList {
     const asked = [...this.#changed];
     this.#changed.clear();
     try {
-      const found = await this.#parts.submissions.statuses(this.#accountId, asked);
+      const found = await this.#dependencies.submissions.statuses(this.#accountId, asked);
       for (const status of found) if (status) this.#known.set(status.signature, knownOf(status));
       this.#trim();
     } catch (error) {
-      this.#parts.log.warn(`portal: statuses of submissions: ${messageOf(error)}`);
+      this.#dependencies.log.warn(`portal: statuses of submissions: ${messageOf(error)}`);
     } finally {
       this.#isAsking = false;
     }

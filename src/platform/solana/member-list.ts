@@ -1,6 +1,6 @@
 // Who runs the alternative partner's software, as an address on the net lists them.
 //
-// Asked by service/member-watch.ts now and then. The answer is a stranger's bytes: bounded, and refused as
+// Asked by tracker/partner-members.ts now and then. The answer is a stranger's bytes: bounded, and refused as
 // a whole unless it is a JSON array of identities or an object with identities as keys. The URL may hold
 // a key, so errors name the host only.
 

@@ -102,7 +102,7 @@ export class Upstream implements NodeCalls, NodeSockets {
     try {
       await this.#enter(method, late.signal);
       try {
-        return await this.#exchange(method, params, late.signal);
+        return await this.#request(method, params, late.signal);
       } finally {
         this.#leave();
       }
@@ -178,7 +178,7 @@ export class Upstream implements NodeCalls, NodeSockets {
     else this.#underWay--;
   }
 
-  async #exchange(
+  async #request(
     method: string,
     params: readonly Json[],
     signal: AbortSignal,

@@ -1,7 +1,7 @@
 // What goes between the event loop and the database's thread: one batch of reads and transactions
 // there, one batch of results back.
 //
-// Written by sqlite-driver.ts, read by sqlite-database.ts. The event loop pays for every object in a
+// Written by sqlite/driver.ts, read by sqlite/database.ts. The event loop pays for every object in a
 // message, so a batch is four flat lists: numbers, values, bytes, and SQL texts that the other side
 // does not know yet. Bytes are copied once, into one block that changes hands: a view of a large
 // buffer would otherwise take the whole buffer along.

@@ -1,7 +1,7 @@
 // What a database is to this program: queries, transactions, news of others' changes.
 //
-// Called by the stores and the migrations; made by a driver of one database (sqlite-driver.ts,
-// postgres-driver.ts). SQL is written once, for SQLite 3.53 and PostgreSQL 15: parameters $1,
+// Called by the stores and the migrations; made by a driver of one database (sqlite/driver.ts,
+// postgres/driver.ts). SQL is written once, for SQLite 3.53 and PostgreSQL 15: parameters $1,
 // $2 …; bigint for times, amounts and counts; text; in migrations the word {blob} for bytes. No
 // functions of time, no row ids, no automatic numbers, nothing of one of the two alone.
 

@@ -139,7 +139,7 @@ export const migrations: readonly Migration[] = [
   ],
   // Several nodes on one database.
   [
-    // Whoever keeps the tiers has the newest; what an earlier keeper writes is refused.
+    // Whoever keeps the tiers has the newest; what an earlier leader writes is refused.
     "ALTER TABLE tier_clock ADD COLUMN epoch bigint NOT NULL DEFAULT 0",
     // Number of the checkpoint that last changed the state.
     "ALTER TABLE tier_clock ADD COLUMN checkpoint bigint NOT NULL DEFAULT 0",

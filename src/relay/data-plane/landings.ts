@@ -1,10 +1,10 @@
-// Landings: sights of watched transactions, as they cross the boundary.
+// Landings: observations of watched transactions, as they cross the boundary.
 //
 // The layout of native/relay/landings.h (struct Landing). Called by relay.ts alone.
 
 import { ShredwayError } from "../../core/errors.ts";
 
-/** One sight of a watched transaction in the relay's own feed. */
+/** One observation of a watched transaction in the relay's own feed. */
 export interface Landing {
   /** 64 bytes. */
   readonly signature: Uint8Array;

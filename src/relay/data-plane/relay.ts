@@ -298,7 +298,7 @@ export class Relay {
   }
 
   /**
-   * Reports every sight of these signatures (64 bytes each) from now on, until `unwatchSignatures`;
+   * Reports every observation of these signatures (64 bytes each) from now on, until `unwatchSignatures`;
    * first those of the last seconds that are remembered. All or nothing: throws ShredwayError
    * "watch_refused" when one has another length or there are more than the limit.
    */
@@ -313,7 +313,7 @@ export class Relay {
     guarded("watch_refused", () => this.#native.unwatchSignatures(joinSignatures(signatures)));
   }
 
-  /** Sights since the last call, oldest first (lost ones: counter `landings_lost`). */
+  /** Observations since the last call, oldest first (lost ones: counter `landings_lost`). */
   drainLandings(): Landing[] {
     this.#checkOpen();
     return guarded("watch_refused", () => readLandings((into) => this.#native.drainLandings(into)));

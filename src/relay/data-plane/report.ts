@@ -38,7 +38,7 @@ export function refusedTotal(verdicts: VerdictCounts): bigint {
   return refusedVerdicts.reduce((total, name) => total + verdicts[name], 0n);
 }
 
-/** Distinct shreds: first sights, and the second one of an equivocation. */
+/** Distinct shreds: first arrivals, and the second one of an equivocation. */
 export function distinct(verdicts: VerdictCounts): bigint {
   return verdicts.first + verdicts.equivocation;
 }

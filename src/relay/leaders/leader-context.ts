@@ -4,10 +4,8 @@
 // submissions that keep away from some.
 
 import { pubkeyOf } from "../../core/primitives.ts";
+import { windowSlots } from "../../core/solana-constants.ts";
 import { type LeaderSchedule, leaderOf } from "./schedule.ts";
-
-/** Slots that a leader has in a row at least. */
-const windowSlots = 4n;
 
 /** null: unknown. Identities in base58. */
 export interface LeaderContext {

@@ -6,12 +6,14 @@
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { FailureStreak } from "../../core/failure-streak.ts";
 import type { Logger } from "../../core/log.ts";
 import { parsePubkey, pubkeyBytes } from "../../core/primitives.ts";
 import { buildSchedule, type LeaderSchedule, type LeaderSlots } from "./schedule.ts";
 
 const lookMs = { most: 20_000, least: 1000, perSlotOfEpoch: 50 } as const;
 const tryAgainMs = 2000;
+const logEvery = 10;
 /** The relay's window: so far back shreds may come. */
 const slotsBehind = 512n;
 /** More than come until the look after the next one, and the relay's window ahead. */
@@ -85,18 +87,17 @@ export function joinEpochs(spans: readonly Span[]): LeaderSchedule {
 }
 
 export class RpcLeaderSchedule {
-  readonly #parts: RpcLeaderScheduleDependencies;
+  readonly #dependencies: RpcLeaderScheduleDependencies;
   #timer: Timer | undefined;
   /** Of the present run; what an earlier run still waits for comes to nothing. */
   #run: object | undefined;
   #inForce: Coverage | undefined;
-  #failures = 0;
-  #lastFailure = "";
+  readonly #failures = new FailureStreak(logEvery);
   /** Several looks in an epoch, for a node may know one epoch ahead only. */
   #lookMs: number = lookMs.most;
 
-  constructor(parts: RpcLeaderScheduleDependencies) {
-    this.#parts = parts;
+  constructor(dependencies: RpcLeaderScheduleDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Settles after the first try, whether it worked or not; goes on until `stop`. */
@@ -118,29 +119,25 @@ export class RpcLeaderSchedule {
   }
 
   async #look(run: object): Promise<void> {
-    const { log, node, clock } = this.#parts;
+    const { log, node, clock } = this.#dependencies;
     try {
       await this.#renew(run);
-      if (this.#failures > 0) log.info(`leader schedule: ${node.host} answers again`);
-      this.#failures = 0;
-      this.#lastFailure = "";
+      if (this.#failures.isFailing) log.info(`leader schedule: ${node.host} answers again`);
+      this.#failures.end();
     } catch (error) {
-      this.#failures++;
-      // Each kind of failure once, and every tenth: a node may be away for hours.
-      const isNew = messageOf(error) !== this.#lastFailure;
-      this.#lastFailure = messageOf(error);
-      if (this.#run === run && (isNew || this.#failures % 10 === 1)) {
+      const isToLog = this.#failures.add(messageOf(error));
+      if (this.#run === run && isToLog) {
         const state = this.hasSchedule ? "the one in force stays" : "SHREDS ARE DROPPED UNTIL THEN";
         log.warn(`no new leader schedule, ${state}: ${messageOf(error)}`);
       }
     }
     if (this.#run !== run) return;
-    const delayMs = this.#failures > 0 ? tryAgainMs : this.#lookMs;
+    const delayMs = this.#failures.isFailing ? tryAgainMs : this.#lookMs;
     this.#timer = clock.after(delayMs, () => void this.#look(run));
   }
 
   async #renew(run: object): Promise<void> {
-    const { node, publish } = this.#parts;
+    const { node, publish } = this.#dependencies;
     const info = await node.epochInfo();
     const byEpoch = Number(info.slotsInEpoch) * lookMs.perSlotOfEpoch;
     this.#lookMs = Math.min(lookMs.most, Math.max(lookMs.least, byEpoch));
@@ -157,7 +154,7 @@ export class RpcLeaderSchedule {
     slotIndex,
     slotsInEpoch,
   }: EpochInfo): Promise<Coverage & { readonly spans: readonly Span[] }> {
-    const { node } = this.#parts;
+    const { node } = this.#dependencies;
     const present = absoluteSlot - slotIndex;
     const spans: Span[] = [];
     let isComplete = true;

@@ -1,7 +1,7 @@
-// Keeps the slot clock: shows it the relay's own first sights and, now and then, a node's opinion, and
+// Keeps the slot clock: shows it the relay's own first arrivals and, now and then, a node's opinion, and
 // tells the relay which slots can be now.
 //
-// Made by relay-service.ts. The clock itself (what follows from the sights) is leaders/slot-clock.ts.
+// Made by relay-service.ts. The clock itself (what follows from the arrivals) is leaders/slot-clock.ts.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -34,7 +34,7 @@ interface SlotClockUpdatesDependencies {
 
 export class SlotClockUpdates {
   readonly slotClock = new SlotClock();
-  readonly #parts: SlotClockUpdatesDependencies;
+  readonly #dependencies: SlotClockUpdatesDependencies;
   readonly #timers: readonly Timer[];
   /** Slots of the last look, and up to when their shreds were shown to the clock. */
   #noted: ReadonlyMap<bigint, bigint> = new Map();
@@ -42,9 +42,9 @@ export class SlotClockUpdates {
   #closed = false;
   #nodeFailed = false;
 
-  constructor(parts: SlotClockUpdatesDependencies) {
-    this.#parts = parts;
-    const { clock, node } = parts;
+  constructor(dependencies: SlotClockUpdatesDependencies) {
+    this.#dependencies = dependencies;
+    const { clock, node } = dependencies;
     this.#timers = [
       clock.every(lookMs, () => this.#look()),
       ...(node ? [clock.every(askNodeMs, () => void this.#ask(node))] : []),
@@ -58,7 +58,7 @@ export class SlotClockUpdates {
   }
 
   #look(): void {
-    const { relay, clock } = this.#parts;
+    const { relay, clock } = this.#dependencies;
     const rows = relay.slots();
     for (const { slot, firstSeenNs, lastSeenNs } of rows) {
       const notedNs = this.#noted.get(slot);
@@ -76,10 +76,10 @@ export class SlotClockUpdates {
     // A clock that nothing confirms bounds nothing: it might shut the present out for good, for what
     // the relay drops it cannot tell the clock.
     if (now === null || highest === null || now.ageNs >= trustedForNs) {
-      this.#parts.relay.setSlotBounds({ lowest: 0n, highest: u64Max, untilNs: 0n });
+      this.#dependencies.relay.setSlotBounds({ lowest: 0n, highest: u64Max, untilNs: 0n });
       return;
     }
-    this.#parts.relay.setSlotBounds({
+    this.#dependencies.relay.setSlotBounds({
       lowest: now.slot > slotsBehind ? now.slot - slotsBehind : 0n,
       highest: highest < u64Max ? highest : u64Max,
       untilNs: nowNs + boundsHoldNs,
@@ -89,7 +89,7 @@ export class SlotClockUpdates {
   async #ask(node: SlotNode): Promise<void> {
     if (this.#asking) return;
     this.#asking = true;
-    const { clock, log } = this.#parts;
+    const { clock, log } = this.#dependencies;
     try {
       const slot = await node.slot();
       this.slotClock.noteRpc(slot, clock.nowNs());

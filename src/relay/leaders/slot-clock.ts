@@ -1,26 +1,26 @@
 // Slot clock: which slot is it now, how long is a slot, when will slot S come?
 //
-// Told of every first sight of a slot among authenticated shreds, and of what an RPC node says; asked
+// Told of every first arrival of a slot among authenticated shreds, and of what an RPC node says; asked
 // by the relay's control, the leader choice and the tracker. Times are the callers' (one clock for
 // all of them); this reads none. Slot S "comes" when its first shred usually arrives here.
 //
-// No slot length is assumed: it changes at epoch boundaries. It is measured on the last 64 sights
+// No slot length is assumed: it changes at epoch boundaries. It is measured on the last 64 arrivals
 // (slot-line.ts). In 300 simulated networks each (150 to 450 ms, up to 30 % skipped, November 2026)
 // `now` was off by at most 1 slot while the length stays, by 6 within 64 slots after it shrank by up
 // to a quarter, by 15 (20 and 21 in two of 300, `ceiling` then 3 short) after it was halved; after it
 // doubled, 5 s or more can pass until it is found.
 //
-// A leader of the schedule can sign shreds of his own future slots whenever he likes. So a sight
+// A leader of the schedule can sign shreds of his own future slots whenever he likes. So an arrival
 // counts only when it lies within 16 slots of where the line puts the present, moves the line only
 // as one of many, and only while at least 12 of 32 slots are seen. What lies elsewhere is kept aside,
 // and a new line is drawn there only
 // - when 12 of 20 slots in a row came, at a pace that slots can have, while the present line had no
-//   sight for 5 s (a clock was set, the length changed during an outage) or RPC is there, too;
+//   arrival for 5 s (a clock was set, the length changed during an outage) or RPC is there, too;
 // - when 38 of 64 did, later than the present line (which then follows a recording of old shreds);
 // - never backwards over slots that were passed already, unless the line was silent for 30 s.
 // To forge that, a leader needs three of five windows of four slots while the honest feed is silent
 // (the honest slots then take the clock back), or ten of sixteen while it is not. Inside the 16
-// slots he moves `now` only with more than eight of the last 17 sights, three windows nearly in a
+// slots he moves `now` only with more than eight of the last 17 arrivals, three windows nearly in a
 // row, and by 16 at most. `ceiling` is 16 above `now` (more after 5 s of silence), or 32 above RPC:
 // RPC is trusted to raise it.
 
@@ -52,20 +52,20 @@ interface SkipShare {
   readonly slots: number;
 }
 
-/** Of a sight from the line, both ways; also the room of `ceiling`. Derived in the head above. */
+/** Of an arrival from the line, both ways; also the room of `ceiling`. Derived in the head above. */
 export const nearSlots = 16;
 /** RPC answers are late by a slot or a few and come from another place. */
 const rpcNearSlots = 32;
-const lineSights = 64;
+const lineArrivals = 64;
 const silentAfterNs = 5e9;
 const forgottenAfterNs = 30e9;
-const quick = { slots: 20, sights: 12 } as const;
-const slow = { slots: 64, sights: 38 } as const;
-const dense = { slots: 32, sights: 12 } as const;
-/** Sights aside: least recently extended blocks are dropped, so a flood of slots costs its own. */
+const quick = { slots: 20, arrivals: 12 } as const;
+const slow = { slots: 64, arrivals: 38 } as const;
+const dense = { slots: 32, arrivals: 12 } as const;
+/** Arrivals aside: least recently extended blocks are dropped, so a flood of slots costs its own. */
 const blockSlots = 32;
 const blocksMax = 512;
-/** Slots whose sights are remembered for `skipped`. */
+/** Slots whose arrivals are remembered for `skipped`. */
 const seenSlots = 1024;
 const shareSlots = 256;
 /** Behind the present before a slot without a shred counts as skipped: shreds may be late. */
@@ -85,7 +85,7 @@ export class SlotClock {
   #baseNs: bigint | null = null;
   #line: SlotLine | null = null;
   /** What the line goes through, ascending by slot. */
-  #sights: ShredArrival[] = [];
+  #arrivals: ShredArrival[] = [];
   #lastNoteNs = 0;
   #confirmedNs = Number.NEGATIVE_INFINITY;
   readonly #aside = new Map<number, Float64Array>();
@@ -95,19 +95,19 @@ export class SlotClock {
 
   /** The first shred of `slot` that was authenticated. Later ones of it change nothing. */
   noteShreds(slot: bigint, timeNs: bigint): void {
-    const sight = this.#sightOf(slot, timeNs);
-    if (!sight) return;
-    this.#noteTime(sight.timeNs);
-    if (this.#line && Math.abs(sight.slot - slotAt(this.#line, sight.timeNs)) <= nearSlots) {
-      this.#accept(sight);
-    } else if (!this.#hasSeen(sight.slot)) {
-      this.#putAside(sight);
+    const arrival = this.#arrivalOf(slot, timeNs);
+    if (!arrival) return;
+    this.#noteTime(arrival.timeNs);
+    if (this.#line && Math.abs(arrival.slot - slotAt(this.#line, arrival.timeNs)) <= nearSlots) {
+      this.#accept(arrival);
+    } else if (!this.#hasSeen(arrival.slot)) {
+      this.#putAside(arrival);
     }
   }
 
   /** What an RPC node answered as the present slot (commitment processed) at `timeNs`. */
   noteRpc(slot: bigint, timeNs: bigint): void {
-    const answer = this.#sightOf(slot, timeNs);
+    const answer = this.#arrivalOf(slot, timeNs);
     if (!answer) return;
     this.#noteTime(answer.timeNs);
     this.#rpc.push(answer);
@@ -188,7 +188,7 @@ export class SlotClock {
     return slots === 0 ? null : { skipped: skipped.length, slots };
   }
 
-  #sightOf(slot: bigint, timeNs: bigint): ShredArrival | null {
+  #arrivalOf(slot: bigint, timeNs: bigint): ShredArrival | null {
     // Beyond 2^53 no number is exact, and no slot will be in ten million years.
     if (slot < 0n || slot > BigInt(Number.MAX_SAFE_INTEGER)) return null;
     this.#baseNs ??= timeNs;
@@ -213,31 +213,31 @@ export class SlotClock {
     this.#lastNoteNs = timeNs;
   }
 
-  #accept(sight: ShredArrival): void {
-    const { slot, timeNs } = sight;
+  #accept(arrival: ShredArrival): void {
+    const { slot, timeNs } = arrival;
     this.#seen[slot % seenSlots] = slot;
-    const place = this.#sights.findIndex((other) => other.slot >= slot);
-    const found = place < 0 ? undefined : this.#sights[place];
+    const place = this.#arrivals.findIndex((other) => other.slot >= slot);
+    const found = place < 0 ? undefined : this.#arrivals[place];
     if (found?.slot === slot) {
       // Workers report apart from each other: the earlier one may come second.
-      if (timeNs < found.timeNs) this.#sights[place] = sight;
+      if (timeNs < found.timeNs) this.#arrivals[place] = arrival;
       return;
     }
-    if (place === 0 && this.#sights.length === lineSights) return;
-    this.#sights.splice(place < 0 ? this.#sights.length : place, 0, sight);
-    if (this.#sights.length > lineSights) this.#sights.shift();
+    if (place === 0 && this.#arrivals.length === lineArrivals) return;
+    this.#arrivals.splice(place < 0 ? this.#arrivals.length : place, 0, arrival);
+    if (this.#arrivals.length > lineArrivals) this.#arrivals.shift();
     if (!this.#line || !this.#isDense(Math.min(slot, slotAt(this.#line, timeNs)))) return;
     this.#confirmedNs = timeNs;
-    this.#line = lineThrough(this.#sights) ?? this.#line;
+    this.#line = lineThrough(this.#arrivals) ?? this.#line;
   }
 
   /**
-   * A leader who is heard alone could move the line step by step, so few sights move nothing, and
+   * A leader who is heard alone could move the line step by step, so few arrivals move nothing, and
    * those that came before their time do not count until it has come.
    */
   #isDense(end: number): boolean {
-    const recent = this.#sights.filter(({ slot }) => slot > end - dense.slots && slot <= end);
-    return recent.length >= dense.sights;
+    const recent = this.#arrivals.filter(({ slot }) => slot > end - dense.slots && slot <= end);
+    return recent.length >= dense.arrivals;
   }
 
   #hasSeen(slot: number): boolean {
@@ -270,26 +270,28 @@ export class SlotClock {
   #tryNewLine({ slot, timeNs }: ShredArrival): void {
     const rule = this.#ruleFor(slot, timeNs);
     if (!rule) return;
-    const sights = this.#asideBetween(slot - rule.slots + 1, slot);
-    if (sights.length < rule.sights) return;
-    const line = lineThrough(sights);
+    const arrivals = this.#asideBetween(slot - rule.slots + 1, slot);
+    if (arrivals.length < rule.arrivals) return;
+    const line = lineThrough(arrivals);
     if (!line) return;
-    const near = sights.filter((sight) => Math.abs(slotAt(line, sight.timeNs) - sight.slot) <= 3);
+    const near = arrivals.filter(
+      (arrival) => Math.abs(slotAt(line, arrival.timeNs) - arrival.slot) <= 3,
+    );
     const isPresent = Math.abs(slotAt(line, timeNs) - slot) <= 3;
-    if (!isPresent || near.length < rule.sights * 0.75) return;
+    if (!isPresent || near.length < rule.arrivals * 0.75) return;
     this.#line = line;
-    this.#sights = sights;
+    this.#arrivals = arrivals;
     this.#confirmedNs = timeNs;
-    this.#firstSlot = Math.min(...sights.map((sight) => sight.slot));
-    for (const sight of sights) this.#seen[sight.slot % seenSlots] = sight.slot;
+    this.#firstSlot = Math.min(...arrivals.map((arrival) => arrival.slot));
+    for (const arrival of arrivals) this.#seen[arrival.slot % seenSlots] = arrival.slot;
     this.#aside.clear();
   }
 
-  /** How much it takes to draw a new line at this sight; null: nothing would do. */
+  /** How much it takes to draw a new line at this arrival; null: nothing would do. */
   #ruleFor(slot: number, timeNs: number): typeof quick | typeof slow | null {
     if (!this.#line) return quick;
     const silentNs = Math.abs(timeNs - this.#confirmedNs);
-    const isPassed = slot <= (this.#sights.at(-1)?.slot ?? -1);
+    const isPassed = slot <= (this.#arrivals.at(-1)?.slot ?? -1);
     if (isPassed) return silentNs > forgottenAfterNs ? quick : null;
     if (silentNs > silentAfterNs || this.#rpcAgrees(slot, timeNs)) return quick;
     return slot > slotAt(this.#line, timeNs) ? slow : null;
@@ -303,12 +305,12 @@ export class SlotClock {
   }
 
   #asideBetween(from: number, to: number): ShredArrival[] {
-    const sights: ShredArrival[] = [];
+    const arrivals: ShredArrival[] = [];
     for (let slot = Math.max(0, from); slot <= to; slot++) {
       const timeNs = this.#aside.get(Math.floor(slot / blockSlots))?.[slot % blockSlots];
-      if (timeNs !== undefined && !Number.isNaN(timeNs)) sights.push({ slot, timeNs });
+      if (timeNs !== undefined && !Number.isNaN(timeNs)) arrivals.push({ slot, timeNs });
     }
-    return sights;
+    return arrivals;
   }
 
   /** Shreds while they come, and over a silence of 30 s; after that whichever is newer. */
@@ -346,7 +348,7 @@ export class SlotClock {
 
   /** The last slot of which it is certain enough whether it was skipped. */
   #settledSlot(): number {
-    const last = this.#sights.at(-1);
+    const last = this.#arrivals.at(-1);
     if (!this.#line || !last) return -1;
     return Math.min(last.slot - 1, Math.floor(slotAt(this.#line, this.#lastNoteNs)) - settledSlots);
   }

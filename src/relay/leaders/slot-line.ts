@@ -1,10 +1,10 @@
-// Slot line: the straight line "slot S comes at time T" through first sights of slots.
+// Slot line: the straight line "slot S comes at time T" through first arrivals of slots.
 //
-// Fitted by slot-clock.ts. Medians only, for a part of the sights is always wrong: late by loss,
+// Fitted by slot-clock.ts. Medians only, for a part of the arrivals is always wrong: late by loss,
 // early because their leader sent them before their time. Theil's slope holds while fewer than 29 %
-// of the sights are wrong, the median offset while fewer than half are.
+// of the arrivals are wrong, the median offset while fewer than half are.
 
-/** First sight of a slot. Times in nanoseconds since a moment that the caller chose. */
+/** First arrival of a slot. Times in nanoseconds since a moment that the caller chose. */
 export interface ShredArrival {
   readonly slot: number;
   readonly timeNs: number;
@@ -18,10 +18,10 @@ export interface SlotLine {
 }
 
 /**
- * Sights whose median sets the line's place. Few, so that it follows a change of the length, and
+ * Arrivals whose median sets the line's place. Few, so that it follows a change of the length, and
  * more than twice the eight of a leader who has two windows in a row.
  */
-const offsetSights = 17;
+const offsetArrivals = 17;
 /** What a slot can last. Far beyond every plan for the network, and only there to refuse bursts. */
 const slotNsMin = 20e6;
 const slotNsMax = 5e9;
@@ -36,7 +36,7 @@ export function timeOf(line: SlotLine, slot: number): number {
 
 /** Of at least one value, the upper of two in the middle. Reorders `values`. */
 export function median(values: Float64Array): number {
-  // Selection (Hoare): sorting the 2,016 slopes of 64 sights takes several times as long.
+  // Selection (Hoare): sorting the 2,016 slopes of 64 arrivals takes several times as long.
   const middle = values.length >> 1;
   let low = 0;
   let high = values.length - 1;
@@ -60,13 +60,13 @@ export function median(values: Float64Array): number {
 }
 
 /** Median slope of all pairs of different slots; null when no slots can be so long. */
-export function slotNsOf(sights: readonly ShredArrival[]): number | null {
-  const slopes = new Float64Array((sights.length * (sights.length - 1)) / 2);
+export function slotNsOf(arrivals: readonly ShredArrival[]): number | null {
+  const slopes = new Float64Array((arrivals.length * (arrivals.length - 1)) / 2);
   let count = 0;
-  for (let i = 1; i < sights.length; i++) {
-    const later = sights[i];
+  for (let i = 1; i < arrivals.length; i++) {
+    const later = arrivals[i];
     for (let j = 0; j < i; j++) {
-      const earlier = sights[j];
+      const earlier = arrivals[j];
       if (!earlier || !later || earlier.slot === later.slot) continue;
       slopes[count++] = (later.timeNs - earlier.timeNs) / (later.slot - earlier.slot);
     }
@@ -75,14 +75,14 @@ export function slotNsOf(sights: readonly ShredArrival[]): number | null {
   return slotNs >= slotNsMin && slotNs <= slotNsMax ? slotNs : null;
 }
 
-/** The line through `sights`, ascending by slot. `slotNs`: taken as it is instead of measured. */
+/** The line through `arrivals`, ascending by slot. `slotNs`: taken as it is instead of measured. */
 export function lineThrough(
-  sights: readonly ShredArrival[],
-  slotNs = slotNsOf(sights),
+  arrivals: readonly ShredArrival[],
+  slotNs = slotNsOf(arrivals),
 ): SlotLine | null {
-  const last = sights.at(-1);
+  const last = arrivals.at(-1);
   if (!last || slotNs === null) return null;
-  const recent = sights.slice(-offsetSights);
+  const recent = arrivals.slice(-offsetArrivals);
   const times = Float64Array.from(recent, ({ slot, timeNs }) => {
     return timeNs + (last.slot - slot) * slotNs;
   });

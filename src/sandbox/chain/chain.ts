@@ -8,6 +8,7 @@
 
 import { ShredwayError } from "../../core/errors.ts";
 import { parsePubkey, pubkeyBytes, u64Max } from "../../core/primitives.ts";
+import { lifetimeSlots } from "../../core/solana-constants.ts";
 import { encodeBase58 } from "../../relay/data-plane/base58.ts";
 import type { LeaderSchedule } from "../../relay/leaders/schedule.ts";
 import { computeBudgetProgram, slotHashesSysvar, sysvarOwner } from "./addresses.ts";
@@ -18,7 +19,7 @@ import { ChainFaults } from "./faults.ts";
 import { createGenesis } from "./genesis.ts";
 import { KeyPair, sha256, verifySignatures } from "./keys.ts";
 import { SandboxLeaders } from "./leader-schedule.ts";
-import { blockhashBlocks, Ledger } from "./ledger.ts";
+import { Ledger } from "./ledger.ts";
 import { type ChainOptions, type CheckedOptions, checkOptions } from "./options.ts";
 import { Producer } from "./producer.ts";
 import { LeaderQueue } from "./queue.ts";
@@ -155,7 +156,7 @@ export class SandboxChain implements ChainApi {
 
   latestBlockhash(commitment: Commitment): { blockhash: string; lastValidBlockHeight: bigint } {
     const { blockhash, blockHeight } = this.#ledger.blockAt(commitment);
-    return { blockhash, lastValidBlockHeight: blockHeight + blockhashBlocks };
+    return { blockhash, lastValidBlockHeight: blockHeight + lifetimeSlots };
   }
 
   isBlockhashValid(blockhash: string): boolean {

@@ -4,14 +4,13 @@
 // fork: what the cluster left is taken back completely. Heights count blocks, not slots. A blockhash
 // is good for the 150 blocks after its own. Bounded: finished blocks of the last `historySlots` slots.
 
+import { lifetimeSlots } from "../../core/solana-constants.ts";
 import { AddressIndex, type IndexedSignature } from "./address-index.ts";
 import type { ParentEnd } from "./block-shreds.ts";
 import type { LandedTransaction } from "./executor.ts";
 import type { Block, Commitment, ExecutedTransaction, SignatureStatus } from "./types.ts";
 import type { UndoLog } from "./undo.ts";
 
-/** Blocks that may follow a block while its blockhash is recent. */
-export const blockhashBlocks = 150n;
 /** Blocks whose messages and blockhashes are remembered: those that count, and any fork's depth. */
 const rememberedBlocks = 300;
 export const unrootedBlocksMax = 128;
@@ -139,7 +138,7 @@ export class Ledger {
     const height = this.#heights.get(blockhash);
     if (height === undefined) return false;
     const next = this.#open?.height ?? this.tip.blockHeight + 1n;
-    return next <= height + blockhashBlocks;
+    return next <= height + lifetimeSlots;
   }
 
   wasExecuted(messageKey: string): boolean {

@@ -62,7 +62,7 @@ const nsPerSecond = 1_000_000_000n;
 
 export class Producer {
   readonly #options: ProducerOptions;
-  readonly #parts: ProducerDependencies;
+  readonly #dependencies: ProducerDependencies;
   readonly #ticks: number;
   #startNs: bigint | null = null;
   #timeNs = 0n;
@@ -72,9 +72,9 @@ export class Producer {
   #skippedLeader: string | null = null;
   #votes: readonly Candidate[] = [];
 
-  constructor(options: ProducerOptions, parts: ProducerDependencies) {
+  constructor(options: ProducerOptions, dependencies: ProducerDependencies) {
     this.#options = options;
-    this.#parts = parts;
+    this.#dependencies = dependencies;
     this.#ticks = ticksPerSlot / options.intervalsPerSlot;
   }
 
@@ -123,20 +123,20 @@ export class Producer {
   #endInterval(): void {
     const { intervalsPerSlot } = this.#options;
     const interval = Number(this.#intervals % BigInt(intervalsPerSlot));
-    const { open } = this.#parts.ledger;
+    const { open } = this.#dependencies.ledger;
     if (open && this.#shreds) this.#produce(open, this.#shreds, interval);
     const slot = this.currentSlot;
     this.#intervals++;
     if (interval + 1 < intervalsPerSlot) return;
     if (this.#skippedLeader !== null) {
-      this.#parts.emit({ kind: "skipped", slot, leader: this.#skippedLeader });
+      this.#dependencies.emit({ kind: "skipped", slot, leader: this.#skippedLeader });
       this.#skippedLeader = null;
     }
     this.#beginSlot();
   }
 
   #beginSlot(): void {
-    const { ledger, leaders, validators, faults, votes, queue, emit } = this.#parts;
+    const { ledger, leaders, validators, faults, votes, queue, emit } = this.#dependencies;
     const slot = this.currentSlot;
     const leader = validators[leaders.numberOf(slot)];
     if (!leader) throw new RangeError("expected at least one validator, got none");
@@ -147,7 +147,7 @@ export class Producer {
       return;
     }
     if (this.#isTurnBegin(slot)) this.#abandon(faults.takeFork());
-    const undo = { accounts: new UndoLog(this.#parts.svm), others: [] as (() => void)[] };
+    const undo = { accounts: new UndoLog(this.#dependencies.svm), others: [] as (() => void)[] };
     if (votes) undo.others.push(votes.checkpoint());
     const { confirmed, rooted } = ledger.begin(slot, leader.identity, undo);
     const parent = ledger.tipEnd;
@@ -167,19 +167,19 @@ export class Producer {
   /** The first slot with a block in a leader's turn: where a fork can begin. */
   #isTurnBegin(slot: bigint): boolean {
     const turn = BigInt(slotsPerTurn);
-    return slot / turn !== this.#parts.ledger.tip.slot / turn;
+    return slot / turn !== this.#dependencies.ledger.tip.slot / turn;
   }
 
   #abandon(count: number): void {
     for (let i = 0; i < count; i++) {
-      const block = this.#parts.ledger.abandonTip();
+      const block = this.#dependencies.ledger.abandonTip();
       if (!block) return;
-      this.#parts.emit({ kind: "abandoned", block });
+      this.#dependencies.emit({ kind: "abandoned", block });
     }
   }
 
   #setSysvars(slot: bigint): void {
-    const { svm, leaders, ledger } = this.#parts;
+    const { svm, leaders, ledger } = this.#dependencies;
     const epoch = leaders.epochOf(slot);
     const epochStart = epoch * leaders.slotsPerEpoch;
     const { firstSlot } = this.#options;
@@ -194,11 +194,11 @@ export class Producer {
 
   /** Waits for nothing any more: its blockhash is not recent, and it uses no nonce. */
   #isExpired({ blockhash, transaction }: Candidate): boolean {
-    return !this.#parts.ledger.isRecent(blockhash) && advancedNonceKey(transaction) === null;
+    return !this.#dependencies.ledger.isRecent(blockhash) && advancedNonceKey(transaction) === null;
   }
 
   #produce(open: OpenBlock, shreds: BlockShreds, interval: number): void {
-    const { queue } = this.#parts;
+    const { queue } = this.#dependencies;
     const { intervalsPerSlot, transactionsPerIntervalMax } = this.#options;
     const executed: Candidate[] = [];
     for (const candidate of this.#votesOf(interval)) {
@@ -222,7 +222,7 @@ export class Producer {
   }
 
   #addBackground(blockhash: Uint8Array): void {
-    const { queue, background } = this.#parts;
+    const { queue, background } = this.#dependencies;
     const { intervalsPerSlot, slotNs } = this.#options;
     const seconds = Number(slotNs) / 1e9 / intervalsPerSlot;
     for (const wire of background?.take(seconds, blockhash) ?? []) {
@@ -239,19 +239,19 @@ export class Producer {
 
   #finish(slot: bigint, shreds: BlockShreds): void {
     const blockhash = shreds.hash;
-    const block = this.#parts.ledger.finish(
+    const block = this.#dependencies.ledger.finish(
       { slot, blockhash, lastRoot: shreds.lastRoot },
       encodeBase58(blockhash),
       this.blockTimeOf(slot),
     );
     this.#shreds = null;
     this.#votes = [];
-    this.#parts.emit({ kind: "block", block });
+    this.#dependencies.emit({ kind: "block", block });
   }
 
   /** Executes one transaction, or a bundle completely or not at all. */
   #take({ candidates, isBundle }: QueueItem, open: OpenBlock, executed: Candidate[]): void {
-    const { executor, ledger, faults, svm, emit } = this.#parts;
+    const { executor, ledger, faults, svm, emit } = this.#dependencies;
     const wires = candidates.map(({ signature, transaction: { wire } }) => ({ signature, wire }));
     if (faults.takeRefusal(wires)) {
       this.#drop(candidates, "ClusterMaintenance");

@@ -3,10 +3,11 @@
 // Called by chain.ts. It is really executed, by the same rules as in a block, and taken back.
 
 import { parsePubkey, pubkeyBytes } from "../../core/primitives.ts";
+import { lifetimeSlots } from "../../core/solana-constants.ts";
 import { encodeBase58 } from "../../relay/data-plane/base58.ts";
 import { type Candidate, candidateOf, type Executor, type Verdict } from "./executor.ts";
 import { verifySignatures } from "./keys.ts";
-import { blockhashBlocks, type Ledger } from "./ledger.ts";
+import type { Ledger } from "./ledger.ts";
 import type { Svm } from "./svm.ts";
 import type { Account, SimulateOptions, Simulation } from "./types.ts";
 import { UndoLog } from "./undo.ts";
@@ -51,7 +52,7 @@ export function simulate(
     fee: candidate.fee.lamports,
     accounts,
     replacementBlockhash: replaceBlockhash
-      ? { blockhash: tip.blockhash, lastValidBlockHeight: tip.blockHeight + blockhashBlocks }
+      ? { blockhash: tip.blockhash, lastValidBlockHeight: tip.blockHeight + lifetimeSlots }
       : null,
   };
 }

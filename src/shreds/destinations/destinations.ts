@@ -62,7 +62,7 @@ const retryMs = 5_000;
 const abandonedMs = 600_000;
 
 export class AccountDestinations implements Destinations {
-  readonly #parts: DestinationDependencies;
+  readonly #dependencies: DestinationDependencies;
   readonly #kept: StoredDestinations;
   readonly #table: DestinationIndex;
   readonly #due = new DueHeap();
@@ -74,10 +74,10 @@ export class AccountDestinations implements Destinations {
 
   /** Settles when all are loaded. Rejects with ShredwayError "store_failed". */
   static async open(
-    parts: DestinationDependencies,
+    dependencies: DestinationDependencies,
     settings: DestinationSettings,
   ): Promise<AccountDestinations> {
-    const destinations = new AccountDestinations(parts, settings);
+    const destinations = new AccountDestinations(dependencies, settings);
     try {
       await destinations.#kept.start();
     } catch (error) {
@@ -87,10 +87,10 @@ export class AccountDestinations implements Destinations {
     return destinations;
   }
 
-  private constructor(parts: DestinationDependencies, settings: DestinationSettings) {
-    this.#parts = parts;
+  private constructor(dependencies: DestinationDependencies, settings: DestinationSettings) {
+    this.#dependencies = dependencies;
     this.#settings = settings;
-    this.#kept = new StoredDestinations(parts, {
+    this.#kept = new StoredDestinations(dependencies, {
       met: (entry, origin) => this.#meet(entry, origin),
       changed: (entry) => this.#visit(entry),
       forgotten: (entry) => this.#forget(entry),
@@ -159,7 +159,7 @@ export class AccountDestinations implements Destinations {
     const round = entry && this.#openRound(entry);
     if (!token || !entry || !round?.holds(token)) return;
     this.#prove(entry, round, "datagram").catch((error: unknown) => {
-      this.#parts.log.warn(`a proof of ${from} could not be kept: ${messageOf(error)}`);
+      this.#dependencies.log.warn(`a proof of ${from} could not be kept: ${messageOf(error)}`);
     });
   }
 
@@ -188,7 +188,7 @@ export class AccountDestinations implements Destinations {
     region: string,
     address: string,
   ): Promise<AccountDestination> {
-    const { random, isOwnListener } = this.#parts;
+    const { random, isOwnListener } = this.#dependencies;
     const endpoint = checkDestination(region, address, this.#settings, isOwnListener);
     const { perAccountMax } = this.#settings;
     const chance = { random: random(6), nowMs: this.#nowMs() };
@@ -323,7 +323,7 @@ export class AccountDestinations implements Destinations {
 
   #begin(entry: Entry, offsetsMs: readonly number[]): void {
     if (entry.refusal !== null) return; // since a moment ago
-    entry.round = new Round(this.#parts.random(tokenBytes), this.#nowMs(), offsetsMs);
+    entry.round = new Round(this.#dependencies.random(tokenBytes), this.#nowMs(), offsetsMs);
     this.#visit(entry);
   }
 
@@ -351,7 +351,7 @@ export class AccountDestinations implements Destinations {
     if (isSilent || !this.#openRound(entry)) entry.round = null;
     const datagram = entry.round?.takeDue(nowMs);
     this.#schedule(entry);
-    if (datagram) this.#parts.sendChallenge(entry.destination.address, datagram);
+    if (datagram) this.#dependencies.sendChallenge(entry.destination.address, datagram);
     this.#tellChanges([entry]);
   }
 
@@ -361,7 +361,7 @@ export class AccountDestinations implements Destinations {
     entry.remindedMs = due;
     // A round that was asked for does the same, and its token may be on its way back by hand.
     if (this.#openRound(entry)?.isAsked) return;
-    entry.round = new Round(this.#parts.random(tokenBytes), nowMs, ownOffsetsMs);
+    entry.round = new Round(this.#dependencies.random(tokenBytes), nowMs, ownOffsetsMs);
   }
 
   async #keepStop(entry: Entry, reason: "icmp_unreachable" | "proof_expired"): Promise<void> {
@@ -372,7 +372,7 @@ export class AccountDestinations implements Destinations {
       if (this.#table.get(id) === entry) this.#visit(entry);
     } catch (error) {
       if (this.#table.get(id) !== entry || this.#isClosed) return;
-      this.#parts.log.warn(`the pause of ${address} could not be kept: ${messageOf(error)}`);
+      this.#dependencies.log.warn(`the pause of ${address} could not be kept: ${messageOf(error)}`);
     }
   }
 
@@ -393,7 +393,7 @@ export class AccountDestinations implements Destinations {
     const atMs = Math.min(Math.max(nextMs, nowMs), nowMs + timerMaxMs);
     if (this.#timer && this.#timer.atMs <= atMs && this.#timer.atMs >= nowMs) return;
     this.#timer?.timer.cancel();
-    const timer = this.#parts.clock.after(atMs - nowMs, () => this.#turn());
+    const timer = this.#dependencies.clock.after(atMs - nowMs, () => this.#turn());
     this.#timer = { timer, atMs };
   }
 
@@ -425,7 +425,7 @@ export class AccountDestinations implements Destinations {
 
   #judge(entry: Entry): void {
     entry.refusal = entry.endpoint
-      ? refusalOf(entry.endpoint, this.#settings, this.#parts.isOwnListener)
+      ? refusalOf(entry.endpoint, this.#settings, this.#dependencies.isOwnListener)
       : "its address is not written as this program writes it";
     if (entry.refusal !== null) entry.round = null;
   }
@@ -449,7 +449,7 @@ export class AccountDestinations implements Destinations {
       try {
         listener();
       } catch (error) {
-        this.#parts.log.error(`after a change of destinations: ${messageOf(error)}`);
+        this.#dependencies.log.error(`after a change of destinations: ${messageOf(error)}`);
       }
     }
   }
@@ -462,10 +462,10 @@ export class AccountDestinations implements Destinations {
   }
 
   #nowMs(): number {
-    return Number(this.#parts.clock.nowNs() / 1_000_000n);
+    return Number(this.#dependencies.clock.nowNs() / 1_000_000n);
   }
 
   #monotonicMs(): number {
-    return Number(this.#parts.clock.monotonicNs() / 1_000_000n);
+    return Number(this.#dependencies.clock.monotonicNs() / 1_000_000n);
   }
 }

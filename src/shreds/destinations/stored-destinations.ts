@@ -30,7 +30,7 @@ const readAloneMax = 64;
 
 export class StoredDestinations {
   readonly table = new DestinationIndex();
-  readonly #parts: {
+  readonly #dependencies: {
     readonly clock: Clock;
     readonly store: DestinationStore;
     readonly log: Logger;
@@ -50,12 +50,12 @@ export class StoredDestinations {
   readonly #stopListening: () => void;
 
   constructor(
-    parts: { readonly clock: Clock; readonly store: DestinationStore; readonly log: Logger },
+    dependencies: { readonly clock: Clock; readonly store: DestinationStore; readonly log: Logger },
     listener: KeptListener,
   ) {
-    this.#parts = parts;
+    this.#dependencies = dependencies;
     this.#listener = listener;
-    this.#stopListening = parts.store.onForeignChange((ids) => {
+    this.#stopListening = dependencies.store.onForeignChange((ids) => {
       void this.#reloadUntilItSucceeds(ids ?? "all");
     });
   }
@@ -75,7 +75,7 @@ export class StoredDestinations {
 
   /** Throws ShredwayError "destination_refused". */
   async add(destination: AccountDestination, perAccountMax: number): Promise<Entry> {
-    const answer = await this.#parts.store.add(destination, perAccountMax);
+    const answer = await this.#dependencies.store.add(destination, perAccountMax);
     checkAdded(answer, destination, perAccountMax);
     const known = this.table.get(destination.id); // a reload may have been faster
     const entry = known ?? this.table.insert(destination);
@@ -92,7 +92,7 @@ export class StoredDestinations {
   /** Throws ShredwayError "destination_unknown". */
   remove(id: string): Promise<void> {
     return this.#inTurn(id, async () => {
-      const isRemoved = await this.#parts.store.remove(id);
+      const isRemoved = await this.#dependencies.store.remove(id);
       if (this.#reloading) this.#removed.add(id);
       const entry = this.table.get(id);
       if (entry) this.#forget(entry);
@@ -116,9 +116,9 @@ export class StoredDestinations {
       const entry = this.table.get(id);
       if (!entry) throw unknownDestination(id);
       const before = entry.destination;
-      const next = step(before, Number(this.#parts.clock.nowNs() / 1_000_000n));
+      const next = step(before, Number(this.#dependencies.clock.nowNs() / 1_000_000n));
       if (next === before) return before;
-      if (await this.#parts.store.update(next, before)) {
+      if (await this.#dependencies.store.update(next, before)) {
         entry.changeNumber = ++this.#changeNumber;
         this.#replace(entry, next);
         return next;
@@ -148,10 +148,10 @@ export class StoredDestinations {
     } catch (error) {
       if (this.#isClosed || this.#retry) return;
       if (!this.#isFailing) {
-        this.#parts.log.warn(`destinations could not be read again: ${messageOf(error)}`);
+        this.#dependencies.log.warn(`destinations could not be read again: ${messageOf(error)}`);
       }
       this.#isFailing = true;
-      this.#retry = this.#parts.clock.after(retryMs, () => {
+      this.#retry = this.#dependencies.clock.after(retryMs, () => {
         this.#retry = null;
         void this.#reloadUntilItSucceeds([]); // what failed is still stale
       });
@@ -217,7 +217,7 @@ export class StoredDestinations {
   }
 
   async #read(wanted: ReadonlySet<string> | "all"): Promise<readonly AccountDestination[]> {
-    const { store } = this.#parts;
+    const { store } = this.#dependencies;
     if (wanted === "all") return store.all();
     const found = await Promise.all(Array.from(wanted, (id) => store.find(id)));
     return found.filter((row) => row !== null);

@@ -33,7 +33,7 @@ export interface ConfirmationLimits extends LifetimeLimits {
   /** Questions under way at once. */
   readonly looksMax: number;
   /** Signatures looked for in shreds. */
-  readonly sightsMax: number;
+  readonly watchedMax: number;
   /** Older tips no longer count; those of durable nonces would be asked about for ever. */
   readonly ageMaxMs: number;
 }
@@ -43,7 +43,7 @@ const defaultLimits: ConfirmationLimits = {
   lookMaxMs: 120_000,
   sightLookMs: 700,
   looksMax: 16,
-  sightsMax: 10_000,
+  watchedMax: 10_000,
   ageMaxMs: 24 * 3_600_000,
   firstAskMs: 20_000,
   askMs: 10_000,
@@ -56,7 +56,7 @@ const defaultLimits: ConfirmationLimits = {
 export interface LandingSources {
   readonly landed: LandedTransactions;
   readonly outcomes: LifetimeAnswers;
-  readonly sights: ShredObservations | null;
+  readonly observations: ShredObservations | null;
   /** Reads base58; null or undefined: invalid. */
   decode(signature: string): Uint8Array | null | undefined;
   /** Shred-tip addresses in force, base58. */
@@ -74,7 +74,7 @@ interface LandingConfirmationOptions extends LandingSources {
 
 export interface ConfirmationCounts {
   readonly lifetimes: number;
-  readonly sighted: number;
+  readonly watched: number;
   readonly looks: bigint;
 }
 
@@ -120,7 +120,7 @@ export class LandingConfirmation {
   readonly #looks: TimerWheel<PendingTip>;
   /** Due. */
   readonly #queue = new FairQueue<PendingTip>();
-  readonly #sighted = new Set<PendingTip>();
+  readonly #watched = new Set<PendingTip>();
   /** Every shred-tip address so far: a reload takes none from tips that were paid before. */
   readonly #addresses = new Set<string>();
   #currentAddresses: ReadonlySet<string> | null = null;
@@ -150,7 +150,7 @@ export class LandingConfirmation {
     this.#isClosed = true;
     this.#timer?.cancel();
     this.#timer = null;
-    for (const { unwatch } of this.#sighted) unwatch?.();
+    for (const { unwatch } of this.#watched) unwatch?.();
   }
 
   /** One that was registered just now. */
@@ -172,7 +172,7 @@ export class LandingConfirmation {
   get counts(): ConfirmationCounts {
     return {
       lifetimes: this.#lifetimes.size,
-      sighted: this.#sighted.size,
+      watched: this.#watched.size,
       looks: this.#lookCount,
     };
   }
@@ -188,20 +188,20 @@ export class LandingConfirmation {
   }
 
   #watchShreds(pending: PendingTip): void {
-    const { sights } = this.#options;
-    if (!sights || this.#sighted.size >= this.#limits.sightsMax) return;
+    const { observations } = this.#options;
+    if (!observations || this.#watched.size >= this.#limits.watchedMax) return;
     const signature = this.#options.decode(pending.signature);
     if (!signature) return;
     let isObserved = false;
     try {
-      const unwatch = sights.watch(signature, () => {
+      const unwatch = observations.watch(signature, () => {
         isObserved = true;
         this.#observed(pending);
       });
-      this.#sighted.add(pending);
+      this.#watched.add(pending);
       pending.unwatch = () => {
         pending.unwatch = null;
-        this.#sighted.delete(pending);
+        this.#watched.delete(pending);
         unwatch();
       };
       if (isObserved) pending.unwatch(); // notified before there was a way to end it

@@ -4,6 +4,7 @@
 // and what came, and never quotes a transaction.
 
 import { ShredwayError } from "../../core/errors.ts";
+import { defaultSlotNs } from "../../core/solana-constants.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import {
   readTransactionText,
@@ -20,8 +21,6 @@ export type Refused = Extract<RegistrationResult, { readonly accepted: false }>;
 /** Clocks and nodes differ by so much. */
 const slotsAhead = 32n;
 const tipWindowMs = 24 * 3_600_000;
-/** So long a slot is while nobody has measured it. */
-const usualSlotNs = 400_000_000n;
 /** More was never issued; sums of what is larger would not fit where sums are kept. */
 const lamportsMax = 2n ** 53n - 1n;
 
@@ -77,7 +76,7 @@ export function checkSlot(slot: bigint, present: PresentSlot, signature: string)
   if (slot > latest) {
     return refusal("slot_ahead", `slot: expected at most ${latest}, got ${slot}`, signature);
   }
-  const slotNs = present.slotNs !== null && present.slotNs > 0n ? present.slotNs : usualSlotNs;
+  const slotNs = present.slotNs !== null && present.slotNs > 0n ? present.slotNs : defaultSlotNs;
   const oldest = present.slot - (BigInt(tipWindowMs) * 1_000_000n) / slotNs;
   if (slot >= oldest) return null;
   const expected = `slot: expected one of the last 24 hours, ${oldest} or later`;

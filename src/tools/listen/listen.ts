@@ -13,7 +13,7 @@ import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
 import { feedSvg } from "../race/feed-picture.ts";
 import { FeedRecorder } from "../race/feed-recorder.ts";
 import { FeedTiming } from "../race/feed-timing.ts";
-import { SlotBook } from "../race/slot-book.ts";
+import { SlotCollector } from "../race/slot-collector.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "../terminal/command.ts";
 import { toJson } from "../terminal/output.ts";
 import { endOf, every, type Terminal } from "../terminal/terminal.ts";
@@ -175,30 +175,30 @@ interface Watched {
 /** What comes in, measured as it comes. */
 class Session {
   readonly timing = new FeedTiming();
-  readonly book = new SlotBook({
+  readonly collector = new SlotCollector({
     feeds: 1,
     settleNs,
     onSettled: (slot) => this.timing.add(slot),
   });
-  readonly #parts: Watched;
+  readonly #watched: Watched;
 
-  constructor(parts: Watched) {
-    this.#parts = parts;
+  constructor(watched: Watched) {
+    this.#watched = watched;
   }
 
   drain(): void {
-    const { recorder, record } = this.#parts;
+    const { recorder, record } = this.#watched;
     const now = Number(systemClock.nowNs() - recorder.baseNs);
-    recorder.drain((arrival) => this.book.note(arrival));
+    recorder.drain((arrival) => this.collector.note(arrival));
     if (record) recorder.drainPackets((packet) => record.add(packet));
-    this.book.settle(now);
+    this.collector.settle(now);
   }
 }
 
-async function watch(parts: Watched): Promise<FeedTiming> {
-  const { recorder, seconds, json, terminal } = parts;
+async function watch(watched: Watched): Promise<FeedTiming> {
+  const { recorder, seconds, json, terminal } = watched;
   const ledger = new SlotLedger();
-  const session = new Session(parts);
+  const session = new Session(watched);
   const startedNs = systemClock.monotonicNs();
   let before = sinceReady(recorder.snapshot());
   const first = before;
@@ -210,19 +210,19 @@ async function watch(parts: Watched): Promise<FeedTiming> {
     return {
       seconds: Number(systemClock.monotonicNs() - startedNs) / 1e9,
       addresses: recorder.addresses,
-      verifies: parts.leaders.schedule !== undefined,
-      proves: parts.proves,
+      verifies: watched.leaders.schedule !== undefined,
+      proves: watched.proves,
       now,
       report: reportBetween(since, now),
       totals: ledger.totals(),
       timing: session.timing,
-      late: session.book.counts[0]?.late ?? 0,
+      late: session.collector.counts[0]?.late ?? 0,
       lost: recorder.losses(),
-      record: parts.record,
+      record: watched.record,
     };
   };
 
-  announce(parts);
+  announce(watched);
   const timer = systemClock.every(drainMs, () => session.drain());
   const ended = endOf(terminal.stopped, seconds);
   await every(refreshMs, ended, () => {

@@ -23,7 +23,7 @@ export class PacketRecord {
   readonly #file: number;
   readonly #bytesMax: number;
   readonly #isPcap: boolean;
-  #parts: Uint8Array[] = [];
+  #pieces: Uint8Array[] = [];
   #waiting = 0;
   #isOpen = true;
 
@@ -65,16 +65,16 @@ export class PacketRecord {
 
   #append(bytes: Uint8Array): void {
     this.bytes += bytes.length;
-    this.#parts.push(bytes);
+    this.#pieces.push(bytes);
     this.#waiting += bytes.length;
     if (this.#waiting >= flushBytes) this.#flush();
   }
 
   #flush(): void {
-    const bytes = Buffer.concat(this.#parts);
+    const bytes = Buffer.concat(this.#pieces);
     for (let at = 0; at < bytes.length; )
       at += this.#system(() => writeSync(this.#file, bytes, at));
-    this.#parts = [];
+    this.#pieces = [];
     this.#waiting = 0;
   }
 

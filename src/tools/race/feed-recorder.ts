@@ -10,7 +10,7 @@ import { Relay } from "../../relay/data-plane/relay.ts";
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
 import type { Source } from "../../relay/data-plane/tables.ts";
 import type { LeaderSchedule } from "../../relay/leaders/schedule.ts";
-import { blankSight, type ShredArrival } from "./slot-arrivals.ts";
+import { blankArrival, type ShredArrival } from "./slot-arrivals.ts";
 
 interface Feed {
   readonly name: string;
@@ -125,7 +125,7 @@ export class FeedRecorder {
 
   /** Calls `note` for every arrival that waits, `timeNs` since `baseNs`, in the order in which they were taken up. */
   drain(note: (arrival: ShredArrival) => void): void {
-    const arrival = blankSight();
+    const arrival = blankArrival();
     for (let count = arrivalsAtOnce; count === arrivalsAtOnce; ) {
       count = this.#relay.drainArrivals(this.#bytes);
       for (let i = 0; i < count; i++) {

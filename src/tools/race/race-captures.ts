@@ -12,14 +12,14 @@ import { LeaderCheck } from "./leader-check.ts";
 import { RaceSession } from "./race-session.ts";
 import type { Raced, RacePlan } from "./race-show.ts";
 import type { FeedFacts } from "./report.ts";
-import { blankSight } from "./slot-arrivals.ts";
+import { blankArrival } from "./slot-arrivals.ts";
 
 export interface CaptureFeed {
   readonly name: string;
   readonly file: string;
 }
 
-interface Parts {
+interface CaptureRaceOptions {
   readonly plan: RacePlan;
   readonly leaders: LeaderSource;
   readonly terminal: Terminal;
@@ -74,30 +74,33 @@ class Reader {
   }
 }
 
-export async function raceCaptures(feeds: readonly CaptureFeed[], parts: Parts): Promise<Raced> {
+export async function raceCaptures(
+  feeds: readonly CaptureFeed[],
+  options: CaptureRaceOptions,
+): Promise<Raced> {
   const readers: Reader[] = [];
   try {
     for (const feed of feeds) readers.push(new Reader(feed));
-    return await merge(readers, parts);
+    return await merge(readers, options);
   } finally {
     for (const reader of readers) reader.close();
   }
 }
 
-async function merge(readers: readonly Reader[], parts: Parts): Promise<Raced> {
-  const { plan, leaders, terminal } = parts;
+async function merge(readers: readonly Reader[], options: CaptureRaceOptions): Promise<Raced> {
+  const { plan, leaders, terminal } = options;
   const baseNs = readers.reduce(
     (least, { nextNs = 0n }) => (nextNs < least ? nextNs : least),
     readers[0]?.nextNs ?? 0n,
   );
   const { table } = plan;
-  const course = new RaceSession({
+  const session = new RaceSession({
     feeds: readers.length,
     settleNs: plan.settleNs,
     graceNs,
     ...(table && { onJudged: (slot) => table.add(slot) }),
   });
-  const judge = new Judge(course, plan, leaders);
+  const judge = new Judge(session, plan, leaders);
   let nowNs = 0;
   for (let count = 0; !terminal.stopped.aborted; count++) {
     const number = earliest(readers);
@@ -105,7 +108,7 @@ async function merge(readers: readonly Reader[], parts: Parts): Promise<Raced> {
     if (!reader || reader.nextNs === undefined) break;
     nowNs = Number(reader.nextNs - baseNs);
     judge.note(number, reader, nowNs);
-    course.advance(nowNs);
+    session.advance(nowNs);
     reader.advance();
     if (reader.nextNs === undefined) break; // the first one that ends, ends the race
     if (count % stretch === stretch - 1) {
@@ -114,8 +117,8 @@ async function merge(readers: readonly Reader[], parts: Parts): Promise<Raced> {
     }
   }
   terminal.clearProgress();
-  course.finish(nowNs);
-  return { course, facts: factsOf(readers, nowNs, parts) };
+  session.finish(nowNs);
+  return { session, facts: factsOf(readers, nowNs, options) };
 }
 
 /** Number of the reader whose packet is next. */
@@ -133,7 +136,7 @@ function earliest(readers: readonly Reader[]): number {
 function factsOf(
   readers: readonly Reader[],
   nowNs: number,
-  { plan, leaders }: Parts,
+  { plan, leaders }: CaptureRaceOptions,
 ): Raced["facts"] {
   const goesOn = readers.filter(({ nextNs }) => nextNs !== undefined).map(({ feed }) => feed.name);
   const ended = readers.find(({ nextNs }) => nextNs === undefined)?.feed.name;
@@ -156,15 +159,15 @@ function feedFacts({ feed, received, refused }: Reader): FeedFacts {
   return { name, from: file, received, refused, kernelDrops: null };
 }
 
-/** Packets to sights, with the relay's names for what is refused. */
+/** Packets to arrivals, with the relay's names for what is refused. */
 class Judge {
-  readonly #course: RaceSession;
+  readonly #session: RaceSession;
   readonly #version: number;
   readonly #check: LeaderCheck | undefined;
-  readonly #sight = blankSight();
+  readonly #arrival = blankArrival();
 
-  constructor(course: RaceSession, { shredVersion }: RacePlan, { schedule }: LeaderSource) {
-    this.#course = course;
+  constructor(session: RaceSession, { shredVersion }: RacePlan, { schedule }: LeaderSource) {
+    this.#session = session;
     this.#version = shredVersion;
     this.#check = schedule && new LeaderCheck(schedule);
   }
@@ -182,17 +185,17 @@ class Judge {
       reader.refuse(refusal);
       return;
     }
-    const sight = this.#sight;
-    sight.feed = feed;
-    sight.timeNs = timeNs;
-    sight.slot = Number(shred.slot);
-    sight.fecSetIndex = shred.fecSetIndex;
-    sight.index = shred.index;
-    sight.isCode = shred.type === "code";
-    sight.lastInSlot = shred.type === "data" && shred.lastInSlot;
+    const arrival = this.#arrival;
+    arrival.feed = feed;
+    arrival.timeNs = timeNs;
+    arrival.slot = Number(shred.slot);
+    arrival.fecSetIndex = shred.fecSetIndex;
+    arrival.index = shred.index;
+    arrival.isCode = shred.type === "code";
+    arrival.lastInSlot = shred.type === "data" && shred.lastInSlot;
     const [a = 0, b = 0, c = 0, d = 0] = shred.signature;
-    sight.signature = (a | (b << 8) | (c << 16) | (d << 24)) >>> 0;
-    this.#course.note(sight);
+    arrival.signature = (a | (b << 8) | (c << 16) | (d << 24)) >>> 0;
+    this.#session.note(arrival);
   }
 
   #refusalOf(shred: Shred): string | undefined {

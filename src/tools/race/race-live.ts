@@ -15,7 +15,7 @@ const refreshMs = 1000;
 /** So long a feed that does not come is waited for before slots are judged without it. */
 const graceNs = 10e9;
 
-interface Parts {
+interface LiveRaceOptions {
   readonly plan: RacePlan;
   readonly leaders: LeaderSource;
   readonly terminal: Terminal;
@@ -24,10 +24,10 @@ interface Parts {
 
 export async function raceLive(
   feeds: readonly FeedOption[],
-  parts: Parts,
+  options: LiveRaceOptions,
   clock: Clock = systemClock,
 ): Promise<Raced> {
-  const { plan, leaders, terminal, bufferBytes } = parts;
+  const { plan, leaders, terminal, bufferBytes } = options;
   const recorder = FeedRecorder.open({
     feeds,
     listen: addressesOf(feeds),
@@ -37,8 +37,8 @@ export async function raceLive(
   });
   try {
     leaders.follow((schedule) => recorder.publishLeaders(schedule));
-    const running = new RunningRace(feeds, recorder, { ...parts, clock });
-    announce(feeds, recorder, parts);
+    const running = new RunningRace(feeds, recorder, { ...options, clock });
+    announce(feeds, recorder, options);
     const timer = clock.every(drainMs, () => running.drain());
     const ended = endOf(terminal.stopped, plan.seconds);
     await every(refreshMs, ended, () => {
@@ -56,7 +56,7 @@ export async function raceLive(
 function announce(
   feeds: readonly FeedOption[],
   recorder: FeedRecorder,
-  { plan, leaders, terminal, bufferBytes }: Parts,
+  { plan, leaders, terminal, bufferBytes }: LiveRaceOptions,
 ): void {
   const print = (text: string) => (plan.json ? terminal.note(text) : terminal.line(text));
   print(`racing ${feeds.map((feed) => `${feed.name} on ${placeOf(feed)}`).join(", ")}`);
@@ -79,21 +79,21 @@ function placeOf({ listen, source }: FeedOption): string {
 }
 
 class RunningRace {
-  readonly #course: RaceSession;
+  readonly #session: RaceSession;
   readonly #feeds: readonly FeedOption[];
   readonly #recorder: FeedRecorder;
-  readonly #parts: Parts & { readonly clock: Clock };
+  readonly #options: LiveRaceOptions & { readonly clock: Clock };
 
   constructor(
     feeds: readonly FeedOption[],
     recorder: FeedRecorder,
-    parts: Parts & { readonly clock: Clock },
+    options: LiveRaceOptions & { readonly clock: Clock },
   ) {
     this.#feeds = feeds;
     this.#recorder = recorder;
-    this.#parts = parts;
-    const { settleNs, table } = parts.plan;
-    this.#course = new RaceSession({
+    this.#options = options;
+    const { settleNs, table } = options.plan;
+    this.#session = new RaceSession({
       feeds: feeds.length,
       settleNs,
       graceNs,
@@ -103,24 +103,24 @@ class RunningRace {
 
   drain(): void {
     const now = this.#now();
-    this.#recorder.drain((arrival) => this.#course.note(arrival));
-    this.#course.advance(now);
+    this.#recorder.drain((arrival) => this.#session.note(arrival));
+    this.#session.advance(now);
   }
 
   look(): Raced {
     this.drain();
-    return { course: this.#course, facts: this.#facts() };
+    return { session: this.#session, facts: this.#facts() };
   }
 
   finish(): Raced {
     const now = this.#now();
-    this.#recorder.drain((arrival) => this.#course.note(arrival));
-    this.#course.finish(now);
-    return { course: this.#course, facts: this.#facts() };
+    this.#recorder.drain((arrival) => this.#session.note(arrival));
+    this.#session.finish(now);
+    return { session: this.#session, facts: this.#facts() };
   }
 
   #now(): number {
-    return Number(this.#parts.clock.nowNs() - this.#recorder.baseNs);
+    return Number(this.#options.clock.nowNs() - this.#recorder.baseNs);
   }
 
   #facts(): RaceFacts {
@@ -129,8 +129,8 @@ class RunningRace {
     const strangers = snapshot.verdicts.unknown_source;
     return {
       seconds: this.#now() / 1e9,
-      verified: this.#parts.leaders.schedule !== undefined,
-      settleNs: this.#parts.plan.settleNs,
+      verified: this.#options.leaders.schedule !== undefined,
+      settleNs: this.#options.plan.settleNs,
       resolutionNs: 1,
       lost: this.#recorder.losses().arrivals,
       feeds: this.#feeds.map((feed) => this.#feedFacts(feed, snapshot, drops)),

@@ -1,13 +1,13 @@
-// The course of a race: from sights to judged slots, without the edges.
+// Race session: from arrivals to judged slots, without the edges.
 //
-// Called by `shredway race` with sights live or from captures, and told how far time is. A slot is judged
+// Called by `shredway race` with arrivals live or from captures, and told how far time is. A slot is judged
 // when it is settled and every feed could see the whole of it: slots that were under way when the last
 // feed began are left out, and those that are not settled when the race ends. A feed that does not
 // begin within `graceNs` is raced without waiting for it: then it just brought nothing.
 
+import { RaceScores } from "./race-scores.ts";
 import type { ShredArrival, SlotArrivals } from "./slot-arrivals.ts";
-import { SlotBook } from "./slot-book.ts";
-import { RaceTally } from "./tally.ts";
+import { SlotCollector } from "./slot-collector.ts";
 
 interface CourseOptions {
   readonly feeds: number;
@@ -21,8 +21,8 @@ interface CourseOptions {
 const underWayMax = 64;
 
 export class RaceSession {
-  readonly tally: RaceTally;
-  readonly book: SlotBook;
+  readonly scores: RaceScores;
+  readonly collector: SlotCollector;
   /** Slots at the edges, which not every feed could see whole. */
   edgeSlots = 0;
   readonly #options: CourseOptions;
@@ -33,8 +33,8 @@ export class RaceSession {
 
   constructor(options: CourseOptions) {
     this.#options = options;
-    this.tally = new RaceTally(options.feeds);
-    this.book = new SlotBook({
+    this.scores = new RaceScores(options.feeds);
+    this.collector = new SlotCollector({
       feeds: options.feeds,
       settleNs: options.settleNs,
       onSettled: (slot) => this.#take(slot),
@@ -46,24 +46,24 @@ export class RaceSession {
     return this.#edge !== undefined;
   }
 
-  note(sight: ShredArrival): void {
-    this.book.note(sight);
+  note(arrival: ShredArrival): void {
+    this.collector.note(arrival);
   }
 
-  /** `nowNs` counts from the beginning of the race, as the times of the sights do. */
+  /** `nowNs` counts from the beginning of the race, as the times of the arrivals do. */
   advance(nowNs: number): void {
     if (this.#edge === undefined) {
-      const allBegan = this.book.counts.every(({ arrivals }) => arrivals > 0);
+      const allBegan = this.collector.counts.every(({ arrivals }) => arrivals > 0);
       if (allBegan || nowNs >= this.#options.graceNs) this.#begin();
     }
-    this.book.settle(nowNs);
+    this.collector.settle(nowNs);
   }
 
   /** The end: what is not settled by then is an edge. */
   finish(nowNs: number): void {
     if (this.#edge === undefined) this.#begin();
-    this.book.settle(nowNs);
-    this.edgeSlots += this.book.open.length;
+    this.collector.settle(nowNs);
+    this.edgeSlots += this.collector.open.length;
   }
 
   #begin(): void {
@@ -76,9 +76,9 @@ export class RaceSession {
   // A slot belongs to the edge when its first shred came before the last feed's first one, and so do the
   // slots before it. One absurd slot number among real ones must not decide, hence the median.
   #findEdge(): number {
-    const begun = this.book.counts.map(({ firstNs }) => firstNs).filter(Number.isFinite);
+    const begun = this.collector.counts.map(({ firstNs }) => firstNs).filter(Number.isFinite);
     const lastBegan = Math.max(...begun);
-    const underWay = [...this.#waiting, ...this.book.open]
+    const underWay = [...this.#waiting, ...this.collector.open]
       .filter(({ firstNs }) => firstNs <= lastBegan)
       .map(({ slot }) => slot)
       .toSorted((a, b) => a - b);
@@ -97,7 +97,7 @@ export class RaceSession {
       return;
     }
     if (slot.distinct === 0) return;
-    this.tally.add(slot);
+    this.scores.add(slot);
     this.#options.onJudged?.(slot);
   }
 }

@@ -18,7 +18,7 @@ export interface RacePlan {
 }
 
 export interface Raced {
-  readonly course: RaceSession;
+  readonly session: RaceSession;
   readonly facts: RaceFacts;
 }
 
@@ -27,10 +27,10 @@ export function showRace(
   raced: Raced,
   { json, terminal }: { readonly json: boolean; readonly terminal: Terminal },
 ): void {
-  const report: RaceReport = raceReport(raced.course, raced.facts, false);
+  const report: RaceReport = raceReport(raced.session, raced.facts, false);
   if (json) terminal.line(toJson({ final: false, ...report }));
   else if (terminal.isLive)
-    terminal.redraw(raceLines(report, racePicture(raced.course), terminal.paint));
+    terminal.redraw(raceLines(report, racePicture(raced.session), terminal.paint));
   else terminal.line(liveLine(report));
 }
 

@@ -144,12 +144,12 @@ function write(file: string, content: string): void {
 }
 
 function end(
-  { course, facts }: Raced,
+  { session, facts }: Raced,
   { files, json, terminal }: { files: OutputFiles; json: boolean; terminal: Terminal },
 ): number {
-  const report = raceReport(course, facts, true);
+  const report = raceReport(session, facts, true);
   const verdict = verdictOf(report);
-  const picture = racePicture(course);
+  const picture = racePicture(session);
   if (json) terminal.line(toJson({ final: true, verdict, ...report }));
   else for (const line of raceSummary(report, verdict, terminal.paint)) terminal.line(line);
   if (files.svg !== undefined) write(files.svg, raceSvg(report, picture));

@@ -5,10 +5,10 @@
 import type { LagHistogram } from "../../core/log-linear-histogram.ts";
 import { type Confidence, confidenceOf, type Interval } from "./confidence.ts";
 import type { ContestCounts } from "./feed-counters.ts";
+import type { PairScore, SlotCoverageRow } from "./race-scores.ts";
 import type { RaceSession } from "./race-session.ts";
-import type { PairTally, SlotCoverageRow } from "./tally.ts";
 
-/** What whoever brings the sights knows of a feed, besides them. */
+/** What whoever brings the arrivals knows of a feed, besides them. */
 export interface FeedFacts {
   readonly name: string;
   /** Where it comes in: address and sender, or the file. */
@@ -157,16 +157,16 @@ function lagNumbers(lag: LagHistogram): LagNumbers {
 }
 
 interface Whole {
-  readonly course: RaceSession;
+  readonly session: RaceSession;
   readonly facts: RaceFacts;
   readonly confidence: Confidence;
 }
 
 function feedReport(number: number, feed: FeedFacts, whole: Whole): FeedReport {
-  const { course, confidence } = whole;
-  const { tally, book } = course;
-  const own = tally.feeds[number];
-  const counts = book.counts[number];
+  const { session, confidence } = whole;
+  const { scores, collector } = session;
+  const own = scores.feeds[number];
+  const counts = collector.counts[number];
   if (!own || !counts) throw new RangeError(`expected a feed of the race, got number ${number}`);
   const distinct = own.data + own.code;
   return {
@@ -177,21 +177,21 @@ function feedReport(number: number, feed: FeedFacts, whole: Whole): FeedReport {
     conflicting: counts.conflicting,
     beyond: counts.beyond,
     distinct,
-    coverage: shareOf(distinct, tally.distinct),
-    dataCoverage: shareOf(own.data, tally.distinctData),
-    codeCoverage: shareOf(own.code, tally.distinctCode),
+    coverage: shareOf(distinct, scores.distinct),
+    dataCoverage: shareOf(own.data, scores.distinctData),
+    codeCoverage: shareOf(own.code, scores.distinctCode),
     wins: own.wins,
     ties: own.ties,
-    winShare: shareOf(own.winSum, tally.distinct),
+    winShare: shareOf(own.winSum, scores.distinct),
     winShareInterval: confidence.winShares?.[number] ?? null,
-    sharedWinShare: shareOf(own.sharedWins + own.sharedTies / 2, tally.shared),
+    sharedWinShare: shareOf(own.sharedWins + own.sharedTies / 2, scores.shared),
     solo: own.solo,
-    soloShare: shareOf(own.solo, tally.distinct),
+    soloShare: shareOf(own.solo, scores.distinct),
     lagNs: lagNumbers(own.lag),
-    fecSets: contestReport(own.fecSets, tally.sets),
-    slots: contestReport(own.slots, tally.wholeSlots),
+    fecSets: contestReport(own.fecSets, scores.sets),
+    slots: contestReport(own.slots, scores.wholeSlots),
     losses: {
-      missed: tally.distinct - distinct,
+      missed: scores.distinct - distinct,
       bursts: own.missed.count,
       longest: own.missed.longest,
       inLongBursts: own.missed.inBursts,
@@ -213,7 +213,7 @@ function isOutside({ low, high }: Interval, value: number): boolean {
   return value < low || value > high;
 }
 
-function pairReport(number: number, pair: PairTally, { facts, confidence }: Whole): PairReport {
+function pairReport(number: number, pair: PairScore, { facts, confidence }: Whole): PairReport {
   const both = pair.aFirst + pair.bFirst + pair.ties;
   const intervals = confidence.pairs?.[number] ?? null;
   return {
@@ -236,32 +236,32 @@ function pairReport(number: number, pair: PairTally, { facts, confidence }: Whol
 
 /** `withIntervals`: they cost up to some hundred milliseconds, too much for a live screen. */
 export function raceReport(
-  course: RaceSession,
+  session: RaceSession,
   facts: RaceFacts,
   withIntervals: boolean,
 ): RaceReport {
-  const { tally } = course;
-  const groups = tally.groups.all();
+  const { scores } = session;
+  const groups = scores.groups.all();
   const none = { groups: groups.length, winShares: null, pairs: null };
-  const whole = { course, facts, confidence: withIntervals ? confidenceOf(groups) : none };
+  const whole = { session, facts, confidence: withIntervals ? confidenceOf(groups) : none };
   return {
     seconds: facts.seconds,
     verified: facts.verified,
     settleMs: facts.settleNs / 1e6,
     resolutionNs: facts.resolutionNs,
-    shreds: { distinct: tally.distinct, data: tally.distinctData, code: tally.distinctCode },
-    shared: tally.shared,
-    fecSets: tally.sets,
+    shreds: { distinct: scores.distinct, data: scores.distinctData, code: scores.distinctCode },
+    shared: scores.shared,
+    fecSets: scores.sets,
     slots: {
-      judged: tally.slots,
-      whole: tally.wholeSlots,
-      edge: course.edgeSlots,
-      underWay: course.book.open.length,
+      judged: scores.slots,
+      whole: scores.wholeSlots,
+      edge: session.edgeSlots,
+      underWay: session.collector.open.length,
     },
     turns: whole.confidence.groups,
     lost: facts.lost,
     feeds: facts.feeds.map((feed, number) => feedReport(number, feed, whole)),
-    pairs: tally.pairs.map((pair, number) => pairReport(number, pair, whole)),
+    pairs: scores.pairs.map((pair, number) => pairReport(number, pair, whole)),
     notes: facts.notes,
   };
 }
@@ -272,12 +272,13 @@ const cdfLagsNs: readonly number[] = [
   ...Array.from({ length: 121 }, (_, i) => 1e4 * 10 ** (i / 24)),
 ];
 
-export function racePicture({ tally }: RaceSession): RacePicture {
-  const cdf = tally.feeds.map((feed) =>
+export function racePicture({ scores }: RaceSession): RacePicture {
+  const cdf = scores.feeds.map((feed) =>
     cdfLagsNs.map((lagNs) => ({
       lagNs,
-      share: tally.distinct === 0 ? 0 : (feed.lag.countAtMost(lagNs) + feed.solo) / tally.distinct,
+      share:
+        scores.distinct === 0 ? 0 : (feed.lag.countAtMost(lagNs) + feed.solo) / scores.distinct,
     })),
   );
-  return { cdf, coverage: tally.coverage };
+  return { cdf, coverage: scores.coverage };
 }

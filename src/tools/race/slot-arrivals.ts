@@ -1,6 +1,6 @@
-// Slot sights: which feed brought which shred of a slot, and when.
+// Slot arrivals: which feed brought which shred of a slot, and when.
 //
-// Filled by slot-book.ts, read by the tallies when the slot is settled. An identity is (slot, FEC set,
+// Filled by slot-collector.ts, read by the scores when the slot is settled. An identity is (slot, FEC set,
 // type, index): the first arrival of each feed counts, with the kernel's receive time in nanoseconds
 // from the race's own beginning.
 
@@ -23,7 +23,7 @@ export interface ShredArrival {
 }
 
 /** One to be filled in, again and again. */
-export function blankSight(): ShredArrival {
+export function blankArrival(): ShredArrival {
   return {
     feed: 0,
     timeNs: 0,
@@ -36,7 +36,7 @@ export function blankSight(): ShredArrival {
   };
 }
 
-interface SetSights {
+interface FecSetArrivals {
   /** By leaf (32 data, 32 code), then by feed; Infinity: never. */
   readonly times: Float64Array;
   readonly signature: number;
@@ -48,7 +48,7 @@ export class SlotArrivals {
   readonly slot: number;
   readonly feeds: number;
   /** By number of the FEC set. */
-  readonly sets = new Map<number, SetSights>();
+  readonly sets = new Map<number, FecSetArrivals>();
   firstNs = Number.POSITIVE_INFINITY;
   /** When the last shred came that nobody had brought before. */
   lastNewNs = Number.NEGATIVE_INFINITY;
@@ -62,23 +62,23 @@ export class SlotArrivals {
     this.feeds = feeds;
   }
 
-  setOf(sight: ShredArrival): SetSights | undefined {
-    return this.sets.get(sight.fecSetIndex / 32);
+  setOf(arrival: ShredArrival): FecSetArrivals | undefined {
+    return this.sets.get(arrival.fecSetIndex / 32);
   }
 
-  addSet(sight: ShredArrival): SetSights {
+  addSet(arrival: ShredArrival): FecSetArrivals {
     const times = new Float64Array(setLeaves * this.feeds).fill(Number.POSITIVE_INFINITY);
-    const set = { times, signature: sight.signature };
-    this.sets.set(sight.fecSetIndex / 32, set);
+    const set = { times, signature: arrival.signature };
+    this.sets.set(arrival.fecSetIndex / 32, set);
     return set;
   }
 
-  note(set: SetSights, sight: ShredArrival): Novelty {
-    const { feed, timeNs, fecSetIndex } = sight;
-    const leaf = sight.index - fecSetIndex + (sight.isCode ? 32 : 0);
+  note(set: FecSetArrivals, arrival: ShredArrival): Novelty {
+    const { feed, timeNs, fecSetIndex } = arrival;
+    const leaf = arrival.index - fecSetIndex + (arrival.isCode ? 32 : 0);
     const begin = leaf * this.feeds;
     const { times } = set;
-    if (sight.lastInSlot) this.setCount = fecSetIndex / 32 + 1;
+    if (arrival.lastInSlot) this.setCount = fecSetIndex / 32 + 1;
     this.firstNs = Math.min(this.firstNs, timeNs);
     const before = times[begin + feed] ?? 0;
     if (before !== Number.POSITIVE_INFINITY) {

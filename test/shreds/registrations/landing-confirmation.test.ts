@@ -32,7 +32,7 @@ describe("a pending registration", () => {
       { order: 1n, accountId: "a_1", lamports, registeredMs, countedMs: settledMs },
     ]);
     expect(settledMs).toBeGreaterThan(registeredMs);
-    expect(stage.registrations.counts).toMatchObject({ pending: 0, lifetimes: 0, sighted: 0 });
+    expect(stage.registrations.counts).toMatchObject({ pending: 0, lifetimes: 0, watched: 0 });
   });
 
   it("that landed before it was registered counts within moments", async () => {
@@ -126,7 +126,7 @@ describe("a pending registration", () => {
     }
     // One blockhash: asked for all of them together.
     expect(stage.lifetimesAsked.length).toBeLessThan(20);
-    expect(stage.registrations.counts).toMatchObject({ pending: 0, lifetimes: 0, sighted: 0 });
+    expect(stage.registrations.counts).toMatchObject({ pending: 0, lifetimes: 0, watched: 0 });
   });
 
   it("is not given up for one answer of a node that is behind", async () => {
@@ -217,10 +217,10 @@ describe("questions", () => {
   });
 
   it("are bounded, and one account's masses do not stand before another's", async () => {
-    const stage = await Stage.open({ looksMax: 4, sightsMax: 3, asksMax: 2 });
+    const stage = await Stage.open({ looksMax: 4, watchedMax: 3, asksMax: 2 });
     stage.answerMs = 200;
     for (let i = 0n; i < 400n; i++) await stage.register(stage.tip(5n, i), "a_many");
-    expect(stage.registrations.counts.sighted).toBe(3);
+    expect(stage.registrations.counts.watched).toBe(3);
     await stage.seconds(3);
     const wire = stage.tip(5n, 1000n);
     stage.run.chain.send(wire);

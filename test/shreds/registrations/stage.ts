@@ -218,7 +218,7 @@ export class Stage {
             return data?.length === 80 ? pubkeyOf(data.slice(40, 72)) : null;
           }),
       },
-      sights: {
+      observations: {
         watch: (bytes, listener) => {
           if (!this.hasSights) throw new ShredwayError("watch_refused", "full");
           const signature = encodeBase58(bytes);

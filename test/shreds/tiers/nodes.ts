@@ -126,7 +126,7 @@ class Node {
 class Landed {
   asked(clock: ManualClock) {
     return {
-      sights: null,
+      observations: null,
       decode: () => null,
       addresses: () => new Set<string>(),
       landed: {

@@ -85,13 +85,15 @@ describe("confidence", () => {
 
   it("stays bounded, and as right, when there are many turns", () => {
     const course = raceOf(4 * 530, () => 50_000, 16);
-    const groups = course.tally.groups.all();
+    const groups = course.scores.groups.all();
     expect(groups.length).toBeLessThan(520);
     const confidence = confidenceOf(groups);
     const median = confidence.pairs?.[0]?.medianNs;
     expect(median?.low).toBeGreaterThan(45_000);
     expect(median?.high).toBeLessThan(55_000);
-    expect(groups.reduce((total, { distinct }) => total + distinct, 0)).toBe(course.tally.distinct);
+    expect(groups.reduce((total, { distinct }) => total + distinct, 0)).toBe(
+      course.scores.distinct,
+    );
   });
 });
 
@@ -99,7 +101,7 @@ describe("the course", () => {
   it("leaves out slots that not every feed could see whole", () => {
     const course = raceOf(50, () => 1000);
     // Slot 1000 was under way when the feeds began; the end was waited for.
-    expect([course.tally.slots, course.edgeSlots]).toEqual([49, 1]);
+    expect([course.scores.slots, course.edgeSlots]).toEqual([49, 1]);
   });
 });
 

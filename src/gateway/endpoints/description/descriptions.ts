@@ -33,8 +33,8 @@ function isListed(tag: string, listed: string | undefined): boolean {
   return tags.includes(tag) || tags.includes("*");
 }
 
-/** Keeps what `build` made of the regions until there are others. */
-class Kept {
+/** Caches what `build` made of the regions until there are others. */
+class CachedDescription {
   readonly #build: (facts: DescriptionFacts) => object;
   #of: GatewaySettings["regions"] | undefined;
   #description: Description | undefined;
@@ -54,8 +54,8 @@ class Kept {
 export class Descriptions {
   readonly #version: string;
   readonly #settings: Pick<GatewaySettings, "regions">;
-  readonly #openRpc = new Kept(openRpcDocument);
-  readonly #openApi = new Kept(openApiDocument);
+  readonly #openRpc = new CachedDescription(openRpcDocument);
+  readonly #openApi = new CachedDescription(openApiDocument);
 
   /** A reload of `settings` brings other regions. */
   constructor(version: string, settings: Pick<GatewaySettings, "regions">) {

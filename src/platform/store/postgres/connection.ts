@@ -1,6 +1,6 @@
 // One connection to PostgreSQL: statements out, all at once, and their results in.
 //
-// Made by postgres-servers.ts for those who write, read, listen and hold locks. The only file that
+// Made by servers.ts for those who write, read, listen and hold locks. The only file that
 // speaks to pg, which is an optional package. A server that does not answer in time is as good as gone,
 // and so is one that only reads: the connection is ended, and whoever waits is told that it was lost.
 

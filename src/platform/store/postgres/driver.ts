@@ -69,7 +69,7 @@ async function look(servers: PostgresServers, mustExist: boolean): Promise<strin
 }
 
 /** What one driver is made of. */
-interface Parts {
+interface PostgresDriverDependencies {
   readonly writer: PostgresWriter;
   readonly readers: PostgresReaders;
   readonly news: PostgresNews;
@@ -85,7 +85,7 @@ export class PostgresDriver implements SqlDriver {
   readonly #name: string;
   readonly #clock: Clock;
   readonly #waitNs: bigint;
-  readonly #parts: Parts;
+  readonly #dependencies: PostgresDriverDependencies;
   readonly #queue: BatchQueue<Job>;
   #writing: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
@@ -109,8 +109,8 @@ export class PostgresDriver implements SqlDriver {
       const readers = new PostgresReaders({ ...address, waitMs: times.waitMs });
       const locks = new PostgresLocks({ ...address, id, lockTimes: times });
       const queue = new BatchQueue<Job>(servers.name, options.counts);
-      const parts = { writer, readers, news, locks, listeners, queue, warnings };
-      return new PostgresDriver(servers.name, clock, times.waitMs, parts);
+      const dependencies = { writer, readers, news, locks, listeners, queue, warnings };
+      return new PostgresDriver(servers.name, clock, times.waitMs, dependencies);
     } catch (error) {
       await writer?.close();
       if (error instanceof ShredwayError) throw error;
@@ -118,19 +118,24 @@ export class PostgresDriver implements SqlDriver {
     }
   }
 
-  private constructor(name: string, clock: Clock, waitMs: number, parts: Parts) {
+  private constructor(
+    name: string,
+    clock: Clock,
+    waitMs: number,
+    dependencies: PostgresDriverDependencies,
+  ) {
     this.#name = name;
     this.#clock = clock;
     this.#waitNs = BigInt(waitMs) * 1_000_000n;
-    this.#parts = parts;
-    this.#queue = parts.queue;
-    this.warnings = parts.warnings;
+    this.#dependencies = dependencies;
+    this.#queue = dependencies.queue;
+    this.warnings = dependencies.warnings;
   }
 
   async query(sql: string, params: readonly SqlValue[]): Promise<readonly Row[]> {
     if (this.#closing) throw this.#queue.closed();
     try {
-      return await this.#parts.readers.read(sql, params);
+      return await this.#dependencies.readers.read(sql, params);
     } catch (error) {
       throw storeFailure(this.#name, failureOf(error));
     }
@@ -161,7 +166,7 @@ export class PostgresDriver implements SqlDriver {
     if (this.#closing) throw this.#queue.closed();
     try {
       let wasLost = false;
-      const held = await this.#parts.locks.tryLock(name, () => {
+      const held = await this.#dependencies.locks.tryLock(name, () => {
         wasLost = true;
         onLost();
       });
@@ -174,7 +179,7 @@ export class PostgresDriver implements SqlDriver {
   }
 
   onForeignChange(listener: ForeignChangeListener): () => void {
-    return this.#parts.listeners.add(listener);
+    return this.#dependencies.listeners.add(listener);
   }
 
   close(): Promise<void> {
@@ -183,7 +188,7 @@ export class PostgresDriver implements SqlDriver {
   }
 
   async #finish(): Promise<void> {
-    const { writer, readers, news, locks } = this.#parts;
+    const { writer, readers, news, locks } = this.#dependencies;
     await this.#writing;
     await Promise.all([news.close(), readers.close(), locks.close()]);
     await writer.close();
@@ -194,7 +199,7 @@ export class PostgresDriver implements SqlDriver {
     while (!this.#queue.isEmpty) {
       const jobs = this.#queue.nextBatch();
       const endNs = (jobs[0]?.askedNs ?? 0n) + this.#waitNs;
-      const results = await this.#parts.writer.write(jobs, endNs);
+      const results = await this.#dependencies.writer.write(jobs, endNs);
       for (const [i, job] of jobs.entries()) {
         job.settle(results[i] ?? { code: "", message: "expected a result for each, got too few" });
       }

@@ -1,6 +1,6 @@
 // Locks that one process in the world holds: advisory locks, on a connection that is known to live.
 //
-// Made by postgres-driver.ts. All locks of the process are on one connection, opened when the first is
+// Made by driver.ts. All locks of the process are on one connection, opened when the first is
 // asked for. Whoever holds one hears of its loss before the server gives it to another: a question goes
 // out each second, and what has had no answer for `lostMs` since it was asked is lost here; the server
 // waits `silenceMs`, which is longer, for the next word. A process that stands still (which the network

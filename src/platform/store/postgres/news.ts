@@ -1,6 +1,6 @@
 // News of what others changed in PostgreSQL: LISTEN on a connection of its own, for ever.
 //
-// Made by postgres-driver.ts. A writer's NOTIFY is part of its transaction, so it comes if and only if
+// Made by driver.ts. A writer's NOTIFY is part of its transaction, so it comes if and only if
 // the change is there, in the order of the commits. What was told while the connection was away cannot
 // be had: after each gap the listener is told that anything may have changed, whatever happened.
 

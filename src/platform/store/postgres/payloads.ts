@@ -1,6 +1,6 @@
 // News as payloads of NOTIFY: many texts in few payloads, and back.
 //
-// Written by postgres-writer.ts, read by postgres-news.ts. A payload is the id of the writer and a JSON
+// Written by writer.ts, read by news.ts. A payload is the id of the writer and a JSON
 // list of texts; the id alone, or what another version wrote, says that anything may have changed. A
 // rule: no I/O.
 

@@ -1,6 +1,6 @@
 // Reading from PostgreSQL, on connections of its own: no reader waits behind a commit.
 //
-// Made by postgres-driver.ts. What was lost with a connection is asked again on another one: reading
+// Made by driver.ts. What was lost with a connection is asked again on another one: reading
 // twice does no harm.
 
 import type { Row, SqlValue } from "../driver.ts";

@@ -1,6 +1,6 @@
 // The servers that a URL names, and which of them takes changes.
 //
-// Made by postgres-driver.ts, asked for every connection. They are tried in the order of the URL, from
+// Made by driver.ts, asked for every connection. They are tried in the order of the URL, from
 // the one that took changes last; a replica is passed over. A server that was left behind when another
 // one took over is passed over too, while this process lives: what it holds is no longer true.
 

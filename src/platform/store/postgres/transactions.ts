@@ -1,6 +1,6 @@
 // Many transactions inside one of PostgreSQL's: each all or nothing, none takes another with it.
 //
-// Called by postgres-writer.ts. Their statements are sent together, as if all will go well, for that is
+// Called by writer.ts. Their statements are sent together, as if all will go well, for that is
 // what they nearly always do: a savepoint for each would double the cost. Where one fails, its part of
 // the group is done again one by one.
 

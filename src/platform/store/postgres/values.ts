@@ -1,6 +1,6 @@
 // Values on their way to PostgreSQL and back: integers never become floats, texts may hold anything.
 //
-// Used by postgres-connection.ts. PostgreSQL keeps no character of code 0 in texts, SQLite does: it is
+// Used by connection.ts. PostgreSQL keeps no character of code 0 in texts, SQLite does: it is
 // written as two others, so that one text has one form and comparing for equality goes on as it did.
 
 import { ShredwayError } from "../../../core/errors.ts";

@@ -1,6 +1,6 @@
 // Transactions on one connection to PostgreSQL: many in one commit, and the truth about each of them.
 //
-// Made by postgres-driver.ts. A connection may be lost between COMMIT and its answer; so each commit
+// Made by driver.ts. A connection may be lost between COMMIT and its answer; so each commit
 // writes its number into a row of this writer's own, and the next connection reads there what became
 // of it. Nobody is told "kept" of what is not, nor "not kept" of what may be.
 

@@ -1,6 +1,6 @@
 // The thread of one SQLite file: batches in, results out, one at a time.
 //
-// Started by sqlite-driver.ts. Waiting for the disk happens here, so that it never stalls the event
+// Started by driver.ts. Waiting for the disk happens here, so that it never stalls the event
 // loop. A file that cannot be opened is the answer "refused", and the end of the thread.
 
 import { parentPort, workerData } from "node:worker_threads";

@@ -3,7 +3,7 @@
 // The TierStore of tiers/types.ts, over any SqlDriver. Tips that count are registrations, which
 // registration-store.ts writes. A checkpoint is one transaction, durable when it settles; it moves the
 // one row of the clock first, if that still has its epoch, so that of two nodes which take themselves
-// for the keeper only the later one writes anything.
+// for the leader only the later one writes anything.
 
 import {
   type CountedTip,

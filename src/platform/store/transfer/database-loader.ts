@@ -1,8 +1,8 @@
-// Filling an empty database with rows from elsewhere: the whole of them, or none for anybody.
+// Loads an empty database with rows from elsewhere: the whole of them, or none for anybody.
 //
 // Used by import.ts. The database is marked first (mark.ts), filled in pages, each one
 // transaction that asks for the mark, and whole when the mark is taken away. Whatever ends it in
-// between, a kill included, leaves a marked one, which the next filling empties and begins anew.
+// between, a kill included, leaves a marked one, which the next load empties and begins anew.
 
 import { ShredwayError } from "../../../core/errors.ts";
 import type { Row, SqlDriver, Statement } from "../driver.ts";
@@ -53,11 +53,11 @@ interface DatabaseLoaderOptions {
 export class DatabaseLoader {
   /** In the order in which they are filled. */
   readonly tables: readonly Table[];
-  /** An earlier filling was interrupted; what it left was removed. */
+  /** An earlier load was interrupted; what it left was removed. */
   readonly wasInterrupted: boolean;
   readonly #driver: SqlDriver;
   readonly #version: number;
-  /** Of this filling: the version that the database has until the end. */
+  /** Of this load: the version that the database has until the end. */
   readonly #mark: number;
 
   /**
@@ -91,9 +91,9 @@ export class DatabaseLoader {
     if (!(await driver.transaction(marking, "durable")).isCommitted) {
       throw failed("expected an empty database for this alone, got one that others fill");
     }
-    const filling = new DatabaseLoader(driver, schema, mark, wasInterrupted);
-    if (wasInterrupted) await filling.#empty();
-    return schema === version ? filling : filling.#rebuilt(blobType, version);
+    const loader = new DatabaseLoader(driver, schema, mark, wasInterrupted);
+    if (wasInterrupted) await loader.#empty();
+    return schema === version ? loader : loader.#rebuilt(blobType, version);
   }
 
   private constructor(driver: SqlDriver, version: number, mark: number, wasInterrupted: boolean) {

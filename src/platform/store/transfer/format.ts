@@ -6,7 +6,7 @@
 //   …                                                   all tables, those with foreign keys behind
 //   {"end":true,"rows":{"accounts":1,…},"sha256":"…"}   SHA-256 of all bytes before this line
 //
-// Written by transfer-export.ts, read by transfer-import.ts. Whatever a line may hold besides is refused:
+// Written by export.ts, read by import.ts. Whatever a line may hold besides is refused:
 // a file is taken whole and understood, or not at all. docs/backup.md describes the format.
 
 import { messageOf, quote, ShredwayError } from "../../../core/errors.ts";

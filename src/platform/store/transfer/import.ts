@@ -212,13 +212,13 @@ interface ImportSummary {
 export async function importDatabase(options: ImportOptions): Promise<ImportSummary> {
   const { path, checked, driver, blobType, onProgress } = options;
   const { schemaVersion } = checked.head;
-  const filling = await DatabaseLoader.begin({ driver, blobType, version: schemaVersion });
+  const loader = await DatabaseLoader.begin({ driver, blobType, version: schemaVersion });
   try {
     const reading = new Reading();
     let count = 0;
     for await (const rows of rowsOf(path, reading)) {
       for (const page of pagesOfOneTable(rows)) {
-        await add(filling, path, page);
+        await add(loader, path, page);
         count += page.length;
         onProgress?.(count);
       }
@@ -230,12 +230,12 @@ export async function importDatabase(options: ImportOptions): Promise<ImportSumm
       );
     }
   } catch (error) {
-    await filling.abandon().catch(() => {}); // then it stays marked
+    await loader.abandon().catch(() => {}); // then it stays marked
     throw error;
   }
-  await filling.finish();
+  await loader.finish();
   await migrate(driver, blobType);
-  return { wasInterrupted: filling.wasInterrupted };
+  return { wasInterrupted: loader.wasInterrupted };
 }
 
 function* pagesOfOneTable(rows: readonly ImportedRow[]): Generator<readonly ImportedRow[]> {
@@ -255,14 +255,14 @@ function isRefusedRow(error: unknown): boolean {
 }
 
 async function add(
-  filling: DatabaseLoader,
+  loader: DatabaseLoader,
   path: string,
   page: readonly ImportedRow[],
 ): Promise<void> {
   const [first] = page;
   if (!first) return;
   try {
-    await filling.add(
+    await loader.add(
       first.table,
       page.map(({ row }) => row),
     );
@@ -271,7 +271,7 @@ async function add(
     // One by one, to tell which it was.
     for (const { table, row, number } of page) {
       try {
-        await filling.add(table, [row]);
+        await loader.add(table, [row]);
       } catch (error) {
         throw refuse(path, number, `a row of ${table.name}: ${messageOf(error)}`);
       }

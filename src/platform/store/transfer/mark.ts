@@ -2,7 +2,7 @@
 //
 // Set before the first row comes from elsewhere, taken away in one transaction when all are there. Every
 // program, also an older one, refuses to work on such a database, so half of one is never taken for the
-// whole. The mark names its filling: of two that are at it, only the one that set it last can write.
+// whole. The mark names its load: of two that are at it, only the one that set it last can write.
 
 import { randomInt } from "node:crypto";
 import { ShredwayError } from "../../../core/errors.ts";
@@ -12,7 +12,7 @@ const step = 1_000_000;
 /** Keeps every mark exact as a number. */
 const numberMax = 2 ** 32;
 
-/** A mark of its own for a filling with rows of schema `version`. */
+/** A mark of its own for a load with rows of schema `version`. */
 export function newMark(version: number): number {
   return randomInt(1, numberMax) * step + version;
 }

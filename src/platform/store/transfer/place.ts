@@ -1,4 +1,4 @@
-// Where a database is, and opening it for what is done to the whole of one: reading a state, filling.
+// Where a database is, and opening it for what is done to the whole of one: reading a state, loading.
 //
 // Called by the commands migrate, export and import, and by store.ts.
 

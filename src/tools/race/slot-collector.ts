@@ -1,13 +1,13 @@
-// Slot book: sights of several feeds, put together by slot until nobody can bring anything new.
+// Slot collector: arrivals of several feeds, put together by slot until nobody can bring anything new.
 //
-// Called by race and listen with every sight. A slot is settled when nothing new came for it during the
+// Called by race and listen with every arrival. A slot is settled when nothing new came for it during the
 // settling time: then each feed had that long to bring every shred of it, and what comes later is
 // counted as late. Bounded in slots and sets, whatever is sent.
 
 import { type ShredArrival, SlotArrivals } from "./slot-arrivals.ts";
 
 interface FeedCounts {
-  /** Sights of shreds, duplicates and late ones included. */
+  /** Arrivals of shreds, duplicates and late ones included. */
   arrivals: number;
   /** Shreds that this feed had brought before. */
   again: number;
@@ -21,7 +21,7 @@ interface FeedCounts {
   lastNs: number;
 }
 
-interface SlotBookOptions {
+interface SlotCollectorOptions {
   readonly feeds: number;
   readonly settleNs: number;
   readonly onSettled: (slot: SlotArrivals) => void;
@@ -33,14 +33,14 @@ const settledKept = 4096;
 /** A slot that something new keeps coming for is settled after so long all the same. */
 const openNsMax = 30e9;
 
-export class SlotBook {
+export class SlotCollector {
   readonly counts: readonly FeedCounts[];
-  readonly #options: SlotBookOptions;
+  readonly #options: SlotCollectorOptions;
   readonly #open = new Map<number, SlotArrivals>();
   readonly #settled = new Set<number>();
   #sets = 0;
 
-  constructor(options: SlotBookOptions) {
+  constructor(options: SlotCollectorOptions) {
     this.#options = options;
     this.counts = Array.from({ length: options.feeds }, () => ({
       arrivals: 0,
@@ -53,30 +53,30 @@ export class SlotBook {
     }));
   }
 
-  /** Slots under way, in the order of their first sights. */
+  /** Slots under way, in the order of their first arrivals. */
   get open(): readonly SlotArrivals[] {
     return [...this.#open.values()];
   }
 
-  note(sight: ShredArrival): void {
-    const counts = this.counts[sight.feed];
+  note(arrival: ShredArrival): void {
+    const counts = this.counts[arrival.feed];
     if (!counts) return;
     counts.arrivals++;
-    counts.firstNs = Math.min(counts.firstNs, sight.timeNs);
-    counts.lastNs = Math.max(counts.lastNs, sight.timeNs);
-    const slot = this.#slotOf(sight, counts);
+    counts.firstNs = Math.min(counts.firstNs, arrival.timeNs);
+    counts.lastNs = Math.max(counts.lastNs, arrival.timeNs);
+    const slot = this.#slotOf(arrival, counts);
     if (!slot) return;
-    let set = slot.setOf(sight);
+    let set = slot.setOf(arrival);
     if (!set) {
       if (this.#sets === openSetsMax) {
         counts.beyond++;
         return;
       }
       this.#sets++;
-      set = slot.addSet(sight);
+      set = slot.addSet(arrival);
     }
-    if (set.signature !== sight.signature) counts.conflicting++;
-    if (slot.note(set, sight) === "again") counts.again++;
+    if (set.signature !== arrival.signature) counts.conflicting++;
+    if (slot.note(set, arrival) === "again") counts.again++;
   }
 
   /** Settles what nothing new came for since `nowNs` minus the settling time. */
@@ -87,10 +87,10 @@ export class SlotBook {
     }
   }
 
-  #slotOf(sight: ShredArrival, counts: FeedCounts): SlotArrivals | undefined {
-    const known = this.#open.get(sight.slot);
+  #slotOf(arrival: ShredArrival, counts: FeedCounts): SlotArrivals | undefined {
+    const known = this.#open.get(arrival.slot);
     if (known) return known;
-    if (this.#settled.has(sight.slot)) {
+    if (this.#settled.has(arrival.slot)) {
       counts.late++;
       return undefined;
     }
@@ -98,8 +98,8 @@ export class SlotBook {
       counts.beyond++;
       return undefined;
     }
-    const slot = new SlotArrivals(sight.slot, this.#options.feeds);
-    this.#open.set(sight.slot, slot);
+    const slot = new SlotArrivals(arrival.slot, this.#options.feeds);
+    this.#open.set(arrival.slot, slot);
     return slot;
   }
 

@@ -1,6 +1,6 @@
-// Tally: who won what, over all slots that were judged.
+// Race scores: who won what, over all slots that were judged.
 //
-// Fed with settled slots by race.ts (the course of a race); read by report.ts. A win is the first arrival of
+// Fed with settled slots by race-session.ts; read by report.ts. A win is the first arrival of
 // a shred, alone; who arrives in the same nanosecond ties. Lags are against the best of the others, so
 // only shreds that some other feed brought, too, have one.
 
@@ -17,7 +17,7 @@ export interface SlotCoverageRow {
   readonly brought: readonly number[];
 }
 
-class FeedTally {
+class FeedScore {
   data = 0;
   code = 0;
   wins = 0;
@@ -41,7 +41,7 @@ class FeedTally {
   readonly span = new LagHistogram();
 }
 
-export class PairTally {
+export class PairScore {
   readonly a: number;
   readonly b: number;
   aFirst = 0;
@@ -58,9 +58,9 @@ export class PairTally {
 
 const never = Number.POSITIVE_INFINITY;
 
-export class RaceTally {
-  readonly feeds: readonly FeedTally[];
-  readonly pairs: readonly PairTally[];
+export class RaceScores {
+  readonly feeds: readonly FeedScore[];
+  readonly pairs: readonly PairScore[];
   readonly groups: Groups;
   distinctData = 0;
   distinctCode = 0;
@@ -73,9 +73,9 @@ export class RaceTally {
   readonly #coverage = new NewestRows<SlotCoverageRow>();
 
   constructor(feeds: number) {
-    this.feeds = Array.from({ length: feeds }, () => new FeedTally());
+    this.feeds = Array.from({ length: feeds }, () => new FeedScore());
     this.pairs = this.feeds.flatMap((_, a) =>
-      this.feeds.slice(a + 1).map((_other, i) => new PairTally(a, a + 1 + i)),
+      this.feeds.slice(a + 1).map((_other, i) => new PairScore(a, a + 1 + i)),
     );
     this.groups = new Groups(feeds);
   }
@@ -122,21 +122,21 @@ export class RaceTally {
     if (isShared) this.shared++;
     for (let feed = 0; feed < row.length; feed++) {
       const time = row[feed] ?? never;
-      const tally = this.feeds[feed];
-      if (time === never || !tally) continue;
+      const score = this.feeds[feed];
+      if (time === never || !score) continue;
       brought[feed] = (brought[feed] ?? 0) + 1;
-      if (isData) tally.data++;
-      else tally.code++;
+      if (isData) score.data++;
+      else score.code++;
       if (time === first) {
         this.groups.noteWin(feed, 1 / firsts);
-        tally.winSum += 1 / firsts;
-        if (firsts === 1) tally.wins++;
-        else tally.ties++;
-        if (isShared && firsts === 1) tally.sharedWins++;
-        else if (isShared) tally.sharedTies++;
+        score.winSum += 1 / firsts;
+        if (firsts === 1) score.wins++;
+        else score.ties++;
+        if (isShared && firsts === 1) score.sharedWins++;
+        else if (isShared) score.sharedTies++;
       }
-      if (present === 1) tally.solo++;
-      else tally.lag.record(time - (time === first ? second : first));
+      if (present === 1) score.solo++;
+      else score.lag.record(time - (time === first ? second : first));
     }
     if (present > 1) this.#addPairs(row);
   }
@@ -160,31 +160,31 @@ export class RaceTally {
   }
 
   /** Counts for each feed that got there. */
-  #race(times: readonly number[], countsOf: (tally: FeedTally) => ContestCounts): void {
+  #race(times: readonly number[], countsOf: (score: FeedScore) => ContestCounts): void {
     const { first, second, firsts } = placesOf(times);
     for (const [feed, time] of times.entries()) {
-      const tally = this.feeds[feed];
-      if (time === never || !tally) continue;
+      const score = this.feeds[feed];
+      if (time === never || !score) continue;
       const best = time === first ? second : first;
-      countsOf(tally).add(best === never ? null : time - best, time === first && firsts === 1);
+      countsOf(score).add(best === never ? null : time - best, time === first && firsts === 1);
     }
   }
 
   #addMisses(rows: Float64Array[]): void {
     const firsts = new Map(rows.map((row) => [row, row.reduce((a, b) => Math.min(a, b))]));
     rows.sort((a, b) => (firsts.get(a) ?? 0) - (firsts.get(b) ?? 0));
-    for (const [feed, tally] of this.feeds.entries()) {
+    for (const [feed, score] of this.feeds.entries()) {
       let begin = never;
       let end = Number.NEGATIVE_INFINITY;
       for (const row of rows) {
         const time = row[feed] ?? never;
-        tally.missed.add(time === never);
+        score.missed.add(time === never);
         if (time === never) continue;
         begin = Math.min(begin, time);
         end = Math.max(end, time);
       }
-      tally.missed.end();
-      if (end >= begin) tally.span.record(end - begin);
+      score.missed.end();
+      if (end >= begin) score.span.record(end - begin);
     }
   }
 }

@@ -2,9 +2,9 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { RaceScores } from "../../../src/tools/race/race-scores.ts";
 import type { ShredArrival } from "../../../src/tools/race/slot-arrivals.ts";
-import { SlotBook } from "../../../src/tools/race/slot-book.ts";
-import { RaceTally } from "../../../src/tools/race/tally.ts";
+import { SlotCollector } from "../../../src/tools/race/slot-collector.ts";
 import { type NaiveShred, naiveFeeds, naivePercentile } from "./naive.ts";
 
 const feeds = 3;
@@ -41,9 +41,9 @@ function sightsOf(
   );
 }
 
-function tallied(sights: readonly ShredArrival[]): RaceTally {
-  const tally = new RaceTally(feeds);
-  const book = new SlotBook({ feeds, settleNs: 1000, onSettled: (slot) => tally.add(slot) });
+function tallied(sights: readonly ShredArrival[]): RaceScores {
+  const tally = new RaceScores(feeds);
+  const book = new SlotCollector({ feeds, settleNs: 1000, onSettled: (slot) => tally.add(slot) });
   for (const sight of sights) book.note({ ...sight });
   book.settle(1e9);
   return tally;
@@ -118,7 +118,7 @@ describe("Tally", () => {
   });
 });
 
-describe("SlotBook", () => {
+describe("SlotCollector", () => {
   const sight = (timeNs: number, index: number, feed = 0): ShredArrival => ({
     feed,
     timeNs,
@@ -132,7 +132,7 @@ describe("SlotBook", () => {
 
   it("waits the settling time from the last new shred on, and counts what comes later as late", () => {
     const settled: number[] = [];
-    const book = new SlotBook({
+    const book = new SlotCollector({
       feeds: 2,
       settleNs: 1000,
       onSettled: ({ slot }) => settled.push(slot),
@@ -149,7 +149,7 @@ describe("SlotBook", () => {
   });
 
   it("counts duplicates and other signatures by feed", () => {
-    const book = new SlotBook({ feeds: 2, settleNs: 1000, onSettled: () => undefined });
+    const book = new SlotCollector({ feeds: 2, settleNs: 1000, onSettled: () => undefined });
     book.note(sight(0, 0));
     book.note(sight(1, 0));
     book.note({ ...sight(2, 1, 1), signature: 2 });
@@ -158,7 +158,7 @@ describe("SlotBook", () => {
   });
 
   it("keeps to its bounds when every shred is of another slot", () => {
-    const book = new SlotBook({ feeds: 2, settleNs: 1000, onSettled: () => undefined });
+    const book = new SlotCollector({ feeds: 2, settleNs: 1000, onSettled: () => undefined });
     for (let slot = 0; slot < 3000; slot++) book.note({ ...sight(slot, 0), slot });
     expect(book.open.length).toBe(1024);
     expect(book.counts[0]?.beyond).toBe(3000 - 1024);
