@@ -1,21 +1,10 @@
 // A refused call and the error object that the caller gets.
 //
-// Thrown by methods when the error has data of its own (the logs of a preflight failure); all other
-// ShredwayErrors are translated by the one table of core/errors.ts. A fault of the program shows the
-// caller a reference only: its text goes to the log.
+// Every ShredwayError is translated by the one table of core/errors.ts; its details become `error.data`.
+// A fault of the program shows the caller a reference only: its text goes to the log.
 
 import { type Reason, ShredwayError } from "../errors.ts";
 import { type JsonRpcCode, jsonRpcCodes } from "./codes.ts";
-
-/** A ShredwayError whose `error.data` holds more than plain facts. */
-export class JsonRpcRefusal extends ShredwayError {
-  readonly data: Readonly<Record<string, unknown>>;
-
-  constructor(reason: Reason, message: string, data: Readonly<Record<string, unknown>>) {
-    super(reason, message);
-    this.data = data;
-  }
-}
 
 interface JsonRpcErrorObject {
   readonly code: number;
@@ -63,7 +52,6 @@ export function errorObjectOf(
       data: { reason: "internal", reference },
     };
   }
-  const data = thrown instanceof JsonRpcRefusal ? thrown.data : thrown.details;
   // Which node it is, and what its network said, is the operator's business: the log has it.
   const isInner = prefixOf !== undefined && thrown.reason === "rpc_failed";
   const message = isInner
@@ -72,6 +60,6 @@ export function errorObjectOf(
   return {
     code,
     message: `${prefixOf?.(thrown.reason) ?? ""}${message}`,
-    data: { ...data, reason: thrown.reason },
+    data: { ...thrown.details, reason: thrown.reason },
   };
 }

@@ -12,7 +12,7 @@ import {
   VersionedTransaction,
 } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
-import { ShredwayError } from "../../../src/core/errors.ts";
+import { isShredwayError, ShredwayError } from "../../../src/core/errors.ts";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
 import {
@@ -48,8 +48,10 @@ function refusalOf(wire: Uint8Array): string {
     inspector.inspect(wire);
     return "accepted";
   } catch (error) {
-    if (error instanceof ShredwayError) return String(error.details["refusal"]);
-    throw error;
+    if (isShredwayError(error, "transaction_invalid")) return String(error.details?.refusal);
+    if (!isShredwayError(error, "transaction_version")) throw error;
+    const { details } = error;
+    return details && "refusal" in details ? details.refusal : "";
   }
 }
 

@@ -31,7 +31,7 @@ function thrownReasons(): Set<string> {
   );
   const words = sources.flatMap((path) => [
     ...readFileSync(pathOf(path), "utf8").matchAll(
-      /(?:ShredwayError|JsonRpcRefusal|refusalAnswer)\(\s*"(\w+)"/g,
+      /(?:ShredwayError|refusalAnswer)\(\s*"(\w+)"/g,
     ),
   ]);
   return new Set(words.map(([, word = ""]) => word));
