@@ -4,7 +4,7 @@
 import { getCompiledTransactionMessageDecoder, getTransactionDecoder } from "@solana/kit";
 import { VersionedTransaction } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
-import { isShredwayError } from "../../../src/core/errors.ts";
+import { ShredwayError } from "../../../src/core/errors.ts";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import type { CoSigningPlace } from "../../../src/gateway/nonces/co-signing.ts";
 import { NativeCoSigningCheck } from "../../../src/gateway/transactions/co-signing.ts";
@@ -53,9 +53,10 @@ function answerOf(wire: Uint8Array, account = nonceAccount, signer = authority):
     placeOf(wire, account, signer);
     return "accepted";
   } catch (thrown) {
-    if (isShredwayError(thrown, "co_signing_refused")) return String(thrown.details?.refusal);
-    if (!isShredwayError(thrown, "transaction_invalid")) throw thrown;
-    return `${thrown.reason}: ${thrown.details?.refusal}`;
+    if (!(thrown instanceof ShredwayError)) throw thrown;
+    const { details, reason } = thrown;
+    const refusal = details && "refusal" in details ? details.refusal : "undefined";
+    return reason === "co_signing_refused" ? refusal : `${reason}: ${refusal}`;
   }
 }
 
