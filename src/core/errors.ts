@@ -1,370 +1,297 @@
-// Errors: what can go wrong with a call, and what the caller is told.
+// Errors: why a call was refused, and what the caller is told.
 //
-// Answers: "which reason is this, and which exit code, HTTP status and JSON-RPC code belong to it?"
-// Everything that refuses a call throws ShredwayError; main and the adapters translate by the one
-// table below. Packets never raise errors: they end in a verdict.
-
-/** Every reason, as programs read it (`error.data.reason`, logs, `--json`). Stable words. */
-export const reasons = [
-  "usage",
-  "config_invalid",
-  "value_invalid",
-  "address_invalid",
-  "capture_invalid",
-  "leaders_invalid",
-  "addon_missing",
-  "addon_mismatch",
-  "relay_open",
-  "relay_closed",
-  "table_refused",
-  "unknown_tier",
-  "watch_refused",
-  "rpc_failed",
-  "sender_open",
-  "http_open",
-  "http_closing",
-  "body_too_large",
-  "shred_refused",
-  "sandbox_missing",
-  "transaction_invalid",
-  "transaction_version",
-  "signature_invalid",
-  "queue_full",
-  "json_invalid",
-  "request_invalid",
-  "method_unknown",
-  "preflight_failed",
-  "block_unavailable",
-  "block_cleaned_up",
-  "slot_skipped",
-  "node_behind",
-  "context_slot_ahead",
-  "unauthorized",
-  "scope_missing",
-  "rate_limited",
-  "overloaded",
-  "no_route",
-  "tip_missing",
-  "tip_too_low",
-  "bundle_invalid",
-  "pair_invalid",
-  "nonce_invalid",
-  "nonce_stale",
-  "nonce_in_use",
-  "nonce_unavailable",
-  "nonce_pending",
-  "nonce_failed",
-  "co_signing_refused",
-  "non_partner_slot",
-  "priority_fee_too_low",
-  "leader_unknown",
-  "batch_refused",
-  "batch_failed",
-  "upstream_missing",
-  "store_failed",
-  "store_newer",
-  "key_unknown",
-  "destination_unknown",
-  "destination_refused",
-  "proof_refused",
-  "registration_off",
-  "http_method",
-  "path_unknown",
-  "system",
-  "internal",
-] as const;
-export type Reason = (typeof reasons)[number];
+// Answers: "which exit code, HTTP status, JSON-RPC code and details belong to this reason?" Everything
+// that refuses a call throws ShredwayError; src/tools and the adapters translate it by the one table
+// below. Packets never raise errors: they end in a verdict.
 
 interface ErrorRow {
-  /** One sentence for people; the message of the error says what was expected and what came. */
+  /** One phrase for people; the message of the error says what came and what was expected. */
   readonly text: string;
-  /** Of the command that ends with this error: 1 failed, 2 wrong usage. */
-  readonly exitCode: 1 | 2;
-  /** Of an HTTP answer that is no JSON-RPC; absent: cannot reach a caller over HTTP. */
+  /** The exit code of a command that fails with this reason; absent: 1. */
+  readonly exitCode?: 2;
+  /** The status of an HTTP answer that is not JSON-RPC; absent: the reason never reaches HTTP callers. */
   readonly httpStatus?: number;
-  /** Absent: cannot reach a caller by JSON-RPC. */
+  /** Absent: the reason never reaches JSON-RPC callers. */
   readonly jsonRpcCode?: number;
 }
 
 const invalidParameters = { httpStatus: 400, jsonRpcCode: -32602 } as const;
+const invalidRequest = { httpStatus: 400, jsonRpcCode: -32600 } as const;
+const methodNotFound = { httpStatus: 404, jsonRpcCode: -32601 } as const;
+const notReady = { httpStatus: 503, jsonRpcCode: -32005 } as const;
+const cannotSubmit = { httpStatus: 503, jsonRpcCode: -32603 } as const;
+const nodeFailure = { httpStatus: 502, jsonRpcCode: -32603 } as const;
+const internalError = { httpStatus: 500, jsonRpcCode: -32603 } as const;
 
-/** The one table. A reason without a row does not compile. */
-export const errorTable: Readonly<Record<Reason, ErrorRow>> = {
-  usage: { text: "wrong use of a command", exitCode: 2 },
-  config_invalid: { text: "the configuration was refused", exitCode: 1 },
-  value_invalid: { text: "a value is not of its kind", exitCode: 1, ...invalidParameters },
-  address_invalid: { text: "an address was refused", exitCode: 1, ...invalidParameters },
-  capture_invalid: { text: "a capture file cannot be read", exitCode: 1 },
-  leaders_invalid: { text: "the leader schedule was refused", exitCode: 1 },
-  addon_missing: { text: "the native addon could not be loaded", exitCode: 1 },
-  addon_mismatch: { text: "the native addon is of another version", exitCode: 1 },
-  relay_open: { text: "the relay could not be opened", exitCode: 1 },
-  relay_closed: { text: "the relay is closed already", exitCode: 1 },
-  table_refused: { text: "a table was refused; the one before stays in force", exitCode: 1 },
-  unknown_tier: { text: "a tier is not configured", exitCode: 1 },
-  watch_refused: { text: "signatures could not be watched", exitCode: 1 },
-  rpc_failed: {
-    text: "a Solana node did not answer as expected",
-    exitCode: 1,
-    httpStatus: 502,
-    jsonRpcCode: -32603,
-  },
-  sender_open: { text: "the paced sender could not be opened", exitCode: 1 },
-  http_open: { text: "the HTTP server could not listen", exitCode: 1 },
-  http_closing: {
-    text: "the server is closing",
-    exitCode: 1,
-    httpStatus: 503,
-    jsonRpcCode: -32005,
-  },
-  body_too_large: {
-    text: "a body is too large",
-    exitCode: 1,
-    httpStatus: 413,
-    jsonRpcCode: -32600,
-  },
-  shred_refused: { text: "entries could not be made into shreds", exitCode: 1 },
-  sandbox_missing: { text: "the packages of the sandbox are not installed", exitCode: 1 },
-  transaction_invalid: {
-    text: "the bytes are no transaction",
-    exitCode: 1,
-    ...invalidParameters,
-  },
+const table = {
+  usage: { text: "invalid command line", exitCode: 2 },
+  config_invalid: { text: "invalid configuration" },
+  value_invalid: { text: "invalid value", ...invalidParameters },
+  address_invalid: { text: "invalid address", ...invalidParameters },
+  capture_invalid: { text: "unreadable capture file" },
+  leaders_invalid: { text: "invalid leader schedule" },
+  addon_missing: { text: "native addon failed to load" },
+  addon_mismatch: { text: "native addon version mismatch" },
+  relay_open: { text: "relay failed to open" },
+  relay_closed: { text: "relay is closed" },
+  table_refused: { text: "table rejected; the previous table stays in force" },
+  unknown_tier: { text: "unknown tier" },
+  watch_refused: { text: "signatures could not be watched" },
+  rpc_failed: { text: "Solana node request failed", ...nodeFailure },
+  sender_open: { text: "paced sender failed to open" },
+  http_open: { text: "HTTP server failed to listen" },
+  http_closing: { text: "server is shutting down", ...notReady },
+  body_too_large: { text: "request body too large", httpStatus: 413, jsonRpcCode: -32600 },
+  shred_refused: { text: "entries could not be encoded as shreds" },
+  sandbox_missing: { text: "sandbox packages are not installed" },
+  transaction_invalid: { text: "invalid transaction", ...invalidParameters },
   transaction_version: {
-    text: "a transaction of an unknown version",
-    exitCode: 1,
+    text: "unsupported transaction version",
     httpStatus: 400,
     jsonRpcCode: -32015,
   },
   signature_invalid: {
-    text: "a signature does not hold",
-    exitCode: 1,
+    text: "signature verification failed",
     httpStatus: 400,
     jsonRpcCode: -32003,
   },
-  queue_full: {
-    text: "a queue is full; try again later",
-    exitCode: 1,
-    httpStatus: 503,
-    jsonRpcCode: -32005,
-  },
+  queue_full: { text: "queue is full; retry later", ...notReady },
   json_invalid: {
-    text: "the text is no JSON, or nested too deeply",
-    exitCode: 1,
+    text: "invalid JSON, or nested too deeply",
     httpStatus: 400,
     jsonRpcCode: -32700,
   },
-  request_invalid: {
-    text: "the JSON is no request",
-    exitCode: 1,
-    httpStatus: 400,
-    jsonRpcCode: -32600,
-  },
-  method_unknown: { text: "no such method", exitCode: 1, httpStatus: 404, jsonRpcCode: -32601 },
+  request_invalid: { text: "invalid request", ...invalidRequest },
+  method_unknown: { text: "unknown method", ...methodNotFound },
   preflight_failed: {
-    text: "the transaction failed in its simulation and was not sent",
-    exitCode: 1,
+    text: "transaction simulation failed; not sent",
     httpStatus: 400,
     jsonRpcCode: -32002,
   },
-  block_unavailable: {
-    text: "there is no such block yet",
-    exitCode: 1,
-    httpStatus: 404,
-    jsonRpcCode: -32004,
-  },
-  block_cleaned_up: {
-    text: "the block is older than what is kept",
-    exitCode: 1,
-    httpStatus: 404,
-    jsonRpcCode: -32001,
-  },
-  slot_skipped: {
-    text: "the slot passed without a block",
-    exitCode: 1,
-    httpStatus: 404,
-    jsonRpcCode: -32007,
-  },
-  node_behind: {
-    text: "the node is behind the cluster",
-    exitCode: 1,
-    httpStatus: 503,
-    jsonRpcCode: -32005,
-  },
+  block_unavailable: { text: "block not available yet", httpStatus: 404, jsonRpcCode: -32004 },
+  block_cleaned_up: { text: "block no longer retained", httpStatus: 404, jsonRpcCode: -32001 },
+  slot_skipped: { text: "slot was skipped", httpStatus: 404, jsonRpcCode: -32007 },
+  node_behind: { text: "node is behind the cluster", ...notReady },
   context_slot_ahead: {
-    text: "the node has not reached the slot that was asked for",
-    exitCode: 1,
+    text: "minimum context slot not reached",
     httpStatus: 503,
     jsonRpcCode: -32016,
   },
-  unauthorized: {
-    text: "no valid API key came with the request",
-    exitCode: 1,
-    httpStatus: 401,
-    jsonRpcCode: -32600,
-  },
+  unauthorized: { text: "missing or invalid API key", httpStatus: 401, jsonRpcCode: -32600 },
   scope_missing: {
-    text: "the API key is not made for this method",
-    exitCode: 1,
+    text: "API key lacks the scope for this method",
     httpStatus: 403,
     jsonRpcCode: -32600,
   },
-  rate_limited: {
-    text: "more calls than the limit allows",
-    exitCode: 1,
-    httpStatus: 429,
-    jsonRpcCode: -32005,
-  },
-  overloaded: {
-    text: "the service has no room for more at present; try again later",
-    exitCode: 1,
-    httpStatus: 429,
-    jsonRpcCode: -32603,
-  },
-  no_route: {
-    text: "no route takes the transaction at present",
-    exitCode: 1,
-    httpStatus: 503,
-    jsonRpcCode: -32603,
-  },
-  tip_missing: { text: "the transaction pays no tip", exitCode: 1, ...invalidParameters },
-  tip_too_low: { text: "the tip is below the minimum", exitCode: 1, ...invalidParameters },
-  bundle_invalid: { text: "the transactions are no bundle", exitCode: 1, ...invalidParameters },
-  pair_invalid: {
-    text: "the transactions are no pair of one durable nonce",
-    exitCode: 1,
-    ...invalidParameters,
-  },
-  nonce_invalid: {
-    text: "the account is no durable nonce that can be used",
-    exitCode: 1,
-    ...invalidParameters,
-  },
-  nonce_stale: {
-    text: "the durable nonce has another value by now",
-    exitCode: 1,
-    ...invalidParameters,
-  },
-  nonce_in_use: {
-    text: "another pair of this durable nonce is under way",
-    exitCode: 1,
-    ...invalidParameters,
-  },
-  nonce_unavailable: {
-    text: "nonce accounts are not managed here",
-    exitCode: 1,
-    httpStatus: 404,
-    jsonRpcCode: -32601,
-  },
-  nonce_pending: {
-    text: "the nonce account is being made; ask again",
-    exitCode: 1,
-    httpStatus: 503,
-    jsonRpcCode: -32005,
-  },
-  nonce_failed: {
-    text: "the nonce account could not be made",
-    exitCode: 1,
-    httpStatus: 502,
-    jsonRpcCode: -32603,
-  },
+  rate_limited: { text: "rate limit exceeded", httpStatus: 429, jsonRpcCode: -32005 },
+  overloaded: { text: "service overloaded; retry later", httpStatus: 429, jsonRpcCode: -32603 },
+  no_route: { text: "no route available for the transaction", ...cannotSubmit },
+  tip_missing: { text: "missing tip", ...invalidParameters },
+  tip_too_low: { text: "tip below the minimum", ...invalidParameters },
+  bundle_invalid: { text: "invalid bundle", ...invalidParameters },
+  pair_invalid: { text: "invalid pair of durable-nonce transactions", ...invalidParameters },
+  nonce_invalid: { text: "not a usable durable nonce account", ...invalidParameters },
+  nonce_stale: { text: "durable nonce value has changed", ...invalidParameters },
+  nonce_in_use: { text: "durable nonce is used by another pair", ...invalidParameters },
+  nonce_unavailable: { text: "managed nonce accounts are not enabled", ...methodNotFound },
+  nonce_pending: { text: "nonce account is being created; retry later", ...notReady },
+  nonce_failed: { text: "nonce account creation failed", ...nodeFailure },
   co_signing_refused: {
-    text: "the transaction is none that the nonce's authority signs",
-    exitCode: 1,
+    text: "the nonce authority may not sign this transaction",
     ...invalidParameters,
   },
-  non_partner_slot: {
-    text: "no alternative partner leads at present",
-    exitCode: 1,
-    ...invalidParameters,
-  },
-  priority_fee_too_low: {
-    text: "the priority fee is below the minimum",
-    exitCode: 1,
-    ...invalidParameters,
-  },
-  leader_unknown: { text: "no such leader is known", exitCode: 1, httpStatus: 404 },
-  batch_refused: {
-    text: "the batch was refused",
-    exitCode: 1,
-    httpStatus: 400,
-    jsonRpcCode: -32600,
-  },
-  batch_failed: {
-    text: "the batch could not be sent",
-    exitCode: 1,
-    httpStatus: 500,
-    jsonRpcCode: -32603,
-  },
-  upstream_missing: {
-    text: "no node is configured that could answer",
-    exitCode: 1,
-    httpStatus: 404,
-    jsonRpcCode: -32601,
-  },
-  store_failed: {
-    text: "the store could not read or keep something",
-    exitCode: 1,
-    httpStatus: 503,
-    jsonRpcCode: -32603,
-  },
-  store_newer: { text: "the store was written by a newer version", exitCode: 1 },
-  key_unknown: { text: "no such API key", exitCode: 1, httpStatus: 404 },
-  destination_unknown: {
-    text: "no such destination of this account",
-    exitCode: 1,
-    httpStatus: 404,
-    jsonRpcCode: -32602,
-  },
-  destination_refused: {
-    text: "the destination cannot be had",
-    exitCode: 1,
-    ...invalidParameters,
-  },
-  proof_refused: {
-    text: "the token proves nothing",
-    exitCode: 1,
-    ...invalidParameters,
-  },
-  registration_off: {
-    text: "tips for shreds are not registered here",
-    exitCode: 1,
-    httpStatus: 404,
-    jsonRpcCode: -32601,
-  },
-  http_method: {
-    text: "the path takes another HTTP method",
-    exitCode: 1,
-    httpStatus: 405,
-    jsonRpcCode: -32600,
-  },
-  path_unknown: { text: "no such path", exitCode: 1, httpStatus: 404, jsonRpcCode: -32600 },
-  system: { text: "the operating system refused a call", exitCode: 1 },
-  internal: { text: "a fault of the program", exitCode: 1, httpStatus: 500, jsonRpcCode: -32603 },
-};
+  non_partner_slot: { text: "current leader is not an alternative partner", ...invalidParameters },
+  priority_fee_too_low: { text: "priority fee below the minimum", ...invalidParameters },
+  leader_unknown: { text: "unknown leader", httpStatus: 404 },
+  batch_refused: { text: "batch rejected", ...invalidRequest },
+  batch_failed: { text: "batch could not be sent", ...internalError },
+  upstream_missing: { text: "no node is configured for this method", ...methodNotFound },
+  store_failed: { text: "database operation failed", ...cannotSubmit },
+  store_newer: { text: "database was written by a newer version" },
+  key_unknown: { text: "unknown API key", httpStatus: 404 },
+  destination_unknown: { text: "unknown destination", httpStatus: 404, jsonRpcCode: -32602 },
+  destination_refused: { text: "destination not available", ...invalidParameters },
+  proof_refused: { text: "invalid ownership token", ...invalidParameters },
+  registration_off: { text: "tip registration is not enabled", ...methodNotFound },
+  http_method: { text: "HTTP method not allowed", httpStatus: 405, jsonRpcCode: -32600 },
+  path_unknown: { text: "unknown path", httpStatus: 404, jsonRpcCode: -32600 },
+  system: { text: "system call failed" },
+  internal: { text: "internal error", ...internalError },
+} as const satisfies Readonly<Record<string, ErrorRow>>;
 
-/** Facts for programs beside the message, e.g. `{ offset: 24 }`. */
-export type ErrorDetails = Readonly<Record<string, string | number | bigint | boolean | null>>;
+/** A stable word that programs read (`error.data.reason`, logs, `--json`). */
+export type Reason = keyof typeof table;
+
+/** A row states only what differs from the default; a reason exists by having a row. */
+export const errorTable: Readonly<Record<Reason, ErrorRow>> = table;
+
+const isReason = (word: string): word is Reason => Object.hasOwn(table, word);
+
+/** Every reason, in the order of the table. */
+export const reasons: readonly Reason[] = Object.keys(table).filter(isReason);
+
+// ---- details --------------------------------------------------------------------------------
+
+/** The rule that a transaction breaks, and the byte at which it does. */
+interface TransactionFault {
+  readonly refusal: string;
+  readonly offset: number;
+}
+
+interface TipShortfall {
+  readonly tipLamports: bigint;
+  readonly minimumLamports: bigint;
+}
+
+interface RetryAfter {
+  readonly retryAfterSeconds: number;
+}
+
+/** The one transaction of a list that the error concerns. */
+interface TransactionIndex {
+  readonly index: number;
+}
+
+/** One transaction of a batch and the error that it got. */
+interface BatchFailure extends TransactionIndex {
+  readonly cause: Reason;
+  readonly detail: string;
+}
+
+/**
+ * Facts for programs beside the message; JSON-RPC callers get them in `error.data`. A reason with a
+ * key here has these details at every throw, one with an optional key at some, any other never.
+ */
+export interface ErrorDetails {
+  config_invalid?: { readonly path: string; readonly problems: number };
+  capture_invalid?: { readonly file: string; readonly offset: number };
+  /** The JSON-RPC code that the node answered. */
+  rpc_failed?: { readonly code: number };
+  http_open?: { readonly address: string };
+  transaction_invalid?: TransactionFault;
+  /** `version`: from the sandbox, whose caller asked for older versions only. */
+  transaction_version?: TransactionFault | { readonly version: "legacy" | number };
+  signature_invalid?: TransactionIndex;
+  /** The result of the simulation, as the node's simulateTransaction answers it. */
+  preflight_failed: { readonly err: unknown; readonly logs?: unknown };
+  node_behind: { readonly numSlotsBehind: null } | { readonly slot: bigint };
+  context_slot_ahead: { readonly contextSlot: bigint };
+  /** `limit`: the burst size of the key. */
+  rate_limited?: RetryAfter & { readonly limit?: number };
+  overloaded?: RetryAfter;
+  tip_missing?: TipShortfall;
+  tip_too_low?: TipShortfall;
+  bundle_invalid?: TransactionIndex;
+  pair_invalid?: TransactionIndex;
+  nonce_stale?: { readonly expected: string; readonly got: string };
+  nonce_pending?: RetryAfter;
+  nonce_failed?: {
+    readonly address: string;
+    readonly balanceLamports: bigint;
+    readonly neededLamports: bigint;
+  };
+  co_signing_refused?: TransactionFault;
+  priority_fee_too_low?: {
+    readonly minimumLamportsPerUnit: bigint;
+    readonly computeUnitLimit: number;
+    readonly priorityFeeLamports: bigint;
+    /** Absent in version 1, which has a total fee only. */
+    readonly computeUnitPrice?: bigint;
+  };
+  batch_refused:
+    | { readonly size: number; readonly max: number }
+    | { readonly signature: string }
+    | BatchFailure;
+  batch_failed: { readonly failed: readonly BatchFailure[]; readonly sent: readonly string[] };
+  /** `code`: the database's own, or "UNKNOWN" when nobody can know whether the commit was done. */
+  store_failed?:
+    | { readonly code: string; readonly path?: string; readonly database?: string }
+    | { readonly code: "UNFINISHED"; readonly mark: number }
+    | { readonly node: string };
+  store_newer: { readonly version: number; readonly newest: number };
+}
+
+/** Does not compile when ErrorDetails names a reason without a row. */
+type Known<R extends Reason> = R;
+type DetailedReason = Known<keyof ErrorDetails>;
+
+/** What `details` of an error with this reason is; undefined: there are none. */
+type DetailsOf<R extends Reason> = R extends DetailedReason ? ErrorDetails[R] : undefined;
+
+/** The arguments of an error whose reason has details: some or all of its throws state them. */
+type DetailedArguments = {
+  [R in DetailedReason]-?: undefined extends ErrorDetails[R]
+    ? [reason: R, message: string, options?: ErrorOptions & { details?: NonNullable<DetailsOf<R>> }]
+    : [reason: R, message: string, options: ErrorOptions & { details: DetailsOf<R> }];
+}[DetailedReason];
+
+/** A reason that needs no details. */
+export type PlainReason =
+  | Exclude<Reason, DetailedReason>
+  | { [R in DetailedReason]-?: undefined extends ErrorDetails[R] ? R : never }[DetailedReason];
+
+type ErrorArguments =
+  | [reason: PlainReason, message: string, options?: ErrorOptions & { details?: never }]
+  | DetailedArguments;
+
+// ---- the error ------------------------------------------------------------------------------
 
 /** A refused call: a reason from the table and a message that says what was expected and what came. */
 export class ShredwayError extends Error {
   override readonly name = "ShredwayError";
   readonly reason: Reason;
-  readonly details: ErrorDetails;
+  /** Typed by reason for those who ask isShredwayError. */
+  readonly details: DetailsOf<Reason>;
 
-  constructor(
-    reason: Reason,
-    message: string,
-    options: { cause?: unknown; details?: ErrorDetails } = {},
-  ) {
+  constructor(...[reason, message, options = {}]: ErrorArguments) {
     super(message, "cause" in options ? { cause: options.cause } : undefined);
     this.reason = reason;
-    this.details = options.details ?? {};
+    this.details = options.details;
   }
 
   get row(): ErrorRow {
     return errorTable[this.reason];
   }
+}
+
+interface ErrorOf<R extends Reason> extends Omit<ShredwayError, "reason" | "details"> {
+  readonly reason: R;
+  readonly details: DetailsOf<R>;
+}
+
+/** Narrows anything thrown to an error with this reason and its details. */
+export function isShredwayError<R extends Reason>(
+  thrown: unknown,
+  reason: R,
+): thrown is ErrorOf<R> {
+  return thrown instanceof ShredwayError && thrown.reason === reason;
+}
+
+/**
+ * `cause` with another message; reason and details stay. With `place`, the details say which
+ * transaction of a list the error concerns.
+ */
+export function reworded(
+  cause: ShredwayError,
+  message: string,
+  place?: TransactionIndex,
+): ShredwayError {
+  const { reason } = cause;
+  const details = place ? { ...cause.details, ...place } : cause.details;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- both come from one error
+  return new ShredwayError(...([reason, message, { cause, details }] as ErrorArguments));
+}
+
+/** The code of a database that failed; undefined: it is another error, or there is no code. */
+export function storeCodeOf(thrown: unknown): string | undefined {
+  if (!isShredwayError(thrown, "store_failed")) return undefined;
+  return thrown.details && "code" in thrown.details ? thrown.details.code : undefined;
+}
+
+/** The seconds after which the caller may try again; undefined: the error does not say. */
+export function retryAfterOf(thrown: unknown): number | undefined {
+  if (!(thrown instanceof ShredwayError) || thrown.details === undefined) return undefined;
+  return "retryAfterSeconds" in thrown.details ? thrown.details.retryAfterSeconds : undefined;
 }
 
 /** The text of anything thrown, for messages that quote a cause. */

@@ -4,7 +4,7 @@
 // block is refused: a pipe without a writer would stop signals and reloads.
 
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from "node:fs";
-import { messageOf, type Reason, ShredwayError } from "./errors.ts";
+import { messageOf, type PlainReason, ShredwayError } from "./errors.ts";
 
 function kindOf(stats: Stats): string {
   if (stats.isDirectory()) return "a folder";
@@ -30,7 +30,7 @@ export function openRegularFile(path: string): number {
  * The UTF-8 text of `path`. Throws ShredwayError `reason` if it cannot be read, has more than `bytesMax`
  * bytes, or is not UTF-8.
  */
-export function readTextFile(path: string, bytesMax: number, reason: Reason): string {
+export function readTextFile(path: string, bytesMax: number, reason: PlainReason): string {
   const buffer = Buffer.allocUnsafe(bytesMax + 1);
   let length = 0;
   try {

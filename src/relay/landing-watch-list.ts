@@ -4,7 +4,7 @@
 // a landing is a leader's word that the transaction is in his block: before any vote, without its
 // outcome, and on a fork that may be abandoned. Whoever needs the outcome asks a node afterwards.
 
-import { messageOf, ShredwayError } from "../core/errors.ts";
+import { isShredwayError, messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Landing } from "./data-plane/landings.ts";
 import type { Relay } from "./data-plane/relay.ts";
@@ -70,7 +70,7 @@ export class LandingWatchList {
     try {
       this.#relay.unwatchSignatures([signature]);
     } catch (error) {
-      if (!(error instanceof ShredwayError && error.reason === "relay_closed")) throw error;
+      if (!isShredwayError(error, "relay_closed")) throw error;
     }
   }
 

@@ -132,7 +132,7 @@ function report(error: unknown, given: readonly string[]): number {
   const name = given[0] !== undefined && Object.hasOwn(commands, given[0]) ? ` ${given[0]}` : "";
   const hint = error.reason === "usage" ? `See: shredway${name} --help\n` : "";
   process.stderr.write(`shredway${name}: ${error.message}\n${hint}`);
-  return error.row.exitCode;
+  return error.row.exitCode ?? exitCodes.failed;
 }
 
 const given = process.argv.slice(2);

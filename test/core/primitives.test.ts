@@ -1,6 +1,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { errorTable, quote, reasons, ShredwayError } from "../../src/core/errors.ts";
+import {
+  errorTable,
+  isShredwayError,
+  quote,
+  reasons,
+  retryAfterOf,
+  reworded,
+  ShredwayError,
+} from "../../src/core/errors.ts";
 import {
   lamportsOf,
   parseLamports,
@@ -86,14 +94,55 @@ describe("errors", () => {
 
   it("keeps cause and details", () => {
     const cause = new Error("inner");
-    const error = new ShredwayError("system", "outer", { cause, details: { offset: 3 } });
+    const error = new ShredwayError("capture_invalid", "outer", {
+      cause,
+      details: { file: "a", offset: 3 },
+    });
     expect(error).toMatchObject({
       name: "ShredwayError",
-      reason: "system",
-      details: { offset: 3 },
+      reason: "capture_invalid",
+      details: { file: "a", offset: 3 },
     });
     expect(error.cause).toBe(cause);
     expect("cause" in new ShredwayError("system", "outer")).toBe(false);
+  });
+
+  it("narrows to the details of a reason", () => {
+    const error: unknown = new ShredwayError("nonce_pending", "x", {
+      details: { retryAfterSeconds: 3 },
+    });
+    const found = isShredwayError(error, "nonce_pending") ? error.details?.retryAfterSeconds : null;
+    expect(found).toBe(3);
+    expect(isShredwayError(error, "nonce_failed")).toBe(false);
+    expect(isShredwayError(new Error("x"), "nonce_pending")).toBe(false);
+    expect([retryAfterOf(error), retryAfterOf(new ShredwayError("usage", "x"))]).toEqual([
+      3,
+      undefined,
+    ]);
+  });
+
+  it("takes exactly the details of a reason", () => {
+    const refused = [
+      // @ts-expect-error: this reason has no details
+      new ShredwayError("usage", "x", { details: { offset: 3 } }),
+      // @ts-expect-error: this reason has other details
+      new ShredwayError("nonce_pending", "x", { details: { offset: 3 } }),
+      // @ts-expect-error: this reason cannot do without details
+      new ShredwayError("store_newer", "x"),
+    ];
+    expect(refused).toHaveLength(3);
+  });
+
+  it("keeps reason and details under another message", () => {
+    const cause = new ShredwayError("rate_limited", "x", { details: { retryAfterSeconds: 3 } });
+    const error = reworded(cause, "y", { index: 1 });
+    const { reason, details, message } = error;
+    expect({ reason, details, message }).toEqual({
+      reason: "rate_limited",
+      details: { retryAfterSeconds: 3, index: 1 },
+      message: "y",
+    });
+    expect(error.cause).toBe(cause);
   });
 
   it("quotes anything in one short line", () => {

@@ -1,21 +1,10 @@
 // Error objects of JSON-RPC for refused calls.
 //
-// Methods throw JsonRpcRefusal if the error has data of its own, such as the logs of a preflight failure.
-// Other ShredwayErrors are converted by the table in core/errors.ts. For an internal error the caller gets
-// a reference only; the text goes to the log.
+// ShredwayErrors are converted by the table in core/errors.ts; their details become `error.data`. For an
+// internal error the caller gets a reference only; the text goes to the log.
 
 import { type Reason, ShredwayError } from "../errors.ts";
 import { type JsonRpcCode, jsonRpcCodes } from "./codes.ts";
-
-/** A ShredwayError whose `error.data` holds more than plain facts. */
-export class JsonRpcRefusal extends ShredwayError {
-  readonly data: Readonly<Record<string, unknown>>;
-
-  constructor(reason: Reason, message: string, data: Readonly<Record<string, unknown>>) {
-    super(reason, message);
-    this.data = data;
-  }
-}
 
 interface JsonRpcErrorObject {
   readonly code: number;
@@ -63,7 +52,6 @@ export function errorObjectOf(
       data: { reason: "internal", reference },
     };
   }
-  const data = thrown instanceof JsonRpcRefusal ? thrown.data : thrown.details;
   // The node's address and network errors are for the operator only: they are in the log.
   const isInner = prefixOf !== undefined && thrown.reason === "rpc_failed";
   const message = isInner
@@ -72,6 +60,6 @@ export function errorObjectOf(
   return {
     code,
     message: `${prefixOf?.(thrown.reason) ?? ""}${message}`,
-    data: { ...data, reason: thrown.reason },
+    data: { ...thrown.details, reason: thrown.reason },
   };
 }

@@ -3,7 +3,7 @@
 // Called by gateway.ts and caller.ts. Every error has a JSON-RPC body, for a JSON-RPC client may
 // stand behind any path. Nothing is cached by anybody: answers are for one key.
 
-import { type ErrorDetails, errorTable, type Reason, ShredwayError } from "../../core/errors.ts";
+import { errorTable, type Reason, retryAfterOf, ShredwayError } from "../../core/errors.ts";
 import { writeJson } from "../../core/json-rpc/json-text.ts";
 import type { HttpHead, HttpResponse } from "../http/types.ts";
 
@@ -45,18 +45,19 @@ export function statusOf(reason: Reason | null): number {
   return errorTable[reason].httpStatus ?? 200;
 }
 
+interface RefusalOptions {
+  readonly headers?: Headers;
+  readonly details?: ShredwayError["details"];
+}
+
 /** How a refusal looks: as JSON-RPC, but for paths that are none. */
-export type RefusalShape = (
-  reason: Reason,
-  message: string,
-  more?: { readonly headers?: Headers; readonly details?: ErrorDetails },
-) => HttpResponse;
+export type RefusalShape = (reason: Reason, message: string, more?: RefusalOptions) => HttpResponse;
 
 /** A refusal before any call was read, so without an id. */
 export function refusalAnswer(
   reason: Reason,
   message: string,
-  more: { readonly headers?: Headers; readonly details?: ErrorDetails } = {},
+  more: RefusalOptions = {},
 ): HttpResponse {
   const { httpStatus, jsonRpcCode } = errorTable[reason];
   const error = {
@@ -86,7 +87,7 @@ export function serverRefusal(_status: number, reason: Reason, message: string):
 }
 
 export function answerOf(error: ShredwayError): HttpResponse {
-  const { retryAfterSeconds } = error.details;
+  const retryAfterSeconds = retryAfterOf(error);
   return refusalAnswer(error.reason, error.message, {
     details: error.details,
     headers: retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) },

@@ -5,7 +5,6 @@
 // of JSON-RPC with the id 1. There is no preflight.
 
 import { quote, ShredwayError } from "../../core/errors.ts";
-import { JsonRpcRefusal } from "../../core/json-rpc/refusal.ts";
 import { u64Max } from "../../core/primitives.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import type { Call } from "../methods/method.ts";
@@ -133,7 +132,7 @@ export async function runRaw(
   const resends = rawParameters.maxRetries.read(query);
   const minContextSlot = rawParameters.minContextSlot.read(query) ?? null;
   const [transaction] = readers.map((read) => read(call, "body"));
-  if (!transaction) throw new JsonRpcRefusal("value_invalid", "body: expected a transaction", {});
+  if (!transaction) throw new ShredwayError("value_invalid", "body: expected a transaction");
   call.admission.checkTip("body", [transaction]);
   await call.admission.verify([transaction], () => "body");
   call.admission.checkContext(minContextSlot);

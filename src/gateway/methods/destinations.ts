@@ -5,7 +5,7 @@
 // 8601 in UTC.
 
 import type { Destination } from "../../client/responses.ts";
-import { ShredwayError } from "../../core/errors.ts";
+import { retryAfterOf, ShredwayError } from "../../core/errors.ts";
 import {
   type AccountDestination,
   type Destinations,
@@ -72,8 +72,8 @@ export async function withRetryAfter<T>(call: Call, work: Promise<T>): Promise<T
   try {
     return await work;
   } catch (error) {
-    const seconds = error instanceof ShredwayError ? error.details["retryAfterSeconds"] : undefined;
-    if (typeof seconds === "number") call.tellRetryAfter(seconds);
+    const seconds = retryAfterOf(error);
+    if (seconds !== undefined) call.tellRetryAfter(seconds);
     throw error;
   }
 }

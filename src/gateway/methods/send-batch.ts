@@ -5,7 +5,6 @@
 
 import { messageOf, ShredwayError } from "../../core/errors.ts";
 import { isJsonArray, type Json } from "../../core/json-rpc/json-text.ts";
-import { JsonRpcRefusal } from "../../core/json-rpc/refusal.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { listOf, signatureText } from "../schema/json-schema.ts";
 import { type ArgsOf, optional, required } from "../schema/params.ts";
@@ -21,10 +20,10 @@ export const batchTransactionsMax = 25;
 /** Throws "batch_refused". */
 export function checkBatchSize(size: number): void {
   if (size <= batchTransactionsMax) return;
-  throw new JsonRpcRefusal(
+  throw new ShredwayError(
     "batch_refused",
     `request size ${size} exceeded max batch size ${batchTransactionsMax}`,
-    { size, max: batchTransactionsMax },
+    { details: { size, max: batchTransactionsMax } },
   );
 }
 
@@ -34,10 +33,8 @@ export function sanitise(index: number, read: () => TransactionFacts): Transacti
     return read();
   } catch (thrown) {
     if (!(thrown instanceof ShredwayError)) throw thrown;
-    throw new JsonRpcRefusal("batch_refused", "Transaction sanitization errors", {
-      index,
-      cause: thrown.reason,
-      detail: thrown.message,
+    throw new ShredwayError("batch_refused", "Transaction sanitization errors", {
+      details: { index, cause: thrown.reason, detail: thrown.message },
     });
   }
 }
@@ -69,9 +66,8 @@ async function submitAll(
   });
   if (failed.length === 0) return;
   const sent = transactions.filter((_, index) => results[index]?.status === "fulfilled");
-  throw new JsonRpcRefusal("batch_failed", "failed to send batch, internal error", {
-    failed,
-    sent: sent.map(({ signature }) => signature),
+  throw new ShredwayError("batch_failed", "failed to send batch, internal error", {
+    details: { failed, sent: sent.map(({ signature }) => signature) },
   });
 }
 
@@ -83,7 +79,9 @@ export async function submitBatch(
 ): Promise<readonly string[]> {
   const twice = duplicateOf(transactions);
   if (twice !== undefined) {
-    throw new JsonRpcRefusal("batch_refused", "contains duplicate signature", { signature: twice });
+    throw new ShredwayError("batch_refused", "contains duplicate signature", {
+      details: { signature: twice },
+    });
   }
   call.takeMore(transactions.length - 1);
   await call.admission.verify(transactions, (index) => `transaction ${index}`);

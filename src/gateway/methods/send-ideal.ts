@@ -5,7 +5,7 @@
 // account the authority's missing signatures are put in; nobody else's nonce is touched. Never gives
 // out what was co-signed: it leaves by routes alone.
 
-import { ShredwayError } from "../../core/errors.ts";
+import { isShredwayError, reworded, ShredwayError } from "../../core/errors.ts";
 import { isJsonArray, type Json } from "../../core/json-rpc/json-text.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import type { NonceInfo, Nonces } from "../nonces/types.ts";
@@ -43,10 +43,7 @@ function refused(index: number, expected: string, got: string): ShredwayError {
 
 /** With `index` before the message and among the details. */
 function named(index: number, cause: ShredwayError): ShredwayError {
-  return new ShredwayError(cause.reason, `${nameOf(index)}: ${cause.message}`, {
-    cause,
-    details: { ...cause.details, index },
-  });
+  return reworded(cause, `${nameOf(index)}: ${cause.message}`, { index });
 }
 
 // ---- what the two say -----------------------------------------------------------------------
@@ -109,8 +106,8 @@ async function coSigned(nonces: Nonces, account: string, wire: Uint8Array, index
     return await nonces.coSign(account, wire);
   } catch (thrown) {
     if (!(thrown instanceof ShredwayError)) throw thrown;
-    const isComplete = thrown.details["refusal"] === "nothing_missing";
-    if (thrown.reason === "co_signing_refused" && isComplete) return wire;
+    const isRefused = isShredwayError(thrown, "co_signing_refused");
+    if (isRefused && thrown.details?.refusal === "nothing_missing") return wire;
     throw named(index, thrown);
   }
 }

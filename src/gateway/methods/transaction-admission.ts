@@ -4,8 +4,7 @@
 // verified off the event loop. Everything of a request is checked before anything of it is
 // submitted. Throws ShredwayError; never quotes a transaction.
 
-import { ShredwayError } from "../../core/errors.ts";
-import { JsonRpcRefusal } from "../../core/json-rpc/refusal.ts";
+import { reworded, ShredwayError } from "../../core/errors.ts";
 import { describeFailure } from "../../core/transactions/describe-failure.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { type Encoding, readTransactionText } from "../../core/transactions/transaction-text.ts";
@@ -49,10 +48,7 @@ export class TransactionAdmission {
       return this.#dependencies.inspector.inspect(wire);
     } catch (thrown) {
       if (!(thrown instanceof ShredwayError)) throw thrown;
-      throw new ShredwayError(thrown.reason, `${what}: ${thrown.message}`, {
-        cause: thrown,
-        details: thrown.details,
-      });
+      throw reworded(thrown, `${what}: ${thrown.message}`);
     }
   }
 
@@ -62,11 +58,10 @@ export class TransactionAdmission {
     const minimum = this.#settings.minimumTipLamports;
     if (tip >= minimum) return;
     const addresses = this.#settings.regions[0].tipAddresses.join(", ");
-    throw new ShredwayError(
-      tip === 0n ? "tip_missing" : "tip_too_low",
-      `${what}: tip ${tip} lamports, minimum ${minimum} lamports, addresses: ${addresses}`,
-      { details: { tipLamports: tip, minimumLamports: minimum } },
-    );
+    const message = `${what}: tip ${tip} lamports, minimum ${minimum} lamports, addresses: ${addresses}`;
+    const options = { details: { tipLamports: tip, minimumLamports: minimum } };
+    if (tip === 0n) throw new ShredwayError("tip_missing", message, options);
+    throw new ShredwayError("tip_too_low", message, options);
   }
 
   /** "signature_invalid", or "overloaded" when the verifier has no room. */
@@ -110,10 +105,10 @@ export class TransactionAdmission {
   async preflight(wire: Uint8Array, options: SimulationOptions): Promise<void> {
     const simulation = await this.#dependencies.preflight?.simulate(wire, options);
     if (!simulation || simulation.err === null || simulation.err === undefined) return;
-    throw new JsonRpcRefusal(
+    throw new ShredwayError(
       "preflight_failed",
       `Transaction simulation failed: ${describeFailure(simulation.err)}`,
-      simulation,
+      { details: simulation },
     );
   }
 }

@@ -6,7 +6,7 @@
 // so many at once, whoever asks.
 
 import type { Clock } from "../../core/clock.ts";
-import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { isShredwayError, messageOf, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { Refresher } from "../../core/refresher.ts";
 import {
@@ -176,7 +176,7 @@ export class ManagedNonces {
       this.#jobs.set(keyId, job);
       // Callers may be gone by then.
       job.catch((error: unknown) => {
-        if (error instanceof ShredwayError && error.reason === "nonce_failed") {
+        if (isShredwayError(error, "nonce_failed")) {
           this.#failures.set(keyId, { error, untilMs: this.#nowMs() + failureRestMs });
         }
         if (!this.#closing.signal.aborted) {

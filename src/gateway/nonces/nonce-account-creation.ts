@@ -7,7 +7,7 @@
 // process that starts anew finds on the chain what there is, and at the worst pays a fee again.
 
 import type { Clock } from "../../core/clock.ts";
-import { quote, ShredwayError } from "../../core/errors.ts";
+import { isShredwayError, quote, ShredwayError } from "../../core/errors.ts";
 import { findNonceAccount, nonceAccountBytes, systemProgram } from "./nonce-account.ts";
 import {
   advanceNonce,
@@ -111,7 +111,7 @@ export class NonceAccountCreation {
         if (await this.#turn()) return;
         errors = 0;
       } catch (error) {
-        const isNode = error instanceof ShredwayError && error.reason === "rpc_failed";
+        const isNode = isShredwayError(error, "rpc_failed");
         if (!isNode || ++errors >= errorsMax) throw error;
       }
       await this.#dependencies.clock.sleep(lookMs, signal);

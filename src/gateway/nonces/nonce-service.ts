@@ -6,7 +6,7 @@
 // present one, and no other bytes than those that were looked at.
 
 import type { Clock, Timer } from "../../core/clock.ts";
-import { ShredwayError } from "../../core/errors.ts";
+import { isShredwayError, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { parsePubkey, pubkeyBytes, pubkeyOf } from "../../core/primitives.ts";
 import type { CoSigningCheck } from "./co-signing.ts";
@@ -66,7 +66,7 @@ export interface NonceBookSnapshot {
 }
 
 function isInvalid(thrown: unknown): boolean {
-  return thrown instanceof ShredwayError && thrown.reason === "nonce_invalid";
+  return isShredwayError(thrown, "nonce_invalid");
 }
 
 export class NonceService implements Nonces {

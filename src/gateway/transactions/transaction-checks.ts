@@ -111,11 +111,11 @@ export function transactionRefusal(number: number, offset: number, got: bigint):
   const { transactionExpected, transactionGot } = describeNative();
   const refusal = transactionRefusalNames[number] ?? "malformed";
   const came = (transactionGot[number] ?? "").replace("#", String(got));
-  return new ShredwayError(
-    refusal === "version_unknown" ? "transaction_version" : "transaction_invalid",
-    `transaction: expected ${transactionExpected[number]}, got ${came} (offset ${offset})`,
-    { details: { refusal, offset } },
-  );
+  const message = `transaction: expected ${transactionExpected[number]}, got ${came} (offset ${offset})`;
+  const options = { details: { refusal, offset } };
+  return refusal === "version_unknown"
+    ? new ShredwayError("transaction_version", message, options)
+    : new ShredwayError("transaction_invalid", message, options);
 }
 
 /** A view, no copy; never a Buffer, which would cost more to make. */

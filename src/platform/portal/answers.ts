@@ -4,7 +4,7 @@
 // only, may be shown in no frame and may send forms to itself alone; nobody else's page may read
 // anything of it.
 
-import { type ErrorDetails, errorTable, type Reason } from "../../core/errors.ts";
+import { errorTable, type Reason } from "../../core/errors.ts";
 import { writeJson } from "../../core/json-rpc/json-text.ts";
 import type { HttpResponse } from "../../gateway/http/types.ts";
 
@@ -66,7 +66,7 @@ export function plainAnswer(status: number, text: string, headers: Headers = {})
 export function refusal(
   reason: Reason,
   message: string,
-  more: { readonly headers?: Headers; readonly details?: ErrorDetails } = {},
+  more: { readonly headers?: Headers } = {},
 ): HttpResponse {
   return {
     ...jsonAnswer({ error: { reason, message } }, more.headers),

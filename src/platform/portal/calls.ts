@@ -3,7 +3,7 @@
 // Called by portal.ts for POST /portal/api/call. The gateway's methods of an account, by an allow-list,
 // with the session's key: the same scopes, the same limits. Nothing that submits a transaction.
 
-import { quote, type Reason, ShredwayError } from "../../core/errors.ts";
+import { quote, type Reason, retryAfterOf, ShredwayError } from "../../core/errors.ts";
 import { isJsonArray, isJsonObject, type Json, readJson } from "../../core/json-rpc/json-text.ts";
 import type { HttpResponse } from "../../gateway/http/types.ts";
 import { jsonAnswer, refusal } from "./answers.ts";
@@ -52,10 +52,10 @@ export function refusalOf(thrown: unknown, report: (thrown: unknown) => string):
   if (!(thrown instanceof ShredwayError) || thrown.row.httpStatus === undefined) {
     return refusal("internal", `a fault of the server, reference ${report(thrown)}`);
   }
-  const { reason, details } = thrown;
-  const seconds = details["retryAfterSeconds"];
+  const { reason } = thrown;
+  const seconds = retryAfterOf(thrown);
   const headers: Record<string, string> =
-    typeof seconds === "number" ? { "retry-after": String(Math.max(1, Math.ceil(seconds))) } : {};
+    seconds === undefined ? {} : { "retry-after": String(Math.max(1, Math.ceil(seconds))) };
   return refusal(reason, messageFor(reason, thrown, report), { headers });
 }
 

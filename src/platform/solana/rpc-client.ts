@@ -7,7 +7,13 @@
 // URLs may hold keys, so errors name the host only.
 
 import { basicAuthorization, maskerOf } from "../../core/configuration/url-secrets.ts";
-import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
+import {
+  type ErrorDetails,
+  isShredwayError,
+  messageOf,
+  quote,
+  ShredwayError,
+} from "../../core/errors.ts";
 import { jsonRpcCodes } from "../../core/json-rpc/codes.ts";
 import { parsePubkey } from "../../core/primitives.ts";
 import { isObject } from "../../core/values.ts";
@@ -58,7 +64,7 @@ function valueIn(result: unknown): unknown {
 }
 
 function hasNoHistory(error: unknown): boolean {
-  const code = error instanceof ShredwayError ? error.details["code"] : undefined;
+  const code = isShredwayError(error, "rpc_failed") ? error.details?.code : undefined;
   return code === jsonRpcCodes.transactionHistoryNotAvailable;
 }
 
@@ -107,7 +113,7 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
       throw this.#failure(
         method,
         `the node answered error ${quote(code)}: ${quote(message)}`,
-        typeof code === "number" ? { code } : {},
+        typeof code === "number" ? { details: { code } } : {},
       );
     }
     if (!isObject(answer) || answer["id"] !== id || !Object.hasOwn(answer, "result")) {
@@ -384,11 +390,10 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
   #failure(
     method: string,
     text: string,
-    details: Readonly<Record<string, number>> = {},
+    options: { details?: ErrorDetails["rpc_failed"] & object } = {},
   ): ShredwayError {
     // The cause is left behind: its text and its stack may hold the whole address.
-    return new ShredwayError("rpc_failed", `${method} at ${this.host}: ${this.#mask(text)}`, {
-      details,
-    });
+    const message = `${method} at ${this.host}: ${this.#mask(text)}`;
+    return new ShredwayError("rpc_failed", message, options);
   }
 }

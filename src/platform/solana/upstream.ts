@@ -7,7 +7,7 @@
 
 import { Pool } from "undici";
 import type { Clock } from "../../core/clock.ts";
-import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { isShredwayError, messageOf, ShredwayError } from "../../core/errors.ts";
 import { type Json, writeJson } from "../../core/json-rpc/json-text.ts";
 import type {
   NodeAnswer,
@@ -221,7 +221,7 @@ export class Upstream implements NodeCalls, NodeSockets {
   }
 
   #failure(method: string, thrown: unknown, isLate: boolean): ShredwayError {
-    if (thrown instanceof ShredwayError && thrown.reason === "overloaded") return thrown;
+    if (isShredwayError(thrown, "overloaded")) return thrown;
     // Several addresses that all refuse have no message, only a code.
     const said = messageOf(thrown) || codeOf(thrown);
     const text = isLate ? `no answer within ${this.#timeoutMs} ms` : said;

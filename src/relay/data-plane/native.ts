@@ -4,7 +4,7 @@
 
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
-import { messageOf, type Reason, ShredwayError } from "../../core/errors.ts";
+import { messageOf, type PlainReason, ShredwayError } from "../../core/errors.ts";
 import {
   coSigningRefusalNames,
   deshredCounterNames,
@@ -273,7 +273,7 @@ export function describeNative(): NativeDescription {
 }
 
 /** Runs a native call; whatever it throws becomes a ShredwayError with the given reason. */
-export function guarded<T>(reason: Reason, call: () => T): T {
+export function guarded<T>(reason: PlainReason, call: () => T): T {
   try {
     return call();
   } catch (cause) {

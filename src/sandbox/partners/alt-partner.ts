@@ -7,7 +7,6 @@
 // now, else by the leader that executes it.
 
 import { ShredwayError } from "../../core/errors.ts";
-import { JsonRpcRefusal } from "../../core/json-rpc/refusal.ts";
 import { describeFailure } from "../../core/transactions/describe-failure.ts";
 import { encodeBase58 } from "../../relay/data-plane/base58.ts";
 import { feeOf } from "../chain/fees.ts";
@@ -34,10 +33,10 @@ function checkLeader(chain: ChainApi, identity: string, slot: bigint): void {
   for (let near = slot - toleranceSlots; near <= slot + toleranceSlots; near++) {
     if (near >= 0n && chain.leaderOf(near) === identity) return;
   }
-  throw new JsonRpcRefusal(
+  throw new ShredwayError(
     "node_behind",
     `expected a transaction while ${identity} leads, got one in slot ${slot}`,
-    { slot },
+    { details: { slot } },
   );
 }
 
@@ -56,10 +55,10 @@ function checkFee(transaction: WireTransaction): void {
 function checkSuccess(chain: ChainApi, wire: Uint8Array): void {
   const { err } = chain.simulate(wire, { verifySignatures: true, replaceBlockhash: false });
   if (err === null) return;
-  throw new JsonRpcRefusal(
+  throw new ShredwayError(
     "preflight_failed",
     `expected a transaction that succeeds, got: ${describeFailure(err)}`,
-    { err },
+    { details: { err } },
   );
 }
 

@@ -10,7 +10,6 @@ import type { Clock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
 import { handleJsonRpc } from "../../core/json-rpc/handle.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";
-import { JsonRpcRefusal } from "../../core/json-rpc/refusal.ts";
 import type { Logger } from "../../core/log.ts";
 import { HttpServer } from "../../gateway/http/server.ts";
 import type {
@@ -237,8 +236,8 @@ export class RpcEndpoint {
 
   #refuseWhenBehind(): void {
     if (this.faults.refuse !== "behind") return;
-    throw new JsonRpcRefusal("node_behind", "Node is behind by an unknown number of slots", {
-      numSlotsBehind: null,
+    throw new ShredwayError("node_behind", "Node is behind by an unknown number of slots", {
+      details: { numSlotsBehind: null },
     });
   }
 

@@ -4,7 +4,7 @@
 // its parameters, asks the chain and returns the result as the node shapes it; it never waits.
 
 import type { Clock } from "../../core/clock.ts";
-import { JsonRpcRefusal } from "../../core/json-rpc/refusal.ts";
+import { ShredwayError } from "../../core/errors.ts";
 import type { ChainApi, Commitment } from "../chain/types.ts";
 import type { Config, Params } from "./params.ts";
 
@@ -49,10 +49,10 @@ export function checkMinContextSlot(
 ): void {
   const slot = chain.slot(commitment);
   if (slot >= minContextSlot) return;
-  throw new JsonRpcRefusal(
+  throw new ShredwayError(
     "context_slot_ahead",
     `Minimum context slot has not been reached: expected slot ${minContextSlot} or later, got ${slot}`,
-    { contextSlot: slot },
+    { details: { contextSlot: slot } },
   );
 }
 

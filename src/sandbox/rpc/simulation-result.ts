@@ -81,7 +81,7 @@ export function encodeSimulation(
   wire: Uint8Array,
   simulation: Simulation,
   { hasInnerInstructions, accounts }: SimulationFormat,
-): Record<string, unknown> {
+): Readonly<Record<string, unknown>> & { readonly err: unknown } {
   const { err, logs, unitsConsumed, innerInstructions, returnData, fee } = simulation;
   return {
     err,

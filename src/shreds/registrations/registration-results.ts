@@ -7,7 +7,7 @@
 // the term is over none is: what is still pending is the next leader's.
 
 import type { Clock, Timer } from "../../core/clock.ts";
-import { ShredwayError } from "../../core/errors.ts";
+import { storeCodeOf } from "../../core/errors.ts";
 import { TimerWheel } from "../../core/timer-wheel.ts";
 import type {
   CountedTip,
@@ -57,7 +57,7 @@ function outcomeOf(result: LandingResult): string {
 
 /** A failure of the store of which it is unknown whether the commit was done. */
 export function isUnknown(error: unknown): boolean {
-  return error instanceof ShredwayError && error.details["code"] === "UNKNOWN";
+  return storeCodeOf(error) === "UNKNOWN";
 }
 
 export class RegistrationResults {

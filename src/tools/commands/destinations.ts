@@ -8,7 +8,7 @@ import { parseEndpoint } from "../../core/addresses/addresses.ts";
 import { listenerReachedBy, readOwnAddresses } from "../../core/addresses/own-addresses.ts";
 import { systemClock } from "../../core/clock.ts";
 import { type Config, completeConfig, loadConfig } from "../../core/configuration/configuration.ts";
-import { quote, ShredwayError } from "../../core/errors.ts";
+import { quote, reworded, ShredwayError } from "../../core/errors.ts";
 import type { Account } from "../../gateway/accounts/types.ts";
 import type { Store } from "../../platform/store/store.ts";
 import {
@@ -177,8 +177,8 @@ function remove(args: Arguments, terminal: Terminal, id: string): Promise<number
 }
 
 function unknown(id: string): ShredwayError {
-  const { reason, message } = unknownDestination(id);
-  return new ShredwayError(reason, `${message} (shredway destinations list shows them)`);
+  const error = unknownDestination(id);
+  return reworded(error, `${error.message} (shredway destinations list shows them)`);
 }
 
 async function accountOf(store: Store, name: string): Promise<Account> {

@@ -5,7 +5,7 @@
 
 import { randomBytes } from "node:crypto";
 import { systemClock } from "../../core/clock.ts";
-import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
+import { isShredwayError, messageOf, quote, ShredwayError } from "../../core/errors.ts";
 import {
   checkAccountName,
   checkLabel,
@@ -238,7 +238,7 @@ function asUsage<T>(check: () => T): T {
   try {
     return check();
   } catch (error) {
-    if (error instanceof ShredwayError && error.reason === "value_invalid") {
+    if (isShredwayError(error, "value_invalid")) {
       throw usageError(messageOf(error));
     }
     throw error;

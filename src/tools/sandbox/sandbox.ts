@@ -4,7 +4,7 @@
 // Called by start.ts. Ends on Ctrl-C or SIGTERM with exit code 0.
 
 import { systemClock } from "../../core/clock.ts";
-import { messageOf, type Reason, ShredwayError } from "../../core/errors.ts";
+import { messageOf, type Reason, reworded, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { reportBetween } from "../../relay/data-plane/report.ts";
 import { openSandbox } from "../../sandbox/open-sandbox.ts";
@@ -59,7 +59,7 @@ async function withRemedy<T>(work: () => Promise<T>): Promise<T> {
   } catch (error) {
     const isShared = error instanceof ShredwayError && sharedReasons.includes(error.reason);
     if (!isShared || !/in use/.test(messageOf(error))) throw error;
-    throw new ShredwayError(error.reason, `${messageOf(error)}\n${remedy}`, { cause: error });
+    throw reworded(error, `${messageOf(error)}\n${remedy}`);
   }
 }
 

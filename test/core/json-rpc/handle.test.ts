@@ -4,7 +4,6 @@ import { errorTable, ShredwayError } from "../../../src/core/errors.ts";
 import { knownCodes } from "../../../src/core/json-rpc/codes.ts";
 import { answerJsonRpc, handleJsonRpc } from "../../../src/core/json-rpc/handle.ts";
 import { type Json, readJson } from "../../../src/core/json-rpc/json-text.ts";
-import { JsonRpcRefusal } from "../../../src/core/json-rpc/refusal.ts";
 
 const reported: unknown[] = [];
 const called: string[] = [];
@@ -19,11 +18,15 @@ function dispatch(method: string, params: readonly Json[]): unknown {
     case "nothing":
       return undefined;
     case "refuse":
-      throw new ShredwayError("value_invalid", "expected more, got less", {
-        details: { least: 5n },
+      throw new ShredwayError("value_invalid", "expected more, got less");
+    case "facts":
+      throw new ShredwayError("tip_too_low", "more", {
+        details: { tipLamports: 4n, minimumLamports: 5n },
       });
     case "data":
-      throw new JsonRpcRefusal("preflight_failed", "it failed", { logs: ["a"], err: null });
+      throw new ShredwayError("preflight_failed", "it failed", {
+        details: { logs: ["a"], err: null },
+      });
     case "local":
       throw new ShredwayError("relay_open", "no code for callers");
     default:
@@ -105,8 +108,10 @@ describe("handleJsonRpc", () => {
 
   it("shows refusals whole and faults of the program not at all", async () => {
     expect(await answerTo(request({ method: "refuse" }))).toMatchObject({
-      error: { message: "expected more, got less", data: { reason: "value_invalid", least: 5 } },
+      error: { message: "expected more, got less", data: { reason: "value_invalid" } },
     });
+    const data = { reason: "tip_too_low", tipLamports: 4, minimumLamports: 5 };
+    expect(await answerTo(request({ method: "facts" }))).toMatchObject({ error: { data } });
     expect(await answerTo(request({ method: "data" }))).toMatchObject({
       error: { data: { reason: "preflight_failed", logs: ["a"], err: null } },
     });

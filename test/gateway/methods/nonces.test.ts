@@ -136,16 +136,18 @@ describe("getNonce", () => {
     ["store_failed", -32603],
   ] as const)("passes on %s", async (reason, code) => {
     const { run, book } = await open();
-    book.refusal = new ShredwayError(reason, "this and that", {
-      details: { balanceLamports: 7n },
-    });
+    const details = { address: "funding", balanceLamports: 7n, neededLamports: 8n };
+    const isFunding = reason === "nonce_failed";
+    book.refusal = isFunding
+      ? new ShredwayError(reason, "this and that", { details })
+      : new ShredwayError(reason, "this and that");
     const { body, headers } = await run.call("getNonce", ["good"]);
     expect(body).toMatchObject({
       error: {
         code,
         // What nodes say is for the operator's log alone.
         message: reason === "rpc_failed" ? expect.any(String) : `${reason}: this and that`,
-        data: { reason, balanceLamports: 7 },
+        data: { reason, ...(isFunding && { balanceLamports: 7, neededLamports: 8 }) },
       },
     });
     expect(headers.get("retry-after")).toBeNull();

@@ -54,8 +54,9 @@ function answerOf(wire: Uint8Array, account = nonceAccount, signer = authority):
     return "accepted";
   } catch (thrown) {
     if (!(thrown instanceof ShredwayError)) throw thrown;
-    const refusal = String(thrown.details["refusal"]);
-    return thrown.reason === "co_signing_refused" ? refusal : `${thrown.reason}: ${refusal}`;
+    const { details, reason } = thrown;
+    const refusal = details && "refusal" in details ? details.refusal : "undefined";
+    return reason === "co_signing_refused" ? refusal : `${reason}: ${refusal}`;
   }
 }
 

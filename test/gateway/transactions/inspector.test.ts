@@ -48,8 +48,9 @@ function refusalOf(wire: Uint8Array): string {
     inspector.inspect(wire);
     return "accepted";
   } catch (error) {
-    if (error instanceof ShredwayError) return String(error.details["refusal"]);
-    throw error;
+    if (!(error instanceof ShredwayError)) throw error;
+    const { details } = error;
+    return details && "refusal" in details ? details.refusal : "undefined";
   }
 }
 

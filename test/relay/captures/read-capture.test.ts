@@ -135,7 +135,7 @@ describe("pcap", () => {
       else expect(read.error?.message).toMatch(/^test: at byte \d+: expected/);
     }
     const cut = readAll(whole.subarray(0, second + 20)).error;
-    expect(cut?.details["offset"]).toBe(second + 16);
+    expect(cut?.details).toEqual({ file: "test", offset: second + 16 });
     expect(cut?.message).toContain(`expected ${frame.length} more bytes of a frame, got 4`);
   });
 
@@ -290,7 +290,7 @@ describe("formats", () => {
     expect(readAll(frames.bytesOf(good, 0, 0x10)).error?.message).toContain(
       "at byte 52: expected a packet length of at most 2048, got 4096",
     );
-    expect(readAll(frames.bytesOf(good, 3)).error?.details["offset"]).toBe(52);
+    expect(readAll(frames.bytesOf(good, 3)).error?.details).toEqual({ file: "test", offset: 52 });
     expect(payloads(readAll(frames.bytesOf(good, 3, 0, 9)))).toEqual([payload]);
   });
 

@@ -75,14 +75,14 @@ const plainError = closed("Refusal", {
 });
 
 const descriptions: Readonly<Record<number, string>> = {
-  400: "a value is not of its kind",
-  401: "no valid API key",
-  403: "the API key is not made for this",
-  404: "there is none",
-  413: "the body is too large",
+  400: "invalid value",
+  401: "missing or invalid API key",
+  403: "API key lacks the scope",
+  404: "not found",
+  413: "request body too large",
   426: "a WebSocket is expected",
-  429: "a limit is reached, or there is no room",
-  503: "the server is closing, or keeps nothing at present",
+  429: "rate limit exceeded, or service overloaded",
+  503: "server is shutting down, or the database is unavailable",
 };
 
 export function answer(description: string, schema: JsonSchema, type = "application/json"): Answer {

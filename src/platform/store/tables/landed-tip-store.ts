@@ -4,7 +4,7 @@
 // what a loss of power takes is a second of statistics. Signatures are kept as their bytes. What is
 // read back is checked: an operator may have been at the file with a tool.
 
-import { quote, ShredwayError } from "../../../core/errors.ts";
+import { isShredwayError, quote, ShredwayError } from "../../../core/errors.ts";
 import { isJsonObject, type Json, readJson, writeJson } from "../../../core/json-rpc/json-text.ts";
 import type { LandedTip, LandedTipStore, TipSnapshot } from "../../../tips/tip-types.ts";
 import { bytesAt, integerAt, type Row, type SqlDriver, textAt } from "../driver.ts";
@@ -129,7 +129,7 @@ export class SqlLandedTipStore implements LandedTipStore {
     try {
       return snapshotOf(textAt(row, 0));
     } catch (cause) {
-      if (cause instanceof ShredwayError && cause.reason === "store_failed") throw cause;
+      if (isShredwayError(cause, "store_failed")) throw cause;
       throw new ShredwayError("store_failed", "the store: expected a snapshot as JSON", { cause });
     }
   }

@@ -7,7 +7,7 @@
 import { createHash } from "node:crypto";
 import { closeSync } from "node:fs";
 import { open } from "node:fs/promises";
-import { messageOf, ShredwayError } from "../../../core/errors.ts";
+import { messageOf, reworded, ShredwayError, storeCodeOf } from "../../../core/errors.ts";
 import { openRegularFile } from "../../../core/files.ts";
 import type { Row, SqlDriver } from "../driver.ts";
 import { migrate, migrations } from "../migrations.ts";
@@ -154,7 +154,7 @@ async function* rowsOf(path: string, reading: Reading): AsyncGenerator<ImportedR
       } catch (error) {
         if (error instanceof LineError) throw refuse(path, number, error.message);
         if (error instanceof ShredwayError) {
-          throw new ShredwayError(error.reason, `${path}, line ${number}: ${error.message}`);
+          throw reworded(error, `${path}, line ${number}: ${error.message}`);
         }
         throw error;
       }
@@ -250,8 +250,8 @@ function* pagesOfOneTable(rows: readonly ImportedRow[]): Generator<readonly Impo
 
 /** By the database, for what it is; the row may have come. */
 function isRefusedRow(error: unknown): boolean {
-  const code = error instanceof ShredwayError ? error.details?.["code"] : undefined;
-  return typeof code === "string" && /^(SQLITE_CONSTRAINT|2[23])/.test(code);
+  const code = storeCodeOf(error);
+  return code !== undefined && /^(SQLITE_CONSTRAINT|2[23])/.test(code);
 }
 
 async function add(

@@ -3,7 +3,7 @@
 // Called through table.ts. What fails in its preflight is never sent. Nothing waits here: a submitted
 // transaction stands in the queue of the chain when its signature is answered.
 
-import { JsonRpcRefusal } from "../../../core/json-rpc/refusal.ts";
+import { ShredwayError } from "../../../core/errors.ts";
 import { describeFailure } from "../../../core/transactions/describe-failure.ts";
 import { parseTransaction } from "../../chain/wire.ts";
 import { readAccountEncoding } from "../encode-account.ts";
@@ -62,10 +62,11 @@ function simulateTransaction(context: MethodContext, params: Params): unknown {
 function preflight({ chain }: MethodContext, wire: Uint8Array): void {
   const simulation = simulate(chain, wire, { verifySignatures: true, replaceBlockhash: false });
   if (simulation.err === null) return;
-  throw new JsonRpcRefusal(
+  const format = { hasInnerInstructions: false, accounts: null };
+  throw new ShredwayError(
     "preflight_failed",
     `Transaction simulation failed: ${describeFailure(simulation.err)}`,
-    encodeSimulation(chain, wire, simulation, { hasInnerInstructions: false, accounts: null }),
+    { details: encodeSimulation(chain, wire, simulation, format) },
   );
 }
 

@@ -3,7 +3,7 @@
 // Called by session.ts through kinds.ts. A block with a transaction of a version that the caller does
 // not read is told as an error; the next block is told again (the node stays silent from then on).
 
-import { ShredwayError } from "../../../core/errors.ts";
+import { isShredwayError } from "../../../core/errors.ts";
 import type { Block, ExecutedTransaction } from "../../chain/types.ts";
 import { settledCommitment } from "../blocks.ts";
 import { type BlockFormat, encodeBlock, readBlockFormat } from "../encode-transaction.ts";
@@ -36,8 +36,9 @@ function encode(
   try {
     return { slot, block: encodeBlock(block, format, transactions), err: null };
   } catch (thrown) {
-    if (!(thrown instanceof ShredwayError) || thrown.reason !== "transaction_version") throw thrown;
-    const version = thrown.details["version"] ?? null;
+    if (!isShredwayError(thrown, "transaction_version")) throw thrown;
+    const { details } = thrown;
+    const version = details !== undefined && "version" in details ? details.version : null;
     return { slot, block: null, err: { UnsupportedTransactionVersion: version } };
   }
 }

@@ -30,9 +30,7 @@ function thrownReasons(): Set<string> {
       .map((name) => `${folder}/${name}`),
   );
   const words = sources.flatMap((path) => [
-    ...readFileSync(pathOf(path), "utf8").matchAll(
-      /(?:ShredwayError|JsonRpcRefusal|refusalAnswer)\(\s*"(\w+)"/g,
-    ),
+    ...readFileSync(pathOf(path), "utf8").matchAll(/(?:ShredwayError|refusalAnswer)\(\s*"(\w+)"/g),
   ]);
   return new Set(words.map(([, word = ""]) => word));
 }
