@@ -9,12 +9,12 @@ import type { GatewayDependencies } from "../../../src/gateway/methods/dependenc
 import type { TimelineEvent } from "../../../src/gateway/submission/types.ts";
 import type { TipFloor } from "../../../src/tips/tip-types.ts";
 import { Files } from "../../platform/store/files.ts";
+import { entry, openHarness, presentSlot, tip } from "../../shreds/registrations/harness.ts";
 import { closing } from "../../support/closing.ts";
 import { schemaCheck } from "../../support/gateway/described-answers.ts";
 import { GatewayRun } from "../../support/gateway/gateway.ts";
 import { addressOf, wallet } from "../../support/transactions/chain.ts";
 import { base64, tipping } from "../../support/transactions/tipping.ts";
-import { entry, openDesk, presentSlot, tip } from "../../tips/parts.ts";
 
 const files = new Files();
 afterEach(() => files.clean());
@@ -41,7 +41,7 @@ function tracker(isKnown: boolean): GatewayDependencies["tracker"] {
 }
 
 async function open(isKnown = true): Promise<GatewayRun> {
-  const { registrar } = await openDesk(files);
+  const { registrar } = await openHarness(files);
   const none = () => Promise.reject(new Error("expected no call"));
   const shreds = {
     registrar,

@@ -3,9 +3,16 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { Registrar } from "../../../src/shreds/registrations/registration-types.ts";
 import { Files } from "../../platform/store/files.ts";
+import {
+  entry,
+  openHarness,
+  presentSlot,
+  signatureOf,
+  signed,
+  tip,
+} from "../../shreds/registrations/harness.ts";
 import { apiKey, GatewayRun, scoped } from "../../support/gateway/gateway.ts";
 import { alice, bob, transferOf } from "../../support/transactions/chain.ts";
-import { entry, openDesk, presentSlot, signatureOf, signed, tip } from "../../tips/parts.ts";
 
 const files = new Files();
 afterEach(() => files.clean());
@@ -30,7 +37,7 @@ const destinations = {
 };
 
 async function openRun(registrar?: Registrar): Promise<GatewayRun> {
-  const own = registrar ?? (await openDesk(files)).registrar;
+  const own = registrar ?? (await openHarness(files)).registrar;
   const run = await GatewayRun.open(
     {},
     { shreds: { registrar: own, tiers, tierRules: () => rules, destinations } },
@@ -226,7 +233,7 @@ const unused: Registrar = {
 
 describe("getRegistrations", () => {
   it("shows the account's own, page by page", async () => {
-    const { registrar, store, book } = await openDesk(files);
+    const { registrar, store, book } = await openHarness(files);
     const run = await openRun(registrar);
     for (const amount of [1n, 2n, 3n]) {
       book.ms += 1000;

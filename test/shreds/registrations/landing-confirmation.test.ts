@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { pubkeyOf } from "../../../src/core/primitives.ts";
 import { encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
 import { addressOf, alice, bob, transferOf, wallet } from "../../support/transactions/chain.ts";
-import { shredWallet } from "../../tips/parts.ts";
+import { shredWallet } from "./harness.ts";
 import { registrationOf, Stage } from "./stage.ts";
 
 const nonceAccount = wallet(50);

@@ -3,7 +3,7 @@
 import { expect, it } from "vitest";
 import { PendingRegistrations } from "../../../src/shreds/registrations/pending-registrations.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
-import { Book, silent, tip } from "../../tips/parts.ts";
+import { Book, silent, tip } from "./harness.ts";
 import { Rows, registrationOf } from "./stage.ts";
 
 it("a registration takes one place in both roles, and while they change", async () => {

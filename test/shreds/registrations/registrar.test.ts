@@ -15,7 +15,7 @@ import { v1Transfer } from "../../support/transactions/v1-transaction.ts";
 import {
   codec,
   entry,
-  openDesk,
+  openHarness,
   otherShredWallet,
   Places,
   presentSlot,
@@ -24,7 +24,7 @@ import {
   signed,
   tip,
   tipV0,
-} from "../../tips/parts.ts";
+} from "./harness.ts";
 
 const files = new Files();
 afterEach(() => files.clean());
@@ -65,7 +65,7 @@ describe("an entry", () => {
     ],
     ["the smallest", tip(1n), 1n],
   ])("is taken and counted at once without a node: %s", async (_, wire, lamports) => {
-    const { registrar, store, book } = await openDesk(files);
+    const { registrar, store, book } = await openHarness(files);
     const results = await registrar.register("a_1", [entry(wire, 999_999n)], false);
     const signature = signatureOf(wire);
     expect(results).toEqual([{ accepted: true, signature, state: "counted" }]);
@@ -87,7 +87,7 @@ describe("an entry", () => {
   });
 
   it("may come in base58", async () => {
-    const { registrar } = await openDesk(files);
+    const { registrar } = await openHarness(files);
     const wire = tip(1n, 5n);
     const results = await registrar.register("a_1", [text(codec.encode(wire))], true);
     expect(results).toMatchObject([{ accepted: true, signature: signatureOf(wire) }]);
@@ -151,7 +151,7 @@ describe("an entry", () => {
       /784000 or later, got 783999/,
     ],
   ])("is refused: %s", async (_, given, reason, message) => {
-    const { registrar, store, book } = await openDesk(files);
+    const { registrar, store, book } = await openHarness(files);
     for (const isDryRun of [true, false]) {
       const [result] = await registrar.register("a_1", [given], isDryRun);
       expect(reasonOf(result)).toBe(reason);
@@ -163,7 +163,7 @@ describe("an entry", () => {
 
   it("is as old as the measured slots say", async () => {
     let present: { slot: bigint | null; slotNs: bigint | null } = { slot: 1_000n, slotNs: null };
-    const { registrar } = await openDesk(files, () => ({ present: () => present }));
+    const { registrar } = await openHarness(files, () => ({ present: () => present }));
     const reasons = async (...slots: bigint[]) =>
       (
         await registrar.register(
@@ -190,7 +190,7 @@ describe("an entry", () => {
 
 describe("a signature", () => {
   it("is registered once, by one account, and nobody hears by whom", async () => {
-    const { registrar, book } = await openDesk(files);
+    const { registrar, book } = await openHarness(files);
     const wire = tip();
     const [first] = await registrar.register("a_1", [entry(wire)], false);
     expect(first).toMatchObject({ accepted: true });
@@ -207,7 +207,7 @@ describe("a signature", () => {
   });
 
   it("that comes twice in a request counts once, the first time", async () => {
-    const { registrar, book } = await openDesk(files);
+    const { registrar, book } = await openHarness(files);
     const [a, b] = [entry(tip(5n, 1n)), entry(tip(5n, 2n))];
     for (const isDryRun of [true, false]) {
       const results = await registrar.register("a_1", [a, b, a, a], isDryRun);
@@ -224,7 +224,7 @@ describe("a signature", () => {
   });
 
   it("counts once when two accounts send it at once", async () => {
-    const { registrar, book } = await openDesk(files);
+    const { registrar, book } = await openHarness(files);
     const entries = Array.from({ length: 25 }, (_, i) => entry(tip(5n, BigInt(i))));
     const [one, two] = await Promise.all([
       registrar.register("a_1", entries, false),
@@ -238,7 +238,7 @@ describe("a signature", () => {
   });
 
   it("cannot be taken from its owner by garbage that bears it", async () => {
-    const { registrar } = await openDesk(files);
+    const { registrar } = await openHarness(files);
     const wire = tip();
     const [garbage] = await registrar.register("a_2", [entry(changed(wire, 120))], false);
     expect(garbage).toMatchObject({ accepted: false });
@@ -252,7 +252,7 @@ describe("a request", () => {
   it("is acknowledged when all of it is durable, and asked of the store in one turn", async () => {
     const asked: Registration[] = [];
     const waiting: (() => void)[] = [];
-    const { registrar, book } = await openDesk(files, ({ store }) => ({
+    const { registrar, book } = await openHarness(files, ({ store }) => ({
       store: {
         owners: (signatures) => store.owners(signatures),
         ofAccount: (...question) => store.ofAccount(...question),
@@ -287,7 +287,7 @@ describe("a request", () => {
 
   it("whose entries cannot be kept says so, and no order stays open", async () => {
     let failing = true;
-    const { registrar, book } = await openDesk(files, ({ store }) => ({
+    const { registrar, book } = await openHarness(files, ({ store }) => ({
       store: {
         owners: () => Promise.reject(new ShredwayError("store_failed", "secret path")),
         ofAccount: (...question) => store.ofAccount(...question),
@@ -319,7 +319,7 @@ describe("a request", () => {
   });
 
   it("keeps nothing in a dry run", async () => {
-    const { registrar, store, book } = await openDesk(files);
+    const { registrar, store, book } = await openHarness(files);
     const given = [entry(tip(5n, 1n)), entry(changed(tip(5n, 2n), 5)), entry(tip(5n, 3n))];
     await registrar.register("a_2", [entry(tip(5n, 3n))], false);
     const dry = await registrar.register("a_1", given, true);
@@ -332,7 +332,7 @@ describe("a request", () => {
 
   it("of which the verifier has no room for all is taken as far as there is", async () => {
     let room = 2;
-    const { registrar } = await openDesk(files, ({ verifier }) => ({
+    const { registrar } = await openHarness(files, ({ verifier }) => ({
       verifier: { verify: (wire) => (room-- > 0 ? verifier.verify(wire) : null) },
     }));
     const given = [1n, 2n, 3n].map((amount) => entry(tip(5n, amount)));
@@ -347,7 +347,7 @@ describe("with a node", () => {
     const places = new Places();
     places.free = 3;
     let failing = true;
-    const { registrar, store, book } = await openDesk(files, (parts) => ({
+    const { registrar, store, book } = await openHarness(files, (parts) => ({
       pending: places,
       store: {
         owners: (signatures) => parts.store.owners(signatures),
@@ -409,7 +409,7 @@ describe("whatever the mix", () => {
       fc.asyncProperty(
         fc.array(fc.array(anyRequest, { minLength: 1, maxLength: 4 }), { maxLength: 4 }),
         async (rounds) => {
-          const { registrar, book, store } = await openDesk(files);
+          const { registrar, book, store } = await openHarness(files);
           const owners = new Map<string, string>();
           for (const requests of rounds) {
             book.ms += 1;

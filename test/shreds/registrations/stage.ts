@@ -23,7 +23,7 @@ import {
   carol,
   transferOf,
 } from "../../support/transactions/chain.ts";
-import { Book, shredAddresses, shredInspector, shredWallet, silent } from "../../tips/parts.ts";
+import { Book, shredAddresses, shredInspector, shredWallet, silent } from "./harness.ts";
 
 const inspector = shredInspector();
 

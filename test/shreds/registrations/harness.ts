@@ -1,4 +1,4 @@
-// What the tests of registration share: a tier book's face, signed tips, a registrar of real parts.
+// The harness of registration tests: recorded tier accounting, signed tips, a registrar over a real database.
 
 import {
   AddressLookupTableAccount,
@@ -9,28 +9,28 @@ import {
   TransactionMessage,
   VersionedTransaction,
 } from "@solana/web3.js";
-import { createLogger, type Logger } from "../../src/core/log.ts";
+import { createLogger, type Logger } from "../../../src/core/log.ts";
 import {
   SignatureVerifier,
   TransactionInspector,
-} from "../../src/gateway/transactions/transaction-checks.ts";
-import { migrate } from "../../src/platform/store/migrations.ts";
-import { SqlRegistrationStore } from "../../src/platform/store/tables/registration-store.ts";
-import { SqlTierStore } from "../../src/platform/store/tables/tier-store.ts";
-import { decodeBase58, encodeBase58 } from "../../src/relay/data-plane/base58.ts";
+} from "../../../src/gateway/transactions/transaction-checks.ts";
+import { migrate } from "../../../src/platform/store/migrations.ts";
+import { SqlRegistrationStore } from "../../../src/platform/store/tables/registration-store.ts";
+import { SqlTierStore } from "../../../src/platform/store/tables/tier-store.ts";
+import { decodeBase58, encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
 import {
   TipRegistrar,
   type TipRegistrarOptions,
-} from "../../src/shreds/registrations/registrar.ts";
+} from "../../../src/shreds/registrations/registrar.ts";
 import type {
   CountedTip,
   Registration,
   RegistrationEntry,
   TierAccounting,
-} from "../../src/shreds/registrations/registration-types.ts";
-import type { Files } from "../platform/store/files.ts";
-import { closing } from "../support/closing.ts";
-import { addressOf, alice, bob, transferOf, wallet } from "../support/transactions/chain.ts";
+} from "../../../src/shreds/registrations/registration-types.ts";
+import type { Files } from "../../platform/store/files.ts";
+import { closing } from "../../support/closing.ts";
+import { addressOf, alice, bob, transferOf, wallet } from "../../support/transactions/chain.ts";
 
 export const silent: Logger = createLogger({ level: "silent" });
 export const shredWallet = wallet(110);
@@ -101,7 +101,7 @@ export interface Harness {
 }
 
 /** Native checks, a real database, no node. */
-export async function openDesk(
+export async function openHarness(
   files: Files,
   changes: (parts: TipRegistrarOptions) => Partial<TipRegistrarOptions> = () => ({}),
 ): Promise<Harness> {
