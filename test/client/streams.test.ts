@@ -90,7 +90,7 @@ describe("a stream of statuses", () => {
     await until(() => seen.length === 2, "what comes");
     proxy.refuses = true;
     proxy.cut();
-    await until(() => gateway.listeners.get("a_1")?.size === 0, "the cut");
+    await until(() => (gateway.listeners.get("a_1")?.size ?? 0) === 0, "the cut");
     happens(sent(2));
     happens(sent(3));
     proxy.refuses = false;
@@ -234,7 +234,7 @@ describe("the wait for an end", () => {
       setTimeout(() => controller.abort(reason), 50);
       await expect(aborted).rejects.toBe(reason);
     }
-    await until(() => gateway.listeners.get("a_1")?.size === 0, "the end of its streams");
+    await until(() => (gateway.listeners.get("a_1")?.size ?? 0) === 0, "the end of its streams");
   });
 });
 

@@ -16,7 +16,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import { sandboxSources } from "../../src/sandbox/plan.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
-import { MovableClock } from "../support/clocks/movable-clock.ts";
+import { ManualClock } from "../support/clocks/manual-clock.ts";
 import { closing } from "../support/closing.ts";
 import { until } from "../support/network/udp-receiver.ts";
 import { runningSandbox } from "../support/processes/sandbox.ts";
@@ -60,10 +60,10 @@ let sandbox: Sandbox;
 let gateway: RpcClient;
 let chain: Connection;
 let payer: Keypair;
-let clock: MovableClock;
+let clock: ManualClock;
 
 beforeEach(async () => {
-  clock = new MovableClock();
+  clock = ManualClock.running();
   sandbox = await runningSandbox("127.0.0.1:0", { tierClock: clock });
   gateway = new RpcClient(sandbox.gatewayUrl);
   chain = new Connection(`http://${sandbox.endpoint.address}`, "processed");

@@ -1,13 +1,14 @@
 // The direct route over the leaders of a sandbox, end to end: threads, sockets, QUIC, chain.
 
 import { describe, expect, it } from "vitest";
+import { parseEndpoint } from "../../src/core/addresses/addresses.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { credentialsOf } from "../../src/gateway/tpu/certificate.ts";
 import { NodeAddresses } from "../../src/gateway/tpu/node-addresses.ts";
 import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import { RpcEndpoint } from "../../src/sandbox/rpc/endpoint.ts";
 import type { CloseReason } from "../../src/sandbox/tpu/limits.ts";
-import { MovableClock } from "../support/clocks/movable-clock.ts";
+import { ManualClock } from "../support/clocks/manual-clock.ts";
 import { closing } from "../support/closing.ts";
 import { LossyLink } from "../support/network/lossy-link.ts";
 import { until } from "../support/network/udp-receiver.ts";
@@ -109,16 +110,14 @@ describe.skipIf(!quiche)("transactions to the leaders of a sandbox over QUIC", (
     const run = await TpuRun.open({
       isStaked: true,
       addresses: () => ({
-        addressOf: (identity) => {
-          const link = links.get(identity);
-          return link ? { host: "127.0.0.1", port: Number(link.address.split(":")[1]) } : null;
-        },
+        addressOf: (identity) => links.get(identity)?.address ?? null,
       }),
     });
     for (const [identity, { address }] of run.tpu.leaders) {
+      const { port } = parseEndpoint(address);
       links.set(
         identity,
-        closing(await LossyLink.open(address, { loss: 0.2, delayMs: 2 }, links.size)),
+        closing(await LossyLink.open(port, { loss: 0.2, delayMs: 2 }, links.size)),
       );
     }
     run.toWindow();
@@ -193,7 +192,7 @@ describe.skipIf(!quiche)("leaders that fail the direct route", () => {
   });
 
   it("finds a leader that moved, by asking the node again", async () => {
-    const clock = new MovableClock();
+    const clock = ManualClock.running();
     const run = await TpuRun.open({
       clock,
       addresses: ({ chain, tpu }) => {

@@ -4,7 +4,7 @@ import { createSocket } from "node:dgram";
 import { expect, it } from "vitest";
 import { credentialsOf, newCredentials } from "../../../src/gateway/tpu/certificate.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
-import { LossyPath } from "../../support/network/lossy-path.ts";
+import { LossyLink } from "../../support/network/lossy-link.ts";
 import { describeQuic } from "../../support/quic/quic-server.ts";
 import { closing, Sender, server, until } from "./endpoint-parts.ts";
 
@@ -84,7 +84,7 @@ describeQuic("a leader that takes everything", () => {
 describeQuic("a path that loses a tenth of the packets both ways", () => {
   it("delivers transactions of 4,096 bytes whole", async () => {
     const leader = await server();
-    const path = await LossyPath.open(leader.port, 0.1, 42);
+    const path = await LossyLink.open(leader.port, { loss: 0.1 }, 42);
     closing.push(path);
     const sender = await Sender.open();
     const all = Array.from({ length: 60 }, (_, id) => transaction(id, 4096));
@@ -97,14 +97,14 @@ describeQuic("a path that loses a tenth of the packets both ways", () => {
 
   it("never tells that something arrived that did not", async () => {
     const leader = await server();
-    const path = await LossyPath.open(leader.port, 0, 1);
+    const path = await LossyLink.open(leader.port, { loss: 0 }, 1);
     closing.push(path);
     // Less than the connection itself outlives: else its end is what is told.
     const sender = await Sender.open({ timeoutMs: 2500 });
     sender.endpoint.aim([path.address]);
     await until(() => expect(leader.connections).toBe(1));
     await until(() => expect(sender.leader(path.address).phase).toBe("connected"));
-    path.loss = 1;
+    path.quality.loss = 1;
     sender.send(1, path.address, transaction(1, 4096));
     await until(() => expect(sender.of("failed")).toEqual([1]));
     expect(sender.of("sent")).toEqual([1]);
@@ -178,7 +178,7 @@ describeQuic("a connection that is lost", () => {
   it("fails what was sent; what had not left as a whole goes by the next one", async () => {
     const leader = await server({ streamBytesMax: 1232 });
     leader.isStuck = true;
-    const path = await LossyPath.open(leader.port, 0, 1);
+    const path = await LossyLink.open(leader.port, { loss: 0 }, 1);
     closing.push(path);
     const sender = await Sender.open();
     sender.endpoint.aim([path.address]);
@@ -335,7 +335,7 @@ describeQuic("bounds", () => {
 
   it("survives whatever strangers send to its socket", async () => {
     const leader = await server();
-    const path = await LossyPath.open(leader.port, 0, 1);
+    const path = await LossyLink.open(leader.port, { loss: 0 }, 1);
     closing.push(path);
     const sender = await Sender.open();
     sender.send(1, path.address, transaction(1));
@@ -345,7 +345,7 @@ describeQuic("bounds", () => {
     const ports = path.callers;
     expect(ports.length).toBe(1);
     for (const packet of noise) stranger.send(packet, ports[0], "127.0.0.1");
-    for (const packet of path.seen) {
+    for (const packet of path.answers) {
       const broken = Buffer.from(packet);
       broken[broken.length - 1] = (broken.at(-1) ?? 0) ^ 1;
       stranger.send(broken, ports[0], "127.0.0.1");

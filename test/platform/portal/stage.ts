@@ -13,7 +13,7 @@ import { keyRandomBytes } from "../../../src/gateway/accounts/api-keys.ts";
 import { createKey } from "../../../src/gateway/accounts/create-key.ts";
 import type { ApiKey, Scope } from "../../../src/gateway/accounts/types.ts";
 import type { LiveTopics } from "../../../src/platform/portal/types.ts";
-import { MovableClock } from "../../support/clocks/movable-clock.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
 import { tipAddress } from "../../support/gateway/gateway.ts";
 import { until } from "../../support/network/udp-receiver.ts";
@@ -48,7 +48,7 @@ export interface Key {
 }
 
 export class Stage {
-  readonly clock = new MovableClock();
+  readonly clock = ManualClock.running();
   readonly lines: Record<string, unknown>[] = [];
   readonly log: Logger = createLogger({
     stream: { write: (line: string) => void this.lines.push(JSON.parse(line)) },

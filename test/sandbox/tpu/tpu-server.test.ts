@@ -16,7 +16,6 @@ import {
 import type { TpuPeer } from "../../../src/sandbox/tpu/peer-connection.ts";
 import { TpuServer, type TpuServerOptions } from "../../../src/sandbox/tpu/tpu-server.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
-import { MovableClock } from "../../support/clocks/movable-clock.ts";
 import { closing } from "../../support/closing.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import { needQuiche, QuicClient, quiche } from "../../support/quic/quic-client.ts";
@@ -295,7 +294,7 @@ describe.skipIf(!quiche)("limits of a leader", () => {
   });
 
   it("does not answer an address that comes too often, until a minute is over", async () => {
-    const clock = new MovableClock();
+    const clock = ManualClock.running();
     const leader = await Leader.open({ connectionsPerAddressPerMinute: 2 }, { clock });
     for (let i = 0; i < 2; i++) await (await leader.connected()).close();
     const ignored = await leader.connect();
@@ -307,7 +306,7 @@ describe.skipIf(!quiche)("limits of a leader", () => {
   });
 
   it("knows tokens of its own, for their address, for a while", async () => {
-    const clock = new MovableClock();
+    const clock = ManualClock.running();
     const leader = await Leader.open({}, { clock });
     leader.server.faults.handshakeDelayMs = 60_000;
     const client = await leader.connect(); // its first packet waits

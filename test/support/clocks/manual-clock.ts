@@ -1,6 +1,9 @@
-// ManualClock: time that moves only when a test says so, in the order of the timers.
+// ManualClock: time that a test moves.
+//
+// By default it stands still until `advance`, which runs every timer at its own time. ManualClock.running()
+// follows the system's clock, for tests with real sockets, and `move` pushes it forward by hours at once.
 
-import { type Clock, sleepWith, type Timer } from "../../../src/core/clock.ts";
+import { type Clock, sleepWith, systemClock, type Timer } from "../../../src/core/clock.ts";
 
 interface Due {
   atNs: bigint;
@@ -9,24 +12,35 @@ interface Due {
   action: () => void;
 }
 
+const longestTimerMs = 2 ** 31 - 1;
+
 export class ManualClock implements Clock {
   readonly sleep: Clock["sleep"];
   private readonly startNs: bigint;
-  private elapsedNs = 0n;
+  private readonly isRunning: boolean;
+  /** How far the test has moved the clock. */
+  private movedNs = 0n;
   private nextOrder = 0;
   private readonly waiting = new Set<Due>();
+  /** While it runs: wakes for the first timer. */
+  private wake: Timer | null = null;
 
-  constructor(startNs = 1_767_225_600_000_000_000n) {
+  static running(): ManualClock {
+    return new ManualClock(0n, true);
+  }
+
+  constructor(startNs = 1_767_225_600_000_000_000n, isRunning = false) {
     this.startNs = startNs;
+    this.isRunning = isRunning;
     this.sleep = sleepWith(this);
   }
 
   nowNs(): bigint {
-    return this.startNs + this.elapsedNs;
+    return this.movedNs + (this.isRunning ? systemClock.nowNs() : this.startNs);
   }
 
   monotonicNs(): bigint {
-    return this.elapsedNs;
+    return this.movedNs + (this.isRunning ? systemClock.monotonicNs() : 0n);
   }
 
   after(delayMs: number, action: () => void): Timer {
@@ -38,25 +52,29 @@ export class ManualClock implements Clock {
     return this.add(periodMs, toNs(periodMs), action);
   }
 
-  /** How many timers are waiting: a test can see that nothing was left behind. */
+  /** Number of timers that wait, so that a test can see that none was left behind. */
   get pending(): number {
     return this.waiting.size;
   }
 
-  /** Moves time on, running every timer at its own moment; lets promises settle between them. */
+  /** Moves a clock that stands still. Timers run at their own times; promises settle between them. */
   async advance(durationMs: number): Promise<void> {
-    const endNs = this.elapsedNs + toNs(durationMs);
+    const endNs = this.movedNs + toNs(durationMs);
     for (;;) {
       await settle();
       const due = this.first();
       if (!due || due.atNs > endNs) break;
-      this.elapsedNs = due.atNs;
-      if (due.periodNs === null) this.waiting.delete(due);
-      else due.atNs += due.periodNs;
-      due.action();
+      this.movedNs = due.atNs;
+      this.run(due);
     }
-    this.elapsedNs = endNs;
+    this.movedNs = endNs;
     await settle();
+  }
+
+  /** Pushes a running clock forward. Overdue timers run one after the other, in order of their times. */
+  move(durationMs: number): void {
+    this.movedNs += toNs(durationMs);
+    this.arm();
   }
 
   private first(): Due | undefined {
@@ -70,10 +88,37 @@ export class ManualClock implements Clock {
   }
 
   private add(delayMs: number, periodNs: bigint | null, action: () => void): Timer {
-    const atNs = this.elapsedNs + toNs(Math.max(0, delayMs));
+    const atNs = this.monotonicNs() + toNs(Math.max(0, delayMs));
     const due: Due = { atNs, order: this.nextOrder++, periodNs, action };
     this.waiting.add(due);
-    return { cancel: () => void this.waiting.delete(due) };
+    this.arm();
+    return {
+      cancel: () => {
+        if (this.waiting.delete(due)) this.arm();
+      },
+    };
+  }
+
+  private run(due: Due): void {
+    if (due.periodNs === null) this.waiting.delete(due);
+    else due.atNs = (this.isRunning ? this.monotonicNs() : due.atNs) + due.periodNs;
+    due.action();
+  }
+
+  private arm(): void {
+    if (!this.isRunning) return;
+    this.wake?.cancel();
+    const due = this.first();
+    if (!due) {
+      this.wake = null;
+      return;
+    }
+    const leftMs = Number(due.atNs - this.monotonicNs()) / 1e6;
+    this.wake = systemClock.after(Math.min(Math.max(0, leftMs), longestTimerMs), () => {
+      const next = this.first();
+      if (next && next.atNs <= this.monotonicNs()) this.run(next);
+      this.arm();
+    });
   }
 }
 

@@ -1,18 +1,27 @@
-// A bad link before a UDP port: loses packets both ways, by seeded chance, and delays them.
+// A link before a UDP port on loopback that loses packets both ways, by seeded chance, and delays them.
 //
-// For kernels whose traffic control has no netem. One socket towards each sender, so that the port
-// behind sees as many addresses as there are senders.
+// For kernels whose traffic control has no netem. Each sender gets a socket of its own towards the port, so
+// that the port sees as many addresses as there are senders. DelayLink is for TCP, between namespaces.
 
-import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
+import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
-import { parseEndpoint } from "../../../src/core/addresses/addresses.ts";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
 
 export interface LinkQuality {
-  /** Of the packets of each direction, 0 to 1. */
+  /** Share of the packets of each direction that is lost, 0 to 1. */
   loss: number;
-  /** One way, ms. */
-  delayMs: number;
+  /** One-way delay in ms; default 0: packets are forwarded at once. */
+  delayMs?: number;
+}
+
+const answersMax = 100;
+
+async function bound(): Promise<Socket> {
+  const socket = createSocket({ type: "udp4", recvBufferSize: 4 << 20 });
+  socket.on("error", () => undefined);
+  socket.bind(0, "127.0.0.1");
+  await once(socket, "listening");
+  return socket;
 }
 
 export class LossyLink {
@@ -20,62 +29,72 @@ export class LossyLink {
   readonly quality: LinkQuality;
   passed = 0;
   lost = 0;
+  /** The first packets that the port sent back, lost ones included. */
+  readonly answers: Buffer[] = [];
   readonly #random: SeededRandom;
-  readonly #behind: number;
-  readonly #outer: Socket;
-  readonly #inner = new Map<string, Socket>();
+  readonly #targetPort: number;
+  readonly #front: Socket;
+  readonly #backs = new Map<number, Promise<Socket>>();
   #isClosed = false;
 
-  /** `behind`: "127.0.0.1:port". */
-  static async open(behind: string, quality: LinkQuality, seed = 1): Promise<LossyLink> {
-    const outer = createSocket({ type: "udp4", recvBufferSize: 4 << 20 });
-    outer.bind(0, "127.0.0.1");
-    await once(outer, "listening");
-    return new LossyLink(outer, parseEndpoint(behind).port, quality, seed);
+  /** `targetPort`: on 127.0.0.1. */
+  static async open(targetPort: number, quality: LinkQuality, seed = 1): Promise<LossyLink> {
+    return new LossyLink(await bound(), targetPort, quality, seed);
   }
 
-  private constructor(outer: Socket, behind: number, quality: LinkQuality, seed: number) {
+  private constructor(front: Socket, targetPort: number, quality: LinkQuality, seed: number) {
     this.quality = { ...quality };
-    this.#random = new SeededRandom(BigInt(seed));
-    this.#behind = behind;
-    this.#outer = outer;
-    outer.on("message", (packet, from) => this.#inward(packet, from));
-    outer.on("error", () => undefined);
+    this.#random = new SeededRandom(seed);
+    this.#targetPort = targetPort;
+    this.#front = front;
+    front.on("message", (packet, { port }) => void this.#forward(packet, port));
   }
 
-  get address(): string {
-    return `127.0.0.1:${this.#outer.address().port}`;
+  get address(): { readonly host: string; readonly port: number } {
+    return { host: "127.0.0.1", port: this.#front.address().port };
+  }
+
+  /** Ports of the senders. */
+  get callers(): number[] {
+    return [...this.#backs.keys()];
   }
 
   close(): void {
     this.#isClosed = true;
-    this.#outer.close();
-    for (const socket of this.#inner.values()) socket.close();
+    this.#front.close();
+    for (const back of this.#backs.values()) void back.then((socket) => socket.close());
   }
 
-  #inward(packet: Buffer, from: RemoteInfo): void {
-    const key = `${from.address} ${from.port}`;
-    let inner = this.#inner.get(key);
-    if (!inner) {
-      inner = createSocket({ type: "udp4", recvBufferSize: 4 << 20 });
-      inner.on("message", (answer) =>
-        this.#pass(() => this.#outer.send(answer, from.port, from.address)),
-      );
-      inner.on("error", () => undefined);
-      this.#inner.set(key, inner);
+  async #forward(packet: Buffer, port: number): Promise<void> {
+    let back = this.#backs.get(port);
+    if (!back) {
+      back = this.#openBack(port);
+      this.#backs.set(port, back);
     }
-    const socket = inner;
-    this.#pass(() => socket.send(packet, this.#behind, "127.0.0.1"));
+    const socket = await back;
+    this.#pass(() => socket.send(packet, this.#targetPort, "127.0.0.1"));
+  }
+
+  async #openBack(port: number): Promise<Socket> {
+    const socket = await bound();
+    socket.on("message", (answer) => {
+      if (this.answers.length < answersMax) this.answers.push(answer);
+      this.#pass(() => this.#front.send(answer, port, "127.0.0.1"));
+    });
+    return socket;
   }
 
   #pass(send: () => void): void {
-    if (this.#random.share() < this.quality.loss) {
+    const { loss, delayMs = 0 } = this.quality;
+    if (this.#random.happens(loss)) {
       this.lost++;
       return;
     }
     this.passed++;
-    setTimeout(() => {
+    const sendIfOpen = (): void => {
       if (!this.#isClosed) send();
-    }, this.quality.delayMs);
+    };
+    if (delayMs > 0) setTimeout(sendIfOpen, delayMs);
+    else sendIfOpen();
   }
 }

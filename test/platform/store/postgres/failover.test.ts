@@ -7,7 +7,7 @@ import {
   PostgresDriver,
   type PostgresDriverOptions,
 } from "../../../../src/platform/store/postgres/driver.ts";
-import { MovableClock } from "../../../support/clocks/movable-clock.ts";
+import { ManualClock } from "../../../support/clocks/manual-clock.ts";
 import { closing } from "../../../support/closing.ts";
 import { PostgresServer, postgresPrograms, superuser } from "../../../support/postgres/postgres.ts";
 import { Files, silent, until, untilAsked } from "../files.ts";
@@ -110,7 +110,7 @@ describe.skipIf(postgresPrograms === null)("several servers", () => {
     // The replica first: it is passed over as long as it only reads.
     const url = urlOf([replica, primary]);
     const [driver, listener] = [await open(url), await open(url)];
-    const clock = new MovableClock();
+    const clock = ManualClock.running();
     const guard = await open(url, { clock, times: { waitMs: 1000 } });
     const heard: (readonly string[] | null)[] = [];
     listener.onForeignChange((news) => heard.push(news));
