@@ -92,19 +92,30 @@ function definitionOf(macro) {
     .replace(/\/\*.*?\*\//gs, "");
 }
 
-/** Entries of a list as [name, text of the other columns], including those of lists inside it. */
-function entriesOf(macro) {
+/**
+ * Entries of a list as [name, text of the other columns]. A list inside it is one entry with its constant,
+ * if `constantOf` knows one, else its entries.
+ */
+function entriesOf(macro, constantOf = () => undefined) {
   const entries = [];
   for (const match of definitionOf(macro).matchAll(/(\w+)\((\w+)([^()"]*(?:"[^"]*"[^()"]*)*)\)/g)) {
+    const constant = constantOf(match[1]);
     if (match[1] === "X") entries.push([match[2], match[3]]);
+    else if (constant) entries.push(["", "", constant]);
     else entries.push(...entriesOf(match[1]));
   }
   return entries;
 }
 
+/** Elements of a list's array: names, and the arrays of lists inside it. */
+function elementsOf(macro) {
+  return entriesOf(macro, (inner) => lists.find((list) => list.macro === inner)?.constant).map(
+    ([name, , constant]) => (constant ? `...${constant}` : `"${name}"`),
+  );
+}
+
 /** As the formatter writes it: on one line if it fits. */
-function arrayText(declaration, names, end) {
-  const quoted = names.map((name) => `"${name}"`);
+function arrayText(declaration, quoted, end) {
   const line = `${declaration} = [${quoted.join(", ")}]${end}`;
   if (line.length <= 100) return line;
   return [`${declaration} = [`, ...quoted.map((name) => `  ${name},`), `]${end}`].join("\n");
@@ -112,15 +123,15 @@ function arrayText(declaration, names, end) {
 
 export function generateNames() {
   const parts = lists.map(({ header, macro, constant, type, meaning }) => {
-    const names = entriesOf(macro).map(([name]) => name);
-    if (names.length === 0) throw new Error(`${header}: expected entries in ${macro}`);
-    const array = arrayText(`export const ${constant}`, names, " as const;");
+    const elements = elementsOf(macro);
+    if (elements.length === 0) throw new Error(`${header}: expected entries in ${macro}`);
+    const array = arrayText(`export const ${constant}`, elements, " as const;");
     const alias = type ? `\nexport type ${type} = (typeof ${constant})[number];` : "";
     return `/** ${meaning} Source: ${header}. */\n${array}${alias}\n`;
   });
   const passedOn = entriesOf("SHREDWAY_VERDICTS")
     .filter(([, columns]) => columns.startsWith(", true,"))
-    .map(([name]) => name);
+    .map(([name]) => `"${name}"`);
   const declaration = "export const passedOnVerdicts: readonly VerdictName[]";
   return [
     "// Names of what the data plane counts or refuses, in the order of its counters.\n//",
