@@ -1,6 +1,6 @@
-// The parts of docs/benchmarks.md and docs/performance.md that hold numbers, made from the kept report.
+// The generated parts of docs/benchmarks.md, docs/performance.md and docs/transmit.md, made from the kept report.
 //
-// `npm run bench -- --report` writes them; test/bench/documents.test.ts holds both to the file.
+// `npm run bench -- --report` writes them; test/bench/documents.test.ts compares them with the file.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -8,6 +8,7 @@ import { measuredText, targetText, verdictsText } from "../sections/section.ts";
 import type { KeptReport, KeptRun, KeptSection } from "./kept-report.ts";
 import { summaryPart } from "./summary-table.ts";
 import { renderMarkdown } from "./table.ts";
+import { transmitPart } from "./transmit-table.ts";
 
 /** The run that most sections are of; of as many, the last. */
 export function mainRun({ runs, sections }: KeptReport): number {
@@ -91,6 +92,7 @@ export function documents(kept: KeptReport): Document[] {
   const parts = [
     ["docs/benchmarks.md", numbersPart(kept)],
     ["docs/performance.md", summaryPart(kept, main)],
+    ["docs/transmit.md", transmitPart(kept)],
   ] as const;
   return parts.map(([path, part]) => {
     const text = readFileSync(fileURLToPath(new URL(`../../${path}`, import.meta.url)), "utf8");
