@@ -1,13 +1,14 @@
-// The parts of docs/benchmarks.md and README.md that hold numbers, made from the kept report.
+// The generated parts of docs/benchmarks.md, docs/performance.md and docs/transmit.md, made from the kept report.
 //
-// `npm run bench -- --report` writes them; test/bench/documents.test.ts holds both to the file.
+// `npm run bench -- --report` writes them; test/bench/documents.test.ts compares them with the file.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { measuredText, targetText, verdictsText } from "../sections/section.ts";
 import type { KeptReport, KeptRun, KeptSection } from "./kept-report.ts";
-import { readmePart } from "./readme-table.ts";
+import { summaryPart } from "./summary-table.ts";
 import { renderMarkdown } from "./table.ts";
+import { transmitPart } from "./transmit-table.ts";
 
 /** The run that most sections are of; of as many, the last. */
 export function mainRun({ runs, sections }: KeptReport): number {
@@ -90,7 +91,8 @@ export function documents(kept: KeptReport): Document[] {
   if (!main) throw new Error("expected a run");
   const parts = [
     ["docs/benchmarks.md", numbersPart(kept)],
-    ["README.md", readmePart(kept, main)],
+    ["docs/performance.md", summaryPart(kept, main)],
+    ["docs/transmit.md", transmitPart(kept)],
   ] as const;
   return parts.map(([path, part]) => {
     const text = readFileSync(fileURLToPath(new URL(`../../${path}`, import.meta.url)), "utf8");

@@ -7,8 +7,8 @@ import {
   readKeptReport,
   withRun,
 } from "../../bench/report/kept-report.ts";
-import { Cells, readmePart } from "../../bench/report/readme-table.ts";
 import { judge, summarise } from "../../bench/report/statistics.ts";
+import { Cells, summaryPart } from "../../bench/report/summary-table.ts";
 import { finding } from "../../bench/sections/section.ts";
 
 const order = ["steps", "cost", "tpu"];
@@ -139,7 +139,7 @@ describe("the numbers", () => {
     expect(text).toContain("| what tpu | 1.10 (1.05 to 1.15) × | ≤ 1.2 | met |");
   });
 
-  it("come into the README without quartiles; a missing cell is an error", () => {
+  it("appear in the summary without quartiles; a missing cell is an error", () => {
     const cells = new Cells(both);
     expect(cells.at("cost", ["a cost"], "median")).toBe("1.20");
     expect(cells.median("cost", "what cost")).toBe("1.10");
@@ -151,13 +151,13 @@ describe("the numbers", () => {
     expect(() => cells.note("cost", /(none)/)).toThrow("cost: expected a note");
   });
 
-  it("show in the README only what was measured", () => {
+  it("contain in the summary only what was measured", () => {
     const now = readKeptReport();
     const main = now.runs[mainRun(now)];
     if (!main) throw new Error("expected a run");
     const rowsWithout = (name: string) =>
-      readmePart({ ...now, sections: now.sections.filter((own) => own.name !== name) }, main);
-    expect(readmePart(now, main)).toContain("durable tip registrations");
+      summaryPart({ ...now, sections: now.sections.filter((own) => own.name !== name) }, main);
+    expect(summaryPart(now, main)).toContain("durable tip registrations");
     expect(rowsWithout("shreds")).not.toContain("durable tip registrations");
     expect(rowsWithout("shreds")).toContain("fan-out of single shreds");
   });

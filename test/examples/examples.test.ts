@@ -1,4 +1,4 @@
-// Every example as its head says to run it, and the programs of README.md and docs/, against one sandbox
+// Every example as its head says to run it, and the programs of docs/, against one sandbox
 // that was started as users start it.
 
 import { spawnSync } from "node:child_process";
@@ -170,10 +170,10 @@ describe.concurrent("the typed client", () => {
 describe.concurrent("programs of the documents", () => {
   const own = (code: string): string => code.replaceAll("http://127.0.0.1:8899", chain);
 
-  it("README.md: shreds.mjs reads shreds", async () => {
+  it("docs/receivers.md: shreds.mjs reads shreds", async () => {
     const port = await freeUdpPort();
     const on = (code: string): string => code.replaceAll("20001", `${port}`);
-    const program = stage.start(stage.write("README.md", "shreds.mjs", on));
+    const program = stage.start(stage.write("docs/receivers.md", "shreds.mjs", on));
     const socket = createSocket("udp4");
     try {
       const packets = [makePacket(goodDataFields), makePacket(goodCodeFields), new Uint8Array(100)];

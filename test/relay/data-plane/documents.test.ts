@@ -1,24 +1,21 @@
-// docs/relay.md says what the data plane says of itself.
+// docs/relay.md, docs/deshred.md and docs/transmit.md list the names that the data plane reports.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { describeNative } from "../../../src/relay/data-plane/native.ts";
 
-const text = readFileSync(
-  fileURLToPath(new URL("../../../docs/relay.md", import.meta.url)),
-  "utf8",
-);
-
-/** The part of the document under `## <title>`. */
-function section(title: string): string {
-  return text.split(/^## /m).find((part) => part.startsWith(title)) ?? "";
+/** The part of docs/`name` under `## title`. */
+function section(name: string, title: string): string {
+  const path = fileURLToPath(new URL(`../../../docs/${name}`, import.meta.url));
+  const parts = readFileSync(path, "utf8").split(/^## /m);
+  return parts.find((part) => part.startsWith(title)) ?? "";
 }
 
 it("docs/relay.md lists every verdict with its meaning, in order", () => {
   const { verdicts, verdictMeanings } = describeNative();
   const rows = Array.from(
-    section("Verdicts").matchAll(/^\| `([a-z_]+)` \| (.*) \|$/gm),
+    section("relay.md", "Verdicts").matchAll(/^\| `([a-z_]+)` \| (.*) \|$/gm),
     ([, name, meaning]) => [name, meaning],
   );
   expect(rows).toEqual(verdicts.map((name, i) => [name, verdictMeanings[i]]));
@@ -35,8 +32,8 @@ it("docs/transmit.md lists every state of a next hop, and every counter of clone
   expect(rows).toEqual([...ofClones, ...nextHopStates]);
 });
 
-it("docs/relay.md names every counter of the deshredder, in order", () => {
-  const rows = section("Its own eyes").match(/^\| `.*? \|/gm) ?? [];
+it("docs/deshred.md names every counter of the deshredder, in order", () => {
+  const rows = section("deshred.md", "Counters").match(/^\| `.*? \|/gm) ?? [];
   const names = rows.flatMap((row) => Array.from(row.matchAll(/`([a-z_]+)`/g), ([, name]) => name));
   expect(names).toEqual(describeNative().deshredCounters);
 });

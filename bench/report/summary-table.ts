@@ -1,4 +1,4 @@
-// "What it costs" of the README: which cells of the kept report stand there, and in what words.
+// The summary in docs/performance.md: its rows, and the cells of the kept report that each row shows.
 //
 // A row appears when every section that it reads was measured. A cell that is missing in a section that
 // was measured is an error: the section changed, and the row has to follow.
@@ -246,8 +246,8 @@ const gatewayRows: readonly Row[] = [
   },
 ];
 
-/** The README's part: on what, and the table. */
-export function readmePart(kept: KeptReport, main: KeptRun): string {
+/** The generated part of docs/performance.md: the machine and the table. */
+export function summaryPart(kept: KeptReport, main: KeptRun): string {
   const cells = new Cells(kept);
   const machine = main.facts[0]?.replace(/^Machine: /, "").replace(/, load before.*/, "");
   const rows = [...relayRows, ...chainRows, ...gatewayRows]
@@ -261,6 +261,6 @@ export function readmePart(kept: KeptReport, main: KeptRun): string {
     "|---|---|",
     ...rows,
     "",
-    `${verdictsText(findings)}. Each one: [Targets](docs/benchmarks.md#targets).`,
+    `${verdictsText(findings)}. Each one: [Targets](benchmarks.md#targets).`,
   ].join("\n");
 }
