@@ -27,15 +27,11 @@ const u32Max = 0xffff_ffffn;
 
 /** Beside those of every submission. */
 export const rawParameters = {
-  maxRetries: uriCount(
-    "max-retries",
-    u32Max,
-    "sendTransaction: the service sends it again at most so many times",
-  ),
+  maxRetries: uriCount("max-retries", u32Max, "sendTransaction: maximum number of resends"),
   minContextSlot: uriCount(
     "min-context-slot",
     u64Max,
-    "sendTransaction: refused while the present slot is lower",
+    "sendTransaction: the call fails while the current slot is lower",
   ),
 } as const;
 

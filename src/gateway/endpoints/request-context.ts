@@ -18,13 +18,13 @@ import { scopeMissing, unauthorized } from "./caller.ts";
 import { type Query, uriFlag } from "./query.ts";
 
 export const uriParameters = {
-  mevProtect: uriFlag("mev-protect", "only by routes that keep the transaction private"),
-  swqosOnly: uriFlag("swqos-only", "only by SWQoS partners"),
+  mevProtect: uriFlag("mev-protect", "uses only routes that keep the transaction private"),
+  swqosOnly: uriFlag("swqos-only", "uses only SWQoS partners"),
   revertProtection: uriFlag(
     "revert-protection",
-    "dropped instead of landing as failed; only routes that can do that are used",
+    "uses only routes that drop a failing transaction instead of landing it as failed",
   ),
-  bundleOnly: uriFlag("bundleOnly", "the transaction becomes a bundle of its own"),
+  bundleOnly: uriFlag("bundleOnly", "sends the transaction as its own bundle"),
 } as const;
 
 const protectiveParameters = [

@@ -29,8 +29,8 @@ import { depthMax, type RequestContext } from "./request-context.ts";
 export const shredPayPath = "/shred-pay";
 export const entriesMax = 25;
 export const shredPayParameters = {
-  verbose: uriFlag("verbose", "tells of the entries that were not taken, too"),
-  dryRun: uriFlag("dry_run", "everything is checked and nothing kept"),
+  verbose: uriFlag("verbose", "also returns the rejected entries"),
+  dryRun: uriFlag("dry_run", "checks everything and stores nothing"),
 } as const;
 /** Their entries together fill no more than half of the verifier's room, which submissions share. */
 export const requestsUnderWayMax = 40;

@@ -37,7 +37,7 @@ type Format = (typeof formats)[number];
 export const formatParameter = uriChoice(
   "format",
   formats,
-  "unit of the amounts; sol: as block engines tell them",
+  "unit of the amounts; sol: as block engines return them",
 );
 
 interface TipFloorDependencies {

@@ -90,7 +90,7 @@ const addParams = {
       region: requiredField(text(), "one of the service's regions"),
       address: requiredField(text(), "ip:port; IPv6 in brackets"),
     }),
-    "where shreds go",
+    "where the service sends shreds",
   ),
 };
 
@@ -103,7 +103,10 @@ async function add(call: Call, { destination }: ArgsOf<typeof addParams>): Promi
 }
 
 const idSchema = schemaOf<string>({ type: "string", pattern: "^d_[0-9a-f]{12}$" });
-const id = required(text({ examples: [samples.destination] }), "of a destination of the account");
+const id = required(
+  text({ examples: [samples.destination] }),
+  "id of one of the account's destinations",
+);
 
 async function remove(call: Call, args: { readonly id: string }): Promise<true> {
   await salesOf(call).destinations.remove(call.key.accountId, args.id);
@@ -118,7 +121,7 @@ async function challenge(call: Call, args: { readonly id: string }): Promise<Des
 
 const proofParams = {
   id,
-  token: required(text({ examples: [samples.token] }), "of a challenge: 32 hex digits"),
+  token: required(text({ examples: [samples.token] }), "token of a challenge: 32 hex digits"),
 };
 
 async function prove(call: Call, args: ArgsOf<typeof proofParams>): Promise<Destination> {
@@ -135,10 +138,12 @@ const destinationSchema = closed<Destination>("Destination", {
   createdAt: time,
   provedAt: orNull(time),
   provedBy: orNull(enumOf(proofKinds)),
-  proofEndsAt: orNull(described("when it pauses without a new proof", time)),
+  proofEndsAt: orNull(
+    described("when the destination is paused unless it is verified again", time),
+  ),
   pausedAt: orNull(time),
   pauseReason: orNull(enumOf(pauseReasons)),
-  refusal: orNull(described("why nothing is sent there, whatever its state is", string)),
+  refusal: orNull(described("why nothing is sent there in any state", string)),
 });
 const destinationResult = { name: "destination", schema: destinationSchema };
 
@@ -179,7 +184,7 @@ export const destinationMethods: MethodTable = {
   }),
   addDestination: method({
     scopes,
-    summary: "Adds a destination, unproved; the first challenge leaves at once.",
+    summary: "Adds a destination as unproved, and sends the first challenge at once.",
     available,
     params: addParams,
     result: destinationResult,
@@ -202,7 +207,7 @@ export const destinationMethods: MethodTable = {
   }),
   challengeDestination: method({
     scopes,
-    summary: "Sends at most three more challenges to a destination.",
+    summary: "Sends up to three more challenges to a destination.",
     available,
     params: { id },
     result: destinationResult,
@@ -212,7 +217,7 @@ export const destinationMethods: MethodTable = {
   }),
   proveDestination: method({
     scopes,
-    summary: "Proves a destination by the token of a challenge.",
+    summary: "Verifies a destination with the token of a challenge.",
     available,
     params: proofParams,
     result: destinationResult,

@@ -8,7 +8,7 @@ import { openMethod } from "./method.ts";
 export const discoverName = "rpc.discover";
 
 export const discover = openMethod({
-  summary: "Tells the OpenRPC document of this service.",
+  summary: "Returns the OpenRPC document of this service.",
   result: { name: "document", schema: { type: "object" } },
   errors: [],
   example: { params: [], result: {} },

@@ -66,16 +66,16 @@ async function nonce(call: Call, { account }: ArgsOf<typeof params>): Promise<No
 export const nonceMethods: MethodTable = {
   getNonce: method({
     scopes: ["submit"],
-    summary: "Tells a durable nonce's present value.",
+    summary: "Returns the current value of a durable nonce.",
     description:
-      "With the caller's own key: of the account that the service keeps for it, made on the chain at " +
-      "the first call.",
+      "With the caller's API key: the nonce account that the service manages for this key. It is created " +
+      "on the chain at the first call.",
     available: (call) => noncesOf(call, "getNonce"),
     params,
     result: {
       name: "nonce",
       schema: closed<NonceInfo>("Nonce", {
-        nonce: { ...publicKey, description: "stands where a recent blockhash would be" },
+        nonce: { ...publicKey, description: "nonce value, used in place of a recent blockhash" },
         nonceAccount: publicKey,
         nonceAuthority: publicKey,
       }),

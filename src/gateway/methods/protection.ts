@@ -23,9 +23,10 @@ export interface Protection {
 type ProtectionName = keyof Protection;
 
 const descriptions: Readonly<Record<ProtectionName, string>> = {
-  mevProtect: "only by routes that keep the transaction private",
-  swqosOnly: "only by SWQoS partners",
-  revertProtection: "dropped instead of landing as failed; only routes that can do that are used",
+  mevProtect: "uses only routes that keep the transaction private",
+  swqosOnly: "uses only SWQoS partners",
+  revertProtection:
+    "uses only routes that drop a failing transaction instead of landing it as failed",
 };
 
 const names = ["mevProtect", "swqosOnly", "revertProtection"] as const satisfies ProtectionName[];

@@ -20,7 +20,7 @@ function rotated<T>(list: readonly T[], turn: number): T[] {
 
 const namedRegion = optionsOf("NamedRegion", {
   region: {
-    schema: { type: "string", description: "its name" },
+    schema: { type: "string", description: "name of the region" },
     isRequired: false,
     // Given it must be a text: there is no null among names.
     readerOf: (what, name) => (given) =>
@@ -37,7 +37,9 @@ const regionShape: Shape<string | null> = {
   },
 };
 
-const params = { region: optional(regionShape, "its name; absent: the region of this service") };
+const params = {
+  region: optional(regionShape, "name of the region; default: the region of this service"),
+};
 
 type AddressList = "tipAddresses" | "shredTipAddresses";
 
@@ -63,7 +65,7 @@ function tipMethod(list: AddressList, summary: string, sample: string): KeyedMet
   return method({
     scopes,
     summary,
-    description: "Each answer begins with another one: take the first.",
+    description: "The order rotates from call to call: use the first one.",
     params,
     result: { name: "addresses", schema: listOf(publicKey) },
     errors: [],
@@ -75,17 +77,17 @@ function tipMethod(list: AddressList, summary: string, sample: string): KeyedMet
 export const regionMethods: MethodTable = {
   getTipAccounts: tipMethod(
     "tipAddresses",
-    "Tells the addresses that tips of submissions are paid to.",
+    "Returns the tip addresses of submissions.",
     samples.tipAddress,
   ),
   getShredTipAccounts: tipMethod(
     "shredTipAddresses",
-    "Tells the addresses that tips for shreds are paid to.",
+    "Returns the addresses of tips for shreds.",
     samples.shredTipAddress,
   ),
   getRegions: method({
     scopes,
-    summary: "Tells where the service is reached, and the tip addresses of each place.",
+    summary: "Returns the regions of the service with their URLs and tip addresses.",
     params: {},
     result: {
       name: "regions",
@@ -93,7 +95,7 @@ export const regionMethods: MethodTable = {
         closed<Region>("Region", {
           name: string,
           url: orNull(string),
-          isThis: { ...boolean, description: "it is the one that answers" },
+          isThis: { ...boolean, description: "true for the region that responds" },
           tipAddresses: listOf(publicKey),
           shredTipAddresses: listOf(publicKey),
         }),

@@ -63,24 +63,29 @@ function registrationJson(registration: KeptRegistration): Answer {
 const registrationSchema = closed<Answer>("Registration", {
   signature: signatureText,
   state: enumOf(registrationStates),
-  reason: orNull({ ...enumOf(registrationReasons), description: "of a dropped one" }),
-  slot: described("as it was registered", u64),
-  lamports: described("what its instructions pay", lamports),
-  countedLamports: orNull(described("of the sum; null: it does not count", lamports)),
+  reason: orNull({ ...enumOf(registrationReasons), description: "why the tip was dropped" }),
+  slot: described("slot given at registration", u64),
+  lamports: described("amount that its instructions pay", lamports),
+  countedLamports: orNull(described("amount that counts; null: it does not count", lamports)),
   registeredAt: time,
   settledAt: orNull(described("when it counted or was dropped", time)),
-  registeredMs: described("ask on with it as beforeMs", wholeNumber(0, Number.MAX_SAFE_INTEGER)),
+  registeredMs: described(
+    "pass it as beforeMs to get the next page",
+    wholeNumber(0, Number.MAX_SAFE_INTEGER),
+  ),
 });
 
 const params = {
   range: optional(
     optionsOf("RegistrationRange", {
       beforeMs: field(count(Number.MAX_SAFE_INTEGER), {
-        description: "those registered before, in milliseconds since 1970; absent: the newest",
+        description:
+          "only tips registered before this time, in milliseconds since 1970; default: the newest tips",
         absent: null,
       }),
       limit: field(positive(limitMax), {
-        description: "so many; those of one millisecond come together, so there may be a few more",
+        description:
+          "page size; tips of the same millisecond stay on one page, so a page may be larger",
         absent: limitUsual,
         fallback: limitUsual,
       }),
@@ -98,7 +103,7 @@ async function registrations(call: Call, { range }: ArgsOf<typeof params>): Prom
 export const registrationMethods: MethodTable = {
   getRegistrations: method({
     scopes: ["shreds"],
-    summary: "Tells what became of the tips that the account registered, newest first.",
+    summary: "Returns the registered tips of the account with their states, newest first.",
     available: registrarOf,
     params,
     result: { name: "registrations", schema: listOf(registrationSchema) },

@@ -41,12 +41,12 @@ const params = {
       {
         encoding: encodingField,
         enableFallback: switchField(
-          "by the routes of sendTransaction, too, when no partner takes it",
+          "also uses the routes of sendTransaction if no partner accepts it",
         ),
       },
       { isNeeded: true, readElsewhere: protectionSchema },
     ),
-    "must be there, be it empty",
+    "required, even if empty",
   ),
 };
 
@@ -83,8 +83,8 @@ export const sendAlt = method({
   scopes: ["submit"],
   summary: "Sends a transaction for the slots of alternative-partner leaders.",
   description:
-    "Without fallback it goes to the partner who leads and nobody else. The priority fee has a minimum " +
-    "for each compute unit, with fallback, too.",
+    "Without fallback it is sent to the partner that leads, and nowhere else. The minimum priority fee " +
+    "per compute unit also applies with fallback.",
   params,
   readingOrder: ["options"],
   result: { name: "signatures", schema: listOf(signatureText, { minItems: 1, maxItems: 1 }) },

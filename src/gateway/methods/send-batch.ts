@@ -100,11 +100,11 @@ const params = {
         checkBatchSize(given.length);
       },
     } satisfies Shape<string[]>,
-    "each for itself",
+    "independent transactions",
   ),
   options: optional(
     optionsOf("SendBatchOptions", { encoding: encodingField }, { readElsewhere: protectionSchema }),
-    "of all of them",
+    "options of the whole batch",
   ),
 };
 
@@ -123,10 +123,10 @@ function run(call: Call, args: ArgsOf<typeof params>, given: readonly Json[]) {
 
 export const sendBatch = method({
   scopes: ["batch"],
-  summary: "Sends 1 to 25 transactions without a common fate.",
+  summary: "Sends 1 to 25 independent transactions.",
   description:
-    "All of them are checked before the first is sent; each pays a tip for itself. What cannot be read " +
-    "refuses the batch with `batch_refused`.",
+    "All of them are checked before the first is sent; each pays its own tip. A transaction that cannot " +
+    "be parsed rejects the whole batch with `batch_refused`.",
   params,
   readingOrder: ["options"],
   result: {

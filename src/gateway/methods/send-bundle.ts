@@ -65,14 +65,17 @@ export async function submitBundle(
 }
 
 const params = {
-  transactions: required(texts(bundleTransactionsMax, transactionText), "in the order of landing"),
+  transactions: required(
+    texts(bundleTransactionsMax, transactionText),
+    "transactions in the order in which they land",
+  ),
   options: optional(
     optionsOf(
       "SendBundleOptions",
       { encoding: encodingField },
       { readElsewhere: protectionSchema },
     ),
-    "of the whole bundle",
+    "options of the whole bundle",
   ),
 };
 
@@ -88,15 +91,15 @@ export const sendBundle = method({
   scopes: ["submit"],
   summary: "Sends 1 to 4 transactions that land together, in order, or not at all.",
   description:
-    "By block builders; one transaction without `revertProtection` by the routes of sendTransaction, " +
-    "too. The bundle pays a tip in all. Below /api/v1 the result is the bundle's id.",
+    "It is sent to block builders. A single transaction without `revertProtection` also uses the routes " +
+    "of sendTransaction. The bundle pays one tip in total. Below /api/v1 the result is the bundle id.",
   params,
   readingOrder: ["options"],
   result: {
     name: "signatures",
     schema: anyOf<string | readonly string[]>([
       listOf(signatureText, { minItems: 1, maxItems: bundleTransactionsMax }),
-      described("below /api/v1: the bundle's id", bundleId),
+      described("below /api/v1: the bundle id", bundleId),
     ]),
   },
   errors: [...submissionErrors, "bundle_invalid"],

@@ -148,10 +148,13 @@ const pairOfTexts: Shape<readonly [string, string]> = {
 };
 
 const params = {
-  transactions: required(pairOfTexts, "two of one durable nonce; only one of them can land"),
+  transactions: required(
+    pairOfTexts,
+    "two transactions with the same durable nonce; only one of them can land",
+  ),
   options: optional(
     optionsOf("SendIdealOptions", { encoding: encodingField }, { readElsewhere: protectionSchema }),
-    "of both",
+    "options of both transactions",
   ),
 };
 
@@ -182,10 +185,10 @@ async function run(
 
 export const sendIdeal = method({
   scopes: ["submit"],
-  summary: "Sends two transactions of one durable nonce, of which only one can land.",
+  summary: "Sends two transactions with the same durable nonce; only one of them can land.",
   description:
-    "One with a high priority fee for staked partners, one with a high tip for block builders; both go " +
-    "both ways. Of a nonce that the service keeps the authority's signatures may be missing.",
+    "Usually one has a high priority fee for staked partners, and one a high tip for block builders; " +
+    "both are sent to both. With a managed nonce account the authority's signatures may be missing.",
   params,
   readingOrder: ["options"],
   result: {

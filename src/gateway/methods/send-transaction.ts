@@ -54,20 +54,20 @@ const params = {
       "SendTransactionOptions",
       {
         encoding: encodingField,
-        skipPreflight: switchField("true is recommended: nothing is simulated before it is sent"),
+        skipPreflight: switchField("skips the simulation; true is recommended"),
         preflightCommitment: field(oneOf(commitments), {
-          description: "of the state that the simulation runs on",
+          description: "commitment of the state for the simulation",
           absent: "finalized",
           fallback: "finalized",
         }),
         minContextSlot: field(integer(u64Max), {
-          description: "refused while the present slot is lower",
+          description: "the call fails while the current slot is lower",
           absent: null,
           alias: "min_context_slot",
         }),
         maxRetries: nullableField(count(u32Max), {
           description:
-            "the service sends it again at most so many times; null: never; absent: until its end",
+            "maximum number of resends; null: none; default: resend until the transaction ends",
           absent: null,
           ofNull: 0,
           alias: "max_retries",
@@ -88,7 +88,7 @@ const params = {
   ),
   protection: optional(
     optionsOf("Protection", {}, { readElsewhere: protectionSchema }),
-    "protective options; they count in the second parameter as well",
+    "protective options; they also count in the second parameter",
   ),
 };
 
@@ -112,10 +112,10 @@ async function run(
 
 export const sendTransaction = method({
   scopes: ["submit"],
-  summary: "Sends a transaction by every route that its options allow.",
+  summary: "Sends a transaction over every route that its options allow.",
   description:
-    "Stands in for the method of a node. The signature means that at least one route has the " +
-    "transaction in its queue and that it is kept on disk; it does not mean that it landed.",
+    "Compatible with the method of a node. A returned signature means that at least one route has the " +
+    "transaction in its queue and that it is stored on disk. It does not mean that it landed.",
   params,
   readingOrder: ["options", "protection"],
   result: { name: "signature", schema: signatureText },

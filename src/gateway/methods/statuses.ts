@@ -56,7 +56,7 @@ const oneOrMore: Shape<string | readonly string[]> = {
 };
 type StatusAnswer = ReturnType<typeof statusJson>;
 
-const askedParams = { signatures: required(oneOrMore, "one, or an array of 1 to 256") };
+const askedParams = { signatures: required(oneOrMore, "a signature, or an array of 1 to 256") };
 
 async function transactionStatus(
   call: Call,
@@ -98,7 +98,7 @@ interface InflightBundle {
   readonly landed_slot: WrittenInteger | null;
 }
 
-const bundleParams = { ids: required(ids, "1 to 5 ids of bundles") };
+const bundleParams = { ids: required(ids, "1 to 5 bundle ids") };
 
 function landedSlot(transactions: readonly TransactionStatus[]): bigint | null {
   const isLanded = transactions.every(({ state }) => state === "landed");
@@ -147,7 +147,7 @@ interface BundleValues<T> {
 
 function valuesSchema<T>(title: string, value: SchemaOf<T>): SchemaOf<BundleValues<T>> {
   return closed<BundleValues<T>>(title, {
-    context: closed(`${title}Context`, { slot: described("the present one; 0: not known", slot) }),
+    context: closed(`${title}Context`, { slot: described("current slot; 0: unknown", slot) }),
     value: listOf(orNull(value), { maxItems: bundleStatusesMax }),
   });
 }
@@ -157,7 +157,7 @@ const landedBundle = closed<LandedBundle>("LandedBundle", {
   transactions: listOf(signatureText, { minItems: 1, maxItems: 4 }),
   slot,
   confirmation_status: described(
-    "processed: in a block, may still be gone; finalized: as the node of solana.rpc says it",
+    "processed: in a block that may still be abandoned; finalized: as the node of solana.rpc reports",
     enumOf(commitments),
   ),
   err: closed("BundleError", { Ok: schemaOf<null>({ type: "null" }) }),
@@ -166,7 +166,7 @@ const inflightBundle = closed<InflightBundle>("InflightBundle", {
   bundle_id: bundleId,
   status: {
     ...enumOf(["Pending", "Landed", "Failed", "Invalid"]),
-    description: "Invalid: not known to this account",
+    description: "Invalid: this account has no such bundle",
   },
   landed_slot: orNull(slot),
 });
@@ -209,9 +209,9 @@ const scopes = ["submit", "batch"] as const;
 export const statusMethods: MethodTable = {
   getTransactionStatus: method({
     scopes,
-    summary: "Tells what became of submissions of the account: a timeline each.",
+    summary: "Returns the timelines of the account's submissions.",
     description:
-      "null: not one of its submissions in the time that is kept. An array for an array.",
+      "null: the account has no such submission within the stored history. An array returns an array.",
     params: askedParams,
     result: {
       name: "status",
@@ -226,10 +226,11 @@ export const statusMethods: MethodTable = {
   }),
   getBundleStatuses: method({
     scopes,
-    summary: "Tells which bundles landed, as block engines do; null: it did not, or is not known.",
+    summary:
+      "Returns the commitment of landed bundles, as block engines do; null: not landed, or unknown.",
     description:
-      "confirmation_status is the node's word: processed, confirmed, then finalized. Without a node a " +
-      "bundle that was seen in the relay's shreds stays processed.",
+      "confirmation_status is the commitment that the node reports: processed, confirmed, then finalized. " +
+      "Without a node, a bundle that was observed in the relay's shreds stays processed.",
     params: bundleParams,
     result: { name: "statuses", schema: valuesSchema("BundleStatuses", landedBundle) },
     errors: ["store_failed"],
@@ -255,7 +256,7 @@ export const statusMethods: MethodTable = {
   }),
   getInflightBundleStatuses: method({
     scopes,
-    summary: "Tells the state of bundles, as block engines do.",
+    summary: "Returns the state of bundles, as block engines do.",
     params: bundleParams,
     result: { name: "statuses", schema: valuesSchema("InflightBundleStatuses", inflightBundle) },
     errors: ["store_failed"],

@@ -20,7 +20,7 @@ export const transactionText: JsonSchema = {
 };
 
 export const encodingField = field(oneOf(encodings), {
-  description: "of the transactions; absent: whichever of both it looks like",
+  description: "encoding of the transactions; default: detected",
   absent: null,
 });
 

@@ -25,8 +25,8 @@ export const methods: MethodTable = {
   sendIdeal,
   sendAlt,
   getHealth: openMethod({
-    summary: "Says that the service answers.",
-    description: "No key is needed and no call is counted: for keeping connections warm.",
+    summary: "Reports that the service responds.",
+    description: "Calls are not counted; use it to keep connections open.",
     result: { name: "health", schema: word("ok") },
     errors: [],
     example: { params: [], result: "ok" },

@@ -57,18 +57,18 @@ function tier(call: Call): TierView {
   return { ...tierFacts(sales, accountId), destinations };
 }
 
-/** The event as a sentence, for people. */
+/** The event as a sentence, for display. */
 function textOf({ kind, from, to, sumLamports }: KeptEvent): string {
-  const sum = `the tips of the window are ${sumLamports} lamports`;
+  const sum = `tips in the window: ${sumLamports} lamports`;
   switch (kind) {
     case "upgraded":
-      return `${to ?? "no tier"} instead of ${from ?? "none"}: ${sum}`;
+      return `upgraded from ${from ?? "no tier"} to ${to ?? "no tier"}; ${sum}`;
     case "downgraded":
-      return `${to ?? "no tier"} instead of ${from ?? "none"}: the grace is over, ${sum}`;
+      return `downgraded from ${from ?? "no tier"} to ${to ?? "no tier"} at the end of the grace period; ${sum}`;
     case "grace_started":
-      return `${sum}, less than ${from ?? "the tier"} takes; it holds on for the grace`;
+      return `grace period started: ${from ?? "the tier"} requires more tips; ${sum}`;
     case "grace_cancelled":
-      return `${sum}, again enough for ${to ?? "the tier"}`;
+      return `grace period cancelled: ${to ?? "the tier"} is reached again; ${sum}`;
   }
 }
 
@@ -85,11 +85,11 @@ const params = {
   range: optional(
     optionsOf("TierEventRange", {
       before: field(integer(numberMax), {
-        description: "events before this number; absent: the newest",
+        description: "only events before this number; default: the newest events",
         absent: null,
       }),
       limit: field(positive(tierEventsMax), {
-        description: "at most so many",
+        description: "maximum number of events",
         absent: tierEventsMax,
         fallback: tierEventsMax,
       }),
@@ -107,36 +107,42 @@ async function history(
   return events.map(eventJson);
 }
 
-const tierName = described("as relay.tiers names it", string);
+const tierName = described("name of a tier in relay.tiers", string);
 
 const tierSchema = closed<TierView<WrittenInteger>>("Tier", {
-  tier: orNull(described("null: none", tierName)),
-  sumLamports: described("registered tips of the window that count", lamports),
+  tier: orNull(described("null: the account has no tier", tierName)),
+  sumLamports: described("sum of the counted tips in the window", lamports),
   windowHours: number,
   thresholds: listOf(
     closed("Threshold", {
       tier: tierName,
       thresholdLamports: lamports,
-      missingLamports: described("0: the sum reaches it", lamports),
+      missingLamports: described("0 if the sum reaches the threshold", lamports),
     }),
   ),
   grace: orNull(
     described(
       "null while the sum reaches the threshold of the tier",
-      closed("Grace", { since: time, ends: described("when the tier falls", time) }),
+      closed("Grace", {
+        since: time,
+        ends: described("when the grace period ends and the tier is lowered", time),
+      }),
     ),
   ),
   destinations: wholeNumber(0, Number.MAX_SAFE_INTEGER),
 });
 
 const eventSchema = closed<TierEvent<WrittenInteger>>("TierEvent", {
-  number: described("1, 2, 3, … of the account", wholeNumber(1, numberMax)),
+  number: described(
+    "sequence number of the event in this account, from 1",
+    wholeNumber(1, numberMax),
+  ),
   at: time,
   kind: enumOf(tierEventKinds),
   from: orNull(tierName),
   to: orNull(tierName),
   sumLamports: lamports,
-  text: described("for people", string),
+  text: described("the event as a sentence, for display", string),
 });
 
 const scopes = ["shreds"] as const;
@@ -145,7 +151,8 @@ const available = salesOf;
 export const tierMethods: MethodTable = {
   getTier: method({
     scopes,
-    summary: "Tells the account's tier, what is missing to each, and the grace clock.",
+    summary:
+      "Returns the account's tier, the lamports missing for each tier, and the grace period.",
     available,
     params: {},
     result: { name: "tier", schema: tierSchema },
@@ -168,7 +175,7 @@ export const tierMethods: MethodTable = {
   }),
   getTierHistory: method({
     scopes,
-    summary: "Tells the events of the account's tier, newest first.",
+    summary: "Returns the tier events of the account, newest first.",
     available,
     params,
     result: { name: "events", schema: listOf(eventSchema, { maxItems: tierEventsMax }) },
@@ -183,7 +190,7 @@ export const tierMethods: MethodTable = {
           from: "tier-2",
           to: "tier-2",
           sumLamports: 240_000_000,
-          text: "the tips of the window are 240000000 lamports, less than tier-2 takes; it holds on for the grace",
+          text: "grace period started: tier-2 requires more tips; tips in the window: 240000000 lamports",
         },
       ],
     },

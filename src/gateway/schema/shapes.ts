@@ -220,7 +220,7 @@ function optionsSchema(
   for (const [name, { schema, alias }] of Object.entries(fields)) {
     properties[name] = schema;
     if (alias !== undefined) {
-      properties[alias] = { ...schema, description: `the same as ${name}, which goes first` };
+      properties[alias] = { ...schema, description: `alias of ${name}, which takes precedence` };
     }
   }
   const required = Object.keys(fields).filter((name) => fields[name]?.isRequired);

@@ -43,11 +43,13 @@ const submitMethod = enumOf(Object.keys(submitMethods));
 /** As addEvent of the pipeline keeps it: of more the first and the last. */
 const eventsMax = 64;
 
-const route = described("its name in the configuration", string);
+const route = described("name of the route in the configuration", string);
 const attempt = wholeNumber(1, Number.MAX_SAFE_INTEGER);
 const bytes = wholeNumber(0, Number.MAX_SAFE_INTEGER);
 /** JSON as the node wrote it. */
-const nodeError = schemaOf<unknown>({ description: "of the chain, as nodes tell it; null: none" });
+const nodeError = schemaOf<unknown>({
+  description: "error of the transaction, as nodes return it; null: no error",
+});
 
 type Event = StatusEvent<WrittenInteger>;
 type EventFields = Partial<FieldSchemas<Event>> & Pick<FieldSchemas<Event>, "kind">;
@@ -73,7 +75,7 @@ const eventFields = {
     reason: string,
     slot: orNull(slot),
     err: nodeError,
-    sibling: described("superseded by it", signatureText),
+    sibling: described("signature of the transaction that superseded it", signatureText),
   },
 } as const satisfies Record<string, EventFields>;
 
@@ -93,11 +95,11 @@ export const statusSchema = closed<TransactionStatus<WrittenInteger>>("Transacti
   method: submitMethod,
   bundleId: orNull(bundleId),
   receivedAt: time,
-  slot: orNull(described("where it landed, or was seen last", slot)),
-  reason: orNull(described("word of the end; null while it is open", string)),
+  slot: orNull(described("slot where it landed or was last observed", slot)),
+  reason: orNull(described("reason of the end; null while the state is open", string)),
   err: nodeError,
   events: listOf(
-    eventSchema({ at: time, offsetMs: described("milliseconds after the receipt", number) }),
+    eventSchema({ at: time, offsetMs: described("milliseconds since the receipt", number) }),
     { maxItems: eventsMax },
   ),
 });

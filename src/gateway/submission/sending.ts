@@ -1,7 +1,7 @@
 // Sending: when a submission is offered to routes next, as one table.
 //
 // Pure. dispatch.ts applies an event to a submission's state and keeps its queues in step with it: the
-// state says in which queue the submission is. docs/gateway.md shows the same table to readers, and
+// state says in which queue the submission is. docs/transaction-status.md shows the same table to readers, and
 // test/gateway/submission/sending.test.ts compares the two.
 
 export const sendingStates = [

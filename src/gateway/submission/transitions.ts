@@ -1,7 +1,7 @@
 // Transitions: the state machine of one transaction, as one table.
 //
 // Pure. state-machine.ts looks up every event and carries out the effects in the order of the row.
-// docs/gateway.md shows the same table to readers, and test/gateway/submission/transitions.test.ts
+// docs/transaction-status.md shows the same table to readers, and test/gateway/submission/transitions.test.ts
 // compares the two. Every end is absorbing: the state never changes again, and listeners are notified of
 // one end only.
 

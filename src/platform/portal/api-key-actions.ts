@@ -56,13 +56,13 @@ function keyView(key: ApiKey, nowNs: bigint, ownId: string): KeyView {
 
 const readRotation = optionsOf("KeyRotation", {
   overlapHours: field(count(overlapHoursMax), {
-    description: "so long the old key holds on, in hours",
+    description: "hours for which the old key stays valid",
     absent: overlapHoursDefault,
   }),
 }).reader("params");
 
 const readRevocation = optionsOf("KeyRevocation", {
-  id: requiredField(text(), "of a key of the account"),
+  id: requiredField(text(), "id of one of the account's keys"),
 }).reader("params");
 
 export class ApiKeyActions {
@@ -90,8 +90,8 @@ export class ApiKeyActions {
       // Whoever found an old key must not get a new one for it.
       throw new ShredwayError(
         "value_invalid",
-        `rotateKey: expected a key that none takes the place of yet, got ${quote(key.id)}, which holds ` +
-          `until ${timeText(key.expiresNs)}`,
+        `rotateKey: key ${quote(key.id)} was already rotated and is valid until ${timeText(key.expiresNs)}; ` +
+          "sign in with the new key to rotate that one",
       );
     }
     const nowNs = clock.nowNs();
@@ -101,7 +101,7 @@ export class ApiKeyActions {
     session.keyId = made.key.id;
     log.info(
       { account: key.accountName, key: key.id, newKey: made.key.id, overlapHours },
-      "portal: a key was rotated",
+      "portal: key rotated",
     );
     return { key: keyView(made.key, nowNs, made.key.id), text: made.text };
   }
@@ -115,23 +115,20 @@ export class ApiKeyActions {
     if (!found) {
       throw new ShredwayError(
         "key_unknown",
-        `revokeKey: expected the id of a key of this account, got ${quote(id)}`,
+        `revokeKey: unknown key ${quote(id)}; expected the id of a key of this account`,
       );
     }
     const beyond = found.scopes.filter((scope) => !key.scopes.includes(scope));
     if (beyond.length > 0) {
       throw new ShredwayError(
         "scope_missing",
-        `revokeKey: expected a session with every scope of the key, got one without ${beyond.join(", ")}`,
+        `revokeKey: this session lacks the scopes ${beyond.join(", ")} of the key; sign in with a key that has them`,
       );
     }
     if (found.revokedNs !== null) return true;
     await keyStore.revokeKey(id, clock.nowNs());
     await refreshKeys();
-    log.info(
-      { account: key.accountName, key: key.id, revokedKey: id },
-      "portal: a key was revoked",
-    );
+    log.info({ account: key.accountName, key: key.id, revokedKey: id }, "portal: key revoked");
     return true;
   }
 }

@@ -147,7 +147,7 @@ export class LiveFeed implements WebSocketRoute {
     if (!isFull && key && this.#feedsOf(key.accountId) < feedsPerAccountMax) return undefined;
     return refusal(
       "rate_limited",
-      `expected at most ${feedsPerAccountMax} live feeds of an account and ${feedsMax} in all, got one more`,
+      `too many live feeds; at most ${feedsPerAccountMax} per account and ${feedsMax} in total are allowed; retry in 5 s`,
       { headers: { "retry-after": "5" } },
     );
   }
@@ -171,7 +171,7 @@ export class LiveFeed implements WebSocketRoute {
   }
 
   message(peer: WebSocketPeer): void {
-    peer.close(1008, "expected no messages on this WebSocket");
+    peer.close(1008, "this WebSocket accepts no messages");
   }
 
   closed(peer: WebSocketPeer): void {

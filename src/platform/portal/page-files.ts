@@ -18,8 +18,8 @@ export const pageFolder = fileURLToPath(
 );
 
 const notBuilt =
-  "The portal's page was not built. Build it with: npm run compile (in the folder of Shredway), then " +
-  "start the service again.";
+  "The portal's page was not built. Run npm run compile in the folder of Shredway, then restart " +
+  "the service.";
 
 interface PageFile {
   readonly bytes: Uint8Array;
@@ -91,9 +91,9 @@ export class PageFiles {
     let files = new Map<string, PageFile>();
     try {
       if (existsSync(join(folder, manifestName))) files = readManifest(folder);
-      else log.info("the portal's page was not built");
+      else log.info("portal: the page was not built");
     } catch (error) {
-      log.warn(`the portal's page cannot be shown: ${messageOf(error)}`);
+      log.warn(`portal: cannot read the page's files: ${messageOf(error)}`);
     }
     this.#files = files;
   }
@@ -111,7 +111,7 @@ export class PageFiles {
     const file = this.#files.get(path);
     if (!file) {
       if (!this.isBuilt) return plainAnswer(503, notBuilt, { "retry-after": "60" });
-      return plainAnswer(404, "There is no such file.");
+      return plainAnswer(404, "File not found.");
     }
     const headers = {
       ...securityHeaders,

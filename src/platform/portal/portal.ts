@@ -49,10 +49,7 @@ function textOf(body: Uint8Array): string {
   return isUtf8(body) ? Buffer.from(body).toString() : "";
 }
 
-const unsigned = refusal(
-  "unauthorized",
-  "expected somebody who has signed in; do so with an API key",
-);
+const unsigned = refusal("unauthorized", "not signed in; sign in with an API key");
 
 export class Portal implements Pages {
   readonly home = pagePath;
@@ -96,7 +93,7 @@ export class Portal implements Pages {
       // While there is no page everything below it says how to build it.
       this.#files.has(path) || !this.#files.isBuilt
         ? this.#files.answer(request)
-        : plainAnswer(404, "There is nothing here. The portal is at /portal/.");
+        : plainAnswer(404, "Not found. The portal is at /portal/.");
     return pathOf({ GET: answer, HEAD: answer });
   }
 
@@ -158,11 +155,14 @@ export class Portal implements Pages {
       return refusalOf(thrown, (fault) => counter.report(fault));
     }
     if (typeof text !== "string" || text.trim() === "") {
-      return refusal("value_invalid", 'expected {"key": "sw_…"} with an API key, got none');
+      return refusal("value_invalid", 'no API key; expected the body {"key": "sw_…"}');
     }
     const found = counter.check(request, text.trim(), (reason, message, { headers } = {}) =>
       reason === "unauthorized"
-        ? refusal(reason, "expected a valid API key, got one that is not valid here")
+        ? refusal(
+            reason,
+            "invalid API key: unknown, expired, revoked, or not allowed from this address",
+          )
         : refusal(reason, message, { headers: { ...headers } }),
     );
     if (!found.key) return found.refusal;
@@ -232,7 +232,7 @@ function strangeOrigin(head: HttpHead): HttpResponse {
   return {
     ...refusal(
       "request_invalid",
-      `expected a request of the portal's own page (header Origin), got ${quote(origin)}`,
+      `request not from the portal's own page: header Origin is ${quote(origin)}`,
     ),
     status: 403,
   };

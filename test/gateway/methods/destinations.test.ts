@@ -266,7 +266,7 @@ describe("getTierHistory", () => {
         from: null,
         to: "tier-1",
         sumLamports: 250_000_000,
-        text: "tier-1 instead of none: the tips of the window are 250000000 lamports",
+        text: "upgraded from no tier to tier-1; tips in the window: 250000000 lamports",
       },
     ]);
     await run.call("getTierHistory");

@@ -71,9 +71,9 @@ describe("sending", () => {
   });
 });
 
-describe("docs/gateway.md", () => {
+describe("docs/transaction-status.md", () => {
   it("shows the table", () => {
-    const rows = readFileSync("docs/gateway.md", "utf8")
+    const rows = readFileSync("docs/transaction-status.md", "utf8")
       .split("\n")
       .map((line) => line.split("|").map((text) => text.trim().replaceAll("`", "")))
       .filter((cells) => cells.length === 8 && sendingEventKinds.some((kind) => kind === cells[1]));

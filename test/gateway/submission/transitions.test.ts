@@ -131,9 +131,9 @@ describe("transitions", () => {
   });
 });
 
-describe("docs/gateway.md", () => {
+describe("docs/transaction-status.md", () => {
   it("shows the table", () => {
-    const rows = readFileSync("docs/gateway.md", "utf8")
+    const rows = readFileSync("docs/transaction-status.md", "utf8")
       .split("\n")
       .map((line) => line.split("|").map((text) => text.trim().replaceAll("`", "")))
       .filter((columns) => columns.length === 9 && eventKinds.some((kind) => kind === columns[1]));

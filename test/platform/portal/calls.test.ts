@@ -139,8 +139,8 @@ describe("keys", () => {
     const kept = (await stage.gateway.keys.keys()).find(({ id }) => id === small.key.id);
     expect(kept?.revokedNs).not.toBeNull();
     const texts = stage.lines.map((line) => JSON.stringify(line)).join("\n");
-    expect(texts).toContain("portal: a key was rotated");
-    expect(texts).toContain("portal: a key was revoked");
+    expect(texts).toContain("portal: key rotated");
+    expect(texts).toContain("portal: key revoked");
     for (const text of [own.text, small.text, made.text]) expect(texts).not.toContain(text);
     expect(JSON.stringify(await list())).not.toContain(made.text);
   });

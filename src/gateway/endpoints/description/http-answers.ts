@@ -31,13 +31,19 @@ export type Answers = Readonly<Record<number, Answer>>;
 const whole = wholeNumber(0, Number.MAX_SAFE_INTEGER);
 
 export const limitHeaders = {
-  "X-RateLimit-Limit": { description: "calls that may be made at once", schema: whole },
-  "X-RateLimit-Remaining": { description: "of them left", schema: whole },
-  "X-RateLimit-Reset": { description: "seconds until all may be made again", schema: whole },
+  "X-RateLimit-Limit": { description: "burst size: calls that may be made at once", schema: whole },
+  "X-RateLimit-Remaining": { description: "calls left of the burst", schema: whole },
+  "X-RateLimit-Reset": {
+    description: "seconds until the whole burst is available again",
+    schema: whole,
+  },
 } as const;
 
 const retryAfter = {
-  "Retry-After": { description: "seconds", schema: wholeNumber(1, Number.MAX_SAFE_INTEGER) },
+  "Retry-After": {
+    description: "seconds to wait before the next call",
+    schema: wholeNumber(1, Number.MAX_SAFE_INTEGER),
+  },
 } as const;
 
 const codes = [...new Set(reasons.map((reason) => errorTable[reason].jsonRpcCode))];
@@ -57,7 +63,7 @@ export const jsonRpcError = schemaOf<object>({
       type: "object",
       required: ["reason"],
       properties: { reason: enumOf(toldReasons) },
-      description: "the reason, and facts beside it",
+      description: "the reason, and further details",
     },
   },
   additionalProperties: false,

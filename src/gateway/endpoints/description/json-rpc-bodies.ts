@@ -15,7 +15,7 @@ import { jsonRpcError } from "./http-answers.ts";
 
 const version = word("2.0");
 /** Of any type; it comes back as it came. */
-const id = described("as it came; null without one", anyJson);
+const id = described("id of the call; null if it has none", anyJson);
 
 const call: JsonSchema = {
   title: "Call",
@@ -25,7 +25,7 @@ const call: JsonSchema = {
     jsonrpc: version,
     id,
     method: { type: "string" },
-    params: { anyOf: [{ type: "array" }, { type: "null" }], description: "by position" },
+    params: { anyOf: [{ type: "array" }, { type: "null" }], description: "parameters by position" },
   },
 };
 

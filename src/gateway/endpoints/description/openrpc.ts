@@ -67,9 +67,9 @@ function namedReasons(): Reason[] {
 }
 
 const description =
-  "JSON-RPC 2.0 over HTTP POST and WebSocket. Parameters stand by position; null counts as absent, and " +
-  "options that are not known are ignored. Errors: `message` begins with the reason, which is in " +
-  "`data.reason`, too; `data` may hold facts beside it.";
+  "JSON-RPC 2.0 over HTTP POST and WebSocket. Parameters are given by position; null counts as absent, and " +
+  "unknown options are ignored. Errors: `message` begins with the reason, which is also in " +
+  "`data.reason`; `data` may have further details.";
 
 export function openRpcDocument({ version, regions }: DescriptionFacts): object {
   const servers = regions.flatMap(({ name, url }) => (url === null ? [] : [{ name, url }]));
@@ -82,7 +82,8 @@ export function openRpcDocument({ version, regions }: DescriptionFacts): object 
       errors: Object.fromEntries(namedReasons().map((reason) => [reason, errorObject(reason)])),
     },
     "x-passed-on": {
-      description: "methods of a node, passed on to the one behind this service: its own answers",
+      description:
+        "methods that are passed on to the node behind this service; responses are those of the node",
       scopes: ["read"],
       methods: readMethodNames,
     },

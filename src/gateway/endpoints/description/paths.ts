@@ -99,7 +99,7 @@ function callOperation(path: string, id: string, isBlockEngine: boolean): Operat
     method: "post",
     id,
     summary: "JSON-RPC 2.0: a call, or an array of up to 25.",
-    description: `The methods are those of \`${openRpcPath}\`. The Content-Type does not matter.`,
+    description: `The methods are those of \`${openRpcPath}\`. The Content-Type is ignored.`,
     needsKey: true,
     parameters: inQuery(
       mevProtect,
@@ -114,11 +114,14 @@ function callOperation(path: string, id: string, isBlockEngine: boolean): Operat
     },
     answers: {
       200: {
-        ...answer("the answer, an error too", callAnswer),
+        ...answer("the response, including errors", callAnswer),
         headers: {
           ...limitHeaders,
           ...(isBlockEngine && {
-            "X-Bundle-Id": { description: "of what became a bundle", schema: string },
+            "X-Bundle-Id": {
+              description: "id of the bundle, if the call sent one",
+              schema: string,
+            },
           }),
         },
       },
@@ -130,7 +133,7 @@ function callOperation(path: string, id: string, isBlockEngine: boolean): Operat
 const rawParameterList = inQuery(
   {
     name: "method",
-    description: "absent: sendTransaction, or getHealth when there is no body",
+    description: "default: sendTransaction, or getHealth if the body is empty",
     schema: enumOf(rawMethods),
   },
   uriParameters.mevProtect,
@@ -150,12 +153,12 @@ function rawOperation(
     method: "post",
     id,
     summary,
-    description: "Answers are those of JSON-RPC with the id 1. There is no preflight.",
+    description: "Responses are JSON-RPC with the id 1. There is no preflight.",
     needsKey: true,
     parameters: rawParameterList,
     ...(body && { body }),
     answers: {
-      200: { ...answer("the answer, an error too", rawAnswer), headers: limitHeaders },
+      200: { ...answer("the response, including errors", rawAnswer), headers: limitHeaders },
       ...callRefusals,
     },
   };
@@ -169,17 +172,22 @@ const calls: readonly Operation[] = [
   callOperation("/api/v1/getTipAccounts", "callGetTipAccounts", true),
   callOperation("/api/v1/getBundleStatuses", "callGetBundleStatuses", true),
   callOperation("/api/v1/getInflightBundleStatuses", "callGetInflightBundleStatuses", true),
-  rawOperation("/relayb", "sendBytes", "A transaction as bytes; several as frames.", {
+  rawOperation("/relayb", "sendBytes", "Sends a transaction as bytes, or several as frames.", {
     type: "application/octet-stream",
     schema: {
-      description: "a frame: its length as u16 big-endian, then so many bytes",
+      description: "a frame: its length as u16 big-endian, then that many bytes",
     },
   }),
-  rawOperation("/relay2", "sendText", "A transaction in base64; several separated by commas.", {
-    type: "text/plain",
-    schema: string,
-    example: samples.transaction,
-  }),
+  rawOperation(
+    "/relay2",
+    "sendText",
+    "Sends a transaction in base64, or several separated by commas.",
+    {
+      type: "text/plain",
+      schema: string,
+      example: samples.transaction,
+    },
+  ),
 ];
 
 // ---- tips -----------------------------------------------------------------------------------
@@ -193,16 +201,22 @@ function snapshotSchema(
   averages: Pick<FieldSchemas<Snapshot>, Average> | null,
 ): JsonSchema {
   return closed<Omit<Snapshot, Average>>(title, {
-    time: described("of the refresh", time),
+    time: described("time of the refresh", time),
     landed_tips_25th_percentile: amount,
     landed_tips_50th_percentile: amount,
     landed_tips_75th_percentile: amount,
     landed_tips_95th_percentile: amount,
     landed_tips_99th_percentile: amount,
     ...averages,
-    count: described("landed tips that it is made of", wholeNumber(0, Number.MAX_SAFE_INTEGER)),
+    count: described(
+      "number of landed tips in the snapshot",
+      wholeNumber(0, Number.MAX_SAFE_INTEGER),
+    ),
     window_start: time,
-    stale: described("no tip landed in the window: it is an earlier one", boolean),
+    stale: described(
+      "true if no tip landed in the window; the values are those of an earlier snapshot",
+      boolean,
+    ),
   });
 }
 
@@ -220,7 +234,7 @@ const tips: readonly Operation[] = [
     path: "/tip_floor",
     method: "get",
     id: "tipFloor",
-    summary: "What landed tips were lately, in an array of one snapshot.",
+    summary: "Returns the percentiles of recent landed tips, as an array with one snapshot.",
     needsKey: false,
     parameters: inQuery(formatParameter),
     answers: {
@@ -235,7 +249,7 @@ const tips: readonly Operation[] = [
     path: "/tip_stream",
     method: "get",
     id: "tipStream",
-    summary: "WebSocket: the snapshot at once, and after every refresh.",
+    summary: "WebSocket: pushes the current snapshot at once, and the new one after every refresh.",
     needsKey: false,
     parameters: inQuery(formatParameter),
     answers: {
@@ -250,7 +264,7 @@ const tips: readonly Operation[] = [
     method: "post",
     id: "registerTips",
     summary: "Registers tips for shreds.",
-    description: `Each entry stands for itself: one of another shape is passed over, and \`verbose\` tells of it. At most ${batchBytesMax} bytes. What is told as accepted is on the disk.`,
+    description: `Each entry is checked by itself: an invalid entry is skipped, and \`verbose\` returns it with its reason. The body has at most ${batchBytesMax} bytes. Accepted entries are stored on disk.`,
     needsKey: true,
     parameters: inQuery(...Object.values(shredPayParameters)),
     body: {
@@ -272,7 +286,7 @@ const tips: readonly Operation[] = [
     answers: {
       200: {
         ...answer(
-          "signatures that were taken, in order",
+          "accepted signatures, in order",
           closed<Pick<RegistrationReceipt, "accepted"> & Partial<RegistrationReceipt>>(
             "Registered",
             {
@@ -299,8 +313,8 @@ const tips: readonly Operation[] = [
 
 const nextPartner = closed<NextAltValidator<WrittenInteger>>("NextPartner", {
   pubkey: publicKey,
-  leader_slot: described("first slot at or after the asked one that the partner leads", slot),
-  context_slot: described("the present one; 0: not known", slot),
+  leader_slot: described("first slot at or after the requested one that the partner leads", slot),
+  context_slot: described("current slot; 0: unknown", slot),
 });
 
 const partners: readonly Operation[] = [
@@ -308,28 +322,34 @@ const partners: readonly Operation[] = [
     path: validatorsPath,
     method: "get",
     id: "alternativePartners",
-    summary: "Who of the alternative partners leads in this epoch.",
+    summary: "Returns the alternative partners that lead in this epoch.",
     needsKey: false,
     parameters: [],
-    answers: { 200: answer("identities", listOf(publicKey)), ...plainRefusals(503) },
+    answers: {
+      200: answer("identities of the partners", listOf(publicKey)),
+      ...plainRefusals(503),
+    },
   },
   {
     path: nextPath,
     method: "get",
     id: "nextAlternativePartner",
-    summary: "Which alternative partner leads next, from the present slot on.",
+    summary: "Returns the next alternative partner that leads, from the current slot on.",
     needsKey: false,
     parameters: [],
-    answers: { 200: answer("the leader", nextPartner), ...plainRefusals(404, 503) },
+    answers: { 200: answer("the partner and its slot", nextPartner), ...plainRefusals(404, 503) },
   },
   {
     path: slotPath,
     method: "get",
     id: "nextAlternativePartnerAt",
-    summary: "Which alternative partner leads next, from a slot on.",
+    summary: "Returns the next alternative partner that leads, from a given slot on.",
     needsKey: false,
     parameters: [{ name: "slot", description: "a slot", schema: slot, place: "path" }],
-    answers: { 200: answer("the leader", nextPartner), ...plainRefusals(400, 404, 503) },
+    answers: {
+      200: answer("the partner and its slot", nextPartner),
+      ...plainRefusals(400, 404, 503),
+    },
   },
 ];
 
@@ -342,15 +362,15 @@ function documentOperation(path: string, id: string, name: string): Operation {
     path,
     method: "get",
     id,
-    summary: `The ${name} document of this service.`,
+    summary: `Returns the ${name} document of this service.`,
     needsKey: false,
     parameters: [],
     answers: {
       200: {
         ...answer("the document", { type: "object" }),
-        headers: { ETag: { description: "of the text", schema: string } },
+        headers: { ETag: { description: "entity tag of the document", schema: string } },
       },
-      304: { description: "it is as If-None-Match has it" },
+      304: { description: "the document matches If-None-Match" },
       ...jsonRpcRefusals(503),
     },
   };
@@ -361,8 +381,9 @@ const rest: readonly Operation[] = [
     path: "/status",
     method: "get",
     id: "statusFeed",
-    summary: "WebSocket: every event of the account's submissions as it comes.",
-    description: "Say a filter to hear of some signatures only; null: of all again.",
+    summary: "WebSocket: pushes every event of the account's submissions.",
+    description:
+      "Send a filter to receive events of some signatures only; null removes the filter.",
     needsKey: true,
     parameters: [],
     answers: {
@@ -388,10 +409,13 @@ const rest: readonly Operation[] = [
     path: "/gethealth",
     method: "get",
     id: "health",
-    summary: "Says that the service answers.",
+    summary: "Reports that the service responds.",
     needsKey: false,
     parameters: [],
-    answers: { 200: answer("it does", word("ok"), "text/plain"), ...jsonRpcRefusals(503) },
+    answers: {
+      200: answer("the service responds", word("ok"), "text/plain"),
+      ...jsonRpcRefusals(503),
+    },
   },
   documentOperation(openRpcPath, "openRpc", "OpenRPC"),
   documentOperation(openApiPath, "openApi", "OpenAPI"),

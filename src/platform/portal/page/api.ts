@@ -37,7 +37,7 @@ async function refusalOf(response: Response): Promise<ApiError> {
     const message = withoutReason(text(told["message"], "message"), reason);
     return new ApiError(response.status, reason, message, wait);
   } catch {
-    const message = `The service answered HTTP ${response.status} without saying why.`;
+    const message = `The service responded with HTTP ${response.status} without a reason.`;
     return new ApiError(response.status, "internal", message, wait);
   }
 }
@@ -52,7 +52,7 @@ async function request(method: string, path: string, body?: unknown): Promise<Re
   try {
     response = await fetch(path, init);
   } catch {
-    throw new ApiError(0, "unreachable", "The service does not answer.");
+    throw new ApiError(0, "unreachable", "The service does not respond.");
   }
   if (!response.ok) throw await refusalOf(response);
   return response;
@@ -66,7 +66,7 @@ async function answerOf<T>(response: Response, reader: Reader<T>): Promise<T> {
     throw new ApiError(
       response.status,
       "page_outdated",
-      `This page and the service do not understand each other${detail}. Load the page again.`,
+      `This page cannot read the response of the service${detail}. Reload the page.`,
     );
   }
 }
@@ -107,7 +107,7 @@ export function messageOf(error: unknown): string {
 export function signInMessageOf(error: unknown): string {
   if (!(error instanceof ApiError)) return messageOf(error);
   if (error.status === 401) {
-    return "This key is not valid here: unknown, expired, revoked, or not for your address.";
+    return "Invalid API key: unknown, expired, revoked, or not allowed from your address.";
   }
   return messageOf(error);
 }

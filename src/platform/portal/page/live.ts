@@ -136,7 +136,7 @@ export class Live {
   }
 
   #complain(error: unknown): void {
-    const detail = error instanceof ShapeError ? error.message : "no message that it can read";
+    const detail = error instanceof ShapeError ? error.message : "unreadable message";
     if (this.fault === detail) return;
     this.fault = detail;
     this.#tell("fault");

@@ -1,6 +1,6 @@
-// API document: docs/api.md, written from the two descriptions.
+// API document: docs/api.md, generated from the two descriptions.
 //
-// A test compares the file with what describeApi returns; `npx vitest run -u` writes it anew. Facts about
+// A test compares the file with what describeApi returns; `npx vitest run -u` regenerates it. Facts about
 // methods belong to their declarations, facts about paths to the one table of them, never here.
 
 import { errorTable, type Reason, reasons } from "../../../../src/core/errors.ts";
@@ -13,7 +13,7 @@ import { methods } from "../../../../src/gateway/methods/table.ts";
 import type { JsonSchema } from "../../../../src/gateway/schema/json-schema.ts";
 import { samples } from "../../../../src/gateway/schema/samples.ts";
 
-/** What a reader has of his own: variables of a shell in the place of samples. */
+/** Shell variables that stand for the reader's own values in the examples. */
 export const variables: Readonly<Record<string, string>> = {
   TRANSACTION: samples.transaction,
   SECOND: samples.secondTransaction,
@@ -98,7 +98,7 @@ function objectTable(title: string, schema: JsonSchema): string[] {
   return [
     `${title}:`,
     "",
-    "| field | value | always there | default | meaning |",
+    "| field | value | required | default | meaning |",
     "|---|---|---|---|---|",
     ...rows,
     "",
@@ -216,11 +216,12 @@ function answerLines({ answers }: Operation): string[] {
 
 // ---- the document ---------------------------------------------------------------------------
 
-const head = `# API
+const head = `# API reference
 
-Every method and path of the gateway, one by one. Written from the declarations that check calls; a test keeps it
-current. What it is all for, and how the parts belong together, is in [gateway.md](gateway.md). The same as documents
-for programs: \`GET /openrpc.json\` (also the method \`rpc.discover\`) and \`GET /openapi.json\` of a running service.
+For developers who call the gateway: every method and path with its parameters, result, errors and an example. After reading
+[gateway.md](gateway.md) you can look up each field here. The page is generated from the declarations that validate calls, and a
+test keeps it current. A running service returns the same facts as \`GET /openrpc.json\` (also the method \`rpc.discover\`) and
+\`GET /openapi.json\`.
 
 The examples run in a shell:
 
@@ -239,14 +240,14 @@ export function describeApi(): string {
   return [
     `${head}## Methods`,
     "",
-    "JSON-RPC 2.0; parameters stand by position. Null counts as absent; fields of options that are not listed are ignored.",
+    "Methods are called by JSON-RPC 2.0 with parameters by position. Null counts as absent; unknown fields of options are ignored.",
     "",
     ...Object.entries(methods).flatMap(([name, method]) => methodLines(name, method, known)),
-    `Passed on to the node behind the service, with the scope \`read\`: ${readMethodNames.join(", ")}.`,
+    `These methods are passed on to the node behind the service and need the scope \`read\`: ${readMethodNames.join(", ")}.`,
     "",
     "## Errors",
     "",
-    `Every method may answer ${everywhere}; what else, it says itself.`,
+    `Every method may fail with ${everywhere}. Its section lists further errors.`,
     "",
     ...errorLines(),
     "## Paths",

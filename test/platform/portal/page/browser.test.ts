@@ -129,7 +129,7 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     await signIn(page, "  ");
     await page.getByRole("alert").filter({ hasText: "Paste an API key" }).waitFor();
     await signIn(page, `sw_${"1".repeat(43)}`);
-    await page.getByRole("alert").filter({ hasText: "This key is not valid here" }).waitFor();
+    await page.getByRole("alert").filter({ hasText: "Invalid API key" }).waitFor();
     await signIn(page, key);
     await page.locator("h1", { hasText: "Overview" }).waitFor();
     expect(await page.title()).toBe("Overview · Shredway");
@@ -213,9 +213,9 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     await card.getByText("by datagram").waitFor();
     // Shreds really leave for it: the count grows.
     await card.locator("div", { hasText: /^Sent[1-9]/ }).waitFor();
-    await card.getByRole("button", { name: "Paste a proof" }).click();
+    await card.getByRole("button", { name: "Enter token" }).click();
     await page.getByLabel("Token").fill("not a token");
-    await page.getByRole("button", { name: "Prove" }).click();
+    await page.getByRole("button", { name: "Verify" }).click();
     await page.getByRole("alert").filter({ hasText: "32 hex digits" }).waitFor();
     await page.keyboard.press("Escape");
     await card.getByRole("button", { name: "Remove" }).click();
@@ -226,7 +226,7 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
 
   it("shows coverage and latency as drawings and as numbers", async () => {
     const page = await openView("feed");
-    await page.getByText(/of all shreds seen\./).waitFor();
+    await page.getByText(/of all shreds received\./).waitFor();
     await page.getByText(/^p50 .* · p99 .* · max /).waitFor();
     const cursor = page.getByRole("slider", { name: "Coverage, slot by slot" });
     await cursor.focus();
@@ -285,7 +285,7 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     await dialog.getByRole("button", { name: "Copy new key" }).click();
     expect(await page.evaluate<string>("navigator.clipboard.readText()")).toBe(made);
     expect(await ask(made, "getTier")).toMatchObject({ windowHours: 24 });
-    await dialog.getByRole("button", { name: "I have it" }).click();
+    await dialog.getByRole("button", { name: "I have stored it" }).click();
     await page.locator("li.card", { hasText: "expiring" }).waitFor();
     expect(await page.content()).not.toContain(made);
     await page.reload();
@@ -337,7 +337,7 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     const back = () =>
       page.evaluate<string>("getComputedStyle(document.body.parentElement).backgroundColor");
     expect(await back()).toBe("rgb(14, 17, 19)");
-    await page.getByRole("button", { name: /^Colours: as the system/ }).click();
+    await page.getByRole("button", { name: /^Colours: system setting/ }).click();
     expect(await back()).toBe("rgb(244, 246, 247)");
     await page.reload();
     await page.getByRole("button", { name: /^Colours: light/ }).waitFor();
@@ -364,7 +364,7 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     await page.getByText("0.31 of 0.5 SOL for tier-2").waitFor();
     complaints.found.splice(0); // what the browser says of a refused connection
     await start();
-    await page.getByRole("button", { name: "Now" }).click();
+    await page.getByRole("button", { name: "Reconnect now" }).click();
     await page.getByText("Your session has ended. Sign in again.").waitFor();
     complaints.found.splice(0);
     await signIn(page, key);

@@ -232,7 +232,7 @@ describe.skipIf(!chromiumPath)("the page of a large service", () => {
     await has(light);
     await page.emulateMedia({ colorScheme: "dark" });
     await has(dark);
-    await page.getByRole("button", { name: /^Colours: as the system/ }).click();
+    await page.getByRole("button", { name: /^Colours: system setting/ }).click();
     await has(light);
   });
 
@@ -241,7 +241,7 @@ describe.skipIf(!chromiumPath)("the page of a large service", () => {
     const errors: string[] = [];
     page.on("pageerror", ({ message }) => errors.push(message));
     tell({ topic: "coverage", value: coverage(4000, 0) });
-    await page.getByText("No slot's length is known yet.").waitFor();
+    await page.getByText("No slot length is known yet.").waitFor();
     await page.waitForFunction(`JSON.stringify(${columnColours}) === "{}"`);
     tell({ topic: "coverage", value: coverage(4000, 2) });
     await page.getByText("1 of 2 slots complete").waitFor();

@@ -154,8 +154,8 @@ export function NoScope({
 }): JSX.Element {
   return (
     <Empty>
-      This key may not see {what}: it lacks the scope <code>{scope}</code>. Ask the operator for a
-      key with it.
+      This key cannot show {what}: it lacks the scope <code>{scope}</code>. Ask the operator for a
+      key with this scope.
     </Empty>
   );
 }

@@ -29,10 +29,10 @@ export function CopyButton({ text, what }: CopyButtonProps): JSX.Element {
   const end = useRef(() => {});
   const copy = async () => {
     if (!(await copied(text))) {
-      announce(`The browser does not let this page copy: mark the ${what} and copy it by hand.`);
+      announce(`The browser does not allow copying: select the ${what} and copy it by hand.`);
       return;
     }
-    announce(`Copied: ${what}.`);
+    announce(`Copied ${what}.`);
     setDone(true);
     end.current();
     end.current = after(shownMs, () => setDone(false));

@@ -24,17 +24,17 @@ const labelSteps = [1, 2, 4, 8, 16, 32, 64];
 const whole = 0.999;
 
 function toldOf(slot: Slot): string {
-  const share = slot.share === null ? "its length is not known yet" : `${percent(slot.share)} seen`;
+  const share = slot.share === null ? "length not known yet" : `${percent(slot.share)} received`;
   const counts = `${count(slot.data)} data and ${count(slot.code)} code shreds`;
   return `Slot ${slot.slot}: ${share}, ${counts} within ${count(Math.round(slot.spanMs))} ms.`;
 }
 
 function summaryOf(slots: readonly Slot[]): string {
   const known = slots.flatMap(({ share }) => (share === null ? [] : [share]));
-  if (known.length === 0) return "No slot's length is known yet.";
+  if (known.length === 0) return "No slot length is known yet.";
   const complete = known.filter((share) => share >= whole).length;
   const mean = known.reduce((sum, share) => sum + share, 0) / known.length;
-  return `${complete} of ${known.length} slots complete, ${percent(mean)} of all shreds seen.`;
+  return `${complete} of ${known.length} slots complete, ${percent(mean)} of all shreds received.`;
 }
 
 function colourOf({ share }: Slot, paint: Paint): string {
@@ -131,12 +131,12 @@ function CoverageTable({ slots }: { readonly slots: readonly Slot[] }): JSX.Elem
   const columns = [
     { name: "Slot" },
     { name: "Seen", isNumber: true },
-    { name: "Data seen", isNumber: true },
+    { name: "Data received", isNumber: true },
     { name: "Data shreds", isNumber: true },
     { name: "Code shreds", isNumber: true },
     { name: "Within", isNumber: true },
   ];
-  const share = (value: number | null) => (value === null ? "not known" : percent(value));
+  const share = (value: number | null) => (value === null ? "unknown" : percent(value));
   return (
     <Table caption="Coverage of the newest slots" columns={columns}>
       <Rows

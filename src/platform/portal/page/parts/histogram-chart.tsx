@@ -141,7 +141,7 @@ interface HistogramChartProps {
 export function HistogramChart({ histogram, label }: HistogramChartProps): JSX.Element {
   const shown = useMemo(() => ({ histogram, bars: barsOf(histogram) }), [histogram]);
   const { bars } = shown;
-  if (bars.length === 0) return <Empty>Nothing was measured in the last minute.</Empty>;
+  if (bars.length === 0) return <Empty>No measurements in the last minute.</Empty>;
   return (
     <>
       <Chart kind={kind} shown={shown} label={label} />

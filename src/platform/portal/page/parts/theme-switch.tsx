@@ -6,7 +6,7 @@ import { keepTheme, keptTheme, type Theme, themes } from "../theme.ts";
 
 const signs: Readonly<Record<Theme, string>> = { auto: "◐", light: "☀", dark: "☾" };
 const names: Readonly<Record<Theme, string>> = {
-  auto: "as the system",
+  auto: "system setting",
   light: "light",
   dark: "dark",
 };

@@ -12,7 +12,7 @@ const right = 14;
 
 function titleOf({ event }: Mark): string {
   const { kind, route, attempt, offsetMs } = event;
-  const way = route === null ? "" : ` by ${route}`;
+  const way = route === null ? "" : ` on ${route}`;
   const times = attempt === null ? "" : `, attempt ${attempt}`;
   return `${worded(kind)}${way}${times}: ${offset(offsetMs)}`;
 }
@@ -67,7 +67,7 @@ export function TimelineChart({
   const left = Math.min(width * 0.34, longest * 7.5 + 16);
   const last = events.at(-1);
   const label = last
-    ? `Timeline: ${events.length} events from the receipt to ${worded(last.kind)}, ${offset(last.offsetMs)}. The table below has each of them.`
+    ? `Timeline: ${events.length} events from the receipt to ${worded(last.kind)}, ${offset(last.offsetMs)}. The table below lists them.`
     : "Timeline without events.";
   return (
     <div class="frame" ref={frame}>

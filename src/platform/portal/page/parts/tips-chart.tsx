@@ -122,11 +122,7 @@ const kind: ChartKind<readonly TipPoint[]> = {
 export function TipsChart({ points }: { readonly points: readonly TipPoint[] }): JSX.Element {
   return (
     <>
-      <Chart
-        kind={kind}
-        shown={points}
-        label="Percentiles of landed tips, quarter of an hour by quarter"
-      />
+      <Chart kind={kind} shown={points} label="Percentiles of landed tips, every 15 minutes" />
       <Numbers>{() => <TipsTable points={points} />}</Numbers>
     </>
   );

@@ -85,7 +85,7 @@ function Trail<T extends object>(props: TrailProps<T>): JSX.Element {
         {(items) => (
           <>
             {items.length === 0 ? (
-              <Empty>{paged.isFirst ? empty : "There is nothing older."}</Empty>
+              <Empty>{paged.isFirst ? empty : "No older entries."}</Empty>
             ) : (
               <Table caption={title} columns={columns}>
                 <Rows items={items} keyOf={keyOf} draw={draw} />
@@ -120,7 +120,7 @@ export function TierHistory({ tier }: { readonly tier: TierView }): JSX.Element 
     <Trail
       title="Tier history"
       paged={paged}
-      empty="Nothing yet: the first event is written when registered tips reach a threshold."
+      empty="No tier events yet. The first one appears when registered tips reach a threshold."
       columns={[
         { name: "When" },
         { name: "Event" },
@@ -156,7 +156,7 @@ export function Registrations({ tier }: { readonly tier: TierView }): JSX.Elemen
     <Trail
       title="Registered tips"
       paged={paged}
-      empty="No tip was registered yet."
+      empty="No registered tips yet."
       columns={[
         { name: "When" },
         { name: "Signature", isExtra: true },

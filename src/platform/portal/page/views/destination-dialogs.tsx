@@ -76,7 +76,7 @@ export function AddDialog({ onClose }: { readonly onClose: () => void }): JSX.El
     const address = fieldOf(fields.current, "address");
     return action.run(async () => {
       await call("addDestination", [{ region, address }], done);
-      announce(`Added: ${address}. Three challenges leave for it: now, in 2 s and in 10 s.`);
+      announce(`Added ${address}. The service sends it three challenges: now, in 2 s and in 10 s.`);
       onClose();
     });
   };
@@ -101,7 +101,8 @@ export function AddDialog({ onClose }: { readonly onClose: () => void }): JSX.El
             aria-describedby="address-note"
           />
           <p id="address-note" class="muted small">
-            ip:port of your receiver. Let it run first, so that it answers the challenge:
+            Address of your receiver (ip:port). Start the receiver first, so that it can answer the
+            challenge:
           </p>
           <Snippet text="shredway listen --port 9001 --prove" what="command of the receiver" />
           <RegionField regions={regions} />
@@ -129,24 +130,24 @@ export function ProveDialog({ id, address, onClose }: ProveProps): JSX.Element {
     const token = fieldOf(fields.current, "token").replaceAll(/\s/g, "");
     return action.run(async () => {
       await call("proveDestination", [id, token], done);
-      announce(`Proved: ${address}.`);
+      announce(`Verified ${address}.`);
       onClose();
     });
   };
   return (
-    <Dialog title={`Prove ${address}`} onClose={onClose}>
+    <Dialog title={`Verify ${address}`} onClose={onClose}>
       <Form
-        verb="Prove"
+        verb="Verify"
         isBusy={action.isBusy}
         failure={action.failure}
         onClose={onClose}
         onSubmit={() => void prove()}
       >
         <p>
-          For receivers that cannot answer by themselves: look at one challenge where it arrives.
-          Its token is the 16 bytes behind <code>SWPROOF1</code>.
+          Use this if your receiver cannot answer challenges itself. Capture one challenge on the
+          receiving machine. The token is the 16 bytes after <code>SWPROOF1</code>.
         </p>
-        <Snippet text={captureCommand(address)} what="command to see a challenge" />
+        <Snippet text={captureCommand(address)} what="command to capture a challenge" />
         <div ref={fields} class="fields">
           <label for="token">Token, 32 hex digits</label>
           <input

@@ -17,7 +17,7 @@ import { AddDialog, ProveDialog } from "./destination-dialogs.tsx";
 /** How its ownership stands, and what comes next. */
 function Proof({ destination }: { readonly destination: DestinationView }): JSX.Element {
   const { state, provedBy, provedAt, proofEndsAt, pauseReason, pausedAt, refusal } = destination;
-  if (refusal !== null) return <>nothing is sent there: {refusal}</>;
+  if (refusal !== null) return <>not sending: {refusal}</>;
   if (state === "paused" && pausedAt !== null) {
     return (
       <>
@@ -25,15 +25,15 @@ function Proof({ destination }: { readonly destination: DestinationView }): JSX.
       </>
     );
   }
-  if (provedAt === null) return <>waits for the answer to a challenge</>;
+  if (provedAt === null) return <>waiting for the answer to a challenge</>;
   return (
     <>
       by {provedBy} <Ago iso={provedAt} />
       {proofEndsAt === null ? (
-        ", for good"
+        ", does not expire"
       ) : (
         <>
-          , ends <Ago iso={proofEndsAt} />
+          , expires <Ago iso={proofEndsAt} />
         </>
       )}
     </>
@@ -44,7 +44,7 @@ function Proof({ destination }: { readonly destination: DestinationView }): JSX.
 function Sending({ destination }: { readonly destination: DestinationView }): JSX.Element {
   const { live } = useSurroundings();
   const { sending, id } = destination;
-  if (!sending) return <Fact name="Sent from here">nothing at present</Fact>;
+  if (!sending) return <Fact name="Sent by this node">no shreds at present</Fact>;
   return (
     <>
       <Fact name="Tier">{sending.tier}</Fact>
@@ -61,7 +61,7 @@ function Sending({ destination }: { readonly destination: DestinationView }): JS
         <span class="number">{count(sending.failed)}</span>
       </Fact>
       <Fact name="Unreachable">
-        <span class="number" title="ICMP errors that came back">
+        <span class="number" title="ICMP errors received for this destination">
           {count(sending.icmp)}
         </span>
       </Fact>
@@ -82,7 +82,7 @@ function Card({ destination, onProve, onRemove }: CardProps): JSX.Element {
   const challenge = () =>
     action.run(async () => {
       await call("challengeDestination", [id], done);
-      announce(`Three challenges leave for ${address}: now, in 2 s and in 10 s.`);
+      announce(`The service sends three challenges to ${address}: now, in 2 s and in 10 s.`);
     });
   return (
     <li class="card">
@@ -92,10 +92,10 @@ function Card({ destination, onProve, onRemove }: CardProps): JSX.Element {
         <Badge state={state} />
         <div class="buttons">
           <button type="button" disabled={action.isBusy} onClick={() => void challenge()}>
-            Challenge<span class="hidden"> {address}</span>
+            Send challenge<span class="hidden"> {address}</span>
           </button>
           <button type="button" onClick={onProve}>
-            Paste a proof<span class="hidden"> for {address}</span>
+            Enter token<span class="hidden"> for {address}</span>
           </button>
           <button type="button" class="danger quiet" onClick={onRemove}>
             Remove<span class="hidden"> {address}</span>
@@ -105,7 +105,7 @@ function Card({ destination, onProve, onRemove }: CardProps): JSX.Element {
       <Failure message={action.failure} />
       <dl class="facts">
         <Fact name="Region">{region}</Fact>
-        <Fact name="Proof">
+        <Fact name="Verified">
           <Proof destination={destination} />
         </Fact>
         <Sending destination={destination} />
@@ -128,11 +128,11 @@ function OpenDialog({ open, close }: { open: Open; close: () => void }): JSX.Ele
   if (open.kind === "prove") return <ProveDialog id={id} address={address} onClose={close} />;
   const remove = async () => {
     await call("removeDestination", [id], done);
-    announce(`Removed: ${address}.`);
+    announce(`Removed ${address}.`);
   };
   return (
     <Confirm title={`Remove ${address}?`} verb="Remove" onClose={close} work={remove}>
-      <p>Its shreds stop at once. To have them again it must be added and proved anew.</p>
+      <p>The service stops sending shreds to it at once. To resume, add and verify it again.</p>
     </Confirm>
   );
 }
@@ -156,8 +156,8 @@ export function DestinationsPanel(): JSX.Element {
       {destinations === undefined ? <Loading /> : null}
       {destinations?.length === 0 ? (
         <Empty>
-          No destination yet. Add the <code>ip:port</code> where your receiver listens; it gets
-          shreds once it has proved that it is yours and the account has a tier.
+          No destinations yet. Add the <code>ip:port</code> of your receiver. It gets shreds once it
+          is verified and the account has a tier.
         </Empty>
       ) : null}
       <ul class="cards">

@@ -11,7 +11,7 @@ import { DestinationsPanel } from "./destinations.tsx";
 function CoveragePanel(): JSX.Element {
   const coverage = useTopic("coverage");
   return (
-    <Panel title="Coverage" aside="share of each slot's shreds that the relay saw">
+    <Panel title="Coverage" aside="share of each slot's shreds that the relay received">
       {coverage ? <CoverageChart slots={coverage.slots} /> : <Loading />}
     </Panel>
   );

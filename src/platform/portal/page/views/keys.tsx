@@ -16,7 +16,7 @@ function loadKeys(): Promise<readonly KeyView[]> {
 }
 
 const overlaps = [
-  [0, "at once"],
+  [0, "immediately"],
   [1, "in 1 hour"],
   [24, "in 24 hours"],
   [168, "in 7 days"],
@@ -26,13 +26,13 @@ function Shown({ made, onClose }: { made: NewKeyView; onClose: () => void }): JS
   return (
     <>
       <p>
-        This is the new key. <strong>It is shown once</strong>: put it where your programs find it
-        before you close this.
+        This is the new key. <strong>It is shown only once</strong>: store it in the configuration
+        of your programs before you close this dialog.
       </p>
       <Snippet text={made.text} what="new key" />
       <div class="buttons">
         <button type="button" class="primary" onClick={onClose}>
-          I have it
+          I have stored it
         </button>
       </div>
     </>
@@ -55,9 +55,11 @@ function RotateDialog({ onClose }: { readonly onClose: () => void }): JSX.Elemen
         <Shown made={made} onClose={onClose} />
       ) : (
         <form onSubmit={submit}>
-          <p>You get a new key with the same scopes. The present one goes on until it ends.</p>
+          <p>
+            You get a new key with the same scopes. Your current key stays valid during the overlap.
+          </p>
           <div class="fields">
-            <label for="overlap">The present key ends</label>
+            <label for="overlap">The current key expires</label>
             <select
               id="overlap"
               value={hours}
@@ -95,15 +97,15 @@ function RevokeDialog({ item, onClose, onRevoked }: RevokeProps): JSX.Element {
   const { announce, end } = useSurroundings();
   const revoke = async () => {
     await call("revokeKey", [{ id: item.id }], done);
-    if (item.isOwn) end("The key of your session is revoked.");
-    else announce(`Revoked: ${item.id}.`);
+    if (item.isOwn) end("The key of your session was revoked.");
+    else announce(`Revoked ${item.id}.`);
     onRevoked();
   };
   return (
     <Confirm title={`Revoke ${item.hint}…?`} verb="Revoke" onClose={onClose} work={revoke}>
       <p>
-        Programs that use it are refused from this moment, for good.
-        {item.isOwn ? " It is the key that you are signed in with: you will be signed out." : ""}
+        Programs that use this key are rejected immediately. This cannot be undone.
+        {item.isOwn ? " You are signed in with this key and will be signed out." : ""}
       </p>
     </Confirm>
   );
@@ -140,14 +142,14 @@ function KeyCard({ item, onRotate, onRevoke }: CardProps): JSX.Element {
       <dl class="facts">
         {label === "" ? null : <Fact name="Label">{label}</Fact>}
         <Fact name="Scopes">{scopes.join(", ")}</Fact>
-        <Fact name="From">
+        <Fact name="Allowed addresses">
           {allowedRanges.length === 0 ? "any address" : allowedRanges.join(", ")}
         </Fact>
-        <Fact name="Made">
+        <Fact name="Created">
           <When iso={createdAt} />
         </Fact>
         {expiresAt === null ? null : (
-          <Fact name={item.state === "expired" ? "Ended" : "Ends"}>
+          <Fact name={item.state === "expired" ? "Expired" : "Expires"}>
             <When iso={expiresAt} />
           </Fact>
         )}
@@ -191,8 +193,8 @@ export function Keys(): JSX.Element {
         )}
       </LoadedPart>
       <p class="muted small">
-        Keys are kept as hashes: nobody can show one again. A key with other scopes comes from the
-        operator.
+        The service stores only hashes of keys, so a key cannot be shown again. Ask the operator for
+        a key with other scopes.
       </p>
       {open?.kind === "rotate" ? <RotateDialog onClose={close} /> : null}
       {open?.kind === "revoke" ? (

@@ -67,7 +67,7 @@ export function SourcesPanel(): JSX.Element {
       wide
       aside="first deliveries and lead over the next source, last minute"
       items={sources}
-      empty="No source is configured."
+      empty="No sources configured."
       columns={[
         { name: "Source" },
         { name: "Tier" },
@@ -106,7 +106,7 @@ export function RoutesPanel(): JSX.Element {
       title="Routes"
       wide
       items={routes}
-      empty="No route is configured: nothing can be submitted."
+      empty="No routes configured; transactions cannot be submitted."
       columns={[
         { name: "Route" },
         { name: "Kind" },
@@ -177,9 +177,9 @@ export function VerdictsPanel(): JSX.Element {
   return (
     <TablePanel
       title="Verdicts"
-      aside={verdicts ? `${silent} of ${verdicts.length} never came` : undefined}
+      aside={verdicts ? `${silent} of ${verdicts.length} never occurred` : undefined}
       items={items}
-      empty="No packet came yet."
+      empty="No packets received yet."
       columns={[
         { name: "Verdict" },
         { name: "Rate", isNumber: true },
@@ -208,7 +208,7 @@ export function FanOutPanel(): JSX.Element {
       wide
       aside={aside}
       items={fanOut?.destinations}
-      empty="Nothing is sent to anybody."
+      empty="No destinations."
       columns={[
         { name: "Destination" },
         { name: "Address" },

@@ -25,12 +25,12 @@ function ServicePanel(): JSX.Element {
           <When iso={service.startedAt} />
         </Fact>
         <Fact name="Region">{service.region ?? "none"}</Fact>
-        <Fact name="Node">{service.node ?? "the only one"}</Fact>
+        <Fact name="Node">{service.node ?? "single node"}</Fact>
         <Fact name="Slot">
-          <span class="number">{service.slot ?? "not known"}</span>
+          <span class="number">{service.slot ?? "unknown"}</span>
         </Fact>
         <Fact name="Leader">
-          <code class="breaking">{service.leader ?? "not known"}</code>
+          <code class="breaking">{service.leader ?? "unknown"}</code>
         </Fact>
       </dl>
       {service.warnings.length === 0 ? null : (
@@ -71,7 +71,7 @@ function ProblemsPanel(): JSX.Element {
   return (
     <Panel title="Problems" wide aside={aside}>
       {problems === undefined ? <Loading /> : null}
-      {problems?.length === 0 ? <Empty>No warning and no error since the start.</Empty> : null}
+      {problems?.length === 0 ? <Empty>No warnings or errors since the start.</Empty> : null}
       {problems !== undefined && problems.length > 0 ? (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so keyboards must reach it
         <ul class="problems" tabIndex={0} aria-label="Warnings and errors, newest first">

@@ -56,7 +56,7 @@ function TierPanel({ tier }: { readonly tier: TierView }): JSX.Element {
 }
 
 function Addresses({ addresses }: { readonly addresses: readonly string[] }): JSX.Element {
-  if (addresses.length === 0) return <Empty>The service names no address.</Empty>;
+  if (addresses.length === 0) return <Empty>No tip address configured.</Empty>;
   return (
     <ul class="addresses">
       {addresses.map((address) => (
@@ -85,16 +85,14 @@ function HowTo({ tier }: { readonly tier: TierView }): JSX.Element {
         <div>
           <h3>1. Pay it to any of these addresses</h3>
           <Addresses addresses={tier.tipAddresses} />
-          <p class="muted small">
-            By a System transfer, in a transaction that you land by whatever way you like.
-          </p>
+          <p class="muted small">Use a System transfer. Send the transaction by any service.</p>
         </div>
         <div>
           <h3>2. Register a copy of the transaction</h3>
           <Snippet text={registerCommand()} what="command to register a tip" />
           <p class="muted small">
-            With the slot that triggered it; up to 25 at once. It counts when it has landed without
-            error, and for {tier.windowHours} hours from its registration.
+            Include the slot that triggered it; register up to 25 at once. A tip counts once it has
+            landed without error, for {tier.windowHours} hours from its registration.
           </p>
         </div>
       </div>
@@ -108,7 +106,7 @@ function Sales(): JSX.Element {
   if (!tier.isSold) {
     return (
       <Panel title="Tier" wide>
-        <Empty>This service sells no shreds: no tips are registered here.</Empty>
+        <Empty>This service does not sell shreds and does not register tips.</Empty>
       </Panel>
     );
   }

@@ -66,7 +66,7 @@ function ConnectionState(): JSX.Element {
         <>
           <Waiting untilMs={connection.untilMs} />
           <button type="button" class="quiet" onClick={live.retry}>
-            Now
+            Reconnect now
           </button>
         </>
       ) : null}
@@ -87,7 +87,7 @@ function Fault(): JSX.Element | null {
   if (fault === null) return null;
   return (
     <p class="note warning" role="alert">
-      The service sends what this page cannot read ({fault}): load the page again.
+      This page cannot read a message of the service ({fault}). Reload the page.
     </p>
   );
 }
@@ -116,7 +116,7 @@ function SignOut(): JSX.Element {
   const signOut = () => {
     closeSession().then(
       () => end("You are signed out."),
-      () => end("You are signed out here; the service did not answer."),
+      () => end("You are signed out in this browser. The service did not respond."),
     );
   };
   return (

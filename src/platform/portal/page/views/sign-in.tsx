@@ -70,7 +70,7 @@ export function SignIn({ reason, onSession }: SignInProps): JSX.Element {
           </button>
         </div>
         <p id="key-note" class="muted small">
-          The key is sent to this service once and kept nowhere in the browser.
+          The key is sent to this service once. The browser does not store it.
         </p>
         <Failure message={failure} />
         <button type="submit" class="primary" disabled={isBusy}>

@@ -106,8 +106,8 @@ export function Timeline({ signature }: { readonly signature: string }): JSX.Ele
         {(status) =>
           status === null ? (
             <Empty>
-              No submission of this account has the signature{" "}
-              <code title={signature}>{shortened(signature, 8)}</code>, or it is no longer kept.
+              This account has no submission with the signature{" "}
+              <code title={signature}>{shortened(signature, 8)}</code>, or its history has expired.
             </Empty>
           ) : (
             <>

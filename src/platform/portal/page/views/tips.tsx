@@ -10,7 +10,9 @@ import { counted } from "../units.ts";
 function Snapshot({ now }: { readonly now: TipPoint }): JSX.Element {
   if (now.count === 0) {
     return (
-      <Empty>No tip has landed yet. The first snapshot comes at the next quarter of an hour.</Empty>
+      <Empty>
+        No tip has landed yet. The first snapshot follows at the next quarter of an hour.
+      </Empty>
     );
   }
   return (
@@ -27,8 +29,7 @@ function Snapshot({ now }: { readonly now: TipPoint }): JSX.Element {
       </dl>
       {now.isStale ? (
         <p class="note warning">
-          <Badge state="stale" /> Nothing has landed for 15 minutes: these are the last values there
-          were.
+          <Badge state="stale" /> No tip has landed for 15 minutes. These are the last known values.
         </p>
       ) : null}
     </>
@@ -38,11 +39,11 @@ function Snapshot({ now }: { readonly now: TipPoint }): JSX.Element {
 function NowPanel({ now }: { readonly now: TipPoint }): JSX.Element {
   const aside = (
     <span>
-      {counted(now.count, "tip")} of 15 min, refreshed <Ago iso={now.time} />
+      {counted(now.count, "tip")} in 15 min, refreshed <Ago iso={now.time} />
     </span>
   );
   return (
-    <Panel title="Now" wide aside={now.count === 0 ? "of 15 min" : aside}>
+    <Panel title="Now" wide aside={now.count === 0 ? "last 15 min" : aside}>
       <Snapshot now={now} />
     </Panel>
   );
@@ -51,11 +52,11 @@ function NowPanel({ now }: { readonly now: TipPoint }): JSX.Element {
 function DayPanel({ history }: Pick<TipsView, "history">): JSX.Element {
   const hasAny = history.some(({ count }) => count > 0);
   return (
-    <Panel title="24 hours" wide aside="SOL, logarithmic; one point a quarter of an hour">
+    <Panel title="24 hours" wide aside="SOL, logarithmic; one point per 15 min">
       {hasAny ? (
         <TipsChart points={history} />
       ) : (
-        <Empty>Nothing is kept of the last 24 hours yet.</Empty>
+        <Empty>No history of the last 24 hours yet.</Empty>
       )}
     </Panel>
   );

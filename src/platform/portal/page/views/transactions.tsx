@@ -48,7 +48,7 @@ function Newest(): JSX.Element {
     <Panel title="Newest" wide aside={aside}>
       {submissions === undefined ? <Loading lines={8} /> : null}
       {submissions?.length === 0 ? (
-        <Empty>Nothing was submitted yet with a key of this account.</Empty>
+        <Empty>No submissions with a key of this account yet.</Empty>
       ) : null}
       {submissions !== undefined && submissions.length > 0 ? (
         <Table
@@ -99,7 +99,7 @@ export function Transactions({ argument }: { readonly argument: string | null })
   }
   return (
     <div class="grid">
-      <Panel title="Look up" wide aside="your own submissions, as long as they are kept">
+      <Panel title="Look up" wide aside="submissions of your account within the stored history">
         <LookUp signature={argument} />
         {argument === null ? null : <Timeline key={argument} signature={argument} />}
       </Panel>
