@@ -32,7 +32,6 @@ const pagesWithBannedPhrases: readonly string[] = [
   "README.md",
   "docs/api.md",
   "docs/architecture.md",
-  "docs/backup.md",
   "docs/benchmarks.md",
   "docs/client.md",
   "docs/command-line.md",
@@ -42,9 +41,7 @@ const pagesWithBannedPhrases: readonly string[] = [
   "docs/gateway.md",
   "docs/metrics.md",
   "docs/nonces.md",
-  "docs/operations.md",
   "docs/portal.md",
-  "docs/postgres.md",
   "docs/race.md",
   "docs/relay.md",
   "docs/sandbox.md",
@@ -54,14 +51,12 @@ const pagesWithBannedPhrases: readonly string[] = [
   "docs/tracker.md",
   "docs/transmit.md",
   "docs/tuning.md",
-  "docs/upgrading.md",
 ];
 const pagesWithLongSentences: readonly string[] = [
   "CHANGELOG.md",
   "README.md",
   "docs/api.md",
   "docs/architecture.md",
-  "docs/backup.md",
   "docs/benchmarks.md",
   "docs/client.md",
   "docs/command-line.md",
@@ -71,9 +66,7 @@ const pagesWithLongSentences: readonly string[] = [
   "docs/gateway.md",
   "docs/metrics.md",
   "docs/nonces.md",
-  "docs/operations.md",
   "docs/portal.md",
-  "docs/postgres.md",
   "docs/race.md",
   "docs/relay.md",
   "docs/sandbox.md",
@@ -83,7 +76,6 @@ const pagesWithLongSentences: readonly string[] = [
   "docs/tracker.md",
   "docs/transmit.md",
   "docs/tuning.md",
-  "docs/upgrading.md",
 ];
 const pagesWithManyLines: readonly string[] = ["README.md", "docs/gateway.md"];
 
