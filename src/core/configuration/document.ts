@@ -1,7 +1,7 @@
 // Configuration document: docs/configuration.md, written from the schema.
 //
-// A test compares the file with what describeConfiguration returns; `npx vitest run -u` writes it
-// anew. Facts about keys belong into config-schema.ts, never here.
+// A test compares the file with the result of describeConfiguration; `npx vitest run -u` writes it
+// again. Facts about keys belong into the files of the schema, never here.
 
 import { z } from "zod";
 import { configSchema, keyDocuments, unwrapSchema } from "./schema.ts";
@@ -25,7 +25,7 @@ function collectRows(schema: z.core.$ZodType, key: string, rows: Row[]): void {
   const inner = unwrapSchema(schema);
   const document = keyDocuments.get(schema);
   if (key !== "") {
-    if (!document) throw new Error(`the key ${key} has no documentation in config-schema.ts`);
+    if (!document) throw new Error(`the key ${key} has no documentation in schema.ts`);
     rows.push({
       key,
       section: inner instanceof z.ZodObject,
@@ -47,13 +47,16 @@ function cell(text: string): string {
 
 const head = `# Configuration
 
-\`shredway start --config shredway.yaml\`. YAML 1.2. Written from the schema in
-\`src/core/configuration/schema.ts\`; a test keeps it current.
+For operators who write \`shredway.yaml\`. After reading this page you can write a configuration, keep secrets outside
+of it, and look up each key.
 
-- Unknown keys are refused. Every problem of a file is reported at once, with its line.
-- The file and the leader schedule are regular files (no pipes). Paths in the file are relative to the file.
-- Addresses are IPv4 or IPv6 addresses, never host names.
-- \`--print-config\` shows the effective result, secrets masked.
+Start the service with \`shredway start --config shredway.yaml\`. The file is YAML 1.2. Add \`--print-config\` to print
+the effective configuration, with secrets masked.
+
+- Unknown keys are errors. All errors of a file are reported together, each with its line.
+- The file and the leader schedule must be regular files, not pipes. Paths in the file are relative to the file.
+- Addresses are IPv4 or IPv6 addresses. Host names are not accepted.
+- A reload (SIGHUP) applies some keys live; [operations.md](operations.md#reload) lists them.
 
 \`\`\`yaml
 solana: { rpc: "https://rpc.example.com/" }
@@ -72,14 +75,15 @@ relay:
 
 ## Secrets
 
-A secret may stand outside of the file. These keys take references, alone or inside a longer text: \`solana.rpc\`,
-\`solana.websocket\`, \`data.postgres\`, \`tracker.url\`, \`routes[].url\`, \`routes[].leaders\` and \`routes[].headers\`.
+Secrets can be outside of the configuration file. These keys accept references, alone or within a longer text:
+\`solana.rpc\`, \`solana.websocket\`, \`data.postgres\`, \`tracker.url\`, \`routes[].url\`, \`routes[].leaders\` and
+\`routes[].headers\`. A reference in any other key is an error. No error message contains a secret.
 
-| reference | stands for |
+| reference | replaced by |
 |---|---|
-| \`\${file:PATH}\` | the one line in this file, a path relative to the configuration file; at most 4,096 bytes |
+| \`\${file:PATH}\` | the only line of this file; the path is relative to the configuration file; at most 4,096 bytes |
 | \`\${env:NAME}\` | the environment variable |
-| \`\${credential:NAME}\` | the service manager's credential: the file NAME in \`$CREDENTIALS_DIRECTORY\` (\`LoadCredential=\` in a systemd unit) |
+| \`\${credential:NAME}\` | the systemd credential: the file NAME in \`$CREDENTIALS_DIRECTORY\` (\`LoadCredential=\` in the unit) |
 
 \`\`\`yaml
 data: { postgres: "postgres://shredway:\${file:secrets/postgres}@db-1,db-2/shredway?sslmode=verify-full" }
@@ -87,9 +91,8 @@ routes:
   - { name: partner, kind: swqos, url: "https://swqos.example.com/", headers: { Authorization: "Bearer \${env:PARTNER_KEY}" } }
 \`\`\`
 
-Inside a URL the secret is percent-encoded, so a password may hold any character; a reference that is the whole value is taken
-as it is. A reload (SIGHUP) reads files again; \`data.postgres\` and \`solana\` need a restart. References in other keys are
-refused, and no message shows what one stands for.
+Within a URL the secret is percent-encoded, so a password may contain any character. A reference that is the whole value
+is used unchanged. A reload (SIGHUP) reads the files again; \`data.postgres\` and \`solana\` need a restart.
 
 ## Keys
 

@@ -1,4 +1,4 @@
-// URLs of PostgreSQL: of one server or of several, as its own programs read them.
+// PostgreSQL URLs with one or several servers, in the format of libpq.
 //
 // "postgres://user:password@a:5432,b:5432/database?sslmode=verify-full", or the hosts in the options:
 // "postgres:///database?host=/run/a,/run/b&port=5432,5433". Called by the configuration and by the
@@ -7,7 +7,7 @@
 import { ShredwayError } from "../errors.ts";
 
 export interface PostgresHost {
-  /** Of this one alone. */
+  /** The URL of this host only. */
   readonly url: string;
   /** "a:5432", as people may read of it. */
   readonly name: string;
@@ -29,7 +29,7 @@ function refusal(expected: string, got: string): ShredwayError {
   return new ShredwayError("config_invalid", `expected ${expected}, got ${got}`);
 }
 
-/** By hand: to the standard of URLs a port followed by another host is an error. */
+/** Splits the text itself, because the URL standard rejects a port that another host follows. */
 function fieldsOf(text: string): UrlFields {
   const match = /^(postgres(?:ql)?:\/\/)([^/?#]*)(.*)$/is.exec(text);
   if (!match) throw refusal("a URL of postgres", "another text");

@@ -3,7 +3,7 @@
 // Checked with the configuration, so that a reload refuses them before it changes anything, and again
 // where a route is opened.
 
-/** These say how long a request is and what becomes of the connection: not a matter of keys. */
+/** These headers describe the length of a request and the use of its connection; routes set them. */
 const framing =
   /^(connection|content-length|expect|host|keep-alive|te|trailer|transfer-encoding|upgrade)$/i;
 

@@ -1,7 +1,7 @@
-// Configuration rules: what must hold between the keys of a configuration that is well-formed.
+// Configuration rules: conditions between the keys of a well-formed configuration.
 //
-// Called by config.ts after the schema. Returns problems, never throws: a person who mends a file
-// wants to see all of them at once.
+// Called by config.ts after the schema. Returns problems, never throws: an operator who
+// repairs a file wants to see all of them together.
 
 import { destinationRefusal } from "../addresses/address-classes.ts";
 import {
@@ -182,7 +182,7 @@ function checkAuthentication({ relay, solana }: Config, report: Report): void {
     report(
       ["leaders"],
       "expected leaders.file, or solana.rpc beside relay, because authentication is leader-schedule (authentication: off " +
-        "passes on whatever looks like a shred), got nothing",
+        "forwards every well-formed shred), got nothing",
     );
   }
 }
@@ -317,7 +317,10 @@ function checkRoute({ solana, routes }: Config, place: number, report: Report): 
   const headers = routeHeadersProblem(route.headers);
   if (headers !== null) report(["routes", place, "headers"], headers);
   if (!transactions && !(kind === "block-builder" && bundles)) {
-    report(["routes", place], "expected a route that takes something, got transactions: false");
+    report(
+      ["routes", place],
+      "expected transactions: true, or a block-builder with bundles: true, got transactions: false",
+    );
   }
 }
 

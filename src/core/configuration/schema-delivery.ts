@@ -1,6 +1,6 @@
 // Configuration of tiers and of the accounts' destinations: keys, ranges, units, defaults, meanings.
 //
-// A part of config-schema.ts.
+// A part of schema.ts.
 
 import { z } from "zod";
 import { parseAddressRange } from "../addresses/addresses.ts";
@@ -28,54 +28,57 @@ export const tiers = z.strictObject({
       "a mapping from tiers of relay.tiers to integers 1 to 2^53 - 1, larger for wider tiers",
     unit: "lamports",
     meaning:
-      "Registered tips of the last 24 hours that buy a tier; reached at equality. A tier that is not " +
-      "named here cannot be bought.",
-    absent: "0.2 SOL for `tier-1` and 0.5 SOL for `tier-2`, where relay.tiers has these",
+      "Sum of registered tips of the last 24 hours that gives an account the tier; an " +
+      "equal sum is enough. A tier without a threshold cannot be bought.",
+    absent: "0.2 SOL for `tier-1` and 0.5 SOL for `tier-2`, if relay.tiers contains them",
   }),
 });
 
 const proof = z.strictObject({
   listen: key(parsed(parseEndpointOrPortZero).default("0.0.0.0:0"), {
-    expects: "an address and port such as 192.0.2.1:20001; port 0: the kernel chooses",
+    expects: "an address and port such as 192.0.2.1:20001; with port 0 the kernel chooses a port",
     meaning:
-      "Own address that challenges are sent from to IPv4 destinations; an echo of one comes back there.",
+      "Local address that sends ownership challenges to IPv4 destinations and receives " +
+      "their responses.",
   }),
   listenIpv6: key(parsed(parseEndpointOrPortZero).default("[::]:0"), {
-    expects: "an address and port such as [2001:db8::1]:20001; port 0: the kernel chooses",
+    expects:
+      "an address and port such as [2001:db8::1]:20001; with port 0 the kernel chooses a " + "port",
     meaning: "The same for IPv6 destinations.",
   }),
   hours: key(integer(1, 8760).default(24), {
     expects: "an integer 1 to 8760",
     unit: "hours",
     meaning:
-      "So long a proof holds. Challenges for the next one are sent at a half, three quarters and nine " +
-      "tenths of it.",
+      "Validity of an ownership proof. Renewal challenges are sent after a half, three " +
+      "quarters and nine tenths of this time.",
   }),
 });
 
 export const delivery = z.strictObject({
   regions: key(z.array(name()).min(1).max(64).default(["frankfurt", "new-york"]), {
     expects: "a list of 1 to 64 region names",
-    meaning: "Regions that accounts may have shreds delivered from. Each once.",
+    meaning: "Regions from which accounts may receive shreds. Each name must be unique.",
   }),
   region: key(name().exactOptional(), {
     expects: "a name of delivery.regions",
-    meaning: "Region of this relay: it sends to the accounts' destinations of this region only.",
+    meaning: "Region of this relay. It sends only to the accounts' destinations in this region.",
     absent: "the first of `delivery.regions`",
   }),
   destinationsPerAccount: key(integer(1, 64).default(2), {
     expects: "an integer 1 to 64",
     unit: "destinations",
-    meaning: "Destinations that an account may have, in all regions together.",
+    meaning: "Maximum number of destinations per account, in all regions together.",
   }),
   denied: key(z.array(parsed(parseAddressRange)).max(1024).default([]), {
     expects: "a list of at most 1024 addresses and CIDR ranges",
     meaning:
-      "Where accounts may not have shreds sent to, besides what `relay.allowPrivateDestinations` " +
-      "refuses. Destinations that are there already get nothing.",
+      "Addresses that accounts may not use as destinations, in addition to those that " +
+      "`relay.allowPrivateDestinations` refuses. Existing destinations at these addresses " +
+      "receive nothing.",
   }),
   proof: key(proof.prefault({}), {
     expects: "a mapping",
-    meaning: "How it is found out that an address is its account's.",
+    meaning: "Proof that an account owns a destination's address.",
   }),
 });

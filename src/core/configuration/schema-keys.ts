@@ -1,6 +1,6 @@
 // Configuration keys: the words that a schema of the configuration is written in.
 //
-// Used by the files of the sections (config-schema.ts puts them together). Every key carries what
+// Used by the files of the sections (schema.ts puts them together). Every key carries what
 // people read about it, in errors and in docs/configuration.md.
 
 import { z } from "zod";
@@ -39,7 +39,7 @@ export function parseHttpUrl(text: string): void {
   throw new ShredwayError("config_invalid", "expected a URL of http or https, got another text");
 }
 
-/** For addresses that everybody may read. */
+/** A URL that is published, so it must not contain credentials. */
 export function parseOpenHttpUrl(text: string): void {
   parseHttpUrl(text);
   const { username, password } = new URL(text);
@@ -52,7 +52,7 @@ export function parseWebSocketUrl(text: string): void {
   throw new ShredwayError("config_invalid", "expected a URL of ws or wss, got another text");
 }
 
-/** Of one server or of several. */
+/** Accepts one server or several. */
 export function parsePostgresUrl(text: string): void {
   postgresHosts(text);
 }

@@ -1,7 +1,7 @@
 // Configuration of durable nonces and of the tracker of alternative partners: keys, ranges, units,
 // defaults, meanings.
 //
-// A part of config-schema.ts.
+// A part of schema.ts.
 
 import { z } from "zod";
 import { parsePubkey } from "../primitives.ts";
@@ -16,23 +16,23 @@ export const nonces = z.strictObject({
   fundingKeyFile: key(path().exactOptional(), {
     expects: "a path, relative to the configuration file",
     meaning:
-      "Key pair that pays for the nonce accounts of API keys: a JSON array of 64 numbers, as Solana's " +
-      "tools write it, readable by its owner only.",
-    absent: "no nonce accounts are made: getNonce answers for callers' own accounts",
+      "Key pair that pays for the nonce accounts of API keys: a JSON array of 64 numbers " +
+      "in the format of Solana's tools. Only its owner may read the file.",
+    absent: "the service creates no nonce accounts; getNonce reads only callers' own accounts",
   }),
   authorityKeyFile: key(path().exactOptional(), {
     expects: "a path, relative to the configuration file",
     meaning:
-      "Key pair that the nonce accounts and their authorities are derived from. Without this file the " +
-      "accounts cannot be used any more: keep a copy, and use it with one database only. The same form as " +
-      "`fundingKeyFile`.",
+      "Key pair from which the nonce accounts and their authorities are derived. Without " +
+      "this file the accounts are unusable: back it up, and use it with one database " +
+      "only. The format is that of `fundingKeyFile`.",
     absent: "`fundingKeyFile`",
   }),
   pollMs: key(integer(50, 60_000).default(400), {
     expects: "an integer 50 to 60000",
     unit: "ms",
     meaning:
-      "So often the node is asked for the values of nonces in use, besides at once after one was spent.",
+      "Polling interval for the values of nonces in use. A spent nonce is polled " + "immediately.",
   }),
 });
 
@@ -45,18 +45,19 @@ export const tracker = z.strictObject({
   url: key(parsed(parseHttpUrl).exactOptional(), {
     expects: "a URL of http or https",
     meaning:
-      "Where more of them are listed, as a JSON array of identities or an object with identities as keys. " +
-      "Masked by `--print-config`, for it may hold a key.",
-    absent: "nobody is asked",
+      "URL of a list of additional members: a JSON array of identities, or an object with " +
+      "identities as keys. `--print-config` masks it, because it may contain a key.",
+    absent: "no additional list",
   }),
   refreshMinutes: key(integer(1, 10_080).default(60), {
     expects: "an integer 1 to 10080",
     unit: "minutes",
-    meaning: "So often `url` is asked.",
+    meaning: "Refresh interval of `url`.",
   }),
   denied: key(pubkeys().default([]), {
     expects: pubkeysExpects,
     meaning:
-      "Identities that are no members whatever the lists say, e.g. those who only open the partner's ports.",
+      "Identities to exclude from both lists, for example validators that only open the " +
+      "partner's ports.",
   }),
 });

@@ -1,6 +1,6 @@
 // Configuration of the portal: its keys, with their ranges, units, defaults and meanings.
 //
-// A part of config-schema.ts.
+// A part of schema.ts.
 
 import { z } from "zod";
 import { integer, key } from "./schema-keys.ts";
@@ -8,11 +8,11 @@ import { integer, key } from "./schema-keys.ts";
 export const portal = z.strictObject({
   enabled: key(z.boolean().default(true), {
     expects: "true or false",
-    meaning: "Whether `/portal/` is answered, see docs/portal.md.",
+    meaning: "Enables the portal at `/portal/`, see docs/portal.md.",
   }),
   sessionHours: key(integer(1, 168).default(12), {
     expects: "an integer 1 to 168",
     unit: "hours",
-    meaning: "So long after signing in with a key people are asked for it again.",
+    meaning: "Duration of a portal session. Afterwards the user must sign in again.",
   }),
 });

@@ -1,8 +1,8 @@
 // Configuration schema: every key of shredway.yaml, with its range, unit, default and meaning.
 //
-// The one place that puts the sections together. config.ts checks files against it,
-// config-document.ts writes docs/configuration.md from it, so a key cannot exist undocumented. Rules
-// between keys stand in config-rules.ts.
+// The one place that puts the sections together. configuration.ts checks files against it,
+// document.ts writes docs/configuration.md from it, so a key cannot exist undocumented. Rules
+// between keys stand in rules.ts.
 
 import { z } from "zod";
 import { delivery, tiers } from "./schema-delivery.ts";
@@ -19,79 +19,84 @@ const solana = z.strictObject({
   rpc: key(parsed(parseHttpUrl), {
     expects: "a URL of http or https",
     meaning:
-      "JSON-RPC address of a node. Asked for the leader schedule (when `relay.leaders` is absent) and " +
-      "for a second opinion on the present slot; by the gateway for what became of transactions, and for " +
-      "the read methods that it passes on. Masked by `--print-config`, for it may hold a key.",
+      "JSON-RPC URL of a node. The relay fetches the leader schedule (without " +
+      "`relay.leaders`) and compares the current slot. The gateway fetches transaction " +
+      "statuses and forwards read methods. `--print-config` masks it, because it may " +
+      "contain a key.",
   }),
   websocket: key(parsed(parseWebSocketUrl).exactOptional(), {
     expects: "a URL of ws or wss",
-    meaning: "Where the node takes WebSockets; the gateway passes subscriptions on to it.",
+    meaning: "WebSocket URL of the node. The gateway forwards subscriptions to it.",
     absent:
-      "`solana.rpc` with ws for http, and the port above where it names one, as @solana/web3.js does",
+      "`solana.rpc` with ws for http and, if it contains a port, the next higher port, as " +
+      "in @solana/web3.js",
   }),
 });
 
 export const configSchema = z.strictObject({
   solana: key(solana.exactOptional(), {
     expects: "a mapping with the keys rpc and, optional, websocket",
-    meaning: "The node that is asked for what the shreds cannot tell.",
-    absent: "nobody is asked",
+    meaning: "RPC node for data that the shreds do not contain.",
+    absent: "no additional list",
   }),
   relay: key(relay, {
     expects: "a mapping",
-    meaning: "Shreds in, authenticated, each once, out by tier.",
+    meaning: "Shred relay: sources, authentication, deduplication and fan-out by tier.",
   }),
   http: key(http.exactOptional(), {
     expects: "a mapping",
-    meaning: "The gateway: submissions over HTTP. Needs `tips.addresses` or those of a region.",
-    absent: "no gateway: the relay alone",
+    meaning:
+      "Listeners of the gateway. Requires `tips.addresses` or a region with " + "`tipAddresses`.",
+    absent: "the relay runs without a gateway",
   }),
   operations: key(operations.prefault({}), {
     expects: "a mapping",
-    meaning: "Metrics and readiness: who may read them, and where.",
+    meaning: "Access to metrics and readiness checks.",
   }),
-  data: key(data.prefault({}), { expects: "a mapping", meaning: "What is kept on disk." }),
+  data: key(data.prefault({}), { expects: "a mapping", meaning: "Database and retention." }),
   tips: key(tips.prefault({}), {
     expects: "a mapping",
-    meaning: "Tips and where they are paid to.",
+    meaning: "Tip addresses and minimum tip.",
   }),
   tiers: key(tiers.prefault({}), {
     expects: "a mapping",
-    meaning: "What registered tips buy.",
+    meaning: "Tiers that registered tips buy.",
   }),
   delivery: key(delivery.prefault({}), {
     expects: "a mapping",
-    meaning: "Where accounts may have shreds sent to.",
+    meaning: "Delivery of shreds to the accounts' destinations.",
   }),
   region: key(name().exactOptional(), {
     expects: "a name of regions",
-    meaning: "Region of this machine: its tip addresses are the ones that getTipAccounts lists.",
+    meaning: "Region of this machine. getTipAccounts lists the tip addresses of this region.",
     absent: "the first of `regions`",
   }),
   regions: key(z.array(region).max(64).default([]), {
     expects: "a list of at most 64 regions",
     meaning:
-      "The regions of the service. A tip to any region's address counts everywhere; each region lists its own.",
+      "Regions of the service. Each region lists its own tip addresses, and a tip to any " +
+      "of them counts in every region.",
   }),
   gateway: key(gateway.prefault({}), {
     expects: "a mapping",
-    meaning: "How submissions are taken, followed and limited.",
+    meaning: "Limits and options for submissions.",
   }),
   nonces: key(nonces.prefault({}), {
     expects: "a mapping",
-    meaning: "Durable nonces that the service keeps for its API keys.",
+    meaning: "Durable nonce accounts that the service manages for its API keys.",
   }),
   tracker: key(tracker.prefault({}), {
     expects: "a mapping",
-    meaning: "Who the alternative partner's leaders are.",
+    meaning: "Leaders of the alternative partner.",
   }),
   portal: key(portal.prefault({}), {
     expects: "a mapping",
-    meaning: "The pages for people, on the gateway's addresses.",
+    meaning: "Web portal on the gateway's addresses.",
   }),
   routes: key(z.array(route).max(64).default([]), {
     expects: "a list of at most 64 routes",
-    meaning: "Where submissions go. Changed by a reload: an unchanged route keeps its queue.",
+    meaning:
+      "Routes for submissions. A reload applies changes; an unchanged route keeps its " + "queue.",
   }),
 });
 keyDocuments.add(configSchema, {

@@ -247,7 +247,7 @@ describe("bad configurations", () => {
     [
       "a route that takes nothing",
       `${least}routes: [{ name: a, kind: swqos, url: "http://x", transactions: false }]\n`,
-      /expected a route that takes something/,
+      /expected transactions: true, or a block-builder with bundles: true/,
     ],
     [
       "two routes of one name",
