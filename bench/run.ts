@@ -86,8 +86,8 @@ const usage = `npm run bench -- [options]
   --rounds N       rounds of each measurement, 1 to 1000 (default 7, small 2)
   --json           the whole report as JSON
   --markdown       the report as Markdown
-  --report         the report into bench/results/latest.json, and from there into docs/benchmarks.md
-                   and docs/performance.md; sections that did not run stay as they are
+  --report         the report into bench/results/latest.json, and from there into docs/benchmarks.md,
+                   docs/performance.md and docs/transmit.md; sections that did not run stay as they are
   --documents      measures nothing: these documents again, from what is kept
   --loopback       no network namespace, even when one could be had
   --program PATH   this shredway_bench instead of building one`;

@@ -9,6 +9,7 @@ import {
 } from "../../bench/report/kept-report.ts";
 import { judge, summarise } from "../../bench/report/statistics.ts";
 import { Cells, summaryPart } from "../../bench/report/summary-table.ts";
+import { transmitPart } from "../../bench/report/transmit-table.ts";
 import { finding } from "../../bench/sections/section.ts";
 
 const order = ["steps", "cost", "tpu"];
@@ -160,5 +161,12 @@ describe("the numbers", () => {
     expect(summaryPart(now, main)).toContain("durable tip registrations");
     expect(rowsWithout("shreds")).not.toContain("durable tip registrations");
     expect(rowsWithout("shreds")).toContain("fan-out of single shreds");
+  });
+
+  it("put clones beside sockets, when they were measured", () => {
+    expect(transmitPart(readKeptReport())).toMatch(
+      /^\| 1,000 \| [\d,.]+ \/ [\d,.]+ \/ [\d,.]+ \|/m,
+    );
+    expect(transmitPart(both)).toBe("The kept report does not contain this measurement.");
   });
 });
