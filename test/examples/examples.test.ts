@@ -155,7 +155,7 @@ describe.concurrent("the typed client", () => {
       expect(printed).toMatch(/active proved by datagram, until/);
       const tier = await stage.run("examples/client/tier.mjs", gateway, chain, "500000000");
       expect(tier).toMatch(new RegExp(`^${signature} counted\ntier tier-2 of \\d+ lamports\n`));
-      expect(tier).toMatch(/^ {2}tier-2 reached\n\S+Z tier-2 instead of /m);
+      expect(tier).toMatch(/^ {2}tier-2 reached\n\S+Z upgraded from [\w -]+ to tier-2; /m);
       expect(await receiver.ended).toBe(0);
       expect(receiver.stderr).toMatch(/total: shreds 200, bad 0, challenges [1-9]/);
       expect(receiver.stdout).toMatch(

@@ -90,7 +90,7 @@ const params = {
         fallback: limitUsual,
       }),
     }),
-    "which of them",
+    "which entries to return",
   ),
 };
 

@@ -94,7 +94,7 @@ const params = {
         fallback: tierEventsMax,
       }),
     }),
-    "which of them",
+    "which entries to return",
   ),
 };
 

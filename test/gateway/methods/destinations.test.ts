@@ -252,13 +252,21 @@ describe("getTierHistory", () => {
     ];
     const result = resultOf(await run.call("getTierHistory", [{ before: 5, limit: 4 }]));
     expect(result).toMatchObject([
-      { number: 4, kind: "downgraded", text: expect.stringMatching(/^no tier instead of tier-1/) },
+      {
+        number: 4,
+        kind: "downgraded",
+        text: expect.stringMatching(/^downgraded from tier-1 to no tier/),
+      },
       {
         number: 3,
         kind: "grace_cancelled",
-        text: expect.stringContaining("again enough for tier-1"),
+        text: expect.stringContaining("tier-1 is reached again"),
       },
-      { number: 2, kind: "grace_started", text: expect.stringContaining("less than tier-1 takes") },
+      {
+        number: 2,
+        kind: "grace_started",
+        text: expect.stringContaining("tier-1 requires more tips"),
+      },
       {
         number: 1,
         at: "2026-01-01T12:00:00.001Z",
