@@ -67,7 +67,7 @@
     "addon_sources": [
       "native/addon/addon.cc",
       "native/addon/arguments.cc",
-      "native/addon/bell.cc",
+      "native/addon/notifier.cc",
       "native/addon/relay_handle.cc",
       "native/addon/traffic_handles.cc",
       "native/addon/transaction_handles.cc"

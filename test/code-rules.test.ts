@@ -74,28 +74,11 @@ const endRemedy = "say what it is: …Options, …Dependencies, …Context, …C
 /** Names of those two lists that still exist. */
 const remainingNames: readonly string[] = [
   "Arrival",
-  "Bell",
   "Book",
-  "CloneTally",
-  "CountingBell",
   "Exchange",
-  "InstructionParts",
-  "LandingBell",
-  "LookupParts",
-  "Parts",
   "Sight",
-  "Sighting",
-  "Tally",
-  "TestParcel",
-  "TransactionParts",
-  "VerifierBell",
+  "TestOutbound",
   "View",
-  "hand_over",
-  "house_keeping",
-  "pass_on",
-  "remember",
-  "ring",
-  "set_bell",
 ];
 
 /** Their importers are not in this project. */

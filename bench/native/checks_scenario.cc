@@ -2,7 +2,7 @@
 //
 // One operation at a time on the CPU under test: the inspector on transactions of some kinds,
 // base58, and the signatures of one transaction with each library. Then whole queues: the verifier,
-// fed by one thread that waits for its bell, against a bare loop of the same checks on as many
+// fed by one thread that waits for its notifier, against a bare loop of the same checks on as many
 // threads. Times of the queues are wall time, for several threads work; they may use all CPUs.
 #include <array>
 #include <atomic>
@@ -160,23 +160,23 @@ void run_verify(uint32_t round, size_t operations) {
 
 // ---- queues ----
 
-class Bell final : public VerifierBell {
+class ResultNotifier final : public VerifierNotifier {
  public:
-  void ring() override {
+  void notify() override {
     const std::lock_guard lock(mutex_);
-    rung_ = true;
+    is_notified_ = true;
     condition_.notify_one();
   }
   void wait() {
     std::unique_lock lock(mutex_);
-    condition_.wait(lock, [&] { return rung_; });
-    rung_ = false;
+    condition_.wait(lock, [&] { return is_notified_; });
+    is_notified_ = false;
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable condition_;
-  bool rung_ = false;
+  bool is_notified_ = false;
 };
 
 struct QueueTimes {
@@ -206,10 +206,10 @@ QueueTimes run_bare(const std::vector<Bytes>& wires, size_t jobs, uint32_t threa
 
 QueueTimes run_queue(const std::vector<Bytes>& wires, size_t jobs, uint32_t threads) {
   std::string error;
-  Bell bell;
+  ResultNotifier notifier;
   const auto verifier = SignatureVerifier::open(threads, 1024, error);
   if (!verifier) return {};
-  verifier->set_bell(&bell);
+  verifier->set_notifier(&notifier);
   sleep_ns(5'000'000);  // the threads sleep
   QueueTimes times{0, 0, 0};
   std::array<VerifyResult, 256> results;
@@ -222,7 +222,7 @@ QueueTimes run_queue(const std::vector<Bytes>& wires, size_t jobs, uint32_t thre
       if (!verifier->submit(static_cast<uint32_t>(submitted), wire.data(), wire.size())) break;
       submitted++;
     }
-    bell.wait();
+    notifier.wait();
     for (size_t count = results.size(); count == results.size(); done += count) {
       count = verifier->drain(results.data(), results.size());
       for (size_t i = 0; i < count; i++) times.valid += results[i].outcome == VerifyOutcome::valid;
@@ -239,10 +239,10 @@ QueueTimes run_queue(const std::vector<Bytes>& wires, size_t jobs, uint32_t thre
 void run_submit(uint32_t round, size_t operations) {
   constexpr size_t kBurst = 500;
   std::string error;
-  Bell bell;
+  ResultNotifier notifier;
   const auto verifier = SignatureVerifier::open(1, kBurst, error);
   if (!verifier) return;
-  verifier->set_bell(&bell);
+  verifier->set_notifier(&notifier);
   const Bytes wire = make_transaction(1, 11, 2);
   const auto submit_ns = [&](size_t count) {
     const uint64_t begin_ns = own_cpu_ns();
@@ -251,7 +251,7 @@ void run_submit(uint32_t round, size_t operations) {
     const uint64_t spent_ns = own_cpu_ns() - begin_ns;
     std::array<VerifyResult, kBurst> results;
     for (size_t done = 0; done < count; done += verifier->drain(results.data(), kBurst))
-      bell.wait();
+      notifier.wait();
     return spent_ns;
   };
   uint64_t alone_ns = 0;

@@ -50,7 +50,7 @@ class Listener final : public DeshredSink {
     Landing landing{
         place.slot, place.seen_ns, place.batch_index, seen.ordinal, place.shred_index, 1, {}};
     std::memcpy(landing.signature.data(), signature, landing.signature.size());
-    recent_.remember(landing);
+    recent_.record(landing);
   }
   void on_entry(const BatchPlace&, const Entry&) override {}
   void on_marker(const BatchPlace&, const BlockMarker&) override {}

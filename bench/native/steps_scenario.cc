@@ -133,17 +133,17 @@ void Steps::add_merkle_steps() {
 
 // First sights run through the ring of slots; the same shreds again are duplicates.
 void Steps::add_memory_steps() {
-  const auto remember = [this](size_t i, const Root& root, const uint8_t* signature) {
+  const auto record = [this](size_t i, const Root& root, const uint8_t* signature) {
     Shred shred = shreds_[i % kShreds];
     shred.slot = slot_;
-    return recent_->remember(shred, signature, root, {1, 0, 7});
+    return recent_->record(shred, signature, root, {1, 0, 7});
   };
-  add("recent shreds, first sight", [this, remember](size_t i) {
+  add("recent shreds, first sight", [this, record](size_t i) {
     if (i % kShreds == 0) slot_++;
-    keep(remember(i, roots_[i % kShreds], packets_.packet(i % kShreds)));
+    keep(record(i, roots_[i % kShreds], packets_.packet(i % kShreds)));
   });
-  add("recent shreds, duplicate", [this, remember](size_t i) {
-    keep(remember(i, roots_[i % kShreds], packets_.packet(i % kShreds)));
+  add("recent shreds, duplicate", [this, record](size_t i) {
+    keep(record(i, roots_[i % kShreds], packets_.packet(i % kShreds)));
   });
   add("recent shreds, known signature", [this](size_t i) {
     Shred shred = shreds_[i % kShreds];
@@ -168,7 +168,7 @@ double Steps::equivocations(size_t operations) {
         std::memcpy(signature.data(), packets_.packet(i), signature.size());
         root[0] = static_cast<uint8_t>(root[0] ^ (second ? 1 : 0));
         signature[0] = static_cast<uint8_t>(signature[0] ^ (second ? 1 : 0));
-        keep(recent_->remember(shred, signature.data(), root, {1, 0, 7}));
+        keep(recent_->record(shred, signature.data(), root, {1, 0, 7}));
       }
       if (second) total_ns += own_cpu_ns() - before_ns;
     }

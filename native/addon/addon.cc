@@ -2,8 +2,8 @@
 //
 // The only folder with Node-API. Few functions: describe() names everything that is counted or
 // refused, the classes open things; whole tables and transactions go in, snapshots and facts come
-// out, nothing crosses per packet, and no native thread runs JavaScript (some may ring a bell:
-// bell.h).
+// out, nothing crosses per packet, and no native thread runs JavaScript (some may ring a notifier:
+// notifier.h).
 #include <napi.h>
 
 #include <climits>

@@ -126,12 +126,12 @@ RelayHandle::RelayHandle(const Napi::CallbackInfo& info) : ObjectWrap(info), env
 
 RelayHandle::~RelayHandle() { end(); }
 
-// Threads first, then the bell that they ring.
+// Threads first, then the notifier that they ring.
 void RelayHandle::end() {
   relay_.reset();
-  if (!bell_) return;
+  if (!notifier_) return;
   napi_remove_env_cleanup_hook(env_, end_with_environment, this);
-  bell_.reset();
+  notifier_.reset();
 }
 
 void RelayHandle::end_with_environment(void* handle) { static_cast<RelayHandle*>(handle)->end(); }
@@ -350,22 +350,22 @@ Napi::Value RelayHandle::drain_landings(const Napi::CallbackInfo& info) {
 Napi::Value RelayHandle::on_landings(const Napi::CallbackInfo& info) {
   DeshredThread* thread = deshred(info.Env());
   if (!thread) return info.Env().Undefined();
-  if (!info[0].IsFunction() || bell_) {
-    fail(info.Env(), bell_ ? "onLandings: expected to be called once, this is the second time"
-                           : "onLandings: expected a function");
+  if (!info[0].IsFunction() || notifier_) {
+    fail(info.Env(), notifier_ ? "onLandings: expected to be called once, this is the second time"
+                               : "onLandings: expected a function");
     return info.Env().Undefined();
   }
-  bell_ =
-      std::make_unique<BellHandle>(info.Env(), info[0].As<Napi::Function>(), "shredway landings");
-  if (!bell_->valid()) {
-    bell_.reset();
+  notifier_ = std::make_unique<NotifierHandle>(info.Env(), info[0].As<Napi::Function>(),
+                                               "shredway landings");
+  if (!notifier_->valid()) {
+    notifier_.reset();
     Napi::Error::New(info.Env(), "no room for the listener").ThrowAsJavaScriptException();
     return info.Env().Undefined();
   }
-  // The environment takes the bell's function away when it ends; hooks run in reverse order, so
+  // The environment takes the notifier's function away when it ends; hooks run in reverse order, so
   // that the thread which rings it is gone by then.
   napi_add_env_cleanup_hook(env_, end_with_environment, this);
-  thread->set_bell(bell_.get());
+  thread->set_notifier(notifier_.get());
   return info.Env().Undefined();
 }
 

@@ -8,7 +8,7 @@
 
 #include <memory>
 
-#include "addon/bell.h"
+#include "addon/notifier.h"
 #include "relay/relay.h"
 
 namespace shredway::addon {
@@ -50,7 +50,7 @@ class RelayHandle : public Napi::ObjectWrap<RelayHandle> {
   bool read_layout(const Napi::CallbackInfo& info, size_t first, SnapshotLayout& layout) const;
 
   std::unique_ptr<Relay> relay_;
-  std::unique_ptr<BellHandle> bell_;  // rung by the relay's thread, so it goes after it
+  std::unique_ptr<NotifierHandle> notifier_;  // notified by the relay's thread, so it goes after it
   napi_env env_;
 };
 

@@ -174,12 +174,12 @@ SignatureVerifierHandle::SignatureVerifierHandle(const Napi::CallbackInfo& info)
 
 SignatureVerifierHandle::~SignatureVerifierHandle() { end(); }
 
-// Threads first, then the bell that they ring.
+// Threads first, then the notifier that they ring.
 void SignatureVerifierHandle::end() {
   verifier_.reset();
-  if (!bell_) return;
+  if (!notifier_) return;
   napi_remove_env_cleanup_hook(env_, end_with_environment, this);
-  bell_.reset();
+  notifier_.reset();
 }
 
 void SignatureVerifierHandle::end_with_environment(void* handle) {
@@ -215,20 +215,22 @@ Napi::Value SignatureVerifierHandle::drain(const Napi::CallbackInfo& info) {
 Napi::Value SignatureVerifierHandle::on_results(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!is_open(env)) return env.Undefined();
-  if (!info[0].IsFunction() || bell_) {
-    fail(env, bell_ ? "onResults: expected to be called once, this is the second time"
-                    : "onResults: expected a function");
+  if (!info[0].IsFunction() || notifier_) {
+    fail(env, notifier_ ? "onResults: expected to be called once, this is the second time"
+                        : "onResults: expected a function");
     return env.Undefined();
   }
-  bell_ = std::make_unique<BellHandle>(env, info[0].As<Napi::Function>(), "shredway signatures");
-  if (!bell_->valid()) {
-    bell_.reset();
+  notifier_ =
+      std::make_unique<NotifierHandle>(env, info[0].As<Napi::Function>(), "shredway signatures");
+  if (!notifier_->valid()) {
+    notifier_.reset();
     Napi::Error::New(env, "no room for the listener").ThrowAsJavaScriptException();
     return env.Undefined();
   }
-  // As in relay_handle.cc: the threads must have gone before the environment takes the bell away.
+  // As in relay_handle.cc: the threads must have gone before the environment takes the notifier
+  // away.
   napi_add_env_cleanup_hook(env_, end_with_environment, this);
-  verifier_->set_bell(bell_.get());
+  verifier_->set_notifier(notifier_.get());
   return env.Undefined();
 }
 

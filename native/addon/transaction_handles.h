@@ -8,7 +8,7 @@
 
 #include <memory>
 
-#include "addon/bell.h"
+#include "addon/notifier.h"
 #include "system/base58.h"
 #include "transaction/co_signing.h"
 #include "transaction/inspector.h"
@@ -69,7 +69,8 @@ class SignatureVerifierHandle : public Napi::ObjectWrap<SignatureVerifierHandle>
   static void end_with_environment(void* handle);
 
   std::unique_ptr<SignatureVerifier> verifier_;
-  std::unique_ptr<BellHandle> bell_;  // rung by the verifier's threads, so it goes after them
+  std::unique_ptr<NotifierHandle>
+      notifier_;  // notified by the verifier's threads, so it goes after them
   napi_env env_;
 };
 

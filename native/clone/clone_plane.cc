@@ -184,7 +184,7 @@ class Trial final : CloneObserver {
 
 // ---- the plane ------------------------------------------------------------------------------
 
-struct ClonePlane::Parts {
+struct ClonePlane::Resources {
   SharedRows targets;
   SharedRows jobs;
   std::unique_ptr<CloneInterface> interface;
@@ -198,7 +198,7 @@ struct ClonePlane::Parts {
   CloneRegion region(uint32_t worker) const;
 };
 
-std::string ClonePlane::Parts::open(const ClonePlaneOptions& options) {
+std::string ClonePlane::Resources::open(const ClonePlaneOptions& options) {
   if (options.workers < 1 || options.workers > kWorkersMax)
     return "expected 1 to " + std::to_string(kWorkersMax) + " workers, got " +
            std::to_string(options.workers);
@@ -220,7 +220,7 @@ std::string ClonePlane::Parts::open(const ClonePlaneOptions& options) {
   return error.empty() ? try_out() : error;
 }
 
-std::string ClonePlane::Parts::open_sockets(uint32_t workers) {
+std::string ClonePlane::Resources::open_sockets(uint32_t workers) {
   std::string error;
   for (uint32_t worker = 0; worker < workers; worker++) {
     ipv4.push_back(open_trigger_socket(true, interface->name(), error));
@@ -234,7 +234,7 @@ std::string ClonePlane::Parts::open_sockets(uint32_t workers) {
 }
 
 // IPv6 and GSO are done without when they do not work; IPv4 must.
-std::string ClonePlane::Parts::try_out() {
+std::string ClonePlane::Resources::try_out() {
   const auto workers = static_cast<uint32_t>(ipv4.size());
   std::string error = Trial().run(region(0), interface->index(), true, gso);
   if (!error.empty() && gso) {
@@ -248,7 +248,7 @@ std::string ClonePlane::Parts::try_out() {
   return error;
 }
 
-CloneRegion ClonePlane::Parts::region(uint32_t worker) const {
+CloneRegion ClonePlane::Resources::region(uint32_t worker) const {
   CloneRegion region;
   region.first_target = worker * kCloneTargetsMax;
   region.first_job = worker * kCloneJobsMax;
@@ -260,12 +260,12 @@ CloneRegion ClonePlane::Parts::region(uint32_t worker) const {
   return region;
 }
 
-ClonePlane::ClonePlane(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+ClonePlane::ClonePlane(std::unique_ptr<Resources> parts) : parts_(std::move(parts)) {}
 
 ClonePlane::~ClonePlane() = default;
 
 std::unique_ptr<ClonePlane> ClonePlane::open(const ClonePlaneOptions& options, std::string& error) {
-  auto parts = std::make_unique<Parts>();
+  auto parts = std::make_unique<Resources>();
   error = parts->open(options);
   if (!error.empty()) return nullptr;
   return std::unique_ptr<ClonePlane>(new ClonePlane(std::move(parts)));

@@ -84,9 +84,9 @@ class ClonePlane {
   const std::string& interface() const;
 
  private:
-  struct Parts;
-  explicit ClonePlane(std::unique_ptr<Parts> parts);
-  std::unique_ptr<Parts> parts_;
+  struct Resources;
+  explicit ClonePlane(std::unique_ptr<Resources> parts);
+  std::unique_ptr<Resources> parts_;
 };
 
 }  // namespace shredway

@@ -50,13 +50,13 @@ class NextHopWatch::Impl {
       : options_(std::move(options)), view_(rules_of(options_)) {}
   ~Impl() {
     stop();
-    if (bell_ >= 0) close(bell_);
+    if (notifier_ >= 0) close(notifier_);
   }
 
   std::string open() {
     std::string error;
-    bell_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (bell_ < 0) return std::string("eventfd: ") + std::strerror(errno);
+    notifier_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (notifier_ < 0) return std::string("eventfd: ") + std::strerror(errno);
     // First the ears, then the questions: nothing is missed in between.
     follows_ = NetlinkSocket::open(kGroups, options_.receive_buffer_bytes, error);
     if (follows_) asks_ = NetlinkSocket::open({}, kAnswerBufferBytes, error);
@@ -68,11 +68,11 @@ class NextHopWatch::Impl {
       const std::lock_guard lock(mutex_);
       wanted_next_ = std::move(addresses);
     }
-    ring();
+    notify();
   }
   void stop() {
     stopping_.store(true, std::memory_order_relaxed);
-    ring();
+    notify();
     const std::lock_guard lock(stop_mutex_);
     thread_.join();
   }
@@ -88,9 +88,9 @@ class NextHopWatch::Impl {
     return rules;
   }
 
-  void ring() {
+  void notify() {
     const uint64_t one = 1;
-    (void)!write(bell_, &one, sizeof one);
+    (void)!write(notifier_, &one, sizeof one);
   }
   uint64_t everything_every_ns() const { return options_.everything_every_ms * kMillisecond_ns; }
   bool stopping() const { return stopping_.load(std::memory_order_relaxed); }
@@ -117,7 +117,7 @@ class NextHopWatch::Impl {
   NextHopView view_;
   std::unique_ptr<NetlinkSocket> follows_;
   std::unique_ptr<NetlinkSocket> asks_;
-  int bell_ = -1;
+  int notifier_ = -1;
   uint32_t sequence_ = 0;
   uint64_t everything_at_ns_ = kNever_ns;
   uint64_t turn_at_ns_ = 0;
@@ -154,13 +154,13 @@ void NextHopWatch::Impl::wait() {
   const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
   uint64_t until_ns = everything_at_ns_;
   if (changed_) until_ns = std::min(until_ns, publish_at_ns_);
-  pollfd entries[] = {{bell_, POLLIN, 0}, {follows_->fd(), POLLIN, 0}};
+  pollfd entries[] = {{notifier_, POLLIN, 0}, {follows_->fd(), POLLIN, 0}};
   const uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
   const timespec time = {static_cast<time_t>(left_ns / 1'000'000'000),
                          static_cast<long>(left_ns % 1'000'000'000)};
   ppoll(entries, std::size(entries), until_ns == kNever_ns ? nullptr : &time, nullptr);
-  uint64_t rung;
-  if (entries[0].revents) (void)!read(bell_, &rung, sizeof rung);
+  uint64_t notified;
+  if (entries[0].revents) (void)!read(notifier_, &notified, sizeof notified);
 }
 
 void NextHopWatch::Impl::take_wanted() {

@@ -1,4 +1,4 @@
-// Fuzz target: any datagram. What check_packet accepts must be safe to hash, remember and send.
+// Fuzz target: any datagram. What check_packet accepts must be safe to hash, record and send.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -39,11 +39,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t length) {
   merkle_roots(inputs, 4, roots);
   for (const Root& root : roots) require(root == alone);
 
-  const auto outcome = recent->remember(shred, packet.get(), alone, {1, 0, 0});
+  const auto outcome = recent->record(shred, packet.get(), alone, {1, 0, 0});
   require(outcome.verdict == Verdict::first || outcome.tiers == 0 ||
           outcome.verdict == Verdict::equivocation);
   // What was passed on is not passed on again. (A refused further root may find room later.)
-  const auto again = recent->remember(shred, packet.get(), alone, {1, 0, 0});
+  const auto again = recent->record(shred, packet.get(), alone, {1, 0, 0});
   require(again.tiers == 0 || outcome.verdict == Verdict::equivocation_excess);
   return 0;
 }

@@ -109,20 +109,20 @@ void DeshredThread::on_transaction(const BatchPlace& place, const EntryTransacti
                   {}};
   std::memcpy(landing.signature.data(), signature, landing.signature.size());
   if (told) report(landing);
-  landing.remembered = 1;
-  recent_.remember(landing);
+  landing.before_watch = 1;
+  recent_.record(landing);
 }
 
 void DeshredThread::report(const Landing& landing) {
   DeshredCounters& counters = *counters_;
   if (!landings_.push(landing)) return counters[DeshredCounter::landings_lost].add(1);
   counters[DeshredCounter::landings].add(1);
-  if (!landing.remembered) {
+  if (!landing.before_watch) {
     const uint64_t now_ns = clock_ns(CLOCK_REALTIME);
     if (now_ns > landing.seen_ns) counters.report_latency.record(now_ns - landing.seen_ns);
   }
-  LandingBell* bell = bell_.load(std::memory_order_acquire);
-  if (bell && !bell_rung_.exchange(true, std::memory_order_acq_rel)) bell->ring();
+  LandingNotifier* notifier = notifier_.load(std::memory_order_acquire);
+  if (notifier && !is_notified_.exchange(true, std::memory_order_acq_rel)) notifier->notify();
 }
 
 void DeshredThread::take_orders() {
@@ -175,14 +175,14 @@ void DeshredThread::unwatch(std::span<const TransactionSignature> signatures) {
   orders_wait_.store(true, std::memory_order_release);
 }
 
-void DeshredThread::set_bell(LandingBell* bell) {
-  bell_.store(bell, std::memory_order_release);
-  if (bell && landings_.waiting() > 0) bell->ring();
+void DeshredThread::set_notifier(LandingNotifier* notifier) {
+  notifier_.store(notifier, std::memory_order_release);
+  if (notifier && landings_.waiting() > 0) notifier->notify();
 }
 
 size_t DeshredThread::drain(Landing* out, size_t max) {
   // An exchange: whoever rang before it is seen by the pops below.
-  bell_rung_.exchange(false, std::memory_order_acq_rel);
+  is_notified_.exchange(false, std::memory_order_acq_rel);
   size_t count = 0;
   while (count < max && landings_.pop(out[count])) count++;
   return count;

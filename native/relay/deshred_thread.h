@@ -57,12 +57,12 @@ struct DeshredCounters {
 };
 
 // Told, on the deshred thread, that landings wait; not again before they were drained.
-class LandingBell {
+class LandingNotifier {
  public:
-  virtual void ring() = 0;
+  virtual void notify() = 0;
 
  protected:
-  ~LandingBell() = default;
+  ~LandingNotifier() = default;
 };
 
 class DeshredThread final : private DeshredSink {
@@ -77,13 +77,14 @@ class DeshredThread final : private DeshredSink {
   void hand_back(bool wanted) { hands_back_.store(wanted, std::memory_order_relaxed); }
 
   // Signatures whose sights are reported from now on, once for each slot (forks), first those that
-  // are remembered; these also when it is watched already. Returns an error text, empty on success;
+  // are recorded; these also when it is watched already. Returns an error text, empty on success;
   // all or nothing.
   std::string watch(std::span<const TransactionSignature> signatures);
   void unwatch(std::span<const TransactionSignature> signatures);
   size_t drain(Landing* out, size_t max);
-  // `bell` must outlive the thread; nullptr: nobody. It is rung at once when landings wait already.
-  void set_bell(LandingBell* bell);
+  // `notifier` must outlive the thread; nullptr: nobody. It is notified at once when landings wait
+  // already.
+  void set_notifier(LandingNotifier* notifier);
   const DeshredCounters& counters() const { return *counters_; }
 
  private:
@@ -113,8 +114,8 @@ class DeshredThread final : private DeshredSink {
   WatchList watch_list_;
   RecentLandings recent_;
   LandingRing landings_;
-  std::atomic<LandingBell*> bell_{nullptr};
-  std::atomic<bool> bell_rung_{false};
+  std::atomic<LandingNotifier*> notifier_{nullptr};
+  std::atomic<bool> is_notified_{false};
 
   std::mutex orders_mutex_;
   std::vector<WatchOrder> orders_;  // under the mutex

@@ -108,11 +108,11 @@ bool WatchList::note_sight(const uint8_t* signature, uint64_t slot) {
 
 void RecentLandings::Free::operator()(Bucket* buckets) const { std::free(buckets); }
 
-// calloc takes so much from the kernel at once, as zero pages. Refused, nothing is remembered.
+// calloc takes so much from the kernel at once, as zero pages. Refused, nothing is recorded.
 RecentLandings::RecentLandings(const HashKey& key)
     : key_(key), buckets_(static_cast<Bucket*>(std::calloc(kBuckets, sizeof(Bucket)))) {}
 
-void RecentLandings::remember(const Landing& landing) {
+void RecentLandings::record(const Landing& landing) {
   if (!buckets_) return;
   Bucket& bucket = buckets_[bucket_of(landing.signature.data())];
   const Landing& newest = bucket.landings[(bucket.next + kBucketLandings - 1) % kBucketLandings];

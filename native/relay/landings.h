@@ -21,11 +21,11 @@ using TransactionSignature = std::array<uint8_t, kTransactionSignatureBytes>;
 // One sight of a transaction. 96 bytes, read by the control plane as they lie.
 struct Landing {
   uint64_t slot;
-  uint64_t seen_ns;      // receive time (CLOCK_REALTIME) of the shred that made it readable
-  uint32_t batch_index;  // first data shred of its batch; with `ordinal` its order in the slot
-  uint32_t ordinal;      // among the transactions of the batch
-  uint32_t shred_index;  // data shred in which it ends
-  uint32_t remembered;   // 1: seen before its signature was watched
+  uint64_t seen_ns;       // receive time (CLOCK_REALTIME) of the shred that made it readable
+  uint32_t batch_index;   // first data shred of its batch; with `ordinal` its order in the slot
+  uint32_t ordinal;       // among the transactions of the batch
+  uint32_t shred_index;   // data shred in which it ends
+  uint32_t before_watch;  // 1: seen before its signature was watched
   TransactionSignature signature;
 };
 static_assert(sizeof(Landing) == 96);
@@ -87,7 +87,7 @@ class RecentLandings {
 
   explicit RecentLandings(const HashKey& key);
   // Once for each slot that a transaction is seen in.
-  void remember(const Landing& landing);
+  void record(const Landing& landing);
   // Calls visit(landing) for each one with this signature, oldest first.
   template <typename Visit>
   void find(const uint8_t* signature, Visit visit) const {

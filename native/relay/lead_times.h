@@ -10,7 +10,7 @@ namespace shredway {
 
 // A further sight of a shred that is recorded already, at this time by this source. Only the second
 // source of a shred counts; credited to whichever was ahead. Worker's thread.
-void note_lead_time(Sighting& sighting, uint16_t source, SightingTime seen,
+void note_lead_time(ShredRecord& shred_record, uint16_t source, SightingTime seen,
                     WorkerCounters& counters);
 
 }  // namespace shredway

@@ -18,7 +18,7 @@ void start_record(FecSetRecord& record, const Shred& shred, const uint8_t* signa
   std::memcpy(record.signature, signature, kSignatureBytes);
   record.root = root;
   record.other_signatures = 0;
-  std::memset(record.sightings, 0, sizeof record.sightings);
+  std::memset(record.shred_records, 0, sizeof record.shred_records);
 }
 
 }  // namespace
@@ -68,9 +68,8 @@ uint32_t RecentShreds::root_count(const Shred& shred) {
   return count;
 }
 
-RecentShreds::Outcome RecentShreds::remember(const Shred& shred, const uint8_t* signature,
-                                             const Root& root, const Sight& sight,
-                                             bool match_root) {
+RecentShreds::Outcome RecentShreds::record(const Shred& shred, const uint8_t* signature,
+                                           const Root& root, const Sight& sight, bool match_root) {
   FecSetRecord* record = &primary(shred);
   FecSetRecord* match = nullptr;
   FecSetRecord* last = nullptr;
@@ -84,11 +83,11 @@ RecentShreds::Outcome RecentShreds::remember(const Shred& shred, const uint8_t* 
                             ? record->root == root
                             : std::memcmp(record->signature, signature, kSignatureBytes) == 0;
       if (same) match = record;
-      else if (record->sightings[shred.leaf].tiers_served) other_roots++;
+      else if (record->shred_records[shred.leaf].tiers_served) other_roots++;
     }
   }
 
-  const bool seen = match && match->sightings[shred.leaf].tiers_served;
+  const bool seen = match && match->shred_records[shred.leaf].tiers_served;
   if (!seen && other_roots >= 2) return {Verdict::equivocation_excess, 0};
   if (!match) {
     match = add_root(shred, last);
@@ -96,14 +95,15 @@ RecentShreds::Outcome RecentShreds::remember(const Shred& shred, const uint8_t* 
     start_record(*match, shred, signature, root);
   }
 
-  Sighting& sighting = match->sightings[shred.leaf];
-  const TierMask tiers = static_cast<TierMask>(sight.covers & ~sighting.tiers_served);
+  ShredRecord& shred_record = match->shred_records[shred.leaf];
+  const TierMask tiers = static_cast<TierMask>(sight.covers & ~shred_record.tiers_served);
   if (!tiers) return {Verdict::duplicate, 0};
-  sighting.tiers_served = static_cast<TierMask>(sighting.tiers_served | tiers);
-  if (seen) return {Verdict::widened, tiers, sighting.tiers_anticipated};
-  sighting.first_seen = sight.time;
-  sighting.first_source = sight.source & 0x7fff;
-  return {other_roots ? Verdict::equivocation : Verdict::first, tiers, sighting.tiers_anticipated};
+  shred_record.tiers_served = static_cast<TierMask>(shred_record.tiers_served | tiers);
+  if (seen) return {Verdict::widened, tiers, shred_record.tiers_recovered_sent};
+  shred_record.first_seen = sight.time;
+  shred_record.first_source = sight.source & 0x7fff;
+  return {other_roots ? Verdict::equivocation : Verdict::first, tiers,
+          shred_record.tiers_recovered_sent};
 }
 
 // A record of the pool is free when it was never used or its slot is a whole window away. The

@@ -5,7 +5,7 @@
 // from which source it came first and which tiers have received it. A direct-indexed ring over
 // slots: no hashing, no false positive, no work to evict (a record is valid while it names its
 // slot; the next slot at that place overwrites it). Further roots of the same set (equivocation)
-// are chained from a small pool. Only authenticated shreds may be remembered.
+// are chained from a small pool. Only authenticated shreds may be recorded.
 #pragma once
 
 #include <array>
@@ -22,18 +22,18 @@ namespace shredway {
 // Bit t: tier number t. Narrowest tier is bit 0.
 using TierMask = uint8_t;
 
-// Times of sightings, coarse: CLOCK_REALTIME nanoseconds / 1024, wrapping.
+// Times of shred_records, coarse: CLOCK_REALTIME nanoseconds / 1024, wrapping.
 using SightingTime = uint32_t;
 inline SightingTime sighting_time(uint64_t ns) { return static_cast<SightingTime>(ns >> 10); }
 
-struct Sighting {
+struct ShredRecord {
   SightingTime first_seen;
   uint16_t first_source : 15;
   uint16_t second_source_seen : 1;
-  TierMask tiers_served;       // 0: never seen
-  TierMask tiers_anticipated;  // whose destinations got a recovered copy, if they asked for them
+  TierMask tiers_served;          // 0: never seen
+  TierMask tiers_recovered_sent;  // whose destinations got a recovered copy, if they asked for them
 };
-static_assert(sizeof(Sighting) == 8);
+static_assert(sizeof(ShredRecord) == 8);
 
 // One signed root of one FEC set: 10 cache lines, of which a duplicate touches three.
 struct alignas(64) FecSetRecord {
@@ -45,7 +45,7 @@ struct alignas(64) FecSetRecord {
   bool used;                 // false in the kernel's fresh pages
   uint8_t other_signatures;  // further valid ones over the same root
   uint8_t unused[14];
-  Sighting sightings[kFecSetLeaves];
+  ShredRecord shred_records[kFecSetLeaves];
 };
 static_assert(sizeof(FecSetRecord) == 640);
 
@@ -67,13 +67,13 @@ class RecentShreds {
   // Record with this very root, or nullptr.
   FecSetRecord* find_root(const Shred& shred, const Root& root);
 
-  // Roots that are remembered of the shred's FEC set.
+  // Roots that are recorded of the shred's FEC set.
   uint32_t root_count(const Shred& shred);
 
   struct Outcome {
-    Verdict verdict;           // first, widened, equivocation, duplicate or equivocation_excess
-    TierMask tiers;            // to be served now; 0 unless passed on
-    TierMask anticipated = 0;  // of them, those where whoever asked has a recovered copy already
+    Verdict verdict;              // first, widened, equivocation, duplicate or equivocation_excess
+    TierMask tiers;               // to be served now; 0 unless passed on
+    TierMask recovered_sent = 0;  // of them, those where whoever asked has a recovered copy already
   };
   struct Sight {
     TierMask covers;  // tiers that the source serves, never 0
@@ -82,8 +82,8 @@ class RecentShreds {
   };
   // Remembers an authenticated shred and says which tiers it is new for. `match_root` false (only
   // with authentication off) lets the signature stand for the root.
-  Outcome remember(const Shred& shred, const uint8_t* signature, const Root& root,
-                   const Sight& sight, bool match_root = true);
+  Outcome record(const Shred& shred, const uint8_t* signature, const Root& root, const Sight& sight,
+                 bool match_root = true);
 
  private:
   RecentShreds() = default;

@@ -1,7 +1,7 @@
 // Slot window: which slots the relay listens to at the moment, and what may move it.
 //
 // Asked by the worker for every packet, told by it of every first sight. Only shreds that were
-// authenticated (or, with authentication off, remembered) move it, by a few slots each, so no
+// authenticated (or, with authentication off, recorded) move it, by a few slots each, so no
 // single packet can. Without an anchor (at the start, and after a silence) every slot is let
 // through, and the window settles where most first sights agree: one absurd slot number among real
 // ones never decides. Never reads a clock.

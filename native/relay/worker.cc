@@ -40,12 +40,12 @@ void Worker::handle_batch(const WorkerSockets::Receive& from) {
   postponed_count_ = 0;
   settle_candidates();
   fan_out();
-  hand_over();
+  feed_deshredder();
   (*counters_)[WorkerCounter::received].add(received_.size());
   (*counters_)[WorkerCounter::batches].add(1);
   const uint64_t now_ns = received_.packet(received_.size() - 1).received_ns;
-  const auto since_ns = static_cast<int64_t>(now_ns - last_house_keeping_ns_);
-  if (since_ns > kHouseKeepingEvery_ns || since_ns < -kHouseKeepingEvery_ns) house_keeping(now_ns);
+  const auto since_ns = static_cast<int64_t>(now_ns - last_housekeeping_ns_);
+  if (since_ns > kHouseKeepingEvery_ns || since_ns < -kHouseKeepingEvery_ns) housekeeping(now_ns);
 }
 
 // False, and nothing done, when the packet's identity is among the shreds that wait for their
@@ -72,7 +72,7 @@ bool Worker::examine(const ReceivedPacket& packet, const WorkerSockets::Receive&
   // Who measures feeds wants to know what each one brought, so there every packet proves itself.
   const bool proves_itself = options_.arrivals && options_.authenticate;
   const FecSetRecord* record = proves_itself ? nullptr : recent_->find(shred, packet.bytes);
-  if (record && (source->covers & ~record->sightings[shred.leaf].tiers_served) == 0) {
+  if (record && (source->covers & ~record->shred_records[shred.leaf].tiers_served) == 0) {
     if (options_.arrivals) note_arrival(candidate);
     return note_duplicate(candidate);
   }
@@ -116,7 +116,7 @@ void Worker::settle_candidates() {
   for (size_t i = 0; i < candidate_count_; i++) {
     const Verdict verdict =
         options_.authenticate ? authenticate(candidates_[i], roots[i]) : Verdict::first;
-    if (verdict == Verdict::first) remember(candidates_[i], roots[i]);
+    if (verdict == Verdict::first) record(candidates_[i], roots[i]);
     else count(candidates_[i].source.id, verdict);
   }
   candidate_count_ = 0;
@@ -161,9 +161,9 @@ bool Worker::may_check_signature(uint16_t source, uint64_t now_ns) {
   return keeps_up || failed_checks.count < options_.failed_checks_per_second;
 }
 
-void Worker::remember(const Candidate& candidate, const Root& root) {
+void Worker::record(const Candidate& candidate, const Root& root) {
   if (options_.arrivals) note_arrival(candidate);
-  const RecentShreds::Outcome outcome = recent_->remember(
+  const RecentShreds::Outcome outcome = recent_->record(
       candidate.shred, candidate.packet, root,
       {candidate.source.covers, candidate.source.id, sighting_time(candidate.received_ns)},
       options_.authenticate);
@@ -173,7 +173,7 @@ void Worker::remember(const Candidate& candidate, const Root& root) {
   }
   count(candidate.source.id, outcome.verdict);
   if (outcome.verdict == Verdict::widened) note_lead(candidate);
-  if (outcome.tiers) pass_on(candidate, outcome);
+  if (outcome.tiers) queue_for_send(candidate, outcome);
   if (outcome.verdict == Verdict::first) {
     handing_.items[handing_.count++] = {candidate.packet, candidate.received_ns,
                                         candidate.shred.bytes};
@@ -198,17 +198,17 @@ bool Worker::note_duplicate(const Candidate& candidate) {
 void Worker::note_lead(const Candidate& candidate) {
   FecSetRecord* record = recent_->find(candidate.shred, candidate.packet);
   if (!record) return;
-  note_lead_time(record->sightings[candidate.shred.leaf], candidate.source.id,
+  note_lead_time(record->shred_records[candidate.shred.leaf], candidate.source.id,
                  sighting_time(candidate.received_ns), *counters_);
 }
 
-void Worker::pass_on(const Candidate& candidate, const RecentShreds::Outcome& outcome) {
+void Worker::queue_for_send(const Candidate& candidate, const RecentShreds::Outcome& outcome) {
   const auto type = static_cast<size_t>(candidate.shred.type);
   for (uint32_t tier = 0; tier < options_.tier_count; tier++) {
     if (!(outcome.tiers >> tier & 1)) continue;
     fresh_->plain[tier][type].add(candidate.packet, candidate.shred.bytes);
-    if (!(outcome.anticipated >> tier & 1))
-      fresh_->anticipating[tier][type].add(candidate.packet, candidate.shred.bytes);
+    if (!(outcome.recovered_sent >> tier & 1))
+      fresh_->wants_recovered[tier][type].add(candidate.packet, candidate.shred.bytes);
   }
   fresh_->received_ns[fresh_->shreds++] = candidate.received_ns;
 }
@@ -232,12 +232,12 @@ bool Worker::send_fresh() {
   transmit_.flush();
   for (uint32_t tier = 0; tier < options_.tier_count; tier++)
     for (size_t type = 0; type < 2; type++)
-      fresh_->plain[tier][type].count = fresh_->anticipating[tier][type].count = 0;
+      fresh_->plain[tier][type].count = fresh_->wants_recovered[tier][type].count = 0;
   return anybody;
 }
 
 // The shreds are out: now the deshredder may have them. Never waits for it.
-void Worker::hand_over() {
+void Worker::feed_deshredder() {
   size_t handed = 0;
   for (size_t i = 0; i < handing_.count && options_.deshred; i++) {
     HandedShred* to = options_.deshred->place(handed);
@@ -256,16 +256,16 @@ void Worker::hand_over() {
 // False when nobody was to receive anything.
 bool Worker::send_tier(uint32_t tier) {
   auto& plain = fresh_->plain[tier];
-  auto& anticipating = fresh_->anticipating[tier];
+  auto& wants_recovered = fresh_->wants_recovered[tier];
   const std::span<const Destination> destinations = tables_->fanout->of_tier(tier);
   if (destinations.empty() ||
-      plain[0].count + plain[1].count + anticipating[0].count + anticipating[1].count == 0)
+      plain[0].count + plain[1].count + wants_recovered[0].count + wants_recovered[1].count == 0)
     return false;
   const auto groups_of = [](auto& payloads) {
     return std::array{PayloadGroup{payloads[0].iovecs, payloads[0].count, kDataShredBytes},
                       PayloadGroup{payloads[1].iovecs, payloads[1].count, kCodeShredBytes}};
   };
-  transmit_.add(tier, {groups_of(plain), groups_of(anticipating)}, sends_recovered_);
+  transmit_.add(tier, {groups_of(plain), groups_of(wants_recovered)}, sends_recovered_);
   return true;
 }
 
@@ -294,7 +294,7 @@ void Worker::emit(const Event& event) {
 
 void Worker::run() {
   drop_privileges_of_this_thread();  // its sockets are open
-  house_keeping(clock_ns(CLOCK_REALTIME));
+  housekeeping(clock_ns(CLOCK_REALTIME));
   while (!stopping_.load(std::memory_order_relaxed)) {
     bool taken = false;
     bool more_waits = false;
@@ -304,7 +304,7 @@ void Worker::run() {
       more_waits |= received_.size() == kReceiveBatchMax;
       handle_batch(from);
     }
-    if (options_.recovered) pass_on_recovered();
+    if (options_.recovered) queue_recovered();
     if (taken) empty_looks_ = 0;
     // A short batch emptied the socket: whoever sleeps asks poll at once, not the socket again.
     if (!taken || (!more_waits && options_.wait == WaitMode::block)) wait();

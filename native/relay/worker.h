@@ -1,7 +1,7 @@
 // Worker: the path of a packet, from a receive socket to every destination.
 //
 // One thread, share-nothing: its sockets, memory, counters and caches are its own; the tables are
-// immutable. Per batch: receive, check, authenticate, remember, fan out, send, count; then, behind
+// immutable. Per batch: receive, check, authenticate, record, fan out, send, count; then, behind
 // the path of the packets, a copy of what was new for the deshredder. The thread allocates nothing,
 // table swaps included (libsodium verifies without, OpenSSL makes its own); it takes no lock,
 // writes no log, throws no exception, and one clock reading for a batch that sent something. Every
@@ -122,7 +122,8 @@ class Worker final : private TransmitObserver {
   using Audience = std::array<std::array<Payloads, 2>, kTiersMax>;
   struct Fresh {
     Audience plain;
-    Audience anticipating;  // destinations that want recovered shreds: what they have not got yet
+    Audience
+        wants_recovered;  // destinations that want recovered shreds: what they have not got yet
     std::array<uint64_t, kReceiveBatchMax> received_ns;
     uint32_t shreds;
   };
@@ -151,15 +152,15 @@ class Worker final : private TransmitObserver {
   SlotWindow::Place place_of(uint64_t slot, uint64_t now_ns) const;
   Verdict authenticate(const Candidate& candidate, const Root& root);
   bool may_check_signature(uint16_t source, uint64_t now_ns);
-  void remember(const Candidate& candidate, const Root& root);
-  void pass_on(const Candidate& candidate, const RecentShreds::Outcome& outcome);
-  void pass_on_recovered();
-  void anticipate(const uint8_t* packet);
+  void record(const Candidate& candidate, const Root& root);
+  void queue_for_send(const Candidate& candidate, const RecentShreds::Outcome& outcome);
+  void queue_recovered();
+  void send_recovered(const uint8_t* packet);
   bool note_duplicate(const Candidate& candidate);
   void note_lead(const Candidate& candidate);
   void fan_out();
   bool send_fresh();
-  void hand_over();
+  void feed_deshredder();
   bool send_tier(uint32_t tier);
   void take_tables();
   // True, for those who return with it: the packet has its verdict.
@@ -168,7 +169,7 @@ class Worker final : private TransmitObserver {
     return true;
   }
   void wait();
-  void house_keeping(uint64_t now_ns);
+  void housekeeping(uint64_t now_ns);
   void read_send_errors(int fd, uint64_t now_ns);
   void emit(const Event& event);
   void sent(uint32_t tag, uint32_t datagrams) override;
@@ -201,7 +202,7 @@ class Worker final : private TransmitObserver {
   std::unique_ptr<Fresh> fresh_;
   Handing handing_;
   std::array<FailedChecks, kSourcesMax> failed_checks_;
-  uint64_t last_house_keeping_ns_ = 0;
+  uint64_t last_housekeeping_ns_ = 0;
   uint32_t empty_looks_ = 0;
   bool sends_recovered_ = false;  // what is being sent now counts apart
   Waiter waiter_;

@@ -35,14 +35,14 @@ void Worker::wait() {
       options_.wait == WaitMode::block ||
       (options_.wait == WaitMode::spin && empty_looks_ > options_.spin_us * 1000 / kLookCosts_ns);
   if (!may_sleep) {
-    if (empty_looks_ % kLooksUntilHouseKeeping == 0) house_keeping(clock_ns(CLOCK_REALTIME));
+    if (empty_looks_ % kLooksUntilHouseKeeping == 0) housekeeping(clock_ns(CLOCK_REALTIME));
     return;
   }
-  if (!waiter_.wait(kSleepMax_ms)) house_keeping(clock_ns(CLOCK_REALTIME));
+  if (!waiter_.wait(kSleepMax_ms)) housekeeping(clock_ns(CLOCK_REALTIME));
 }
 
-void Worker::house_keeping(uint64_t now_ns) {
-  last_house_keeping_ns_ = now_ns;
+void Worker::housekeeping(uint64_t now_ns) {
+  last_housekeeping_ns_ = now_ns;
   WorkerCounters& counters = *counters_;
   take_tables();  // an idle worker lets old tables go, too
   transmit_.settle();

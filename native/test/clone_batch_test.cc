@@ -63,7 +63,7 @@ TEST(clone_batch_delivers_every_payload_to_every_target) {
     for (const Case& now : all_cases()) {
       cable.set_offload(now.segmentation, now.checksums);
       CloneReceiver receiver(lab, now.is_ipv4);
-      CloneTally tally;
+      CloneCounts tally;
       CloneBatch batch(plane->region(0), head_of_tests(), now.gso, tally);
       for (const uint32_t count : {1u, 2u, 50u, 200u}) {
         const std::vector<CloneTarget> list = cable.targets(now.is_ipv4, count, receiver.port());
@@ -115,7 +115,7 @@ TEST(clone_batch_serves_long_lists_round_and_round) {
     Random random{12};
     for (const bool is_ipv4 : {true, false}) {
       CloneReceiver receiver(lab, is_ipv4);
-      CloneTally tally;
+      CloneCounts tally;
       CloneBatch batch(plane->region(0), head_of_tests(), true, tally);
       for (const uint32_t count : {1u, 2u, 255u, 256u, 257u, 512u, 1000u}) {
         const std::vector<CloneTarget> list = cable.targets(is_ipv4, count, receiver.port());
@@ -145,7 +145,7 @@ TEST(clone_batch_mixes_lists_sizes_and_families_in_one_flush) {
     if (!plane) return;
     Random random{13};
     CloneReceiver ipv4_receiver(lab, true), ipv6_receiver(lab, false);
-    CloneTally tally;
+    CloneCounts tally;
     CloneBatch batch(plane->region(0), head_of_tests(), true, tally);
     // Two lists of each family, one of them empty, one through two interfaces.
     std::vector<std::vector<CloneTarget>> lists(5);
@@ -194,7 +194,7 @@ TEST(clone_batch_replaces_lists_in_mid_stream) {
     if (!plane) return;
     Random random{14};
     CloneReceiver receiver(lab, true);
-    CloneTally tally;
+    CloneCounts tally;
     CloneBatch batch(plane->region(0), head_of_tests(), true, tally);
     std::map<uint32_t, std::vector<Bytes>> expected;
     std::map<uint32_t, std::vector<Bytes>> got;
@@ -321,9 +321,9 @@ TEST(clone_batch_sends_the_frames_that_a_socket_sends) {
         CHECK_EQ(setsockopt(fd, IPPROTO_IPV6, kAutoFlowLabel, &off, sizeof off), 0);
         head.source_port_ipv6 = local_endpoint(fd).port;
       }
-      CloneTally tally;
+      CloneCounts tally;
       CloneBatch batch(plane->region(0), head, true, tally);
-      Tally socket_tally;
+      SendCounts socket_tally;
       SendBatch by_socket(fd, true, socket_tally);
       FrameReceiver frames(lab, cable);
       constexpr uint16_t kPort = 9100;

@@ -55,7 +55,7 @@ std::vector<CloneTarget> fake_targets(uint32_t count, uint32_t first_tag = 0, bo
 TEST(clone_jobs_serve_each_position_once_from_the_start_on) {
   Random random{21};
   FakePlane plane;
-  CloneTally tally;
+  CloneCounts tally;
   std::vector<uint32_t> served;
   const FakeSend fake([&](mmsghdr* messages, unsigned count) {
     for (unsigned i = 0; i < count; i++)
@@ -93,7 +93,7 @@ TEST(clone_jobs_serve_each_position_once_from_the_start_on) {
 TEST(clone_jobs_without_gso_are_single_payloads) {
   Random random{22};
   FakePlane plane;
-  CloneTally tally;
+  CloneCounts tally;
   uint64_t messages_seen = 0;
   const FakeSend fake([&](mmsghdr* messages, unsigned count) {
     for (unsigned i = 0; i < count; i++) {
@@ -117,7 +117,7 @@ TEST(clone_jobs_without_gso_are_single_payloads) {
 
 TEST(clone_jobs_that_do_not_fit_are_left_to_the_socket) {
   FakePlane plane;
-  CloneTally tally;
+  CloneCounts tally;
   CloneBatch batch(plane.region(), {}, true, tally);
   const std::vector<std::vector<CloneTarget>> lists = {fake_targets(4000), fake_targets(200),
                                                        fake_targets(5)};
@@ -143,10 +143,10 @@ struct Fates {
   std::vector<int> fates;
   bool one_call_each = false;  // the kernel may stop early for no reason
 };
-CloneTally run_with(const Fates& fates) {
+CloneCounts run_with(const Fates& fates) {
   Random random{23};
   FakePlane plane;
-  CloneTally tally;
+  CloneCounts tally;
   size_t next = 0;
   const FakeSend fake([&](mmsghdr* messages, unsigned count) {
     unsigned taken = 0;
@@ -178,7 +178,7 @@ CloneTally run_with(const Fates& fates) {
   return tally;
 }
 
-void check_served(CloneTally& tally, const std::map<uint32_t, uint64_t>& missing) {
+void check_served(CloneCounts& tally, const std::map<uint32_t, uint64_t>& missing) {
   for (uint32_t tag = 0; tag < 600; tag++) {
     const auto found = missing.find(tag);
     CHECK_EQ(tally.sent[tag], 20 - (found == missing.end() ? 0 : found->second));
@@ -191,10 +191,10 @@ TEST(clone_jobs_refused_are_told_once_and_harm_no_other) {
       for (const size_t at : {size_t{0}, size_t{14}, size_t{29}}) {
         Fates fates{std::vector<int>(30, 0), one_call_each};
         fates.fates[at] = -error;
-        CloneTally tally = run_with(fates);
+        CloneCounts tally = run_with(fates);
         CHECK_EQ(tally.not_obeyed.size(), 1u);
         if (tally.not_obeyed.size() != 1) continue;
-        const CloneTally::NotCloned& told = tally.not_obeyed[0];
+        const CloneCounts::NotCloned& told = tally.not_obeyed[0];
         // The jobs of one burst begin at 500, 756 and 1012 of 600.
         const uint32_t piece = uint32_t(at % 3);
         CHECK_EQ(told.list, 0u);
@@ -211,10 +211,10 @@ TEST(clone_jobs_refused_are_told_once_and_harm_no_other) {
 TEST(clone_jobs_that_nobody_obeys_are_told) {
   Fates fates{std::vector<int>(30, 0), false};
   fates.fates[3] = fates.fates[4] = fates.fates[29] = kIgnored;
-  CloneTally tally = run_with(fates);
+  CloneCounts tally = run_with(fates);
   CHECK_EQ(tally.not_obeyed.size(), 3u);
   std::map<uint32_t, uint64_t> missing;
-  for (const CloneTally::NotCloned& told : tally.not_obeyed) {
+  for (const CloneCounts::NotCloned& told : tally.not_obeyed) {
     CHECK_EQ(told.error_number, ENOLINK);
     for (uint32_t i = 0; i < told.count; i++) missing[(told.from + i) % 600] += 2;
   }
@@ -227,19 +227,19 @@ TEST(clone_jobs_outlast_interruptions) {
     for (int j = 0; j < i % 5; j++) fates.fates.push_back(-EINTR);
     fates.fates.push_back(0);
   }
-  CloneTally tally = run_with(fates);
+  CloneCounts tally = run_with(fates);
   CHECK(tally.not_obeyed.empty());
   check_served(tally, {});
   // But not for ever.
   Fates endless{std::vector<int>(100'000, -EINTR), true};
-  CloneTally gave_up = run_with(endless);
+  CloneCounts gave_up = run_with(endless);
   CHECK_EQ(gave_up.not_obeyed.size(), 30u);
-  for (const CloneTally::NotCloned& told : gave_up.not_obeyed) CHECK_EQ(told.error_number, EINTR);
+  for (const CloneCounts::NotCloned& told : gave_up.not_obeyed) CHECK_EQ(told.error_number, EINTR);
 }
 
 TEST(clone_jobs_tell_refusals_by_their_reason) {
   FakePlane plane;
-  CloneTally tally;
+  CloneCounts tally;
   CloneBatch batch(plane.region(), {}, true, tally);
   const std::vector<std::pair<int32_t, SendFailure>> reasons = {
       {1, SendFailure::buffer_full},         {2, SendFailure::buffer_full},

@@ -26,7 +26,7 @@ namespace {
 struct Road {
   Road(const Lab& lab, const std::string& name, int number)
       : cable(lab, name, number), receiver(lab, true), plane(open_plane()) {}
-  std::unique_ptr<CloneBatch> batch(CloneTally& tally) const {
+  std::unique_ptr<CloneBatch> batch(CloneCounts& tally) const {
     auto out = std::make_unique<CloneBatch>(plane->region(0), CloneHead{}, true, tally);
     const std::vector<CloneTarget> list = cable.targets(true, 3, receiver.port());
     CHECK_EQ(out->set_lists({&list, 1}), 3u);
@@ -43,9 +43,9 @@ void send_one(CloneBatch& batch, Random& random) {
   batch.flush();
 }
 
-void check_not_cloned(const CloneTally& tally, std::initializer_list<int> errors) {
+void check_not_cloned(const CloneCounts& tally, std::initializer_list<int> errors) {
   CHECK_EQ(tally.not_obeyed.size(), 1u);
-  for (const CloneTally::NotCloned& told : tally.not_obeyed) {
+  for (const CloneCounts::NotCloned& told : tally.not_obeyed) {
     CHECK_EQ(told.count, 3u);
     CHECK_EQ(told.from, 1u);
     CHECK_EQ(told.datagrams, 2u);
@@ -125,7 +125,7 @@ TEST(clone_plane_needs_no_capability_once_it_is_open) {
     with_capabilities({}, [&] {
       CHECK(!thread_has_privileges());
       Random random{31};
-      CloneTally tally;
+      CloneCounts tally;
       auto batch = road.batch(tally);
       send_one(*batch, random);
       batch->settle();
@@ -144,7 +144,7 @@ TEST(clone_plane_obeys_its_own_sockets_only) {
     Road road(lab, "shwg0", 12);
     if (!road.plane) return;
     Random random{32};
-    CloneTally tally;
+    CloneCounts tally;
     auto batch = road.batch(tally);
     send_one(*batch, random);
     CHECK_EQ(road.receiver.read(6).size(), 6u);
@@ -210,7 +210,7 @@ TEST(clone_plane_lets_nothing_out_by_its_interface) {
     Road road(lab, "shwm0", 21);
     if (!road.plane) return;
     Random random{37};
-    CloneTally tally;
+    CloneCounts tally;
     auto batch = road.batch(tally);
     for (int i = 0; i < 5; i++) send_one(*batch, random);
     CHECK_EQ(road.receiver.read(30).size(), 30u);
@@ -223,7 +223,7 @@ TEST(clone_plane_without_its_hook_is_told) {
     Road road(lab, "shwh0", 13);
     if (!road.plane) return;
     Random random{33};
-    CloneTally tally;
+    CloneCounts tally;
     auto batch = road.batch(tally);
     send_one(*batch, random);
     CHECK(tally.not_obeyed.empty());
@@ -242,7 +242,7 @@ TEST(clone_plane_without_its_interface_is_told) {
       Road road(lab, del ? "shwi0" : "shwi1", del ? 14 : 15);
       if (!road.plane) return;
       Random random{34};
-      CloneTally tally;
+      CloneCounts tally;
       auto batch = road.batch(tally);
       send_one(*batch, random);
       CHECK(tally.not_obeyed.empty());
@@ -263,7 +263,7 @@ TEST(clone_plane_counts_what_a_target_interface_refuses) {
     const CloneCable other(lab, "shwj1", 17), gone(lab, "shwj2", 18);
     if (!road.plane) return;
     Random random{35};
-    CloneTally tally;
+    CloneCounts tally;
     CloneBatch batch(road.plane->region(0), CloneHead{}, true, tally);
     const uint16_t port = road.receiver.port();
     const std::vector<CloneTarget> list = {road.cable.target(0, behind_cable(true, 0, port)),
@@ -302,7 +302,7 @@ TEST(clone_plane_two_at_once_and_workers_side_by_side) {
     constexpr uint32_t kRounds = 200, kTargets = 20;
     std::array<std::unique_ptr<CloneReceiver>, 3> receivers;
     for (auto& receiver : receivers) receiver = std::make_unique<CloneReceiver>(lab, true);
-    std::array<CloneTally, 3> tallies;
+    std::array<CloneCounts, 3> tallies;
     std::vector<std::thread> workers;
     for (size_t i = 0; i < regions.size(); i++)
       workers.emplace_back([&, i] {
@@ -389,7 +389,7 @@ TEST(clone_plane_leaves_nothing_behind) {
     Road road(lab, "shwl0", 20);
     if (!road.plane) return;
     Random random{36};
-    CloneTally tally;
+    CloneCounts tally;
     send_one(*road.batch(tally), random);
     const std::string name = road.plane->interface();
     const std::vector<uint32_t> maps = map_ids_of(name);

@@ -66,7 +66,7 @@ class CloneReceiver {
 };
 
 // By tag.
-struct CloneTally final : CloneObserver {
+struct CloneCounts final : CloneObserver {
   struct NotCloned {
     uint32_t list, from, count, datagrams;
     int error_number;

@@ -108,7 +108,7 @@ TEST(entry_stream_same_events_wherever_it_is_cut_in_two) {
 TEST(entry_stream_same_events_wherever_it_is_cut_in_three) {
   Bytes batch = u64_bytes(2);
   append_entry(batch, 1, 1, 1);
-  TransactionParts parts;
+  TestTransaction parts;
   parts.keys = 1;
   batch = with_bytes(batch, write_transaction(parts).bytes);
   append_entry(batch, 2, 2, 0);

@@ -176,7 +176,7 @@ struct Path {
     Random random{uint64_t{to.address[15]}};
     Burst burst(random, 32, is_ipv4 ? kShredBytes : kLongBytes);
     const uint64_t fragments = fragments_made(is_ipv4);
-    Tally tally;
+    SendCounts tally;
     SendBatch batch(fd, true, tally);
     const Address address(to);
     batch.add(burst.group(), address.get(), address.bytes, 1);
@@ -242,7 +242,7 @@ LAB_TEST(path_mtu_of_a_narrow_interface_lets_datagrams_through_in_fragments) {
   Random random{7};
   Burst burst(random, 4, kShredBytes);
   const uint64_t fragments = fragments_made(true);
-  Tally tally;
+  SendCounts tally;
   SendBatch batch(out.socket.fd(), true, tally);
   const Address address(to);
   batch.add(burst.group(), address.get(), address.bytes, 1);

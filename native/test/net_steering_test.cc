@@ -112,7 +112,7 @@ TEST(steering_gso_groups_like_single_packets) {
   const Group group = steered_group(true, 4);
   const Address address(group.address);
   const UdpSocket from = sender(true);
-  Tally tally;
+  SendCounts tally;
   SendBatch batch(from.fd(), true, tally);
   for (uint32_t set = 0; set < 16; set++) {
     Bytes packet = packet_of(kFirstSlot, set * 32, 1203);

@@ -101,7 +101,7 @@ inline std::vector<Arrival> arrivals(int fd, size_t expected) {
 }
 
 // Adds up what became of the messages, by tag.
-struct Tally final : SendObserver {
+struct SendCounts final : SendObserver {
   std::map<uint32_t, uint64_t> sent_by_tag;
   std::map<uint32_t, std::map<SendFailure, uint64_t>> failed_by_tag;
   uint64_t reports = 0;

@@ -46,7 +46,7 @@ struct FakeKernel {
 struct Bench {
   FakeKernel kernel;
   FakeSend fake{[this](mmsghdr* messages, unsigned count) { return kernel.send(messages, count); }};
-  Tally tally;
+  SendCounts tally;
   SendBatch batch;
   std::vector<Address> addresses;
   std::vector<uint64_t> payloads;

@@ -23,7 +23,7 @@ TEST(udp_batch_carries_thousands_in_order) {
   for (const bool is_ipv4 : families()) {
     const UdpSocket in = receiver(is_ipv4), out = sender(is_ipv4);
     const Address address(local_endpoint(in.fd()));
-    Tally tally;
+    SendCounts tally;
     SendBatch batch(out.fd(), true, tally);
     uint64_t total = 0, latest_ns = 0;
     for (size_t round = 0; round < 100; round++) {
@@ -62,7 +62,7 @@ void check_groups(bool is_ipv4, bool gso) {
   const UdpSocket first = receiver(is_ipv4), second = receiver(is_ipv4), out = sender(is_ipv4);
   const Address addresses[2] = {Address(local_endpoint(first.fd())),
                                 Address(local_endpoint(second.fd()))};
-  Tally tally;
+  SendCounts tally;
   SendBatch batch(out.fd(), gso, tally);
   uint64_t total = 0;
   // Beyond the most that one message carries: then it takes two.
@@ -111,7 +111,7 @@ TEST(udp_batch_gso_refused_by_the_kernel_goes_singly) {
   std::vector<iovec> parts;
   for (int i = 0; i < 20; i++) payloads.push_back(random_bytes(random, 1203));
   for (Bytes& payload : payloads) parts.push_back({payload.data(), payload.size()});
-  Tally tally;
+  SendCounts tally;
   SendBatch batch(out.fd(), true, tally);
   batch.add({parts.data(), 1, 1203}, address.get(), address.bytes, 1);
   batch.add({parts.data() + 1, 18, 1203}, address.get(), address.bytes, 2);
@@ -216,7 +216,7 @@ struct DeadPorts {
 void check_dead_ports(bool is_ipv4, bool gso) {
   const DeadPorts ports(is_ipv4);
   const UdpSocket out = sender(is_ipv4);
-  Tally tally;
+  SendCounts tally;
   SendBatch batch(out.fd(), gso, tally);
   Random random{8};
   std::map<uint32_t, uint64_t> told;
@@ -272,7 +272,7 @@ TEST(udp_batch_impossible_destinations_are_charged_alone) {
   Bytes payload(100, 1), giant(65'535, 2);
   iovec part = {payload.data(), payload.size()}, giant_part = {giant.data(), giant.size()};
   const PayloadGroup group = {&part, 1, 100}, too_big = {&giant_part, 1, 65'535};
-  Tally tally;
+  SendCounts tally;
   SendBatch batch(out.fd(), true, tally);
   for (int round = 0; round < 10; round++) {
     batch.add(group, other_family.get(), other_family.bytes, 1);
@@ -296,7 +296,7 @@ TEST(udp_batch_without_a_socket_everything_is_invalid) {
   const Address address(loopback(true, 9));
   Bytes payload(10, 1);
   iovec parts[2] = {{payload.data(), 10}, {payload.data(), 10}};
-  Tally tally;
+  SendCounts tally;
   SendBatch batch(-1, true, tally);
   for (int i = 0; i < 100; i++) batch.add({parts, 2, 10}, address.get(), address.bytes, 1);
   batch.flush();

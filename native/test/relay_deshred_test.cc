@@ -38,9 +38,9 @@ void hand(ShredRing& ring, const Bytes& packet, uint64_t received_ns) {
   ring.publish();
 }
 
-struct CountingBell : LandingBell {
-  std::atomic<int> rung{0};
-  void ring() override { rung++; }
+struct CountingNotifier : LandingNotifier {
+  std::atomic<int> notified{0};
+  void notify() override { notified++; }
 };
 
 struct Watcher {
@@ -83,7 +83,7 @@ TEST(deshred_thread_reports_watched_transactions_and_no_others) {
   CHECK_EQ(landing.slot, 77u);
   CHECK_EQ(landing.batch_index, slot.batches[1].first_index);
   CHECK_EQ(landing.ordinal, 13u);
-  CHECK_EQ(landing.remembered, 0u);
+  CHECK_EQ(landing.before_watch, 0u);
   CHECK(landing.shred_index >= landing.batch_index &&
         landing.shred_index < landing.batch_index + 32);
   // Times are those of the shreds: set 0 is 64 packets, then come the data shreds of set 1.
@@ -94,7 +94,7 @@ TEST(deshred_thread_reports_watched_transactions_and_no_others) {
 TEST(deshred_thread_remembers_what_is_watched_late) {
   std::mt19937 random(2);
   const BatchedSlot slot = test::make_batched_slot(78, {30}, random);
-  CountingBell bell;  // outlives the thread
+  CountingNotifier notifier;  // outlives the thread
   Watcher watcher;
   for (const Bytes& packet : slot.packets) hand(watcher.thread->ring_of(0), packet, 5);
   CHECK(eventually([&] { return watcher.counter(DeshredCounter::transactions) == 30; }));
@@ -104,24 +104,24 @@ TEST(deshred_thread_remembers_what_is_watched_late) {
   const auto watches = [&](size_t count) {
     return eventually([&] { return watcher.counter(DeshredCounter::watched) == count; });
   };
-  watcher.thread->set_bell(&bell);
+  watcher.thread->set_notifier(&notifier);
   CHECK_EQ(watcher.thread->watch(late), std::string());
   CHECK(watches(30));
   CHECK_EQ(watcher.counter(DeshredCounter::landings), 30u);
-  CHECK_EQ(bell.rung.load(), 1);  // once for all that waits
+  CHECK_EQ(notifier.notified.load(), 1);  // once for all that waits
   CHECK(watcher.has(30));
-  CHECK(watcher.landings[29].remembered == 1 && watcher.landings[29].slot == 78);
-  // Watched already, they are told again; and the bell rings again after what was drained.
+  CHECK(watcher.landings[29].before_watch == 1 && watcher.landings[29].slot == 78);
+  // Watched already, they are told again; and the notifier rings again after what was drained.
   CHECK_EQ(watcher.thread->watch(late), std::string());
   watcher.thread->unwatch(late);
   CHECK(watches(0));
   CHECK_EQ(watcher.counter(DeshredCounter::landings), 60u);
-  CHECK_EQ(bell.rung.load(), 2);
+  CHECK_EQ(notifier.notified.load(), 2);
   CHECK(watcher.has(60));
   // Watched no more and then anew: the same.
   CHECK_EQ(watcher.thread->watch({&late[3], 1}), std::string());
   CHECK(watches(1));
-  CHECK_EQ(bell.rung.load(), 3);
+  CHECK_EQ(notifier.notified.load(), 3);
   CHECK(watcher.has(61));
   CHECK(watcher.landings[60].signature == late[3]);
 }

@@ -1,4 +1,4 @@
-// Are watched signatures found, exactly, and recent landings remembered, whatever their number?
+// Are watched signatures found, exactly, and recent landings recorded, whatever their number?
 #include "relay/landings.h"
 
 #include <random>
@@ -95,12 +95,12 @@ TEST(watch_list_tells_one_sight_for_a_slot_and_not_without_end) {
 TEST(recent_landings_remember_the_last_ones) {
   RecentLandings recent({5, 6});
   CHECK(slots_of(recent, 1).empty());
-  recent.remember(landing_of(1, 10));
-  recent.remember(landing_of(1, 11));  // on a fork
-  recent.remember(landing_of(1, 11));
+  recent.record(landing_of(1, 10));
+  recent.record(landing_of(1, 11));  // on a fork
+  recent.record(landing_of(1, 11));
   CHECK(slots_of(recent, 1) == (std::vector<uint64_t>{10, 11}));
   const uint64_t many = 8 * RecentLandings::kLandings;
-  for (uint64_t i = 2; i < many; i++) recent.remember(landing_of(i, i));
+  for (uint64_t i = 2; i < many; i++) recent.record(landing_of(i, i));
   uint64_t found = 0;
   for (uint64_t i = 2; i < many; i++) {
     const auto slots = slots_of(recent, i);

@@ -38,7 +38,7 @@ Signature signature_of(uint32_t number) {
 struct Model {
   std::map<std::tuple<uint64_t, uint32_t, uint8_t>, std::map<uint32_t, TierMask>> seen;
 
-  RecentShreds::Outcome remember(const Shred& shred, uint32_t root, TierMask covers) {
+  RecentShreds::Outcome record(const Shred& shred, uint32_t root, TierMask covers) {
     auto& roots = seen[{shred.slot, shred.fec_set_index, shred.leaf}];
     const bool known = roots.count(root) != 0;
     if (!known && roots.size() >= 2) return {Verdict::equivocation_excess, 0};
@@ -65,9 +65,9 @@ TEST(recent_shreds_equals_the_model) {
       // Few identities have more than one root, as in life.
       const uint32_t root = random() % 10 ? 1 : 1 + static_cast<uint32_t>(random() % roots_max);
       const TierMask covers = random() % 2 ? 3 : 2;
-      const auto expected = model.remember(shred, root, covers);
+      const auto expected = model.record(shred, root, covers);
       const auto actual =
-          recent->remember(shred, signature_of(root).data(), root_of(root), {covers, 0, 0});
+          recent->record(shred, signature_of(root).data(), root_of(root), {covers, 0, 0});
       CHECK_EQ(verdict_name(actual.verdict), std::string(verdict_name(expected.verdict)));
       CHECK_EQ(actual.tiers, expected.tiers);
       const FecSetRecord* record = recent->find(shred, signature_of(root).data());
@@ -79,16 +79,16 @@ TEST(recent_shreds_equals_the_model) {
 TEST(recent_shreds_a_slot_gives_way_to_the_one_a_window_later) {
   const auto recent = RecentShreds::create(false);
   const Signature signature = signature_of(1);
-  const auto remember = [&](uint64_t slot) {
-    return recent->remember(shred_of(slot, 3, 7), signature.data(), root_of(1), {1, 0, 0}).verdict;
+  const auto record = [&](uint64_t slot) {
+    return recent->record(shred_of(slot, 3, 7), signature.data(), root_of(1), {1, 0, 0}).verdict;
   };
   for (uint64_t slot = 0; slot < 3 * SlotWindow::kSlots; slot++) {
-    CHECK_EQ(remember(slot), Verdict::first);
-    CHECK_EQ(remember(slot), Verdict::duplicate);
+    CHECK_EQ(record(slot), Verdict::first);
+    CHECK_EQ(record(slot), Verdict::duplicate);
     if (slot >= SlotWindow::kSlots)
       CHECK(recent->find(shred_of(slot - SlotWindow::kSlots, 3, 7), signature.data()) == nullptr);
   }
-  CHECK_EQ(remember(0), Verdict::first);
+  CHECK_EQ(record(0), Verdict::first);
 }
 
 TEST(recent_shreds_at_the_edges_of_u64) {
@@ -98,11 +98,11 @@ TEST(recent_shreds_at_the_edges_of_u64) {
     for (const uint32_t set : {0u, 1023u}) {
       const Shred shred = shred_of(slot, set, 63);
       CHECK(recent->find(shred, none.data()) == nullptr);
-      CHECK_EQ(recent->remember(shred, none.data(), Root{}, {1, 0, 0}).verdict, Verdict::first);
-      CHECK_EQ(recent->remember(shred, none.data(), Root{}, {1, 0, 0}).verdict, Verdict::duplicate);
-      CHECK_EQ(recent->remember(shred, none.data(), root_of(1), {1, 0, 0}).verdict,
+      CHECK_EQ(recent->record(shred, none.data(), Root{}, {1, 0, 0}).verdict, Verdict::first);
+      CHECK_EQ(recent->record(shred, none.data(), Root{}, {1, 0, 0}).verdict, Verdict::duplicate);
+      CHECK_EQ(recent->record(shred, none.data(), root_of(1), {1, 0, 0}).verdict,
                Verdict::equivocation);
-      CHECK_EQ(recent->remember(shred, none.data(), root_of(1), {1, 0, 0}).verdict,
+      CHECK_EQ(recent->record(shred, none.data(), root_of(1), {1, 0, 0}).verdict,
                Verdict::duplicate);
     }
   }
@@ -111,9 +111,9 @@ TEST(recent_shreds_at_the_edges_of_u64) {
 TEST(recent_shreds_another_signature_over_the_same_root_is_a_duplicate) {
   const auto recent = RecentShreds::create(false);
   const Shred shred = shred_of(9, 0, 0);
-  CHECK_EQ(recent->remember(shred, signature_of(1).data(), root_of(1), {1, 0, 0}).verdict,
+  CHECK_EQ(recent->record(shred, signature_of(1).data(), root_of(1), {1, 0, 0}).verdict,
            Verdict::first);
-  CHECK_EQ(recent->remember(shred, signature_of(2).data(), root_of(1), {1, 0, 0}).verdict,
+  CHECK_EQ(recent->record(shred, signature_of(2).data(), root_of(1), {1, 0, 0}).verdict,
            Verdict::duplicate);
   CHECK(recent->find(shred, signature_of(2).data()) == nullptr);
 }
@@ -121,28 +121,27 @@ TEST(recent_shreds_another_signature_over_the_same_root_is_a_duplicate) {
 TEST(recent_shreds_without_authentication_the_signature_stands_for_the_root) {
   const auto recent = RecentShreds::create(false);
   const Shred shred = shred_of(9, 0, 0);
-  const auto remember = [&](uint32_t signature) {
-    return recent->remember(shred, signature_of(signature).data(), Root{}, {1, 0, 0}, false)
-        .verdict;
+  const auto record = [&](uint32_t signature) {
+    return recent->record(shred, signature_of(signature).data(), Root{}, {1, 0, 0}, false).verdict;
   };
-  CHECK_EQ(remember(1), Verdict::first);
-  CHECK_EQ(remember(1), Verdict::duplicate);
-  CHECK_EQ(remember(2), Verdict::equivocation);
-  CHECK_EQ(remember(3), Verdict::equivocation_excess);
+  CHECK_EQ(record(1), Verdict::first);
+  CHECK_EQ(record(1), Verdict::duplicate);
+  CHECK_EQ(record(2), Verdict::equivocation);
+  CHECK_EQ(record(3), Verdict::equivocation_excess);
 }
 
 TEST(recent_shreds_the_pool_of_further_roots_is_bounded_and_reused) {
   const auto recent = RecentShreds::create(false);
-  const auto remember = [&](uint64_t slot, uint32_t fec_set, uint32_t root) {
+  const auto record = [&](uint64_t slot, uint32_t fec_set, uint32_t root) {
     return recent
-        ->remember(shred_of(slot, fec_set, 0), signature_of(root).data(), root_of(root), {1, 0, 0})
+        ->record(shred_of(slot, fec_set, 0), signature_of(root).data(), root_of(root), {1, 0, 0})
         .verdict;
   };
   uint32_t refused = 0;
   for (uint32_t set = 0; set < 1024; set++) {
     for (const uint64_t slot : {uint64_t{100}, uint64_t{101}}) {
-      CHECK_EQ(remember(slot, set, 1), Verdict::first);
-      const Verdict second = remember(slot, set, 2);
+      CHECK_EQ(record(slot, set, 1), Verdict::first);
+      const Verdict second = record(slot, set, 2);
       if (second == Verdict::equivocation_excess) refused++;
       else CHECK_EQ(second, Verdict::equivocation);
     }
@@ -150,8 +149,8 @@ TEST(recent_shreds_the_pool_of_further_roots_is_bounded_and_reused) {
   CHECK_EQ(refused, 1024u);
   // A window later the pool's records are free again, and old chains do not lead into new sets.
   for (uint32_t set = 0; set < 1024; set++) {
-    CHECK_EQ(remember(700, set, 3), Verdict::first);
-    CHECK_EQ(remember(700, set, 4), Verdict::equivocation);
+    CHECK_EQ(record(700, set, 3), Verdict::first);
+    CHECK_EQ(record(700, set, 4), Verdict::equivocation);
   }
-  CHECK_EQ(remember(101, 5, 1), Verdict::duplicate);
+  CHECK_EQ(record(101, 5, 1), Verdict::duplicate);
 }

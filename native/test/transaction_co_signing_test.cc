@@ -32,9 +32,9 @@ PublicKey key_of(uint8_t byte) {
 
 struct Attempt {
   TransactionVersion version = TransactionVersion::legacy;
-  std::vector<InstructionParts> instructions;
+  std::vector<TestInstruction> instructions;
   uint8_t required_signatures = 3, readonly_signed = 1, readonly_unsigned = 3;
-  std::vector<LookupParts> lookups;
+  std::vector<TestLookup> lookups;
   std::vector<uint8_t> missing{kAuthority};
   PublicKey nonce_account = key_of(0xa0 + kNonce), authority = key_of(0xa0 + kAuthority);
 };
@@ -44,15 +44,15 @@ Bytes word(uint32_t tag) {
   append(bytes, tag);
   return bytes;
 }
-InstructionParts advance_by(Bytes accounts) { return {kSystem, std::move(accounts), word(4)}; }
-InstructionParts advance() { return advance_by({kNonce, kSysvar, kAuthority}); }
-InstructionParts transfer(uint8_t from, uint8_t to) {
+TestInstruction advance_by(Bytes accounts) { return {kSystem, std::move(accounts), word(4)}; }
+TestInstruction advance() { return advance_by({kNonce, kSysvar, kAuthority}); }
+TestInstruction transfer(uint8_t from, uint8_t to) {
   Bytes data = word(2);
   append(data, uint64_t{1});
   return {kSystem, {from, to}, data};
 }
 
-Attempt attempt(TransactionVersion version, std::vector<InstructionParts> instructions) {
+Attempt attempt(TransactionVersion version, std::vector<TestInstruction> instructions) {
   Attempt made;
   made.version = version;
   made.instructions = std::move(instructions);
@@ -60,7 +60,7 @@ Attempt attempt(TransactionVersion version, std::vector<InstructionParts> instru
 }
 
 WrittenTransaction write(const Attempt& made) {
-  TransactionParts parts;
+  TestTransaction parts;
   parts.version = made.version;
   parts.signatures = parts.required_signatures = made.required_signatures;
   parts.readonly_signed = made.readonly_signed;
@@ -110,7 +110,7 @@ std::string refusal_of(Attempt made) {
   CHECK_EQ(ask(made).refusal, of_v0);
   return of_v0;
 }
-std::string refusal_of(std::vector<InstructionParts> instructions) {
+std::string refusal_of(std::vector<TestInstruction> instructions) {
   return refusal_of(attempt(TransactionVersion::v0, std::move(instructions)));
 }
 
@@ -118,7 +118,7 @@ std::string refusal_of(std::vector<InstructionParts> instructions) {
 
 TEST(co_signing_gives_the_place_of_the_missing_signature) {
   for (const TransactionVersion version : kSignedVersions) {
-    for (const auto& rest : std::vector<std::vector<InstructionParts>>{
+    for (const auto& rest : std::vector<std::vector<TestInstruction>>{
              {},
              {transfer(kPayer, kSomebody)},
              {{kProgram, {kSigner, kNonce, kSysvar, kPayer}, {1, 2, 3}}, {kProgram, {}, {}}}}) {
@@ -216,7 +216,7 @@ TEST(co_signing_refuses_version_1) {
 }
 
 TEST(co_signing_refuses_what_does_not_begin_with_the_advance) {
-  CHECK_EQ(refusal_of(std::vector<InstructionParts>{}), "not_an_advance");
+  CHECK_EQ(refusal_of(std::vector<TestInstruction>{}), "not_an_advance");
   CHECK_EQ(refusal_of({transfer(kPayer, kSomebody), advance()}), "not_an_advance");
   for (const uint32_t tag : {0u, 1u, 2u, 3u, 5u, 6u, 7u, 12u, 0x104u, 0x04000000u})
     CHECK_EQ(refusal_of({{kSystem, {kNonce, kSysvar, kAuthority}, word(tag)}}), "not_an_advance");
@@ -298,7 +298,7 @@ TEST(co_signing_refuses_another_part_for_the_authority) {
 }
 
 TEST(co_signing_refuses_an_authority_in_any_other_instruction) {
-  const InstructionParts others[] = {
+  const TestInstruction others[] = {
       transfer(kAuthority, kSomebody),
       transfer(kPayer, kAuthority),
       advance(),
@@ -310,14 +310,14 @@ TEST(co_signing_refuses_an_authority_in_any_other_instruction) {
       {kAuthority, {}, {}},  // as a program
       {kAuthority, {kPayer}, {1}},
   };
-  for (const InstructionParts& other : others) {
+  for (const TestInstruction& other : others) {
     const bool has_it =
         other.program == kAuthority ||
         std::find(other.accounts.begin(), other.accounts.end(), kAuthority) != other.accounts.end();
     const std::string expected = has_it ? "authority_used_elsewhere" : "accepted";
     CHECK_EQ(refusal_of({advance(), other}), expected);
     // Behind many others, too.
-    std::vector<InstructionParts> many{advance()};
+    std::vector<TestInstruction> many{advance()};
     many.resize(63, {kProgram, {kPayer}, {}});
     many.push_back(other);
     const Answer answer = ask(attempt(TransactionVersion::legacy, many));

@@ -52,13 +52,13 @@ PublicKey program_key(uint8_t place) {
 
 struct Made {
   TransactionVersion version = TransactionVersion::legacy;
-  std::vector<InstructionParts> instructions;
+  std::vector<TestInstruction> instructions;
   uint32_t config_mask = 0;
   Bytes config;
 };
 
 Bytes write(const Made& made) {
-  TransactionParts parts;
+  TestTransaction parts;
   parts.version = made.version;
   parts.signatures = parts.required_signatures = 3;
   parts.readonly_signed = 1;
@@ -95,10 +95,10 @@ Read read(const Made& made, const std::vector<KeyRange>& ranges = {}) {
   out.refusal = transaction_refusal_name(fault.refusal);
   return out;
 }
-Read read(TransactionVersion version, std::vector<InstructionParts> instructions) {
+Read read(TransactionVersion version, std::vector<TestInstruction> instructions) {
   return read(Made{version, std::move(instructions), 0, {}});
 }
-uint64_t tip_of(TransactionVersion version, std::vector<InstructionParts> instructions) {
+uint64_t tip_of(TransactionVersion version, std::vector<TestInstruction> instructions) {
   const Read out = read(version, std::move(instructions));
   CHECK_EQ(out.refusal, "accepted");
   return out.facts.tip_lamports;
@@ -111,17 +111,17 @@ Bytes data_of(Values... values) {
   return bytes;
 }
 Bytes transfer_data(uint64_t lamports) { return data_of(uint32_t{2}, lamports); }
-InstructionParts transfer(uint8_t from, uint8_t to, uint64_t lamports) {
+TestInstruction transfer(uint8_t from, uint8_t to, uint64_t lamports) {
   return {kSystem, {from, to}, transfer_data(lamports)};
 }
-InstructionParts seeded(uint8_t from, uint8_t base, uint8_t to, uint64_t lamports,
-                        size_t seed_bytes) {
+TestInstruction seeded(uint8_t from, uint8_t base, uint8_t to, uint64_t lamports,
+                       size_t seed_bytes) {
   Bytes data = data_of(uint32_t{11}, lamports, uint64_t{seed_bytes});
   data.resize(data.size() + seed_bytes + 32, 's');
   return {kSystem, {from, base, to}, data};
 }
 template <typename Integer>
-InstructionParts budget(uint8_t tag, Integer value) {
+TestInstruction budget(uint8_t tag, Integer value) {
   return {kBudget, {}, data_of(tag, value)};
 }
 
@@ -144,11 +144,11 @@ TEST(transaction_facts_sum_tips) {
 
 TEST(transaction_facts_take_data_as_the_system_program_does) {
   const auto version = TransactionVersion::legacy;
-  InstructionParts longer = transfer(kPayer, kTip, 11);
+  TestInstruction longer = transfer(kPayer, kTip, 11);
   longer.data.push_back(0xff);  // bytes behind are nobody's
   longer.accounts.push_back(kOther);
   CHECK_EQ(tip_of(version, {longer}), uint64_t{11});
-  InstructionParts shorter = transfer(kPayer, kTip, 11);
+  TestInstruction shorter = transfer(kPayer, kTip, 11);
   shorter.data.pop_back();
   CHECK_EQ(tip_of(version, {shorter}), uint64_t{0});
   for (const size_t kept : {0, 1, 3, 4})
@@ -160,7 +160,7 @@ TEST(transaction_facts_take_data_as_the_system_program_does) {
     CHECK_EQ(tip_of(version, {{kSystem, {kPayer, kTip}, data_of(tag, uint64_t{5})}}), uint64_t{0});
   CHECK_EQ(tip_of(version, {{kProgram, {kPayer, kTip}, transfer_data(5)}}), uint64_t{0});
 
-  InstructionParts seed = seeded(kOther, kSigner, kTip, 30, 8);
+  TestInstruction seed = seeded(kOther, kSigner, kTip, 30, 8);
   seed.data.push_back(1);
   CHECK_EQ(tip_of(version, {seed}), uint64_t{30});
   seed.data.resize(seed.data.size() - 2);
@@ -205,15 +205,15 @@ TEST(transaction_facts_refuse_a_sum_that_no_u64_holds) {
 // ---- compute budget -------------------------------------------------------------------------
 
 TEST(transaction_facts_default_limits) {
-  const auto units = [](std::vector<InstructionParts> instructions) {
+  const auto units = [](std::vector<TestInstruction> instructions) {
     return read(TransactionVersion::legacy, std::move(instructions)).facts.compute_unit_limit;
   };
   CHECK_EQ(units({}), 0u);
   CHECK_EQ(units({transfer(kPayer, kOther, 1)}), 3'000u);
   CHECK_EQ(units({{kVote, {}, {}}, {kProgram, {}, {}}}), 203'000u);
   CHECK_EQ(units({budget(3, uint64_t{1}), {kProgram, {}, {}}}), 203'000u);
-  CHECK_EQ(units(std::vector<InstructionParts>(7, {kProgram, {}, {}})), 1'400'000u);
-  CHECK_EQ(units(std::vector<InstructionParts>(64, {kProgram, {}, {}})), 1'400'000u);
+  CHECK_EQ(units(std::vector<TestInstruction>(7, {kProgram, {}, {}})), 1'400'000u);
+  CHECK_EQ(units(std::vector<TestInstruction>(64, {kProgram, {}, {}})), 1'400'000u);
 }
 
 TEST(transaction_facts_take_the_compute_budget) {
@@ -244,7 +244,7 @@ TEST(transaction_facts_take_the_compute_budget) {
 }
 
 TEST(transaction_facts_refuse_an_invalid_compute_budget) {
-  const auto refusal = [](std::vector<InstructionParts> instructions) {
+  const auto refusal = [](std::vector<TestInstruction> instructions) {
     const std::string of_v0 = read(TransactionVersion::v0, instructions).refusal;
     CHECK_EQ(read(TransactionVersion::v1, instructions).refusal, "accepted");  // ignored there
     CHECK_EQ(read(TransactionVersion::legacy, std::move(instructions)).refusal, of_v0);
@@ -295,7 +295,7 @@ TEST(transaction_facts_take_the_v1_configuration) {
 TEST(transaction_facts_find_the_durable_nonce) {
   const Bytes advance = data_of(uint32_t{4});
   for (const TransactionVersion version : kVersions) {
-    const auto nonce = [&](std::vector<InstructionParts> instructions) {
+    const auto nonce = [&](std::vector<TestInstruction> instructions) {
       const TransactionFacts facts = read(version, std::move(instructions)).facts;
       if (!facts.uses_nonce) return std::string("none");
       return std::to_string(facts.nonce_account) + " by " + std::to_string(facts.nonce_authority);

@@ -34,11 +34,11 @@ Answer inspect(const Bytes& bytes) {
   CHECK_EQ(accepted, fault.refusal == TransactionRefusal::accepted);
   return {transaction_refusal_name(fault.refusal), fault.offset, fault.got, transaction};
 }
-Answer inspect(const TransactionParts& parts) { return inspect(write_transaction(parts).bytes); }
+Answer inspect(const TestTransaction& parts) { return inspect(write_transaction(parts).bytes); }
 
 // Two signers (one read-only), two others (one read-only), and instructions of the last one.
-TransactionParts fine_parts(TransactionVersion version) {
-  TransactionParts parts;
+TestTransaction fine_parts(TransactionVersion version) {
+  TestTransaction parts;
   parts.version = version;
   parts.signatures = parts.required_signatures = 2;
   parts.readonly_signed = 1;
@@ -54,7 +54,7 @@ TransactionParts fine_parts(TransactionVersion version) {
 
 struct Case {
   const char* name;
-  std::function<void(TransactionParts&)> spoil;
+  std::function<void(TestTransaction&)> spoil;
   uint64_t got;
 };
 
@@ -89,7 +89,7 @@ TEST(transaction_sanitize_refuses_one_thing_in_every_version) {
   };
   for (const TransactionVersion version : kVersions) {
     for (const Case& one : cases) {
-      TransactionParts parts = fine_parts(version);
+      TestTransaction parts = fine_parts(version);
       one.spoil(parts);
       if (version == TransactionVersion::v1 && parts.signatures == 7) continue;
       const Answer answer = inspect(parts);
@@ -101,7 +101,7 @@ TEST(transaction_sanitize_refuses_one_thing_in_every_version) {
 
 TEST(transaction_sanitize_allows_the_limits_themselves) {
   for (const TransactionVersion version : kVersions) {
-    TransactionParts parts = fine_parts(version);
+    TestTransaction parts = fine_parts(version);
     parts.instructions.assign(64, {3, {}, {}});
     CHECK_EQ(inspect(parts).name, "accepted");
     parts = fine_parts(version);
@@ -112,7 +112,7 @@ TEST(transaction_sanitize_allows_the_limits_themselves) {
 
 TEST(transaction_sanitize_counts_signatures) {
   for (const TransactionVersion version : {TransactionVersion::legacy, TransactionVersion::v0}) {
-    TransactionParts parts = fine_parts(version);
+    TestTransaction parts = fine_parts(version);
     parts.signatures = 1;
     Answer answer = inspect(parts);
     CHECK_EQ(answer.name, "signature_count_wrong");
@@ -127,14 +127,14 @@ TEST(transaction_sanitize_counts_signatures) {
     CHECK_EQ(answer.name, "signatures_out_of_range");
     CHECK_EQ(answer.got, uint64_t{13});
   }
-  TransactionParts parts = fine_parts(TransactionVersion::v1);
+  TestTransaction parts = fine_parts(TransactionVersion::v1);
   parts.required_signatures = 12;
   parts.keys = 64;
   CHECK_EQ(inspect(parts).name, "accepted");
 }
 
 TEST(transaction_sanitize_bounds_accounts_with_lookups) {
-  TransactionParts parts = fine_parts(TransactionVersion::v0);
+  TestTransaction parts = fine_parts(TransactionVersion::v0);
   parts.instructions[0].accounts.back() = 8;  // one behind the last one that is loaded
   Answer answer = inspect(parts);
   CHECK_EQ(answer.name, "account_out_of_range");
@@ -185,7 +185,7 @@ TEST(transaction_sanitize_refuses_repeated_keys) {
 }
 
 TEST(transaction_sanitize_checks_the_v1_configuration) {
-  TransactionParts parts = fine_parts(TransactionVersion::v1);
+  TestTransaction parts = fine_parts(TransactionVersion::v1);
   for (uint32_t mask = 0; mask < 64; mask++) {
     parts.config_mask = mask;
     WrittenTransaction written = write_transaction(parts);
@@ -268,7 +268,7 @@ TEST(transaction_sanitize_texts_say_what_was_expected_and_what_came) {
 TEST(transaction_instructions_come_back_as_written) {
   std::mt19937_64 random(31);
   for (int round = 0; round < 3000; round++) {
-    const TransactionParts parts = random_parts(random, kVersions[round % 3]);
+    const TestTransaction parts = random_parts(random, kVersions[round % 3]);
     const WrittenTransaction written = write_transaction(parts);
     Transaction transaction{};
     if (parse_transaction(written.bytes.data(), written.bytes.size(), transaction) !=
@@ -276,7 +276,7 @@ TEST(transaction_instructions_come_back_as_written) {
       continue;
     InstructionWalk walk(written.bytes.data(), transaction);
     Instruction instruction;
-    for (const InstructionParts& expected : parts.instructions) {
+    for (const TestInstruction& expected : parts.instructions) {
       CHECK(walk.next(instruction));
       CHECK_EQ(instruction.program, expected.program);
       CHECK_EQ(written.bytes[instruction.begin], expected.program);

@@ -25,13 +25,13 @@ void append_numbered(Bytes& bytes, size_t count, size_t element_bytes, uint8_t f
 
 uint16_t here(const Bytes& bytes) { return static_cast<uint16_t>(bytes.size()); }
 
-void append_header(Bytes& bytes, const TransactionParts& parts) {
+void append_header(Bytes& bytes, const TestTransaction& parts) {
   bytes.push_back(parts.required_signatures);
   bytes.push_back(parts.readonly_signed);
   bytes.push_back(parts.readonly_unsigned);
 }
 
-WrittenTransaction write_legacy_or_v0(const TransactionParts& parts) {
+WrittenTransaction write_legacy_or_v0(const TestTransaction& parts) {
   Bytes bytes;
   Transaction layout{};
   layout.version = parts.version;
@@ -49,7 +49,7 @@ WrittenTransaction write_legacy_or_v0(const TransactionParts& parts) {
   append_fill(bytes, 32, 0x4c);
   append_compact_u16(bytes, parts.instructions.size());
   layout.instructions_begin = here(bytes);
-  for (const InstructionParts& instruction : parts.instructions) {
+  for (const TestInstruction& instruction : parts.instructions) {
     bytes.push_back(instruction.program);
     append_list(bytes, instruction.accounts);
     append_list(bytes, instruction.data);
@@ -57,7 +57,7 @@ WrittenTransaction write_legacy_or_v0(const TransactionParts& parts) {
   if (parts.version == TransactionVersion::v0) {
     append_compact_u16(bytes, parts.lookups.size());
     layout.lookups_begin = here(bytes);
-    for (const LookupParts& lookup : parts.lookups) {
+    for (const TestLookup& lookup : parts.lookups) {
       append_fill(bytes, kPublicKeyBytes, lookup.table);
       append_list(bytes, lookup.writable);
       append_list(bytes, lookup.readonly);
@@ -68,7 +68,7 @@ WrittenTransaction write_legacy_or_v0(const TransactionParts& parts) {
   return {bytes, layout};
 }
 
-WrittenTransaction write_v1(const TransactionParts& parts) {
+WrittenTransaction write_v1(const TestTransaction& parts) {
   Bytes bytes{0x81};
   Transaction layout{};
   layout.version = TransactionVersion::v1;
@@ -85,12 +85,12 @@ WrittenTransaction write_v1(const TransactionParts& parts) {
   for (uint32_t bit = 0; bit < 32; bit++)
     if (parts.config_mask >> bit & 1) append(bytes, uint32_t{0x0c0f0000u + bit});
   layout.instructions_begin = here(bytes);
-  for (const InstructionParts& instruction : parts.instructions) {
+  for (const TestInstruction& instruction : parts.instructions) {
     bytes.push_back(instruction.program);
     bytes.push_back(static_cast<uint8_t>(instruction.accounts.size()));
     append(bytes, static_cast<uint16_t>(instruction.data.size()));
   }
-  for (const InstructionParts& instruction : parts.instructions) {
+  for (const TestInstruction& instruction : parts.instructions) {
     append_bytes(bytes, instruction.accounts);
     append_bytes(bytes, instruction.data);
   }
@@ -108,7 +108,7 @@ void append_compact_u16(Bytes& bytes, size_t value) {
   bytes.push_back(static_cast<uint8_t>(value));
 }
 
-WrittenTransaction write_transaction(const TransactionParts& parts) {
+WrittenTransaction write_transaction(const TestTransaction& parts) {
   WrittenTransaction written =
       parts.version == TransactionVersion::v1 ? write_v1(parts) : write_legacy_or_v0(parts);
   written.layout.bytes = here(written.bytes);
@@ -121,7 +121,7 @@ WrittenTransaction write_transaction(const TransactionParts& parts) {
 }
 
 WrittenTransaction transaction_of_bytes(TransactionVersion version, size_t bytes) {
-  TransactionParts parts;
+  TestTransaction parts;
   parts.version = version;
   parts.keys = 1;
   parts.instructions = {{0, {}, {}}};
@@ -132,14 +132,14 @@ WrittenTransaction transaction_of_bytes(TransactionVersion version, size_t bytes
   return write_transaction(parts);
 }
 
-TransactionParts random_parts(std::mt19937_64& random, TransactionVersion version) {
+TestTransaction random_parts(std::mt19937_64& random, TransactionVersion version) {
   const auto up_to = [&](size_t most) { return static_cast<uint8_t>(random() % (most + 1)); };
   const auto any_bytes = [&](size_t most) {
     Bytes bytes(up_to(most));
     for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
     return bytes;
   };
-  TransactionParts parts;
+  TestTransaction parts;
   parts.version = version;
   parts.signatures = up_to(3);
   parts.required_signatures = up_to(version == TransactionVersion::v1 ? 12 : 127);

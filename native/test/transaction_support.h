@@ -12,33 +12,33 @@
 
 namespace shredway::test {
 
-struct InstructionParts {
+struct TestInstruction {
   uint8_t program;
   Bytes accounts, data;
 };
-struct LookupParts {
+struct TestLookup {
   uint8_t table;  // each byte of its key
   Bytes writable, readonly;
 };
-struct TransactionParts {
+struct TestTransaction {
   TransactionVersion version = TransactionVersion::legacy;
   uint8_t signatures = 1;  // legacy and v0; v1 has required_signatures of them
   uint8_t required_signatures = 1, readonly_signed = 0, readonly_unsigned = 1;
   uint16_t keys = 2;
   uint32_t config_mask = 0;
-  std::vector<InstructionParts> instructions;
-  std::vector<LookupParts> lookups;
+  std::vector<TestInstruction> instructions;
+  std::vector<TestLookup> lookups;
 };
 // `layout` is noted while the bytes are written, not read from them.
 struct WrittenTransaction {
   Bytes bytes;
   Transaction layout;
 };
-WrittenTransaction write_transaction(const TransactionParts& parts);
+WrittenTransaction write_transaction(const TestTransaction& parts);
 // One with 1 signature, 1 key and one instruction, of exactly so many bytes.
 WrittenTransaction transaction_of_bytes(TransactionVersion version, size_t bytes);
 // Any parts that fit the version.
-TransactionParts random_parts(std::mt19937_64& random, TransactionVersion version);
+TestTransaction random_parts(std::mt19937_64& random, TransactionVersion version);
 // An empty string when equal, else the first field that differs.
 std::string difference(const Transaction& left, const Transaction& right);
 

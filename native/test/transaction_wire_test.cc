@@ -21,8 +21,8 @@ ParseResult parse(const Bytes& bytes) {
 }
 
 // One of each version with every kind of part, small enough to change each of its bytes.
-TransactionParts small_parts(TransactionVersion version) {
-  TransactionParts parts;
+TestTransaction small_parts(TransactionVersion version) {
+  TestTransaction parts;
   parts.version = version;
   parts.instructions = {{1, {0, 1}, {9, 8, 7}}, {1, {}, Bytes(130, 5)}, {0, {1}, {}}};
   if (version == TransactionVersion::v0) parts.lookups = {{0x70, {1, 2}, {3}}, {0x71, {}, {}}};
@@ -123,7 +123,7 @@ TEST(transaction_is_incomplete_wherever_it_is_cut) {
 TEST(transaction_more_bytes_never_contradict) {
   std::mt19937_64 random(1232);
   for (int round = 0; round < 90; round++) {
-    TransactionParts parts;
+    TestTransaction parts;
     parts.version = kVersions[round % 3];
     parts.config_mask = static_cast<uint32_t>(random());
     const bool is_v1 = parts.version == TransactionVersion::v1;
@@ -155,10 +155,10 @@ TEST(transaction_more_bytes_never_contradict) {
 // Whoever waits for `needed` bytes each time arrives at the end, and in a few steps: at most one
 // for each part of variable length and its count, and fewer than instructions when those are many.
 TEST(transaction_says_how_many_bytes_are_needed) {
-  std::vector<TransactionParts> all;
+  std::vector<TestTransaction> all;
   for (const TransactionVersion version : kVersions) all.push_back(small_parts(version));
   all.emplace_back().instructions.resize(350);
-  for (const TransactionParts& parts : all) {
+  for (const TestTransaction& parts : all) {
     const Bytes bytes = write_transaction(parts).bytes;
     size_t steps = 0, needed = 0;
     for (size_t length = 0; length < bytes.size(); length = needed, steps++) {
@@ -279,7 +279,7 @@ TEST(transaction_largest_sizes) {
 
 TEST(transaction_v1_counts) {
   const auto with = [](uint8_t signatures, uint16_t keys, size_t instructions) {
-    TransactionParts parts;
+    TestTransaction parts;
     parts.version = TransactionVersion::v1;
     parts.required_signatures = signatures;
     parts.keys = keys;

@@ -20,7 +20,7 @@ constexpr TransactionVersion kVersions[] = {TransactionVersion::legacy, Transact
 // Signed by as many keys as asked, of seeds that count up from `seed`.
 Bytes signed_transaction(TransactionVersion version, uint8_t signers, uint8_t seed,
                          size_t data_bytes = 20) {
-  TransactionParts parts;
+  TestTransaction parts;
   parts.version = version;
   parts.signatures = parts.required_signatures = signers;
   parts.keys = static_cast<uint16_t>(signers + 1);
@@ -57,16 +57,16 @@ std::unique_ptr<SignatureVerifier> open(uint32_t threads, uint32_t queue_max) {
   return verifier;
 }
 
-class Bell final : public VerifierBell {
+class ResultNotifier final : public VerifierNotifier {
  public:
-  void ring() override {
+  void notify() override {
     const std::lock_guard lock(mutex_);
     rings_++;
-    rung_.notify_all();
+    is_notified_.notify_all();
   }
   void wait() {
     std::unique_lock lock(mutex_);
-    rung_.wait(lock, [&] { return rings_ > heard_; });
+    is_notified_.wait(lock, [&] { return rings_ > heard_; });
     heard_ = rings_;
   }
   size_t rings() {
@@ -76,7 +76,7 @@ class Bell final : public VerifierBell {
 
  private:
   std::mutex mutex_;
-  std::condition_variable rung_;
+  std::condition_variable is_notified_;
   size_t rings_ = 0, heard_ = 0;
 };
 
@@ -134,7 +134,7 @@ TEST(verify_fails_for_what_is_no_signed_transaction) {
   Bytes longer = signed_transaction(TransactionVersion::legacy, 1, 1);
   longer.push_back(0);
   CHECK(!verify(longer));
-  TransactionParts parts;
+  TestTransaction parts;
   parts.signatures = parts.required_signatures = 0;
   CHECK(!verify(write_transaction(parts).bytes));  // nobody signed: nothing holds
   parts.signatures = parts.required_signatures = 3;
@@ -186,41 +186,41 @@ TEST(verify_answers_every_ticket_once) {
   Bytes bad = good;
   bad[1] ^= 1;
   for (const uint32_t threads : {1, 2, 8}) {
-    Bell bell;
+    ResultNotifier notifier;
     const auto verifier = open(threads, 16);
-    verifier->set_bell(&bell);
+    verifier->set_notifier(&notifier);
     Outcomes outcomes;
     constexpr uint32_t kJobs = 600;
     for (uint32_t ticket = 0; ticket < kJobs; ticket++) {
       const Bytes& bytes = ticket % 3 == 0 ? bad : good;
       while (!verifier->submit(ticket, bytes.data(), bytes.size())) {
-        bell.wait();
+        notifier.wait();
         drain_all(*verifier, outcomes);
       }
       if (ticket % 100 == 99) {  // let them all fall asleep
         while (outcomes.size() <= ticket) {
           drain_all(*verifier, outcomes);
-          if (outcomes.size() <= ticket) bell.wait();
+          if (outcomes.size() <= ticket) notifier.wait();
         }
       }
     }
     for (uint32_t ticket = 0; ticket < kJobs; ticket++)
       CHECK(outcomes[ticket] == (ticket % 3 == 0 ? VerifyOutcome::invalid : VerifyOutcome::valid));
     CHECK_EQ(outcomes.size(), size_t{kJobs});
-    CHECK(bell.rings() <= kJobs);
+    CHECK(notifier.rings() <= kJobs);
   }
 }
 
 TEST(verify_queue_is_full_until_results_are_drained) {
-  Bell bell;
+  ResultNotifier notifier;
   const auto verifier = open(2, 4);
-  verifier->set_bell(&bell);
+  verifier->set_notifier(&notifier);
   const Bytes bytes = signed_transaction(TransactionVersion::v1, 1, 5);
   for (uint32_t ticket = 0; ticket < 4; ticket++)
     CHECK(verifier->submit(ticket, bytes.data(), bytes.size()));
   CHECK(!verifier->submit(4, bytes.data(), bytes.size()));
   VerifyResult result{};
-  bell.wait();
+  notifier.wait();
   CHECK(!verifier->submit(4, bytes.data(), bytes.size()));  // found, but not drained
   CHECK_EQ(verifier->drain(&result, 1), size_t{1});
   CHECK(result.outcome == VerifyOutcome::valid);
@@ -231,17 +231,17 @@ TEST(verify_queue_is_full_until_results_are_drained) {
 
 // One thread after the other finishes while nobody drains: one ring.
 TEST(verify_bell_rings_once_until_drained) {
-  Bell bell;
+  ResultNotifier notifier;
   const auto verifier = open(2, 64);
   const Bytes bytes = signed_transaction(TransactionVersion::legacy, 1, 5);
   for (uint32_t ticket = 0; ticket < 64; ticket++)
     CHECK(verifier->submit(ticket, bytes.data(), bytes.size()));
-  verifier->set_bell(&bell);  // rings now or when the first one is found
-  bell.wait();
+  verifier->set_notifier(&notifier);  // rings now or when the first one is found
+  notifier.wait();
   const auto refused = [&] { return !verifier->submit(64, bytes.data(), bytes.size()); };
   CHECK(refused());
   verifier->stop();
-  CHECK_EQ(bell.rings(), size_t{1});
+  CHECK_EQ(notifier.rings(), size_t{1});
   Outcomes outcomes;
   drain_all(*verifier, outcomes);
   CHECK_EQ(outcomes.size(), size_t{64});
@@ -254,11 +254,11 @@ TEST(verify_too_long_or_empty_is_invalid) {
   CHECK(verifier->submit(2, bytes.data(), 0));
   CHECK(verifier->submit(3, nullptr, 0));
   Outcomes outcomes;
-  Bell bell;
-  verifier->set_bell(&bell);
+  ResultNotifier notifier;
+  verifier->set_notifier(&notifier);
   while (outcomes.size() < 3) {
     drain_all(*verifier, outcomes);
-    if (outcomes.size() < 3) bell.wait();
+    if (outcomes.size() < 3) notifier.wait();
   }
   for (const auto& [ticket, outcome] : outcomes) CHECK(outcome == VerifyOutcome::invalid);
   verifier->stop();
@@ -268,12 +268,12 @@ TEST(verify_stop_answers_what_was_not_finished) {
   const Bytes bytes = signed_transaction(TransactionVersion::v1, 12, 5, 2000);
   size_t cancelled = 0;
   for (uint32_t threads = 1; threads <= 4; threads++) {
-    Bell bell;
+    ResultNotifier notifier;
     const auto verifier = open(threads, 256);
-    verifier->set_bell(&bell);
+    verifier->set_notifier(&notifier);
     for (uint32_t ticket = 0; ticket < 256; ticket++)
       CHECK(verifier->submit(ticket, bytes.data(), bytes.size()));
-    bell.wait();
+    notifier.wait();
     verifier->stop();
     verifier->stop();
     CHECK(!verifier->submit(256, bytes.data(), bytes.size()));

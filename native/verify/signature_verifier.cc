@@ -128,11 +128,11 @@ void SignatureVerifier::run() {
     slot.outcome = valid ? VerifyOutcome::valid : VerifyOutcome::invalid;
     lock.lock();
     finished_.push(number);
-    VerifierBell* bell = rung_ ? nullptr : bell_;
-    if (!bell) continue;
-    rung_ = true;
+    VerifierNotifier* notifier = is_notified_ ? nullptr : notifier_;
+    if (!notifier) continue;
+    is_notified_ = true;
     lock.unlock();
-    bell->ring();
+    notifier->notify();
     lock.lock();
   }
 }
@@ -167,19 +167,19 @@ size_t SignatureVerifier::drain(VerifyResult* out, size_t max) {
     free_.push_back(number);
   }
   // Whoever leaves some comes again by himself: he was given as many as he asked for.
-  rung_ = false;
+  is_notified_ = false;
   return count;
 }
 
-void SignatureVerifier::set_bell(VerifierBell* bell) {
+void SignatureVerifier::set_notifier(VerifierNotifier* notifier) {
   bool ring = false;
   {
     const std::lock_guard lock(mutex_);
-    bell_ = bell;
-    ring = bell && !finished_.empty();
-    rung_ = ring;
+    notifier_ = notifier;
+    ring = notifier && !finished_.empty();
+    is_notified_ = ring;
   }
-  if (ring) bell->ring();
+  if (ring) notifier->notify();
 }
 
 }  // namespace shredway

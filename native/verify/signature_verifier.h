@@ -41,12 +41,12 @@ inline constexpr uint32_t kVerifierThreadsMax = 64;
 inline constexpr uint32_t kVerifierQueueMax = 65'536;
 
 // Told, on one of the verifier's threads, that results wait; not again before they were drained.
-class VerifierBell {
+class VerifierNotifier {
  public:
-  virtual void ring() = 0;
+  virtual void notify() = 0;
 
  protected:
-  ~VerifierBell() = default;
+  ~VerifierNotifier() = default;
 };
 
 // Public keys made ready once: signers come again, and with some libraries the making costs a tenth
@@ -79,9 +79,9 @@ class SignatureVerifier {
   bool submit(uint32_t ticket, const uint8_t* bytes, size_t length);
   // Takes results out, in the order in which they were found.
   size_t drain(VerifyResult* out, size_t max);
-  // `bell` must live until stop() has returned; nullptr: nobody. It is rung at once when results
-  // wait already.
-  void set_bell(VerifierBell* bell);
+  // `notifier` must live until stop() has returned; nullptr: nobody. It is notified at once when
+  // results wait already.
+  void set_notifier(VerifierNotifier* notifier);
   // Ends the threads; what they had not finished can be drained as cancelled. May be called again.
   void stop();
 
@@ -118,14 +118,14 @@ class SignatureVerifier {
   const std::unique_ptr<Slot[]> slots_;
   std::vector<uint32_t> free_;  // the submitting thread's own
 
-  std::mutex mutex_;  // over all that follows up to `bell_`
+  std::mutex mutex_;  // over all that follows up to `notifier_`
   std::condition_variable wake_;
   SlotQueue waiting_, finished_;
   uint32_t awake_;       // threads that do not sleep, those that were called included
   uint32_t called_ = 0;  // threads that were woken and have not noticed yet
   bool stopping_ = false;
-  bool rung_ = false;
-  VerifierBell* bell_ = nullptr;
+  bool is_notified_ = false;
+  VerifierNotifier* notifier_ = nullptr;
 
   const uint32_t thread_count_;
   std::vector<std::unique_ptr<Thread>> threads_;

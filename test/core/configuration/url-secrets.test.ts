@@ -5,7 +5,7 @@ import { basicAuthorization, maskerOf } from "../../../src/core/configuration/ur
 import { openRoute } from "../../../src/gateway/routes/open-route.ts";
 import { RpcClient } from "../../../src/platform/solana/rpc-client.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
-import { routeConfig, TestParcel } from "../../support/gateway/partner.ts";
+import { routeConfig, TestOutbound } from "../../support/gateway/partner.ts";
 import { madeUpFacts } from "../../support/transactions/facts.ts";
 
 describe("a text about a partner", () => {
@@ -45,7 +45,7 @@ describe("a text about a partner", () => {
       routeConfig({ kind: "swqos", url: "http://partner.invalid", headers: { x: "ENOTFOUND" } }),
       { clock: new ManualClock() },
     );
-    const parcel = new TestParcel([madeUpFacts(1)]);
+    const parcel = new TestOutbound([madeUpFacts(1)]);
     route.offer(parcel);
     await parcel.ended;
     const { lastFailure } = route.snapshot();

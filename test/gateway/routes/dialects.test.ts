@@ -5,7 +5,7 @@ import type { RouteConfig } from "../../../src/core/configuration/configuration.
 import { openRoute } from "../../../src/gateway/routes/open-route.ts";
 import type { Route, RouteEvent } from "../../../src/gateway/submission/types.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
-import { Partner, routeConfig, TestParcel } from "../../support/gateway/partner.ts";
+import { Partner, routeConfig, TestOutbound } from "../../support/gateway/partner.ts";
 import { madeUpFacts } from "../../support/transactions/facts.ts";
 
 let partner: Partner;
@@ -33,10 +33,10 @@ const wireText = Buffer.from(facts.wire).toString("base64");
 
 async function end(
   route: Route,
-  options: ConstructorParameters<typeof TestParcel>[1] = {},
+  options: ConstructorParameters<typeof TestOutbound>[1] = {},
   transactions = [facts],
 ): Promise<RouteEvent> {
-  const parcel = new TestParcel(transactions, options);
+  const parcel = new TestOutbound(transactions, options);
   expect(route.offer(parcel)).toBe(true);
   return parcel.ended;
 }
@@ -83,7 +83,7 @@ describe("swqos", () => {
       const calls: { id: number }[] = JSON.parse(body.toString());
       response.end(JSON.stringify(write(calls.map(({ id }) => id))));
     };
-    const parcels = [1, 2, 3].map((number) => new TestParcel([madeUpFacts(number)]));
+    const parcels = [1, 2, 3].map((number) => new TestOutbound([madeUpFacts(number)]));
     for (const parcel of parcels) route.offer(parcel);
     const ends = await Promise.all(parcels.map(({ ended }) => ended));
     expect(partner.posts.length).toBe(1);
@@ -217,10 +217,10 @@ describe("block-builder", () => {
     const url = partner.url;
     const bundles = open({ kind: "block-builder", url, transactions: false });
     expect(bundles.capabilities.modes).toEqual(["bundle"]);
-    expect(bundles.offer(new TestParcel([facts]))).toBe(false);
+    expect(bundles.offer(new TestOutbound([facts]))).toBe(false);
     const single = open({ kind: "block-builder", url, bundles: false });
     expect(single.capabilities.modes).toEqual(["transaction"]);
-    expect(single.offer(new TestParcel([facts], { mode: "bundle" }))).toBe(false);
+    expect(single.offer(new TestOutbound([facts], { mode: "bundle" }))).toBe(false);
   });
 });
 
@@ -278,12 +278,12 @@ describe("alt-partner", () => {
     await end(route, { leader: second, revertProtection: true });
     expect(elsewhere.posts[0]?.url).toBe("/?revert-protection=true");
     for (const leader of [null, "Vote111111111111111111111111111111111111111"]) {
-      expect(route.offer(new TestParcel([facts], { leader }))).toBe(false);
+      expect(route.offer(new TestOutbound([facts], { leader }))).toBe(false);
     }
     expect(route.snapshot()).toMatchObject({ offered: 5n, turnedAway: 2n, acknowledged: 3n });
     // The bound is that of the route, not of each port.
     const leaders = [first, second, first];
-    const taken = leaders.map((leader) => route.offer(new TestParcel([facts], { leader })));
+    const taken = leaders.map((leader) => route.offer(new TestOutbound([facts], { leader })));
     expect(taken).toEqual([true, true, false]);
     await elsewhere.close();
   });
@@ -296,7 +296,7 @@ describe("alt-partner", () => {
     expect(await end(route, { leader: second })).toMatchObject({ reason: "connection_refused" });
     expect(route.isUp).toBe(true);
     expect(route.snapshot().lastFailure).toContain("connection_refused");
-    expect(route.offer(new TestParcel([facts], { leader: second }))).toBe(false);
+    expect(route.offer(new TestOutbound([facts], { leader: second }))).toBe(false);
     expect((await end(route, { leader: first })).kind).toBe("acknowledged");
   });
 
@@ -308,7 +308,9 @@ describe("alt-partner", () => {
       connections: 1,
     });
     const lanes = [true, true, false, false, false, true];
-    const parcels = lanes.map((revertProtection) => new TestParcel([facts], { revertProtection }));
+    const parcels = lanes.map(
+      (revertProtection) => new TestOutbound([facts], { revertProtection }),
+    );
     for (const parcel of parcels) expect(route.offer(parcel)).toBe(true);
     await Promise.all(parcels.map(({ ended }) => ended));
     expect(parcels.map(({ kinds }) => kinds)).toEqual(lanes.map(() => "sent acknowledged"));

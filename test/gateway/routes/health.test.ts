@@ -11,7 +11,7 @@ import {
   type Behaviour,
   Partner,
   routeConfig,
-  TestParcel,
+  TestOutbound,
 } from "../../support/gateway/partner.ts";
 import { freePort } from "../../support/network/free-ports.ts";
 import { madeUpFacts } from "../../support/transactions/facts.ts";
@@ -50,7 +50,7 @@ function open(config: Partial<RouteConfig> = {}): Route {
 
 let number = 0;
 async function send(route: Route): Promise<string> {
-  const parcel = new TestParcel([madeUpFacts(++number)]);
+  const parcel = new TestOutbound([madeUpFacts(++number)]);
   if (!route.offer(parcel)) return "turned away";
   const end = await parcel.ended;
   return "reason" in end ? end.reason : end.kind;
@@ -112,7 +112,7 @@ describe("a refused connection", () => {
     await partner.close();
     const port = await freePort();
     const route = open({ url: `http://127.0.0.1:${port}`, connections: 1 });
-    const parcels = [1, 2, 3].map(() => new TestParcel([madeUpFacts(++number)]));
+    const parcels = [1, 2, 3].map(() => new TestOutbound([madeUpFacts(++number)]));
     for (const parcel of parcels) expect(route.offer(parcel)).toBe(true);
     const ends = await Promise.all(parcels.map(({ ended }) => ended));
     expect(ends).toMatchObject([
@@ -156,7 +156,7 @@ describe("failures in a row", () => {
     };
     await clock.advance(2000);
     await until(() => route.isUp);
-    const parcels = [1, 2, 3].map(() => new TestParcel([madeUpFacts(++number)]));
+    const parcels = [1, 2, 3].map(() => new TestOutbound([madeUpFacts(++number)]));
     for (const parcel of parcels) expect(route.offer(parcel)).toBe(true);
     await until(() => waiting.length > 0);
     expect(route.snapshot()).toMatchObject({ inFlight: 1, queued: 2 });
@@ -194,8 +194,8 @@ describe("429", () => {
   it("with Retry-After pauses it, whatever waits stays", async () => {
     const route = open({ connections: 1 });
     partner.behaviour = limits("3");
-    const refused = new TestParcel([madeUpFacts(++number)]);
-    const waiting = new TestParcel([madeUpFacts(++number)]);
+    const refused = new TestOutbound([madeUpFacts(++number)]);
+    const waiting = new TestOutbound([madeUpFacts(++number)]);
     route.offer(refused);
     route.offer(waiting);
     expect(await refused.ended).toMatchObject({

@@ -7,7 +7,7 @@ import type { RouteConfig } from "../../../src/core/configuration/configuration.
 import { openRoute } from "../../../src/gateway/routes/open-route.ts";
 import type { Route, RouteEvent } from "../../../src/gateway/submission/types.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
-import { accepts, Partner, routeConfig, TestParcel } from "../../support/gateway/partner.ts";
+import { accepts, Partner, routeConfig, TestOutbound } from "../../support/gateway/partner.ts";
 import { selfSignedCertificate, selfSignedKey } from "../../support/quic/self-signed.ts";
 import { madeUpFacts } from "../../support/transactions/facts.ts";
 
@@ -37,8 +37,8 @@ afterEach(async () => {
 });
 
 let number = 0;
-function offer(): TestParcel {
-  const parcel = new TestParcel([madeUpFacts(++number)]);
+function offer(): TestOutbound {
+  const parcel = new TestOutbound([madeUpFacts(++number)]);
   expect(route.offer(parcel)).toBe(true);
   return parcel;
 }

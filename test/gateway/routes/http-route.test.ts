@@ -5,7 +5,7 @@ import type { RouteConfig } from "../../../src/core/configuration/configuration.
 import { openRoute } from "../../../src/gateway/routes/open-route.ts";
 import type { Route } from "../../../src/gateway/submission/types.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
-import { Partner, routeConfig, signaturesOf, TestParcel } from "../../support/gateway/partner.ts";
+import { Partner, routeConfig, signaturesOf, TestOutbound } from "../../support/gateway/partner.ts";
 import { madeUpFacts } from "../../support/transactions/facts.ts";
 
 let clock: ManualClock;
@@ -32,8 +32,8 @@ function open(config: Partial<RouteConfig> = {}): Route {
 }
 
 let number = 0;
-function parcel(options: ConstructorParameters<typeof TestParcel>[1] = {}): TestParcel {
-  return new TestParcel([madeUpFacts(++number)], options);
+function parcel(options: ConstructorParameters<typeof TestOutbound>[1] = {}): TestOutbound {
+  return new TestOutbound([madeUpFacts(++number)], options);
 }
 
 function addsUp(route: Route): void {
@@ -192,8 +192,8 @@ describe("a parcel", () => {
   it("is not taken in a mode that the route does not have", () => {
     const route = open();
     expect(route.offer(parcel({ mode: "bundle" }))).toBe(false);
-    expect(route.offer(new TestParcel([]))).toBe(false);
-    expect(route.offer(new TestParcel([madeUpFacts(1), madeUpFacts(2)]))).toBe(false);
+    expect(route.offer(new TestOutbound([]))).toBe(false);
+    expect(route.offer(new TestOutbound([madeUpFacts(1), madeUpFacts(2)]))).toBe(false);
     expect(route.snapshot()).toMatchObject({ offered: 3n, turnedAway: 3n });
   });
 

@@ -10,7 +10,7 @@ import {
   type Behaviour,
   Partner,
   routeConfig,
-  TestParcel,
+  TestOutbound,
 } from "../../support/gateway/partner.ts";
 import { madeUpFacts } from "../../support/transactions/facts.ts";
 
@@ -96,7 +96,7 @@ describe("a route", () => {
             routeConfig({ kind: "swqos", url: partner.url, timeoutMs: 800, ...config }),
             { clock },
           );
-          const taken: TestParcel[] = [];
+          const taken: TestOutbound[] = [];
           let number = 0;
           let offered = 0;
           let reportsInOffer = 0;
@@ -109,7 +109,7 @@ describe("a route", () => {
             } else {
               for (let count = 0; count < one.count; count++) {
                 const deadlineNs = clock.nowNs() + BigInt(one.deadlineMs) * 1_000_000n;
-                const parcel = new TestParcel([madeUpFacts(++number)], { deadlineNs });
+                const parcel = new TestOutbound([madeUpFacts(++number)], { deadlineNs });
                 parcel.onReport = () => booksAddUp(route);
                 offered++;
                 if (route.offer(parcel)) taken.push(parcel);

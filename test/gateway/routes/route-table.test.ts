@@ -5,7 +5,7 @@ import type { RouteConfig } from "../../../src/core/configuration/configuration.
 import { openRoute } from "../../../src/gateway/routes/open-route.ts";
 import { RouteTable } from "../../../src/gateway/routes/route-table.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
-import { Partner, routeConfig, TestParcel } from "../../support/gateway/partner.ts";
+import { Partner, routeConfig, TestOutbound } from "../../support/gateway/partner.ts";
 import { madeUpFacts } from "../../support/transactions/facts.ts";
 
 const clock = new ManualClock();
@@ -35,7 +35,7 @@ describe("a table of routes", () => {
     const [, changed, kept] = table.routes();
     expect(kept).toBe(a);
     expect(changed).not.toBe(c);
-    for (const gone of [b, c]) expect(gone?.offer(new TestParcel([madeUpFacts(1)]))).toBe(false);
+    for (const gone of [b, c]) expect(gone?.offer(new TestOutbound([madeUpFacts(1)]))).toBe(false);
     expect(kept?.isUp).toBe(true);
     await table.close();
     expect(table.routes()).toEqual([]);
@@ -51,10 +51,10 @@ describe("a table of routes", () => {
     const table = openTable();
     await table.replace([config("a", { url: partner.url, connections: 1 })]);
     const [old] = table.routes();
-    const underWay = new TestParcel([madeUpFacts(1)]);
+    const underWay = new TestOutbound([madeUpFacts(1)]);
     old?.offer(underWay);
     await partner.received(1);
-    const waiting = new TestParcel([madeUpFacts(2)]);
+    const waiting = new TestOutbound([madeUpFacts(2)]);
     let seen: string[] = [];
     waiting.onReport = () => {
       seen = names(table);

@@ -13,7 +13,7 @@ import {
   tpuOpener,
 } from "../../../src/gateway/routes/tpu-route.ts";
 import { closing } from "../../support/closing.ts";
-import { routeConfig, TestParcel } from "../../support/gateway/partner.ts";
+import { routeConfig, TestOutbound } from "../../support/gateway/partner.ts";
 import {
   describeQuic,
   QuicServer,
@@ -96,8 +96,8 @@ describeQuic("a route to leaders", () => {
       minimumTipLamports: 5n,
       leaders: null,
     });
-    expect(route.offer(new TestParcel([facts], { mode: "bundle" }))).toBe(false);
-    expect(route.offer(new TestParcel([facts, facts]))).toBe(false);
+    expect(route.offer(new TestOutbound([facts], { mode: "bundle" }))).toBe(false);
+    expect(route.offer(new TestOutbound([facts, facts]))).toBe(false);
     expect(route.snapshot()).toMatchObject({ offered: 2n, turnedAway: 2n });
   });
 
@@ -105,7 +105,7 @@ describeQuic("a route to leaders", () => {
     const cluster = new Cluster();
     const [a, b] = [await cluster.lead("a"), await cluster.lead("b")];
     const route = open(cluster);
-    const parcel = new TestParcel([facts]);
+    const parcel = new TestOutbound([facts]);
     expect(route.offer(parcel)).toBe(true);
     expect(parcel.events).toEqual([]);
     await parcel.ended;
@@ -127,7 +127,7 @@ describeQuic("a route to leaders", () => {
     const [a, b, c] = [await cluster.lead("a"), await cluster.lead("b"), await cluster.lead("c")];
     cluster.now = 2n;
     const route = open(cluster, { fanout: 2 });
-    const parcel = new TestParcel([facts]);
+    const parcel = new TestOutbound([facts]);
     expect(route.offer(parcel)).toBe(true);
     await until(() => expect([a, b].map((leader) => leader.transactions.length)).toEqual([1, 1]));
     await parcel.ended;
@@ -142,7 +142,7 @@ describeQuic("a route to leaders", () => {
     a.refusal = { code: 2, isApp: true };
     cluster.now = 3n;
     const route = open(cluster);
-    const parcels = Array.from({ length: 5 }, () => new TestParcel([facts]));
+    const parcels = Array.from({ length: 5 }, () => new TestOutbound([facts]));
     for (const parcel of parcels) expect(route.offer(parcel)).toBe(true);
     await Promise.all(parcels.map(({ ended }) => ended));
     expect(parcels.map(({ kinds }) => kinds)).toEqual(parcels.map(() => "sent acknowledged"));
@@ -157,7 +157,7 @@ describeQuic("a route to leaders", () => {
     const route = open(cluster, { connectAheadSlots: 0 });
     await until(() => expect(route.leaders()[0]?.closes["disallowed"]).toBeGreaterThan(0));
     const deadlineNs = systemClock.nowNs() + 1_000_000n;
-    const parcels = Array.from({ length: 5 }, () => new TestParcel([facts], { deadlineNs }));
+    const parcels = Array.from({ length: 5 }, () => new TestOutbound([facts], { deadlineNs }));
     for (const parcel of parcels) expect(route.offer(parcel)).toBe(true);
     await Promise.all(parcels.map(({ ended }) => ended));
     for (const { events, kinds } of parcels) {
@@ -189,7 +189,7 @@ describeQuic("a route to leaders", () => {
     const cluster = new Cluster();
     const route = open(cluster);
     expect(route.isUp).toBe(false);
-    expect(route.offer(new TestParcel([facts]))).toBe(false);
+    expect(route.offer(new TestOutbound([facts]))).toBe(false);
     expect(route.snapshot()).toMatchObject({ health: "down", turnedAway: 1n });
     expect(route.snapshot().lastFailure).toMatch(/expected an address .* of a, got none/);
     cluster.now = null;
@@ -205,7 +205,7 @@ describeQuic("a route to leaders", () => {
     const c = await cluster.lead("c");
     cluster.now = null;
     const route = open(cluster);
-    const parcel = new TestParcel([facts], { leader: "c" });
+    const parcel = new TestOutbound([facts], { leader: "c" });
     expect(route.offer(parcel)).toBe(true);
     expect((await parcel.ended).kind).toBe("acknowledged");
     expect(c.transactions.length).toBe(1);
@@ -216,7 +216,7 @@ describeQuic("a route to leaders", () => {
     const a = await cluster.lead("a");
     cluster.addresses.set("a", { host: "192.0.2.1", port: 1 });
     const route = open(cluster, { quicAddresses: { a: `127.0.0.1:${a.port}` } });
-    const parcel = new TestParcel([facts]);
+    const parcel = new TestOutbound([facts]);
     expect(route.offer(parcel)).toBe(true);
     expect((await parcel.ended).kind).toBe("acknowledged");
   });
@@ -226,13 +226,13 @@ describeQuic("a route to leaders", () => {
     const a = await cluster.lead("a");
     a.isSilent = true;
     const route = open(cluster, { queueMax: 10 });
-    const parcels = Array.from({ length: 20 }, () => new TestParcel([facts]));
+    const parcels = Array.from({ length: 20 }, () => new TestOutbound([facts]));
     const taken = parcels.filter((parcel) => route.offer(parcel));
     expect(taken.length).toBe(10);
     await route.close();
     expect(taken.map(({ kinds }) => kinds)).toEqual(taken.map(() => "dropped"));
     booksAddUp(route);
-    expect(route.offer(new TestParcel([facts]))).toBe(false);
+    expect(route.offer(new TestOutbound([facts]))).toBe(false);
     expect(route.isUp).toBe(false);
   });
 
@@ -241,14 +241,14 @@ describeQuic("a route to leaders", () => {
     const [a, b] = [await cluster.lead("a"), await cluster.lead("b")];
     a.isSilent = true;
     const route = open(cluster, { queueMax: 2 }, { copyMsMax: 50 });
-    const dead = [new TestParcel([facts]), new TestParcel([facts])];
+    const dead = [new TestOutbound([facts]), new TestOutbound([facts])];
     for (const parcel of dead) expect(route.offer(parcel)).toBe(true);
     cluster.now = 4n;
-    expect(route.offer(new TestParcel([facts]))).toBe(false);
+    expect(route.offer(new TestOutbound([facts]))).toBe(false);
     await Promise.all(dead.map(({ ended }) => ended));
     expect(dead.map(({ kinds }) => kinds)).toEqual(["dropped", "dropped"]);
     await until(() => expect(b.connections).toBe(1));
-    expect(route.offer(new TestParcel([facts]))).toBe(true);
+    expect(route.offer(new TestOutbound([facts]))).toBe(true);
     booksAddUp(route);
   });
 });
@@ -266,7 +266,7 @@ describeQuic("the identity", () => {
     write(2);
     await until(() => expect(new Set(a.identities).size).toBe(2));
     writeFileSync(path, "[");
-    const parcel = new TestParcel([facts]);
+    const parcel = new TestOutbound([facts]);
     expect(route.offer(parcel)).toBe(true);
     expect((await parcel.ended).kind).toBe("acknowledged");
     write(3);
@@ -292,13 +292,13 @@ describeQuic("a route to alternative partners", () => {
     expect(route.capabilities).toMatchObject({ kind: "alt-partner", leaders: null });
     await until(() => expect([plain.connections, safe.connections]).toEqual([1, 1]));
     for (const revertProtection of [false, true]) {
-      const parcel = new TestParcel([facts], { leader: "b", revertProtection });
+      const parcel = new TestOutbound([facts], { leader: "b", revertProtection });
       expect(route.offer(parcel)).toBe(true);
       expect((await parcel.ended).kind).toBe("acknowledged");
     }
     expect([plain.transactions.length, safe.transactions.length]).toEqual([1, 1]);
-    expect(route.offer(new TestParcel([facts]))).toBe(false);
-    expect(route.offer(new TestParcel([facts], { leader: "unknown" }))).toBe(false);
+    expect(route.offer(new TestOutbound([facts]))).toBe(false);
+    expect(route.offer(new TestOutbound([facts], { leader: "unknown" }))).toBe(false);
   });
 
   it("keeps away from leaders who are no partners", async () => {

@@ -9,7 +9,7 @@ import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { SandboxPartners } from "../../../src/sandbox/partners/partners.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
-import { TestParcel } from "../../support/gateway/partner.ts";
+import { TestOutbound } from "../../support/gateway/partner.ts";
 import {
   addressOf,
   alice,
@@ -63,7 +63,7 @@ function untilLeader(isWanted: (leaders: (string | null)[]) => boolean): void {
 const untilItLeads = (): void => untilLeader(([, leader]) => leader === identity);
 
 async function send(wire: Uint8Array, revertProtection = false): Promise<RouteEvent> {
-  const parcel = new TestParcel([factsOf(wire)], { leader: identity, revertProtection });
+  const parcel = new TestOutbound([factsOf(wire)], { leader: identity, revertProtection });
   expect(route.offer(parcel)).toBe(true);
   return parcel.ended;
 }

@@ -8,7 +8,7 @@ import type { Route, RouteEvent } from "../../../src/gateway/submission/types.ts
 import { SandboxPartners } from "../../../src/sandbox/partners/partners.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
-import { TestParcel } from "../../support/gateway/partner.ts";
+import { TestOutbound } from "../../support/gateway/partner.ts";
 import {
   addressOf,
   alice,
@@ -60,9 +60,9 @@ function open(name: string, change: { format?: "base64" | "json-rpc"; path?: str
 async function send(
   route: Route,
   wires: readonly Uint8Array[],
-  options: ConstructorParameters<typeof TestParcel>[1] = {},
+  options: ConstructorParameters<typeof TestOutbound>[1] = {},
 ): Promise<RouteEvent> {
-  const parcel = new TestParcel(
+  const parcel = new TestOutbound(
     wires.map((wire) => factsOf(wire)),
     options,
   );
@@ -308,12 +308,12 @@ describe("faults", () => {
     faults.answer = "normal";
     expect((await send(route, [tipped(alice, bob)])).kind).toBe("acknowledged");
     faults.answer = "silence";
-    const silent = new TestParcel([factsOf(tipped(alice, bob))]);
+    const silent = new TestOutbound([factsOf(tipped(alice, bob))]);
     route.offer(silent);
     await silent.sent;
     await clock.advance(2000);
     expect(await silent.ended).toMatchObject({ kind: "failed", reason: "timeout" });
-    const dropped = new TestParcel([factsOf(tipped(alice, bob))]);
+    const dropped = new TestOutbound([factsOf(tipped(alice, bob))]);
     route.offer(dropped);
     await dropped.sent;
     while (partners.swqos.counts.requests < 6) await new Promise((turn) => setImmediate(turn));
@@ -334,7 +334,7 @@ describe("faults", () => {
   it("delay answers", async () => {
     const route = open("swqos");
     partners.swqos.faults.delayMs = 300;
-    const parcel = new TestParcel([factsOf(tipped(alice, bob))]);
+    const parcel = new TestOutbound([factsOf(tipped(alice, bob))]);
     route.offer(parcel);
     await parcel.sent;
     // The route's time-out and the partner's delay.
@@ -363,7 +363,7 @@ describe("faults", () => {
   it("end with the partners, answers that are waited for included", async () => {
     const route = open("swqos");
     partners.swqos.faults.answer = "silence";
-    const parcel = new TestParcel([factsOf(tipped(alice, bob))]);
+    const parcel = new TestOutbound([factsOf(tipped(alice, bob))]);
     route.offer(parcel);
     await parcel.sent;
     while (partners.swqos.counts.requests < 1) await new Promise((turn) => setImmediate(turn));

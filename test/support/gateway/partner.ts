@@ -116,7 +116,7 @@ export function routeConfig(config: Partial<RouteConfig> & Pick<RouteConfig, "ki
 }
 
 /** A parcel that keeps what it was told. */
-export class TestParcel implements OutboundTransaction {
+export class TestOutbound implements OutboundTransaction {
   readonly mode: OutboundTransaction["mode"];
   readonly transactions: readonly TransactionFacts[];
   readonly revertProtection: boolean;

@@ -15,7 +15,7 @@ import type { ChainOptions } from "../../../src/sandbox/chain/options.ts";
 import { SandboxTpu, type SandboxTpuOptions } from "../../../src/sandbox/tpu/tpu-leaders.ts";
 import type { TpuServer } from "../../../src/sandbox/tpu/tpu-server.ts";
 import { closing } from "../closing.ts";
-import { routeConfig, TestParcel } from "../gateway/partner.ts";
+import { routeConfig, TestOutbound } from "../gateway/partner.ts";
 import { until } from "../network/udp-receiver.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 import { bob, ChainRun } from "../transactions/chain.ts";
@@ -67,9 +67,9 @@ export class TpuRun {
   readonly chain: ChainRun;
   readonly tpu: SandboxTpu;
   readonly route: TpuRoute;
-  readonly parcels: TestParcel[] = [];
+  readonly parcels: TestOutbound[] = [];
   /** Parcels that have not ended, oldest first, with the slots in which they were offered. */
-  readonly #open = new Map<TestParcel, bigint>();
+  readonly #open = new Map<TestOutbound, bigint>();
   readonly #clock: Clock;
   #lamports = 0n;
 
@@ -150,7 +150,7 @@ export class TpuRun {
   offer(restMs = restMsDefault): boolean {
     const wire = this.#transfer(++this.#lamports);
     const deadlineNs = this.#clock.nowNs() + BigInt(restMs) * 1_000_000n;
-    const parcel = new TestParcel([factsOf(wire)], { deadlineNs });
+    const parcel = new TestOutbound([factsOf(wire)], { deadlineNs });
     parcel.onReport = () => {
       if (parcel.events.at(-1)?.kind !== "sent") this.#open.delete(parcel);
     };

@@ -1,4 +1,4 @@
-#include "addon/bell.h"
+#include "addon/notifier.h"
 
 namespace shredway::addon {
 namespace {
@@ -19,7 +19,7 @@ void call_listener(napi_env env, napi_value listener, void*, void*) {
 
 }  // namespace
 
-BellHandle::BellHandle(Napi::Env env, const Napi::Function& listener, const char* name) {
+NotifierHandle::NotifierHandle(Napi::Env env, const Napi::Function& listener, const char* name) {
   const auto text = Napi::String::New(env, name);
   if (napi_create_threadsafe_function(env, listener, nullptr, text, kRingsMax, 1, nullptr, nullptr,
                                       nullptr, call_listener, &function_) != napi_ok) {
@@ -29,11 +29,11 @@ BellHandle::BellHandle(Napi::Env env, const Napi::Function& listener, const char
   napi_unref_threadsafe_function(env, function_);
 }
 
-BellHandle::~BellHandle() {
+NotifierHandle::~NotifierHandle() {
   if (function_) napi_release_threadsafe_function(function_, napi_tsfn_release);
 }
 
-void BellHandle::ring() {
+void NotifierHandle::notify() {
   napi_call_threadsafe_function(function_, nullptr, napi_tsfn_nonblocking);
 }
 
