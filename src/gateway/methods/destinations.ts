@@ -34,7 +34,7 @@ export function salesOf({ parts }: Pick<Call, "parts">): ShredSales {
   if (parts.shreds) return parts.shreds;
   throw new ShredwayError(
     "registration_off",
-    "expected a service that sells shreds, but tips for shreds are not registered here",
+    "this service does not sell shreds and does not register tips",
   );
 }
 

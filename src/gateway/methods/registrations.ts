@@ -37,7 +37,7 @@ export function registrarOf({ parts }: Pick<Call, "parts">): Registrar {
   if (parts.shreds) return parts.shreds.registrar;
   throw new ShredwayError(
     "registration_off",
-    "expected a service that sells shreds (tips.shredAddresses), got one that does not",
+    "this service does not sell shreds: tips.shredAddresses is not configured",
   );
 }
 
