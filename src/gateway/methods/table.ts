@@ -1,7 +1,7 @@
 // Every method of the gateway by its name.
 //
-// Called by request-context.ts and description/*. A test compares docs/gateway.md with this table. The
-// method rpc.discover is not in the table, because the descriptions omit it.
+// Called by exchange.ts and description/*. A test holds docs/gateway.md to it. The method that tells of
+// all others is beside the table: it describes, and is not described.
 
 import { word } from "../schema/json-schema.ts";
 import { destinationMethods } from "./destinations.ts";
