@@ -139,7 +139,7 @@ export class Callers {
     if (seconds > 0) {
       return refuse(
         "rate_limited",
-        `too many wrong API keys from this address, expected none for ${seconds} s`,
+        `too many invalid API keys from this address; retry in ${seconds} s`,
         {
           headers: { "retry-after": String(seconds) },
           details: { retryAfterSeconds: seconds },

@@ -125,8 +125,8 @@ export class RequestContext implements JsonRpcOptions {
     this.#retryAfterSeconds = verdict.retryAfterSeconds;
     throw new ShredwayError(
       "rate_limited",
-      `expected at most ${verdict.limit} calls at once with this key, got more; ` +
-        `try again in ${wholeSeconds(verdict.retryAfterSeconds)} s`,
+      `rate limit exceeded: ${verdict.limit} calls per burst with this key; ` +
+        `retry in ${wholeSeconds(verdict.retryAfterSeconds)} s`,
       { details: { limit: verdict.limit, retryAfterSeconds: verdict.retryAfterSeconds } },
     );
   }

@@ -80,7 +80,7 @@ export class StatusFeed implements WebSocketRoute {
       return handshakeRefusal(() => this.#dependencies.countHandshake(found.key));
     return refusalAnswer(
       "rate_limited",
-      `expected at most ${feedsPerKeyMax} status feeds with this key, got one more`,
+      `too many status feeds with this key; at most ${feedsPerKeyMax} are allowed; close one or retry in 1 s`,
       { headers: { "retry-after": "1" } },
     );
   }

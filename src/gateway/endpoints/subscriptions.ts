@@ -90,7 +90,7 @@ class Sockets {
       return answerOf(
         new ShredwayError(
           "rate_limited",
-          `expected at most ${socketsPerKey} WebSockets of one key, got one more`,
+          `too many WebSockets with this key; at most ${socketsPerKey} are allowed; close one first`,
         ),
       );
     }

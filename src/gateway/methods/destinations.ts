@@ -34,7 +34,7 @@ export function salesOf({ dependencies }: Pick<Call, "dependencies">): ShredSale
   if (dependencies.shreds) return dependencies.shreds;
   throw new ShredwayError(
     "registration_off",
-    "expected a service that sells shreds, but tips for shreds are not registered here",
+    "this service does not sell shreds and does not register tips",
   );
 }
 

@@ -37,7 +37,7 @@ export function registrarOf({ dependencies }: Pick<Call, "dependencies">): Regis
   if (dependencies.shreds) return dependencies.shreds.registrar;
   throw new ShredwayError(
     "registration_off",
-    "expected a service that sells shreds (tips.shredAddresses), got one that does not",
+    "this service does not sell shreds: tips.shredAddresses is not configured",
   );
 }
 

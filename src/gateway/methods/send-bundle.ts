@@ -22,14 +22,14 @@ function checkBundle(transactions: readonly TransactionFacts[]): void {
   if (twice !== undefined) {
     throw new ShredwayError(
       "bundle_invalid",
-      `expected different transactions, got ${twice} twice`,
+      `duplicate transaction ${twice}; expected different transactions`,
     );
   }
   const behind = transactions.findIndex(({ hasFrontKey }, index) => hasFrontKey && index > 0);
   if (behind > 0) {
     throw new ShredwayError(
       "bundle_invalid",
-      `expected the transaction with a front key at index 0, got it at index ${behind}`,
+      `transaction with a "don't front" key at index ${behind}; expected it at index 0`,
       { details: { index: behind } },
     );
   }

@@ -334,7 +334,7 @@ describe("sendBundle", () => {
     const front = base64(tipping({ mention: frontWallet.publicKey }));
     expect((await run.call("sendBundle", [[front, wireTexts[0]]])).body).toHaveProperty("result");
     expect(await run.call("sendBundle", [[wireTexts[1], front]])).toMatchObject(
-      error(-32602, /^bundle_invalid: .* index 0, got it at index 1$/, "bundle_invalid"),
+      error(-32602, /^bundle_invalid: .* at index 1; expected it at index 0$/, "bundle_invalid"),
     );
     expect(run.submitted).toHaveLength(1);
   });
