@@ -77,7 +77,6 @@ const remainingNames: readonly string[] = [
   "Book",
   "Exchange",
   "Sight",
-  "TestOutbound",
   "View",
 ];
 
