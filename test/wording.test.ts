@@ -28,7 +28,6 @@ const references: readonly string[] = [
 ];
 
 const pagesWithBannedPhrases: readonly string[] = [
-  "CHANGELOG.md",
   "README.md",
   "docs/api.md",
   "docs/architecture.md",
@@ -52,7 +51,6 @@ const pagesWithBannedPhrases: readonly string[] = [
   "docs/tuning.md",
 ];
 const pagesWithLongSentences: readonly string[] = [
-  "CHANGELOG.md",
   "README.md",
   "docs/api.md",
   "docs/architecture.md",

@@ -17,21 +17,21 @@ async function generalHelp(): Promise<string> {
   return [
     "Usage: shredway <command> [options]",
     "",
-    "A low-latency relay for Solana's shreds and gateway for its transactions.",
+    "A low-latency shred relay and transaction gateway for Solana.",
     "",
     "Commands:",
     ...all.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`),
     "",
     "Options:",
-    "  -h, --help     this text; after a command: its options and examples",
-    "  -v, --version  the version",
+    "  -h, --help     show this text; after a command, show its options and examples",
+    "  -v, --version  show the version",
     "",
     "Exit codes: 0 ok, 1 failed, 2 wrong usage.",
     "",
   ].join("\n");
 }
 
-// Whoever read our output has gone (`… | head -1`): nothing is left to say. A full device is told.
+// The reader of the output has exited (`… | head -1`): exit silently. Report a full device.
 function endWhenOutputFails(): void {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(exitCodes.ok);

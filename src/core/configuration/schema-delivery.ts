@@ -43,7 +43,7 @@ const proof = z.strictObject({
   }),
   listenIpv6: key(parsed(parseEndpointOrPortZero).default("[::]:0"), {
     expects:
-      "an address and port such as [2001:db8::1]:20001; with port 0 the kernel chooses a " + "port",
+      "an address and port such as [2001:db8::1]:20001; with port 0 the kernel chooses a port",
     meaning: "The same for IPv6 destinations.",
   }),
   hours: key(integer(1, 8760).default(24), {

@@ -32,7 +32,7 @@ export const nonces = z.strictObject({
     expects: "an integer 50 to 60000",
     unit: "ms",
     meaning:
-      "Polling interval for the values of nonces in use. A spent nonce is polled " + "immediately.",
+      "Polling interval for the values of nonces in use. A spent nonce is polled immediately.",
   }),
 });
 

@@ -45,8 +45,7 @@ export const configSchema = z.strictObject({
   }),
   http: key(http.exactOptional(), {
     expects: "a mapping",
-    meaning:
-      "Listeners of the gateway. Requires `tips.addresses` or a region with " + "`tipAddresses`.",
+    meaning: "Listeners of the gateway. Requires `tips.addresses` or a region with `tipAddresses`.",
     absent: "the relay runs without a gateway",
   }),
   operations: key(operations.prefault({}), {
@@ -96,7 +95,7 @@ export const configSchema = z.strictObject({
   routes: key(z.array(route).max(64).default([]), {
     expects: "a list of at most 64 routes",
     meaning:
-      "Routes for submissions. A reload applies changes; an unchanged route keeps its " + "queue.",
+      "Routes for submissions. A reload applies changes; an unchanged route keeps its queue.",
   }),
 });
 keyDocuments.add(configSchema, {

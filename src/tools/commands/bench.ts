@@ -1,4 +1,4 @@
-// `shredway bench`: what this product does on this machine, measured by its own benchmark.
+// `shredway bench`: runs the benchmark on this machine.
 //
 // The benchmark belongs to a checkout (it builds its native half and runs TypeScript as it is); this hands
 // over to it.
@@ -18,17 +18,17 @@ const switches = ["small", "markdown", "json"] as const;
 
 export const bench: Command = {
   name: "bench",
-  summary: "measure this machine: the whole benchmark, or parts of it",
+  summary: "run the benchmark, or parts of it, on this machine",
   usage: ["bench [--only NAMES] [--rounds N] [--small] [--markdown | --json]"],
   description: `
-Runs the benchmark of a checkout: the same as npm run bench. Numbers are medians of several rounds and
-ratios against baselines of the same run; docs/benchmarks.md says how each is made.`,
+Runs the benchmark of a checkout, the same as npm run bench. It prints medians of several rounds and
+ratios against baselines of the same run. docs/benchmarks.md describes each measurement.`,
   options: {
     only: { value: "NAMES", help: "parts to run, separated by commas, for example cost,latency" },
     rounds: { value: "N", help: "rounds of each part" },
-    small: { help: "a short run that shows that all of it works; its numbers mean nothing" },
-    markdown: { help: "the report as Markdown" },
-    json: { help: "the lines that the report is made of, as JSON" },
+    small: { help: "a short run that only checks that every part works" },
+    markdown: { help: "print the report as Markdown" },
+    json: { help: "print the lines of the report as JSON" },
   },
   examples: ["shredway bench --small", "shredway bench --only cost,transmit --rounds 3"],
   run,

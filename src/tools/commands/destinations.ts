@@ -1,4 +1,4 @@
-// `shredway destinations`: the operator's hand on the destinations of accounts.
+// `shredway destinations`: manages the destinations of accounts.
 //
 // Works on the data folder itself, while the service runs too: it sees the change within a moment,
 // and sends the challenges of a new one. The rules are those of accounts/destination-rules.ts.
@@ -56,24 +56,24 @@ export const destinations: Command = {
     "destinations remove ID",
   ],
   description: `
-Where the accounts' shreds go. A new destination gets nothing but challenges until it is proved;
-approve marks it as proved by hand, for good. pause stops its shreds until resume, whatever it proves
-meanwhile; resume makes it what it was, so without a proof in force it still gets nothing. remove
-forgets it. A running service follows within a moment.`,
+Manages the destinations of accounts. A new destination receives only challenges until it is proved.
+approve marks it as proved permanently. pause stops its shreds until resume, even if it is proved
+again meanwhile. resume ends a pause; a destination without a valid proof still receives nothing.
+remove deletes it. A running service picks changes up within a second.`,
   positional: "list | add | approve ID | pause ID | resume ID | remove ID",
   options: {
-    account: { value: "NAME", help: "list: this account's alone; add: whose it is" },
+    account: { value: "NAME", help: "list: show only this account; add: the owner" },
     region: { value: "REGION", help: "add: a name of delivery.regions" },
     address: { value: "ADDRESS", help: "add: address and port, for example 192.0.2.1:9000" },
     config: {
       value: "FILE",
-      help: "the service's configuration: its data section, and what it allows",
+      help: "the service's configuration: database and permitted addresses",
     },
     data: {
       value: "DIRECTORY",
-      help: `the data folder (default ${defaultDirectory}); add then goes by the defaults`,
+      help: `the data folder (default ${defaultDirectory}); add then uses the default settings`,
     },
-    json: { help: "one JSON object" },
+    json: { help: "print one JSON object" },
   },
   examples: [
     "shredway destinations list --config shredway.yaml",

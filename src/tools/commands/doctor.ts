@@ -24,17 +24,17 @@ import type { Terminal } from "../terminal/terminal.ts";
 
 export const doctor: Command = {
   name: "doctor",
-  summary: "what this machine and configuration lack, why, and the exact remedy",
+  summary: "check this machine and configuration, with the remedy for each problem",
   usage: ["doctor [--config FILE] [--json]"],
   description: `
-Looks at kernel limits, CPUs, network cards, clock, capabilities, libraries and memory, and tries the
-buffers that the relay will ask for. With --config for what that file asks, at the file itself and the
-files it names, at its ports, and whether its database, node and partners can be reached (it connects,
-and submits nothing). Each finding says how to see that its remedy helped. Changes nothing. Exit code 1
-when a check fails (warnings do not count).`,
+Checks kernel limits, CPUs, NICs, clock, capabilities, libraries and memory, and tests the buffers that
+the relay requests. With --config it also checks the requirements of that file, the file itself and the
+files it refers to. It checks the ports, and connects to the database, the node and the partners without
+submitting anything. Each finding explains how to verify its remedy. Nothing is changed. The exit code
+is 1 if a check fails; warnings do not count.`,
   options: {
-    config: { value: "FILE", help: "check this configuration, and the machine for it" },
-    json: { help: "one JSON object: counts and all findings" },
+    config: { value: "FILE", help: "check this configuration and its requirements" },
+    json: { help: "print one JSON object with counts and all findings" },
   },
   examples: ["shredway doctor", "shredway doctor --config shredway.yaml --json"],
   run,
@@ -85,8 +85,8 @@ function refusedConfig(file: string, message: string): Finding {
     check: "config",
     level: "fail",
     finding: message,
-    why: "The relay starts only with a file that it understands whole.",
-    remedy: `mend ${file} as docs/configuration.md describes it`,
+    why: "The service starts only with a file without errors.",
+    remedy: `correct ${file}; docs/configuration.md describes each key`,
   });
 }
 

@@ -17,21 +17,22 @@ import { configOf, defaultDirectory, placeOf } from "./store-command.ts";
 
 export const exportCommand: Command = {
   name: "export",
-  summary: "write the whole database as lines of JSON, while the service runs",
+  summary: "write the database as lines of JSON; the service may run",
   usage: ["export [--config FILE | --data DIRECTORY] [--output FILE] [--json]"],
   description: `
-Writes one state of the whole database, SQLite or PostgreSQL, as lines of JSON that "shredway import" reads
-into either (docs/backup.md describes them). The service may run, and is not held up. A file is made for its
-owner only, and has its name when it is whole. API keys are in it as hashes; accounts, addresses, tips and
-open transactions as they are: keep it as you keep the database.`,
+Writes one consistent state of the database, SQLite or PostgreSQL, as lines of JSON. "shredway import"
+reads them into either (docs/backup.md describes the format). The service may run and is not delayed.
+The file is readable by its owner only, and gets its name when it is complete. It contains API keys as
+hashes, but accounts, addresses, tips and open transactions in plain form. Protect it as you protect the
+database.`,
   options: {
-    config: { value: "FILE", help: "the service's configuration: its database" },
+    config: { value: "FILE", help: "the service's configuration, for its database" },
     data: { value: "DIRECTORY", help: `the data folder (default ${defaultDirectory})` },
     output: {
       value: "FILE",
-      help: "where to; an older one is replaced (default: standard output)",
+      help: "output file; an existing one is replaced (default: standard output)",
     },
-    json: { help: "what was written as one JSON object; without --output to standard error" },
+    json: { help: "print the result as one JSON object; without --output to standard error" },
   },
   examples: [
     "shredway export --config shredway.yaml --output shredway.export",

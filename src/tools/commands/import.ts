@@ -18,15 +18,15 @@ export const importCommand: Command = {
   summary: "read an export into an empty database",
   usage: ["import --input FILE [--config FILE | --data DIRECTORY] [--json]"],
   description: `
-Reads what "shredway export" wrote into an empty database, SQLite or PostgreSQL: an older schema is brought
-forward. Every line is checked first, so a file that was cut or changed changes nothing. When it is
-interrupted, the database is refused by every program until it was imported again. No service may run on
-the database.`,
+Reads an export of "shredway export" into an empty database, SQLite or PostgreSQL. An export of an older
+schema is converted. Every line is checked first, so a truncated or modified file changes nothing. After
+an interruption every program refuses the database until the import is repeated. No service may use the
+database meanwhile.`,
   options: {
-    input: { value: "FILE", help: "what shredway export wrote" },
-    config: { value: "FILE", help: "the service's configuration: its database" },
+    input: { value: "FILE", help: "a file written by shredway export" },
+    config: { value: "FILE", help: "the service's configuration, for its database" },
     data: { value: "DIRECTORY", help: `the data folder (default ${defaultDirectory})` },
-    json: { help: "what was read as one JSON object" },
+    json: { help: "print the result as one JSON object" },
   },
   examples: ["shredway import --config postgres.yaml --input shredway.export"],
   run,

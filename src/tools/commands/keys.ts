@@ -44,7 +44,7 @@ const ownOptions: Readonly<Record<string, readonly Action[]>> = {
 
 export const keys: Command = {
   name: "keys",
-  summary: "make, list, rotate and revoke API keys",
+  summary: "create, list, rotate and revoke API keys",
   usage: [
     "keys create --account NAME [--label TEXT] [--scopes LIST] [--rate N] [--burst N] [--allow LIST]",
     "keys list",
@@ -52,27 +52,27 @@ export const keys: Command = {
     "keys revoke ID",
   ],
   description: `
-create makes a key, and its account when there is none of that name; rotate makes one that takes the
-place of another, which holds on for the overlap; revoke ends a key at once. A key's text is shown
-once, when it is made: only its SHA-256 is kept. A running service follows within a moment.`,
+create makes a key, and an account of that name if none exists. rotate replaces a key; the old key
+stays valid during the overlap. revoke invalidates a key immediately. A key is shown only once, when it
+is created; the database stores its SHA-256. A running service picks changes up within a second.`,
   positional: "create | list | rotate ID | revoke ID",
   options: {
-    account: { value: "NAME", help: "create: whose key it is" },
-    label: { value: "TEXT", help: "create: what it is for, for people" },
+    account: { value: "NAME", help: "create: the owner of the key" },
+    label: { value: "TEXT", help: "create: a description" },
     scopes: {
       value: "LIST",
       help: `create: some of ${allScopes.join(",")} (default ${defaultScopes.join(",")})`,
     },
-    rate: { value: "N", help: "create: calls per second (default: the gateway's)" },
-    burst: { value: "N", help: "create: calls at once after a rest (default: the gateway's)" },
-    allow: { value: "LIST", help: "create: addresses and ranges that may use it (default: all)" },
+    rate: { value: "N", help: "create: calls per second (default: gateway.requestsPerSecond)" },
+    burst: { value: "N", help: "create: burst size in calls (default: gateway.burst)" },
+    allow: { value: "LIST", help: "create: permitted addresses and ranges (default: all)" },
     overlap: {
       value: "TIME",
-      help: `rotate: how long the old key holds on, for example 30m, 24h, 7d (default ${defaultOverlap})`,
+      help: `rotate: how long the old key stays valid, for example 30m, 24h, 7d (default ${defaultOverlap})`,
     },
-    config: { value: "FILE", help: "the service's configuration: its data section" },
+    config: { value: "FILE", help: "the service's configuration, for its database" },
     data: { value: "DIRECTORY", help: `the data folder (default ${defaultDirectory})` },
-    json: { help: "one JSON object" },
+    json: { help: "print one JSON object" },
   },
   examples: [
     "shredway keys create --account trading --scopes submit,batch,read",

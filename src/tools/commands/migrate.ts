@@ -23,17 +23,17 @@ import { defaultDirectory, fileOf, placeOf } from "./store-command.ts";
 
 export const migrate: Command = {
   name: "migrate",
-  summary: "bring the database to the newest schema, or tell whether it is",
+  summary: "migrate the database to the newest schema, or check its version",
   usage: ["migrate [--config FILE | --data DIRECTORY] [--check] [--json]"],
   description: `
-Does what a newer version of the service does at its start: takes the steps that the database's schema
-lacks, each whole or not at all. Useful where the service's own role may not change tables. With --check
-nothing is changed; exit code 0 when the schema is the newest, 1 when it is older or there is none.`,
+Migrates the database's schema to the newest version, as the start of a newer service does. Each step is
+one transaction. Use it if the service's own role may not change tables. --check changes nothing: the exit
+code is 0 if the schema is the newest, and 1 if it is older or missing.`,
   options: {
-    config: { value: "FILE", help: "the service's configuration: its database" },
+    config: { value: "FILE", help: "the service's configuration, for its database" },
     data: { value: "DIRECTORY", help: `the data folder (default ${defaultDirectory})` },
-    check: { help: "only tell" },
-    json: { help: "one JSON object" },
+    check: { help: "only check the version" },
+    json: { help: "print one JSON object" },
   },
   examples: [
     "shredway migrate --config owner.yaml",

@@ -1,4 +1,4 @@
-// `shredway sources`: who may bring shreds, in the configuration file.
+// `shredway sources`: manages the permitted senders of shreds in the configuration file.
 //
 // Reads and writes the file; a running service takes it over at its next reload (SIGHUP). A file that the
 // service would refuse is never written.
@@ -43,19 +43,19 @@ export const sources: Command = {
     "sources remove NAME --config FILE",
   ],
   description: `
-Who may bring shreds: the list relay.sources of the configuration file. find says which source a packet
-from an address would belong to, and why. add and remove change the file, keep its comments, and write
-nothing that the service would refuse. A running service takes the file over at a reload (SIGHUP).`,
+Manages relay.sources, the permitted senders of shreds, in the configuration file. find shows which
+source a packet from an address belongs to. add and remove change the file and preserve its comments.
+They write only what the service accepts. A running service applies the file on a reload (SIGHUP).`,
   positional: "list | find ADDRESS | add NAME | remove NAME",
   options: {
     config: { value: "FILE", help: "the service's configuration" },
-    address: { value: "RANGE", help: "add: address or range that the packets come from" },
+    address: { value: "RANGE", help: "add: sender address or range" },
     port: {
       value: "PORT",
-      help: "add: own port that they come to; find: the port that one came to",
+      help: "add, find: the local port that receives the packets",
     },
     tier: { value: "TIER", help: "add: a tier of relay.tiers" },
-    json: { help: "one JSON object" },
+    json: { help: "print one JSON object" },
   },
   examples: [
     "shredway sources list --config shredway.yaml",
@@ -98,7 +98,7 @@ function list(args: Arguments, terminal: Terminal, relay: RelayConfig): number {
     return exitCodes.ok;
   }
   if (relay.sources.length === 0) {
-    terminal.note("no sources yet: packets from everybody are dropped");
+    terminal.note("no sources yet: all packets are dropped");
     return exitCodes.ok;
   }
   const rows = relay.sources.map((source) => [source.name, source.tier, fromOf(source)]);

@@ -31,41 +31,41 @@ const answerMs = 5000; // for requests under way
 
 export const start: Command = {
   name: "start",
-  summary: "run relay and gateway, or without a configuration a sandbox around them",
+  summary: "run the service; without a configuration, run the sandbox",
   usage: [
     "start [--http ADDRESS] [--udp ADDRESS] [--rpc ADDRESS] [--data DIRECTORY]",
     "start --config FILE [--stats SECONDS]",
     "start --config FILE --print-config",
   ],
   description: `
-Without --config: the sandbox. A Solana-like chain runs in this process (a real virtual machine, real
-leaders' shreds, a JSON-RPC endpoint for any Solana client); its shreds go through the real relay to
-receivers on loopback, and the gateway sends transactions to its leaders by routes of every kind, with
-live numbers and a ready API key. With --config: the service as the file says (docs/configuration.md).
+Without --config it starts the sandbox: a Solana-like chain in this process, with a real virtual machine,
+leaders' shreds and a JSON-RPC endpoint for any Solana client. The real relay forwards its shreds to
+receivers on loopback. The gateway sends transactions to its leaders by routes of every kind. The screen
+shows live numbers and an API key. With --config it starts the service (docs/configuration.md).
 
-Prints one line that begins with "ready" when it takes traffic. SIGHUP reads the file again and
-takes over sources, destinations, leaders, routes, tips and limits; a wrong file changes nothing. SIGUSR2
-logs the numbers since the start. SIGTERM and Ctrl-C end it with exit code 0. Under systemd all of it is
-told to the service manager (Type=notify, WatchdogSec=).`,
+It prints one line that begins with "ready" when it accepts traffic. SIGHUP reads the file again and
+applies sources, destinations, leaders, routes, tips and limits; a file with errors changes nothing.
+SIGUSR2 logs the numbers since the start. SIGTERM and Ctrl-C end it with exit code 0. Under systemd it
+reports its states to the service manager (Type=notify, WatchdogSec=).`,
   options: {
     config: { value: "FILE", help: "configuration file" },
-    "print-config": { help: "print the effective configuration and end" },
+    "print-config": { help: "print the effective configuration and exit" },
     stats: {
       value: "SECONDS",
-      help: `log one line of numbers so often; 0: never (default ${defaultStatsSeconds})`,
+      help: `interval of the statistics in the log; 0: never (default ${defaultStatsSeconds})`,
     },
     http: {
       value: "ADDRESS",
-      help: `where the sandbox's gateway answers; takes the port above, too (default ${defaultHttp})`,
+      help: `address of the sandbox's gateway; also uses the next port (default ${defaultHttp})`,
     },
     data: {
       value: "DIRECTORY",
       help: `folder of the sandbox's database and API key (default ${defaultData})`,
     },
-    udp: { value: "ADDRESS", help: `where the sandbox's relay listens (default ${defaultUdp})` },
+    udp: { value: "ADDRESS", help: `address of the sandbox's relay (default ${defaultUdp})` },
     rpc: {
       value: "ADDRESS",
-      help: `where the sandbox's chain answers; takes the port above, too (default ${defaultRpc})`,
+      help: `address of the sandbox's chain; also uses the next port (default ${defaultRpc})`,
     },
   },
   examples: [

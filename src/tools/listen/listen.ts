@@ -36,40 +36,45 @@ const recordMbDefault = 1024;
 
 export const listen: Command = {
   name: "listen",
-  summary: "receive a feed: rate, losses, steadiness, coverage of each slot, signatures",
+  summary: "receive a feed: rate, losses, jitter, coverage of each slot, signatures",
   usage: [
     "listen --port PORT [--bind ADDRESS] [--leaders FILE | --rpc URL] [--verify]",
     "[--shred-version N] [--prove] [--seconds S] [--record FILE [--record-mb N]]",
     "[--svg FILE] [--json]",
   ],
   description: `
-Receives shreds from anybody on a UDP port. With --leaders or --rpc every shred is verified as the
-relay does it; without, whatever is formally a shred counts, and every line says so. Numbers come
-once a second, a summary at the end (Ctrl-C, or after --seconds).
+Receives shreds from any sender on a UDP port. With --leaders or --rpc it verifies every shred as the
+relay does. Otherwise every well-formed shred counts, and every line says so. It prints numbers once a
+second, and a summary at the end (Ctrl-C, or after --seconds).
 
-Losses are gaps: of a FEC set that was seen at all, each of its 64 shreds is known to exist. Times
-are the kernel's: from the first shred of a FEC set to the 32nd (from then on it can be recovered)
-and to the last one, between two shreds, and between the beginnings of two slots. They are of slots
-for which nothing new came for 2 s. Which of two feeds is faster, shredway race tells.
+Losses are gaps: each FEC set with at least one received shred has 64 shreds. Times are receive times of
+the kernel: from the first shred of a FEC set to the 32nd (enough for recovery) and to the last one,
+between two shreds, and between the first shreds of two slots. They cover slots without new shreds for
+2 s. To compare two feeds, use shredway race.
 
-With --record the datagrams go to a file, with the kernel's times (pcap), or without (.lpb).
+--record writes the datagrams to a file, with the kernel's times (pcap) or without (.lpb).
 
-With --prove it answers the ownership challenges of a service that is to send shreds here: each goes
-back unchanged to where it came from, at most 16 a second.
+--prove answers the ownership challenges of a service that is to send shreds here. It returns each
+challenge unchanged to its sender, at most 16 a second.
 
-A slot is complete when all its shreds came; how many there are is known once its last data shred
-came, until then a "?" stands there.`,
+A slot is complete when all its shreds have arrived. Its size is known once its last data shred has
+arrived; until then "?" is shown.`,
   options: {
     port: { value: "PORT", help: "UDP port; 0: the kernel chooses" },
-    bind: { value: "ADDRESS", help: "own address (default: all, IPv4 and IPv6)" },
+    bind: { value: "ADDRESS", help: "local address (default: all, IPv4 and IPv6)" },
     ...leaderOptions,
     "shred-version": { value: "N", help: "refuse other shred versions (default: take any)" },
-    prove: { help: "answer ownership challenges: proves to a service that this address is yours" },
-    seconds: { value: "S", help: "end after so many seconds (default: until Ctrl-C)" },
-    record: { value: "FILE", help: "write what comes to a pcap, or to an .lpb by that name" },
+    prove: {
+      help: "answer ownership challenges, to prove to a service that this address is yours",
+    },
+    seconds: { value: "S", help: "stop after this time (default: at Ctrl-C)" },
+    record: {
+      value: "FILE",
+      help: "write the received packets to a pcap, or to a file that ends in .lpb",
+    },
     "record-mb": {
       value: "N",
-      help: `stop writing at so many megabytes (default ${recordMbDefault})`,
+      help: `maximum size of the recording in megabytes (default ${recordMbDefault})`,
     },
     svg: { value: "FILE", help: "write a picture at the end: times of FEC sets, coverage" },
     json: { help: "one JSON object a second, and one with final: true at the end" },

@@ -31,7 +31,7 @@ const settleMsMax = 20_000;
 
 export const race: Command = {
   name: "race",
-  summary: "compare feeds shred by shred: who is first, by how much, how whole each one is",
+  summary: "compare feeds shred by shred: first arrivals, arrival delay and completeness per feed",
   usage: [
     "race --feed NAME=[ADDRESS:]PORT[@SENDER] --feed … [--leaders FILE | --rpc URL]",
     "[--verify] [--shred-version N] [--seconds S] [--settle MS]",
@@ -39,37 +39,37 @@ export const race: Command = {
     "race --capture NAME=FILE --capture … [the same options]",
   ],
   description: `
-Receives 2 to ${feedsMax} feeds of shreds at the same time and compares them shred by shred, by the kernel's
-receive times: who was first and by how much, which share of all shreds each feed brought, when each
-FEC set could be recovered, what was lost in a row. Feeds are told apart by the own port that they come
-in on, by the sender's address (@ADDRESS or @ADDRESS/BITS), or by both.
+Receives 2 to ${feedsMax} feeds of shreds concurrently and compares them shred by shred, by the kernel's receive
+times. It shows which feed was first and by how much, the completeness of each feed, when each FEC set
+could be recovered, and runs of losses. The local port, the sender's address (@ADDRESS or @ADDRESS/BITS),
+or both identify a feed.
 
-With --leaders or --rpc only shreds with their leader's signature count, so that no feed wins with
-forgeries; without, every screen says NOT VERIFIED. A shred is judged when nothing new came for its
-slot during --settle, so that a slower feed has its chance; slots that not every feed could see whole
-are left out. Whether a difference is more than chance is said with 95 % intervals.
+With --leaders or --rpc only shreds with a valid leader signature count, so forgeries do not help a feed.
+Otherwise every screen says NOT VERIFIED. A shred is judged when its slot had no new shreds during
+--settle, so that slower feeds are counted. Slots that a feed could only receive in part are omitted.
+95 % intervals show whether a difference is significant.
 
-With --capture recorded feeds are raced (pcap, pcapng; by their own times), exactly and repeatably.
-Ctrl-C ends a race with its summary. docs/race.md says what each number means.`,
+--capture compares recorded feeds by their own times (pcap, pcapng), exactly and repeatably. Ctrl-C
+prints the summary. docs/race.md explains each number.`,
   options: {
     feed: {
       value: "FEED",
       repeated: true,
-      help: "NAME=PORT, NAME=ADDRESS:PORT, each with @SENDER if you like; twice or more",
+      help: "NAME=PORT, NAME=ADDRESS:PORT, each optionally with @SENDER; twice or more",
     },
     capture: { value: "NAME=FILE", repeated: true, help: "a recorded feed; twice or more" },
     ...leaderOptions,
     "shred-version": { value: "N", help: "refuse other shred versions (default: take any)" },
-    seconds: { value: "S", help: "end after so many seconds (default: until Ctrl-C)" },
+    seconds: { value: "S", help: "stop after this time (default: at Ctrl-C)" },
     settle: {
       value: "MS",
-      help: `judge a slot when nothing new came for so long (default ${settleMsDefault})`,
+      help: `judge a slot after this time without new shreds (default ${settleMsDefault})`,
     },
-    "buffer-mb": { value: "N", help: "receive buffer to ask for, each port (default 64)" },
+    "buffer-mb": { value: "N", help: "requested receive buffer per port, in MB (default 64)" },
     json: { help: "one JSON object a second, and one with final: true at the end" },
     svg: { value: "FILE", help: "write a picture of the result" },
     html: { value: "FILE", help: "write a page: picture, tables, verdict" },
-    csv: { value: "FILE", help: "write one line for each judged shred: who was how late" },
+    csv: { value: "FILE", help: "write one line per judged shred: arrival delay per feed" },
   },
   examples: [
     "shredway race --feed fra-a=20001 --feed nyc-b=20002",

@@ -45,25 +45,25 @@ export const replay: Command = {
   ],
   description: `
 Sends the UDP payloads of the files, one file after the other, at the times of the capture. Captures
-without times (.lpb) go at ${defaultPacketsPerSecond} packets a second unless --rate says otherwise. Gaps of more than
-${gapMaxSeconds} s in the capture are shortened to ${gapMaxSeconds} s; the summary says how many.
+without times (.lpb) go at ${defaultPacketsPerSecond} packets a second, or at --rate. Gaps of more than
+${gapMaxSeconds} s in the capture are shortened to ${gapMaxSeconds} s; the summary counts them.
 
-With --copies every packet is sent several times, as several sources would; with --shuffle every copy
-has an order of its own within windows of ${windowPacketsMax} packets (at most 0.2 s). The same files, options and
+--copies sends every packet several times, as several sources would. --shuffle gives every copy its
+own order within windows of ${windowPacketsMax} packets (at most 0.2 s). The same files, options and
 seed give the same packets in the same order.`,
   options: {
-    to: { value: "ADDRESS", help: "where to, for example 127.0.0.1:20000" },
-    from: { value: "ADDRESS", help: "own address to send from (default: the kernel chooses)" },
-    rate: { value: "N", help: "send so many packets a second, copies included, evenly" },
+    to: { value: "ADDRESS", help: "destination, for example 127.0.0.1:20000" },
+    from: { value: "ADDRESS", help: "local address to send from (default: the kernel chooses)" },
+    rate: { value: "N", help: "packets per second, including copies, evenly spaced" },
     speed: { value: "X", help: "times of the capture, X times as fast (default 1)" },
     copies: { value: "N", help: "send every packet N times (default 1)" },
     shuffle: {
       value: "SEED",
-      help: "permute; the seed also decides what --drop and --corrupt hit",
+      help: "shuffle the packets; the seed also selects those of --drop and --corrupt",
     },
     drop: { value: "SHARE", help: "leave out this share of the packets, 0 to 1" },
     corrupt: { value: "SHARE", help: "alter one byte of this share of the packets, 0 to 1" },
-    json: { help: "the summary as one JSON object" },
+    json: { help: "print the summary as one JSON object" },
   },
   positional: "FILE",
   examples: [
