@@ -28,56 +28,29 @@ const references: readonly string[] = [
 ];
 
 const pagesWithBannedPhrases: readonly string[] = [
-  "README.md",
-  "docs/api.md",
-  "docs/architecture.md",
   "docs/benchmarks.md",
-  "docs/client.md",
   "docs/command-line.md",
   "docs/decisions.md",
-  "docs/first-hour.md",
   "docs/gateway.md",
   "docs/metrics.md",
-  "docs/nonces.md",
-  "docs/portal.md",
-  "docs/race.md",
   "docs/relay.md",
-  "docs/sandbox.md",
-  "docs/security.md",
-  "docs/shreds.md",
-  "docs/tpu.md",
-  "docs/tracker.md",
   "docs/transmit.md",
   "docs/tuning.md",
 ];
 const pagesWithLongSentences: readonly string[] = [
-  "README.md",
   "docs/api.md",
-  "docs/architecture.md",
   "docs/benchmarks.md",
-  "docs/client.md",
   "docs/command-line.md",
   "docs/decisions.md",
-  "docs/first-hour.md",
-  "docs/gateway.md",
   "docs/metrics.md",
-  "docs/nonces.md",
-  "docs/portal.md",
   "docs/race.md",
-  "docs/relay.md",
   "docs/sandbox.md",
-  "docs/security.md",
-  "docs/shreds.md",
-  "docs/tpu.md",
-  "docs/tracker.md",
-  "docs/transmit.md",
-  "docs/tuning.md",
 ];
-const pagesWithManyLines: readonly string[] = ["README.md", "docs/gateway.md"];
+const pagesWithManyLines: readonly string[] = [];
 
 /** Comments that begin with a fragment ("Of the …"), by folder. Lower a maximum after a rewrite. */
 const fragmentCommentsMax: Readonly<Record<string, number>> = {
-  src: 593,
+  src: 563,
   native: 80,
   test: 177,
   bench: 28,
