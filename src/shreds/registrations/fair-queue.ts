@@ -1,7 +1,7 @@
-// Fair queue: whose turn is it, when many wait and one account has most of them?
+// Fair queue: a round-robin queue over accounts, first-in first-out within each account.
 //
-// Held by landing-confirmation.ts: one account after the other, each account's own in their order, so that
-// no account's registrations wait behind the masses of another one.
+// landing-confirmation.ts uses it so that an account with many registrations does not delay the
+// registrations of other accounts.
 
 export class FairQueue<T extends { readonly accountId: string }> {
   readonly #byAccount = new Map<string, Set<T>>();
@@ -11,7 +11,7 @@ export class FairQueue<T extends { readonly accountId: string }> {
     return this.#size;
   }
 
-  /** Nothing when it waits already. */
+  /** Does nothing if the item is already queued. */
   add(item: T): void {
     let own = this.#byAccount.get(item.accountId);
     if (!own) {
@@ -31,10 +31,10 @@ export class FairQueue<T extends { readonly accountId: string }> {
     return true;
   }
 
-  /** The next one, taken out; undefined: none waits. */
+  /** Removes and returns the next item; undefined: the queue is empty. */
   take(): T | undefined {
     for (const [accountId, own] of this.#byAccount) {
-      // Behind all the others, if more of it wait.
+      // Re-inserting an account moves it behind all others.
       this.#byAccount.delete(accountId);
       for (const item of own) {
         own.delete(item);

@@ -1,11 +1,11 @@
-// Pending registrations: which acknowledged registrations wait for their result, and is there room for more?
+// Pending registrations: acknowledged registrations without a result, and the limits of their number.
 //
 // Composed in app/compose-shreds.ts; lives as long as the service. registrar.ts reserves places and adds
 // registrations; tier-leadership.ts switches between the two roles. The leader has all pending
-// registrations of all nodes: landing-confirmation.ts finds out what has landed (where no node is asked,
-// each counts as soon as it is known), registration-results.ts persists the result. A follower remembers
-// only those that took places here, until the store says that the leader settled them. News of other
-// nodes are no more than a hint: the store is read for it.
+// registrations of all nodes. landing-confirmation.ts confirms landings (without a Solana node, each
+// registration counts immediately), and registration-results.ts persists the results. A follower holds
+// only the registrations that it accepted itself, until the leader has settled them. A notification of
+// another node is only a hint: the store is read to confirm it.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -34,7 +34,7 @@ export interface PendingRegistrationsOptions {
   readonly clock: Clock;
   readonly log: Pick<Logger, "info" | "warn">;
   readonly store: Pick<RegistrationStore, "pending" | "pendingOf" | "onNews" | "settle">;
-  /** null: no node is asked; tips count when they are registered, or as soon as they are known here. */
+  /** null: no Solana node is queried; tips count as soon as this node knows their registration. */
   readonly sources: LandingSources | null;
   readonly limits?: Partial<CapacityLimits & ConfirmationLimits>;
   /** Called with each persisted result, for the metrics: "counted", or why the tip was dropped. */
@@ -42,31 +42,31 @@ export interface PendingRegistrationsOptions {
 }
 
 interface PendingCounts extends ConfirmationCounts {
-  /** Pending registrations that this node knows. */
+  /** Number of pending registrations that this node knows. */
   readonly pending: number;
-  /** Places that they and the reservations take. */
+  /** Number of places that pending registrations and reservations take. */
   readonly places: number;
-  /** Questions and commits that failed. */
+  /** Number of failed queries and commits. */
   readonly failures: bigint;
 }
 
-/** From `lead` to `follow`. */
+/** State from `lead` to `follow`. */
 interface Term {
   readonly tiers: TierAccounting;
-  /** By signature; each has a place. */
+  /** Pending registrations by signature; each takes one place. */
   readonly pending: Map<string, SettledTip>;
   readonly results: RegistrationResults;
-  /** null: no node is asked. */
+  /** null: no Solana node is queried. */
   readonly confirmation: LandingConfirmation | null;
 }
 
 const defaultLimits: CapacityLimits = {
   pendingMax: 1_000_000,
-  // At 500 a second, so long as a blockhash lives.
+  // About 500 a second during the lifetime of a blockhash.
   pendingPerAccountMax: 50_000,
 };
 const againMs = 1000;
-/** News of a settlement may come before the answer to its registration: then nothing waits for it yet. */
+/** Repairs a notification that arrived before `add`: it was ignored, because nothing waited for it. */
 const sweepMs = 30_000;
 const perRead = 2_000;
 const warnEveryMs = 60_000;
@@ -82,17 +82,17 @@ export class PendingRegistrations implements TipCounting {
   #placesTaken = 0;
   /** null: another node leads. */
   #term: Term | null = null;
-  /** The term has everything that was pending before it. */
+  /** The term has read all registrations that were pending before it. */
   #isComplete = false;
-  /** Signature -> account; have places here, and another node settles them. */
+  /** Signature -> account of the registrations that take places here and that another node settles. */
   readonly #awaited = new Map<string, string>();
-  /** Signatures to read. */
+  /** Signatures to read from the store. */
   #notified = new Set<string>();
-  /** Everything has to be read. */
+  /** Notifications may have been missed: read all pending registrations. */
   #hasGap = false;
   #reading: Promise<void> | null = null;
   #timer: Timer | null = null;
-  /** No node is notified of a registration of which it is unknown whether it was persisted. */
+  /** Periodic read: nodes are not notified of a registration if it is unknown whether it was persisted. */
   readonly #sweeping: Timer;
   #failures = 0n;
   #isClosed = false;
@@ -107,7 +107,7 @@ export class PendingRegistrations implements TipCounting {
     });
   }
 
-  /** Counts tips when they are registered; null: they are pending first. */
+  /** Set if tips count when they are registered; null: registrations are pending first. */
   get accounting(): TierAccounting | null {
     return this.#isComplete && !this.#options.sources ? (this.#term?.tiers ?? null) : null;
   }
@@ -121,7 +121,7 @@ export class PendingRegistrations implements TipCounting {
     };
   }
 
-  /** A place for one more of the account, to be followed by `add` or `release`. False: none is left. */
+  /** Reserves a place; the caller must call `add` or `release`. False: no place is left. */
   reserve(accountId: string): boolean {
     const own = this.#places.get(accountId) ?? 0;
     const { pendingMax, pendingPerAccountMax } = this.#limits;
@@ -137,7 +137,7 @@ export class PendingRegistrations implements TipCounting {
     else this.#places.delete(accountId);
   }
 
-  /** A pending registration that is persisted, for which there is a place. */
+  /** Adds a persisted pending registration for which a place is reserved. */
   add(registration: Registration): void {
     const { signature, accountId } = registration;
     const term = this.#term;
@@ -149,13 +149,17 @@ export class PendingRegistrations implements TipCounting {
 
   async lead(tiers: TierAccounting): Promise<void> {
     const term = this.#newTerm(tiers);
-    this.#term = term; // what is registered meanwhile belongs to it, too
+    this.#term = term; // registrations that arrive during the read belong to the new term, too
     const found = await this.#resumeAll(term);
     if (this.#term !== term) return;
     term.confirmation?.start();
     this.#isComplete = true;
-    this.#giveBack([...this.#awaited.keys()]); // settled since
-    if (found > 0) this.#options.log.info({ registrations: found }, "pending tips taken up");
+    this.#giveBack([...this.#awaited.keys()]); // no longer pending in the store
+    if (found > 0)
+      this.#options.log.info(
+        { registrations: found },
+        "registrations: pending registrations resumed",
+      );
   }
 
   async follow(): Promise<void> {
@@ -166,11 +170,11 @@ export class PendingRegistrations implements TipCounting {
     term.confirmation?.close();
     await term.results.close();
     for (const [signature, { accountId }] of term.pending) this.#await(signature, accountId);
-    // Settled by another node while the term ended: its news were not looked at.
+    // Notifications of other nodes were ignored while the term ended.
     this.#hear(null);
   }
 
-  /** Nothing is read afterwards. What is pending is resumed by the next start. */
+  /** Stops all reads. The next start resumes the pending registrations. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#endNews();
@@ -205,13 +209,13 @@ export class PendingRegistrations implements TipCounting {
     return { tiers, pending, results, confirmation };
   }
 
-  /** Where no node is asked. */
+  /** Counts a tip without a query to a Solana node. */
   #count({ pending, results }: Term, registration: Registration): void {
     pending.set(registration.signature, registration);
     results.end(registration, { state: "counted", lamports: registration.lamports });
   }
 
-  /** What an earlier process left pending, and other nodes registered. Returns how many were unknown. */
+  /** Resumes all pending registrations in the store. Returns how many this node did not know. */
   async #resumeAll(term: Term): Promise<number> {
     let found = 0;
     let behind: Registration | null = null;
@@ -224,8 +228,8 @@ export class PendingRegistrations implements TipCounting {
   }
 
   /**
-   * More than there is room for are resumed all the same: they were acknowledged. False: it is known, or
-   * the term is over.
+   * Ignores the limits, because the registrations were acknowledged. False: it is already known, or the
+   * term is over.
    */
   #resume(term: Term, registration: Registration): boolean {
     const { signature, accountId } = registration;
@@ -283,7 +287,7 @@ export class PendingRegistrations implements TipCounting {
     });
   }
 
-  /** Until nothing is left to read, or the store failed. Never rejects. */
+  /** Reads until nothing is left or the store fails. Never rejects. */
   async #readAll(): Promise<void> {
     while ((this.#hasGap || this.#notified.size > 0) && !this.#isClosed) {
       const hadGap = this.#hasGap;
@@ -295,7 +299,9 @@ export class PendingRegistrations implements TipCounting {
       } catch (error) {
         this.#hasGap ||= hadGap;
         for (const signature of notified) this.#notified.add(signature);
-        this.#options.log.warn(`registrations of other nodes: ${messageOf(error)}; tried again`);
+        this.#options.log.warn(
+          `registrations: reading the store failed: ${messageOf(error)}; retrying`,
+        );
         return;
       }
     }
@@ -316,7 +322,7 @@ export class PendingRegistrations implements TipCounting {
       await this.#resumeAll(this.#term);
       return;
     }
-    // Only those: the others may have been registered since.
+    // Only these signatures can be released: later ones may have been registered during the read.
     const gone = new Set(this.#awaited.keys());
     let behind: Registration | null = null;
     while (gone.size > 0) {
@@ -331,7 +337,7 @@ export class PendingRegistrations implements TipCounting {
   #failed(error: unknown): void {
     this.#failures++;
     this.#warning.give(
-      () => `registrations: ${messageOf(error)}; tried again, ${this.counts.pending} are pending`,
+      () => `registrations: ${messageOf(error)}; retrying, ${this.counts.pending} pending`,
     );
   }
 }

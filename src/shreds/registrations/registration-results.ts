@@ -1,10 +1,10 @@
-// Registration results: is the result of a registration persisted, and does the tip count?
+// Registration results: persists whether the tip of each registration counts or is dropped.
 //
-// Made by pending-registrations.ts for each term in which this node leads; called with each result that
-// landing-confirmation.ts found. A tip that counts has its order from the first attempt to the last: a
-// commit that failed may have been done all the same, and the tiers must not pass an order that the
-// store may hold. Failed commits are tried again, so every order is settled. When the store says that
-// the term is over none is: what is still pending is the next leader's.
+// Created by pending-registrations.ts for each term in which this node leads; called with each result that
+// landing-confirmation.ts found. A counted tip keeps its order while a failed commit may have been
+// persisted, because the tiers must not pass an order that the store may hold. Failed commits are
+// retried, so every order is settled. If the store reports that the term is over, no further order is
+// settled, and the next leader handles the pending registrations.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { storeCodeOf } from "../../core/errors.ts";
@@ -28,7 +28,7 @@ interface RegistrationResultsOptions {
   readonly clock: Clock;
   readonly store: Pick<RegistrationStore, "settle">;
   readonly tiers: TierAccounting;
-  /** The result is persisted: nothing is left to do for the tip. */
+  /** Called when the result is persisted. */
   ended(tip: SettledTip): void;
   /** See PendingRegistrationsOptions. */
   readonly onResult: ((outcome: string) => void) | undefined;
@@ -41,21 +41,21 @@ interface Attempt {
   settlement: Settlement;
   counted: CountedTip | null;
   failures: number;
-  /** It is unknown whether one of the failed commits was done. */
+  /** One of the failed commits may have been persisted. */
   mayBePersisted: boolean;
 }
 
 const tickMs = 100;
 const againMs = 500;
 const againMaxMs = 15_000;
-/** About two minutes. If it is the order that cannot be persisted, the tiers must not wait for ever. */
+/** Retries before a new order is taken: the old one might be the cause, and later tips wait for it. */
 const failuresMax = 12;
 
 function outcomeOf(result: LandingResult): string {
   return result.state === "counted" ? result.state : result.reason;
 }
 
-/** A failure of the store of which it is unknown whether the commit was done. */
+/** True if the store failed and the commit may have been persisted. */
 export function isUnknown(error: unknown): boolean {
   return storeCodeOf(error) === "UNKNOWN";
 }
@@ -72,13 +72,13 @@ export class RegistrationResults {
     this.#again = new TimerWheel(tickMs, this.#nowMs());
   }
 
-  /** Persists the result of `tip`; `ended` follows, unless the term ends before. */
+  /** Persists the result of `tip`, then calls `ended` unless the term ends first. */
   end(tip: SettledTip, result: LandingResult): void {
     if (this.#isStopped) return;
     this.#try({ tip, result, ...this.#decide(tip, result), failures: 0, mayBePersisted: false });
   }
 
-  /** Settles when what is under way has ended; nothing is tried again. */
+  /** Stops retries. Settles when the commits in progress have ended. */
   async close(): Promise<void> {
     this.#isStopped = true;
     this.#timer?.cancel();
@@ -86,7 +86,7 @@ export class RegistrationResults {
     await Promise.all(this.#underWay);
   }
 
-  /** Nothing turns while nothing has failed. */
+  /** The timer runs only while failed attempts wait for a retry. */
   #arm(): void {
     if (this.#isStopped || this.#again.size === 0) return;
     this.#timer ??= this.#options.clock.after(tickMs, () => {
@@ -147,7 +147,7 @@ export class RegistrationResults {
       tiers.giveUp();
       return;
     }
-    // After a failure it may be this settlement that is there already.
+    // After a failure, an earlier attempt may have persisted this settlement.
     const isPersisted = isChanged || attempt.failures > 0;
     if (counted) tiers.settleOrder(counted.order, isPersisted ? counted : null);
     if (isPersisted) this.#options.onResult?.(outcomeOf(attempt.result));
@@ -156,7 +156,7 @@ export class RegistrationResults {
 
   #failed(attempt: Attempt): void {
     attempt.failures++;
-    // An order that may be persisted is tried until the store answers.
+    // An order that may be persisted is retried until the store answers.
     if (attempt.counted && attempt.failures > failuresMax && !attempt.mayBePersisted) {
       this.#options.tiers.settleOrder(attempt.counted.order, null);
       Object.assign(attempt, this.#decide(attempt.tip, attempt.result), { failures: 0 });

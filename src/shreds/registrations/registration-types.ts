@@ -1,14 +1,14 @@
-// Tip registration: who paid which tip for shreds, and whether it counts.
+// Types of tip registration: which account paid which tip for shreds, and whether the tip counts.
 //
-// Only types. registrar.ts checks entries, pending-registrations.ts holds those that wait for their
-// landing, platform/store/tables/registration-store.ts persists them. Times are wall milliseconds of
-// TierAccounting.
+// registrar.ts checks entries, pending-registrations.ts holds the registrations whose landing is not yet
+// confirmed, and platform/store/tables/registration-store.ts persists them. Times are wall-clock
+// milliseconds of TierAccounting.
 
-/** pending: not known to have landed. counted: in the sum for 24 hours. dropped: will never be. */
+/** pending: landing not confirmed. counted: in the sum for 24 hours. dropped: never counts. */
 export const registrationStates = ["pending", "counted", "dropped"] as const;
 type RegistrationState = (typeof registrationStates)[number];
 
-/** Why an entry is not taken, or a registration is dropped. Stable words. */
+/** Why an entry is rejected or a registration is dropped. Identifiers are stable across releases. */
 export const registrationReasons = [
   /** Not an object with the text `transaction` and the integer `slot`. */
   "entry_invalid",
@@ -18,44 +18,44 @@ export const registrationReasons = [
   /** No transfer to a shred-tip address. */
   "tip_missing",
   "slot_ahead",
-  /** Older than 24 hours. */
+  /** The slot is older than 24 hours. */
   "slot_too_old",
-  /** Its first signature was registered before, by whomever. */
+  /** Its first signature is already registered, by this or another account. */
   "registered_before",
   /** It landed and failed. */
   "landed_failed",
-  /** It landed and the tip addresses gained nothing by it. */
+  /** It landed, but the balance of the tip addresses did not increase. */
   "refunded",
-  /** It did not land while it could. */
+  /** It did not land before its blockhash or nonce expired, or before the age limit. */
   "expired",
-  /** No room for its checks at present; may be sent again. */
+  /** The limit of concurrent checks or pending registrations is reached; the client may retry. */
   "overloaded",
-  /** It could not be kept; may be sent again. */
+  /** It could not be persisted; the client may retry. */
   "store_failed",
 ] as const;
 export type RegistrationReason = (typeof registrationReasons)[number];
 
 export interface Registration {
-  /** Base58 of the first signature. */
+  /** The first signature, base58. */
   readonly signature: string;
   readonly accountId: string;
-  /** Paid to shred-tip addresses by its instructions. */
+  /** Sum that its instructions transfer to shred-tip addresses. */
   readonly lamports: bigint;
-  /** As registered: the slot that triggered the transaction. */
+  /** Slot that triggered the transaction, as the client registered it. */
   readonly slot: bigint;
   readonly registeredMs: number;
-  /** 32 bytes: recent blockhash, or value of the durable nonce. */
+  /** Recent blockhash or value of the durable nonce, 32 bytes. */
   readonly lifetime: Uint8Array;
-  /** Account of the durable nonce, 32 bytes; null: none. */
+  /** Durable nonce account, 32 bytes; null: the transaction uses none. */
   readonly nonceAccount: Uint8Array | null;
   readonly state: RegistrationState;
-  /** When it counted or was dropped. */
+  /** When it was counted or dropped. */
   readonly settledMs: number | null;
-  /** In the sum: `lamports`, or what the addresses gained when that is less. */
+  /** Amount in the sum: the smaller of `lamports` and the increase of the tip addresses' balance. */
   readonly countedLamports: bigint | null;
-  /** CountedTip.order. */
+  /** See CountedTip.order. */
   readonly countedOrder: bigint | null;
-  /** Of a dropped one. */
+  /** Why it was dropped; null: it was not. */
   readonly reason: RegistrationReason | null;
 }
 
@@ -70,60 +70,61 @@ export type RegistrationNewsListener = (signatures: readonly string[] | null) =>
 /** Every promise settles when the change is durable, and may reject with "store_failed". */
 export interface RegistrationStore {
   /**
-   * A pending one. Other nodes hear of it. False: that signature was registered before, by whomever;
-   * nothing changed.
+   * Inserts a pending registration and notifies the other nodes. False: the signature is already
+   * registered, by this or another account; nothing changed.
    */
   add(registration: Registration): Promise<boolean>;
-  /** One that counts at once, in the term of `epoch`. False: as `add`. null: that term is over. */
+  /** Inserts a counted registration in the term of `epoch`. False: as `add`. null: that term is over. */
   addCounted(registration: Registration, epoch: bigint): Promise<boolean | null>;
   /**
-   * In the term of `epoch`. Other nodes hear of it. False: it is not pending (any more). null: that
-   * term is over. Nothing changed then.
+   * Settles a pending registration in the term of `epoch` and notifies the other nodes. False: it is not
+   * pending. null: that term is over. In both cases nothing changed.
    */
   settle(signature: string, settlement: Settlement, epoch: bigint): Promise<boolean | null>;
-  /** Of these signatures those that are registered, with their owners: for a dry run. */
+  /** Maps each registered signature among these to its account; used by dry runs. */
   owners(signatures: readonly string[]): Promise<ReadonlyMap<string, string>>;
-  /** Pending ones behind the given one (null: from the first), ascending by time, signature bytes. */
+  /** Pending registrations after `behind` (null: from the first), by time, then signature bytes. */
   pending(
     behind: Pick<Registration, "registeredMs" | "signature"> | null,
     limit: number,
   ): Promise<Registration[]>;
-  /** Of these signatures those that are pending. */
+  /** Returns the pending registrations among these signatures. */
   pendingOf(signatures: readonly string[]): Promise<Registration[]>;
-  /** Returns how to end that. */
+  /** Returns how to unsubscribe. */
   onNews(listener: RegistrationNewsListener): () => void;
   /**
-   * The account's newest ones registered before `beforeMs` (null: the newest), newest first. At most
-   * `limit`, and all of the same millisecond as the last.
+   * The account's registrations before `beforeMs` (null: the newest), newest first. At most `limit`,
+   * plus all others of the last one's millisecond.
    */
   ofAccount(accountId: string, beforeMs: number | null, limit: number): Promise<Registration[]>;
-  /** The largest countedOrder there is; 0n: none. */
+  /** The largest countedOrder in the store; 0n: none. */
   lastOrder(): Promise<bigint>;
 }
 
-/** What came of one entry. */
+/** Result of one entry. */
 export type RegistrationResult =
   | { readonly accepted: true; readonly signature: string; readonly state: RegistrationState }
   | {
       readonly accepted: false;
       readonly reason: RegistrationReason;
-      /** What was expected and what came. */
+      /** What is wrong, with the expected and the received value. */
       readonly message: string;
-      /** Where it could be read. */
+      /** First signature; null: it could not be read. */
       readonly signature: string | null;
     };
 
 export interface RegistrationEntry {
-  /** Base64 (or base58 without a mark of base64) of a signed transaction. */
+  /** A signed transaction in base64, or in base58 if the text is not recognizable as base64. */
   readonly transaction: string;
   readonly slot: bigint;
 }
 
-/** Registration as the gateway sees it; registrar.ts is the real one. */
+/** What the gateway calls; implemented by registrar.ts. */
 export interface Registrar {
   /**
-   * One result for each entry (null: the entry has another shape), in order. Accepted ones are durable
-   * when it settles. `isDryRun`: checks everything, keeps nothing. Never rejects for what is in an entry.
+   * Returns one result for each entry, in order; a null entry has an invalid shape. Accepted entries are
+   * durable when it settles. `isDryRun`: checks everything, persists nothing. An invalid entry never
+   * makes it reject.
    */
   register(
     accountId: string,
@@ -133,27 +134,27 @@ export interface Registrar {
   ofAccount(accountId: string, beforeMs: number | null, limit: number): Promise<Registration[]>;
 }
 
-/** What the chain says of a landed transaction, at "confirmed". */
+/** A landed transaction at commitment "confirmed". */
 export interface LandedTransaction {
   readonly slot: bigint;
   /** null: it succeeded. */
   readonly err: unknown;
-  /** Lamports that these addresses gained by it, all together; negative: they lost. */
+  /** Change of these addresses' total balance, in lamports; may be negative. */
   readonly gainLamports: bigint;
 }
 
-/** A node's answers; solana/rpc-client.ts is the real one. May reject with "rpc_failed". */
+/** Answers of a Solana node; implemented by solana/rpc-client.ts. May reject with "rpc_failed". */
 export interface LandedTransactions {
-  /** null: not landed as far as the node knows, its history included. `addresses`: base58. */
+  /** null: neither the node's cache nor its history has it. `addresses`: base58. */
   landedTransaction(
     signature: string,
     addresses: ReadonlySet<string>,
   ): Promise<LandedTransaction | null>;
 }
 
-/** A tip that is in the sum, or was. */
+/** A tip that is or was in the sum. */
 export interface CountedTip {
-  /** 1, 2, 3, … in the order of counting; a number may be missing, none comes twice. */
+  /** 1, 2, 3, … in the order of counting; numbers may be missing but never repeat. */
   readonly order: bigint;
   readonly accountId: string;
   readonly lamports: bigint;
@@ -164,29 +165,29 @@ export interface CountedTip {
 }
 
 /**
- * The tiers of one term as registrations see them: clock, epoch, and the order in which tips are counted.
- * tiers/leader-tiers.ts is the real one; that folder stands above this one.
+ * What registrations use of the tiers of one term: the clock, the epoch, and the order in which tips are
+ * counted. Implemented by tiers/leader-tiers.ts, a folder that depends on this one.
  */
 export interface TierAccounting {
-  /** What is counted carries it, and is refused when a later term has begun. */
+  /** Every counted tip carries it; the store rejects the tip after a later term has begun. */
   readonly epoch: bigint;
-  /** Wall time that never goes back. */
+  /** Wall-clock time that never decreases. */
   nowMs(): number;
-  /** `settleOrder` must follow, whatever comes of it: later tips wait for it. */
+  /** The caller must call `settleOrder` afterwards, because later tips wait for it. */
   takeOrder(): bigint;
-  /** The tip of that order is persisted as counted, or (null) will never be. */
+  /** The tip with that order is persisted as counted; null: it never will be. */
   settleOrder(order: bigint, tip: CountedTip | null): void;
   /**
-   * Memory and store differ: a later term has begun, or it is unknown whether a tip is persisted. Open
-   * orders need not be settled: the next leader reads everything anew.
+   * Ends the term because memory and store may differ: a later term has begun, or it is unknown whether a
+   * tip is persisted. Open orders need not be settled, because the next leader reads everything again.
    */
   giveUp(): void;
 }
 
-/** What only the leader does; pending-registrations.ts is the real one. */
+/** Counting of tips, which only the leader does; implemented by pending-registrations.ts. */
 export interface TipCounting {
-  /** This node counts, for the term of `tiers`. Rejects with "store_failed": then it does not. */
+  /** Starts counting for the term of `tiers`. If it rejects with "store_failed", it does not count. */
   lead(tiers: TierAccounting): Promise<void>;
-  /** Another node counts. Settles when nothing of the term is under way. Idempotent. */
+  /** Stops counting. Settles when no operation of the term is in progress. Idempotent. */
   follow(): Promise<void>;
 }
