@@ -88,7 +88,8 @@ export class ManualClock implements Clock {
   }
 
   private add(delayMs: number, periodNs: bigint | null, action: () => void): Timer {
-    const atNs = this.monotonicNs() + toNs(Math.max(0, delayMs));
+    const beginNs = this.isRunning ? this.monotonicNs() : this.movedNs;
+    const atNs = beginNs + toNs(Math.max(0, delayMs));
     const due: Due = { atNs, order: this.nextOrder++, periodNs, action };
     this.waiting.add(due);
     this.arm();
