@@ -17,8 +17,7 @@ for (const { name, status, message, assertionResults } of report.testResults) {
   const failed = assertionResults.filter((test) => test.status === "failed");
   for (const test of failed) print("failed", file, test.fullName, test.failureMessages.join("\n"));
   for (const test of assertionResults)
-    if (test.status !== "passed" && test.status !== "failed")
-      print("skipped", file, test.fullName);
+    if (test.status !== "passed" && test.status !== "failed") print("skipped", file, test.fullName);
   if (status === "failed" && failed.length === 0) print("failed", file, "(whole file)", message);
 }
 process.exitCode = printed > 0 ? 0 : 1;
