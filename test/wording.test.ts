@@ -32,7 +32,6 @@ const pagesWithBannedPhrases: readonly string[] = [
   "docs/command-line.md",
   "docs/decisions.md",
   "docs/gateway.md",
-  "docs/metrics.md",
   "docs/relay.md",
   "docs/transmit.md",
   "docs/tuning.md",
@@ -42,7 +41,6 @@ const pagesWithLongSentences: readonly string[] = [
   "docs/benchmarks.md",
   "docs/command-line.md",
   "docs/decisions.md",
-  "docs/metrics.md",
   "docs/race.md",
   "docs/sandbox.md",
 ];
@@ -50,7 +48,7 @@ const pagesWithManyLines: readonly string[] = [];
 
 /** Comments that begin with a fragment ("Of the …"), by folder. Lower a maximum after a rewrite. */
 const fragmentCommentsMax: Readonly<Record<string, number>> = {
-  src: 563,
+  src: 541,
   native: 80,
   test: 177,
   bench: 28,

@@ -71,7 +71,7 @@ class RecentShreds {
   uint32_t root_count(const Shred& shred);
 
   struct Outcome {
-    Verdict verdict;              // first, widened, equivocation, duplicate or equivocation_excess
+    Verdict verdict;              // first, new_tier, equivocation, duplicate or equivocation_excess
     TierMask tiers;               // to be served now; 0 unless passed on
     TierMask recovered_sent = 0;  // of them, those where whoever asked has a recovered copy already
   };

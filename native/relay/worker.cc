@@ -172,7 +172,7 @@ void Worker::record(const Candidate& candidate, const Root& root) {
     return;
   }
   count(candidate.source.id, outcome.verdict);
-  if (outcome.verdict == Verdict::widened) note_lead(candidate);
+  if (outcome.verdict == Verdict::new_tier) note_lead(candidate);
   if (outcome.tiers) queue_for_send(candidate, outcome);
   if (outcome.verdict == Verdict::first) {
     handing_.items[handing_.count++] = {candidate.packet, candidate.received_ns,

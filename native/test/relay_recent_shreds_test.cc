@@ -47,7 +47,7 @@ struct Model {
     const auto tiers = static_cast<TierMask>(covers & ~served);
     served |= tiers;
     if (!tiers) return {Verdict::duplicate, 0};
-    return {known ? Verdict::widened : fresh, tiers};
+    return {known ? Verdict::new_tier : fresh, tiers};
   }
 };
 

@@ -32,7 +32,7 @@ TEST(worker_passes_every_shred_once_to_its_tiers) {
   for (const Bytes& packet : slot.packets) relayed.tier1_source.send(relayed.in(), packet);
   const auto counts = relayed.counts(3 * 192);
   CHECK_EQ(counts.verdicts.at("first"), 192u);
-  CHECK_EQ(counts.verdicts.at("widened"), 192u);
+  CHECK_EQ(counts.verdicts.at("new_tier"), 192u);
   CHECK_EQ(counts.verdicts.at("duplicate"), 192u);
   CHECK_EQ(counts.signature_checks, 3u);
   CHECK_EQ(relayed.tier2.receive(192).size(), 192u);

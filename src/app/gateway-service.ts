@@ -21,7 +21,7 @@ import type { RouteSnapshot, Submissions } from "../gateway/submission/types.ts"
 import type { Tracker } from "../gateway/tracker/types.ts";
 import type { SignatureVerifier } from "../gateway/transactions/transaction-checks.ts";
 import type { GatewayPartFacts } from "../platform/metrics/list.ts";
-import { type DirectRoute, noteDirect } from "../platform/metrics/route-list.ts";
+import { addTpuCounts, type TpuRouteFacts } from "../platform/metrics/route-list.ts";
 import { RunningTotals } from "../platform/metrics/running-totals.ts";
 import type { Store } from "../platform/store/store.ts";
 import type { LandingWatchList } from "../relay/landing-watch-list.ts";
@@ -86,7 +86,7 @@ export class GatewayService {
   readonly #keyUpdates: KeyUpdates;
   #config: Config;
   #server: HttpServerGroup | undefined;
-  readonly #directTotals = new RunningTotals();
+  readonly #tpuTotals = new RunningTotals();
   #closing: Promise<void> | undefined;
 
   constructor(dependencies: GatewayServiceDependencies) {
@@ -253,12 +253,12 @@ export class GatewayService {
 
   #routeFacts(): GatewayPartFacts["routes"] {
     const { routes } = this.#dependencies;
-    const direct: DirectRoute[] = routes
+    const tpu: TpuRouteFacts[] = routes
       .routes()
       .filter((route) => route instanceof TpuRoute)
       .map((route) => ({ name: route.capabilities.name, leaders: route.leaders() }));
-    noteDirect(this.#directTotals, direct);
-    return { routes: routes.snapshots(), direct, directTotals: this.#directTotals.totals };
+    addTpuCounts(this.#tpuTotals, tpu);
+    return { routes: routes.snapshots(), tpu, tpuTotals: this.#tpuTotals.totals };
   }
 
   #accountFacts(): GatewayPartFacts["accounts"] {

@@ -59,7 +59,14 @@ export async function openService(dependencies: ServiceDependencies): Promise<Se
       config.http &&
       (await openGateway({ config, relay, pages, log, clock, ...(tierClock && { tierClock }) }));
     if (gateway) operations.watch(gateway);
-    return new Service({ relay, ...(gateway && { gateway }), operations, readConfig, log });
+    return new Service({
+      relay,
+      ...(gateway && { gateway }),
+      operations,
+      config,
+      readConfig,
+      log,
+    });
   } catch (error) {
     operations.close();
     relay.close();

@@ -3,7 +3,7 @@
 // Created by open-service.ts, run by the command `start` and by the sandbox. A reload reads the file once
 // for both. If either rejects it, nothing changes: the gateway prepares its change before the relay.
 
-import type { Config } from "../core/configuration/configuration.ts";
+import { type Config, configWarnings } from "../core/configuration/configuration.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { RelayService } from "../relay/relay-service.ts";
@@ -15,6 +15,8 @@ interface ServiceDependencies {
   readonly gateway?: GatewayService;
   /** Absent: no metrics. */
   readonly operations?: Operations;
+  /** Absent: the service was not made from a file. */
+  readonly config?: Config;
   /** Reads the configuration file again. Throws ShredwayError. */
   readonly readConfig: () => Config;
   readonly log: Logger;
@@ -24,13 +26,15 @@ export class Service {
   readonly relay: RelayService;
   readonly gateway: GatewayService | undefined;
   readonly operations: Operations | undefined;
+  readonly #configWarnings: readonly string[];
   readonly #readConfig: () => Config;
   readonly #log: Logger;
 
-  constructor({ relay, gateway, operations, readConfig, log }: ServiceDependencies) {
+  constructor({ relay, gateway, operations, config, readConfig, log }: ServiceDependencies) {
     this.relay = relay;
     this.gateway = gateway;
     this.operations = operations;
+    this.#configWarnings = config ? configWarnings(config) : [];
     this.#readConfig = readConfig;
     this.#log = log;
   }
@@ -45,13 +49,14 @@ export class Service {
 
   /** Warnings for the operator at startup, the most severe first. */
   warnings(): string[] {
-    return [...this.relay.warnings(), ...(this.gateway?.warnings() ?? [])];
+    return [...this.relay.warnings(), ...(this.gateway?.warnings() ?? []), ...this.#configWarnings];
   }
 
   /** Applies the configuration file as far as possible without a restart. Never throws. */
   reload(): boolean {
     try {
       const wanted = this.#readConfig();
+      for (const warning of configWarnings(wanted)) this.#log.warn(warning);
       const takeGateway = this.gateway?.prepare(wanted);
       const restart = [...this.relay.apply(wanted)];
       if (takeGateway) restart.push(...takeGateway());

@@ -40,7 +40,7 @@ export interface ShredSalesSnapshot {
   /** Destinations of this region that are verified and not paused. */
   readonly active: number;
   /** Active destinations that receive shreds. */
-  readonly covered: number;
+  readonly served: number;
 }
 
 export class ShredSalesService implements ShredSales {
@@ -49,7 +49,7 @@ export class ShredSalesService implements ShredSales {
   #region: string;
   #isPlanned = false;
   #isClosed = false;
-  #covered = 0;
+  #served = 0;
 
   constructor(dependencies: ShredSalesDependencies) {
     this.#dependencies = dependencies;
@@ -99,7 +99,7 @@ export class ShredSalesService implements ShredSales {
     return {
       pending: registrations.counts.pending,
       active: destinations.active(this.#region).length,
-      covered: this.#covered,
+      served: this.#served,
     };
   }
 
@@ -114,7 +114,7 @@ export class ShredSalesService implements ShredSales {
       ...tiers.census(),
       isLeader: leadership.isLeader,
       destinations: destinations.counts(),
-      covered: this.#covered,
+      served: this.#served,
     };
   }
 
@@ -149,8 +149,8 @@ export class ShredSalesService implements ShredSales {
   #publish(): void {
     const { destinations, tiers, relay } = this.#dependencies;
     const active = destinations.active(this.#region);
-    const covered = coverageOf(active, (accountId) => tiers.tierOf(accountId));
-    this.#covered = covered.length;
-    relay?.setAccountDestinations(covered);
+    const served = coverageOf(active, (accountId) => tiers.tierOf(accountId));
+    this.#served = served.length;
+    relay?.setAccountDestinations(served);
   }
 }

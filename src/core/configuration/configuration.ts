@@ -1,8 +1,8 @@
 // Configuration: from shredway.yaml to a checked, complete value.
 //
-// Called by main and cli at start and on reload. Everything wrong in the file is reported at once,
-// with file, line, key, what was expected and what came. Starts nothing and opens nothing but the
-// file itself.
+// Called by src/app and src/tools at startup and on reload. All problems of the file are reported together,
+// each with its line, its key, the expected value and the value received. Opens only the file itself and
+// the files of its secrets.
 
 import { dirname, resolve } from "node:path";
 import {
@@ -19,6 +19,7 @@ import {
 import type { z } from "zod";
 import { messageOf, quote, ShredwayError } from "../errors.ts";
 import { readTextFile } from "../files.ts";
+import { renameFormerKeys } from "./former-keys.ts";
 import { maskPostgresUrl } from "./postgres-url.ts";
 import { type ConfigProblem, checkConfig } from "./rules.ts";
 import {
@@ -43,6 +44,8 @@ export const configFileBytesMax = 4 * 1024 * 1024;
 const problemsShownMax = 20;
 /** The deepest key needs 8 levels of the YAML parser. */
 const nestingMax = 64;
+
+const warningsByConfig = new WeakMap<Config, readonly string[]>();
 
 interface Located {
   /** From 1; undefined when the problem has no place in the text. */
@@ -202,7 +205,9 @@ export function parseConfig(
   const { document, lines, file } = parseYaml(text, path);
   const secrets = secretsOf(file, path);
   if (secrets.problems.length > 0) throw refusal(path, locate(secrets.problems, document, lines));
-  const result = configSchema.safeParse(secrets.value);
+  const renamed = renameFormerKeys(secrets.value);
+  if (renamed.problems.length > 0) throw refusal(path, locate(renamed.problems, document, lines));
+  const result = configSchema.safeParse(renamed.value);
   if (!result.success) {
     // What the file says is quoted, never what its references stand for.
     const problems = result.error.issues.flatMap((issue) => problemsOf(issue, file));
@@ -212,7 +217,13 @@ export function parseConfig(
   const problems = checkConfig(config, ownAddresses);
   if (problems.length > 0) throw refusal(path, locate(problems, document, lines));
   makePathsAbsolute(config, dirname(path));
+  warningsByConfig.set(config, renamed.warnings);
   return config;
+}
+
+/** Warnings about the file that `config` was read from: one for each key with a former name. */
+export function configWarnings(config: Config): readonly string[] {
+  return warningsByConfig.get(config) ?? [];
 }
 
 function secretsOf(file: unknown, path: string): ResolvedSecrets {

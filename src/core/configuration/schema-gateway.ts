@@ -205,7 +205,7 @@ export const gateway = z.strictObject({
       "Identities of leaders that protected submissions avoid. A protected submission " +
       "waits while one of them is the current or next leader.",
   }),
-  frontKeyPrefixes: key(
+  dontFrontPrefixes: key(
     z
       .array(z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{4,32}$/))
       .max(16)

@@ -60,7 +60,7 @@ export function bookLimitsFor(pollMs: number): NonceBookLimits {
 export interface NonceBookSnapshot {
   /** Managed accounts that are ready, and those on their way. */
   readonly managed: number;
-  readonly making: number;
+  readonly creating: number;
   /** Accounts whose values are kept in memory. */
   readonly inUse: number;
 }
@@ -143,7 +143,7 @@ export class NonceService implements Nonces {
   snapshot(): NonceBookSnapshot {
     return {
       managed: this.#managed?.size ?? 0,
-      making: this.#managed?.making ?? 0,
+      creating: this.#managed?.making ?? 0,
       inUse: this.#values.size,
     };
   }

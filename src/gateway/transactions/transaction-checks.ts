@@ -45,7 +45,7 @@ interface InspectorOptions {
   /** Public keys, 32 bytes each. */
   readonly tipAddresses: readonly Uint8Array[];
   /** Beginnings of base58 texts. */
-  readonly frontKeyPrefixes: readonly string[];
+  readonly dontFrontPrefixes: readonly string[];
 }
 
 export class TransactionInspector {
@@ -54,7 +54,7 @@ export class TransactionInspector {
   readonly #view = new DataView(this.#record.buffer, this.#record.byteOffset, recordBytes);
 
   /** Throws ShredwayError "value_invalid" for another length, too many, or an impossible prefix. */
-  constructor({ tipAddresses, frontKeyPrefixes }: InspectorOptions) {
+  constructor({ tipAddresses, dontFrontPrefixes }: InspectorOptions) {
     for (const { length } of tipAddresses) {
       if (length === keyBytes) continue;
       throw new ShredwayError(
@@ -62,7 +62,7 @@ export class TransactionInspector {
         `tip address: expected ${keyBytes} bytes, got ${length}`,
       );
     }
-    const ranges = frontKeyRanges(frontKeyPrefixes);
+    const ranges = frontKeyRanges(dontFrontPrefixes);
     this.#native = guarded(
       "value_invalid",
       () => new (native().TransactionInspector)(Buffer.concat(tipAddresses), ranges),

@@ -1,44 +1,45 @@
-// Metrics of accounts: keys, tips, registrations, tiers, destinations, nonces, and who the partners are.
+// Metrics of accounts: API keys, tips, registrations, tiers, destinations, nonces, alternative partners.
 //
-// Of this node, but for what the database holds for all of them: keys, tiers, destinations.
+// Keys, tiers and destinations come from the database and are the same on every node; the others belong
+// to this node.
 
 import type { TipSnapshot } from "../../tips/tip-types.ts";
-import { counters, gauge, gauges, type Metric } from "./types.ts";
+import { counters, gauge, gauges, type Metric, renamed } from "./types.ts";
 
-/** From tips for shreds to the shreds they buy. */
+/** Registered tips, and the tiers and destinations that they pay for. */
 export interface ShredSaleFacts {
-  /** Registrations whose landing is awaited here. */
+  /** Registrations on this node that wait for the landing of their tip. */
   readonly pending: number;
-  /** Since the start, on this node: "pending", "counted", or the reason of a refusal. */
+  /** Since this node started: "pending", "counted", or the reason of a rejection. */
   readonly registered: Iterable<readonly [outcome: string, count: number]>;
-  /** Since the start, by this node as the leader: "counted", or the reason of a drop. */
+  /** Settled by this node as the tier leader since it started: "counted", or the reason of a drop. */
   readonly settled: Iterable<readonly [outcome: string, count: number]>;
   /** Accounts by tier. */
   readonly tiers: Iterable<readonly [tier: string, accounts: number]>;
   readonly inGrace: number;
   readonly isLeader: boolean;
-  /** Of accounts, in all regions. */
+  /** Destinations of accounts in all regions. */
   readonly destinations: Iterable<readonly [region: string, state: string, count: number]>;
-  /** Of this region: proved, not paused, and their account has a tier. */
-  readonly covered: number;
+  /** Destinations in this region that are verified and not paused, and whose account has a tier. */
+  readonly served: number;
 }
 
 export interface AccountFacts {
   readonly keys: Iterable<readonly [state: string, count: number]>;
-  /** With at least one key in force. */
+  /** Accounts with at least one active API key. */
   readonly accounts: number;
   readonly landedTips: number;
   readonly tipFloor: TipSnapshot;
-  /** null: no tips for shreds are registered here. */
+  /** null: tip registration is off. */
   readonly shreds: ShredSaleFacts | null;
-  /** null: no node is configured. */
+  /** null: solana.rpc is not configured. */
   readonly nonces: {
     readonly managed: number;
-    readonly making: number;
+    readonly creating: number;
     readonly inUse: number;
   } | null;
   readonly trackerMembers: number;
-  /** Of the next window of a member; null: not known. */
+  /** Slots until the next window of a member; null: unknown. */
   readonly trackerSlotsAhead: bigint | null;
 }
 
@@ -48,7 +49,7 @@ const keysAndTips: readonly Metric<AccountFacts>[] = [
   }),
   gauge(
     "shredway_accounts",
-    "Accounts with at least one API key in force.",
+    "Accounts with at least one active API key.",
     ({ accounts }) => accounts,
   ),
   gauge(
@@ -59,7 +60,7 @@ const keysAndTips: readonly Metric<AccountFacts>[] = [
   gauges(
     "shredway_tip_floor_lamports",
     ["percentile"],
-    "Percentiles of landed tips as /tip_floor tells them.",
+    "Percentiles of landed tips, as returned by /tip_floor.",
     ({ tipFloor }, add) => {
       for (const [name, lamports] of Object.entries(tipFloor.percentiles)) {
         add([name.replace("p", "")], lamports);
@@ -68,7 +69,7 @@ const keysAndTips: readonly Metric<AccountFacts>[] = [
   ),
   gauge(
     "shredway_tip_floor_stale",
-    "1: no tip landed in the window of the last snapshot, an older one is told. 0: it is current.",
+    "1: no tip landed in the last window, so /tip_floor returns an older snapshot. 0: the snapshot is current.",
     ({ tipFloor }) => (tipFloor.isStale ? 1 : 0),
   ),
 ];
@@ -76,13 +77,13 @@ const keysAndTips: readonly Metric<AccountFacts>[] = [
 const shredSales: readonly Metric<AccountFacts>[] = [
   gauge(
     "shredway_registrations_pending",
-    "Registered tips whose landing is awaited.",
+    "Registered tips that have not landed yet.",
     ({ shreds }) => shreds?.pending ?? null,
   ),
   counters(
     "shredway_registrations_total",
     ["outcome"],
-    "Entries of /shred-pay: pending or counted when they were taken, else the reason of the refusal.",
+    "Entries of /shred-pay by outcome: pending, counted, or the reason of the rejection.",
     ({ shreds }, add) => {
       for (const [outcome, count] of shreds?.registered ?? []) add([outcome], count);
     },
@@ -90,7 +91,7 @@ const shredSales: readonly Metric<AccountFacts>[] = [
   counters(
     "shredway_registrations_settled_total",
     ["outcome"],
-    "Pending registrations that this node settled as the keeper: counted, or dropped and why.",
+    "Pending registrations that this node settled as the tier leader: counted, or the reason of the drop.",
     ({ shreds }, add) => {
       for (const [outcome, count] of shreds?.settled ?? []) add([outcome], count);
     },
@@ -100,13 +101,16 @@ const shredSales: readonly Metric<AccountFacts>[] = [
   }),
   gauge(
     "shredway_tier_accounts_in_grace",
-    "Accounts below the threshold of their tier whose grace runs.",
+    "Accounts in their grace period: below the threshold of their tier, not yet downgraded.",
     ({ shreds }) => shreds?.inGrace ?? null,
   ),
-  gauge(
+  renamed(
     "shredway_tier_keeper",
-    "1: this node counts tips and keeps the tiers. 0: another one does.",
-    ({ shreds }) => shreds && (shreds.isLeader ? 1 : 0),
+    gauge(
+      "shredway_tier_leader",
+      "1: this node is the tier leader: it counts tips and changes tiers. 0: it is a follower.",
+      ({ shreds }) => shreds && (shreds.isLeader ? 1 : 0),
+    ),
   ),
   gauges(
     "shredway_account_destinations",
@@ -116,32 +120,38 @@ const shredSales: readonly Metric<AccountFacts>[] = [
       for (const [region, state, count] of shreds?.destinations ?? []) add([region, state], count);
     },
   ),
-  gauge(
+  renamed(
     "shredway_account_destinations_covered",
-    "Destinations of accounts that get shreds from this node.",
-    ({ shreds }) => shreds?.covered ?? null,
+    gauge(
+      "shredway_account_destinations_served",
+      "Destinations of accounts that receive shreds from this node.",
+      ({ shreds }) => shreds?.served ?? null,
+    ),
   ),
 ];
 
 const noncesAndPartners: readonly Metric<AccountFacts>[] = [
   gauge(
     "shredway_nonces_managed",
-    "Nonce accounts that are kept for API keys and ready.",
+    "Managed nonce accounts that are ready for use.",
     ({ nonces }) => nonces?.managed ?? null,
   ),
-  gauge(
+  renamed(
     "shredway_nonces_in_making",
-    "Nonce accounts for API keys that are being made.",
-    ({ nonces }) => nonces?.making ?? null,
+    gauge(
+      "shredway_nonces_creating",
+      "Managed nonce accounts whose creation is in progress.",
+      ({ nonces }) => nonces?.creating ?? null,
+    ),
   ),
   gauge(
     "shredway_nonces_in_use",
-    "Nonce accounts whose values are kept in memory.",
+    "Nonce accounts whose current value is cached.",
     ({ nonces }) => nonces?.inUse ?? null,
   ),
   gauge(
     "shredway_tracker_members",
-    "Alternative partners that are known.",
+    "Alternative partners in the tracker's list.",
     ({ trackerMembers }) => trackerMembers,
   ),
   gauge(

@@ -1,7 +1,8 @@
-// Which destinations have series of their own, and what are the others together?
+// Destination rows: one time series per destination, and one for all destinations above the limit.
 //
-// Asked for each scrape. Fixed destinations always have their own; those of accounts up to a limit, and
-// who has one keeps it while he is there: a series that moved between the two would look like traffic.
+// Computed for each scrape. Destinations of the configuration always have a series. Destinations of accounts
+// have one up to a limit and keep it until they are removed: a destination that moved from its own series
+// into the shared one would look like traffic.
 
 import type { DestinationSnapshot } from "../../relay/data-plane/snapshot.ts";
 import { RunningTotals } from "./running-totals.ts";
@@ -10,13 +11,13 @@ export interface DestinationCounts {
   readonly name: string;
   readonly tier: string;
   readonly sent: bigint;
-  /** By reason; those that are 0 may be left out. */
+  /** Counts by reason; zero counts may be absent. */
   readonly failed: readonly (readonly [reason: string, count: bigint])[];
   readonly icmp: bigint;
   readonly recoveredSent: bigint;
 }
 
-/** Label of all destinations without series of their own. */
+/** Label of the series that all destinations above the limit share. */
 export const othersName = "others";
 
 interface Columns {
@@ -30,7 +31,7 @@ export class DestinationRows {
   #shown = new Set<string>();
   readonly #others = new RunningTotals();
 
-  /** `fixed`: addresses of the configuration's; `max`: how many others have their own. */
+  /** `fixed`: addresses of the configuration. `max`: series for destinations of accounts. */
   rows(
     destinations: readonly DestinationSnapshot[],
     fixed: ReadonlySet<string>,
@@ -49,8 +50,8 @@ export class DestinationRows {
 
   #choose(ofAccounts: readonly DestinationSnapshot[], max: number): void {
     const present = ofAccounts.map(({ address }) => address);
-    const kept = present.filter((address) => this.#shown.has(address)).slice(0, max);
-    const chosen = new Set(kept);
+    const retained = present.filter((address) => this.#shown.has(address)).slice(0, max);
+    const chosen = new Set(retained);
     for (const address of present) {
       if (chosen.size >= max) break;
       chosen.add(address);
@@ -61,7 +62,7 @@ export class DestinationRows {
   #note({ address, tier, sent, icmp, recoveredSent, failed }: DestinationSnapshot): void {
     const totals = this.#others;
     totals.note(address, `${tier} sent`, sent);
-    // What is 0 adds nothing, now or later.
+    // A count of 0 adds nothing, so its series begins with the first event.
     if (icmp > 0n) totals.note(address, `${tier} icmp`, icmp);
     if (recoveredSent > 0n) totals.note(address, `${tier} recovered`, recoveredSent);
     for (const [reason, count] of Object.entries(failed)) {
@@ -87,7 +88,7 @@ export class DestinationRows {
 function rowOf(one: DestinationSnapshot): DestinationCounts {
   const { name, address, tier, sent, failed, icmp, recoveredSent } = one;
   return {
-    // Two destinations of one account share its name.
+    // Destinations of one account share its name, so the address makes the label unique.
     name: name === address ? address : `${name} ${address}`,
     tier,
     sent,

@@ -1,6 +1,6 @@
-// The tables of docs/metrics.md, written from the list of metrics.
+// The tables of docs/metrics.md, generated from the list of metrics.
 //
-// Called by the test that keeps the document current. Pure.
+// Called by the test that compares the document with the list. Pure.
 
 import { durationBounds } from "../../core/duration-histogram.ts";
 import { metricParts } from "./list.ts";
@@ -25,10 +25,11 @@ export function describeMetrics(): string {
       "| metric | type | unit | labels | meaning |",
       "|---|---|---|---|---|",
     );
-    for (const { name, type, labels, help } of metrics) {
+    for (const { name, type, labels, help, formerName } of metrics) {
+      const meaning = formerName === undefined ? help : `${help} Formerly \`${formerName}\`.`;
       const labelCell = labels.map((label) => `\`${label}\``).join(", ");
       lines.push(
-        `| \`${name}\` | ${type} | ${unitOf(name) ?? ""} | ${labelCell} | ${cell(help)} |`,
+        `| \`${name}\` | ${type} | ${unitOf(name) ?? ""} | ${labelCell} | ${cell(meaning)} |`,
       );
     }
     lines.push("");
@@ -36,12 +37,14 @@ export function describeMetrics(): string {
   lines.push(
     "### Bounds of the histograms",
     "",
-    "In seconds, each bound included. Of the relay's latency and the deshredder's reports: " +
-      `${boundsText(fineBounds.bounds)}. Of the sources' lead: ${boundsText(coarseBounds.bounds)}. ` +
-      `Of all others: ${boundsText(durationBounds)}.`,
+    "Bounds are in seconds and inclusive.",
     "",
-    "The bounds of the data plane are a nanosecond below powers of two: its own buckets have edges there, " +
-      "so that every count is exact.",
+    `- Relay latency and report time of the deshredder: ${boundsText(fineBounds.bounds)}.`,
+    `- Lead time of sources: ${boundsText(coarseBounds.bounds)}.`,
+    `- All other histograms: ${boundsText(durationBounds)}.`,
+    "",
+    "The bounds of the data plane are one nanosecond below powers of two. Its own buckets have edges there, " +
+      "so every count is exact.",
   );
   return lines.join("\n");
 }

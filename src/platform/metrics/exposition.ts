@@ -1,7 +1,7 @@
-// The text that Prometheus reads: exposition format 0.0.4, or OpenMetrics 1.0 for those who ask for it.
+// Exposition: the text format that Prometheus reads, version 0.0.4, or OpenMetrics 1.0 on request.
 //
-// Called by the page /metrics for each scrape. Names and help come from the lists of this folder; label
-// values may be anything (names of a configuration, of customers) and are escaped.
+// Called by the page /metrics for each scrape. Names and help texts come from the lists of this folder. Label
+// values may be any text, such as names of destinations, and are escaped.
 
 import { type Metric, type MetricValue, unitOf } from "./types.ts";
 
@@ -39,7 +39,7 @@ function rangesOf(accept: string): Range[] {
     });
 }
 
-/** OpenMetrics only for those who name it, in a version that is written here, and like it best. */
+/** OpenMetrics only if the client accepts version 1.0.0 and does not prefer plain text. */
 export function formatFor(accept: string | undefined): Format {
   const ranges = rangesOf(accept ?? "");
   const best = (holds: (range: Range) => boolean): number =>
@@ -59,7 +59,7 @@ function numberText(value: MetricValue): string {
   return value === Number.NEGATIVE_INFINITY ? "-Inf" : String(value);
 }
 
-/** The same in both formats, so that a bound is one series whichever was asked for. */
+/** The same text in both formats, so that a bound is one series in either of them. */
 function boundText(bound: number): string {
   return Number.isInteger(bound) ? `${bound}.0` : String(bound);
 }
@@ -74,7 +74,7 @@ function escaped(text: string): string {
 /** `a="1",b="2"`; empty without labels. */
 function labelText(names: readonly string[], values: readonly string[]): string {
   let text = "";
-  // By number: an iterator for each of thousands of samples would cost more than the text.
+  // A plain loop: an iterator for each of thousands of samples would cost more than the text.
   for (let i = 0; i < names.length; i++) {
     text += `${i === 0 ? "" : ","}${names[i]}="${escaped(values[i] ?? "")}"`;
   }
@@ -89,12 +89,17 @@ export class Exposition {
     this.#format = format;
   }
 
-  /** Nothing is written of a metric that has no value now. */
+  /** Writes each metric that has a value, also under its former name. */
   add<Facts>(metrics: readonly Metric<Facts>[], facts: Facts): void {
-    for (const metric of metrics) this.#addOne(metric, facts);
+    for (const metric of metrics) {
+      this.#addOne(metric, facts);
+      if (metric.formerName === undefined) continue;
+      const help = `Deprecated: use ${metric.name}. The next release removes this name.`;
+      this.#addOne({ ...metric, name: metric.formerName, help }, facts);
+    }
   }
 
-  /** To be taken once. */
+  /** Call it once, at the end. */
   text(): string {
     if (this.#format === "openmetrics") this.#lines.push("# EOF");
     this.#lines.push("");

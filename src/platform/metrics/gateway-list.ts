@@ -1,10 +1,10 @@
-// Metrics of the gateway: requests, calls, connections, submissions from acceptance to their end.
+// Metrics of the gateway: requests, calls, connections, and submissions from acceptance to the final state.
 
 import type { HistogramValue } from "../../core/duration-histogram.ts";
 import type { PipelineSnapshot } from "../../gateway/submission/pipeline.ts";
-import { counter, counters, gauge, gauges, histograms, type Metric } from "./types.ts";
+import { counter, counters, gauge, gauges, histograms, type Metric, renamed } from "./types.ts";
 
-/** Counted by gateway/request-counts.ts. */
+/** Counts of gateway/request-counts.ts. */
 interface RequestFacts {
   requests(): Iterable<readonly [path: string, status: number, count: number]>;
   durations(): Iterable<readonly [path: string, durations: HistogramValue]>;
@@ -14,16 +14,16 @@ interface RequestFacts {
 
 export interface GatewayFacts {
   readonly requests: RequestFacts;
-  /** HTTP and WebSocket together. */
+  /** Open HTTP and WebSocket connections. */
   readonly connections: number;
   readonly connectionsMax: number;
-  /** By path. */
+  /** Open WebSockets by path. */
   readonly webSockets: Iterable<readonly [path: string, count: number]>;
-  /** Closed because their peer sent too much, by path. */
+  /** WebSockets by path that were closed because the peer exceeded the message limit. */
   readonly webSocketsOverLimit: Iterable<readonly [path: string, count: number]>;
   readonly submissionsUnderWay: number;
   readonly submissionsUnderWayMax: number;
-  /** null: signatures are checked elsewhere. */
+  /** null: this process does not check signatures. */
   readonly checksPending: number | null;
   readonly checksPendingMax: number;
   readonly pipeline: PipelineSnapshot;
@@ -42,7 +42,7 @@ const http: readonly Metric<GatewayFacts>[] = [
   histograms(
     "shredway_gateway_request_duration_seconds",
     ["path"],
-    "From the last byte of a request to its answer, by group of paths.",
+    "Time from the last byte of a request to its response, by group of paths.",
     ({ requests }, add) => {
       for (const [path, durations] of requests.durations()) add([path], durations);
     },
@@ -50,7 +50,7 @@ const http: readonly Metric<GatewayFacts>[] = [
   counters(
     "shredway_gateway_calls_total",
     ["method", "reason"],
-    'Calls of JSON-RPC by method and reason of the refusal; "ok" for those that were answered.',
+    'JSON-RPC calls by method and reason of the rejection; the reason of a successful call is "ok".',
     ({ requests }, add) => {
       for (const [method, reason, count] of requests.calls()) add([method, reason], count);
     },
@@ -58,7 +58,7 @@ const http: readonly Metric<GatewayFacts>[] = [
   counters(
     "shredway_gateway_server_refusals_total",
     ["reason"],
-    "HTTP requests that were refused before anybody read them, such as bodies that are too large.",
+    "HTTP requests that the server rejected before it read the body, for example because it is too large.",
     ({ requests }, add) => {
       for (const [reason, count] of requests.refusals()) add([reason], count);
     },
@@ -70,7 +70,7 @@ const http: readonly Metric<GatewayFacts>[] = [
   ),
   gauge(
     "shredway_gateway_connections_limit",
-    "Sockets that may be open at once.",
+    "Maximum number of open sockets.",
     ({ connectionsMax }) => connectionsMax,
   ),
   gauges("shredway_gateway_websockets", ["path"], "Open WebSockets.", ({ webSockets }, add) => {
@@ -86,22 +86,22 @@ const http: readonly Metric<GatewayFacts>[] = [
   ),
   gauge(
     "shredway_gateway_submissions_under_way",
-    "Calls that submit something and are not answered yet.",
+    "Submitting calls that have no response yet.",
     ({ submissionsUnderWay }) => submissionsUnderWay,
   ),
   gauge(
     "shredway_gateway_submissions_under_way_limit",
-    "Such calls at once; more are refused as overloaded.",
+    "Maximum number of submitting calls without a response; further calls are rejected as overloaded.",
     ({ submissionsUnderWayMax }) => submissionsUnderWayMax,
   ),
   gauge(
     "shredway_gateway_signature_checks_pending",
-    "Transactions whose signatures wait to be checked.",
+    "Transactions that wait for the check of their signatures.",
     ({ checksPending }) => checksPending,
   ),
   gauge(
     "shredway_gateway_signature_checks_limit",
-    "Transactions that may wait for it; more are refused as overloaded.",
+    "Maximum number of transactions that wait for a signature check; further ones are rejected as overloaded.",
     ({ checksPendingMax }) => checksPendingMax,
   ),
 ];
@@ -118,96 +118,112 @@ function ofPipeline(
 const submissions: readonly Metric<GatewayFacts>[] = [
   ofPipeline(
     "shredway_submissions_accepted_total",
-    "Transactions that were accepted.",
+    "Accepted transactions.",
     ({ accepted }) => accepted,
   ),
   counters(
     "shredway_submissions_ended_total",
     ["state"],
-    "Transactions by how they ended.",
+    "Ended transactions by final state.",
     ({ pipeline }, add) => {
       for (const [state, count] of Object.entries(pipeline.ends)) add([state], count);
     },
   ),
-  ofPipeline("shredway_submissions_open", "Transactions whose end is awaited.", ({ open }) => open),
+  ofPipeline(
+    "shredway_submissions_open",
+    "Transactions without a final state.",
+    ({ open }) => open,
+  ),
   gauge(
     "shredway_submissions_open_limit",
-    "Transactions whose end may be awaited at once; more are refused as overloaded.",
+    "Maximum number of transactions without a final state; further ones are rejected as overloaded.",
     ({ openMax }) => openMax,
   ),
   ofPipeline(
     "shredway_submissions_held",
-    "Submissions that are held back while a leader on the deny list is near.",
+    "Submissions held back while a leader on the deny list is the current or next leader.",
     ({ held }) => held,
   ),
   ofPipeline(
     "shredway_submissions_remembered",
-    "Ended transactions in memory; the database may hold more.",
+    "Ended transactions in memory. The database may contain more.",
     ({ ended }) => ended,
   ),
   ofPipeline(
     "shredway_submissions_attempts_total",
-    "Attempts to send a submission, first ones and others.",
+    "Attempts to send a submission, including the first.",
     ({ attempts }) => attempts,
   ),
   ofPipeline(
     "shredway_submissions_resends_total",
-    "Attempts because a submission had not landed.",
+    "Attempts to send a submission again because it had not landed.",
     ({ resends }) => resends,
   ),
   ofPipeline(
     "shredway_submissions_repeats_total",
-    "Attempts because an account submitted the same again.",
+    "Attempts to send a submission because the account submitted it again.",
     ({ repeats }) => repeats,
   ),
   ofPipeline(
     "shredway_submissions_late_events_total",
-    "Events of transactions that had ended before.",
+    "Events that arrived after the transaction had ended.",
     ({ lateEvents }) => lateEvents,
   ),
   ofPipeline(
     "shredway_submissions_unwritten",
-    "Transactions that changed since they were last written to the database.",
+    "Transactions with changes that are not in the database yet.",
     ({ writer: store }) => store.dirty,
   ),
   ofPipeline(
     "shredway_submissions_writes_total",
-    "Writes of transactions to the database.",
+    "Transactions written to the database.",
     ({ writer: store }) => store.puts,
   ),
   ofPipeline(
     "shredway_submissions_write_failures_total",
-    "Writes of transactions to the database that failed.",
+    "Failed writes of transactions to the database.",
     ({ writer: store }) => store.failures,
   ),
-  ofPipeline(
+  renamed(
     "shredway_submissions_looks_total",
-    "Questions to the node about what became of transactions.",
-    ({ observer: watch }) => watch.questions,
+    ofPipeline(
+      "shredway_submissions_status_queries_total",
+      "Queries to the RPC node for the status of transactions.",
+      ({ observer: watch }) => watch.questions,
+    ),
   ),
-  ofPipeline(
+  renamed(
     "shredway_submissions_look_failures_total",
-    "Such questions that the node did not answer.",
-    ({ observer: watch }) => watch.failures,
+    ofPipeline(
+      "shredway_submissions_status_query_failures_total",
+      "Status queries that the RPC node did not answer.",
+      ({ observer: watch }) => watch.failures,
+    ),
   ),
-  ofPipeline(
+  renamed(
     "shredway_submissions_sights_total",
-    "Sights of open transactions in the relay's own shreds.",
-    ({ observer: watch }) => watch.observations,
+    ofPipeline(
+      "shredway_submissions_landing_observations_total",
+      "Landings of open transactions observed in the relay's own shreds.",
+      ({ observer: watch }) => watch.observations,
+    ),
   ),
-  ofPipeline(
+  renamed(
     "shredway_submissions_sights_refused_total",
-    "Transactions that could not be watched for in the relay's shreds, for the list was full.",
-    ({ observer: watch }) => watch.watchesRefused,
+    ofPipeline(
+      "shredway_submissions_landing_observations_refused_total",
+      "Transactions whose landing is not observed in the relay's shreds because the watch list was full.",
+      ({ observer: watch }) => watch.watchesRefused,
+    ),
   ),
   ofPipeline(
     "shredway_submissions_lost_blocks_total",
-    "Transactions whose block was abandoned after they were seen in it.",
+    "Transactions whose block was abandoned after they had landed in it.",
     ({ observer: watch }) => watch.blocksAbandoned,
   ),
   ofPipeline(
     "shredway_submissions_lifetimes",
-    "Blockhashes and nonces whose end is awaited.",
+    "Blockhashes and nonce values whose expiry is awaited.",
     ({ observer: watch }) => watch.lifetimes,
   ),
 ];

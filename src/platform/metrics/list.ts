@@ -1,4 +1,4 @@
-// The one list of every metric: what /metrics shows, and what docs/metrics.md says of it.
+// The list of all metrics, for /metrics and docs/metrics.md.
 
 import { type AccountFacts, accountMetrics } from "./account-list.ts";
 import { Exposition, type Format } from "./exposition.ts";
@@ -17,7 +17,7 @@ import { type SlotFacts, slotMetrics } from "./slot-list.ts";
 import { type StoreFacts, storeMetrics } from "./store-list.ts";
 import type { MetricType } from "./types.ts";
 
-/** Of a service with a gateway. */
+/** Facts of a service with a gateway. */
 export interface GatewayPartFacts {
   readonly gateway: GatewayFacts;
   readonly routes: RouteFacts;
@@ -31,7 +31,7 @@ export interface ServiceFacts {
   readonly checks: CheckFacts;
   readonly relay: RelayFacts;
   readonly slots: SlotFacts;
-  /** null: the relay alone. */
+  /** null: this service runs the relay only. */
   readonly gateway: GatewayPartFacts | null;
 }
 
@@ -40,9 +40,10 @@ interface MetricDescription {
   readonly type: MetricType;
   readonly labels: readonly string[];
   readonly help: string;
+  readonly formerName?: string;
 }
 
-/** By part, in the order of the scrape. */
+/** All metrics by part, in the order of the scrape. */
 export const metricParts: readonly {
   readonly title: string;
   readonly metrics: readonly MetricDescription[];
@@ -57,7 +58,7 @@ export const metricParts: readonly {
   { title: "Process", metrics: processMetrics },
 ];
 
-/** The whole scrape. */
+/** The text of one scrape. */
 export function writeMetrics(facts: ServiceFacts, format: Format): string {
   const exposition = new Exposition(format);
   exposition.add(buildMetrics, facts.build);

@@ -1,7 +1,7 @@
 // The pages for operators: /metrics, /health/live and /health/ready.
 //
-// Made by service/operations.ts twice: for the gateway's listeners, where only some may read them, and for
-// listeners of their own, where everybody may who reaches these.
+// Created twice by src/app/operations.ts: for the listeners of the gateway, where operations.allow restricts
+// the readers, and for separate listeners, where every client may read.
 
 import type { HttpHead, HttpRequest, HttpResponse } from "../../gateway/http/types.ts";
 import type { Pages, Path } from "../../gateway/methods/dependencies.ts";
@@ -11,9 +11,9 @@ import { contentTypes, type Format, formatFor } from "./exposition.ts";
 export interface Check {
   readonly name: string;
   readonly ok: boolean;
-  /** Without it the service is not ready; otherwise it is, and only works less well. */
+  /** true: a failure makes the service not ready. false: the service is ready but degraded. */
   readonly critical: boolean;
-  /** What was found, in words. */
+  /** The finding, as text. */
   readonly detail: string;
 }
 
@@ -35,7 +35,7 @@ export function isReady(checks: readonly Check[]): boolean {
 }
 
 export class OperatorPages implements Pages {
-  /** Nobody is told of them. */
+  /** The list of paths for clients omits these pages. */
   readonly listed: readonly string[] = [];
   readonly webSockets = {};
   readonly #mayRead: (head: HttpHead) => boolean;
@@ -56,7 +56,7 @@ export class OperatorPages implements Pages {
     return found && this.#mayRead(head) ? found : undefined;
   }
 
-  /** For a server that has nothing else. */
+  /** Handles a request on a listener that has only these pages. */
   handle(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
     const path = this.find(request.path, request);
     if (!path) {

@@ -1,6 +1,6 @@
-// Metrics of the process, under the names that every Prometheus client gives them, and what it is built of.
+// Metrics of the process and of its build.
 //
-// process_* and nodejs_* are read by dashboards of others, too; the rest is Shredway's own.
+// process_* and nodejs_* have the names that Prometheus client libraries use, so common dashboards work.
 
 import type { HistogramValue } from "../../core/duration-histogram.ts";
 import { counter, counters, gauge, gauges, histogram, histograms, type Metric } from "./types.ts";
@@ -35,19 +35,21 @@ export const buildMetrics: readonly Metric<BuildFacts>[] = [
   gauges(
     "shredway_build_info",
     ["version", "node_version", "ed25519"],
-    "Always 1: versions of Shredway and Node.js, and the library that checks signatures.",
+    "Always 1. The labels are the versions of Shredway and Node.js, and the library that checks signatures.",
     ({ version, nodeVersion, ed25519 }, add) => add([version, nodeVersion, ed25519], 1),
   ),
 ];
 
 export const checkMetrics: readonly Metric<CheckFacts>[] = [
-  gauge("shredway_ready", "1: ready for traffic, as /health/ready says. 0: not.", ({ isReady }) =>
-    isReady ? 1 : 0,
+  gauge(
+    "shredway_ready",
+    "1: ready for traffic, as /health/ready reports. 0: not ready.",
+    ({ isReady }) => (isReady ? 1 : 0),
   ),
   gauges(
     "shredway_check_ok",
     ["check"],
-    "1: the check of /health/ready holds. 0: it does not.",
+    "1: the check of /health/ready passes. 0: it fails.",
     ({ checks }, add) => {
       for (const { name, ok } of checks) add([name], ok ? 1 : 0);
     },
@@ -57,13 +59,13 @@ export const checkMetrics: readonly Metric<CheckFacts>[] = [
 export const processMetrics: readonly Metric<ProcessFacts>[] = [
   counter(
     "process_cpu_seconds_total",
-    "Processor time of the process, all threads.",
+    "CPU time of all threads of the process.",
     ({ cpu }) => cpu.userSeconds + cpu.systemSeconds,
   ),
   counters(
     "nodejs_cpu_seconds_total",
     ["mode"],
-    "Processor time of the process by mode, all threads.",
+    "CPU time of all threads of the process, by mode.",
     ({ cpu }, add) => {
       add(["user"], cpu.userSeconds);
       add(["system"], cpu.systemSeconds);
@@ -71,37 +73,45 @@ export const processMetrics: readonly Metric<ProcessFacts>[] = [
   ),
   gauge(
     "process_resident_memory_bytes",
-    "Memory of the process that is in RAM.",
+    "Resident memory of the process.",
     ({ residentBytes }) => residentBytes,
   ),
   gauge(
     "process_start_time_seconds",
-    "When the process began; Unix time.",
+    "Start time of the process as Unix time.",
     ({ startedSeconds }) => startedSeconds,
   ),
   gauge("process_open_fds", "Open file descriptors.", ({ openFiles }) => openFiles),
-  gauge("process_max_fds", "File descriptors that may be open.", ({ maxFiles }) => maxFiles),
-  gauge("nodejs_heap_size_used_bytes", "Heap in use.", ({ heapUsedBytes }) => heapUsedBytes),
-  gauge("nodejs_heap_size_total_bytes", "Heap taken.", ({ heapTotalBytes }) => heapTotalBytes),
+  gauge("process_max_fds", "Maximum number of open file descriptors.", ({ maxFiles }) => maxFiles),
+  gauge(
+    "nodejs_heap_size_used_bytes",
+    "Used JavaScript heap.",
+    ({ heapUsedBytes }) => heapUsedBytes,
+  ),
+  gauge(
+    "nodejs_heap_size_total_bytes",
+    "Allocated JavaScript heap.",
+    ({ heapTotalBytes }) => heapTotalBytes,
+  ),
   gauge(
     "nodejs_external_memory_bytes",
-    "Memory of objects outside the heap.",
+    "Memory of objects outside the JavaScript heap.",
     ({ externalBytes }) => externalBytes,
   ),
   histogram(
     "nodejs_eventloop_lag_seconds",
-    "How late a timer of 50 ms came: so long everything in the event loop waits.",
+    "Delay of a 50 ms timer: the time that other work in the event loop also waits.",
     ({ loopLag }) => loopLag,
   ),
   counter(
     "nodejs_eventloop_active_seconds_total",
-    "Time in which the event loop was at work; its rate is the utilisation.",
+    "Time during which the event loop was busy. The rate of this counter is the utilisation.",
     ({ loopActiveSeconds }) => loopActiveSeconds,
   ),
   histograms(
     "nodejs_gc_duration_seconds",
     ["kind"],
-    "Garbage collections by kind.",
+    "Duration of garbage collections by kind.",
     ({ collections }, add) => {
       for (const [kind, durations] of collections) add([kind], durations);
     },

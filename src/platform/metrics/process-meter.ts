@@ -1,7 +1,7 @@
-// ProcessMeter: what the process costs and how late its event loop is.
+// ProcessMeter: CPU time and memory of the process, and the lag of its event loop.
 //
-// One per service, made and closed by service/operations.ts. Measures a timer's lateness all the time, for
-// a question of the moment would miss what happened between two scrapes.
+// One per service; src/app/operations.ts creates and closes it. It measures the delay of a timer continuously,
+// because a measurement at the time of the scrape would miss every delay between two scrapes.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { constants, PerformanceObserver, performance } from "node:perf_hooks";
@@ -20,7 +20,7 @@ const collectionKinds = new Map<unknown, string>([
 
 function openFiles(): number | null {
   try {
-    return readdirSync("/proc/self/fd").length - 1; // less the one that reads
+    return readdirSync("/proc/self/fd").length - 1; // without the descriptor of this read
   } catch {
     return null;
   }

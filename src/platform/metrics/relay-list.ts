@@ -1,6 +1,6 @@
 // Metrics of the relay: packets by verdict, sources, destinations, workers, slots.
 //
-// Read from one snapshot of the data plane and from what the service knows beside it.
+// Read from one snapshot of the data plane, its destinations and the configuration.
 
 import type { RelaySnapshot, SlotSnapshot } from "../../relay/data-plane/snapshot.ts";
 import type { DestinationCounts } from "./destination-rows.ts";
@@ -10,7 +10,7 @@ import { counter, counters, gauge, gauges, histogram, histograms, type Metric } 
 export interface RelayFacts {
   readonly snapshot: RelaySnapshot;
   readonly destinations: readonly DestinationCounts[];
-  /** Those of the configuration, also without any source. */
+  /** All tiers of the configuration, including tiers without a source. */
   readonly tiers: readonly string[];
   readonly isAuthenticated: boolean;
   readonly isCloning: boolean;
@@ -21,10 +21,10 @@ type WorkerSnapshot = RelaySnapshot["workers"][number];
 
 const nanoseconds = (ns: bigint): number => Number(ns) / 1e9;
 
-/** Behind the highest one: its shreds are still under way. */
+/** Shreds of this many slots below the highest one may still arrive. */
 const settledSlots = 2n;
 
-/** The newest slot whose end was seen and that is not under way any more. */
+/** The newest slot whose last data shred arrived and that is at least `settledSlots` below the highest. */
 function settledSlot(slots: readonly SlotSnapshot[]): SlotSnapshot | undefined {
   const highest = slots.at(-1)?.slot ?? 0n;
   return slots.findLast(
@@ -35,47 +35,47 @@ function settledSlot(slots: readonly SlotSnapshot[]): SlotSnapshot | undefined {
 const packets: readonly RelayMetric[] = [
   counter(
     "shredway_relay_packets_received_total",
-    "Datagrams taken from the relay's sockets.",
+    "Datagrams received on the relay's sockets.",
     ({ snapshot }) => snapshot.received,
   ),
   counters(
     "shredway_relay_packets_total",
     ["verdict"],
-    "Datagrams by what became of them; each has exactly one verdict. First, widened and equivocation were passed on.",
+    "Datagrams by verdict; each has exactly one. The verdicts first, new_tier and equivocation mean that the shred was forwarded.",
     ({ snapshot }, add) => {
       for (const [verdict, count] of Object.entries(snapshot.verdicts)) add([verdict], count);
     },
   ),
   counter(
     "shredway_relay_receive_drops_total",
-    "Datagrams that the kernel dropped because a receive buffer was full.",
+    "Datagrams that the kernel dropped because a socket receive buffer was full.",
     ({ snapshot }) => snapshot.receiveDrops,
   ),
   histogram(
     "shredway_relay_latency_seconds",
-    "From the kernel's receive time of a shred to after the send to its destinations.",
+    "Time from the kernel's receive timestamp of a shred until it was sent to its destinations.",
     ({ snapshot }) => nativeValue(snapshot.latency, fineBounds),
   ),
   gauge(
     "shredway_relay_authentication_enabled",
-    "1: every shred passed on is signed by its leader. 0: authentication is off, forged shreds are passed on.",
+    "1: the relay forwards only shreds that the slot's leader signed. 0: authentication is off, so forged shreds are forwarded.",
     ({ isAuthenticated }) => (isAuthenticated ? 1 : 0),
   ),
   gauge(
     "shredway_relay_clone_enabled",
-    "1: shreds are cloned inside the kernel where that is possible. 0: all go by socket.",
+    "1: the transmit mode is clone; the kernel copies shreds where possible. 0: every shred is sent by socket.",
     ({ isCloning }) => (isCloning ? 1 : 0),
   ),
 ];
 
 const sources: readonly RelayMetric[] = [
-  gauges("shredway_relay_sources", ["tier"], "Sources in force.", ({ snapshot, tiers }, add) =>
+  gauges("shredway_relay_sources", ["tier"], "Active sources.", ({ snapshot, tiers }, add) =>
     addByTier(tiers, snapshot.sources, add),
   ),
   counters(
     "shredway_relay_source_received_total",
     ["source", "tier"],
-    "Datagrams that came from the source.",
+    "Datagrams received from the source.",
     ({ snapshot }, add) => {
       for (const { name, tier, received } of snapshot.sources) add([name, tier], received);
     },
@@ -83,7 +83,7 @@ const sources: readonly RelayMetric[] = [
   counters(
     "shredway_relay_source_packets_total",
     ["source", "tier", "verdict"],
-    "Datagrams of the source by what became of them; first and duplicate always, others from their first one on.",
+    "Datagrams of the source by verdict. A verdict other than first and duplicate appears after its first datagram.",
     ({ snapshot }, add) => {
       for (const { name, tier, verdicts } of snapshot.sources) {
         for (const [verdict, count] of Object.entries(verdicts)) {
@@ -96,7 +96,7 @@ const sources: readonly RelayMetric[] = [
   histograms(
     "shredway_relay_source_lead_seconds",
     ["source", "tier"],
-    "How long before the next source the source brought a shred that it brought first.",
+    "Lead time of the source for shreds that it delivered first: time until the second source delivered the same shred.",
     ({ snapshot }, add) => {
       for (const { name, tier, leadTime } of snapshot.sources) {
         add([name, tier], nativeValue(leadTime, coarseBounds));
@@ -132,18 +132,18 @@ const destinationMetrics: readonly RelayMetric[] = [
   gauges(
     "shredway_relay_destinations",
     ["tier"],
-    "Destinations in force, fixed ones and those of accounts.",
+    "Active destinations, of the configuration and of accounts.",
     ({ snapshot, tiers }, add) => addByTier(tiers, snapshot.destinations, add),
   ),
   ofDestinations(
     "shredway_relay_destination_sent_total",
-    "Shreds handed to the kernel for the destination.",
+    "Shreds passed to the kernel for the destination.",
     ({ sent }) => sent,
   ),
   counters(
     "shredway_relay_destination_failed_total",
     ["destination", "tier", "reason"],
-    "Shreds that could not be sent to the destination, by reason; from the first one on.",
+    "Shreds that could not be sent to the destination, by reason. A reason appears after its first failure.",
     ({ destinations }, add) => {
       for (const { name, tier, failed } of destinations) {
         for (const [reason, count] of failed) add([name, tier, reason], count);
@@ -152,18 +152,18 @@ const destinationMetrics: readonly RelayMetric[] = [
   ),
   ofDestinations(
     "shredway_relay_destination_icmp_errors_total",
-    "ICMP errors that came back from the destination; from the first one on.",
+    "ICMP errors received for the destination. The series appears after the first error.",
     ({ icmp }) => icmp || null,
   ),
   ofDestinations(
     "shredway_relay_destination_recovered_sent_total",
-    "Recovered shreds that were sent to the destination before the real ones came; from the first one on.",
+    "Recovered shreds sent to the destination before the originals arrived. The series appears after the first one.",
     ({ recoveredSent }) => recoveredSent || null,
   ),
   gauges(
     "shredway_relay_next_hops",
     ["state"],
-    "Destinations by the state of their next hop; only resolved ones may go by clone. All 0 while everybody goes by socket.",
+    "Destinations by the state of their next hop. Only destinations with a resolved next hop can be cloned. All are 0 in socket mode.",
     ({ snapshot }, add) => {
       for (const [state, count] of Object.entries(snapshot.nextHops)) add([state], count);
     },
@@ -184,22 +184,22 @@ function ofWorkers(
 const workers: readonly RelayMetric[] = [
   ofWorkers(
     "shredway_relay_worker_packets_total",
-    "Datagrams that the worker took from its sockets.",
+    "Datagrams that the worker received.",
     ({ received }) => received,
   ),
   ofWorkers(
     "shredway_relay_worker_batches_total",
-    "Receive calls of the worker that brought something.",
+    "Receive calls of the worker that returned at least one datagram.",
     ({ batches }) => batches,
   ),
   ofWorkers(
     "shredway_relay_worker_send_calls_total",
-    "Send calls of the worker; each carries many shreds.",
+    "Send calls of the worker. One call sends many shreds.",
     (worker) => worker.send_calls,
   ),
   ofWorkers(
     "shredway_relay_worker_gso_fallbacks_total",
-    "Messages for segmentation by the kernel that had to go as single datagrams.",
+    "GSO messages that were sent as single datagrams because the kernel rejected segmentation.",
     (worker) => worker.gso_fallbacks,
   ),
   ofWorkers(
@@ -209,64 +209,61 @@ const workers: readonly RelayMetric[] = [
   ),
   ofWorkers(
     "shredway_relay_worker_cpu_seconds_total",
-    "Processor time of the worker's thread.",
+    "CPU time of the worker's thread.",
     (worker) => nanoseconds(worker.cpu_ns),
   ),
   ofWorkers(
     "shredway_relay_worker_receive_drops_total",
-    "Datagrams that the kernel dropped before the worker, receive buffer full.",
+    "Datagrams for the worker that the kernel dropped because the receive buffer was full.",
     (worker) => worker.receive_drops,
   ),
   ofWorkers(
     "shredway_relay_worker_window_anchors_total",
-    "Times that the worker's slot window settled anew.",
+    "Times that the worker placed its slot window again.",
     (worker) => worker.window_anchored,
   ),
   ofWorkers(
     "shredway_relay_worker_events_lost_total",
-    "Events that found the worker's ring full.",
+    "Events of the worker that were lost because its ring was full.",
     (worker) => worker.events_lost,
   ),
   ofWorkers(
     "shredway_relay_worker_deshred_lost_total",
-    "New shreds of the worker for which the deshredder had no room.",
+    "New shreds of the worker that the deshredder missed because its queue was full.",
     (worker) => worker.deshred_lost,
   ),
   ofWorkers(
     "shredway_relay_worker_clone_triggers_total",
-    "Sends of the worker that the kernel cloned for many destinations.",
+    "Sends of the worker that the kernel cloned to many destinations.",
     (worker) => worker.clone_triggers,
   ),
   ofWorkers(
     "shredway_relay_worker_clone_fallbacks_total",
-    "Datagrams of the worker that went by socket because their clones were not made.",
+    "Datagrams of the worker that were sent by socket because the kernel did not clone them.",
     (worker) => worker.clone_fallbacks,
   ),
   ofWorkers(
     "shredway_relay_worker_cloned_destinations",
-    "Destinations that go by clone from the worker now.",
+    "Destinations that the worker currently serves by clone.",
     (worker) => worker.cloned_destinations,
   ),
 ];
 
 const slots: readonly RelayMetric[] = [
-  gauge(
-    "shredway_relay_highest_slot",
-    "Upper end of the slots that shreds came of.",
-    ({ snapshot }) =>
-      snapshot.workers.reduce<bigint>(
-        (most, worker) => (worker.highest_slot > most ? worker.highest_slot : most),
-        0n,
-      ),
+  gauge("shredway_relay_highest_slot", "Highest slot of any received shred.", ({ snapshot }) =>
+    snapshot.workers.reduce<bigint>(
+      (most, worker) => (worker.highest_slot > most ? worker.highest_slot : most),
+      0n,
+    ),
   ),
   gauge(
     "shredway_relay_settled_slot",
-    "The newest slot whose end was seen, two or more behind the highest one.",
+    "Newest slot whose last data shred arrived and that is at least two slots below the highest.",
     ({ snapshot }) => settledSlot(snapshot.slots)?.slot ?? null,
   ),
   gauge(
     "shredway_relay_settled_slot_ratio",
-    "Share of the data shreds of the settled slot that were seen.",
+    "Share of the settled slot's data shreds that arrived.",
     ({ snapshot }) => {
       const slot = settledSlot(snapshot.slots);
       if (!slot || slot.lastDataIndex === null) return null;
@@ -275,7 +272,7 @@ const slots: readonly RelayMetric[] = [
   ),
   gauge(
     "shredway_relay_last_shred_timestamp_seconds",
-    "When the newest shred came that nobody had brought before; Unix time.",
+    "Arrival time of the newest shred that no source had delivered before; Unix time.",
     ({ snapshot }) => {
       const newest = snapshot.slots.reduce<bigint>(
         (most, { lastSeenNs }) => (lastSeenNs > most ? lastSeenNs : most),
@@ -287,23 +284,25 @@ const slots: readonly RelayMetric[] = [
 ];
 
 const deshredHelp = {
-  shreds: "Shreds that the deshredder took: distinct and needed.",
-  shreds_late: "Shreds of FEC sets that were complete, given up or too old already.",
-  shreds_conflicting: "Shreds under another signature than the first one of their FEC set.",
-  sets_whole: "FEC sets whose data shreds all came.",
-  sets_recovered: "FEC sets whose missing data shreds were recovered.",
-  shreds_recovered: "Shreds that did not have to come, for they were recovered.",
-  sets_refused: "FEC sets that recovered to something else than the leader signed.",
-  sets_given_up: "FEC sets that were incomplete when their memory was needed or their time was up.",
-  batches: "Batches of entries that were read to their end.",
-  batches_malformed: "Batches whose bytes were no entries.",
-  batches_given_up: "Batches of entries that were cut off by an FEC set that was given up.",
-  entries: "Entries that were read, ticks included.",
-  transactions: "Transactions that were read.",
-  markers: "Block markers that were read.",
-  shreds_handed_back: "Recovered shreds that were handed back to be sent.",
-  landings: "Sights of watched signatures that were reported.",
-  landings_lost: "Sights of watched signatures for which there was no room.",
+  shreds: "Shreds that the deshredder used: each distinct and needed.",
+  shreds_late: "Shreds of FEC sets that were already complete, abandoned or too old.",
+  shreds_conflicting: "Shreds whose signature differs from the first shred of their FEC set.",
+  sets_whole: "FEC sets whose data shreds all arrived.",
+  sets_recovered: "FEC sets with missing data shreds that were recovered.",
+  shreds_recovered: "Data shreds that were recovered instead of received.",
+  sets_refused:
+    "FEC sets whose recovered data did not match the Merkle root that the leader signed.",
+  sets_given_up: "FEC sets that were incomplete when they expired or their memory was reused.",
+  batches: "Batches of entries that were decoded completely.",
+  batches_malformed: "Batches that could not be decoded.",
+  batches_given_up:
+    "Batches of entries that are incomplete because one of their FEC sets was abandoned.",
+  entries: "Decoded entries, including ticks.",
+  transactions: "Decoded transactions.",
+  markers: "Decoded block markers.",
+  shreds_handed_back: "Recovered shreds that were queued for sending.",
+  landings: "Reported landings of watched signatures.",
+  landings_lost: "Landings of watched signatures that were lost because the queue was full.",
 } as const;
 
 const deshred: readonly RelayMetric[] = [
@@ -316,22 +315,22 @@ const deshred: readonly RelayMetric[] = [
   ),
   gauge(
     "shredway_deshred_watched",
-    "Signatures whose landing is watched for.",
+    "Watched signatures.",
     ({ snapshot }) => snapshot.deshred.watched,
   ),
   counter(
     "shredway_deshred_cpu_seconds_total",
-    "Processor time of the deshredder's thread.",
+    "CPU time of the deshredder's thread.",
     ({ snapshot }) => nanoseconds(snapshot.deshred.cpu_ns),
   ),
   histogram(
     "shredway_deshred_report_seconds",
-    "From the receive time of the last shred that a landing needed to its report.",
+    "Time from the arrival of the last shred of a landing to its report.",
     ({ snapshot }) => nativeValue(snapshot.deshred.reportLatency, fineBounds),
   ),
 ];
 
-/** A function of each counter of the deshredder is here; a test compares. */
+/** The counters of the deshredder that have a metric; a test compares them with the native list. */
 export const deshredMetricNames: readonly string[] = [
   ...Object.keys(deshredHelp),
   "watched",

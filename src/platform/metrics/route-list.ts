@@ -1,10 +1,10 @@
-// Metrics of the routes: what each took, what became of it, and the leaders of the direct routes.
+// Metrics of the routes: transactions and bundles by result, and the leaders of the TPU routes.
 
 import type { RouteSnapshot } from "../../gateway/submission/types.ts";
 import type { RunningTotals } from "./running-totals.ts";
 import { counters, gauges, type Metric } from "./types.ts";
 
-/** One leader's address as tpu/types.ts shows it. */
+/** One address of a leader, as in tpu/types.ts. */
 interface LeaderRow {
   readonly address: string;
   readonly phase: string;
@@ -16,25 +16,25 @@ interface LeaderRow {
   readonly closes: Readonly<Record<string, number>>;
 }
 
-export interface DirectRoute {
+export interface TpuRouteFacts {
   readonly name: string;
   readonly leaders: readonly LeaderRow[];
 }
 
 export interface RouteFacts {
   readonly routes: readonly RouteSnapshot[];
-  /** Those that send to leaders over QUIC. */
-  readonly direct: readonly DirectRoute[];
-  /** Their connections and how these ended; see `noteDirect`. */
-  readonly directTotals: ReadonlyMap<string, bigint>;
+  /** Routes that send to leaders over QUIC. */
+  readonly tpu: readonly TpuRouteFacts[];
+  /** Connections of the TPU routes, and the reasons why they closed; see `addTpuCounts`. */
+  readonly tpuTotals: ReadonlyMap<string, bigint>;
 }
 
-/** Leaders choose the numbers that they close with: those without a name are one. */
+/** A leader chooses its close code. All codes without a name share one label. */
 const endName = /^[a-z_]{1,40}$/;
 
-/** Leaders come and go: what they counted goes into totals that never fall. */
-export function noteDirect(totals: RunningTotals, direct: readonly DirectRoute[]): void {
-  for (const { name, leaders } of direct) {
+/** Adds the counts of the present leaders to totals that never fall when a leader is removed. */
+export function addTpuCounts(totals: RunningTotals, routes: readonly TpuRouteFacts[]): void {
+  for (const { name, leaders } of routes) {
     for (const { address, connections, closes } of leaders) {
       const owner = `${name} ${address}`;
       totals.note(owner, `${name} opened`, BigInt(connections));
@@ -76,24 +76,24 @@ function median(values: readonly number[]): number | null {
   return sorted[Math.floor((sorted.length - 1) / 2)] ?? null;
 }
 
-const overHttpAndQuic: readonly Metric<RouteFacts>[] = [
-  ofRoutes("shredway_route_up", "1: the route takes submissions. 0: it is down.", ({ health }) =>
+const forAllRoutes: readonly Metric<RouteFacts>[] = [
+  ofRoutes("shredway_route_up", "1: the route accepts submissions. 0: it is down.", ({ health }) =>
     health === "up" ? 1 : 0,
   ),
   ofRoutes(
     "shredway_route_offered_total",
-    "Transactions and bundles that were offered to the route.",
+    "Transactions and bundles offered to the route.",
     ({ offered }) => offered,
   ),
   ofRoutes(
     "shredway_route_sent_total",
-    "Transactions and bundles whose last byte was handed to the kernel.",
+    "Transactions and bundles whose last byte was passed to the kernel.",
     ({ sent }) => sent,
   ),
   counters(
     "shredway_route_outcomes_total",
     ["route", "kind", "outcome"],
-    "Transactions and bundles by what became of them: turned_away (queue full or down), acknowledged, refused, failed, dropped.",
+    "Transactions and bundles by outcome: turned_away (queue full or route down), acknowledged, refused, failed, dropped.",
     ({ routes }, add) => {
       for (const route of routes) {
         for (const [outcome, key] of Object.entries(outcomes)) {
@@ -104,22 +104,22 @@ const overHttpAndQuic: readonly Metric<RouteFacts>[] = [
   ),
   ofRoutes(
     "shredway_route_queued",
-    "Transactions and bundles that wait for the route.",
+    "Transactions and bundles in the queue of the route.",
     ({ queued }) => queued,
   ),
   ofRoutes(
     "shredway_route_in_flight",
-    "Transactions and bundles that were sent and not answered yet.",
+    "Transactions and bundles that were sent and have no response yet.",
     ({ inFlight }) => inFlight,
   ),
   ofRoutes(
     "shredway_route_send_p50_seconds",
-    "From offer to the last byte with the kernel, median of the last minutes.",
+    "Time from the offer until the kernel has the last byte; median of the last minutes.",
     ({ sendP50Us }) => (sendP50Us === null ? null : sendP50Us / 1e6),
   ),
   ofRoutes(
     "shredway_route_send_p99_seconds",
-    "From offer to the last byte with the kernel, 99th percentile of the last minutes.",
+    "Time from the offer until the kernel has the last byte; 99th percentile of the last minutes.",
     ({ sendP99Us }) => (sendP99Us === null ? null : sendP99Us / 1e6),
   ),
 ];
@@ -129,38 +129,38 @@ function ofLeaders(
   help: string,
   pick: (leaders: readonly LeaderRow[]) => number | null,
 ): Metric<RouteFacts> {
-  return gauges(name, ["route"], help, ({ direct }, add) => {
-    for (const route of direct) {
+  return gauges(name, ["route"], help, ({ tpu }, add) => {
+    for (const route of tpu) {
       const value = pick(route.leaders);
       if (value !== null) add([route.name], value);
     }
   });
 }
 
-const toLeaders: readonly Metric<RouteFacts>[] = [
+const forTpuRoutes: readonly Metric<RouteFacts>[] = [
   gauges(
     "shredway_tpu_leaders",
     ["route", "phase"],
-    "Leaders that the direct route knows, by the state of their connection.",
-    ({ direct }, add) => {
-      for (const { name, leaders } of direct) {
+    "Leaders in the table of the TPU route, by the state of their connection.",
+    ({ tpu }, add) => {
+      for (const { name, leaders } of tpu) {
         for (const phase of phases) {
           add([name, phase], leaders.filter((leader) => leader.phase === phase).length);
         }
       }
     },
   ),
-  ofLeaders("shredway_tpu_queued", "Transactions that wait for a leader.", (leaders) =>
+  ofLeaders("shredway_tpu_queued", "Transactions in the queues of leaders.", (leaders) =>
     leaders.reduce((total, { queued }) => total + queued, 0),
   ),
   ofLeaders(
     "shredway_tpu_in_flight",
-    "Transactions sent to leaders and not acknowledged yet.",
+    "Transactions that were sent to leaders and are not acknowledged yet.",
     (leaders) => leaders.reduce((total, { inFlight }) => total + inFlight, 0),
   ),
   ofLeaders(
     "shredway_tpu_handshake_seconds",
-    "Length of the last handshake with a leader, median of the leaders known.",
+    "Duration of the last handshake with a leader; median over the leaders in the table.",
     (leaders) => {
       const found = median(leaders.flatMap(({ handshakeMs }) => handshakeMs ?? []));
       return found === null ? null : found / 1000;
@@ -168,7 +168,7 @@ const toLeaders: readonly Metric<RouteFacts>[] = [
   ),
   ofLeaders(
     "shredway_tpu_round_trip_seconds",
-    "From the last byte of a transaction to the leader's acknowledgement, median of the leaders known.",
+    "Time from the last byte of a transaction to the acknowledgement of the leader; median over the leaders in the table.",
     (leaders) => {
       const found = median(leaders.flatMap(({ roundTripMs }) => roundTripMs ?? []));
       return found === null ? null : found / 1000;
@@ -177,9 +177,9 @@ const toLeaders: readonly Metric<RouteFacts>[] = [
   counters(
     "shredway_tpu_connections_total",
     ["route"],
-    "Connections that were made with leaders.",
-    ({ directTotals }, add) => {
-      for (const [key, count] of directTotals) {
+    "Connections opened to leaders.",
+    ({ tpuTotals }, add) => {
+      for (const [key, count] of tpuTotals) {
         const [route = "", what] = key.split(" ");
         if (what === "opened") add([route], count);
       }
@@ -188,9 +188,9 @@ const toLeaders: readonly Metric<RouteFacts>[] = [
   counters(
     "shredway_tpu_closes_total",
     ["route", "reason"],
-    "Connections with leaders that ended, by the name of the end.",
-    ({ directTotals }, add) => {
-      for (const [key, count] of directTotals) {
+    "Closed connections to leaders, by reason.",
+    ({ tpuTotals }, add) => {
+      for (const [key, count] of tpuTotals) {
         const [route = "", what, reason = ""] = key.split(" ");
         if (what === "closed") add([route, reason], count);
       }
@@ -198,4 +198,4 @@ const toLeaders: readonly Metric<RouteFacts>[] = [
   ),
 ];
 
-export const routeMetrics: readonly Metric<RouteFacts>[] = [...overHttpAndQuic, ...toLeaders];
+export const routeMetrics: readonly Metric<RouteFacts>[] = [...forAllRoutes, ...forTpuRoutes];

@@ -1,4 +1,4 @@
-// Metrics of the store: whether the database answers, how long it takes, how much waits for it.
+// Metrics of the store: reachability, duration and queue of the database.
 
 import type { HistogramValue } from "../../core/duration-histogram.ts";
 import { counters, gauge, gauges, histogram, type Metric } from "./types.ts";
@@ -6,9 +6,9 @@ import { counters, gauge, gauges, histogram, type Metric } from "./types.ts";
 export interface StoreFacts {
   /** "sqlite" or "postgres". */
   readonly kind: string;
-  /** Of this process among those that share the database; "": it is its alone. */
+  /** Name of this node on the shared database; "": the database belongs to this process alone. */
   readonly node: string;
-  /** Whether the last question was answered; null: none was asked yet. */
+  /** Whether the database answered the last query; null: no query was sent yet. */
   readonly isReachable: boolean | null;
   readonly queries: { readonly ended: bigint; readonly failed: bigint };
   readonly transactions: { readonly ended: bigint; readonly failed: bigint };
@@ -22,18 +22,18 @@ export const storeMetrics: readonly Metric<StoreFacts>[] = [
   gauges(
     "shredway_store_info",
     ["database", "node"],
-    "Always 1: which database keeps the state, and this node's name on it.",
+    "Always 1. The labels are the kind of the database and the name of this node.",
     ({ kind, node }, add) => add([kind, node], 1),
   ),
   gauge(
     "shredway_store_reachable",
-    "1: the database answered the last question. 0: it did not.",
+    "1: the database answered the last query. 0: it did not answer.",
     ({ isReachable }) => (isReachable === null ? null : Number(isReachable)),
   ),
   counters(
     "shredway_store_operations_total",
     ["operation", "outcome"],
-    "Queries and transactions that ended, ok or failed.",
+    "Queries and transactions by outcome, ok or failed.",
     ({ queries, transactions }, add) => {
       add(["query", "ok"], queries.ended);
       add(["query", "failed"], queries.failed);
@@ -43,22 +43,22 @@ export const storeMetrics: readonly Metric<StoreFacts>[] = [
   ),
   histogram(
     "shredway_store_query_duration_seconds",
-    "From a query to its answer, waiting included.",
+    "Duration of queries, including the time in the queue.",
     ({ queryDurations }) => queryDurations,
   ),
   histogram(
     "shredway_store_transaction_duration_seconds",
-    "From a transaction to its end, waiting included.",
+    "Duration of transactions, including the time in the queue.",
     ({ transactionDurations }) => transactionDurations,
   ),
   histogram(
     "shredway_store_batch_size",
-    "Queries and transactions that shared one commit or one turn of the database.",
+    "Queries and transactions in one commit or one round trip to the database.",
     ({ batchSizes }) => batchSizes,
   ),
   gauge(
     "shredway_store_queue",
-    "Queries and transactions that wait for the database or are under way.",
+    "Queries and transactions that wait for the database or are in progress.",
     ({ underWay }) => underWay,
   ),
 ];

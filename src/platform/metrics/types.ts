@@ -1,7 +1,7 @@
-// What a metric is: its name, what it means, and how it is read from the facts of a part.
+// Metrics: the name, the meaning and the reader of each value on /metrics.
 //
-// The lists of this folder are made of these; exposition.ts writes them for Prometheus, document.ts
-// writes docs/metrics.md from the same lists, so no metric can exist undocumented.
+// The lists of this folder consist of these. exposition.ts writes them for Prometheus, and document.ts
+// writes docs/metrics.md from the same lists, so every metric is documented.
 
 import type { HistogramValue } from "../../core/duration-histogram.ts";
 
@@ -10,18 +10,20 @@ export type { HistogramValue } from "../../core/duration-histogram.ts";
 export type MetricType = "counter" | "gauge" | "histogram";
 export type MetricValue = number | bigint;
 
-/** One value more; `labels` in the order of the metric's. */
+/** Adds one sample. `labels` are the label values, in the order of the metric's label names. */
 type Add<Value> = (labels: readonly string[], value: Value) => void;
 
 interface Described {
-  /** As Prometheus shows it: counters end in _total. */
+  /** The name in Prometheus; the name of a counter ends in _total. */
   readonly name: string;
   readonly labels: readonly string[];
   /** One sentence. */
   readonly help: string;
+  /** A name that the next release no longer writes. */
+  readonly formerName?: string;
 }
 
-/** `Facts`: what the part tells at the moment of the scrape. */
+/** `Facts`: the values of one part of the service at the time of the scrape. */
 export type Metric<Facts> = Described &
   (
     | {
@@ -36,7 +38,7 @@ export type Metric<Facts> = Described &
 
 const noLabels: readonly string[] = [];
 
-/** null: the value is not known now, and nothing is shown. */
+/** `read` returns null if the value is unknown; the scrape then omits the metric. */
 export function counter<Facts>(
   name: string,
   help: string,
@@ -95,7 +97,12 @@ function single<Facts, Value>(read: (facts: Facts) => Value | null) {
   };
 }
 
-/** The unit that a name ends with; undefined: it counts things. */
+/** The same metric, also written under its former name for one release. */
+export function renamed<Facts>(formerName: string, metric: Metric<Facts>): Metric<Facts> {
+  return { ...metric, formerName };
+}
+
+/** The unit at the end of a name; undefined: a plain count. */
 export function unitOf(name: string): string | undefined {
   return /_(seconds|bytes|lamports|ratio)(?:_total)?$/.exec(name)?.[1];
 }

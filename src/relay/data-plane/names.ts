@@ -27,7 +27,7 @@ export type ShredRefusalReason = (typeof shredRefusalReasons)[number];
 /** The verdict of every packet. Source: native/shred/verdict.h. */
 export const verdictNames = [
   "first",
-  "widened",
+  "new_tier",
   "equivocation",
   "duplicate",
   "equivocation_excess",
@@ -167,4 +167,4 @@ export const coSigningRefusalNames = [
 ] as const;
 
 /** Verdicts of packets that are sent to at least one tier. */
-export const passedOnVerdicts: readonly VerdictName[] = ["first", "widened", "equivocation"];
+export const passedOnVerdicts: readonly VerdictName[] = ["first", "new_tier", "equivocation"];

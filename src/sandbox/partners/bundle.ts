@@ -6,7 +6,7 @@ import { encodeBase58 } from "../../relay/data-plane/base58.ts";
 import type { ChainApi } from "../chain/types.ts";
 import { parseTransaction, type WireTransaction } from "../chain/wire.ts";
 
-const frontKeyPrefixes = ["jitodontfront", "dontbund1e"];
+const dontFrontPrefixes = ["jitodontfront", "dontbund1e"];
 const systemProgram = "11111111111111111111111111111111";
 /** Instructions of the System program: number, place of the receiver, place of the amount. */
 const transfers: ReadonlyMap<number, { readonly to: number; readonly lamportsAt: number }> =
@@ -36,7 +36,7 @@ export function tipOf(transaction: WireTransaction, tipAddresses: ReadonlySet<st
 function hasFrontKey(transaction: WireTransaction): boolean {
   return transaction.keys.some((key) => {
     const text = encodeBase58(key);
-    return frontKeyPrefixes.some((prefix) => text.startsWith(prefix));
+    return dontFrontPrefixes.some((prefix) => text.startsWith(prefix));
   });
 }
 

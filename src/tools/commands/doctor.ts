@@ -4,7 +4,12 @@
 
 import { readOwnAddresses } from "../../core/addresses/own-addresses.ts";
 import { systemClock } from "../../core/clock.ts";
-import { type Config, loadConfig, parseConfig } from "../../core/configuration/configuration.ts";
+import {
+  type Config,
+  configWarnings,
+  loadConfig,
+  parseConfig,
+} from "../../core/configuration/configuration.ts";
 import { messageOf } from "../../core/errors.ts";
 import { checkMachine } from "../../platform/doctor/checks.ts";
 import { checkConfiguration, wishesOf } from "../../platform/doctor/config-checks.ts";
@@ -61,6 +66,7 @@ async function examine(file: string | undefined): Promise<Finding[]> {
     const facts = readConfigFacts(file, config.relay);
     const around = await readServiceFacts(file, config, systemClock);
     return [
+      ...configWarnings(config).map((warning) => renamedKey(file, warning)),
       ...machineFindings(config),
       ...checkConfiguration(config.relay, facts),
       ...checkService(config, file, around),
@@ -78,6 +84,16 @@ function machineFindings(config: Config): Finding[] {
 /** What holds when a file says nothing but what it must. */
 function defaultConfig(): Config {
   return parseConfig("relay: { shredVersion: 1, authentication: off }", "defaults");
+}
+
+function renamedKey(file: string, warning: string): Finding {
+  return withMeasure({
+    check: "config",
+    level: "warn",
+    finding: warning,
+    why: "A key is accepted under its former name for one release.",
+    remedy: `rename the key in ${file}`,
+  });
 }
 
 function refusedConfig(file: string, message: string): Finding {

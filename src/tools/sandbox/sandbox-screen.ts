@@ -200,12 +200,12 @@ function chainLine({ chain, slotNs, transactionsPerSecond }: SandboxView, paint:
 /** What tips are and what they bought; docs/shreds.md leads there. */
 function shredsLines({ gateway: { shreds, landedTips } }: SandboxView, paint: Paint): string[] {
   if (!shreds) return [];
-  const { active, covered, pending } = shreds;
+  const { active, served, pending } = shreds;
   return [
     [
       `${paint.bold("tips")}    landed in 15 minutes ${formatCount(landedTips)}`,
       `registered and pending ${formatCount(pending)}`,
-      `destinations of accounts ${formatCount(active)} proved, ${formatCount(covered)} with a tier`,
+      `destinations of accounts ${formatCount(active)} proved, ${formatCount(served)} with a tier`,
     ].join("   "),
   ];
 }

@@ -19,7 +19,7 @@ export function refusalTextOf(counts: readonly NamedCount[]): string {
 
 /**
  * Counts since the start, for the log. Every packet is in exactly one of `first`, `duplicate`,
- * `widened`, `equivocation`, `equivocationExcess`, `challengesAnswered` and the reasons in `refused`;
+ * `newTier`, `equivocation`, `equivocationExcess`, `challengesAnswered` and the reasons in `refused`;
  * `received` is their sum. (The workers' own counter runs ahead of the verdicts by what is being worked on.)
  */
 export function totalsOf(now: RelaySnapshot): Record<string, unknown> {
@@ -29,7 +29,7 @@ export function totalsOf(now: RelaySnapshot): Record<string, unknown> {
     receiveDrops: now.receiveDrops,
     first: verdicts.first,
     duplicate: verdicts.duplicate,
-    widened: verdicts.widened,
+    newTier: verdicts.new_tier,
     equivocation: verdicts.equivocation,
     equivocationExcess: verdicts.equivocation_excess,
     challengesAnswered: verdicts.challenge,

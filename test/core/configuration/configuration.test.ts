@@ -72,7 +72,7 @@ describe("good configurations", () => {
         resendMs: 2000,
         partnerUnitLamports: 10,
         denyLeaders: [],
-        frontKeyPrefixes: ["jitodontfront", "dontbund1e"],
+        dontFrontPrefixes: ["jitodontfront", "dontbund1e"],
       },
       nonces: { pollMs: 400 },
       portal: { enabled: true, sessionHours: 12 },

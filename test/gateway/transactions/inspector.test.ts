@@ -40,7 +40,7 @@ const known = {
 };
 const inspector = new TransactionInspector({
   tipAddresses: tips.map((key) => key.toBytes()),
-  frontKeyPrefixes: known.prefixes,
+  dontFrontPrefixes: known.prefixes,
 });
 
 function refusalOf(wire: Uint8Array): string {
@@ -254,8 +254,8 @@ describe("inspect", () => {
   });
 
   it("refuses a configuration that cannot be", () => {
-    const make = (tipAddresses: Uint8Array[], frontKeyPrefixes: string[]) => () =>
-      new TransactionInspector({ tipAddresses, frontKeyPrefixes });
+    const make = (tipAddresses: Uint8Array[], dontFrontPrefixes: string[]) => () =>
+      new TransactionInspector({ tipAddresses, dontFrontPrefixes });
     expect(make([new Uint8Array(31)], [])).toThrow("32 bytes, got 31");
     expect(make([], ["jit0"])).toThrow('base58, got "0"');
     expect(make([], [""])).toThrow("expected a character");

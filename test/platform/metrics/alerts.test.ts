@@ -52,7 +52,7 @@ function firing(at: string, alerts: readonly (readonly [alert: string, instance:
   };
 }
 
-const isOfKeepers = (name: string) => /^shredway_(tier_keeper|store_info)/.test(name);
+const isTierLeaderSeries = (name: string) => /^shredway_(tier_leader|store_info)/.test(name);
 
 async function check(tests: readonly object[]) {
   const file = join(temporaryFolder(), "alerts-test.yml");
@@ -94,7 +94,7 @@ describe("alerts.yml", () => {
 
   it.skipIf(!hasPrometheus)("fires when it should, and only then (promtool)", async () => {
     const interval = "10s";
-    const ofService = alertCases.filter(({ alert }) => alert !== "ShredwayNoKeeper");
+    const ofService = alertCases.filter(({ alert }) => alert !== "ShredwayNoTierLeader");
     const input = ofService.flatMap((one, i) => seriesOf(one, `${i}`));
     const expected = ofService.flatMap(({ alert, also = [] }, i) =>
       [alert, ...also].map((name): [string, string] => [name, `${i}`]),
@@ -102,25 +102,28 @@ describe("alerts.yml", () => {
     const all = {
       interval,
       input_series: [...input, ...seriesOf({ bad: {} }, "well")].filter(
-        ({ series }) => !isOfKeepers(series),
+        ({ series }) => !isTierLeaderSeries(series),
       ),
       promql_expr_test: [firing("20s", []), firing("25m", expected)],
     };
-    const keepers = (bad: AlertCase["bad"], isBad: boolean) => ({
+    const tierLeaderTest = (bad: AlertCase["bad"], isBad: boolean) => ({
       interval,
-      input_series: seriesOf({ bad }, "a").filter(({ series }) => isOfKeepers(series)),
-      promql_expr_test: [firing("4m", []), firing("10m", isBad ? [["ShredwayNoKeeper", ""]] : [])],
+      input_series: seriesOf({ bad }, "a").filter(({ series }) => isTierLeaderSeries(series)),
+      promql_expr_test: [
+        firing("4m", []),
+        firing("10m", isBad ? [["ShredwayNoTierLeader", ""]] : []),
+      ],
     });
-    const ofKeepers = alertCases
-      .filter(({ alert }) => alert === "ShredwayNoKeeper")
-      .map(({ bad }) => keepers(bad, true));
-    const found = await check([all, ...ofKeepers, keepers({}, false)]);
+    const tierLeaderTests = alertCases
+      .filter(({ alert }) => alert === "ShredwayNoTierLeader")
+      .map(({ bad }) => tierLeaderTest(bad, true));
+    const found = await check([all, ...tierLeaderTests, tierLeaderTest({}, false)]);
     expect(found.text).toMatch(/SUCCESS/);
     expect(found.isContent).toBe(true);
     // The test of the test: an alert that does not fire is found.
     const wrong = {
-      ...keepers({}, false),
-      promql_expr_test: [firing("10m", [["ShredwayNoKeeper", ""]])],
+      ...tierLeaderTest({}, false),
+      promql_expr_test: [firing("10m", [["ShredwayNoTierLeader", ""]])],
     };
     expect((await check([wrong])).isContent).toBe(false);
   });

@@ -25,7 +25,7 @@ describe("docs/metrics.md", () => {
 
 describe("the list of metrics", () => {
   it("has every name once, and names, labels and help as Prometheus wants them", () => {
-    const names = all.map(({ name }) => name);
+    const names = all.flatMap(({ name, formerName = [] }) => [name].concat(formerName));
     expect(new Set(names).size).toBe(names.length);
     for (const { name, type, labels, help } of all) {
       expect(name).toMatch(/^(shredway|process|nodejs)_[a-z0-9_]+$/);

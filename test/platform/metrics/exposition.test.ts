@@ -7,6 +7,7 @@ import {
   gauge,
   histogram,
   type Metric,
+  renamed,
 } from "../../../src/platform/metrics/types.ts";
 
 const metrics: readonly Metric<null>[] = [
@@ -42,6 +43,26 @@ d_seconds_count 5
 `;
 
 describe("the exposition", () => {
+  it("writes a renamed metric under both names, and a text that names the new one", () => {
+    const exposition = new Exposition("text");
+    exposition.add(
+      [
+        renamed(
+          "old_total",
+          counter("new_total", "N.", () => 7n),
+        ),
+      ],
+      null,
+    );
+    expect(exposition.text()).toBe(`# HELP new_total N.
+# TYPE new_total counter
+new_total 7
+# HELP old_total Deprecated: use new_total. The next release removes this name.
+# TYPE old_total counter
+old_total 7
+`);
+  });
+
   it("is the text format 0.0.4", () => {
     expect(written("text")).toBe(`# HELP a_seconds_total Time of "a", back\\\\slash.
 # TYPE a_seconds_total counter

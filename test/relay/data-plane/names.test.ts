@@ -23,5 +23,5 @@ it("have the static verdicts in one piece, and some that are sent to a tier", ()
   expect(verdictNames.slice(first, first + shredRefusalReasons.length)).toEqual(
     shredRefusalReasons,
   );
-  expect(passedOnVerdicts).toEqual(["first", "widened", "equivocation"]);
+  expect(passedOnVerdicts).toEqual(["first", "new_tier", "equivocation"]);
 });

@@ -38,7 +38,7 @@ describe("totalsOf", () => {
     const sum = counts.reduce((total: bigint, count) => total + BigInt(String(count)), 0n);
     expect(sum).toBe((1n << BigInt(verdictNames.length)) - 1n);
     expect(received).toBe(sum);
-    expect(passed).toMatchObject({ first: 1n, widened: 2n, equivocation: 4n, duplicate: 8n });
+    expect(passed).toMatchObject({ first: 1n, newTier: 2n, equivocation: 4n, duplicate: 8n });
     expect([receiveDrops, sent, failed]).toEqual([0n, 0n, 0n]);
   });
 });
