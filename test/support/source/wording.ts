@@ -100,13 +100,20 @@ export function longSentences(markdown: string): string[] {
   });
 }
 
+function bannedPhrasesOf(sentence: string): string[] {
+  return bannedPhrases.flatMap(({ pattern, write }) => {
+    const found = pattern.exec(sentence)?.[0];
+    return found === undefined ? [] : [`"${found}", write: ${write} (${excerpt(sentence)})`];
+  });
+}
+
 export function bannedPhrasesIn(markdown: string): string[] {
-  return sentencesOf(markdown).flatMap((sentence) =>
-    bannedPhrases.flatMap(({ pattern, write }) => {
-      const found = pattern.exec(sentence)?.[0];
-      return found === undefined ? [] : [`"${found}", write: ${write} (${excerpt(sentence)})`];
-    }),
-  );
+  return sentencesOf(markdown).flatMap(bannedPhrasesOf);
+}
+
+/** Banned phrases in the comments and texts of TypeScript or C++. */
+export function bannedPhrasesInCode(text: string): string[] {
+  return proseOfCode(text).flatMap(bannedPhrasesOf);
 }
 
 /** "By default" begins a whole sentence; the others of this list begin a fragment. */
@@ -121,4 +128,28 @@ export function fragmentComments(text: string): string[] {
   return [first, ...Array.from(comments, (found) => found[1] ?? found[2] ?? "")].filter((line) =>
     fragment.test(line),
   );
+}
+
+/** Comments and texts (string literals with a space) of TypeScript or C++; adjoining comment lines are one. */
+export function proseOfCode(text: string): string[] {
+  const blocks: string[] = [];
+  let comment: string[] = [];
+  const endComment = () => {
+    if (comment.length > 0) blocks.push(comment.join(" ").trim());
+    comment = [];
+  };
+  for (const line of text.split("\n")) {
+    const commented = /^\s*(?:\/\/+|\/\*+|\*(?!\/))\s?(.*?)(?:\*\/)?$/.exec(line)?.[1];
+    if (commented !== undefined) {
+      comment.push(commented.trim());
+      continue;
+    }
+    endComment();
+    const texts = line.matchAll(
+      /\s\/\/ (.*)$|"((?:[^"\\]|\\.)*\s(?:[^"\\]|\\.)*)"|'([^']*\s[^']*)'|`([^`]*\s[^`]*)`/g,
+    );
+    for (const found of texts) blocks.push(found.slice(1).find((each) => each !== undefined) ?? "");
+  }
+  endComment();
+  return blocks;
 }
