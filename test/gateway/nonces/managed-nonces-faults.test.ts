@@ -18,7 +18,7 @@ import {
 const one = ownerOf("one");
 const two = ownerOf("two");
 
-describe("a process that is killed", () => {
+describe("a killed process", () => {
   interface Scenario {
     readonly name: string;
     /** Something happened to the chain before. */
@@ -43,7 +43,7 @@ describe("a process that is killed", () => {
   }
 
   it.each(scenarios)(
-    "between any two steps of $name leaves one account",
+    "leaves one account, between any two steps of $name",
     async ({ name: scenario, before }) => {
       const stage = await Stage.open();
       let calls = Number.POSITIVE_INFINITY;
@@ -89,8 +89,8 @@ describe("a process that is killed", () => {
   );
 });
 
-describe("what the node or the funding key lacks", () => {
-  it("is said with address, balance and what is needed", async () => {
+describe("an error of the node or the funding key", () => {
+  it("states the address, the balance and the amount needed", async () => {
     const stage = await Stage.open();
     const poor = new KeyPair(new Uint8Array(32).fill(0xf1));
     const keys = keysOf("poor", poor);
@@ -118,7 +118,7 @@ describe("what the node or the funding key lacks", () => {
     expect(stage.lamports(poor.address)).toBe(left);
   });
 
-  it("is no failure of the account when the node is away for a moment", async () => {
+  it("does not fail the account if the node is unreachable for a short time", async () => {
     const stage = await Stage.open();
     const { book, node } = await stage.start(new Disk(), keysOf("away"));
     node.down.add("sendTransaction").add("signatureStatuses");
@@ -130,7 +130,7 @@ describe("what the node or the funding key lacks", () => {
   });
 
   it.each(["accounts", "minimumBalance", "latestBlockhash"])(
-    "is told when %s fails for long",
+    "is reported when %s fails for long",
     async (name) => {
       const stage = await Stage.open();
       const { book, node, store } = await stage.start(new Disk(), keysOf(name));
@@ -147,7 +147,7 @@ describe("what the node or the funding key lacks", () => {
     },
   );
 
-  it("is a store that fails at the end: nothing is made again", async () => {
+  it("in the store at the end creates nothing twice", async () => {
     const stage = await Stage.open();
     const disk = new Disk();
     const { book, node, store } = await stage.start(disk, keysOf("end"));
@@ -163,8 +163,8 @@ describe("what the node or the funding key lacks", () => {
   });
 });
 
-describe("a node that lies", () => {
-  it("about the rent does not empty the funding key", async () => {
+describe("a lying node", () => {
+  it("about the rent cannot empty the funding key", async () => {
     const stage = await Stage.open();
     const { book, node } = await stage.start(new Disk(), keysOf("rent"));
     node.minimumSaid = () => 500_000_000_000n;
@@ -175,7 +175,7 @@ describe("a node that lies", () => {
     expect(node.sent.size).toBe(0);
   });
 
-  it("about the account, in whatever way, has nothing signed but creations and advances", async () => {
+  it("about the account only gets signatures for creations and advances", async () => {
     const stage = await Stage.open();
     const keys = keysOf("content");
     const { address } = keys.account(0);
@@ -200,7 +200,7 @@ describe("a node that lies", () => {
     await stage.managed(book, one);
   });
 
-  it("about outcomes that are not confirmed yet is not believed", async () => {
+  it("about unconfirmed outcomes is not trusted", async () => {
     const stage = await Stage.open();
     const { book, node } = await stage.start(new Disk(), keysOf("fork"));
     let isFork = true;
@@ -214,7 +214,7 @@ describe("a node that lies", () => {
     expect(node.sent.size).toBe(1);
   });
 
-  it("and never shows what was made, is given up, and costs little", async () => {
+  it("that never shows the created account is abandoned at a low cost", async () => {
     const stage = await Stage.open();
     const keys = keysOf("blind");
     const { address } = keys.account(0);
@@ -232,7 +232,7 @@ describe("a node that lies", () => {
     expect(stage.lamports(address)).toBe(stage.rent);
   });
 
-  it("and forgets every outcome, is given up: nobody gets what may be signed for", async () => {
+  it("that forgets every outcome is abandoned, and no client gets the account", async () => {
     const stage = await Stage.open();
     const { book, node } = await stage.start(new Disk(), keysOf("forgets"));
     node.statusSaid = () => null;

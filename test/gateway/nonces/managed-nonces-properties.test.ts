@@ -76,8 +76,8 @@ function toggle(set: Set<string>, name: string): void {
   if (!set.delete(name)) set.add(name);
 }
 
-describe("managed nonces, whatever happens", () => {
-  it("belong to one key each, for ever", async () => {
+describe("managed nonces, under any sequence of events", () => {
+  it("belong to one key each, permanently", async () => {
     const stage = await Stage.open();
     let runs = 0;
     await fc.assert(

@@ -98,7 +98,7 @@ async function open(name: string): Promise<Harness> {
 }
 
 describe("co-signing", () => {
-  it("asks the node for nothing that was just told", async () => {
+  it("does not query the node for a fresh value", async () => {
     const { book, info, node } = await open("lately");
     await book.of(info.nonceAccount);
     node.down.add("accounts");
@@ -109,7 +109,7 @@ describe("co-signing", () => {
     });
   });
 
-  it("puts the authority's signature in its place, and the transaction lands", async () => {
+  it("inserts the signature of the authority, and the transaction lands", async () => {
     const { stage, book, info, signed, looks } = await open("lands");
     const wire = unsigned(info);
     const before = Uint8Array.from(wire);
@@ -130,7 +130,7 @@ describe("co-signing", () => {
     expect(stage.run.chain.status(signature)?.err).toBeNull();
   });
 
-  it("signs the bytes that were looked at, whatever becomes of the caller's", async () => {
+  it("signs the checked bytes, even if the caller changes its buffer", async () => {
     const { stage, book, info, node } = await open("bytes");
     await stage.pass(120_000); // memory has forgotten: the node is asked between look and signature
     const wire = unsigned(info);
@@ -146,7 +146,7 @@ describe("co-signing", () => {
     verifySignatures(parseTransaction(copy));
   });
 
-  it("touches no key when the check refuses", async () => {
+  it("uses no key if the check fails", async () => {
     const desk = await open("refused");
     const { book, info, signed } = desk;
     desk.refusal = new ShredwayError("co_signing_refused", "something else");
@@ -158,7 +158,7 @@ describe("co-signing", () => {
     expect(signed).toEqual([]);
   });
 
-  it("is for the present value alone, and the node is asked before another one is refused", async () => {
+  it("accepts only the current value, and queries the node before it rejects another one", async () => {
     const { stage, book, info, node, signed } = await open("stale");
     const landed = stage.run.chain.send(await book.coSign(info.nonceAccount, unsigned(info)));
     await stage.pass(1500);
@@ -175,7 +175,7 @@ describe("co-signing", () => {
     verifySignatures(parseTransaction(fromMemory));
   });
 
-  it("takes a value that is newer than memory", async () => {
+  it("accepts a value that is newer than the cache", async () => {
     const { stage, book, info, node } = await open("newer");
     const landed = stage.run.chain.send(await book.coSign(info.nonceAccount, unsigned(info)));
     const said = node.accountsSaid;
@@ -189,7 +189,7 @@ describe("co-signing", () => {
     verifySignatures(parseTransaction(await book.coSign(info.nonceAccount, unsigned(info, value))));
   });
 
-  it("is for managed accounts alone, with the authority that is ours", async () => {
+  it("accepts only managed accounts with the managed authority", async () => {
     const { book, info, node, signed, stage } = await open("ours");
     await expect(
       book.coSign(info.nonceAuthority, unsigned({ ...info, nonceAccount: info.nonceAuthority })),
@@ -206,8 +206,8 @@ describe("co-signing", () => {
   });
 });
 
-describe("the book", () => {
-  it("tells of any account on the chain, and of none that is none", async () => {
+describe("the nonce service", () => {
+  it("reads any nonce account on the chain, and rejects other accounts", async () => {
     const { stage, book, info } = await open("any");
     const other = await stage.start(new Disk(), null);
     expect(await other.book.of(info.nonceAccount)).toEqual(info);
@@ -219,7 +219,7 @@ describe("the book", () => {
     expect(book.snapshot()).toEqual({ managed: 1, making: 0, inUse: 1 });
   });
 
-  it("knows a new value soon after it was told of an advance", async () => {
+  it("reads the new value soon after an advance was reported", async () => {
     const { stage, book, info } = await open("soon");
     await stage.pass(3500);
     const wire = await book.coSign(info.nonceAccount, unsigned(info));

@@ -65,7 +65,7 @@ class Run {
 }
 
 describe("values of nonces", () => {
-  it("come from memory while they are fresh, and are asked about as long as they are in use", async () => {
+  it("come from the cache while they are fresh, and are refreshed while they are in use", async () => {
     const run = new Run();
     run.words.set(key(1), nonce(1));
     expect(await run.values.get(key(1))).toEqual({ authority, value: textOf(1) });
@@ -88,7 +88,7 @@ describe("values of nonces", () => {
     expect(run.asked.length).toBe(asked + 1);
   });
 
-  it("are asked for when memory is not fresh, once for all who wait", async () => {
+  it("are queried when the cache is stale, once for all waiting calls", async () => {
     const run = new Run({ pollMs: 10_000 });
     run.words.set(key(1), nonce(1));
     await run.value();
@@ -102,7 +102,7 @@ describe("values of nonces", () => {
     expect(new Set(await calls)).toEqual(new Set([textOf(2)]));
   });
 
-  it("of many accounts are asked for in one question of each hundred", async () => {
+  it("of many accounts are queried in batches of 100", async () => {
     const run = new Run();
     const all = Array.from({ length: 250 }, (_, i) => key(i));
     for (const each of all) run.words.set(each, nonce(1));
@@ -116,7 +116,7 @@ describe("values of nonces", () => {
     expect(run.asked.length).toBe(6);
   });
 
-  it("are bounded: the one that was unused longest makes room", async () => {
+  it("are bounded: the least recently used one is removed", async () => {
     const run = new Run({ accountsMax: 3 });
     for (const i of [1, 2, 3, 4]) run.words.set(key(i), nonce(i));
     for (const i of [1, 2, 3, 1, 4]) await run.value(key(i));
@@ -128,7 +128,7 @@ describe("values of nonces", () => {
     expect(run.asked.length).toBe(5);
   });
 
-  it("are not kept of accounts that are no nonces", async () => {
+  it("are not cached for accounts that are not nonce accounts", async () => {
     const run = new Run();
     await expect(run.value()).rejects.toMatchObject({ reason: "nonce_invalid" });
     run.words.set(key(1), { ...nonce(1), owner: authority });
@@ -139,7 +139,7 @@ describe("values of nonces", () => {
     await expect(run.value()).rejects.toMatchObject({ reason: "rpc_failed" });
   });
 
-  it("are asked for one at a time by the round, and on and on, of a slow node", async () => {
+  it("are refreshed one round at a time from a slow node", async () => {
     const run = new Run();
     run.words.set(key(1), nonce(1));
     await run.value();
@@ -152,7 +152,7 @@ describe("values of nonces", () => {
     expect(run.asked.length).toBeGreaterThan(5);
   });
 
-  it("outlive a node that is away for a while", async () => {
+  it("remain while the node is unreachable for a short time", async () => {
     const run = new Run();
     run.words.set(key(1), nonce(1));
     await run.value();
@@ -167,8 +167,8 @@ describe("values of nonces", () => {
   });
 });
 
-describe("questions", () => {
-  it("of many accounts are so many at once, and no more", async () => {
+describe("queries", () => {
+  it("for many accounts are limited in number", async () => {
     const run = new Run({ questionsMax: 2 });
     for (const account of [1, 2, 3]) run.words.set(key(account), nonce(account));
     run.holds = true;
@@ -181,8 +181,8 @@ describe("questions", () => {
   });
 });
 
-describe("values that are spent", () => {
-  it("are asked for at once, in short steps, until they changed", async () => {
+describe("spent nonce values", () => {
+  it("are queried immediately and in short steps until they changed", async () => {
     const run = new Run({ pollMs: 5_000, hurryMs: 150 });
     run.words.set(key(1), nonce(1));
     await run.value();
@@ -199,7 +199,7 @@ describe("values that are spent", () => {
     expect(run.asked.length).toBeLessThanOrEqual(7);
   });
 
-  it("are not answered from memory", async () => {
+  it("are not answered from the cache", async () => {
     const run = new Run({ pollMs: 5_000 });
     run.words.set(key(1), nonce(1));
     await run.value();
@@ -214,7 +214,7 @@ describe("values that are spent", () => {
     expect(await run.value()).toBe(textOf(2));
   });
 
-  it("are hurried about for a while only, when they were not spent after all", async () => {
+  it("are queried quickly only for a limited time if they were not spent", async () => {
     const run = new Run({ pollMs: 5_000, hurryMs: 100, spentMs: 1_000 });
     run.words.set(key(1), nonce(1));
     await run.value();
@@ -226,7 +226,7 @@ describe("values that are spent", () => {
     expect(run.asked.length - asked).toBeLessThanOrEqual(1);
   });
 
-  it("told twice, by sight and by outcome, are hurried about once", async () => {
+  it("reported twice, by observation and by outcome, are queried quickly once", async () => {
     const run = new Run({ pollMs: 5_000, hurryMs: 100 });
     run.words.set(key(1), nonce(1));
     await run.value();
@@ -240,7 +240,7 @@ describe("values that are spent", () => {
     expect(run.asked.length - asked).toBeLessThanOrEqual(2);
   });
 
-  it("are asked for again as soon as the next one is spent, too", async () => {
+  it("are queried again when the next value is spent", async () => {
     const run = new Run({ pollMs: 5_000, hurryMs: 100 });
     run.words.set(key(1), nonce(1));
     await run.value();
@@ -251,14 +251,14 @@ describe("values that are spent", () => {
     }
   });
 
-  it("of accounts that nobody uses are nobody's business", async () => {
+  it("of unused accounts are ignored", async () => {
     const run = new Run();
     run.values.advanced(key(1), textOf(1));
     await run.clock.advance(1_000);
     expect(run.asked).toEqual([]);
   });
 
-  it("do not come back by a node that is behind, until it has had time to catch up", async () => {
+  it("do not return through a node that is behind, until it has had time to catch up", async () => {
     const run = new Run({ lagMs: 5_000, usedMs: 100_000 });
     run.words.set(key(1), nonce(1));
     await run.value();
@@ -275,7 +275,7 @@ describe("values that are spent", () => {
     expect(await run.value()).toBe(textOf(1)); // so it is true
   });
 
-  it("asked for by force are those of a question that begins now", async () => {
+  it("of a forced query come from a query that begins now", async () => {
     const run = new Run({ pollMs: 5_000 });
     run.words.set(key(1), nonce(1));
     run.holds = true;

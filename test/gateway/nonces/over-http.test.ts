@@ -137,7 +137,7 @@ function nonceOn({ connection }: Site, { nonceAccount }: NonceInfo) {
 }
 
 describe("getNonce over HTTP", () => {
-  it("makes an account that web3.js knows, whose transactions land, and which survives a restart", async () => {
+  it("creates an account that web3.js reads, whose transactions land, and that survives a restart", async () => {
     const site = await openSite();
     const directory = temporaryFolder();
     const before = await Service.open(site, directory);
@@ -173,7 +173,7 @@ describe("getNonce over HTTP", () => {
     expect(next).toEqual({ ...info, nonce: (await nonceOn(site, info))?.nonce });
   });
 
-  it("keeps the account of a key that was revoked or rotated for that key", async () => {
+  it("reserves the account of a revoked or rotated key for that key", async () => {
     const site = await openSite();
     const service = await Service.open(site, temporaryFolder());
     const old = await service.newKey("one");
@@ -207,7 +207,7 @@ describe("getNonce over HTTP", () => {
     expect(await site.connection.getBalance(publicKey, "processed")).toBe(balance);
   });
 
-  it("says what a node that is away means, and works when it is back", async () => {
+  it("explains an unreachable node, and works when it returns", async () => {
     const site = await openSite();
     const service = await Service.open(site, temporaryFolder());
     const key = await service.newKey("one");

@@ -36,7 +36,7 @@ onEachDatabase((databases) => {
     return Promise.all(drivers.map(open));
   }
 
-  it("have one account for a key that asks both at the same moment", async () => {
+  it("create one account for a key that calls both at the same time", async () => {
     const stage = await Stage.open();
     const nodes = await twoNodes(stage, "both nodes");
     const owners = [ownerOf("one"), ownerOf("two"), ownerOf("three")];
@@ -53,7 +53,7 @@ onEachDatabase((databases) => {
     }
   });
 
-  it("know what the other one made, and that its value was spent there", async () => {
+  it("know the account that the other node created, and that its value was spent there", async () => {
     const stage = await Stage.open();
     const [left, right] = await twoNodes(stage, "spent there");
     if (!left || !right) throw new Error("expected two nodes");

@@ -71,8 +71,8 @@ const finalized = { slot: 5n, commitment: "finalized" };
 const confirmed = { slot: 5n, commitment: "confirmed" };
 const processed = { slot: 5n, commitment: "processed" };
 
-describe("with a node, a bundle", () => {
-  it("that landed is confirmed, and finalized when the node says so of all of it", async () => {
+describe("the status of a bundle, with a node", () => {
+  it("is confirmed after it landed, and finalized when the node reports all its transactions as finalized", async () => {
     const both = [landed("a"), landed("b")];
     expect(await told({}, ...both)).toEqual(confirmed);
     const half = { a: said("finalized"), b: said("confirmed") };
@@ -81,27 +81,27 @@ describe("with a node, a bundle", () => {
     expect(await told({ cached: whole }, ...both)).toEqual(finalized);
   });
 
-  it("that landed long ago is found in the node's history", async () => {
+  it("is found in the node's history if it landed long ago", async () => {
     const history = { a: said("finalized") };
     expect(await told({ history }, landed("a"))).toEqual(confirmed);
     expect(await told({ history }, landed("a", "confirmed", 31_000))).toEqual(finalized);
   });
 
-  it("never falls behind its record", async () => {
+  it("never falls behind the recorded status", async () => {
     expect(await told({ cached: { a: said("processed") } }, landed("a"))).toEqual(confirmed);
     expect(await told({}, landed("a", "finalized"))).toEqual(finalized);
     const behind = { a: said("confirmed") };
     expect(await told({ cached: behind }, landed("a", "finalized"))).toEqual(finalized);
   });
 
-  it("is not finalized by the word on another slot, or on a failure", async () => {
+  it("is not finalized by a report for another slot or a failed transaction", async () => {
     const elsewhere = { a: said("finalized", { slot: 6n }) };
     expect(await told({ cached: elsewhere }, landed("a"))).toEqual(confirmed);
     const failed = { a: said("finalized", { err: "AccountInUse" }) };
     expect(await told({ cached: failed }, landed("a"))).toEqual(confirmed);
   });
 
-  it("that was seen is processed by the node's word alone", async () => {
+  it("is processed by the report of the node alone", async () => {
     const both = [open("a", 4n), open("b", 4n)];
     expect(await told({}, ...both)).toBeNull();
     expect(await told({ cached: { a: said("processed") } }, ...both)).toBeNull();
@@ -114,7 +114,7 @@ describe("with a node, a bundle", () => {
     expect(await told({ cached: whole }, landed("a"), open("b", 5n))).toEqual(processed);
   });
 
-  it("of which something ended otherwise has none", async () => {
+  it("is absent if one of its transactions ended without landing", async () => {
     const whole = { a: said("finalized"), b: said("finalized") };
     for (const state of ["landed_failed", "expired", "superseded", "rejected"] as const) {
       const other = { ...landed("b"), state };
@@ -124,8 +124,8 @@ describe("with a node, a bundle", () => {
   });
 });
 
-describe("without a node, a bundle", () => {
-  it("that was seen in shreds is processed, and an earlier word of a node holds", async () => {
+describe("the status of a bundle, without a node", () => {
+  it("is processed when it was observed in shreds, and an earlier report of a node is retained", async () => {
     expect(await told(null, landed("a", "seen_in_shreds"))).toEqual(processed);
     expect(await told(null, landed("a"), landed("b", "seen_in_shreds"))).toEqual(processed);
     expect(await told(null, landed("a"))).toEqual(confirmed);
@@ -133,7 +133,7 @@ describe("without a node, a bundle", () => {
     expect(await told(null, open("a", null))).toBeNull();
   });
 
-  it("that was seen in shreds is finalized by a node that came later", async () => {
+  it("is finalized by a node that is configured later", async () => {
     const cached = { a: said("finalized") };
     expect(await told({ cached }, landed("a", "seen_in_shreds"))).toEqual(finalized);
   });

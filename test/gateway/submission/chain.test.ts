@@ -197,14 +197,14 @@ class Stage {
   }
 }
 
-describe("on the sandbox chain", () => {
+describe("submissions on the sandbox chain", () => {
   let stage: Stage;
   beforeAll(async () => {
     stage = await Stage.open();
     await stage.clock.advance(1_000);
   });
 
-  it("a transfer lands", async () => {
+  it("land: a transfer", async () => {
     const [signature] = await stage.submit(factsOf(stage.run.transfer(alice, bob, 5n)));
     await stage.clock.advance(6_000);
     const status = await stage.status(signature);
@@ -220,7 +220,7 @@ describe("on the sandbox chain", () => {
     ]);
   });
 
-  it("a transfer of more than there is lands as failed, with the chain's words", async () => {
+  it("land as failed, with the error of the chain, if the balance is too low", async () => {
     const wire = stage.run.transfer(carol, bob, 10n ** 15n);
     const [signature] = await stage.submit(factsOf(wire));
     await stage.clock.advance(6_000);
@@ -231,7 +231,7 @@ describe("on the sandbox chain", () => {
     });
   });
 
-  it("a bundle lands whole", async () => {
+  it("land: a whole bundle", async () => {
     const signatures = await stage.submit(
       factsOf(stage.run.transfer(alice, bob, 6n)),
       factsOf(stage.run.transfer(bob, carol, 7n)),
@@ -244,7 +244,7 @@ describe("on the sandbox chain", () => {
     expect(bundle?.transactions.map(({ signature }) => signature)).toEqual(signatures);
   });
 
-  it("what a fork throws away is sent again and lands", async () => {
+  it("are sent again and land after a fork dropped them", async () => {
     const { clock, run, route } = stage;
     const facts = factsOf(run.transfer(alice, bob, 8n));
     await stage.submit(facts);
@@ -262,7 +262,7 @@ describe("on the sandbox chain", () => {
     expect(status?.slot).toBe(run.chain.status(facts.signature)?.slot);
   });
 
-  it("what never arrives expires, when its blockhash does and not before", async () => {
+  it("expire with their blockhash, not earlier, if they never arrive", async () => {
     const { clock, run, route } = stage;
     const facts = factsOf(run.transfer(alice, bob, 9n));
     route.lost.add(facts.signature);
@@ -278,7 +278,7 @@ describe("on the sandbox chain", () => {
     expect(route.attempts.get(facts.signature)).toBeGreaterThan(20);
   });
 
-  it("of two with one nonce value one lands and supersedes the other", async () => {
+  it("with one nonce value: one lands and supersedes the other", async () => {
     await stage.createNonce();
     const pair = [stage.withNonce(bob), stage.withNonce(carol)];
     for (const facts of pair) await stage.submit(facts);
@@ -298,7 +298,7 @@ describe("tips on the sandbox chain", () => {
     while (!run.chain.status(signature)) await clock.advance(50);
   }
 
-  it("those that landed are in the snapshot, failed ones and those of a fork are not", async () => {
+  it("appear in the snapshot if they landed, not if they failed or a fork dropped them", async () => {
     const quarterNs = 1_767_226_500_000_000_000n;
     const stage = await Stage.open(new ManualClock(quarterNs - 40_000_000_000n));
     const { clock, run, tips } = stage;
@@ -366,7 +366,7 @@ describe("a bundle on the sandbox chain", () => {
 
   const truth = () => stage.run.chain.status(signatures[1] ?? "");
 
-  it("is processed, then confirmed, then finalized, and stays so over a restart", async () => {
+  it("is processed, confirmed, then finalized, and stays finalized after a restart", async () => {
     const seen: unknown[] = [];
     for (const commitment of ["processed", "confirmed", "finalized"]) {
       while (truth()?.confirmationStatus !== commitment) await stage.clock.advance(50);
@@ -389,7 +389,7 @@ describe("a bundle on the sandbox chain", () => {
     expect(await told()).toEqual({ slot, commitment: "finalized" });
   });
 
-  it("is nowhere when the fork that held it is gone", async () => {
+  it("is absent after its fork was abandoned", async () => {
     const { clock, run } = stage;
     while (!truth()) await clock.advance(50);
     expect(await told()).toMatchObject({ commitment: "processed" });

@@ -59,22 +59,25 @@ const seeds = Array.from(
   (_, i) => i + 1,
 );
 
-describe("of every pair", () => {
-  it.each(seeds)("one lands or none does, and both are told the truth: seed %i", async (seed) => {
-    const world = await runOf(seed);
-    expect(world.pairs.length).toBe(6);
-    for (const pair of world.pairs) {
-      const told = await world.check(pair);
-      const isLanded = told.startsWith("landed");
-      if (pair.bias === "none") expect(isLanded).toBe(false);
-      else if (!pair.hasStranger) expect(isLanded).toBe(true);
-    }
-    expect(world.violations).toEqual([]);
-    expect(world.pipeline.snapshot().open).toBe(0);
-  });
+describe("every pair", () => {
+  it.each(seeds)(
+    "lands at most one of its transactions and reports both correctly: seed %i",
+    async (seed) => {
+      const world = await runOf(seed);
+      expect(world.pairs.length).toBe(6);
+      for (const pair of world.pairs) {
+        const told = await world.check(pair);
+        const isLanded = told.startsWith("landed");
+        if (pair.bias === "none") expect(isLanded).toBe(false);
+        else if (!pair.hasStranger) expect(isLanded).toBe(true);
+      }
+      expect(world.violations).toEqual([]);
+      expect(world.pipeline.snapshot().open).toBe(0);
+    },
+  );
 });
 
-describe("on a quiet chain", () => {
+describe("a pair on a quiet chain", () => {
   async function quiet(): Promise<PairWorld> {
     const world = await PairWorld.open(77, 1);
     world.isCalm = true;
@@ -96,24 +99,29 @@ describe("on a quiet chain", () => {
     ["both are good", [5n, 6n], "landed"],
     ["it fails", [tooMuch, 6n], "landed_failed"],
     ["the second would fail", [5n, tooMuch], "landed"],
-  ] as const)("the first of two at one leader at once lands: %s", async (_, amounts, state) => {
-    const world = await quiet();
-    const pair = pairOf(world, amounts);
-    const [first, second] = pair.facts;
-    for (const { wire } of pair.facts) world.run.chain.send(wire);
-    expect(await world.submit(pair)).toBe(true);
-    while (!world.run.chain.status(first.signature)) await world.clock.advance(50);
-    // The other one reached the same leader, in the same slot, and was turned away.
-    expect(world.run.dropped.get(second.signature)).toBe("BlockhashNotFound");
-    expect(await world.settled()).toBe(true);
-    expect(await world.check(pair)).toBe(state);
-    expect([(await world.status(first))?.state, world.violations]).toEqual([state, []]);
-    const executed = world.run.eventsOf("executed").map(({ transaction }) => transaction.signature);
-    expect(executed).toContain(first.signature);
-    expect(executed).not.toContain(second.signature);
-  });
+  ] as const)(
+    "lands the first of two that reach one leader together: %s",
+    async (_, amounts, state) => {
+      const world = await quiet();
+      const pair = pairOf(world, amounts);
+      const [first, second] = pair.facts;
+      for (const { wire } of pair.facts) world.run.chain.send(wire);
+      expect(await world.submit(pair)).toBe(true);
+      while (!world.run.chain.status(first.signature)) await world.clock.advance(50);
+      // The other one reached the same leader, in the same slot, and was turned away.
+      expect(world.run.dropped.get(second.signature)).toBe("BlockhashNotFound");
+      expect(await world.settled()).toBe(true);
+      expect(await world.check(pair)).toBe(state);
+      expect([(await world.status(first))?.state, world.violations]).toEqual([state, []]);
+      const executed = world.run
+        .eventsOf("executed")
+        .map(({ transaction }) => transaction.signature);
+      expect(executed).toContain(first.signature);
+      expect(executed).not.toContain(second.signature);
+    },
+  );
 
-  it("both are superseded when somebody else advances the nonce in between", async () => {
+  it("is superseded, both, when another party advances the nonce", async () => {
     const world = await quiet();
     const pair = pairOf(world, [5n, 6n], "none");
     expect(await world.submit(pair)).toBe(true);
@@ -123,7 +131,7 @@ describe("on a quiet chain", () => {
     expect(world.spent).toEqual([]); // by none of the pipeline's
   });
 
-  it("both expire when nothing arrives", async () => {
+  it("expires, both, when neither arrives", async () => {
     const world = await quiet();
     const pair = pairOf(world, [5n, 6n], "none");
     expect(await world.submit(pair)).toBe(true);
@@ -131,7 +139,7 @@ describe("on a quiet chain", () => {
     expect([await world.check(pair), world.violations]).toEqual(["expired", []]);
   });
 
-  it("what a fork throws away may be the other one's chance", async () => {
+  it("may land the other one after a fork dropped the first", async () => {
     const world = await quiet();
     const { clock, run } = world;
     const pair = pairOf(world, [5n, 6n]);

@@ -7,7 +7,7 @@ import { makeFacts } from "./model.ts";
 import { landed, sentOf } from "./pair-steps.ts";
 
 describe("a nonce value", () => {
-  it("is one pair's until its end, also after a restart; only its own account hears whose", async () => {
+  it("is reserved for one pair until that ends, even after a restart; only its account learns which pair", async () => {
     let harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -38,7 +38,7 @@ describe("a nonce value", () => {
     );
   });
 
-  it("may have another pair when the first is not sent any more; both are superseded", async () => {
+  it("accepts another pair when the first is no longer sent; both are superseded", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -54,7 +54,7 @@ describe("a nonce value", () => {
   });
 
   it.each(["left over by full queues", "held for protection"])(
-    "is not sent any more after that, though it was %s",
+    "is not sent any more after that, even if it was %s",
     async (how) => {
       const harness = new Harness();
       const pair = harness.pair();
@@ -76,7 +76,7 @@ describe("a nonce value", () => {
     },
   );
 
-  it("of another nonce, with another authority or after the pair was taken apart is free", async () => {
+  it("is free if the nonce or the authority differs, or after the pair was separated", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);

@@ -6,7 +6,7 @@ import { Harness } from "./harness.ts";
 import { kindsOf, land, landed, sentOf } from "./pair-steps.ts";
 
 describe("a pair", () => {
-  it("is in the queues before the call returns, and kept by one write", async () => {
+  it("is queued before the call returns, and persisted in one write", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     const submitted = harness.submitPair(pair);
@@ -16,7 +16,7 @@ describe("a pair", () => {
     for (const facts of pair) expect(await kindsOf(harness, facts)).toEqual(["received", "queued"]);
   });
 
-  it("is refused whole when one of them has no way, before anything is offered", async () => {
+  it("is rejected as a whole, before any offer, if one of them has no route", async () => {
     const harness = new Harness({}, { routes: [{ minimumTipLamports: 20_000n }] });
     const [first, second] = harness.pair();
     const poor = { ...second, tipLamports: 19_999n };
@@ -28,15 +28,18 @@ describe("a pair", () => {
     expect(await harness.state(first)).toBe("unknown");
   });
 
-  it.each([{ openMax: 1 }, { openPerAccountMax: 1 }])("needs room for both: %j", async (limits) => {
-    const harness = new Harness(limits);
-    expect(await harness.submitPair(harness.pair())).toMatch(
-      /^overloaded: too many open transactions.* 0, and 2 more/,
-    );
-    expect([harness.outbound.length, harness.pipeline.snapshot().open]).toEqual([0, 0]);
-  });
+  it.each([{ openMax: 1 }, { openPerAccountMax: 1 }])(
+    "needs capacity for both: %j",
+    async (limits) => {
+      const harness = new Harness(limits);
+      expect(await harness.submitPair(harness.pair())).toMatch(
+        /^overloaded: too many open transactions.* 0, and 2 more/,
+      );
+      expect([harness.outbound.length, harness.pipeline.snapshot().open]).toEqual([0, 0]);
+    },
+  );
 
-  it("is remembered by nobody when no queue has room for either", async () => {
+  it("leaves no record if every queue is full", async () => {
     const harness = new Harness();
     harness.takes = false;
     const pair = harness.pair();
@@ -50,7 +53,7 @@ describe("a pair", () => {
   });
 
   it.each([0, 1])(
-    "is accepted when one is taken; the other leaves soon, once: %i",
+    "is accepted if one is queued; the other is sent shortly afterwards, once: %i",
     async (which) => {
       const harness = new Harness();
       const pair = harness.pair();
@@ -70,7 +73,7 @@ describe("a pair", () => {
     },
   );
 
-  it("whose other half the account sends first is not sent once more for it", async () => {
+  it("is not sent again if the account submitted its other transaction first", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     harness.full.add(pair[1].signature);
@@ -81,7 +84,7 @@ describe("a pair", () => {
     expect(sentOf(harness, pair)).toBe("AAB");
   });
 
-  it("whose other half was sent alone before and is taken later resends nothing", async () => {
+  it("resends nothing if its other transaction was sent alone before and is queued later", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submit(pair[1], { resendsMax: 0 });
@@ -92,7 +95,7 @@ describe("a pair", () => {
     expect([sentOf(harness, pair), harness.pipeline.snapshot().resends]).toEqual(["BAB", 0n]);
   });
 
-  it("that waits for protection waits together", async () => {
+  it("waits for protection together", async () => {
     const harness = new Harness({ heldMax: 2 });
     harness.leaders = { slot: 4n, current: "A", next: "bad" };
     const pair = harness.pair();
@@ -107,7 +110,7 @@ describe("a pair", () => {
     expect([sentOf(harness, pair), harness.pipeline.snapshot().held]).toEqual(["AB", 0]);
   });
 
-  it("needs room for both among those that wait", async () => {
+  it("needs capacity for both among the held submissions", async () => {
     const harness = new Harness({ heldMax: 1 });
     harness.leaders = { slot: 4n, current: "A", next: "bad" };
     expect(await harness.submitPair(harness.pair(), { mevProtect: true })).toMatch(
@@ -116,7 +119,7 @@ describe("a pair", () => {
     expect(harness.pipeline.snapshot()).toMatchObject({ held: 0, open: 0 });
   });
 
-  it("that cannot be kept is sent no more, and nothing is left of what was not sent", async () => {
+  it("is no longer sent if it cannot be persisted, and leaves no record of what was not sent", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     harness.store.failShare = 1;
@@ -132,7 +135,7 @@ describe("a pair", () => {
     expect(sentOf(harness, pair)).toBe("AAB");
   });
 
-  it("is two of one account, one nonce and one value", async () => {
+  it("consists of two transactions with the same account, nonce and nonce value", async () => {
     const harness = new Harness();
     const [first, second] = harness.pair();
     const others = [
@@ -153,7 +156,7 @@ describe("a pair", () => {
 });
 
 describe("the same pair again", () => {
-  it("in either order is one lifecycle each, and another attempt unless it comes too soon", async () => {
+  it("in either order continues both transactions and attempts again, unless it comes too soon", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     const options = { resendsMax: 0 };
@@ -168,7 +171,7 @@ describe("the same pair again", () => {
     expect(harness.pipeline.snapshot().open).toBe(2);
   });
 
-  it("by another account has its own records", async () => {
+  it("from another account has its own records", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -180,7 +183,7 @@ describe("the same pair again", () => {
     expect([harness.store.records.size, sentOf(harness, pair)]).toEqual([6, "ABAB"]);
   });
 
-  it("takes in one that was submitted alone", async () => {
+  it("includes one that was submitted alone before", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submit(pair[1]);
@@ -195,7 +198,7 @@ describe("the same pair again", () => {
     expect(sentOf(harness, pair)).toBe("BABAB");
   });
 
-  it("while one is in a block is accepted; the other is not sent", async () => {
+  it("is accepted while one is in a block; the other is not sent", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -204,7 +207,7 @@ describe("the same pair again", () => {
     expect(sentOf(harness, pair)).toBe("ABA");
   });
 
-  it("is accepted, and not sent, when one of it landed; also by the next process", async () => {
+  it("is accepted but not sent after one landed, even by the next process", async () => {
     let harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -221,7 +224,7 @@ describe("the same pair again", () => {
     expect(harness.store.records.size).toBe(2);
   });
 
-  it("is kept before it is accepted, also when it could not be kept at first", async () => {
+  it("is persisted before it is accepted, even if the first write failed", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     harness.store.failShare = 1;
@@ -234,7 +237,7 @@ describe("the same pair again", () => {
     expect(states.toSorted()).toEqual(["landed", "open"]);
   });
 
-  it("tells others, in the next process, who landed", async () => {
+  it("reports to other accounts, in the next process, which one landed", async () => {
     const before = new Harness();
     const pair = before.pair();
     await before.submitPair(pair);
@@ -248,7 +251,7 @@ describe("the same pair again", () => {
     expect(status?.events.at(-1)).toMatchObject({ sibling: pair[0].signature });
   });
 
-  it("of which one landed, and the other is new, can land no more; also for the next process", async () => {
+  it("cannot land any more if one landed and the other is new, even for the next process", async () => {
     let harness = new Harness();
     const pair = harness.pair();
     await harness.submit(pair[0]);
@@ -264,7 +267,7 @@ describe("the same pair again", () => {
     expect([...harness.store.records.values()].map(({ state }) => state)).toEqual(["landed"]);
   });
 
-  it("of which both ended otherwise can land no more", async () => {
+  it("cannot land any more if both ended without landing", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -281,7 +284,7 @@ describe("the same pair again", () => {
     expect(next.pipeline.snapshot().open).toBe(0);
   });
 
-  it("that has ended otherwise leaves its nonce to others", async () => {
+  it("releases its nonce after it ended without landing", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -293,7 +296,7 @@ describe("the same pair again", () => {
 });
 
 describe("when one of a pair", () => {
-  it("is in a block the other is not sent; when the block is gone both are, at once", async () => {
+  it("is in a block, the other is not sent; when the block is abandoned, both are sent immediately", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -308,7 +311,7 @@ describe("when one of a pair", () => {
     expect(sentOf(harness, pair).slice(2).split("").toSorted()).toEqual(["A", "B"]);
   });
 
-  it("is in a block, one that nobody took yet waits, and leaves when the block is gone", async () => {
+  it("is in a block, an unsent one waits and is sent when the block is abandoned", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     harness.full.add(pair[1].signature);
@@ -346,7 +349,7 @@ describe("when one of a pair", () => {
     ]);
   });
 
-  it("lands, a node that is behind only delays the other's end", async () => {
+  it("lands, a node that is behind only delays the final state of the other", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -364,7 +367,7 @@ describe("when one of a pair", () => {
     expect(await harness.state(pair[1])).toBe("superseded sibling_landed");
   });
 
-  it("lands by a blockhash that is still valid, the other is awaited", async () => {
+  it("lands with a blockhash that is still valid, the other is still open", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -382,7 +385,7 @@ describe("when one of a pair", () => {
     expect(await harness.state(pair[1])).toBe("landed confirmed");
   });
 
-  it("is seen, and there is no node, that is the end of both", async () => {
+  it("is observed and no node is configured, both end", async () => {
     const harness = new Harness({}, { node: false });
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -394,8 +397,8 @@ describe("when one of a pair", () => {
   });
 });
 
-describe("who is told of spent nonces", () => {
-  it("hears once of each block and of the end, and nothing of other transactions", async () => {
+describe("a listener for spent nonces", () => {
+  it("is notified once per block and once at the end, and never about other transactions", async () => {
     const told: string[] = [];
     const advanced = (account: Uint8Array) => void told.push(pubkeyOf(account));
     const harness = new Harness({}, { nonces: { advanced } });

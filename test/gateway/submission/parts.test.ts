@@ -25,7 +25,7 @@ const landed: TimelineEvent = {
 const seen = (slot: bigint): TimelineEvent => ({ kind: "seen", atNs: slot, slot });
 
 describe("Lifecycle", () => {
-  it("has one end; what comes later is counted", () => {
+  it("has one final state, and counts later events", () => {
     const lifecycle = new Lifecycle();
     expect(lifecycle.add(received)).toBe(true);
     expect([lifecycle.state, lifecycle.slot]).toEqual(["open", null]);
@@ -39,7 +39,7 @@ describe("Lifecycle", () => {
     expect(new Lifecycle(lifecycle.events).end).toEqual(landed);
   });
 
-  it("keeps the first and the last of many events", () => {
+  it("retains the first and the last of many events", () => {
     const lifecycle = new Lifecycle();
     for (let i = 0; i < 1000; i++) lifecycle.add(seen(BigInt(i)));
     lifecycle.add(landed);
@@ -51,7 +51,7 @@ describe("Lifecycle", () => {
 });
 
 describe("TimerWheel", () => {
-  it("gives everything once, in its turn, whatever is moved and removed", () => {
+  it("returns each item once and in order, even if items are moved and removed", () => {
     const step = fc.record({
       item: fc.nat(9),
       delayMs: fc.integer({ min: -100, max: 60_000 }),
@@ -85,7 +85,7 @@ describe("TimerWheel", () => {
   });
 });
 
-describe("Keeper", () => {
+describe("SubmissionWriter", () => {
   const random = new SeededRandom(5);
   function viewOf(accountId = "ann"): AccountTransaction {
     const facts = makeFacts(random, { lifetime: new Uint8Array(32) });
@@ -122,7 +122,7 @@ describe("Keeper", () => {
     for (let i = 0; i < 20; i++) await Promise.resolve();
   };
 
-  it("writes one state after the other, the end at once", async () => {
+  it("writes states one after the other, and the final state immediately", async () => {
     const store = new SlowStore();
     const keeper = new SubmissionWriter(store, () => {});
     const view = viewOf();
@@ -145,7 +145,7 @@ describe("Keeper", () => {
     expect(keeper.counts).toEqual({ dirty: 0, puts: 2n, failures: 0n });
   });
 
-  it("writes again what failed", async () => {
+  it("repeats a failed write", async () => {
     const store = new SlowStore();
     const failures: unknown[] = [];
     const keeper = new SubmissionWriter(store, (error) => failures.push(error));
@@ -165,7 +165,7 @@ describe("Keeper", () => {
     expect([view.isPersisted, keeper.counts.dirty]).toEqual([true, 0]);
   });
 
-  it("writes nothing that was forgotten, and nothing before a question is answered", async () => {
+  it("writes no removed submission, and nothing before a read completes", async () => {
     const store = new SlowStore();
     const keeper = new SubmissionWriter(store, () => {});
     const view = viewOf();

@@ -127,7 +127,7 @@ describe("sendAlt", () => {
     );
   });
 
-  it("keeps the protection from reverts in the fallback", () => {
+  it("keeps revert protection in the fallback", () => {
     const options = { enableFallback: true, revertProtection: true };
     const facts = factsOf({ method: "sendAlt", tip: rich, options });
     expect(planned(facts)).toBe("builder*");

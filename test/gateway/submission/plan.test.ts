@@ -173,7 +173,7 @@ describe("plan", () => {
     expect(planned(factsOf(facts), some)).toBe(expected);
   });
 
-  it("names the leader that a leg is for", () => {
+  it("names the leader of each route attempt", () => {
     const made = plan(factsOf({ tip: rich }), all, partnerNext, policy);
     const choices = made.kind === "send" ? made.choices : [];
     const leaderOf = (name: string) =>
@@ -181,7 +181,7 @@ describe("plan", () => {
     expect([leaderOf("tpu"), leaderOf("alt")]).toEqual(["one", "partner"]);
   });
 
-  it("says what was expected and what came", () => {
+  it("states the expected and the received value", () => {
     const message = (facts: PlanFacts, routes: readonly PlanRoute[]) => {
       const made = plan(facts, routes, leaders, policy);
       return made.kind === "refuse" ? made.message : "";
@@ -257,7 +257,7 @@ const anyLeaders = fc.record({
 const anyPolicy = fc.constantFrom(policy, denying, withoutPartners);
 
 describe("every plan", () => {
-  it("breaks no option, and names a reason when it refuses", () => {
+  it("honours every option, and names a reason when it rejects", () => {
     fc.assert(
       fc.property(
         fc.array(anyRoute, { maxLength: 6 }),

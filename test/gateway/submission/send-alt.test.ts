@@ -184,7 +184,7 @@ async function ended(facts: TransactionFacts): Promise<string | undefined> {
 }
 
 describe("sendAlt", () => {
-  it("goes to the partner who leads, and lands", async () => {
+  it("sends to the leading partner and lands", async () => {
     await until(true);
     const facts = paying();
     await submit(facts);
@@ -193,7 +193,7 @@ describe("sendAlt", () => {
     expect(await told(facts)).toEqual(["alt-partner acknowledged"]);
   });
 
-  it("is dropped in another slot, with an error that tells the next partner's", async () => {
+  it("is rejected in another slot, with an error that names the next partner's slot", async () => {
     await until(false);
     const facts = paying();
     const slot = run.chain.currentSlot;
@@ -209,7 +209,7 @@ describe("sendAlt", () => {
     expect(run.chain.status(facts.signature)).toBeNull();
   });
 
-  it("goes by other routes in another slot with fallback, and lands", async () => {
+  it("uses other routes in another slot with fallback, and lands", async () => {
     await until(false);
     const facts = paying();
     await submit(facts, { enableFallback: true });
@@ -218,7 +218,7 @@ describe("sendAlt", () => {
     expect(await told(facts)).toEqual(["swqos acknowledged"]);
   });
 
-  it("goes by other routes after the partner refused it, with fallback", async () => {
+  it("uses other routes after the partner rejected it, with fallback", async () => {
     unitLamports = 1n;
     await until(true);
     const facts = paying(5_000_000n);
@@ -229,7 +229,7 @@ describe("sendAlt", () => {
     expect((await told(facts))[1]).toBe("swqos acknowledged");
   });
 
-  it("ends when the partner refused it, without fallback", async () => {
+  it("ends after the partner rejected it, without fallback", async () => {
     unitLamports = 1n;
     await until(true);
     const facts = paying(5_000_000n);
@@ -241,7 +241,7 @@ describe("sendAlt", () => {
     expect(run.chain.status(facts.signature)).toBeNull();
   });
 
-  it("is sent nowhere else when its slot passed, and expires", async () => {
+  it("is sent nowhere else after the slot passed, and expires", async () => {
     await until(true);
     for (const endpoint of partners.altPartners.values()) endpoint.faults.answer = "garbage";
     const facts = paying();

@@ -25,7 +25,7 @@ function run(kinds: readonly SendingEventKind[]): SendingState[] {
 const sequences = fc.array(fc.constantFrom(...sendingEventKinds), { maxLength: 40 });
 
 describe("sending", () => {
-  it("ends once and for all when it is stopped or no route is left", () => {
+  it("ends for good when it is stopped or no route is left", () => {
     const property = fc.property(
       sequences,
       fc.constantFrom("sending_stopped" as const, "routes_exhausted" as const),
@@ -39,7 +39,7 @@ describe("sending", () => {
     fc.assert(property, { numRuns: 2_000 });
   });
 
-  it("makes an attempt only of what is due, and a held submission becomes due first", () => {
+  it("attempts only submissions that are due; a held submission becomes due first", () => {
     const property = fc.property(sequences, (kinds) => {
       const states = run(kinds);
       for (const [i, state] of states.slice(1).entries()) {

@@ -69,7 +69,7 @@ const seeds = Array.from(
 );
 
 describe("the pipeline", () => {
-  it.each(seeds)("tells the truth, once: seed %i", async (seed) => {
+  it.each(seeds)("reports every outcome correctly and once: seed %i", async (seed) => {
     const world = await run(seed);
     world.checkEnds();
     world.checkPairs();

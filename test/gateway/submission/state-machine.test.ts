@@ -176,7 +176,7 @@ class MachineHarness {
 }
 
 describe("SubmissionStateMachine", () => {
-  it("does for every sequence of events what the table says, and tells one end", () => {
+  it("follows the table for every sequence of events, and reports one final state", () => {
     const step = fc.record({
       kind: fc.constantFrom(...drivenKinds),
       which: fc.nat(2),

@@ -69,7 +69,7 @@ class Stage {
   }
 }
 
-it("looks every ten seconds, takes what is of nodes whose lock is free twice, and lets go of the lock", async () => {
+it("checks every ten seconds, adopts submissions of nodes whose lock is free twice, and releases the lock", async () => {
   const stage = new Stage();
   stage.open.set("gone", [recordOf("s1"), recordOf("s2")]).set("there", [recordOf("s3")]);
   stage.alive.add("node there");
@@ -95,7 +95,7 @@ it("looks every ten seconds, takes what is of nodes whose lock is free twice, an
   expect(stage.taken).toEqual(["s1", "s2", "s3"]);
 });
 
-it("asks for the lock of those that had no name, too: one may have been moved here", async () => {
+it("also tries the lock of unnamed nodes, because a database may have been moved here", async () => {
   const stage = new Stage();
   stage.open.set("", [recordOf("s1")]);
   stage.alive.add("node ");
@@ -107,7 +107,7 @@ it("asks for the lock of those that had no name, too: one may have been moved he
   expect(stage.taken).toEqual(["s1"]);
 });
 
-it("forgets what was free when it was not at the next look", async () => {
+it("resets the count if a lock is held at the next check", async () => {
   const stage = new Stage();
   stage.open.set("back", [recordOf("s1")]);
   stage.watch.start();
@@ -119,7 +119,7 @@ it("forgets what was free when it was not at the next look", async () => {
   expect(stage.taken).toEqual([]);
 });
 
-it("says once that the database is away, does not ask twice, and goes on when it is back", async () => {
+it("logs an unreachable database once, sends no second query, and continues when it responds", async () => {
   const stage = new Stage();
   stage.open.set("gone", [recordOf("s1")]);
   stage.isAway = true;
@@ -134,7 +134,7 @@ it("says once that the database is away, does not ask twice, and goes on when it
   expect(stage.taken).toEqual(["s1"]);
 });
 
-it("looks at its own again when it does not know what it took", async () => {
+it("checks its own submissions again if the result of an adoption is unknown", async () => {
   const stage = new Stage();
   stage.open.set("gone", [recordOf("s1")]);
   stage.failsToTake = true;
@@ -148,7 +148,7 @@ it("looks at its own again when it does not know what it took", async () => {
   expect(stage.steps.filter((step) => step === "open").length).toBe(1);
 });
 
-it("takes nothing once it is closed, and waits for what is under way", async () => {
+it("adopts nothing after close, and waits for operations in progress", async () => {
   const stage = new Stage();
   stage.open.set("gone", [recordOf("s1")]).set("gone, too", [recordOf("s2")]);
   stage.queryMs = 100;

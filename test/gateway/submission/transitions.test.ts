@@ -46,7 +46,7 @@ const sequences = fc.array(fc.constantFrom(...eventKinds), { maxLength: 40 });
 const isOver = (state: TransactionState) => phaseOf(state) === "ended";
 
 describe("transitions", () => {
-  it("enter one end at most, and it is absorbing", () => {
+  it("enter at most one final state and never leave it", () => {
     const property = fc.property(sequences, (kinds) => {
       const { states } = run(kinds);
       const first = states.findIndex(isOver);
@@ -57,7 +57,7 @@ describe("transitions", () => {
     fc.assert(property, { numRuns: 2_000 });
   });
 
-  it("lead to the end that the last answer says from wherever a transaction is awaited", () => {
+  it("lead to the final state of the last answer from every state that awaits one", () => {
     const property = fc.property(sequences, fc.constantFrom(...endStates), (kinds, end) => {
       const before = run(["accepted", ...kinds]).states.at(-1) ?? "new";
       const { to } = transition(before, eventOfEnd[end]);
@@ -68,7 +68,7 @@ describe("transitions", () => {
     fc.assert(property, { numRuns: 2_000 });
   });
 
-  it("begin and finish everything once: observing, counting, closing, telling the end", () => {
+  it("start and finish each activity once: observing, counting, closing, reporting the end", () => {
     const property = fc.property(sequences, (kinds) => {
       const { states, done } = run(kinds);
       const count = (...names: readonly Effect[]) =>
@@ -87,7 +87,7 @@ describe("transitions", () => {
     fc.assert(property, { numRuns: 2_000 });
   });
 
-  it("tell a tip as landed for landed ones only, and take back every other", () => {
+  it("report a tip as landed only for landed transactions, and withdraw all others", () => {
     const property = fc.property(sequences, (kinds) => {
       const { states, done } = run(kinds);
       let isTold = false;
@@ -103,7 +103,7 @@ describe("transitions", () => {
     fc.assert(property, { numRuns: 2_000 });
   });
 
-  it("stop what is offered before an end is told, and tell it after it is in the timeline", () => {
+  it("stop all offers before the end is reported, and report it after the timeline contains it", () => {
     for (const kind of Object.values(eventOfEnd)) {
       for (const state of ["open", "in_block"] as const) {
         const all = transition(state, kind).effects;
@@ -116,7 +116,7 @@ describe("transitions", () => {
     }
   });
 
-  it("name every state and effect that exists, and no other", () => {
+  it("use every declared state and effect, and no other", () => {
     const cells = eventKinds.flatMap((kind) =>
       phases.flatMap((phase) => transitions[kind][phase] ?? []),
     );

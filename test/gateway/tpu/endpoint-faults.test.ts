@@ -17,8 +17,8 @@ function standStill(ms: number): void {
 
 const bytesOf = (length: number) => Buffer.alloc(length, length % 251);
 
-describeQuic("a connection that is lost", () => {
-  it("after a new identity gives back what did not leave, and another one takes it", async () => {
+describeQuic("a lost connection", () => {
+  it("after a new identity returns unsent transactions, and another connection sends them", async () => {
     const leader = await server({ streamBytesMax: 2000 });
     leader.isStuck = true;
     const { endpoint, events } = await open();
@@ -33,7 +33,7 @@ describeQuic("a connection that is lost", () => {
     expect(endpoint.leaders()[0]?.connections).toBe(2);
   });
 
-  it("after a new identity gives back what nobody takes any more, which is told", async () => {
+  it("after a new identity returns transactions without a connection, and reports them", async () => {
     const leader = await server({ streamBytesMax: 2000 });
     leader.isStuck = true;
     const { endpoint, events } = await open();
@@ -50,7 +50,7 @@ describeQuic("a connection that is lost", () => {
     expect(events[0]).toMatchObject({ reason: "deadline_passed" });
   });
 
-  it("when all is closed leaves nothing behind that waits", async () => {
+  it("leaves no waiting transactions when all is closed", async () => {
     const leader = await server({ streamBytesMax: 2000 });
     leader.isStuck = true;
     const { endpoint, events } = await open();
@@ -63,8 +63,8 @@ describeQuic("a connection that is lost", () => {
   });
 });
 
-describeQuic("a stream that was opened and could not be used", () => {
-  it("is the next transaction's", async () => {
+describeQuic("an opened stream that could not be used", () => {
+  it("serves the next transaction", async () => {
     const leader = await server({ streamsMax: 1, streamBytesMax: 500 });
     const { endpoint, events } = await open();
     endpoint.aim([leader.address]);
@@ -77,8 +77,8 @@ describeQuic("a stream that was opened and could not be used", () => {
   });
 });
 
-describeQuic("a process that stood still", () => {
-  it("reads what came meanwhile before it gives anything up", async () => {
+describeQuic("a process that was suspended", () => {
+  it("reads pending packets before it times anything out", async () => {
     const leader = await server();
     const { endpoint, events } = await open(2000);
     const push = leader.transactions.push.bind(leader.transactions);
@@ -93,8 +93,8 @@ describeQuic("a process that stood still", () => {
   });
 });
 
-describeQuic("a kernel that refuses packets", () => {
-  it("is heard", async () => {
+describeQuic("a kernel that rejects packets", () => {
+  it("is reported", async () => {
     const { endpoint } = await open();
     // No socket may send there unless it asked to.
     endpoint.aim([{ host: "255.255.255.255", port: 8009 }]);

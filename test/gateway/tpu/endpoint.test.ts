@@ -12,8 +12,8 @@ function transaction(seed: number, length = 300): Buffer {
   return Buffer.from(Array.from({ length }, (_, i) => (seed * 31 + i * 7) % 251));
 }
 
-describeQuic("a leader that takes everything", () => {
-  it("gets every transaction whole, and its acknowledgements are told after the sending", async () => {
+describeQuic("a leader that accepts everything", () => {
+  it("receives every transaction completely, and acknowledgements are reported after the send", async () => {
     const leader = await server();
     const sender = await Sender.open();
     const sizes = [1, 200, 1231, 1232, 1233, 1500, 4096];
@@ -34,7 +34,7 @@ describeQuic("a leader that takes everything", () => {
     expect(state.roundTripMs).toBeGreaterThan(0);
   });
 
-  it("sees the identity's key, and takes a stateless retry", async () => {
+  it("receives the key of the identity, and may require a stateless retry", async () => {
     const leader = await server({ retries: true });
     const seed = Buffer.alloc(32, 9);
     const sender = await Sender.open({}, credentialsOf(seed));
@@ -46,7 +46,7 @@ describeQuic("a leader that takes everything", () => {
     ]);
   });
 
-  it("may have an address of IPv6", async (context) => {
+  it("may have an IPv6 address", async (context) => {
     const leader = await server({ host: "::1" }).catch(() => null);
     if (!leader) return context.skip("this machine has no IPv6");
     const sender = await Sender.open();
@@ -56,7 +56,7 @@ describeQuic("a leader that takes everything", () => {
     expect(sender.endpoint.leaders()[0]?.address).toBe(`[::1]:${leader.port}`);
   });
 
-  it("is connected with before there is anything to send, and left alone when it is far", async () => {
+  it("is connected before the first transaction, and not while its slot is far away", async () => {
     const [near, far] = [await server(), await server()];
     const sender = await Sender.open();
     sender.endpoint.aim([near.address, far.address]);
@@ -95,7 +95,7 @@ describeQuic("a path that loses a tenth of the packets both ways", () => {
     expect(sorted(leader.transactions)).toEqual(sorted(all));
   });
 
-  it("never tells that something arrived that did not", async () => {
+  it("never reports an arrival that did not happen", async () => {
     const leader = await server();
     const path = await LossyLink.open(leader.port, { loss: 0 }, 1);
     closing.push(path);
@@ -115,7 +115,7 @@ describeQuic("a path that loses a tenth of the packets both ways", () => {
 });
 
 describeQuic("a leader that limits streams", () => {
-  it("gets no more than it allows, and the rest when it allows more", async () => {
+  it("receives as much as it allows, and the rest after it allows more", async () => {
     const leader = await server({ streamsMax: 4 });
     leader.isStuck = true;
     const sender = await Sender.open();
@@ -127,7 +127,7 @@ describeQuic("a leader that limits streams", () => {
     expect(leader.closes).toEqual([]);
   });
 
-  it("costs what waits too long, at its deadline", async () => {
+  it("drops waiting transactions at their deadline", async () => {
     const leader = await server({ streamsMax: 2 });
     leader.isStuck = true;
     const sender = await Sender.open();
@@ -141,7 +141,7 @@ describeQuic("a leader that limits streams", () => {
     expect(sender.leader(leader).queued).toBe(1);
   });
 
-  it("fills its own queue only", async () => {
+  it("fills only its own queue", async () => {
     const [stuck, other] = [await server({ streamsMax: 1 }), await server()];
     stuck.isStuck = true;
     const sender = await Sender.open({ queueMax: 5 });
@@ -151,7 +151,7 @@ describeQuic("a leader that limits streams", () => {
     await until(() => expect(sender.of("acknowledged")).toContain(100));
   });
 
-  it("may tell to stop a stream that is on its way", async () => {
+  it("may stop a stream in progress", async () => {
     const leader = await server({ streamBytesMax: 1232 });
     leader.stopsStreams = true;
     const sender = await Sender.open();
@@ -165,7 +165,7 @@ describeQuic("a leader that limits streams", () => {
     expect(sender.leader(leader)).toMatchObject({ reset: 1, sent: 1, dropped: 0 });
   });
 
-  it("with a window smaller than a transaction gets it in parts", async () => {
+  it("receives a transaction in parts if its window is smaller", async () => {
     const leader = await server({ streamBytesMax: 1232 });
     const sender = await Sender.open();
     sender.send(1, leader.address, transaction(1, 4096));
@@ -174,8 +174,8 @@ describeQuic("a leader that limits streams", () => {
   });
 });
 
-describeQuic("a connection that is lost", () => {
-  it("fails what was sent; what had not left as a whole goes by the next one", async () => {
+describeQuic("a lost connection", () => {
+  it("fails sent transactions; partly sent ones use the next connection", async () => {
     const leader = await server({ streamBytesMax: 1232 });
     leader.isStuck = true;
     const path = await LossyLink.open(leader.port, { loss: 0 }, 1);
@@ -194,7 +194,7 @@ describeQuic("a connection that is lost", () => {
   });
 });
 
-describeQuic("a leader that refuses", () => {
+describeQuic("a leader that rejects", () => {
   const refusals = [
     [{ code: 1, isApp: true }, "dropped"],
     [{ code: 2, isApp: true }, "disallowed"],
@@ -205,16 +205,19 @@ describeQuic("a leader that refuses", () => {
     [{ code: 0, isApp: true }, "closed"],
   ] as const;
 
-  it.each(refusals)("by %j is counted by name and left alone", async (refusal, name) => {
-    const leader = await server();
-    leader.refusal = refusal;
-    const sender = await Sender.open();
-    sender.endpoint.aim([leader.address]);
-    await until(() => expect(sender.leader(leader).closes[name]).toBeGreaterThan(0));
-    expect(sender.leader(leader).lastClose).toBe(name);
-  });
+  it.each(refusals)(
+    "with %j is counted by name and not retried immediately",
+    async (refusal, name) => {
+      const leader = await server();
+      leader.refusal = refusal;
+      const sender = await Sender.open();
+      sender.endpoint.aim([leader.address]);
+      await until(() => expect(sender.leader(leader).closes[name]).toBeGreaterThan(0));
+      expect(sender.leader(leader).lastClose).toBe(name);
+    },
+  );
 
-  it("is not asked again for everything that is offered meanwhile", async () => {
+  it("gets no connection attempt for each transaction offered meanwhile", async () => {
     const leader = await server();
     leader.refusal = { code: 2, isApp: true };
     // The pause lasts until somebody moves this clock on.
@@ -234,7 +237,7 @@ describeQuic("a leader that refuses", () => {
     expect(sender.leader(leader)).toMatchObject({ phase: "backing_off", queued: 1, connections });
   });
 
-  it("is tried again after the pause, and what could wait arrives", async () => {
+  it("is tried again after the pause, and waiting transactions arrive", async () => {
     const leader = await server();
     leader.refusal = { code: 4, isApp: true };
     const sender = await Sender.open();
@@ -245,7 +248,7 @@ describeQuic("a leader that refuses", () => {
     await until(() => expect(sender.of("acknowledged")).toEqual([1]));
   });
 
-  it("because it speaks another protocol is counted as TLS says it", async () => {
+  it("because of another protocol is counted under the TLS alert", async () => {
     const leader = await server({ protocol: "h3" });
     const sender = await Sender.open();
     sender.endpoint.aim([leader.address]);
@@ -255,8 +258,8 @@ describeQuic("a leader that refuses", () => {
   });
 });
 
-describeQuic("a leader that is not there", () => {
-  it("delays nobody else, and is told by name", async () => {
+describeQuic("an unreachable leader", () => {
+  it("delays no other leader, and is reported by name", async () => {
     const [silent, other] = [await server(), await server()];
     silent.isSilent = true;
     const sender = await Sender.open({ timeoutMs: 5000 });
@@ -271,7 +274,7 @@ describeQuic("a leader that is not there", () => {
     expect(sender.leader(silent).handshakeMs).toBeNull();
   });
 
-  it("any more is given up, and gets what comes when it is there again", async () => {
+  it("is dropped, and receives new transactions when it returns", async () => {
     const leader = await server();
     const sender = await Sender.open({ timeoutMs: 5000 });
     sender.send(1, leader.address, transaction(1));
@@ -285,7 +288,7 @@ describeQuic("a leader that is not there", () => {
     expect(sender.leader(leader).closes["idle_timeout"]).toBeUndefined();
   });
 
-  it("may come back", async () => {
+  it("may return", async () => {
     const leader = await server();
     leader.isSilent = true;
     const sender = await Sender.open({ timeoutMs: 2000 });
@@ -297,7 +300,7 @@ describeQuic("a leader that is not there", () => {
 });
 
 describeQuic("bounds", () => {
-  it("keeps no more connections than allowed, and gives up those that nobody needs", async () => {
+  it("open at most the allowed connections, and close unused ones", async () => {
     const servers = await Promise.all(Array.from({ length: 4 }, () => server()));
     const sender = await Sender.open({ connectionsMax: 2 });
     for (const [id, { address }] of servers.entries()) {
@@ -310,7 +313,7 @@ describeQuic("bounds", () => {
     expect(open.length).toBe(2);
   });
 
-  it("gives a connection made in advance to what has to be sent now, the farthest first", async () => {
+  it("replace connections made in advance by needed ones, the farthest leader first", async () => {
     const [near, far, now] = [await server(), await server(), await server()];
     const sender = await Sender.open({ connectionsMax: 2 });
     sender.endpoint.aim([near.address, far.address, now.address]);
@@ -321,7 +324,7 @@ describeQuic("bounds", () => {
     await until(() => expect([near.connections, far.connections]).toEqual([1, 0]));
   });
 
-  it("drops what is for one more leader while all connections are busy", async () => {
+  it("drop transactions for another leader while all connections are busy", async () => {
     const servers = [await server(), await server()];
     const sender = await Sender.open({ connectionsMax: 2 });
     for (const [id, leader] of servers.entries()) {
@@ -333,7 +336,7 @@ describeQuic("bounds", () => {
     expect(sender.events).toMatchObject([{ id: 2, kind: "dropped", reason: "no_connection_left" }]);
   });
 
-  it("survives whatever strangers send to its socket", async () => {
+  it("survive any datagram from strangers", async () => {
     const leader = await server();
     const path = await LossyLink.open(leader.port, { loss: 0 }, 1);
     closing.push(path);
@@ -356,8 +359,8 @@ describeQuic("bounds", () => {
   });
 });
 
-describeQuic("another identity", () => {
-  it("makes new connections, and what is under way on the old one is awaited", async () => {
+describeQuic("a new identity", () => {
+  it("opens new connections, and waits for transactions in flight on the old ones", async () => {
     const leader = await server();
     const sender = await Sender.open({}, credentialsOf(Buffer.alloc(32, 1)));
     sender.endpoint.aim([leader.address]);
@@ -377,8 +380,8 @@ describeQuic("another identity", () => {
   });
 });
 
-describeQuic("the end", () => {
-  it("is told to the leaders; what waits is dropped, what is under way failed", async () => {
+describeQuic("closing", () => {
+  it("notifies the leaders, drops waiting transactions, and fails those in flight", async () => {
     const [leader, stuck] = [await server(), await server({ streamsMax: 1 })];
     stuck.isStuck = true;
     const sender = await Sender.open();

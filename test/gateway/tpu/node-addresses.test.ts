@@ -27,7 +27,7 @@ function open(allowPrivate = false) {
 const a = { identity: "a", tpuQuic: "198.51.100.1:8009" };
 
 describe("NodeAddresses", () => {
-  it("asks at the first question, then every three minutes", async () => {
+  it("queries on the first request, then every three minutes", async () => {
     const { clock, node, addresses } = open();
     node.nodes = [a];
     await clock.advance(600_000);
@@ -43,7 +43,7 @@ describe("NodeAddresses", () => {
     expect(addresses.addressOf("a")).toEqual({ host: "198.51.100.2", port: 9000 });
   });
 
-  it("asks soon for somebody unknown, but not for every question", async () => {
+  it("queries soon for an unknown identity, but not for every request", async () => {
     const { clock, node, addresses } = open();
     node.nodes = [a];
     for (let i = 0; i < 100; i++) {
@@ -58,7 +58,7 @@ describe("NodeAddresses", () => {
     expect(addresses.addressOf("b")).toEqual({ host: "198.51.100.3", port: 8009 });
   });
 
-  it("asks less and less often for somebody who is not named, and seldom for who has no address", async () => {
+  it("queries less often for an identity that is not listed, and rarely for one without an address", async () => {
     const { clock, node, addresses } = open();
     node.nodes = [a, { identity: "c", tpuQuic: null }, { identity: "d", tpuQuic: "10.0.0.1:8009" }];
     addresses.addressOf("c");
@@ -76,7 +76,7 @@ describe("NodeAddresses", () => {
     expect(node.asked).toBe(6);
   });
 
-  it("keeps the last answer while the node fails, and asks again after five seconds", async () => {
+  it("keeps the last answer while the node fails, and queries again after five seconds", async () => {
     const { clock, node, addresses } = open();
     node.nodes = [a];
     addresses.addressOf("a");
@@ -92,7 +92,7 @@ describe("NodeAddresses", () => {
     expect(addresses.lastFailure).toBe("");
   });
 
-  it("leaves nothing behind when it is closed", async () => {
+  it("leaves no timer or request after close", async () => {
     const { clock, node, addresses } = open();
     addresses.addressOf("a");
     await clock.advance(0);
@@ -105,7 +105,7 @@ describe("NodeAddresses", () => {
 });
 
 describe("tpuAddressOf", () => {
-  it("takes public addresses of both families, private ones where they are allowed", () => {
+  it("accepts public addresses of both families, and private ones if allowed", () => {
     expect(tpuAddressOf("8.8.8.8:8009", false)).toEqual({ host: "8.8.8.8", port: 8009 });
     expect(tpuAddressOf("[2606:4700::1]:8009", false)).toEqual({
       host: "2606:4700::1",
@@ -128,7 +128,7 @@ describe("tpuAddressOf", () => {
     }
   });
 
-  it("survives any text", () => {
+  it("rejects any invalid text", () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         const address = tpuAddressOf(text, true);

@@ -289,7 +289,7 @@ describe("place", () => {
     expect(answerOf(twice)).toBe("transaction_invalid: key_repeated");
   });
 
-  it("says what was expected and what came", () => {
+  it("states the expected and the received value", () => {
     const wire = built([advance(), rest, withdraw()]);
     expect(() => placeOf(wire)).toThrow(
       /^co-signing: expected the authority in the advance alone, got it in instruction 2, too \(offset \d+\)$/,

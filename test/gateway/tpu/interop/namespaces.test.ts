@@ -40,7 +40,7 @@ describe.skipIf(problem !== "" || !quiche)(
       return { namespace, leader, client };
     };
 
-    it("comes through a link that loses packets: nothing is lost, nothing comes twice", async () => {
+    it("pass a link that loses packets: none is lost, none arrives twice", async () => {
       const { namespace, leader, client } = await opened();
       namespace.impair();
       const wires: Buffer[] = [];
@@ -58,7 +58,7 @@ describe.skipIf(problem !== "" || !quiche)(
       );
     });
 
-    it("goes on when the link was down for a moment", async () => {
+    it("continue after the link was down", async () => {
       const { namespace, leader, client } = await opened();
       client.send(leader.address, randomBytes(700));
       await client.acknowledged();
@@ -78,7 +78,7 @@ describe.skipIf(problem !== "" || !quiche)(
       await until(isThere, "all transactions");
     });
 
-    it("finds the leader when the link comes up late", async () => {
+    it("reach the leader when the link comes up late", async () => {
       const { namespace, leader, client } = await opened();
       namespace.connect(false);
       client.send(leader.address, randomBytes(700));

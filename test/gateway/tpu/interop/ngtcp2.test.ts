@@ -43,7 +43,7 @@ describe.skipIf(ngtcp2Problem !== null || !quiche)(name, () => {
   it.each([
     ["after a retry", true],
     ["at once", false],
-  ])("sees the identity and takes a transaction, %s", async (_name, retries) => {
+  ])("receives the identity and a transaction, %s", async (_name, retries) => {
     const { leader, client } = await opened({ retries });
     const wire = randomBytes(215);
     client.send(leader.address, wire);
@@ -53,7 +53,7 @@ describe.skipIf(ngtcp2Problem !== null || !quiche)(name, () => {
     expect(leader.transactions).toEqual([wire.toString("hex")]);
   });
 
-  it("takes transactions of every size, up to all that it grants a stream", async () => {
+  it("receives transactions of every size, up to the stream limit", async () => {
     const { leader, client } = await opened();
     const wires = [1, 1199, 1232, 1233, 2464, 4095, 4096].map((size) => randomBytes(size));
     for (const wire of wires) client.send(leader.address, wire);
@@ -63,7 +63,7 @@ describe.skipIf(ngtcp2Problem !== null || !quiche)(name, () => {
     expect(new Set(leader.transactions)).toEqual(sent);
   });
 
-  it("gives its streams back, one by one: nothing is stuck", async () => {
+  it("returns its streams one by one: none is stuck", async () => {
     const { leader, client } = await opened({ streams: 4 });
     const wires = Array.from({ length: 1000 }, () => randomBytes(300).toString("hex"));
     for (const wire of wires) client.send(leader.address, Buffer.from(wire, "hex"));
@@ -73,7 +73,7 @@ describe.skipIf(ngtcp2Problem !== null || !quiche)(name, () => {
     expect(client.leader(leader.address)?.connections).toBe(1);
   });
 
-  it("says why it closes, and takes the next connection", async () => {
+  it("reports the close reason, and accepts the next connection", async () => {
     const { leader, client } = await opened();
     client.send(leader.address, randomBytes(100));
     await client.acknowledged();
@@ -87,7 +87,7 @@ describe.skipIf(ngtcp2Problem !== null || !quiche)(name, () => {
     expect(leader.identities.length).toBe(2);
   });
 
-  it("refuses another certificate, none, and another protocol", async () => {
+  it("rejects another certificate, a missing one, and another protocol", async () => {
     const leader = await Ngtcp2Leader.open(program);
     const credentials = { keyPem: selfSignedKey, certificatePem: selfSignedCertificate };
     const strangers = [{ credentials }, { credentials: null }, { protocol: "h3" }];
