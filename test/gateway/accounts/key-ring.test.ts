@@ -43,7 +43,7 @@ describe("find", () => {
     );
   });
 
-  it("takes the whole text and nothing else", () => {
+  it("matches only the whole text", () => {
     const ring = new KeyRing();
     const { text, key } = made(1);
     ring.replace([key]);
@@ -53,7 +53,7 @@ describe("find", () => {
     expect(ring.find(Buffer.from(key.hash).toString("latin1"), 5n)).toBe(null);
   });
 
-  it("has nothing for a key whose hash is none", () => {
+  it("finds nothing for a key with an invalid hash", () => {
     const ring = new KeyRing();
     ring.replace([made(1, { hash: new Uint8Array(5) }).key, made(2).key]);
     expect(ring.find(made(1).text, 5n)).toBe(null);
@@ -94,7 +94,7 @@ describe("allows", () => {
     );
   });
 
-  it("lets everybody in without ranges, nobody with ranges that cannot be read", () => {
+  it("admits every address without ranges, and none with invalid ranges", () => {
     const ring = new KeyRing();
     const open = made(1).key;
     const broken = made(2, { allowedRanges: ["10.0.0.0/8", "everywhere"] }).key;

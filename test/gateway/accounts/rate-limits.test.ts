@@ -33,7 +33,7 @@ describe("a token bucket", () => {
   const gap = fc.oneof(fc.bigInt(0n, 5n), fc.bigInt(0n, 3n * secondNs), fc.bigInt(0n, 2n ** 62n));
   const count = fc.oneof(fc.integer({ min: 1, max: 10 }), fc.integer({ min: 1, max: 1_000_000 }));
 
-  it("answers as the slow model does, to the nanosecond", () => {
+  it("agrees with a slow model, to the nanosecond", () => {
     const calls = fc.array(fc.tuple(fc.constantFrom("a", "b"), gap), { maxLength: 60 });
     fc.assert(
       fc.property(count, count, calls, (requestsPerSecond, burst, given) => {
@@ -50,7 +50,7 @@ describe("a token bucket", () => {
     );
   });
 
-  it("lets a steady caller of exactly the rate through, and tells another when to come back", () => {
+  it("admits a steady caller at exactly the rate, and tells a faster one when to retry", () => {
     const limits = new RateLimits(10);
     const limit = { requestsPerSecond: 10, burst: 1 };
     for (let i = 0n; i < 50n; i++) {
@@ -67,14 +67,14 @@ describe("a token bucket", () => {
     expect(limits.take("a", limit, last + secondNs / 10n).allowed).toBe(true);
   });
 
-  it("takes a lowered limit over at once", () => {
+  it("applies a lowered limit immediately", () => {
     const limits = new RateLimits(10);
     limits.take("a", { requestsPerSecond: 1, burst: 100 }, 0n);
     const lowered = limits.take("a", { requestsPerSecond: 1, burst: 2 }, 0n);
     expect(lowered).toMatchObject({ allowed: true, remaining: 1 });
   });
 
-  it("refuses limits that are none", () => {
+  it("rejects invalid limits", () => {
     const limits = new RateLimits(10);
     for (const value of [0, -1, 1.5, Number.NaN, 1e9]) {
       expect(() => limits.take("a", { requestsPerSecond: value, burst: 1 }, 0n)).toThrow("limit:");
@@ -85,7 +85,7 @@ describe("a token bucket", () => {
 });
 
 describe("the table", () => {
-  it("is bounded, and forgets who was silent longest", () => {
+  it("is bounded, and removes the caller that was idle longest", () => {
     const limits = new RateLimits(3);
     const limit = { requestsPerSecond: 1, burst: 1 };
     const ask = (caller: string) => limits.take(caller, limit, 0n).allowed;

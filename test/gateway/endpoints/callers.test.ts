@@ -45,7 +45,7 @@ describe("keys", () => {
     expect(run.submitted).toMatchObject([{ accountId: "a_1" }]);
   });
 
-  it("is not taken from elsewhere, and an empty one is none", async () => {
+  it("is not read from other places, and an empty one counts as missing", async () => {
     const run = await GatewayRun.open();
     const nowhere: [string, Record<string, string>][] = [
       ["/relay", {}],
@@ -61,7 +61,7 @@ describe("keys", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("gives one answer for every key that does not hold", async () => {
+  it("gives one answer for every invalid key", async () => {
     const run = await GatewayRun.open();
     run.keys.set("far", apiKey("far", { allowedRanges: ["nowhere"] }));
     for (const key of ["unknown", "GOOD", "far", "x".repeat(300), "__proto__", "a%00b"]) {
@@ -79,13 +79,13 @@ describe("keys", () => {
     expect(run.taken).toEqual([]);
   });
 
-  it("passes from its ranges only", async () => {
+  it("is accepted only from its address ranges", async () => {
     const run = await GatewayRun.open();
     run.keys.set("near", apiKey("near", { allowedRanges: [loopbackHex] }));
     expect((await run.post(send, "/relay?api-key=near")).status).toBe(200);
   });
 
-  it("is wanted nowhere but for health, where a wrong one is refused all the same", async () => {
+  it("is required everywhere except for getHealth, where an invalid one is still rejected", async () => {
     const run = await GatewayRun.open();
     for (const path of ["/relay", "/", "/relayb?method=getHealth", "/relay2?method=getHealth"]) {
       const body = path.includes("method") ? "" : health;
@@ -103,7 +103,7 @@ describe("keys", () => {
   });
 });
 
-describe("the caller's address", () => {
+describe("the client's address", () => {
   const far = "00000000000000000000ffff0a000001"; // 10.0.0.1
   const v6 = "20010db8000000000000000000000001";
 
@@ -132,8 +132,8 @@ describe("the caller's address", () => {
   });
 });
 
-describe("guessing", () => {
-  it("ends after 30 wrong keys in a minute, also for a right guess, but not for keys in use", async () => {
+describe("key guessing", () => {
+  it("is blocked after 30 invalid keys in a minute, even for a valid guess, but not for keys in use", async () => {
     const run = await GatewayRun.open();
     expect((await run.post(send, "/relay?api-key=submitter")).status).toBe(200);
     for (let i = 0; i < 30; i++) {
@@ -152,7 +152,7 @@ describe("guessing", () => {
     expect((await run.post(send, "/relay?api-key=good")).status).toBe(200);
   });
 
-  it("is counted by address, of IPv6 by /64", async () => {
+  it("is counted per address, for IPv6 per /64", async () => {
     const run = await GatewayRun.open({ trustedProxies: loopback });
     const from = async (address: string, key: string) =>
       (await run.post(send, `/relay?api-key=${key}`, { "x-forwarded-for": address })).status;
@@ -172,7 +172,7 @@ describe("limits", () => {
     resetSeconds: 3,
   });
 
-  it("tells them with every answer to a call that counts", async () => {
+  it("are stated in every answer to a call that counts", async () => {
     const run = await GatewayRun.open();
     run.verdict = () => verdict(7);
     const { headers } = await run.post(send);
@@ -183,7 +183,7 @@ describe("limits", () => {
     expect((await run.post(health)).headers.get("x-ratelimit-limit")).toBeNull();
   });
 
-  it("answers 429 beyond them", async () => {
+  it("reject excess calls with 429", async () => {
     const run = await GatewayRun.open();
     run.verdict = () => verdict(-1);
     for (const answer of [
@@ -202,7 +202,7 @@ describe("limits", () => {
     expect(await run.post(health)).toMatchObject({ status: 200 });
   });
 
-  it("counts every call of an array, what is none, and no health calls", async () => {
+  it("count every element of an array, even invalid ones, but not getHealth", async () => {
     const run = await GatewayRun.open();
     const left = [1, 0, -1, -1];
     run.verdict = () => verdict(left.shift() ?? -1);
@@ -222,7 +222,7 @@ describe("limits", () => {
     expect(run.submitted).toHaveLength(1);
   });
 
-  it("takes 25 calls in an array and no more", async () => {
+  it("accept at most 25 calls in an array", async () => {
     const run = await GatewayRun.open();
     const of = (count: number) => `[${Array.from({ length: count }, () => health).join(",")}]`;
     expect((await run.post(of(25))).body).toHaveLength(25);
@@ -274,7 +274,7 @@ describe("the size of a body", () => {
     expect((await run.post(padded("sendBatch", 16 * 1024), "/relay")).status).toBe(401);
   });
 
-  it("holds without an announced length, too", async () => {
+  it("is limited without an announced length, too", async () => {
     const run = await GatewayRun.open();
     const client = await RawClient.open(run.server);
     await client.write(
@@ -285,7 +285,7 @@ describe("the size of a body", () => {
     expect(await client.closed()).toMatch(/^HTTP\/1\.1 413 [\s\S]*"jsonrpc":"2.0"/);
   });
 
-  it("of 2 MB is refused as JSON-RPC before it is read", async () => {
+  it("of 2 MB is rejected by a JSON-RPC error before it is read", async () => {
     const run = await GatewayRun.open();
     const client = await RawClient.open(run.server);
     await client.write(
@@ -295,7 +295,7 @@ describe("the size of a body", () => {
   });
 });
 
-it("logs, quotes and keeps no key", async () => {
+it("no key is logged, quoted or stored", async () => {
   const run = await GatewayRun.open();
   const answers = [
     await run.post(send, "/relay?api-key=topsecret"),

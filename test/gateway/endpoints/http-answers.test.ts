@@ -113,7 +113,7 @@ const send = (extra: object = {}): string =>
   });
 const jsonPlaces = operations.filter(({ id }) => id.startsWith("call"));
 
-describe("the paths of HTTP", () => {
+describe("the HTTP paths", () => {
   it.each(jsonPlaces.map(({ path }) => path))("answers calls at %s as described", async (path) => {
     const run = await open();
     const place = `post ${path}`;
@@ -126,7 +126,7 @@ describe("the paths of HTTP", () => {
     expect(await ask(run, place, { query: key, body: send() })).toBe(429);
   });
 
-  it("answers the others as described", async () => {
+  it("give the described answers", async () => {
     const run = await open();
     const wire = tipping();
     await ask(run, "post /relayb", { query: key, body: wire });
@@ -160,7 +160,7 @@ describe("the paths of HTTP", () => {
     for (const { method, path } of rest) expect(seen).toContain(`${method} ${path}`);
   });
 
-  it("finds what is not described", () => {
+  it("detects undescribed fields", () => {
     const json = "application/json";
     expect(() => checkDescribed("get /gethealth", 201, json, "")).toThrow(/described status/);
     const text = '{"accepted":[],"planted":1}';

@@ -48,7 +48,7 @@ describe("paths", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("answers a browser's pre-flight with the headers that clients use", async () => {
+  it("answers a browser's preflight request with the headers that clients use", async () => {
     const run = await GatewayRun.open();
     const plain = await fetch(run.url("/relay"), { method: "OPTIONS" });
     expect(plain.status).toBe(204);
@@ -70,7 +70,7 @@ describe("paths", () => {
     expect(asked.headers.get("access-control-allow-headers")).toBe("x-own, content-type");
   });
 
-  it("takes every content type, and none", async () => {
+  it("accepts every content type, and a missing one", async () => {
     const run = await GatewayRun.open();
     for (const type of ["application/json; charset=utf-8", "text/plain", "x", ""]) {
       const answer = await run.post(send, undefined, { "content-type": type });
@@ -79,7 +79,7 @@ describe("paths", () => {
     }
   });
 
-  it("passes read methods on, for keys with the scope", async () => {
+  it("forwards read methods, for keys with the scope", async () => {
     const run = await GatewayRun.open();
     expect((await run.call("getSlot", [{ commitment: "processed" }])).body).toEqual({
       jsonrpc: "2.0",
@@ -97,7 +97,7 @@ describe("paths", () => {
     expect(fault.text).not.toContain("secret");
   });
 
-  it("knows no other methods, and says which come later", async () => {
+  it("rejects unknown methods, and names the planned ones", async () => {
     const run = await GatewayRun.open();
     for (const name of [
       "getNothing",
@@ -116,7 +116,7 @@ describe("paths", () => {
 });
 
 describe("regions", () => {
-  it("lists this region's tip addresses, each time beginning with another", async () => {
+  it("lists this region's tip addresses, each time starting with another one", async () => {
     const run = await GatewayRun.open();
     const firsts = new Set<unknown>();
     for (let i = 0; i < 4; i++) {
@@ -198,7 +198,7 @@ describe("raw paths", () => {
     ]);
   });
 
-  it.each(["sendBundle", "sendBatch"])("submit several by %s", async (method) => {
+  it.each(["sendBundle", "sendBatch"])("submit several transactions by %s", async (method) => {
     const run = await GatewayRun.open();
     const signatures = [expect.any(String), expect.any(String), expect.any(String)];
     const path = `?api-key=good&method=${method}`;
@@ -239,7 +239,7 @@ describe("raw paths", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("have the limits of their methods", async () => {
+  it("apply the limits of their methods", async () => {
     const run = await GatewayRun.open();
     const post = async (method: string, bytes: number) =>
       (await run.post(new Uint8Array(bytes), `/relayb?api-key=good&method=${method}`)).status;
@@ -249,13 +249,13 @@ describe("raw paths", () => {
     expect(await post("sendBatch", 49_153)).toBe(200);
   });
 
-  it("need a key", async () => {
+  it("require a key", async () => {
     const run = await GatewayRun.open();
     expect((await run.post(tipping(), "/relayb")).status).toBe(401);
     expect((await run.post(base64(tipping()), "/relay2?api-key=bad")).status).toBe(401);
   });
 
-  it("cut a body into its frames, whatever they hold", () => {
+  it("split a body into its frames, whatever they contain", () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 25 }), (list) => {
         expect(readFrames(frames(list), 25).map((each) => [...each])).toEqual(
@@ -266,8 +266,8 @@ describe("raw paths", () => {
   });
 });
 
-describe("ids", () => {
-  it("come back as they came, and as null when there was none", async () => {
+describe("request ids", () => {
+  it("are returned unchanged, and as null if missing", async () => {
     const run = await GatewayRun.open();
     for (const id of [
       "0",
@@ -318,7 +318,7 @@ function expectAnswer(text: string): void {
   }
 }
 
-describe("hostile callers", () => {
+describe("hostile clients", () => {
   it("get a well-formed answer to every body", { timeout: 120_000 }, async () => {
     const run = await GatewayRun.open();
     const transaction = base64(tipping());
@@ -377,7 +377,7 @@ describe("hostile callers", () => {
     expect(answer.text.length).toBeLessThan(1000);
   });
 
-  it("cannot hold up others by dripping, and one head may be too large", async () => {
+  it("cannot delay others by slow requests, and get an error for a head that is too large", async () => {
     const run = await GatewayRun.open();
     const drip = await RawClient.open(run.server);
     await drip.write(
@@ -391,8 +391,8 @@ describe("hostile callers", () => {
   });
 });
 
-describe("a caller who goes away", () => {
-  it("does not undo what he submitted, and everybody else is answered once", async () => {
+describe("a client that disconnects", () => {
+  it("does not undo its submission, and every other client is answered once", async () => {
     const run = await GatewayRun.open();
     const hold = deferred<void>();
     run.submit = () => hold.promise;
@@ -413,7 +413,7 @@ describe("a caller who goes away", () => {
     expect(gone.received).toBe("");
   });
 
-  it("is told 503 with Retry-After while the server drains", async () => {
+  it("gets 503 with Retry-After while the server drains", async () => {
     const run = await GatewayRun.open();
     const hold = deferred<void>();
     run.submit = () => hold.promise;

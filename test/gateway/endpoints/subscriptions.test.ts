@@ -75,7 +75,7 @@ describe("with the sandbox's node", () => {
     return { sandbox, endpoint, site };
   }
 
-  it("passes every kind through and ends it again", async () => {
+  it("forwards and ends every kind of subscription", async () => {
     const { endpoint, site } = await cluster();
     const socket = await connect(site);
     const params = {
@@ -100,7 +100,7 @@ describe("with the sandbox's node", () => {
     await until(() => endpoint.counts.connections === 0);
   });
 
-  it("tells every slot once, in order, to each of its clients", async () => {
+  it("delivers every slot once, in order, to each client", async () => {
     const { endpoint, site } = await cluster();
     const sockets = await Promise.all([connect(site), connect(site)]);
     const seen = sockets.map(async (socket) => {
@@ -121,7 +121,7 @@ describe("with the sandbox's node", () => {
     expect(endpoint.counts.connections).toBe(2);
   });
 
-  it("passes the node's refusals on, with the id as it came", async () => {
+  it("forwards the node's errors with the id of the request", async () => {
     const { site } = await cluster();
     const socket = await connect(site);
     const text = '{"jsonrpc":"2.0","id":"x-1","method":"accountSubscribe","params":["no key"]}';
@@ -131,7 +131,7 @@ describe("with the sandbox's node", () => {
     expect(error?.message).toContain("public key");
   });
 
-  it("frees the place of a signature that was told", async () => {
+  it("releases the slot of a delivered signature subscription", async () => {
     const { sandbox } = await cluster();
     const site = await open(upstreamOf(sandbox.webSocketUrl), { limits: { subscriptionsMax: 1 } });
     const socket = await connect(site);
@@ -143,8 +143,8 @@ describe("with the sandbox's node", () => {
   });
 });
 
-describe("what is refused", () => {
-  it("passes nothing but its kinds", async () => {
+describe("rejected requests", () => {
+  it("rejects unknown kinds of subscription", async () => {
     const { node, site } = await facing(answerWith);
     const socket = await connect(site);
     for (const kind of ["program", "block", "slotsUpdates", "vote", "constructor"]) {
@@ -156,7 +156,7 @@ describe("what is refused", () => {
     expect(node.clients.length).toBe(0);
   });
 
-  it("answers other methods when somebody does", async () => {
+  it("answers other methods if a handler exists", async () => {
     const { site } = await facing(answerWith, {
       dispatch: ({ key }, method, params) => [key.id, method, params],
     });
@@ -165,7 +165,7 @@ describe("what is refused", () => {
     expect((await socket.call("voteSubscribe")).error?.code).toBe(-32601);
   });
 
-  it("needs a node, the scope and an allowance", async () => {
+  it("requires a node, the scope and an allowance", async () => {
     const bare = await connect(await open(null));
     expect((await bare.call("slotSubscribe")).error).toMatchObject({
       code: -32601,
@@ -186,7 +186,7 @@ describe("what is refused", () => {
     expect((await caller.call("slotSubscribe")).error?.code).toBe(-32005);
   });
 
-  it("is not opened for everybody, nor without end", async () => {
+  it("limits handshakes and connections", async () => {
     const closed = await open(null, { authorise: () => ({ status: 401 }) });
     await expect(connect(closed)).rejects.toThrow("401");
     const { site } = await facing(answerWith, { limits: { socketsPerKey: 2 } });
@@ -200,8 +200,8 @@ describe("what is refused", () => {
   });
 });
 
-describe("clients that mean no good", () => {
-  it("bounds subscriptions, those under way too", async () => {
+describe("hostile clients of subscriptions", () => {
+  it("bounds subscriptions, including pending ones", async () => {
     const waiting: [WebSocket, Question][] = [];
     const { node, site } = await facing((...each) => void waiting.push(each), {
       limits: { subscriptionsMax: 3 },
@@ -216,7 +216,7 @@ describe("clients that mean no good", () => {
     expect((await socket.call("slotSubscribe")).error?.code).toBe(-32600);
   });
 
-  it("closes a flood, one of unanswered messages, and binary frames", async () => {
+  it("closes on a flood, on a flood of unanswered messages, and on binary frames", async () => {
     const messageLimits = { messagesBurst: 10, messagesPerSecond: 1, bytesPerSecond: 1_000_000 };
     const clock = new ManualClock();
     const limited = await facing(answerWith, { messageLimits, clock });
@@ -243,7 +243,7 @@ describe("clients that mean no good", () => {
     expect(site.faults).toEqual([]);
   });
 
-  it("answers rubbish as JSON-RPC and goes on", async () => {
+  it("answers invalid messages by JSON-RPC errors and continues", async () => {
     const { site } = await facing(answerWith);
     const socket = await connect(site);
     for (const text of ["{", "[]", "7", '{"jsonrpc":"1.0","id":1}']) {
@@ -257,8 +257,8 @@ describe("clients that mean no good", () => {
   });
 });
 
-describe("nodes that mean no good", () => {
-  it("holds notifications back until the answer is out", async () => {
+describe("hostile nodes", () => {
+  it("delays notifications until the answer is sent", async () => {
     const { site } = await facing((client, question) => {
       answerWith(client, question, "4");
       for (let slot = 0; slot < 50; slot++) client.send(notification("4", `{"slot":${slot}}`));
@@ -270,7 +270,7 @@ describe("nodes that mean no good", () => {
     expect(socket.heard.length).toBe(51);
   });
 
-  it("passes no notification of another kind", async () => {
+  it("forwards no notification of another kind", async () => {
     const { site } = await facing((client, question) => {
       client.send(notification("1", "{}", "programNotification"));
       client.send(notification("1", "{}", "constructor"));
@@ -302,7 +302,7 @@ describe("nodes that mean no good", () => {
     expect(site.faults).toEqual([]);
   });
 
-  it("tells the client when the node is down", async () => {
+  it("notifies the client when the node is down", async () => {
     const { node, site } = await facing(answerWith);
     node.close();
     const socket = await connect(site);
@@ -311,7 +311,7 @@ describe("nodes that mean no good", () => {
     expect(await socket.closed).toBe(1013);
   });
 
-  it("ends the node's connection with the client's, also while it connects", async () => {
+  it("closes the node's connection with the client's, even while it connects", async () => {
     const { node, site } = await facing(answerWith);
     const socket = await connect(site);
     await socket.subscribe("slot");

@@ -153,20 +153,20 @@ describe("/tip_floor", () => {
     expect((await ask(stage, "/tip_floor?api-key=wrong&x=1")).text).toBe(text);
   });
 
-  it("is in SOL as block engines tell it", async () => {
+  it("is in SOL, in the format of block engines", async () => {
     const { text } = await ask(await opened(), "/tip_floor?format=sol");
     expect(JSON.parse(text)).toEqual([solElement]);
     expect(Object.keys(JSON.parse(text)[0])).toEqual(Object.keys(solElement));
   });
 
-  it("has whole lamports, however many", async () => {
+  it("has whole lamports of any size", async () => {
     const stage = await opened();
     const percentiles = { ...snapshot.percentiles, p99: 2n ** 53n + 1n };
     stage.floor.refresh({ percentiles });
     expect((await ask(stage)).text).toContain('"landed_tips_99th_percentile":9007199254740993,');
   });
 
-  it("is refused in a format that nobody knows", async () => {
+  it("is rejected in an unknown format", async () => {
     const { status, headers, body } = await ask(await opened(), "/tip_floor?format=euro");
     expect(status).toBe(400);
     expect(headers.get("cache-control")).toBe("no-store");
@@ -178,7 +178,7 @@ describe("/tip_floor", () => {
     });
   });
 
-  it("is read at a refresh and not at a question", async () => {
+  it("is computed at a refresh, not for a request", async () => {
     const stage = await opened();
     const asked = stage.floor.asked;
     for (let i = 0; i < 5; i++) await ask(stage);
@@ -201,7 +201,7 @@ describe("/tip_floor", () => {
     expect((await ask(stage, "/tip_stream")).status).toBe(426);
   });
 
-  it("is an unknown path where there are no statistics", async () => {
+  it("is an unknown path without statistics", async () => {
     const run = await GatewayRun.open();
     for (const path of ["/tip_floor", "/tip_stream"]) {
       const response = await fetch(run.url(path));
@@ -218,7 +218,7 @@ describe("/tip_floor", () => {
 });
 
 describe("the limit of /tip_floor", () => {
-  it("refuses the eleventh of a second, and says when to come again", async () => {
+  it("rejects the eleventh request of a second, and says when to retry", async () => {
     const stage = await opened();
     for (let i = 1; i <= questionsPerSecond; i++) {
       const { status, headers } = await ask(stage);
@@ -247,7 +247,7 @@ describe("the limit of /tip_floor", () => {
     expect((await ask(stage)).status).toBe(429);
   });
 
-  it("counts callers, an IPv6 /64 as one", async () => {
+  it("counts clients, an IPv6 /64 as one", async () => {
     const stage = await opened(loopback);
     const exhaust = async (address: string) => {
       for (let i = 0; i < questionsPerSecond; i++) await ask(stage, "/tip_floor", from(address));
@@ -262,7 +262,7 @@ describe("the limit of /tip_floor", () => {
     expect(await statusOf("2001:db8:0:2::1")).toBe(200);
   });
 
-  it("is not got round by a header of somebody who is no listed proxy", async () => {
+  it("cannot be bypassed by a header from an unlisted proxy", async () => {
     for (const proxies of [[], [parseAddressRange("192.0.2.0/24")]]) {
       const stage = await opened(proxies);
       let limited = 0;
@@ -276,7 +276,7 @@ describe("the limit of /tip_floor", () => {
 });
 
 describe("/tip_stream", () => {
-  it("pushes one element at its beginning and after every refresh", async () => {
+  it("pushes one element at the start and after every refresh", async () => {
     const stage = await opened();
     const client = await StreamClient.open(stage);
     const sol = await StreamClient.open(stage, "/tip_stream?format=sol");
@@ -292,7 +292,7 @@ describe("/tip_stream", () => {
     expect(sol.messages.at(-1)).toEqual({ ...solElement, stale: true });
   });
 
-  it("takes so many of an address at once, and another when one has left", async () => {
+  it("limits concurrent connections per address, and accepts another after one closed", async () => {
     const stage = await opened(loopback);
     const clients: StreamClient[] = [];
     for (let i = 0; i < streamsMax; i++) {
@@ -318,7 +318,7 @@ describe("/tip_stream", () => {
     });
   });
 
-  it("takes so many handshakes in a second, whatever comes of them", async () => {
+  it("limits handshakes per second, whatever their result", async () => {
     const stage = await opened();
     for (let i = 0; i < 10; i++) {
       const { refusal } = await StreamClient.open(stage, "/tip_stream?format=euro");
@@ -330,7 +330,7 @@ describe("/tip_stream", () => {
     expect((await ask(stage)).status).toBe(200);
   });
 
-  it("does not read what is said, and ends on more than a kilobyte", async () => {
+  it("ignores messages, and closes on more than a kilobyte", async () => {
     const stage = await opened();
     const client = await StreamClient.open(stage);
     for (const text of ["", "{", "x".repeat(1024)]) client.socket.send(text);
@@ -343,7 +343,7 @@ describe("/tip_stream", () => {
     await openWhenFree(stage);
   });
 
-  it("closes who does not read, and goes on with the others", async () => {
+  it("closes a client that does not read, and continues with the others", async () => {
     const stage = await opened();
     const reader = await StreamClient.open(stage);
     const slow = await RawClient.open(stage.run.server);
@@ -365,7 +365,7 @@ describe("/tip_stream", () => {
     expect(reader.messages.at(-1)).toEqual({ ...element, count: pushed - 1 });
   });
 
-  it("serves very many in steps", async () => {
+  it("serves many clients in steps", async () => {
     const stage = await opened(loopback);
     const clients = await Promise.all(
       Array.from({ length: 130 }, (_, i) =>

@@ -32,7 +32,7 @@ async function ask(tracker: Tracker, path: string, init: RequestInit = {}) {
 }
 
 describe("the tracker", () => {
-  it("lists the validators of the present epoch, without a key", async () => {
+  it("lists the validators of the current epoch, without a key", async () => {
     const { status, headers, text } = await ask(trackerAt(100n), "/api/alt_validators");
     expect([status, text]).toEqual([200, JSON.stringify([one, two].map(addressOf).toSorted())]);
     expect(headers.get("content-type")).toBe("application/json");
@@ -40,7 +40,7 @@ describe("the tracker", () => {
     expect(headers.get("access-control-allow-origin")).toBe("*");
   });
 
-  it("lists nobody where nobody is a member", async () => {
+  it("returns an empty list without members", async () => {
     const tracker = new PartnerTracker(() => null);
     expect(await ask(tracker, "/api/alt_validators")).toMatchObject({ status: 200, text: "[]" });
   });
@@ -110,7 +110,7 @@ describe("the tracker", () => {
     });
   });
 
-  it("takes GET and HEAD, from pages of others, too", async () => {
+  it("accepts GET and HEAD, also from other origins", async () => {
     for (const path of [
       "/api/alt_validators",
       "/api/next_alt_validator",
@@ -132,7 +132,7 @@ describe("the tracker", () => {
     }
   });
 
-  it("is among the paths that the answer to another one lists", async () => {
+  it("is listed in the answer for an unknown path", async () => {
     const { status, text } = await ask(trackerAt(100n), "/api/alt_validator");
     expect(status).toBe(404);
     for (const path of ["/api/alt_validators", "/api/next_alt_validator/{slot}"]) {

@@ -64,7 +64,7 @@ const line = fc.constantFrom(
   " folded",
 );
 
-describe("hostile bytes", () => {
+describe("the HTTP server", () => {
   it("survives random bytes", async () => {
     const server = await opened();
     const bytes = fc.uint8Array({ minLength: 1, maxLength: 2000 });
@@ -78,7 +78,7 @@ describe("hostile bytes", () => {
     expect(server.connections).toBeLessThanOrEqual(1);
   });
 
-  it("survives requests made of the wrong lines", async () => {
+  it("survives requests of shuffled lines", async () => {
     const server = await opened();
     const sent = fc.array(line, { minLength: 1, maxLength: 12 });
     await fc.assert(
@@ -90,7 +90,7 @@ describe("hostile bytes", () => {
     expect((await fetch(urlOf(server))).status).toBe(200);
   });
 
-  it("refuses heads that are too large, in one header or in many", async () => {
+  it("rejects heads that are too large, in one header or in many", async () => {
     const server = await opened();
     const head = "GET / HTTP/1.1\r\nHost: a\r\n";
     const random = new SeededRandom(1);
@@ -105,7 +105,7 @@ describe("hostile bytes", () => {
     expect((await fetch(urlOf(server))).status).toBe(200);
   });
 
-  it("refuses contradicting lengths, HTTP/1.0 and a missing Host", async () => {
+  it("rejects contradicting lengths, HTTP/1.0 and a missing Host", async () => {
     const server = await opened();
     const both =
       "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n";
@@ -114,7 +114,7 @@ describe("hostile bytes", () => {
     expect(await exchange(server, "GET / HTTP/1.1\r\n\r\n")).not.toMatch(/ 200 /);
   });
 
-  it("keeps no answers for a caller that asks and asks and never reads", async () => {
+  it("buffers a bounded amount for a client that never reads", async () => {
     const large = "x".repeat(100_000);
     let answered = 0;
     const server = await serve({

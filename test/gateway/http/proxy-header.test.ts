@@ -39,7 +39,7 @@ describe("a PROXY protocol header", () => {
     expect(client.received).toContain("from 127.0.0.1.");
   });
 
-  it("does not between two requests, where nobody but the caller can have put it", async () => {
+  it("is rejected between two requests, where only the client can have sent it", async () => {
     const server = await serve({
       handle: ({ path, remoteAddress }) => ({ status: 200, body: `${path} ${remoteAddress}.` }),
     });
@@ -52,7 +52,7 @@ describe("a PROXY protocol header", () => {
     expect(client.received).toContain("/2 127.0.0.1.");
   });
 
-  it("of version 1 is no HTTP", async () => {
+  it("of version 1 is rejected as invalid HTTP", async () => {
     const server = await serve({ handle: () => ({ status: 200 }) });
     const client = await RawClient.open(server);
     const line = "PROXY TCP4 203.0.113.7 192.0.2.2 4660 80\r\n";
@@ -73,7 +73,7 @@ describe("a PROXY protocol header", () => {
   it.each([
     ["an unlisted peer", []],
     ["a listed proxy", loopback],
-  ])("of %s gets nobody round a limit by address", async (_, trustedProxies) => {
+  ])("of %s cannot bypass a limit per address", async (_, trustedProxies) => {
     const tipFloor = { snapshot, onRefresh: () => () => undefined };
     const { server } = await GatewayRun.open({ trustedProxies }, { tipFloor });
     const statuses: number[] = [];
@@ -86,7 +86,7 @@ describe("a PROXY protocol header", () => {
     expect(statuses.filter((status) => status === 429)).toHaveLength(2);
   });
 
-  it("of a listed proxy leaves X-Forwarded-For as it is", async () => {
+  it("of a listed proxy does not change X-Forwarded-For", async () => {
     const tipFloor = { snapshot, onRefresh: () => () => undefined };
     const { server } = await GatewayRun.open({ trustedProxies: loopback }, { tipFloor });
     for (let i = 0; i < 12; i++) {

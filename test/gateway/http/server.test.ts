@@ -22,7 +22,7 @@ async function refusalOf(opening: Promise<HttpServer>): Promise<ShredwayError> {
 }
 
 describe("requests and answers", () => {
-  it("hands over everything of a request and sends everything of an answer", async () => {
+  it("passes every part of a request to the handler and sends every part of an answer", async () => {
     const seen: HttpRequest[] = [];
     const server = await serve({
       handle: (request) => {
@@ -57,7 +57,7 @@ describe("requests and answers", () => {
     expect(await client.readUntil(/1, 2$/)).toContain("1, 2");
   });
 
-  it("sends no body for HEAD and 204, and the connection goes on", async () => {
+  it("sends no body for HEAD and 204, and keeps the connection", async () => {
     const server = await serve({
       handle: ({ path, method }) => ({ status: path === "/none" ? 204 : 200, body: `${method}!` }),
     });
@@ -73,7 +73,7 @@ describe("requests and answers", () => {
     expect(client.statuses).toEqual([200, 204, 200]);
   });
 
-  it("sends bytes that lie inside a larger buffer, empty bodies and large ones", async () => {
+  it("sends views of a larger buffer, empty bodies and large ones", async () => {
     const large = Buffer.alloc(8_000_000, "0123456789abcdef");
     const server = await serve({
       handle: ({ path }) => {
@@ -87,7 +87,7 @@ describe("requests and answers", () => {
     expect(answer.equals(large)).toBe(true);
   });
 
-  it("answers 200 callers that wait at the same time, each with its own", async () => {
+  it("answers 200 concurrent clients, each with its own answer", async () => {
     const waiting: (() => void)[] = [];
     const server = await serve({
       handle: async ({ path }) => {
@@ -114,7 +114,7 @@ describe("requests and answers", () => {
     expect(client.received.match(/<.*?>/g)).toEqual(paths.map((path) => `<${path}>`));
   });
 
-  it("closes a connection that pipelines behind an answer that takes time", async () => {
+  it("closes a connection that pipelines behind a slow answer", async () => {
     const answer = deferred<HttpResponse>();
     const server = await serve({
       handle: ({ path }) => (path === "/slow" ? answer.promise : ok),
@@ -134,7 +134,7 @@ describe("bodies", () => {
   });
   const head = (lines: string) => `POST / HTTP/1.1\r\nHost: a\r\n${lines}\r\n\r\n`;
 
-  it("refuses an announced length above the bound before anything of it came", async () => {
+  it("rejects an announced length above the limit before any byte of the body", async () => {
     const server = await serve({ handle: lengthOf, bodyBytesMax: () => 10 });
     const client = await RawClient.open(server);
     await client.write(head("Content-Length: 999999999"));
@@ -144,7 +144,7 @@ describe("bodies", () => {
     expect(received).toContain('"reason":"body_too_large"');
   });
 
-  it("lets a caller whose body is a little too large see why, and go on", async () => {
+  it("explains a slightly oversized body and keeps the connection", async () => {
     const server = await serve({ handle: lengthOf, bodyBytesMax: () => 10 });
     const client = await RawClient.open(server);
     await client.write(`${head("Content-Length: 11")}01234567890${head("Content-Length: 10")}`);
@@ -153,7 +153,7 @@ describe("bodies", () => {
     expect(client.statuses).toEqual([413, 200]);
   });
 
-  it("counts a chunked body while it comes", async () => {
+  it("counts a chunked body while it arrives", async () => {
     let calls = 0;
     const server = await serve({
       handle: (request) => {
@@ -174,7 +174,7 @@ describe("bodies", () => {
     expect(calls).toBe(1);
   });
 
-  it("puts a body together from whatever pieces it comes in", async () => {
+  it("assembles a body from pieces of any size", async () => {
     const bodies: Uint8Array[] = [];
     const server = await serve({
       handle: (request) => {
@@ -197,7 +197,7 @@ describe("bodies", () => {
     expect(Buffer.from(bodies[1] ?? []).equals(sent)).toBe(true);
   });
 
-  it("asks for the bound of each request, and ignores bodies of GET", async () => {
+  it("applies the limit of each request, and ignores bodies of GET", async () => {
     const server = await serve({
       handle: lengthOf,
       bodyBytesMax: ({ path, header }) => (path === "/big" && header("x-key") === "k" ? 100 : 1),
@@ -257,7 +257,7 @@ describe("handlers that fail", () => {
     expect(lines.length).toBe(2);
   });
 
-  it("answers 500 when the bound of the body fails", async () => {
+  it("answers 500 when the function for the body limit throws", async () => {
     const server = await serve({
       handle: () => ok,
       bodyBytesMax: () => {
@@ -269,8 +269,8 @@ describe("handlers that fail", () => {
   });
 });
 
-describe("callers that go away", () => {
-  it("survives an answer to a caller that is gone", async () => {
+describe("clients that disconnect", () => {
+  it("survives an answer to a disconnected client", async () => {
     const { log, lines } = logged();
     const answers = { "/answer": deferred<HttpResponse>(), "/fail": deferred<HttpResponse>() };
     let calls = 0;
@@ -297,7 +297,7 @@ describe("callers that go away", () => {
     expect((await fetch(urlOf(server))).status).toBe(200);
   });
 
-  it("forgets an upload that is broken off", async () => {
+  it("discards an interrupted upload", async () => {
     let calls = 0;
     const server = await serve({
       handle: () => {
@@ -336,7 +336,7 @@ describe("callers that go away", () => {
 });
 
 describe("listening", () => {
-  it("listens on several addresses and tells the callers' plain ones", async () => {
+  it("listens on several addresses and reports plain client addresses", async () => {
     const server = await serve({
       listen: ["127.0.0.1:0", "[::1]:0", "[::]:0"],
       handle: ({ remoteAddress }) => ({ status: 200, body: remoteAddress }),
@@ -351,7 +351,7 @@ describe("listening", () => {
     expect(await textOf(any?.replace("[::]", "127.0.0.1"))).toBe("127.0.0.1");
   });
 
-  it("takes its port again at once, also when it left open connections behind", async () => {
+  it("reopens its port immediately, even with open connections left", async () => {
     const listen = [`127.0.0.1:${await freePort()}`];
     const first = await HttpServer.open({ listen, handle: () => ok, bodyBytesMax: () => 1000 });
     const client = await RawClient.open(first);
@@ -363,7 +363,7 @@ describe("listening", () => {
     expect((await fetch(urlOf(second))).status).toBe(200);
   });
 
-  it("shares no port with another server, and leaves nothing open when it cannot listen", async () => {
+  it("shares no port with another server, and leaves nothing open after a failed listen", async () => {
     const handle = () => ok;
     const bodyBytesMax = () => 0;
     const free = `127.0.0.1:${await freePort()}`;
@@ -380,7 +380,7 @@ describe("listening", () => {
     expect((await fetch(urlOf(first))).status).toBe(200);
   });
 
-  it("refuses addresses that are none or not ours", async () => {
+  it("rejects invalid and foreign addresses", async () => {
     const open = (listen: string[]) =>
       refusalOf(HttpServer.open({ listen, handle: () => ok, bodyBytesMax: () => 0 }));
     expect((await open(["localhost:80"])).reason).toBe("address_invalid");
@@ -389,7 +389,7 @@ describe("listening", () => {
 });
 
 describe("closing", () => {
-  it("drains: answers what is under way, takes nothing new", async () => {
+  it("drains: answers requests in progress, accepts no new ones", async () => {
     const answer = deferred<HttpResponse>();
     let calls = 0;
     const server = await serve({
@@ -419,7 +419,7 @@ describe("closing", () => {
     expect(calls).toBe(2);
   });
 
-  it("drains no longer than the grace", async () => {
+  it("drains no longer than the grace time", async () => {
     let calls = 0;
     const server = await serve({
       handle: () => {
@@ -439,7 +439,7 @@ describe("closing", () => {
     expect(await client.closed()).toBe("");
   });
 
-  it("closes at once, twice, and from inside a handler", async () => {
+  it("closes immediately, twice, and inside a handler", async () => {
     const server = await serve({
       handle: () => {
         server.close();
@@ -453,7 +453,7 @@ describe("closing", () => {
     await server.drain(1, new ManualClock());
   });
 
-  it("closes a caller that sends Connection: close after its answer", async () => {
+  it("closes after the answer if the client sends Connection: close", async () => {
     const server = await serve({ handle: async () => ok });
     const status = await new Promise((resolve, reject) => {
       const request = httpRequest(urlOf(server), { agent: false }, (answer) => {

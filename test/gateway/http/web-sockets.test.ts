@@ -54,7 +54,7 @@ async function refusalOf(socket: Client): Promise<{ status?: number; body: strin
 }
 
 describe("WebSockets", () => {
-  it("carries texts both ways and tells the route who it is", async () => {
+  it("transfer texts both ways and give the route the client's address", async () => {
     const heads: unknown[] = [];
     const route: WebSocketRoute = {
       ...echo,
@@ -73,7 +73,7 @@ describe("WebSockets", () => {
     expect(await (await fetch(urlOf(server, "/feed"))).text()).toBe("plain HTTP");
   });
 
-  it("chooses the route by path, and * for all others", async () => {
+  it("choose the route by path, and * for all others", async () => {
     const named = (name: string): WebSocketRoute => ({ ...echo, open: (peer) => peer.send(name) });
     const server = await serveSockets({ "*": named("any"), "/": named("root"), "/a": named("a") });
     for (const [path, name] of [
@@ -88,7 +88,7 @@ describe("WebSockets", () => {
     expect(await refusalOf(client(only, "/b"))).toEqual({ status: 404, body: "plain HTTP" });
   });
 
-  it("answers by HTTP instead of accepting", async () => {
+  it("can be rejected by an HTTP answer", async () => {
     const server = await serveSockets({
       "/no": {
         ...echo,
@@ -103,7 +103,7 @@ describe("WebSockets", () => {
     await connected(server, "/no?key");
   });
 
-  it("closes with 1003 on bytes and 1009 on a message that is too large", async () => {
+  it("close with 1003 on binary and with 1009 on an oversized message", async () => {
     const texts: string[] = [];
     const server = await serveSockets({
       "*": { ...echo, message: (_, text) => void texts.push(text) },
@@ -123,7 +123,7 @@ describe("WebSockets", () => {
     expect(texts).toEqual(["ü".repeat(500)]);
   });
 
-  it("closes a peer that does not read", async () => {
+  it("close if the peer does not read", async () => {
     let peer: WebSocketPeer | undefined;
     let closedCalls = 0;
     const server = await serveSockets({
@@ -157,7 +157,7 @@ describe("WebSockets", () => {
     expect(server.connections).toBe(0);
   });
 
-  it("is safe to use when the peer is gone", async () => {
+  it("are safe to use after the peer disconnected", async () => {
     const peers: WebSocketPeer[] = [];
     const closed: WebSocketPeer[] = [];
     const server = await serveSockets({
@@ -185,7 +185,7 @@ describe("WebSockets", () => {
     await until(() => server.connections === 0);
   });
 
-  it("cuts reasons that do not fit and replaces codes that are none", async () => {
+  it("cut close reasons that are too long and replace invalid codes", async () => {
     const wanted: [number, string][] = [
       [4001, "why"],
       [4002, "ü".repeat(100)],
@@ -255,7 +255,7 @@ describe("message limits", () => {
     expect((await closeOf(socket)).code).toBe(1008);
   });
 
-  it("let a peer go on at the rate that it has", async () => {
+  it("let a peer continue at its rate", async () => {
     const clock = new ManualClock();
     const server = await serve({
       handle,
@@ -302,7 +302,7 @@ describe("message limits", () => {
     }
   });
 
-  it("cut a flood: after the burst neither the route nor the kernel takes anything more", async () => {
+  it("cut a flood: after the burst neither the route nor the kernel accepts more", async () => {
     texts.length = 0;
     let closedCalls = 0;
     const closed = () => {
@@ -355,7 +355,7 @@ describe("routes that fail", () => {
     expect(await nextText(good)).toBe("still here");
   });
 
-  it("logs what closed throws", async () => {
+  it("log an error of the close handler", async () => {
     const { log, lines } = logged();
     const server = await serve({ handle, webSockets: { "*": { ...echo, closed: fail } } }, log);
     (await connected(server)).close();
@@ -375,7 +375,7 @@ describe("limits of the server", () => {
     await connected(server);
   });
 
-  it("takes any idle time and any bound without ending the process", async () => {
+  it("accept any idle time and any limit without ending the process", async () => {
     const server = await serveSockets({
       "/short": { ...echo, idleSeconds: 1, backpressureBytesMax: 1, messageBytesMax: 0 },
       "/long": { ...echo, idleSeconds: 1e9 },
@@ -390,7 +390,7 @@ describe("limits of the server", () => {
     expect((await ending).code).toBe(1009);
   });
 
-  it("closes WebSockets with 1001 when it drains, and with nothing when it closes", async () => {
+  it("close WebSockets with 1001 on drain, and without a code on close", async () => {
     const draining = await serveSockets({ "*": echo });
     const told = await connected(draining);
     const telling = closeOf(told);

@@ -93,7 +93,7 @@ async function added(run: GatewayRun): Promise<string> {
 }
 
 describe("destinations", () => {
-  it("are added, challenged, proved, listed and removed", async () => {
+  it("are added, challenged, verified, listed and removed", async () => {
     const { run, desk } = await open();
     expect(resultOf(await run.call("getDestinations"))).toEqual([]);
     const id = await added(run);
@@ -120,7 +120,7 @@ describe("destinations", () => {
     expect(run.taken.length).toBe(8); // each call is counted
   });
 
-  it("are refused with their reasons", async () => {
+  it("are rejected with their reasons", async () => {
     const { run, desk } = await open();
     const id = await added(run);
     const cases: [string, unknown[], number, string][] = [
@@ -177,7 +177,7 @@ describe("destinations", () => {
     expect(desk.active()).toEqual([]);
   });
 
-  it("are challenged so often and no oftener", async () => {
+  it("are challenged within their limits", async () => {
     const { run, desk } = await open();
     const id = await added(run);
     for (let i = 0; i < 5; i++) {
@@ -195,7 +195,7 @@ describe("destinations", () => {
 });
 
 describe("getTier", () => {
-  it("tells the tier, what is missing, and the grace clock", async () => {
+  it("returns the tier, the missing amount, and the grace period", async () => {
     const { run, tiers } = await open();
     await added(run);
     const fields = { windowHours: 24, destinations: 1 };
@@ -242,7 +242,7 @@ describe("getTierHistory", () => {
     ...fields,
   });
 
-  it("tells the events with times and words", async () => {
+  it("returns the events with times and texts", async () => {
     const { run, tiers } = await open();
     tiers.events = [
       event({ number: 4n, kind: "downgraded", from: "tier-1", to: null, sumLamports: 0n }),
@@ -287,7 +287,7 @@ describe("getTierHistory", () => {
   });
 
   it.each([{ limit: 0 }, { limit: 101 }, { limit: "5" }, { before: -1 }, { before: 1.5 }, [1]])(
-    "refuses %j",
+    "rejects %j",
     async (given) => {
       const { run } = await open();
       const { body } = await run.call("getTierHistory", [given]);
@@ -306,8 +306,8 @@ const names = [
   "proveDestination",
 ];
 
-describe("every one of these methods", () => {
-  it.each(names)("%s needs the scope, and a service that sells shreds", async (name) => {
+describe("each of these methods", () => {
+  it.each(names)("%s requires the scope, and a service with tip registration", async (name) => {
     const { run } = await open();
     const without = await run.call(name, [], "/relay?api-key=submitter");
     expect(without.body).toMatchObject(refused(-32600, "scope_missing"));

@@ -56,7 +56,7 @@ const textRefusal =
   "(32 bytes in base58), got something else";
 
 describe("getNonce", () => {
-  it("tells of the key's own account: three fields and no more", async () => {
+  it("returns three fields for the key's own account", async () => {
     const { run, book } = await open();
     const answer = await run.call("getNonce", ["good"]);
     expect(answer.body).toEqual({ jsonrpc: "2.0", id: 1, result: info });
@@ -66,7 +66,7 @@ describe("getNonce", () => {
     expect(book.accounts).toEqual([]);
   });
 
-  it("tells of any account by its public key", async () => {
+  it("returns any account by its public key", async () => {
     const { run, book } = await open();
     const answer = await run.call("getNonce", [info.nonceAccount]);
     expect(answer.body).toMatchObject({ result: info });
@@ -74,14 +74,14 @@ describe("getNonce", () => {
     expect(book.owners).toEqual([]);
   });
 
-  it("takes a key that belongs to the same account for another key", async () => {
+  it("accepts another key of the same account", async () => {
     const { run, book } = await open();
     const answer = await run.call("getNonce", ["submitter"]);
     expect(answer.body).toMatchObject({ error: { message: textRefusal } });
     expect(book.owners).toEqual([]);
   });
 
-  it("gives the same answer to another's key and to a text that is none, and echoes neither", async () => {
+  it("gives the same answer for another account's key and for an invalid one, and echoes neither", async () => {
     const { run, book } = await open();
     run.keys.set("sw_rotated", apiKey("sw_rotated", { id: "k_good2" }));
     const texts = ["sw_theirs", "sw_nobodys", "sw_rotated", "", "x".repeat(300), "1".repeat(45)];
@@ -96,7 +96,7 @@ describe("getNonce", () => {
     expect([...book.owners, ...book.accounts]).toEqual([]);
   });
 
-  it("echoes nothing of other shapes either, and takes no other text for an account", async () => {
+  it("echoes no invalid parameter, and accepts no other text as an account", async () => {
     const { run, book } = await open();
     const value = fc.oneof(
       fc.jsonValue(),
@@ -116,7 +116,7 @@ describe("getNonce", () => {
     expect([...book.owners, ...book.accounts]).toEqual([]);
   });
 
-  it("says when to ask again", async () => {
+  it("says when to retry", async () => {
     const { run, book } = await open();
     book.refusal = new ShredwayError("nonce_pending", "being made", {
       details: { retryAfterSeconds: 2 },
@@ -134,7 +134,7 @@ describe("getNonce", () => {
     ["nonce_invalid", -32602],
     ["rpc_failed", -32603],
     ["store_failed", -32603],
-  ] as const)("passes on %s", async (reason, code) => {
+  ] as const)("forwards %s", async (reason, code) => {
     const { run, book } = await open();
     const details = { address: "funding", balanceLamports: 7n, neededLamports: 8n };
     const isFunding = reason === "nonce_failed";
@@ -153,7 +153,7 @@ describe("getNonce", () => {
     expect(headers.get("retry-after")).toBeNull();
   });
 
-  it("needs a node, a key, and the scope submit", async () => {
+  it("requires a node, a key, and the scope submit", async () => {
     const { run } = await open();
     for (const [path, reason] of [
       ["/relay?api-key=reader", "scope_missing"],

@@ -13,7 +13,7 @@ describe("preflight", () => {
   const wire = signed.subarray(1);
   const unsigned = Buffer.from([1, ...new Uint8Array(64), 5, 6]).toString("base64");
 
-  it("asks the node as a node asks itself", async () => {
+  it("sends the parameters that a node uses itself", async () => {
     const node = new NodeStandIn();
     const value = '{"err":null,"logs":[],"unitsConsumed":18446744073709551615}';
     node.answer = { result: new JsonText(`{"context":{"slot":1},"value":${value}}`) };
@@ -28,7 +28,7 @@ describe("preflight", () => {
     expect(node.asked[1]?.[1][1]).toEqual({ ...config, commitment: "processed" });
   });
 
-  it("hands the node nothing that could be sent, of no version, and leaves the original alone", async () => {
+  it("sends the node only unsendable bytes of every version, and does not change the original", async () => {
     const node = new NodeStandIn();
     node.answer = { result: new JsonText('{"context":{"slot":1},"value":{"err":null}}') };
     const v1 = Uint8Array.of(0x81, 2, 0, 0, 5, 5, ...new Uint8Array(128).fill(7));
@@ -40,7 +40,7 @@ describe("preflight", () => {
     expect(v1).toEqual(before);
   });
 
-  it("never takes a missing answer for a success", async () => {
+  it("never treats a missing answer as a success", async () => {
     const node = new NodeStandIn();
     for (const text of ["null", "1", "{}", '{"value":null}', '{"value":{}}', '{"value":[]}']) {
       node.answer = { result: new JsonText(text) };

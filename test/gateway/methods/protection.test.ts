@@ -43,7 +43,7 @@ const noBuilders = ["sendBundle", "sendAlt"];
 
 describe.each(methods)("%s", (name, openGateway, transactionsOf) => {
   it.each(["mevProtect", "revertProtection", "swqosOnly"])(
-    "honours %s in any place",
+    "honours %s in every place",
     async (option) => {
       const run = await openGateway();
       for (const place of placements) {
@@ -80,7 +80,7 @@ describe.each(methods)("%s", (name, openGateway, transactionsOf) => {
     "swqos-only",
     "revertProtect",
     "mevprotct",
-  ])("refuses the unknown option %s by name", async (option) => {
+  ])("rejects the unknown option %s by name", async (option) => {
     const run = await openGateway();
     for (const place of placements) {
       const { body } = await run.call(name, [transactionsOf(), ...place({ [option]: true })]);
@@ -92,7 +92,7 @@ describe.each(methods)("%s", (name, openGateway, transactionsOf) => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("refuses an unknown URI parameter that resembles a protective one", async () => {
+  it("rejects an unknown URI parameter that resembles a protective one", async () => {
     const run = await openGateway();
     const params = [transactionsOf(), { skipPreflight: true }];
     const answer = await run.call(name, params, "/relay?api-key=good&mevProtect=true");
@@ -101,7 +101,7 @@ describe.each(methods)("%s", (name, openGateway, transactionsOf) => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("refuses a value that is no boolean, wherever it stands", async () => {
+  it("rejects a non-boolean value in every place", async () => {
     const run = await openGateway();
     for (const place of placements) {
       const { body } = await run.call(name, [transactionsOf(), ...place({ mevProtect: "yes" })]);
@@ -115,7 +115,7 @@ describe.each(methods)("%s", (name, openGateway, transactionsOf) => {
 });
 
 describe("the raw paths", () => {
-  it("honour the protective parameters of the URL, and refuse those that resemble them", async () => {
+  it("honour the protective parameters of the URL, and reject similar ones", async () => {
     const run = await open();
     const post = (query: string) =>
       fetch(run.url(`/relayb?api-key=good&method=sendTransaction&${query}`), {
@@ -134,13 +134,13 @@ describe("the raw paths", () => {
 describe("readProtection", () => {
   const uri = { ...none, bundleOnly: false };
 
-  it("takes the protected choice where places disagree, and null as absent", () => {
+  it("uses the protected value where places disagree, and treats null as absent", () => {
     const given = [{ mevProtect: true }, { mevProtect: false, swqosOnly: null }];
     expect(readProtection(["", ...given], uri)).toEqual({ ...none, mevProtect: true });
     expect(readProtection([""], { ...uri, swqosOnly: true })).toEqual({ ...none, swqosOnly: true });
   });
 
-  it("never loses an option: it is honoured or refused, whatever surrounds it", () => {
+  it("never loses an option: it is honoured or rejected in any context", () => {
     const option = fc.constantFrom("mevProtect", "swqosOnly", "revertProtection");
     const other = fc.dictionary(fc.string({ maxLength: 12 }), fc.jsonValue({ maxDepth: 1 }));
     fc.assert(
@@ -157,7 +157,7 @@ describe("readProtection", () => {
     );
   });
 
-  it("leaves the options of stock clients alone", () => {
+  it("accepts the options of stock clients", () => {
     const stock = [
       ["encoding", "skipPreflight", "preflightCommitment", "maxRetries", "minContextSlot"],
       ["max_retries", "min_context_slot", "commitment", "enableFallback", "innerInstructions"],

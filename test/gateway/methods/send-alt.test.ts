@@ -43,7 +43,7 @@ describe("sendAlt", () => {
     [{ enableFallback: true, revertProtection: false }, { enableFallback: true }],
     [{ enableFallback: null, encoding: "base64", skipPreflight: 7 }, {}],
   ])(
-    "with %j submits one transaction and answers its signature in an array",
+    "with %j submits one transaction and returns its signature in an array",
     async (given, options) => {
       const run = await open();
       const wire = tipping();
@@ -66,7 +66,7 @@ describe("sendAlt", () => {
     },
   );
 
-  it("takes the protection of the URL, and no restriction to other routes", async () => {
+  it("applies the protection of the URL, but no restriction to other routes", async () => {
     const run = await open();
     const path = "/relay?api-key=good";
     await run.call("sendAlt", [base64(tipping()), {}], `${path}&mev-protect=true`);
@@ -126,13 +126,13 @@ describe("sendAlt", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("takes v1 that pays the minimum", async () => {
+  it("accepts a v1 transaction that pays the minimum", async () => {
     const run = await open({ ...v1, priorityFeeLamports: 2_000_000n });
     await run.call("sendAlt", [base64(tipping()), {}]);
     expect(run.submitted).toHaveLength(1);
   });
 
-  it("refuses a tip below the minimum and signatures that do not hold", async () => {
+  it("rejects a tip below the minimum and invalid signatures", async () => {
     const run = await open();
     expect(await run.call("sendAlt", [base64(tipping({ tip: 5n })), {}])).toMatchObject(
       refused("tip_too_low", /tip 5 lamports/),
@@ -143,7 +143,7 @@ describe("sendAlt", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("says that it came in a non-partner slot", async () => {
+  it("reports a non-partner slot", async () => {
     const run = await open();
     const message =
       "slot 5 (leader X): received in a non-partner slot without fallback and is dropped";
@@ -153,7 +153,7 @@ describe("sendAlt", () => {
     );
   });
 
-  it("needs a key that may submit", async () => {
+  it("requires a key with the scope submit", async () => {
     const run = await open();
     run.keys.set(...scoped("reader", "read"));
     const answer = await run.call("sendAlt", [base64(tipping()), {}], "/relay?api-key=reader");

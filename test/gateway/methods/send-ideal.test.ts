@@ -35,7 +35,7 @@ import {
 } from "../../support/transactions/nonce-transactions.ts";
 import { forged } from "../../support/transactions/tipping.ts";
 
-describe("a nonce of the caller's own", () => {
+describe("a nonce account of the caller", () => {
   it.each<[string, One]>([
     ["legacy", { version: "legacy" }],
     ["v0", {}],
@@ -71,7 +71,7 @@ describe("a nonce of the caller's own", () => {
     expect(desk.coSigned).toBe(0);
   });
 
-  it("may have another authority and another account than anybody's here", async () => {
+  it("may have any authority and any address", async () => {
     const { run, desk } = await openPairs(own);
     const accounts = [writing(otherNonce), { address: sysvar }, signing(cosigner)];
     desk.info = { ...desk.info, nonceAuthority: cosigner.address };
@@ -81,7 +81,7 @@ describe("a nonce of the caller's own", () => {
     expect(run.submitted).toHaveLength(2);
   });
 
-  it("comes in base58, too, and without a configuration", async () => {
+  it("is accepted in base58, and without a configuration object", async () => {
     const { run } = await openPairs();
     const pair = pairOf();
     for (const config of [{ encoding: "base58" }, null]) {
@@ -90,7 +90,7 @@ describe("a nonce of the caller's own", () => {
     }
   });
 
-  it("is refused when no node tells its value: by a recent blockhash both could land", async () => {
+  it("is rejected if no node reports its value, because with a recent blockhash both could land", async () => {
     const { run, desk } = await openPairs();
     desk.failure = rpcFailed();
     const pair = paramsOf(pairOf());
@@ -115,14 +115,14 @@ describe("a nonce of the caller's own", () => {
     ["mev-protect=true", {}, { mevProtect: true, swqosOnly: false }],
     ["swqos-only=true", {}, { mevProtect: false, swqosOnly: true }],
     ["", { mevProtect: true }, { mevProtect: true, swqosOnly: false }],
-  ])("keeps to %s %j", async (uri, config, options) => {
+  ])("honours %s %j", async (uri, config, options) => {
     const { run } = await openPairs();
     await run.call("sendIdeal", paramsOf(pairOf(), config), `/relay?api-key=good&${uri}`);
     expect(run.submitted.map((each) => each.options)).toMatchObject([options, options]);
   });
 });
 
-describe("a nonce that the service keeps for the caller", () => {
+describe("a managed nonce account", () => {
   it.each<[string, One]>([
     ["legacy", { version: "legacy" }],
     ["v0", {}],
@@ -148,7 +148,7 @@ describe("a nonce that the service keeps for the caller", () => {
     ["both complete", [], [], 0],
     ["the first complete", [], [authority], 1],
     ["the second complete", [authority], [], 1],
-  ])("takes what is signed already as it is: %s", async (_, first, second, coSigned) => {
+  ])("accepts a signed transaction unchanged: %s", async (_, first, second, coSigned) => {
     const { run, desk } = await openPairs(own);
     const pair = [one({ price: 7n, missing: first }), one({ tip: 1_000_000n, missing: second })];
     expect((await run.call("sendIdeal", paramsOf(pair))).body).toHaveProperty("result");
@@ -165,7 +165,7 @@ describe("a nonce that the service keeps for the caller", () => {
     expect(answer.body).toHaveProperty("result");
   });
 
-  it("is refused to everybody else, who is not told whose it is", async () => {
+  it("is rejected for other accounts, without naming the owner", async () => {
     const { run, desk } = await openPairs({ accountId: "a_secret", keyId: "k_secret" });
     for (const missing of [[], [authority]]) {
       const answer = await run.call("sendIdeal", paramsOf(pairOf({ missing })));
@@ -215,7 +215,7 @@ describe("a nonce that the service keeps for the caller", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("does not take a wrong signature of the payer, or its own, for a right one", async () => {
+  it("detects an invalid signature of the payer or the authority", async () => {
     const { run, desk } = await openPairs(own);
     const [first, second] = pairOf(inCoSigning);
     const wrong = refusal(-32003, /^signature_invalid: params\[0\]\[1\]/, "signature_invalid");
@@ -226,7 +226,7 @@ describe("a nonce that the service keeps for the caller", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("needs the node", async () => {
+  it("requires the node", async () => {
     const { run, desk } = await openPairs(own);
     desk.failure = rpcFailed();
     for (const missing of [[], [authority]]) {

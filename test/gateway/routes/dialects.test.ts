@@ -58,7 +58,7 @@ const sendTransaction = {
 };
 
 describe("swqos", () => {
-  it("is sendTransaction at the address as it is", async () => {
+  it("calls sendTransaction at the configured URL", async () => {
     const route = open({ kind: "swqos", url: `${partner.url}/rpc/?key=a%2Fb` });
     expect((await end(route)).kind).toBe("acknowledged");
     expect(lastRequest()).toEqual({
@@ -90,7 +90,7 @@ describe("swqos", () => {
     return ends;
   }
 
-  it("finds the answers of an array by their ids, in any order", async () => {
+  it("matches the answers of an array by id, in any order", async () => {
     const ends = await answers(([first, second, third]) => [
       { id: third, error: { code: -32003, message: "signature" } },
       { id: first, result: madeUpFacts(1).signature },
@@ -106,7 +106,7 @@ describe("swqos", () => {
     ]);
   });
 
-  it("holds calls without an answer for failed, and answers to nobody for nothing", async () => {
+  it("counts calls without an answer as failed, and ignores answers without a call", async () => {
     const ends = await answers(([first]) => [
       { id: first, result: "x" },
       { id: first, error: { code: -32003 } },
@@ -122,7 +122,7 @@ describe("swqos", () => {
     ]);
   });
 
-  it("takes one error for an array as said of all, and never as final", async () => {
+  it("applies one error for an array to all calls, and never as final", async () => {
     const ends = await answers(() => ({ id: null, error: { code: -32602, message: "no arrays" } }));
     expect(ends.map((one) => ("isFinal" in one ? [one.reason, one.isFinal] : null))).toEqual([
       ["params_invalid", false],
@@ -131,7 +131,7 @@ describe("swqos", () => {
     ]);
   });
 
-  it("takes one result for an array as an answer to nobody", async () => {
+  it("ignores one result for an array", async () => {
     const ends = await answers(([first]) => ({ id: first, result: "x" }));
     expect(new Set(ends.map(({ kind }) => kind))).toEqual(new Set(["failed"]));
   });
@@ -173,7 +173,7 @@ describe("swqos", () => {
     { code: -32002, message: "x", data: { err: "AlreadyProcessed" } },
     { code: -32602, message: "Transaction already processed" },
     "already_received",
-  ])("is content with %j", async (error) => {
+  ])("accepts %j", async (error) => {
     const route = open({ kind: "swqos", url: partner.url });
     partner.behaviour = (_request, response) => void response.end(JSON.stringify({ id: 1, error }));
     expect((await end(route)).kind).toBe("acknowledged");
@@ -181,7 +181,7 @@ describe("swqos", () => {
 });
 
 describe("block-builder", () => {
-  it("takes bundles and transactions at their own paths", async () => {
+  it("sends bundles and transactions to their own paths", async () => {
     const route = open({ kind: "block-builder", url: `${partner.url}/region/?uuid=x` });
     expect((await end(route, { mode: "bundle" }, [facts, other])).kind).toBe("acknowledged");
     const wires = [wireText, Buffer.from(other.wire).toString("base64")];
@@ -203,7 +203,7 @@ describe("block-builder", () => {
   });
 
   it.each(["", "/", "/api/v1", "/api/v1/", "/api/v1/bundles", "/api/v1/transactions"])(
-    "is found at %j",
+    "is reached at %j",
     async (path) => {
       const route = open({ kind: "block-builder", url: `${partner.url}${path}` });
       await end(route, { mode: "bundle" });
@@ -229,7 +229,7 @@ describe("scheduler", () => {
     ["json-rpc", "application/json"],
     ["base64", "text/plain"],
     ["bytes", "application/octet-stream"],
-  ] as const)("takes %s", async (format, type) => {
+  ] as const)("accepts %s", async (format, type) => {
     const route = open({ kind: "scheduler", url: `${partner.url}/in`, format, callsPerRequest: 4 });
     partner.behaviour = (_request, response) => void response.end('{"id":1,"result":"x"}');
     expect((await end(route)).kind).toBe("acknowledged");
@@ -263,7 +263,7 @@ describe("scheduler", () => {
 describe("alt-partner", () => {
   const [first, second] = ["So11111111111111111111111111111111111111112", "1".repeat(32)];
 
-  it("reaches each leader at its own port and nobody else", async () => {
+  it("sends to each leader at its own port only", async () => {
     const elsewhere = await Partner.open();
     const route = open({
       kind: "alt-partner",
@@ -288,7 +288,7 @@ describe("alt-partner", () => {
     await elsewhere.close();
   });
 
-  it("is up while one of its ports is", async () => {
+  it("is up while one of its ports is up", async () => {
     const elsewhere = await Partner.open();
     const { url } = elsewhere;
     await elsewhere.close();
@@ -300,7 +300,7 @@ describe("alt-partner", () => {
     expect((await end(route, { leader: first })).kind).toBe("acknowledged");
   });
 
-  it("puts calls of one lane only into an array", async () => {
+  it("batches only calls for one port", async () => {
     const route = open({
       kind: "alt-partner",
       url: partner.url,
@@ -321,7 +321,7 @@ describe("alt-partner", () => {
     ]);
   });
 
-  it("with one address takes everybody's", async () => {
+  it("with one address accepts all leaders", async () => {
     const route = open({ kind: "alt-partner", url: partner.url });
     expect(route.capabilities.leaders).toBeNull();
     expect((await end(route, { leader: null })).kind).toBe("acknowledged");
@@ -329,8 +329,8 @@ describe("alt-partner", () => {
   });
 });
 
-describe("opening", () => {
-  it("refuses headers that cannot be sent, without their values", () => {
+describe("opening a route", () => {
+  it("rejects invalid headers, without quoting their values", () => {
     for (const headers of [{ "x-key": "secret\r\nx: y" }, { "Content-Length": "5" }]) {
       let message = "";
       try {

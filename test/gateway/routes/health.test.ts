@@ -66,7 +66,7 @@ const unavailable: Behaviour = (_request, response) => {
 };
 
 describe("a refused connection", () => {
-  it("makes the route down; it comes up by itself when the partner is there", async () => {
+  it("sets the route down until the partner responds", async () => {
     await partner.close();
     const port = await freePort();
     const route = open({ url: `http://127.0.0.1:${port}/key-in-the-path` });
@@ -90,7 +90,7 @@ describe("a refused connection", () => {
     expect(log).not.toContain("key-in-the-path");
   });
 
-  it("is asked for less and less often, at most every 15 s", async () => {
+  it("is retried less and less often, at least every 15 s", async () => {
     const route = open();
     partner.behaviour = unavailable;
     for (let count = 0; count < 5; count++) await send(route);
@@ -108,7 +108,7 @@ describe("a refused connection", () => {
     expect(route.snapshot()).toMatchObject({ offered: 5n, sent: 5n, refused: 5n });
   });
 
-  it("drops what waits, so that it can go elsewhere", async () => {
+  it("drops queued transactions, so that other routes can send them", async () => {
     await partner.close();
     const port = await freePort();
     const route = open({ url: `http://127.0.0.1:${port}`, connections: 1 });
@@ -126,7 +126,7 @@ describe("a refused connection", () => {
 });
 
 describe("failures in a row", () => {
-  it("five make it down; one good answer begins anew", async () => {
+  it("five set the route down; one good answer resets the count", async () => {
     const route = open();
     partner.behaviour = unavailable;
     for (let count = 0; count < 4; count++) expect(await send(route)).toBe("partner_error");
@@ -140,7 +140,7 @@ describe("failures in a row", () => {
     expect(route.snapshot().lastFailure).toContain("HTTP status 503");
   });
 
-  it("stays down while probes are answered with 5xx, then proves itself with one parcel", async () => {
+  it("keep the route down while probes get 5xx; then one transaction confirms it", async () => {
     const route = open();
     partner.behaviour = unavailable;
     for (let count = 0; count < 5; count++) await send(route);
@@ -173,7 +173,7 @@ describe("failures in a row", () => {
     expect(await Promise.all([send(route), send(route)])).toEqual(["acknowledged", "acknowledged"]);
   });
 
-  it("are not what a partner says of a transaction", async () => {
+  it("do not include a partner's rejection of a transaction", async () => {
     const route = open();
     partner.behaviour = (_request, response) => {
       response.end('{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"no"}}');
@@ -191,7 +191,7 @@ describe("429", () => {
     };
   };
 
-  it("with Retry-After pauses it, whatever waits stays", async () => {
+  it("with Retry-After pauses the route, and queued transactions stay", async () => {
     const route = open({ connections: 1 });
     partner.behaviour = limits("3");
     const refused = new TestOutbound([madeUpFacts(++number)]);
@@ -214,7 +214,7 @@ describe("429", () => {
     expect(await send(route)).toBe("acknowledged");
   });
 
-  it("may name a date; an hour is cut to a minute", async () => {
+  it("may contain a date; an hour is reduced to a minute", async () => {
     const route = open();
     const inTwoSeconds = Number(clock.nowNs() / 1_000_000n) + 2000;
     partner.behaviour = limits(new Date(inTwoSeconds).toUTCString());
@@ -230,7 +230,7 @@ describe("429", () => {
     expect(route.isUp).toBe(true);
   });
 
-  it("without it, or with nonsense, pauses nothing", async () => {
+  it("without a valid Retry-After pauses nothing", async () => {
     const route = open();
     for (const retryAfter of [null, "0", "soon", "-5", "Thu, 01 Jan 1970 00:00:00 GMT"]) {
       partner.behaviour = limits(retryAfter);

@@ -119,7 +119,7 @@ describe("an answer", () => {
     expect((await offer().ended).kind).toBe("acknowledged");
   });
 
-  it("without an end is cut, too", async () => {
+  it("without an end is cut", async () => {
     partner.behaviour = (_request, response) => {
       const timer = setInterval(() => response.write("x".repeat(4096)), 1);
       response.on("close", () => clearInterval(timer));
@@ -127,7 +127,7 @@ describe("an answer", () => {
     expect(await offer().ended).toMatchObject({ kind: "failed", reason: "answer_too_large" });
   });
 
-  it("in chunks is read", async () => {
+  it("in chunks is accepted", async () => {
     partner.behaviour = async (_request, response) => {
       for (const part of ['{"jsonrpc":"2.0",', '"id":1,"result"', ':"x"}']) {
         response.write(part);
@@ -155,18 +155,18 @@ describe("bytes", () => {
     if (reason !== "") expect(end).toMatchObject({ reason });
   });
 
-  it("are taken by their id also when they come before the end of the connection", async () => {
+  it("are matched by id even if they precede the end of the connection", async () => {
     expect((await toRaw((socket) => void socket.end(good))).kind).toBe("acknowledged");
   });
 
-  it("end in the middle: it may have arrived", async () => {
+  it("may end in the middle: the transaction may have arrived", async () => {
     const end = await toRaw((socket) => void socket.end(good.slice(0, -5)));
     expect(end).toMatchObject({ kind: "failed", reason: "connection_lost" });
     const reset = await toRaw((socket) => void socket.resetAndDestroy());
     expect(reset).toMatchObject({ kind: "failed", reason: "connection_lost" });
   });
 
-  it("come one by one: the time is of the whole request", async () => {
+  it("may arrive one by one: the time limit covers the whole request", async () => {
     let socket: Socket | undefined;
     const url = await raw((made) => {
       made.write("HTTP/1.1 200 OK\r\n");
@@ -187,7 +187,7 @@ describe("bytes", () => {
     expect(await parcel.ended).toMatchObject({ kind: "failed", reason: "timeout" });
   });
 
-  it("that nobody asked for do not answer the next request", async () => {
+  it("without a request do not answer the next one", async () => {
     const url = await raw((socket, count) => {
       socket.write(count === 1 ? `${good}${good.replace('"id":1', '"id":2')}` : good);
     });
@@ -200,7 +200,7 @@ describe("bytes", () => {
 });
 
 describe("a connection", () => {
-  it("that was closed while idle costs nothing", async () => {
+  it("that was closed while idle loses nothing", async () => {
     route = openTo(partner.url, { connections: 1 });
     expect((await offer().ended).kind).toBe("acknowledged");
     for (const socket of partner.sockets) socket.end();
@@ -209,7 +209,7 @@ describe("a connection", () => {
     expect(new Set(partner.posts.map(({ socket }) => socket)).size).toBe(2);
   });
 
-  it("closed just when it is used again never makes a second sending", async () => {
+  it("closed at the time of reuse never sends twice", async () => {
     const bodies: string[] = [];
     partner.behaviour = ({ body, socket }, response) => {
       bodies.push(body.toString());
@@ -223,7 +223,7 @@ describe("a connection", () => {
     expect(bodies.length).toBe(3);
   });
 
-  it("to a server that announces its end after each answer is made anew", async () => {
+  it("to a server that closes after each answer is reopened", async () => {
     partner.behaviour = (request, response) => {
       response.setHeader("connection", "close");
       return accepts(request, response);
@@ -232,7 +232,7 @@ describe("a connection", () => {
     expect(new Set(partner.posts.map(({ socket }) => socket)).size).toBe(3);
   });
 
-  it("that is never accepted ends with the time", async () => {
+  it("that is never accepted ends at the time limit", async () => {
     // A TLS handshake to a server that says nothing: connected, and yet not.
     const url = (await raw(() => undefined)).replace("http:", "https:");
     await route.close();
@@ -247,7 +247,7 @@ describe("a connection", () => {
     await until(() => Array.from(sockets).every(({ destroyed }) => destroyed));
   });
 
-  it("to a name that does not exist says so", async () => {
+  it("to a name that does not exist reports that", async () => {
     await route.close();
     route = openTo("http://partner.invalid");
     const end = await offer().ended;
@@ -255,7 +255,7 @@ describe("a connection", () => {
     expect(route.isUp).toBe(false);
   });
 
-  it("with a certificate that nobody signed is refused", async () => {
+  it("with a self-signed certificate is rejected", async () => {
     const server = createTlsServer(
       { key: selfSignedKey, cert: selfSignedCertificate },
       (_, end) => {
@@ -274,7 +274,7 @@ describe("a connection", () => {
 });
 
 describe("secrets", () => {
-  it("of address and headers are in nothing that is said", async () => {
+  it("in URL and headers appear in no message", async () => {
     await route.close();
     const url = partner.url.replace("http://", "http://user-name:pass%2Fword@");
     route = openTo(`${url}/path-key/v1?api-key=query%20key`, {
@@ -295,7 +295,7 @@ describe("secrets", () => {
     expect(lastFailure).not.toMatch(/path-key|query key|header-key|bearer-key|user-name|pass/);
   });
 
-  it("of the user go as basic authorization", async () => {
+  it("of the URL's user are sent as basic authorization", async () => {
     await route.close();
     route = openTo(partner.url.replace("http://", "http://user:pass%2Fword@"));
     expect((await offer().ended).kind).toBe("acknowledged");

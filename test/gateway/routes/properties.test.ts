@@ -84,7 +84,7 @@ const shape = fc.record({
 });
 
 describe("a route", () => {
-  it("ends every parcel that it took exactly once", async () => {
+  it("reports exactly one result for every accepted transaction", async () => {
     await fc.assert(
       fc.asyncProperty(
         shape,

@@ -84,8 +84,8 @@ function booksAddUp(route: TpuRoute): void {
   );
 }
 
-describeQuic("a route to leaders", () => {
-  it("takes single transactions of up to 4,096 bytes", () => {
+describeQuic("a TPU route", () => {
+  it("accepts single transactions of up to 4,096 bytes", () => {
     const route = open(new Cluster(), { name: "direct", mevSafe: true, minimumTipLamports: 5 });
     expect(route.capabilities).toEqual({
       name: "direct",
@@ -101,7 +101,7 @@ describeQuic("a route to leaders", () => {
     expect(route.snapshot()).toMatchObject({ offered: 2n, turnedAway: 2n });
   });
 
-  it("sends to the present leader, and reports what became of it", async () => {
+  it("sends to the current leader, and reports the result", async () => {
     const cluster = new Cluster();
     const [a, b] = [await cluster.lead("a"), await cluster.lead("b")];
     const route = open(cluster);
@@ -136,7 +136,7 @@ describeQuic("a route to leaders", () => {
     booksAddUp(route);
   });
 
-  it("sends by one leader what another one does not take", async () => {
+  it("sends through one leader if another one does not accept", async () => {
     const cluster = new Cluster();
     const [a, b] = [await cluster.lead("a"), await cluster.lead("b")];
     a.refusal = { code: 2, isApp: true };
@@ -150,7 +150,7 @@ describeQuic("a route to leaders", () => {
     booksAddUp(route);
   });
 
-  it("tells what nobody took, with the leader's word for it", async () => {
+  it("reports transactions that no leader accepted, with the leader's reason", async () => {
     const cluster = new Cluster();
     const a = await cluster.lead("a");
     a.refusal = { code: 2, isApp: true };
@@ -170,7 +170,7 @@ describeQuic("a route to leaders", () => {
     booksAddUp(route);
   });
 
-  it("is connected before the leader's slots, and follows him to another address", async () => {
+  it("connects before the leader's slots, and follows it to another address", async () => {
     const cluster = new Cluster();
     await cluster.lead("a");
     const b = await cluster.lead("b");
@@ -185,7 +185,7 @@ describeQuic("a route to leaders", () => {
     await until(() => expect(c.connections).toBe(1));
   });
 
-  it("is down while nobody knows who leads, or where, and says why", async () => {
+  it("is down while the leader or its address is unknown, and states the reason", async () => {
     const cluster = new Cluster();
     const route = open(cluster);
     expect(route.isUp).toBe(false);
@@ -200,7 +200,7 @@ describeQuic("a route to leaders", () => {
     expect(route.snapshot().lastFailure).toBe("");
   });
 
-  it("takes the plan's leader when it does not know the slot itself", async () => {
+  it("uses the leader of the plan if it does not know the slot", async () => {
     const cluster = new Cluster();
     const c = await cluster.lead("c");
     cluster.now = null;
@@ -211,7 +211,7 @@ describeQuic("a route to leaders", () => {
     expect(c.transactions.length).toBe(1);
   });
 
-  it("knows addresses that the configuration gives", async () => {
+  it("uses addresses of the configuration", async () => {
     const cluster = new Cluster();
     const a = await cluster.lead("a");
     cluster.addresses.set("a", { host: "192.0.2.1", port: 1 });
@@ -221,7 +221,7 @@ describeQuic("a route to leaders", () => {
     expect((await parcel.ended).kind).toBe("acknowledged");
   });
 
-  it("takes no more than its queue holds", async () => {
+  it("rejects transactions above the capacity of its queue", async () => {
     const cluster = new Cluster();
     const a = await cluster.lead("a");
     a.isSilent = true;
@@ -236,7 +236,7 @@ describeQuic("a route to leaders", () => {
     expect(route.isUp).toBe(false);
   });
 
-  it("keeps nothing long for a leader that is dead, lest the others find no room", async () => {
+  it("drops transactions for a dead leader early, so that others have capacity", async () => {
     const cluster = new Cluster();
     const [a, b] = [await cluster.lead("a"), await cluster.lead("b")];
     a.isSilent = true;
@@ -254,7 +254,7 @@ describeQuic("a route to leaders", () => {
 });
 
 describeQuic("the identity", () => {
-  it("is that of the file, also of the next one, and of the last good one", async () => {
+  it("comes from the file, from its next version, and from the last valid one", async () => {
     const path = join(temporaryFolder(), "identity.json");
     const write = (fill: number) =>
       writeFileSync(path, JSON.stringify(Array.from({ length: 64 }, () => fill)));
@@ -273,13 +273,13 @@ describeQuic("the identity", () => {
     await until(() => expect(new Set(a.identities).size).toBe(3));
   });
 
-  it("that cannot be read refuses the route", () => {
+  it("that is unreadable prevents the route", () => {
     expect(() => open(new Cluster(), { identityFile: "/nowhere/identity.json" })).toThrow(/ENOENT/);
   });
 });
 
-describeQuic("a route to alternative partners", () => {
-  it("sends to the plan's leader alone, by the lane that the transaction needs", async () => {
+describeQuic("an alternative-partner route", () => {
+  it("sends only to the leader of the plan, through the port for the transaction", async () => {
     const cluster = new Cluster();
     const [plain, safe] = [await cluster.lead("x"), await cluster.lead("y")];
     cluster.addresses.set("b", { host: "127.0.0.1", port: 1 });
@@ -301,7 +301,7 @@ describeQuic("a route to alternative partners", () => {
     expect(route.offer(new TestOutbound([facts], { leader: "unknown" }))).toBe(false);
   });
 
-  it("keeps away from leaders who are no partners", async () => {
+  it("sends nothing to leaders that are not partners", async () => {
     const cluster = new Cluster();
     const b = await cluster.lead("b");
     cluster.addresses.set("a", { host: "127.0.0.2", port: 1 });
@@ -329,7 +329,7 @@ describe("openRoute", () => {
   it.each([
     { kind: "tpu" as const },
     { kind: "alt-partner" as const, quicPorts: { plain: 1, protected: 2 } },
-  ])("refuses $kind over QUIC where there is none, and says how to get it", (config) => {
+  ])("rejects $kind over QUIC without the package, and says how to install it", (config) => {
     const error = refusal(() =>
       openRoute(routeConfig(config), { clock: systemClock, openTpu: null }),
     );
@@ -337,7 +337,7 @@ describe("openRoute", () => {
     expect(error.message).toMatch(/route partner: expected QUIC .*npm install --include=optional/);
   });
 
-  it("leaves routes over QUIC to what is handed in", () => {
+  it("delegates routes over QUIC to the given factory", () => {
     const names: string[] = [];
     const openTpu = (config: RouteConfig) => {
       names.push(config.name);

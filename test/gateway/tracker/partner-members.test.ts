@@ -64,11 +64,11 @@ const url = "http://list.example/one";
 const minutes = (count: number) => count * 60_000;
 
 describe("PartnerMembers", () => {
-  it("takes the configured members, less denied ones", () => {
+  it("uses the configured members except denied ones", () => {
     expect(open({ members: [a, b], denied: [b, d] }).published).toEqual([[a]]);
   });
 
-  it("takes the leaders of the partner's routes when no members are configured", () => {
+  it("uses the leaders of the partner's routes if no members are configured", () => {
     const { published, asked } = open({ denied: [c] }, routes);
     expect(published).toEqual([[a, b]]);
     expect(asked).toEqual([]);
@@ -76,7 +76,7 @@ describe("PartnerMembers", () => {
     expect(open({ members: [] }, routes).published).toEqual([[]]);
   });
 
-  it("adds what the URL lists, asked again and again, and publishes changes only", async () => {
+  it("adds the members at the URL, refreshed regularly, and publishes only changes", async () => {
     const { clock, published, asked, tell } = open({
       members: [a],
       denied: [c],
@@ -99,7 +99,7 @@ describe("PartnerMembers", () => {
     expect(published.at(-1)).toEqual([a]);
   });
 
-  it("keeps the last good list while there is none, and says so without flooding the log", async () => {
+  it("retains the last valid list, and logs failures without flooding", async () => {
     const { clock, published, asked, tell, fail, warnings, lines } = open({ url });
     await clock.advance(0);
     expect(lines.join()).toContain("only configured ones count until then: no answer");
@@ -146,7 +146,7 @@ describe("PartnerMembers", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("does not listen to a URL that is not asked any more", async () => {
+  it("ignores an answer of a URL that is no longer configured", async () => {
     const { clock, published, watch, tell, hang } = open({ url });
     const answer = hang(url);
     await clock.advance(15_000);

@@ -69,13 +69,13 @@ describe("the next member", () => {
     expect(found(trackerOf(schedule, members).tracker.next(slot))).toEqual(expected);
   });
 
-  it("passes over holes, and does not join windows over one", () => {
+  it("skips gaps, and does not join windows across a gap", () => {
     const { tracker } = trackerOf(scheduleOf(100n, "aa..aa.b"), [a]);
     const slots = Array.from({ length: 8 }, (_, i) => tracker.next(100n + BigInt(i))?.leaderSlot);
     expect(slots).toEqual([100n, 101n, 104n, 104n, 104n, 105n, undefined, undefined]);
   });
 
-  it("is looked for from the present slot on when none is asked for", () => {
+  it("is searched from the current slot by default", () => {
     const { tracker, now } = trackerOf(scheduleOf(100n, "aaaabbbb"), [b], 101n);
     expect(tracker.next(null)).toEqual({ pubkey: b, leaderSlot: 104n, contextSlot: 101n });
     now.slot = 106n;
@@ -83,14 +83,14 @@ describe("the next member", () => {
     expect(tracker.next(100n)).toEqual({ pubkey: b, leaderSlot: 104n, contextSlot: 106n });
   });
 
-  it("is not known without a present slot, but for a slot that is asked for", () => {
+  it("is unknown without a current slot, except for a given slot", () => {
     const { tracker, now } = trackerOf(scheduleOf(100n, "aaaabbbb"), [b]);
     now.slot = null;
     expect(tracker.next(null)).toBeNull();
     expect(tracker.next(100n)).toEqual({ pubkey: b, leaderSlot: 104n, contextSlot: 0n });
   });
 
-  it("is not known without a schedule", () => {
+  it("is unknown without a schedule", () => {
     const { tracker } = trackerOf(undefined, [b]);
     expect(tracker.next(100n)).toBeNull();
     tracker.replaceSchedule(scheduleOf(100n, "aaaabbbb"));
@@ -111,7 +111,7 @@ describe("the next member", () => {
 });
 
 describe("members", () => {
-  it("are those that lead in the epoch of the present slot, sorted", () => {
+  it("are the sorted leaders of the epoch of the current slot", () => {
     const all = names.slice(0, 4);
     const { tracker, now } = trackerOf(scheduleOf(64n, "bbbbaaaa", "aaaacccc"), all);
     const of = (slot: bigint | null) => {
@@ -128,14 +128,14 @@ describe("members", () => {
     expect([...tracker.memberSet()].toSorted()).toEqual(all.toSorted());
   });
 
-  it("are in both epochs when a window lies over the edge", () => {
+  it("are in both epochs if a window crosses the boundary", () => {
     const { tracker, now } = trackerOf(scheduleOf(64n, "bbbbbbaa", "aacccccc"), [a], 64n);
     expect(tracker.members()).toEqual([a]);
     now.slot = 79n;
     expect(tracker.members()).toEqual([a]);
   });
 
-  it("are one epoch's in a schedule of a file", () => {
+  it("are those of one epoch with a schedule file", () => {
     const leaders = names.slice(0, 3).map((_, i) => ({
       key: keys[i] ?? new Uint8Array(32),
       slots: [4 * i, 4 * i + 1],
@@ -144,7 +144,7 @@ describe("members", () => {
     expect(tracker.members()).toEqual([a, c].toSorted());
   });
 
-  it("are the same set until they change", () => {
+  it("are the same object until they change", () => {
     const { tracker } = trackerOf(scheduleOf(100n, "aaaabbbb"), [a, b]);
     const before = tracker.memberSet();
     tracker.replaceMembers(new Set([b, a]));

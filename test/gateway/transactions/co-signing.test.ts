@@ -229,8 +229,8 @@ const attacks: readonly [string, readonly Words[], Choices, string][] = [
   ],
 ];
 
-describe("place", () => {
-  it.each(everyWay)("is given for an advance with other instructions: %o", (choices) => {
+describe("signature place", () => {
+  it.each(everyWay)("is found for an advance with other instructions: %o", (choices) => {
     for (const words of [
       [advance()],
       [advance(), rest, mention(signing(cosigner), writing(carol))],
@@ -242,13 +242,13 @@ describe("place", () => {
     }
   });
 
-  it.each(attacks)("is refused for %s", (_, words, choices, refusal) => {
+  it.each(attacks)("is rejected for %s", (_, words, choices, refusal) => {
     for (const way of everyWay) {
       expect(answerOf(built(words, { ...way, ...choices }))).toBe(refusal);
     }
   });
 
-  it("is refused for keys that only a lookup table names", () => {
+  it("is rejected for keys that are only in a lookup table", () => {
     for (const library of ["web3.js", "kit"] as const) {
       const answer = (words: readonly Words[], ...table: string[]) =>
         answerOf(built(words, { library, table }));
@@ -259,7 +259,7 @@ describe("place", () => {
     }
   });
 
-  it("is refused in version 1, whatever it holds", () => {
+  it("is rejected in version 1 with any content", () => {
     for (const missing of [[authority], []]) {
       const wire = built([advance(), rest], { library: "kit", version: 1, missing });
       expect(wire[0]).toBe(0x81);
@@ -267,14 +267,14 @@ describe("place", () => {
     }
   });
 
-  it("is refused for the keys of somebody else", () => {
+  it("is rejected for the keys of other accounts", () => {
     const wire = built([advance(), rest, mention(signing(cosigner))]);
     expect(answerOf(wire, otherNonce)).toBe("other_nonce_account");
     expect(answerOf(wire, nonceAccount, cosigner)).toBe("other_authority");
     expect(answerOf(wire, nonceAccount, payer)).toBe("other_authority");
   });
 
-  it("is refused for what no validator takes", () => {
+  it("is rejected for transactions that validators reject", () => {
     const wire = built([advance(), rest]);
     expect(answerOf(Uint8Array.of(...wire, 0))).toBe("transaction_invalid: trailing_bytes");
     expect(answerOf(wire.subarray(0, -1))).toBe("transaction_invalid: cut_short");
@@ -296,7 +296,7 @@ describe("place", () => {
     );
   });
 
-  it("looks at views of larger memory, and refuses keys of another length", () => {
+  it("reads views of larger memory, and rejects keys of another length", () => {
     const wire = built([advance(), rest]);
     const memory = new Uint8Array(wire.length + 20).fill(255);
     memory.set(wire, 7);
@@ -345,7 +345,7 @@ describe("at random", () => {
     for (const name of answers.keys()) expect(coSigningRefusalNames).toContain(name);
   });
 
-  it("no single byte changes a place into one that breaks a rule", () => {
+  it("no single changed byte makes a place break a rule", () => {
     const random = new SeededRandom(6);
     let places = 0;
     for (const choices of everyWay) {

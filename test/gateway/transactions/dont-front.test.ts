@@ -38,7 +38,7 @@ const someKey = fc
   .map(([key, zeros]) => (zeros > 6 && zeros < 26 ? key : key.fill(0, 0, zeros % 33)));
 
 describe("front key ranges", () => {
-  it("hold exactly the keys whose text begins so", () => {
+  it("contain exactly the keys with the prefix", () => {
     fc.assert(
       fc.property(someKey, fc.integer({ min: 1, max: 44 }), (key, length) => {
         const prefix = base58.encode(key).slice(0, length);
@@ -69,7 +69,7 @@ describe("front key ranges", () => {
     );
   });
 
-  it("are few, and none for texts that no key has", () => {
+  it("are few, and empty for impossible prefixes", () => {
     expect(rangesOf("Abc").length).toBe(2); // 43 and 44 digits
     expect(rangesOf("dontbund1e").length).toBe(1); // 44 digits begin with "J" at most
     expect(rangesOf("1".repeat(32)).length).toBe(1);

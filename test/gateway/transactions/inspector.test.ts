@@ -98,7 +98,7 @@ function agreedFacts(wire: Uint8Array): TransactionFacts | null {
 
 describe("inspect", () => {
   it.each([11, 12, 13, 14])(
-    "agrees with web3.js, kit and a second parser on made-up transactions, seed %d",
+    "agrees with web3.js, kit and a second parser on generated transactions, seed %d",
     (seed) => {
       const maker = new TransactionMaker(new SeededRandom(seed), {
         tips: tips.map((key) => key.toBytes()),
@@ -199,7 +199,7 @@ describe("inspect", () => {
     expect(agreedFacts(wire)).not.toBeNull();
   });
 
-  it("says what was expected and what came, where and by which name", () => {
+  it("states the expected and the received value, the offset and the name", () => {
     const payer = new KeyPair(new Uint8Array(32).fill(4));
     const wire = v1Transfer(payer, new Uint8Array(32).fill(7), 1n, {
       blockhash: new Uint8Array(32),
@@ -237,7 +237,7 @@ describe("inspect", () => {
     expect(transactionRefusalNames[0]).toBe("accepted");
   });
 
-  it("leaves the bytes alone and takes views of other arrays", () => {
+  it("does not change the bytes, and accepts views of other arrays", () => {
     const payer = new KeyPair(new Uint8Array(32).fill(4));
     const wire = v1Transfer(payer, new Uint8Array(32).fill(7), 1n, {
       blockhash: new Uint8Array(32),
@@ -253,7 +253,7 @@ describe("inspect", () => {
     expect(Buffer.from(wire).equals(view)).toBe(true);
   });
 
-  it("refuses a configuration that cannot be", () => {
+  it("rejects an impossible configuration", () => {
     const make = (tipAddresses: Uint8Array[], dontFrontPrefixes: string[]) => () =>
       new TransactionInspector({ tipAddresses, dontFrontPrefixes });
     expect(make([new Uint8Array(31)], [])).toThrow("32 bytes, got 31");

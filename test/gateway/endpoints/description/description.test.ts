@@ -34,7 +34,7 @@ async function get(run: GatewayRun, path: string, headers: Record<string, string
 
 describe("GET /openrpc.json and /openapi.json", () => {
   it.each(["/openrpc.json", "/openapi.json"])(
-    "serves %s to everybody, and only once",
+    "serves %s without a key, built once",
     async (path) => {
       const run = await GatewayRun.open();
       const { status, headers, text } = await get(run, path);
@@ -70,7 +70,7 @@ describe("GET /openrpc.json and /openapi.json", () => {
 });
 
 describe("the OpenRPC document", () => {
-  it("is one by the public validator", async () => {
+  it("passes the public validator", async () => {
     const document = read(openRpcDocument(facts));
     expect(openRpcVerdict(document)).toBe(true);
     expect(openRpcVerdict(read(openRpcDocument({ ...facts, regions: [] })))).toBe(true);
@@ -110,7 +110,7 @@ describe("the OpenAPI document", () => {
   const verdictOf = async (document: Record<string, unknown>) =>
     validator.validate(JSON.parse(JSON.stringify(document)));
 
-  it("is one by the public validator", async () => {
+  it("passes the public validator", async () => {
     const document = read(openApiDocument(facts));
     expect(await verdictOf(document)).toMatchObject({ valid: true });
     expect(
@@ -118,7 +118,7 @@ describe("the OpenAPI document", () => {
     ).toMatchObject({ valid: false });
   });
 
-  it("describes the paths that the gateway answers, and no others", async () => {
+  it("describes exactly the paths of the gateway", async () => {
     const run = await GatewayRun.open({}, { tipFloor: emptyFloor });
     const { text } = await get(run, "/nothing");
     const named = /expected one of ([^"]*)/.exec(text)?.[1]?.split(", ") ?? [];

@@ -44,7 +44,7 @@ describe("docs/gateway.md", () => {
     for (const name of Object.keys(methods)) expect(text).toContain(`\n| ${name} | `);
   });
 
-  it("lists every read method that is passed on", () => {
+  it("lists every forwarded read method", () => {
     const passage = /^Passed on to the node[^;]*/m.exec(text)?.[0] ?? "";
     const named = [...passage.matchAll(/`(get\w+|is\w+|simulate\w+)`/g)].map(([, name]) => name);
     expect(named).toEqual([...readMethodNames]);

@@ -308,8 +308,8 @@ async function plantedFaults(): Promise<void> {
   expect(calls.map(({ valid }) => valid)).toEqual([false, false]);
 }
 
-describe("the public test tool", () => {
-  it("finds every answer of the running service as it is described", async () => {
+describe("the public OpenRPC test tool", () => {
+  it("finds every answer of the running service as described", async () => {
     expect.hasAssertions(); // each of the four asserts what it called
     await open();
     await realParameters();
