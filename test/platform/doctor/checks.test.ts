@@ -70,7 +70,7 @@ function find(
 }
 
 describe("checkMachine", () => {
-  it("finds nothing on a good machine", () => {
+  it("reports no finding on a well-configured machine", () => {
     const findings = checkMachine(goodFacts, goodWishes, goodProbes);
     expect(findings.filter(({ level }) => level !== "ok")).toEqual([]);
     expect(new Set(findings.map(({ check }) => check)).size).toBe(findings.length);
@@ -219,13 +219,13 @@ describe("checkMachine", () => {
     expect(finding?.measure === null).toBe(level === "ok");
   });
 
-  it("takes CAP_NET_ADMIN for limits", () => {
+  it("counts CAP_NET_ADMIN as raised limits", () => {
     const facts = { capNetAdmin: true, wmemMax: 212_992, rmemMax: 212_992 };
     expect(find("send-buffer", { facts })?.level).toBe("ok");
     expect(find("receive-buffer", { facts })?.level).toBe("ok");
   });
 
-  it("says nothing about libraries that could not be asked", () => {
+  it("reports nothing about libraries that could not be checked", () => {
     const probes = { addonError: "cannot load", ed25519: "none", grantedReceiveBufferBytes: null };
     expect(find("transmit", { probes })).toBeUndefined();
     expect(find("ed25519", { probes })).toBeUndefined();
@@ -241,7 +241,7 @@ const good =
 const noFacts = { files: [], ports: [], leadersError: null, leadersCover: null };
 
 describe("checkConfiguration", () => {
-  it("finds nothing in a good one", () => {
+  it("reports no finding for a good configuration", () => {
     const facts = {
       files: [{ path: "a.yaml", mode: 0o644 }],
       ports: [{ address: "0.0.0.0:20000", error: null }],
@@ -253,13 +253,13 @@ describe("checkConfiguration", () => {
     expect(countLevels(findings)).toEqual({ ok: 4, warn: 0, fail: 0 });
   });
 
-  it("keeps saying that authentication is off", () => {
+  it("always reports that authentication is off", () => {
     const [finding] = checkConfiguration(relay("authentication: off"), noFacts);
     expect(finding?.level).toBe("warn");
     expect(finding?.finding).toContain("AUTHENTICATION IS OFF");
   });
 
-  it("fails for a schedule that cannot be read, files that others can write, ports in use", () => {
+  it("fails for an unreadable schedule, files writable by others, and ports in use", () => {
     const findings = checkConfiguration(relay(good), {
       files: [
         { path: "a.yaml", mode: 0o666 },
@@ -287,7 +287,7 @@ describe("checkConfiguration", () => {
     });
   });
 
-  it("takes the wishes from the configuration", () => {
+  it("derives the required settings from the configuration", () => {
     expect(wishesOf(relay(`${good}, workers: 3, listen: "[::]:20000", cpus: [1, 2, 3]`))).toEqual({
       workers: 3,
       cpus: [1, 2, 3],

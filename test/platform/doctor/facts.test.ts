@@ -13,7 +13,7 @@ function reader(
 }
 
 describe("readFacts", () => {
-  it("knows nothing on a machine that shows nothing, and does not fail", () => {
+  it("returns unknown values on a machine without information, and does not fail", () => {
     expect(readFacts(reader({}))).toEqual({
       kernel: null,
       cpuCount: 1,
@@ -47,7 +47,7 @@ describe("readFacts", () => {
     });
   });
 
-  it("reads what Linux shows", () => {
+  it("reads the values of Linux", () => {
     const cpufreq = "/sys/devices/system/cpu/cpufreq";
     const facts = readFacts(
       reader(
@@ -111,12 +111,15 @@ describe("readFacts", () => {
     ["0000004000000000", false, true],
     ["0000000000200000", true, true],
     ["0000000000001000", false, false],
-  ])("sees in capabilities %s whether programs may be loaded", (bits, capBpf, capPerfmon) => {
-    const facts = readFacts(reader({ "/proc/self/status": `CapEff:\t${bits}\n` }));
-    expect(facts).toMatchObject({ capBpf, capPerfmon });
-  });
+  ])(
+    "derives from capabilities %s whether BPF programs may be loaded",
+    (bits, capBpf, capPerfmon) => {
+      const facts = readFacts(reader({ "/proc/self/status": `CapEff:\t${bits}\n` }));
+      expect(facts).toMatchObject({ capBpf, capPerfmon });
+    },
+  );
 
-  it("asks chrony before systemd", () => {
+  it("queries chrony before systemd", () => {
     const tracking = (leap: string) => `Reference ID : 0\nLeap status     : ${leap}\n`;
     const synchronized = (tools: Record<string, string>) =>
       readFacts(reader({}, { tools })).clockSynchronized;

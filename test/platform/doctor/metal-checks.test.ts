@@ -88,7 +88,7 @@ const ring = (receive: number) => ({
 });
 const clock = { synchronised: true, offsetNs: 0, estimatedErrorUs: 5000, maximumErrorUs: 9000 };
 
-describe("the checks of bare metal", () => {
+describe("bare-metal checks", () => {
   it.each<[string, Change, string, string | null]>([
     [
       "cpu-siblings",
@@ -234,7 +234,7 @@ describe("the checks of bare metal", () => {
   });
 });
 
-describe("the facts of bare metal", () => {
+describe("bare-metal facts", () => {
   const ringText =
     "Ring parameters for eth0:\nPre-set maximums:\nRX:\t\t4096\nRX Mini:\tn/a\nTX:\t\t2048\nCurrent hardware settings:\nRX:\t\t512\nRX Mini:\tn/a\nTX:\t\t256\n";
   const files: Record<string, string> = {
@@ -286,7 +286,7 @@ describe("the facts of bare metal", () => {
     run: (_command, option = "") => tools[option] ?? null,
   });
 
-  it("are read from what Linux and its tools show", () => {
+  it("are read from Linux and its tools", () => {
     expect(facts.cpu).toEqual({
       siblings: [[0, 2]],
       nohzFull: "2",
@@ -323,7 +323,7 @@ describe("the facts of bare metal", () => {
     });
   });
 
-  it("are read on this machine, whatever it is, and every warning says how to measure", async () => {
+  it("are read on this machine, and every warning states how to measure", async () => {
     const { systemReader } = await import("../../../src/platform/doctor/system.ts");
     const found = checkMachine(readFacts(systemReader), wishes, probes);
     expect(found.length).toBeGreaterThan(30);

@@ -45,7 +45,7 @@ const away = { ...primary, name: "c:5432", error: "connect ECONNREFUSED", settin
 const route = { name: "r", target: "http://r:1", error: null, connectMs: 3 };
 
 describe("checkService", () => {
-  it("says nothing where there is nothing but a relay", () => {
+  it("reports nothing for a relay without a gateway", () => {
     expect(checkService(config(), "/etc/shredway.yaml", nothing)).toEqual([]);
   });
 
@@ -136,7 +136,7 @@ async function nodeStandIn(): Promise<string> {
 }
 
 describe("readServiceFacts", () => {
-  it("reads files, ports, node and partners, and leaves nothing behind", async () => {
+  it("reads files, ports, node and partners, and leaves no file or socket behind", async () => {
     const home = temporaryFolder();
     mkdirSync(join(home, "data"), { mode: 0o700 });
     writeFileSync(join(home, "rpc"), await nodeStandIn(), { mode: 0o600 });
@@ -172,7 +172,7 @@ describe("readServiceFacts", () => {
     expect(wrong).toEqual(["secret-mode", "route"]);
   });
 
-  it("says what cannot be reached", async () => {
+  it("names unreachable services", async () => {
     const home = temporaryFolder();
     const file = join(home, "shredway.yaml");
     const closed = await freePort();
@@ -190,7 +190,7 @@ describe("readServiceFacts", () => {
     expect(JSON.stringify(checkService(read, file, facts))).not.toContain("hidden");
   });
 
-  it.skipIf(postgresPrograms === null)("asks PostgreSQL for its settings", async () => {
+  it.skipIf(postgresPrograms === null)("reads the settings of PostgreSQL", async () => {
     const server = await PostgresServer.start();
     closing({ close: () => server.remove() });
     const file = join(temporaryFolder(), "shredway.yaml");

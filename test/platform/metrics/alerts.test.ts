@@ -62,7 +62,7 @@ async function check(tests: readonly object[]) {
 }
 
 describe("alerts.yml", () => {
-  it("says of each alert how long, how bad, what it is and what to do", () => {
+  it("has duration, severity, summary and remedy for each alert", () => {
     const document = readFileSync(
       new URL("../../../docs/metrics.md", import.meta.url),
       "utf8",

@@ -27,8 +27,8 @@ function destination(address: string, sent: number, failed = 0): DestinationSnap
 const sentOf = (rows: ReturnType<DestinationRows["rows"]>) =>
   rows.map(({ name, sent }) => [name, Number(sent)]);
 
-describe("destinations with series of their own", () => {
-  it("are the fixed ones and as many others as may be; who has one keeps it", () => {
+describe("the series of destinations", () => {
+  it("exist for configured destinations and for others up to the limit, until they are removed", () => {
     const rows = new DestinationRows();
     const fixed = new Set(["f"]);
     const look = (...list: DestinationSnapshot[]) => sentOf(rows.rows(list, fixed, 1));
@@ -57,7 +57,7 @@ describe("destinations with series of their own", () => {
 });
 
 describe("RunningTotals", () => {
-  it("never fall, and are the sum of what each owner counted", () => {
+  it("never fall, and are the sum of all owners' counts", () => {
     const step = fc.dictionary(fc.constantFrom("a", "b", "c"), fc.nat(50));
     fc.assert(
       fc.property(fc.array(step, { maxLength: 20 }), (steps) => {

@@ -24,7 +24,7 @@ describe("docs/metrics.md", () => {
 });
 
 describe("the list of metrics", () => {
-  it("has every name once, and names, labels and help as Prometheus wants them", () => {
+  it("contains every name once, with names, labels and help texts valid for Prometheus", () => {
     const names = all.flatMap(({ name, formerName = [] }) => [name].concat(formerName));
     expect(new Set(names).size).toBe(names.length);
     for (const { name, type, labels, help } of all) {

@@ -87,7 +87,7 @@ operations: { listen: "127.0.0.1:0", ${text} }
 const paths = ["/metrics", "/health/live", "/health/ready"];
 
 describe("operators' pages", () => {
-  it("are for the allowed on the gateway's listeners; for all others they do not exist", async () => {
+  it("exist on the gateway's listeners only for allowed addresses", async () => {
     const { gateway, own, reload } = await running("allow: [127.0.0.1]");
     const unknown = await get(gateway, "/nowhere", { from: "127.0.0.2" });
     expect(unknown.status).toBe(404);
@@ -112,7 +112,7 @@ describe("operators' pages", () => {
     expect(await get(gateway, "/metrics")).toEqual(unknown);
   });
 
-  it("believe trusted proxies and nobody else", async () => {
+  it("trust only configured proxies", async () => {
     const { gateway } = await running(
       "allow: [127.0.0.1, 198.51.100.0/24]",
       "trustedProxies: [127.0.0.9]",
@@ -127,7 +127,7 @@ describe("operators' pages", () => {
     expect((await get(gateway, "/metrics", silent)).status).toBe(404);
   });
 
-  it("say what is ready and what is not", async () => {
+  it("report readiness and failed checks", async () => {
     const { service, own } = await running("allow: []");
     const ready = async () => {
       const { status, body } = await get(own, "/health/ready");

@@ -82,7 +82,7 @@ async function makeTraffic(sandbox: Sandbox, base: string): Promise<void> {
 }
 
 describe("the dashboard", () => {
-  it("has unique ids, places of their own, units and one data source", () => {
+  it("has unique ids, separate positions, units and one data source", () => {
     const ids = dashboard.panels.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
     expect(dashboard.templating.list.map(({ name, type }) => [name, type])).toEqual([
@@ -117,7 +117,7 @@ describe("the dashboard", () => {
     }
   });
 
-  it("asks for metrics that exist, of the chosen nodes alone", () => {
+  it("queries existing metrics, only of the selected nodes", () => {
     const known = new Set(metricParts.flatMap(({ metrics }) => metrics.map(({ name }) => name)));
     for (const [title, expr] of expressions) {
       for (const [, name = "", selector] of expr.matchAll(
@@ -135,7 +135,7 @@ describe("the dashboard", () => {
 });
 
 describe.skipIf(!hasPrometheus)("Prometheus", () => {
-  it("reads a running service, and answers every panel and every alert", async () => {
+  it("scrapes a running service, and answers every panel and every alert", async () => {
     const sandbox = await runningSandbox();
     const address = sandbox.gateway.addresses[0] ?? "";
     const base = `http://${address}`;

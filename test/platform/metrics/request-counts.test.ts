@@ -91,8 +91,8 @@ describe("request counts", () => {
   });
 });
 
-describe("faces", () => {
-  it("show a listener's own paths and nothing else", async () => {
+describe("listeners", () => {
+  it("serve only the paths of their endpoint groups", async () => {
     const gateway = gatewayOf([portal]);
     const server = (...served: EndpointGroup[]) => ({
       ...gateway.serverOptions(new Set(served)),

@@ -45,7 +45,7 @@ function seedOf(file: string): Uint8Array {
 }
 
 describe("the log", () => {
-  it("has no secret of a session with traffic and faults", async () => {
+  it("contains no secret of a session with traffic and faults", async () => {
     const data = temporaryFolder();
     const { log, lines } = overheard();
     const sandbox = closing(
@@ -110,7 +110,7 @@ describe("the log", () => {
     expect(lines.join("\n")).toContain(formsOf(wire)[0]);
   });
 
-  it("has no password of a database that does not answer", async () => {
+  it("contains no password of an unreachable database", async () => {
     const directory = temporaryFolder();
     const { log, lines } = overheard();
     const password = "Pa55-of-the-database";

@@ -22,7 +22,7 @@ async function clientOf(result: unknown): Promise<RpcClient> {
 }
 
 describe("clusterNodes", () => {
-  it("tells who takes transactions where", async () => {
+  it("returns the TPU address of each identity", async () => {
     const node = await clientOf([
       { pubkey: "a", gossip: "1.2.3.4:8000", tpuQuic: "1.2.3.4:8009", version: "4.2.0" },
       { pubkey: "b", tpuQuic: null },
@@ -35,7 +35,7 @@ describe("clusterNodes", () => {
     ]);
   });
 
-  it("takes an answer of many nodes, and none without end", async () => {
+  it("accepts an answer with many nodes, and limits its size", async () => {
     const nodes = (count: number) =>
       Array.from({ length: count }, (_, i) => ({ pubkey: `${i}`.padEnd(44, "x"), more: "" }));
     expect((await (await clientOf(nodes(10_000))).clusterNodes()).length).toBe(10_000);

@@ -51,7 +51,7 @@ function refusal(work: () => unknown): string {
 }
 
 describe("key files", () => {
-  it("are read as Solana's tools write them, with white space or without", () => {
+  it("are read in the format of Solana's tools, with or without white space", () => {
     for (const [text, mode] of [
       [JSON.stringify(numbers), 0o600],
       [`${JSON.stringify(numbers, null, 2)}\n`, 0o400],
@@ -63,14 +63,14 @@ describe("key files", () => {
     expect([...readSeed(fileOf(JSON.stringify(numbers)))]).toEqual(numbers.slice(0, 32));
   });
 
-  it("may be reached by a link", () => {
+  it("may be symbolic links", () => {
     const path = fileOf(JSON.stringify(numbers));
     const link = join(temporaryFolder(), "link.json");
     symlinkSync(path, link);
     expect(readKeyPair(link).address).toBe(pair.publicKey.toBase58());
   });
 
-  it.each([0o640, 0o604, 0o660, 0o622, 0o700, 0o610, 0o601])("of mode %o are refused", (mode) => {
+  it.each([0o640, 0o604, 0o660, 0o622, 0o700, 0o610, 0o601])("of mode %o are rejected", (mode) => {
     const path = fileOf(JSON.stringify(numbers), mode);
     const text = refusal(() => readKeyPair(path));
     expect(text).toContain(`expected mode 0600 or stricter, got 0${mode.toString(8)}`);
@@ -85,7 +85,7 @@ describe("key files", () => {
     );
   });
 
-  it("are regular files", () => {
+  it("must be regular files", () => {
     const folder = temporaryFolder();
     mkdirSync(join(folder, "folder"));
     execFileSync("mkfifo", ["-m", "600", join(folder, "pipe")]);
@@ -122,7 +122,7 @@ describe("key files", () => {
     expect(text).not.toContain("1111");
   });
 
-  it("of any content are refused or read, and are never quoted", () => {
+  it("with any content are read or rejected, and never quoted", () => {
     const path = fileOf("");
     const secret = fc.array(fc.integer({ min: 100, max: 255 }), { minLength: 8, maxLength: 70 });
     fc.assert(
@@ -135,7 +135,7 @@ describe("key files", () => {
     );
   });
 
-  it("are never part of what is shown of a key pair", () => {
+  it("do not appear when a key pair is printed", () => {
     const read = readKeyPair(fileOf(JSON.stringify(numbers)));
     const keys = nonceKeysOf(read, new Uint8Array(32).fill(217));
     const text = [
@@ -151,8 +151,8 @@ describe("key files", () => {
   });
 });
 
-describe("a key file that is made", () => {
-  it("is for its owner, new, and good for web3.js", () => {
+describe("a created key file", () => {
+  it("is private to its owner, new, and readable by web3.js", () => {
     const folder = temporaryFolder();
     const path = join(folder, "new.json");
     const mask = process.umask(0);
@@ -166,7 +166,7 @@ describe("a key file that is made", () => {
     expect(makeKeyFile(join(folder, "other.json")).address).not.toBe(made.address);
   });
 
-  it("never takes another one's place", () => {
+  it("never replaces an existing file", () => {
     const path = fileOf(JSON.stringify(numbers));
     const text = refusal(() => makeKeyFile(path));
     expect(text).toContain("EEXIST");
@@ -179,11 +179,11 @@ describe("a key file that is made", () => {
   });
 });
 
-describe("keys of nonce accounts", () => {
+describe("derived keys of nonce accounts", () => {
   const master = new Uint8Array(32).fill(1);
   const keys = nonceKeysOf(new KeyPair(new Uint8Array(32).fill(2)), master);
 
-  it("never change: accounts are found by them", () => {
+  it("never change, because accounts are found by them", () => {
     expect(
       [0, 1, 4_294_967_296].map((i) => [keys.account(i).address, keys.authority(i).address]),
     ).toMatchInlineSnapshot(`
@@ -213,7 +213,7 @@ describe("keys of nonce accounts", () => {
     expect(keys.authority(299).address).toBe(keys.authority(299).address);
   });
 
-  it("sign what others can check", () => {
+  it("make signatures that other libraries verify", () => {
     const { wire } = advanceNonce({
       payer: keys.funding,
       account: keys.account(5).publicKey,
@@ -223,7 +223,7 @@ describe("keys of nonce accounts", () => {
     expect(() => verifySignatures(parseTransaction(wire))).not.toThrow();
   });
 
-  it("come of the authority's file, or of the funding key's", () => {
+  it("are derived from the authority's file, or from the funding key's", () => {
     const funding = fileOf(JSON.stringify(numbers));
     const other = Keypair.fromSeed(new Uint8Array(32).fill(4));
     const authority = fileOf(JSON.stringify([...other.secretKey]));

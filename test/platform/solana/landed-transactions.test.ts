@@ -30,7 +30,7 @@ async function open(): Promise<{ run: ChainRun; node: RpcClient }> {
 }
 
 describe("landed transactions", () => {
-  it("of every version and outcome are told with what the addresses gained", async () => {
+  it("of every version and outcome are returned with the gain of each address", async () => {
     const { run, node } = await open();
     const { lookup } = run.lookupTable(erin, [carol]);
     const v1 = v1Transfer(new KeyPair(new Uint8Array(32).fill(1)), bob.publicKey.toBytes(), 9n, {

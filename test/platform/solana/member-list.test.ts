@@ -93,7 +93,7 @@ describe("fetchMembers", () => {
     expect(await failureOf(await openServer(answer))).toMatch(expected);
   });
 
-  it("reads no more than its bound of an endless answer", async () => {
+  it("stops reading an endless answer at its limit", async () => {
     let written = 0;
     const url = await openServer((_, response) => {
       const write = (): void => {
@@ -106,7 +106,7 @@ describe("fetchMembers", () => {
     expect(written).toBeLessThan(64 * 1024 * 1024);
   });
 
-  it("does not wait for ever", async () => {
+  it("ends at its time limit", async () => {
     expect(await failureOf(await openServer(() => undefined), 50)).toMatch(/timeout/);
     const halfway = await openServer((_, response) => void response.write("["));
     expect(await failureOf(halfway, 50)).toMatch(/timeout|aborted/);
@@ -114,7 +114,7 @@ describe("fetchMembers", () => {
 });
 
 describe("parseMembers", () => {
-  it("takes identities and nothing else, whatever it gets", () => {
+  it("accepts only identities, for any input", () => {
     const names = Array.from({ length: 5 }, (_, i) => addressOf(wallet(i + 1)));
     fc.assert(
       fc.property(fc.array(fc.oneof(fc.constantFrom(...names), fc.jsonValue())), (list) => {

@@ -48,7 +48,7 @@ const view = { data: ["AQI=", "base64"], owner: systemProgram, lamports: 5, exec
 const inContext = (value: unknown) => ({ context: { slot: 1 }, value });
 
 describe("RpcClient, for nonces", () => {
-  it("asks the sandbox's endpoint for accounts, rent and blockhash", async () => {
+  it("reads accounts, rent and blockhash from the sandbox", async () => {
     const run = await ChainRun.open({ confirmedDepth: 2 });
     const endpoint = await RpcEndpoint.open(run.chain, new ManualClock(), {
       listen: "127.0.0.1:0",
@@ -74,7 +74,7 @@ describe("RpcClient, for nonces", () => {
     });
   });
 
-  it("asks at confirmed, and for no more data than it needs", async () => {
+  it("requests the commitment confirmed and only the needed data", async () => {
     const { node, asked } = await answering(inContext([view, null]));
     expect(await node.accounts([key, key])).toEqual([
       { owner: systemProgram, lamports: 5n, data: Buffer.of(1, 2) },

@@ -47,7 +47,7 @@ const result =
 const info = { epoch: 3, absoluteSlot: 1300, slotIndex: 4, slotsInEpoch: 432, blockHeight: 1 };
 
 describe("RpcClient", () => {
-  it("reads what nodes answer", async () => {
+  it("reads the answers of nodes", async () => {
     expect(await (await openNode(result(1234))).slot()).toBe(1234n);
     expect(await (await openNode(result(info))).epochInfo()).toEqual({
       epoch: 3n,
@@ -94,7 +94,7 @@ describe("RpcClient", () => {
     await expect(failure).rejects.not.toThrow(/secret/);
   });
 
-  it("says nothing of its own address, whatever the node says", async () => {
+  it("never includes its URL in an error", async () => {
     const echo: Answer = (id, response) => {
       const message =
         "no plan for /secret-path?api-key=secret-key, user-name:pass-word, or secret-path";
@@ -109,7 +109,7 @@ describe("RpcClient", () => {
       expect(text).not.toContain(secret);
   });
 
-  it("sends user and password as nodes expect them", async () => {
+  it("sends user and password as basic authorization", async () => {
     const seen: (string | undefined)[] = [];
     const { port } = await openServer((id, response) => {
       seen.push(response.req.headers.authorization);
@@ -120,7 +120,7 @@ describe("RpcClient", () => {
     expect(seen).toEqual([`Basic ${Buffer.from("me:p@ss").toString("base64")}`, undefined]);
   });
 
-  it("refuses schedules and epochs that make no sense", async () => {
+  it("rejects invalid schedules and epochs", async () => {
     await expect((await openNode(result({ a: ["x"] }))).leaderSchedule(1n)).rejects.toThrow("slot");
     await expect((await openNode(result([1]))).leaderSchedule(1n)).rejects.toThrow("an object");
     const beyond = await openNode(result({ ...info, slotIndex: 432 }));
@@ -128,7 +128,7 @@ describe("RpcClient", () => {
     await expect((await openNode(result(null))).epochInfo()).rejects.toThrow("an integer");
   });
 
-  it("does not wait for ever, and does not read without end", async () => {
+  it("limits time and size of an answer", async () => {
     const silent = await openNode(() => {}, 50);
     await expect(silent.slot()).rejects.toThrow(/time/);
     const endless = await openNode((_, response) => {
@@ -142,7 +142,7 @@ describe("RpcClient", () => {
     await expect(endless.slot()).rejects.toThrow("at most 65536 bytes, got more");
   });
 
-  it("takes no other address than of HTTP, and names no key in saying so", () => {
+  it("accepts only HTTP URLs, and quotes no key in the error", () => {
     for (const url of ["ftp://secret@host/", "secret", "ws://host/secret"]) {
       expect(() => new RpcClient(url)).toThrow("expected a URL of http or https");
       expect(() => new RpcClient(url)).not.toThrow(/secret/);
@@ -155,7 +155,7 @@ describe("RpcClient, for outcomes", () => {
   const key = "So11111111111111111111111111111111111111112";
   const status = { slot: 7, confirmations: 1, err: null, confirmationStatus: "confirmed" };
 
-  it("reads statuses, in order, and asks for no history", async () => {
+  it("reads statuses in order, without a history search", async () => {
     const asked: unknown[] = [];
     const err = { InstructionError: [0, { Custom: 1 }] };
     const node = await openNode((id, response, _, params) => {
@@ -177,7 +177,7 @@ describe("RpcClient, for outcomes", () => {
     expect(asked.length).toBe(1);
   });
 
-  it("tells what a node without a history remembers, and other errors as they are", async () => {
+  it("returns the statuses of a node without history, and other errors unchanged", async () => {
     const asked: unknown[] = [];
     let code = -32011;
     const node = await openNode((id, response, _, params) => {
@@ -211,7 +211,7 @@ describe("RpcClient, for outcomes", () => {
     await expect(failure).rejects.toMatchObject({ reason: "rpc_failed" });
   });
 
-  it("asks whether a blockhash is valid, at confirmed", async () => {
+  it("requests the validity of a blockhash at confirmed", async () => {
     const asked: unknown[] = [];
     const node = await openNode((id, response, _, params) => {
       asked.push(params);
@@ -278,7 +278,7 @@ describe("RpcClient, for landed transactions", () => {
   const ask = (node: RpcClient, ...addresses: string[]) =>
     node.landedTransaction(signature, new Set(addresses));
 
-  it("reads what the addresses gained, at confirmed, of every version", async () => {
+  it("reads the gain of each address at confirmed, for every version", async () => {
     const asked: unknown[] = [];
     const node = await openNode((id, response, method, params) => {
       asked.push(method, params);
@@ -342,7 +342,7 @@ describe("RpcClient, for landed transactions", () => {
     await expect(failure).rejects.toMatchObject({ reason: "rpc_failed" });
   });
 
-  it("does not read without end", async () => {
+  it("limits the size of an answer", async () => {
     const large = { ...landed, more: "x".repeat(1_900_000) };
     expect(await ask(await openNode(result(large)), tip)).toMatchObject({ gainLamports: 20n });
     const endless = { ...landed, more: "x".repeat(2_200_000) };

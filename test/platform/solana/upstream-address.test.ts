@@ -17,11 +17,11 @@ describe("webSocketAddress", () => {
     expect(webSocketAddress(rpc, websocket).origin).toBe(origin);
   });
 
-  it("keeps path and query", () => {
+  it("retains path and query", () => {
     expect(webSocketAddress("https://node.example/path?key=1").path).toBe("/path?key=1");
   });
 
-  it("refuses what has no port above, and other schemes", () => {
+  it("rejects port 65535 and other schemes", () => {
     expect(() => webSocketAddress("http://node.example:65535")).toThrow("65535");
     expect(() => webSocketAddress("http://node.example", "http://node.example")).toThrow("wss");
     expect(() => httpAddress("ws://node.example")).toThrow("https");
@@ -29,7 +29,7 @@ describe("webSocketAddress", () => {
 });
 
 describe("httpAddress", () => {
-  it("sends user and password as a header, and says none of them", () => {
+  it("sends user and password as a header, and never quotes them", () => {
     const address = httpAddress("https://someone:pass%20word@node.example/key-in-path?k=%zz-query");
     expect(address.headers["authorization"]).toBe(
       `Basic ${Buffer.from("someone:pass word").toString("base64")}`,

@@ -21,7 +21,7 @@ function errorOf(text: string) {
 }
 
 describe("readNodeMessage", () => {
-  it("finds any result in any order and layout, and gives its text back", () => {
+  it("finds the result in any order and layout, and returns its text", () => {
     const field = fc.tuple(fc.constantFrom("jsonrpc", "extra", "x"), fc.jsonValue());
     fc.assert(
       fc.property(
@@ -51,12 +51,12 @@ describe("readNodeMessage", () => {
     );
   });
 
-  it("reads escaped names and takes the last of two, as JSON.parse does", () => {
+  it("reads escaped names and uses the last of two, as JSON.parse does", () => {
     expect(resultOf('{"re\\u0073ult":5,"id":1}')).toBe("5");
     expect(resultOf('{"result":[1,{"result":2}],"id":1,"result":"}"}')).toBe('"}"');
   });
 
-  it("refuses every other text with rpc_failed", () => {
+  it("rejects every other text with rpc_failed", () => {
     const deep = `{"id":1,"result":${"[".repeat(100)}${"]".repeat(100)}}`;
     const texts = ["", "null", "[]", "7", "{", '{"result":1}}', "<html>", "\ufffd", deep];
     for (const text of texts) expect(() => read(text), text).toThrow(ShredwayError);
@@ -71,7 +71,7 @@ describe("readNodeMessage", () => {
     );
   });
 
-  it("passes errors with codes that clients know, and wraps all others", () => {
+  it("forwards errors with codes that clients know, and wraps all others", () => {
     const data = '{"err":"BlockhashNotFound","logs":[],"unitsConsumed":18446744073709551615}';
     expect(errorOf(`{"error":{"code":-32002,"message":"failed","data":${data}},"id":1}`)).toEqual({
       code: -32002,

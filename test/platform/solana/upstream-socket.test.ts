@@ -53,7 +53,7 @@ class Heard {
 }
 
 describe("openSocket", () => {
-  it("sends what was asked while it connects once, and tells answers before notifications", async () => {
+  it("sends requests made during connect once, and reports answers before notifications", async () => {
     const node = await SocketNode.open((client, question) => {
       answerWith(client, question, "18446744073709551615");
       client.send(notification("18446744073709551615", '{"slot":18446744073709551615}'));
@@ -69,7 +69,7 @@ describe("openSocket", () => {
     expect(first?.text).toBe(notification("18446744073709551615", '{"slot":18446744073709551615}'));
   });
 
-  it("knows which notification of a signature is its last", async () => {
+  it("detects the last notification of a signature", async () => {
     const node = await SocketNode.open((client, question) => {
       const method = "signatureNotification";
       client.send(notification("1", '{"context":{},"value":"receivedSignature"}', method));
@@ -82,7 +82,7 @@ describe("openSocket", () => {
     expect(heard.notifications.map(({ isLast }) => isLast)).toEqual([false, true, false]);
   });
 
-  it("drops answers to nobody's question and what is neither answer nor notification", async () => {
+  it("ignores answers without a request and other messages", async () => {
     const node = await SocketNode.open((client, question) => {
       client.send('{"jsonrpc":"2.0","result":9,"id":77}');
       client.send('{"jsonrpc":"2.0","result":9,"id":"1"}');
@@ -120,7 +120,7 @@ describe("openSocket", () => {
     expect(await heard.ask()).toBeInstanceOf(ShredwayError);
   });
 
-  it("is lost when nobody listens", async () => {
+  it("is lost when no server listens", async () => {
     const node = await SocketNode.open(() => undefined);
     const { url } = node;
     node.close();
@@ -128,7 +128,7 @@ describe("openSocket", () => {
     expect((await heard.lost()).message).not.toContain("path-secret");
   });
 
-  it("is lost when an answer is late", async () => {
+  it("is lost when an answer exceeds its time limit", async () => {
     const clock = new ManualClock();
     const node = await SocketNode.open(() => undefined);
     const heard = new Heard(node.url, { clock });
@@ -160,7 +160,7 @@ describe("openSocket", () => {
     expect(pings).toBe(autoPong ? 6 : 3);
   });
 
-  it("says nothing after it was closed, and the node hears of it", async () => {
+  it("reports nothing after close, and closes the node's side", async () => {
     const node = await SocketNode.open(() => undefined);
     const heard = new Heard(node.url);
     void heard.ask();

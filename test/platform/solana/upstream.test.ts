@@ -83,7 +83,7 @@ async function failureOf(answer: Answer, clock: Clock = systemClock): Promise<Sh
 }
 
 describe("call", () => {
-  it("passes parameters and results on to the last digit", async () => {
+  it("forwards parameters and results to the last digit", async () => {
     const node = await Node.open(answering('{"rentEpoch":18446744073709551615}'));
     const answer = await open(node).call("getAccountInfo", ["key", { n: 2n ** 64n - 1n }]);
     expect(answer).toEqual({ result: { text: '{"rentEpoch":18446744073709551615}' } });
@@ -91,7 +91,7 @@ describe("call", () => {
     expect(node.asked[0]?.request.url).toBe("/path-secret");
   });
 
-  it("keeps connections", async () => {
+  it("reuses connections", async () => {
     const node = await Node.open(answering("1"));
     const upstream = open(node);
     for (let i = 0; i < 50; i++) await upstream.call("getSlot", []);
@@ -99,7 +99,7 @@ describe("call", () => {
     expect(node.connections).toBeLessThanOrEqual(2);
   });
 
-  it("asks again when a kept connection was cut, once", async () => {
+  it("retries once if a reused connection was closed", async () => {
     let cuts = 1;
     const node = await Node.open((asked) => {
       if (cuts-- > 0) asked.response.destroy();
@@ -138,7 +138,7 @@ describe("call", () => {
     expect(failure.message).toContain(text);
   });
 
-  it("reads an endless answer to its limit only", async () => {
+  it("reads an endless answer only to its limit", async () => {
     const chunk = Buffer.alloc(1024 * 1024, "a");
     let written = 0;
     const failure = await failureOf(({ response }) => {
@@ -154,7 +154,7 @@ describe("call", () => {
     expect(written).toBeLessThan(4 * answerBytesMax);
   });
 
-  it("waits no longer than it may, for an answer and in the queue", async () => {
+  it("limits the time for an answer and in the queue", async () => {
     const clock = new ManualClock();
     const node = await Node.open(() => undefined);
     const upstream = open(node, { clock, connectionsMax: 1, waitingMax: 1 });
@@ -170,7 +170,7 @@ describe("call", () => {
     expect(node.asked.length).toBe(1);
   });
 
-  it("hands a connection on to the next in the queue", async () => {
+  it("passes a connection to the next call in the queue", async () => {
     const node = await Node.open(() => undefined);
     const upstream = open(node, { connectionsMax: 2 });
     const calls = Array.from({ length: 5 }, () => upstream.call("getSlot", []));
@@ -184,14 +184,14 @@ describe("call", () => {
     expect(node.connections).toBeLessThanOrEqual(2);
   });
 
-  it("says a connection that is refused without the address's secrets", async () => {
+  it("reports a refused connection without the secrets of its URL", async () => {
     const node = await Node.open(() => undefined);
     const upstream = open(node);
     node.close();
     await expect(upstream.call("getSlot", [])).rejects.toThrow("ECONNREFUSED");
   });
 
-  it("ends everything when it is closed", async () => {
+  it("ends all calls when it is closed", async () => {
     const node = await Node.open(() => undefined);
     const upstream = open(node, { connectionsMax: 1 });
     const ends = Promise.allSettled([upstream.call("a", []), upstream.call("b", [])]);

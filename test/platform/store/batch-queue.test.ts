@@ -9,7 +9,7 @@ import {
 } from "../../../src/platform/store/batch-queue.ts";
 import { StoreCounts } from "../../../src/platform/store/store-counts.ts";
 
-it("gives batches in the order of the jobs, and counts their sizes", () => {
+it("returns batches in the order of the jobs, and counts their sizes", () => {
   const counts = new StoreCounts(() => 0n);
   const queue = new BatchQueue<number>("a.db", counts);
   for (let i = 0; i < batchMax + 5; i++) queue.add(i);
@@ -21,7 +21,7 @@ it("gives batches in the order of the jobs, and counts their sizes", () => {
   expect(counts.numbers().batchSizes).toMatchObject({ count: 2 });
 });
 
-it("refuses more than may wait, and takes again when there is room", () => {
+it("rejects jobs above its limit, and accepts again below it", () => {
   const queue = new BatchQueue<number>("a.db", undefined);
   for (let i = 0; i < waitingMax; i++) queue.add(i);
   expect(() => queue.add(0)).toThrow("a.db: expected at most 100000 changes to wait, got more");
@@ -31,7 +31,7 @@ it("refuses more than may wait, and takes again when there is room", () => {
   expect(queue.isEmpty).toBe(true);
 });
 
-it("takes the oldest up to the first that is kept", () => {
+it("takes the oldest jobs up to the first retained one", () => {
   const queue = new BatchQueue<number>("a.db", undefined);
   for (const job of [1, 2, 5, 3]) queue.add(job);
   expect(queue.takeUntil((job) => job > 4)).toEqual([1, 2]);
@@ -40,7 +40,7 @@ it("takes the oldest up to the first that is kept", () => {
   expect(queue.isEmpty).toBe(true);
 });
 
-it("tells a transaction that was taken back by its last statement", () => {
+it("detects a transaction that its last statement rolled back", () => {
   expect(transactionEndOf([2, 0])).toEqual({ isCommitted: true, changes: [2, 0] });
   expect(transactionEndOf([2, -1])).toEqual({ isCommitted: false, changes: [2] });
   expect(transactionEndOf([])).toEqual({ isCommitted: true, changes: [] });

@@ -16,7 +16,7 @@ const statement = fc.record({
 const item = fc.record({ isRead: fc.boolean(), statements: fc.array(statement, { maxLength: 4 }) });
 
 describe("a batch", () => {
-  it("comes out on the other side as it went in, whatever was sent before", () => {
+  it("arrives unchanged, whatever was sent before", () => {
     fc.assert(
       fc.property(fc.array(fc.array(item, { maxLength: 5 }), { maxLength: 4 }), (batches) => {
         const texts = new TextNumbers();
@@ -47,7 +47,7 @@ describe("a batch", () => {
     );
   });
 
-  it("takes a view's bytes, not the buffer behind it", () => {
+  it("contains the bytes of a view, not its buffer", () => {
     const large = new Uint8Array(100_000).fill(7);
     const items = [{ isRead: false, statements: [{ sql: "a", params: [large.subarray(5, 8)] }] }];
     expect(encodeBatch(items, new TextNumbers(), false).bytes.buffer.byteLength).toBe(3);

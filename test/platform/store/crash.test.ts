@@ -12,7 +12,7 @@ const rounds = Number(process.env["SHREDWAY_CRASH_ROUNDS"] ?? 10);
 
 onEachDatabase((databases) => {
   describe("kill -9", () => {
-    it(`loses nothing that was acknowledged, in ${rounds} rounds`, {
+    it(`loses no acknowledged write, in ${rounds} rounds`, {
       timeout: 300_000,
     }, async () => {
       const place = databases.place();

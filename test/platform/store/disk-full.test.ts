@@ -19,7 +19,7 @@ afterAll(async () => {
 
 describe("a full disk", () => {
   it.skipIf(!mounted)(
-    "refuses what it cannot keep, keeps the rest, goes on with room",
+    "rejects new writes, retains the rest, and continues when space is free",
     async () => {
       const filler = join(disk, "filler");
       writeFileSync(filler, new Uint8Array(1_000_000));

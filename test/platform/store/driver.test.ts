@@ -24,7 +24,7 @@ onEachDatabase((databases) => {
   }
 
   describe("values and parameters", () => {
-    it("gives back what was kept: whole 64-bit integers, any text, bytes, null", async () => {
+    it("return stored values unchanged: 64-bit integers, any text, bytes, null", async () => {
       const driver = await databases.driver();
       await make(driver);
       const rows: SqlValue[][] = [
@@ -42,7 +42,7 @@ onEachDatabase((databases) => {
       }
     });
 
-    it("binds by number, in any order and more than once", async () => {
+    it("bind by number, in any order and more than once", async () => {
       const driver = await databases.driver();
       const [row] = await driver.query("SELECT $2, $1, $2 || $3", ["a", "b", "c"]);
       expect(row).toEqual(["b", "a", "bc"]);
@@ -50,7 +50,7 @@ onEachDatabase((databases) => {
   });
 
   describe("transactions", () => {
-    it("fail alone, in one commit with others that hold", async () => {
+    it("fail alone in a commit with successful ones", async () => {
       const driver = await databases.driver();
       await make(driver);
       const all = await Promise.allSettled([
@@ -77,7 +77,7 @@ onEachDatabase((databases) => {
       expect(await ids(driver)).toEqual([1n, 3n, 4n]);
     });
 
-    it("is taken back when a statement that must change something finds nothing", async () => {
+    it("are rolled back when a statement that must change a row finds none", async () => {
       const driver = await databases.driver();
       await make(driver);
       await add(driver, 1n);
@@ -97,7 +97,7 @@ onEachDatabase((databases) => {
       expect(await ids(driver)).toEqual([1n, 101n]);
     });
 
-    it("that wait are bounded", async () => {
+    it("are limited in number while they wait", async () => {
       const driver = await databases.driver();
       await make(driver);
       const same = { sql: "UPDATE things SET name = name", params: [] };
@@ -114,7 +114,7 @@ onEachDatabase((databases) => {
       expect(ends.at(-1)).not.toBe("done");
     });
 
-    it("keeps the order in which they were asked for", async () => {
+    it("keep the order of their calls", async () => {
       const driver = await databases.driver();
       await make(driver);
       await add(driver, 1n);
@@ -128,7 +128,7 @@ onEachDatabase((databases) => {
       expect(row?.[0]).toBe(`thing 1${letters.join("")}`);
     });
 
-    it("of some hundreds, some of them wrong, end each as if it were alone", async () => {
+    it("with errors among hundreds end as if each were alone", async () => {
       const driver = await databases.driver();
       await make(driver);
       await add(driver, 1000n);
@@ -162,7 +162,7 @@ onEachDatabase((databases) => {
   });
 
   describe("locks", () => {
-    it("are one holder's each, until they are given back", async () => {
+    it("have one holder each, until they are released", async () => {
       const driver = await databases.driver();
       let lost = 0;
       const lock = await driver.tryLock("tiers", () => lost++);
@@ -179,8 +179,8 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("news", () => {
-    it("of another process, named or not, is told; own ones are not", async () => {
+  describe("change notifications", () => {
+    it("report changes of other processes, named or not, and no own changes", async () => {
       const place = databases.place();
       const [driver, other] = [await databases.driver(place), await databases.driver(place)];
       await make(driver);
@@ -200,7 +200,7 @@ onEachDatabase((databases) => {
   });
 
   describe("closing", () => {
-    it("first does everything that was asked for, then refuses", async () => {
+    it("completes all calls, then rejects", async () => {
       const place = databases.place();
       const driver = await databases.driver(place);
       await make(driver);

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { createLogger } from "../../../src/core/log.ts";
 import { ForeignChangeListeners } from "../../../src/platform/store/foreign-change-listeners.ts";
 
-it("tells every listener until it ends, also after one that throws", () => {
+it("notifies every listener until it is removed, even after one that throws", () => {
   const lines: string[] = [];
   const log = createLogger({ stream: { write: (line) => void lines.push(line) } });
   const listeners = new ForeignChangeListeners(log);

@@ -9,7 +9,7 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const log = createLogger({ level: "silent" });
 
-it("refuses a second service, lets commands in, and is free again after the first", async () => {
+it("rejects a second service, admits commands, and is free after the first one ends", async () => {
   const directory = temporaryFolder();
   const open = (isService: boolean) =>
     Store.open({ directory, clock: systemClock, log, isService });

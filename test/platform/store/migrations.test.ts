@@ -36,7 +36,7 @@ onEachDatabase((databases) => {
       expect(await versionOf(driver)).toBe(BigInt(migrations.length));
     });
 
-    it("are taken once when several processes start at the same moment", async () => {
+    it("run once if several processes start at the same time", async () => {
       const place = databases.place();
       const drivers = await Promise.all([1, 2, 3, 4].map(() => databases.driver(place)));
       const counting = "INSERT INTO things (id) SELECT COUNT(*) FROM things";
@@ -47,7 +47,7 @@ onEachDatabase((databases) => {
       expect(driver && (await versionOf(driver))).toBe(4n);
     });
 
-    it("leave the version before when a step fails", async () => {
+    it("leave the previous version when a step fails", async () => {
       const driver = await databases.driver();
       const wrong = ["CREATE TABLE more (id bigint)", "CREATE TABLE things (id bigint)"];
       await expect(migrate(driver, blobType, [firstStep, wrong])).rejects.toMatchObject({
@@ -57,7 +57,7 @@ onEachDatabase((databases) => {
       expect((await driver.query(tables, [])).flat()).toEqual(["schema_version", "things"]);
     });
 
-    it("leave the version before when the process is killed in the middle", async () => {
+    it("leave the previous version when the process is killed in the middle", async () => {
       const place = databases.place();
       const program = fileURLToPath(new URL("./migrating-child.ts", import.meta.url));
       await databases.make(place);
@@ -77,7 +77,7 @@ onEachDatabase((databases) => {
       expect(await versionOf(driver)).toBe(2n);
     });
 
-    it("refuse a database that a newer version wrote, and leave it as it is", async () => {
+    it("reject a database of a newer version without changing it", async () => {
       const place = databases.place();
       const store = await databases.store(place);
       await store.keys.ensureAccount("a", 1n);

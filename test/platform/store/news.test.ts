@@ -56,8 +56,8 @@ function keyOf(account: { readonly id: string; readonly name: string }): ApiKey 
 }
 
 onEachDatabase((databases) => {
-  describe("news of other nodes", () => {
-    it("of keys go to those who keep keys, with every change of them", async () => {
+  describe("changes by other nodes", () => {
+    it("of keys notify the key listeners of every change", async () => {
       const { exchange, one, other } = await twoNodes(databases);
       const account = await one.keys.ensureAccount("a", 1n);
       const [first, second] = [keyOf(account), keyOf(account)];
@@ -73,7 +73,7 @@ onEachDatabase((databases) => {
       expect(one.heard).toEqual([]);
     });
 
-    it("of a destination say which one, and only what changed something is told", async () => {
+    it("of a destination name it, and only real changes are reported", async () => {
       const { exchange, one, other } = await twoNodes(databases);
       const account = await one.keys.ensureAccount("a", 1n);
       exchange.told.length = 0;
@@ -93,7 +93,7 @@ onEachDatabase((databases) => {
       expect(other.heard).toEqual([[id], [id], [id]]);
     });
 
-    it("of nonces go to those who keep nonces", async () => {
+    it("of nonces notify the nonce listeners", async () => {
       const { exchange, one, other } = await twoNodes(databases);
       const nonce = { index: 1, keyId: "k", accountId: "a", address: "n", createdMs: 1 };
       expect(await one.nonces.add({ ...nonce, state: "making" })).toBe(true);
@@ -103,7 +103,7 @@ onEachDatabase((databases) => {
       expect(other.heard).toEqual(["nonces", "nonces"]);
     });
 
-    it("of other things make nobody read, a gap makes everybody", async () => {
+    it("of other kinds cause no read, and a gap causes a full read", async () => {
       const { exchange, one, other } = await twoNodes(databases);
       await one.submissions.put([recordOf("s1")]);
       expect(exchange.told).toEqual([]);

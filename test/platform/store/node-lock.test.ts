@@ -54,7 +54,7 @@ describe("the name of a node", () => {
     return { clock, locks, lines, options: { driver: locks, node: "a", clock, log } };
   }
 
-  it("is waited for, for a while, then refused in words that say what to do", async () => {
+  it("is awaited for a limited time, then rejected with instructions", async () => {
     const { clock, locks, options } = parts();
     locks.holder = another;
     const refused = expect(NodeLock.take({ ...options, waitMs: 1000 })).rejects.toMatchObject({
@@ -74,7 +74,7 @@ describe("the name of a node", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("is taken again after each loss, for ever, and another holder of it is warned of once", async () => {
+  it("is acquired again after each loss, and another holder is logged once", async () => {
     const { clock, locks, lines, options } = parts();
     const lock = await NodeLock.take(options);
     locks.isAway = true;
@@ -104,7 +104,7 @@ describe("the name of a node", () => {
 });
 
 onEachDatabase((databases) => {
-  it("a store has the locks of its database, and a name where others may share it", async () => {
+  it("a store has the locks of its database, and a node name if the database is shared", async () => {
     const store = await databases.store();
     expect(store.node === "").toBe(databases.blobType === "blob"); // a file is its service's alone
     const lock = await store.locks.tryLock("tiers", () => {});
@@ -115,7 +115,7 @@ onEachDatabase((databases) => {
 });
 
 describe.skipIf(postgresPrograms === null)("services on one PostgreSQL", () => {
-  it("are several, each by a name of its own, and have it again after a lost connection", async () => {
+  it("have a name each, and acquire it again after a lost connection", async () => {
     const server = await PostgresServer.start();
     closing({ close: () => server.remove() });
     const open = async (options: Partial<StoreOptions>) => {
@@ -142,7 +142,7 @@ describe.skipIf(postgresPrograms === null)("services on one PostgreSQL", () => {
     await (await take("a")).close();
   });
 
-  it("go on with what a dump brought back", async () => {
+  it("continue with a restored dump", async () => {
     const server = await PostgresServer.start();
     closing({ close: () => server.remove() });
     const open = async (name: string) => {

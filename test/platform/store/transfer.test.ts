@@ -97,8 +97,8 @@ function seeded(seed: number): () => number {
   };
 }
 
-describe("the tables that are carried", () => {
-  it.each(kinds)("are those that the schema has, at each version, on %s", async (kind) => {
+describe("the exported tables", () => {
+  it.each(kinds)("are those of the schema, at each version, on %s", async (kind) => {
     for (let version = 1; version <= newest; version++) {
       const { driver } = await openAt(kind, version);
       const found = new Map<string, string[]>();
@@ -134,7 +134,7 @@ describe("the tables that are carried", () => {
     }
   });
 
-  it("are refused in words that are not understood", () => {
+  it("reject unknown column types", () => {
     expect(() => tablesAt(1, [["CREATE TABLE a (id bigint PRIMARY KEY, b real)"]])).toThrow(
       'expected a column, got "b real"',
     );
@@ -152,7 +152,7 @@ describe("export and import", () => {
           ["postgres", "sqlite"],
         ];
 
-  it.each(ways)("carries 20,000 rows from %s to %s and back", async (from, to) => {
+  it.each(ways)("transfer 20,000 rows from %s to %s and back", async (from, to) => {
     const source = await openAt(from);
     const tables = tablesAt(newest);
     await fill(source.driver, tables, 2100, seeded(1));
@@ -167,7 +167,7 @@ describe("export and import", () => {
     expect(await allRows(back.driver, tables)).toEqual(before);
   });
 
-  it.each(ways)("carries any rows from %s to %s", { timeout: 300_000 }, async (from, to) => {
+  it.each(ways)("transfer any rows from %s to %s", { timeout: 300_000 }, async (from, to) => {
     const tables = tablesAt(newest);
     const source = await openAt(from);
     const target = await openAt(to);
@@ -195,7 +195,7 @@ describe("export and import", () => {
     );
   });
 
-  it.each(kinds)("brings the export of each older schema forward, on %s", async (kind) => {
+  it.each(kinds)("migrate the export of each older schema, on %s", async (kind) => {
     for (let version = 1; version < newest; version++) {
       const source = await openAt(kind, version);
       await fill(source.driver, tablesAt(version), 20, seeded(version));
@@ -210,7 +210,7 @@ describe("export and import", () => {
     }
   });
 
-  it.each(kinds)("sees one state of %s, whatever changes meanwhile", async (kind) => {
+  it.each(kinds)("read one snapshot of %s despite concurrent changes", async (kind) => {
     const source = await openAt(kind);
     const tables = tablesAt(newest);
     await fill(source.driver, tables, 1500, seeded(2));
@@ -243,7 +243,7 @@ describe("export and import", () => {
     expect(await allRows(source.driver, tables)).not.toEqual(before);
   });
 
-  it("tells where a row of an SQLite file is not of its type", async () => {
+  it("name the row of an SQLite file with a wrong type", async () => {
     const source = await openAt("sqlite");
     const spoilt = "INSERT INTO accounts (id, name, created_ns) VALUES ('a_1', 'a', 'yesterday')";
     await source.driver.transaction([{ sql: spoilt, params: [] }], "durable");
@@ -253,7 +253,7 @@ describe("export and import", () => {
   });
 });
 
-describe("import refuses", () => {
+describe("import rejects", () => {
   async function lines(): Promise<string[]> {
     const source = await openAt("sqlite");
     await fill(source.driver, tablesAt(newest), 3, seeded(3));
@@ -274,7 +274,7 @@ describe("import refuses", () => {
     return error instanceof Error ? error.message : String(error);
   }
 
-  it("a file that was cut anywhere", async () => {
+  it("a file truncated at any byte", async () => {
     const text = (await lines()).join("\n");
     const target = await openAt("sqlite");
     for (let length = 0; length < text.length; length += 211) {
@@ -306,7 +306,7 @@ describe("import refuses", () => {
     expect(Object.values(await allRows(target.driver, tablesAt(newest))).flat()).toEqual([]);
   });
 
-  it("what is wrong in itself, with the number of the line", async () => {
+  it("invalid content, with the number of the line", async () => {
     const all = await lines();
     const target = await openAt("sqlite");
     const replaced = (at: number, line: string) => all.with(at, line).join("\n");
@@ -359,7 +359,7 @@ describe("import refuses", () => {
     );
   });
 
-  it.each(kinds)("rows that come twice, and leaves %s empty", async (kind) => {
+  it.each(kinds)("duplicate rows, and leaves %s empty", async (kind) => {
     const source = await openAt("sqlite");
     const tables = tablesAt(newest);
     await fill(source.driver, tables, 400, seeded(4));
@@ -385,7 +385,7 @@ describe("import refuses", () => {
     expect(await allRows(target.driver, tables)).toEqual(await allRows(source.driver, tables));
   });
 
-  it.each(kinds)("%s with anything in it", async (kind) => {
+  it.each(kinds)("%s that is not empty", async (kind) => {
     const source = await openAt("sqlite");
     const path = await exported(source);
     for (const table of tablesAt(newest).filter(
@@ -412,7 +412,7 @@ describe("import refuses", () => {
 });
 
 describe.skipIf(postgresPrograms === null)("an empty PostgreSQL beside an SQLite file", () => {
-  it("is refused until the file was imported or renamed", async () => {
+  it("is rejected until the file is imported or renamed", async () => {
     const source = await openAt("sqlite");
     await fill(source.driver, tablesAt(newest), 2, seeded(8));
     const target = await openEmpty("postgres");
@@ -433,7 +433,7 @@ describe.skipIf(postgresPrograms === null)("an empty PostgreSQL beside an SQLite
     expect((await store.keys.accounts()).length).toBe(2);
   });
 
-  it("is used when the file has another name", async () => {
+  it("is used after the file was renamed", async () => {
     const source = await openAt("sqlite");
     const target = await openEmpty("postgres");
     const { directory } = source.place;
@@ -446,8 +446,8 @@ describe.skipIf(postgresPrograms === null)("an empty PostgreSQL beside an SQLite
   });
 });
 
-describe("a filling that was interrupted", () => {
-  it.each(kinds)("is refused by every program until it was done again, on %s", async (kind) => {
+describe("an interrupted import", () => {
+  it.each(kinds)("is rejected by every program until it is repeated, on %s", async (kind) => {
     const source = await openAt("sqlite");
     const tables = tablesAt(newest);
     await fill(source.driver, tables, 30, seeded(5));

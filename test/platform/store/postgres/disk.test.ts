@@ -37,7 +37,7 @@ describe("a full disk", () => {
     ["data", /room on the server's disk, got none/],
     ["pg_wal", /room on the server's disk|connection|starts or ends|may be kept or not/],
   ] as const)(
-    "of %s: refuses clearly, keeps nothing half, goes on with room",
+    "of %s: rejects with a clear error, stores nothing partially, and continues when space is free",
     async (holds, text) => {
       const folder = join(disk, holds);
       mkdirSync(folder);

@@ -69,7 +69,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
   }
 
   describe("a lost connection", () => {
-    it("between commits is replaced, and nobody hears of it", async () => {
+    it("between commits is replaced without an error", async () => {
       const driver = await withThings();
       for (let id = 1n; id <= 3n; id++) {
         await terminate("shredway");
@@ -80,7 +80,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
 
     const increment = { sql: "UPDATE counts SET count = count + 1", params: [] };
     it.each(["request lost", "request lost silently", "answer lost"] as const)(
-      "in a commit: %s; it is done once, and told as done",
+      "in a commit: %s; the commit happens once and is reported as done",
       async (fate) => {
         const { proxy, driver } = await behindProxy();
         const table = "CREATE TABLE counts (count bigint NOT NULL)";
@@ -107,7 +107,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
       ["request lost", 0],
       ["answer lost", 1],
     ] as const)(
-      "in a commit, for long: %s; it is told as unknown, and afterwards as a change if it holds",
+      "in a long commit: %s; the result is unknown, and reported as a change if it happened",
       async (fate, kept) => {
         const { proxy, driver } = await behindProxy({ waitMs: 100, outcomeMs: 200 });
         let heard = 0;
@@ -133,7 +133,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
     );
   });
 
-  it("keeps its own record of commits, also when somebody clears it away", async () => {
+  it("keeps its record of commits, even if another client deletes it", async () => {
     const driver = await withThings();
     await add(driver, 1n);
     await server().run("DELETE FROM commit_marks", `database_${made}`);
@@ -146,7 +146,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
   });
 
   describe("a server", () => {
-    it("that is killed in the middle of commits has each acknowledged row, once", async () => {
+    it("that is killed during commits has each acknowledged row once", async () => {
       const driver = await withThings({ times: { waitMs: 60_000 } });
       let next = 0n;
       const acknowledged: bigint[] = [];
@@ -173,7 +173,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
       expect(await ids(driver)).toEqual(acknowledged.toSorted((a, b) => Number(a - b)));
     });
 
-    it("that is away for long refuses what waits, keeps nothing of it, and all goes on", async () => {
+    it("that is unreachable for long rejects waiting writes, stores none of them, and recovers", async () => {
       const driver = await withThings({ times: impatient });
       await add(driver, 1n);
       await server().kill();
@@ -185,7 +185,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
       expect(await ids(driver)).toEqual([1n, 3n]);
     });
 
-    it("that stands still is given up, and what it was asked is there or not, as was told", async () => {
+    it("that is frozen times out, and its writes exist or not, as reported", async () => {
       const times = { ...impatient, outcomeMs: 2000 };
       const driver = await withThings({ times });
       for (let round = 0n; round < 3n; round++) {
@@ -208,7 +208,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
       }
     });
 
-    it("that is slow ends what takes too long, and that alone", async () => {
+    it("that is slow ends only the statements over the time limit", async () => {
       const driver = await withThings({ times: { answerMs: 700 } });
       const slow = { sql: "UPDATE things SET name = 'x' FROM pg_sleep(30)", params: [] };
       await add(driver, 1n);
@@ -224,7 +224,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
       expect(await ids(driver)).toEqual([1n, 2n, 3n]);
     });
 
-    it("that is not there, or not for us, is named without the password", async () => {
+    it("that is unreachable or denies access is named without the password", async () => {
       const strict = await PostgresServer.start({
         access: ["local all shredway trust", "local all all scram-sha-256"],
       });
@@ -246,7 +246,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
       expect(await refusal(strict.url())).toMatch(/expected a connection that holds, got its loss/);
     });
 
-    it("that does not wait for its disk is warned of", async () => {
+    it("that does not sync its disk is logged", async () => {
       expect((await open()).warnings.join()).toMatch(
         /expected a server with fsync .* got them off/,
       );
@@ -255,7 +255,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
 
   describe("a change of the schema", () => {
     it.each(["kill", "stop"] as const)(
-      "in whose middle the server ends (%s) is taken back, and can be done again",
+      "during which the server ends (%s) is rolled back, and can be repeated",
       async (end) => {
         const url = server().url(`database_${++made}`);
         const driver = await open({ url, times: { waitMs: 1000 } });
@@ -275,7 +275,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
       },
     );
 
-    it("may take longer than anything else", async () => {
+    it("may exceed the time limit of statements", async () => {
       const driver = await withThings({ times: { answerMs: 300, lockMs: 100 } });
       const slow = "CREATE TABLE slow AS SELECT 1 AS one FROM pg_sleep(2)";
       await driver.transaction([{ sql: slow, params: [] }], "durable");
@@ -283,8 +283,8 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
     });
   });
 
-  describe("others", () => {
-    it("are heard of, own changes are not", async () => {
+  describe("changes by other clients", () => {
+    it("are reported, own changes are not", async () => {
       const driver = await withThings();
       const other = await open({ url: server().url(`database_${made}`) });
       let heard = 0;
@@ -308,7 +308,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
       expect(heard).toBe(1);
     });
 
-    it("are not heard of when their change is taken back", async () => {
+    it("are not reported if they are rolled back", async () => {
       const driver = await withThings();
       const other = await open({ url: server().url(`database_${made}`) });
       let heard = 0;
@@ -319,7 +319,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
       expect(heard).toBe(1);
     });
 
-    it("may have been missed while nobody listened: told once afterwards", async () => {
+    it("may have been missed during a disconnect, which is reported once", async () => {
       const driver = await withThings();
       const other = await open({ url: server().url(`database_${made}`) });
       let heard = 0;
@@ -336,7 +336,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
       await until(() => heard > after);
     });
 
-    it("that hold a row are waited for, for a while", async () => {
+    it("that lock a row are awaited for a limited time", async () => {
       const driver = await withThings({ times: { lockMs: 300 } });
       await add(driver, 1n);
       const other = await open({ url: server().url(`database_${made}`) });
@@ -360,7 +360,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
       await driver.transaction([rename("later")], "durable");
     });
 
-    it("that change the same in another order: both get through", async () => {
+    it("that change the same rows in another order: both succeed", async () => {
       const driver = await withThings();
       const other = await open({ url: server().url(`database_${made}`) });
       await Promise.all([add(driver, 1n), add(driver, 2n)]);
@@ -384,7 +384,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
     const clear = /expected a free connection, got none: a limit .* is reached.*53300/;
     const idle = { clock: systemClock, log: silent };
 
-    it("that leaves few of them is enough, and no fault", async () => {
+    it("that leaves few connections is sufficient", async () => {
       const owner = await withThings();
       const name = `database_${made}`;
       await add(owner, 1n);
@@ -404,7 +404,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
       expect(await driver.tryLock("tiers", () => {})).not.toBeNull();
     });
 
-    it("that is reached while ours were lost refuses clearly, and all goes on with room", async () => {
+    it("that is reached after a loss rejects with a clear error, and recovers", async () => {
       const owner = await withThings();
       await owner.close();
       const name = `database_${made}`;
@@ -428,7 +428,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
   });
 
   describe("rights", () => {
-    it("to read and change rows are enough for everything once the tables are there", async () => {
+    it("to read and change rows suffice once the tables exist", async () => {
       const owner = await withThings();
       await owner.close();
       const name = `database_${made}`;
@@ -455,7 +455,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
     });
   });
 
-  it("says what happens to it in the log, once for each absence", async () => {
+  it("logs each outage once", async () => {
     const lines: string[] = [];
     const log = createLogger({ stream: { write: (line) => void lines.push(line) } });
     const driver = await withThings({ log, times: impatient });

@@ -105,7 +105,7 @@ function keepAdding(driver: SqlDriver, first: bigint) {
 const sorted = (list: readonly bigint[]) => list.toSorted((a, b) => Number(a - b));
 
 describe.skipIf(postgresPrograms === null)("several servers", () => {
-  it("fail over: nothing acknowledged is lost, and all goes on by itself", async () => {
+  it("fail over: no acknowledged write is lost, and the service recovers", async () => {
     const [primary, replica] = await startPair();
     // The replica first: it is passed over as long as it only reads.
     const url = urlOf([replica, primary]);
@@ -161,7 +161,7 @@ describe.skipIf(postgresPrograms === null)("several servers", () => {
     expect((await ids(driver)).slice(-2)).toEqual([1_000_000n, 1_000_001n]);
   });
 
-  it("that change their parts without an end are followed, by whoever writes, reads, listens", async () => {
+  it("that switch roles repeatedly are followed by writers, readers and listeners", async () => {
     const first = await PostgresServer.start();
     closing({ close: () => first.remove() });
     await first.run(things);

@@ -61,7 +61,7 @@ describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
     return server().run(sql, database);
   }
 
-  it("are one holder's each, within a process and between processes, by the database", async () => {
+  it("have one holder each in the database, within and between processes", async () => {
     const [first, second] = [await open(), await open()];
     const { lock } = await hold(first, "tiers");
     expect(await first.tryLock("tiers", () => {})).toBeNull();
@@ -81,14 +81,14 @@ describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
     await hold(await open({ url }), "tiers");
   });
 
-  it("go to one of all who ask at the same moment", async () => {
+  it("go to exactly one of concurrent calls", async () => {
     const drivers = await Promise.all(Array.from({ length: 5 }, () => open()));
     const all = [...drivers, ...drivers].map((driver) => driver.tryLock("tiers", () => {}));
     const held = (await Promise.all(all)).filter((lock): lock is HeldLock => lock !== null);
     expect(held).toHaveLength(1);
   });
 
-  describe("of a process", () => {
+  describe("held by a process", () => {
     async function run(name: string, times: PostgresDriverOptions["times"]) {
       const args = ["--import", "tsx", child, server().url(), name, JSON.stringify(times)];
       const running = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
@@ -106,7 +106,7 @@ describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
       return { process: running, lines };
     }
 
-    it("that is killed are free at once, that stands still after a while, and it learns of it", async () => {
+    it("that is killed are released immediately; of a frozen one later, and it is notified", async () => {
       const starting = [run("a", endless), run("b", quick)] as const;
       const [killed, stopped, driver] = await Promise.all([...starting, open()]);
       expect(await driver.tryLock("a", () => {})).toBeNull();
@@ -121,7 +121,7 @@ describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
     });
   });
 
-  it("on a line that goes silent are lost here before another has them there", async () => {
+  it("on a silent connection are lost here before another node acquires them", async () => {
     const { proxy, driver } = await behindProxy();
     const other = await open();
     const { lost } = await hold(driver, "tiers");
@@ -131,7 +131,7 @@ describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
     expect(lost).toHaveLength(1); // before it was had
   });
 
-  it("lost on a silent line can be had again at once, where the server does not know of it", async () => {
+  it("lost on a silent connection are reacquired immediately if the server still has it", async () => {
     const { proxy, driver } = await behindProxy();
     const first = await hold(driver, "tiers");
     const before = await lockConnections();
@@ -148,7 +148,7 @@ describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
     expect(first.lost).toHaveLength(1);
   });
 
-  it("are all lost with their connection, told once, and not taken back by themselves", async () => {
+  it("are all lost with their connection, reported once, and not reacquired automatically", async () => {
     const [driver, other] = [await open(), await open()];
     const first = await hold(driver, "tiers");
     const second = await hold(driver, "node a");
@@ -170,7 +170,7 @@ describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
     expect([first, second, given].map(({ lost }) => lost.length)).toEqual([1, 1, 0]);
   });
 
-  it("of a server that is away are refused so that it can be tried again, and had when it is back", async () => {
+  it("on an unreachable server are rejected with a retryable error, and acquired later", async () => {
     const driver = await open();
     const { lost } = await hold(driver, "tiers");
     await server().kill();
@@ -185,7 +185,7 @@ describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
     await expect(driver.tryLock("tiers", () => {})).rejects.toThrow(/got a closed one/);
   });
 
-  it("on a server that stands still are given up, and free when it goes on", async () => {
+  it("on a frozen server are released, and free when it continues", async () => {
     const [driver, other] = [await open({ times: quick }), await open()];
     const { lost } = await hold(driver, "tiers");
     server().pause();
@@ -194,7 +194,7 @@ describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
     await take(other, "tiers");
   });
 
-  it("on a server that only reads by now are given up", async () => {
+  it("on a server that became read-only are released", async () => {
     const driver = await open({ times: quick });
     const { lost } = await hold(driver, "tiers");
     const set = async (words: string): Promise<void> => {
@@ -210,7 +210,7 @@ describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
   });
 
   describe.skipIf(!hasNamespaces)("over a network", () => {
-    it("that is cut without a word are lost here before another has them, within ten seconds", async () => {
+    it("that is cut silently are lost here before another node acquires them, within ten seconds", async () => {
       const namespace = closing(NetworkNamespace.open());
       const port = String(await freePort());
       const remote = await PostgresServer.start({

@@ -49,14 +49,14 @@ function wordsOf(ends: readonly PromiseSettledResult<unknown>[]): string[] {
   });
 }
 
-describe.skipIf(postgresPrograms === null)("a database that is far away", () => {
+describe.skipIf(postgresPrograms === null)("a distant database", () => {
   const server = serverOfBlock(files);
 
   async function proxied(): Promise<PostgresProxy> {
     return files.closing(await PostgresProxy.open(server()));
   }
 
-  it("answers late, and holds everything: commits are shared, news comes, locks stay", async () => {
+  it("answers late and works: commits are shared, notifications arrive, locks stay", async () => {
     const proxy = await proxied();
     const url = proxy.url("postgres");
     const [driver, other] = [await open(url, {}), await open(url, {})];
@@ -72,7 +72,7 @@ describe.skipIf(postgresPrograms === null)("a database that is far away", () => 
     expect(lost).toBe(0);
   });
 
-  it("and too slow refuses clearly, keeps nothing of what it refused, and all goes on", async () => {
+  it("that is too slow rejects with a clear error, stores no rejected write, and recovers", async () => {
     const proxy = await proxied();
     const driver = await open(proxy.url("postgres"), impatient);
     proxy.delayMs = 3000;
@@ -90,10 +90,10 @@ describe.skipIf(postgresPrograms === null)("a database that is far away", () => 
   });
 });
 
-describe.skipIf(postgresPrograms === null || !hasNamespaces)("a network that is split", () => {
+describe.skipIf(postgresPrograms === null || !hasNamespaces)("a network partition", () => {
   afterEach(() => files.clean());
 
-  it("refuses what cannot be kept, loses nothing that was, and everything comes back", async () => {
+  it("rejects new writes, loses no stored one, and recovers", async () => {
     const namespace = closing(NetworkNamespace.open());
     const port = String(await freePort());
     const server = await PostgresServer.start({

@@ -37,7 +37,7 @@ describe("payloads", () => {
   const durable = (news?: readonly string[]) => ({ isDurable: true, news });
   const read = (payloads: readonly string[]) => payloads.map((payload) => newsOf(payload, own));
 
-  it("hold what was told, in its order, each below the server's limit", () => {
+  it("contain the changes in order, each below the server's limit", () => {
     const long = Array.from({ length: 200 }, (_, i) => `registrations ${i} ${'é\n"\\'.repeat(60)}`);
     const payloads = payloadsOf(other, [durable(["keys"]), durable(long), durable(["nonces"])]);
     expect(payloads.length).toBeGreaterThan(5);
@@ -45,21 +45,21 @@ describe("payloads", () => {
     expect(read(payloads).flat()).toEqual(["keys", ...long, "nonces"]);
   });
 
-  it("say once what several tell, nothing of nothing, and everything of what says nothing", () => {
+  it("merge equal changes, skip empty ones, and report unnamed ones as a full change", () => {
     const both = [durable(["keys"]), { isDurable: false, news: ["nonces", "keys"] }];
     expect(read(payloadsOf(other, both))).toEqual([["keys", "nonces"]]);
     expect(payloadsOf(other, [durable([]), { isDurable: false }])).toEqual([]);
     expect(read(payloadsOf(other, [durable(["keys"]), durable()]))).toEqual([["keys"], null]);
   });
 
-  it("say that anything may have changed where there would be too many, or one too long", () => {
+  it("report a full change if there are too many changes or one is too long", () => {
     const many = Array.from({ length: 64 * 16 }, (_, i) => `a ${String(i).padEnd(490, "x")}`);
     expect(read(payloadsOf(other, [durable(many.slice(0, 64 * 15))]))).toHaveLength(64);
     expect(read(payloadsOf(other, [durable(many)]))).toEqual([null]);
     expect(read(payloadsOf(other, [durable(["a", "x".repeat(8000)])]))).toEqual([null]);
   });
 
-  it("of others are understood as far as they can be, own ones are known", () => {
+  it("of other nodes are parsed as far as possible, own ones are recognised", () => {
     expect(newsOf(`${own}["keys"]`, own)).toBe("own");
     expect(newsOf(own, own)).toBe("own");
     for (const payload of [other, `${other}{`, `${other}[1]`, `${other}{"a":1}`, "", "by hand"]) {
@@ -68,7 +68,7 @@ describe("payloads", () => {
   });
 });
 
-describe.skipIf(postgresPrograms === null)("news on PostgreSQL", () => {
+describe.skipIf(postgresPrograms === null)("change notifications on PostgreSQL", () => {
   const server = serverOfBlock(files);
   let made = 0;
 
@@ -88,7 +88,7 @@ describe.skipIf(postgresPrograms === null)("news on PostgreSQL", () => {
     return [driver, await open({ url }), name];
   }
 
-  it("comes as it was told, commit by commit, to others and never to oneself", async () => {
+  it("arrive per commit at other nodes and never at the sender", async () => {
     const [teller, listener] = await two();
     const heard = listenTo(listener);
     const echoes = listenTo(teller);
@@ -107,7 +107,7 @@ describe.skipIf(postgresPrograms === null)("news on PostgreSQL", () => {
     expect(heard).toHaveLength(50);
   });
 
-  it("of transactions in one commit comes together, and that of the failed ones never", async () => {
+  it("of transactions in one commit arrive together, and never of failed ones", async () => {
     const [teller, listener] = await two();
     const heard = listenTo(listener);
     await add(teller, 1n, []);
@@ -129,7 +129,7 @@ describe.skipIf(postgresPrograms === null)("news on PostgreSQL", () => {
     expect(heard).toEqual([["keys", "tiers a_1 tier-1 3"], ["last"]]);
   });
 
-  it("of a durable commit that names nothing is: anything; of another one: nothing", async () => {
+  it("are a full change for an unnamed durable commit, and absent for others", async () => {
     const [teller, listener] = await two();
     const heard = listenTo(listener);
     await addLightly(teller, 1n);
@@ -143,7 +143,7 @@ describe.skipIf(postgresPrograms === null)("news on PostgreSQL", () => {
     expect(heard).toEqual([null, ["keys"], null]);
   });
 
-  it("of more than a listener would take one by one is: anything", async () => {
+  it("are a full change above the listener's limit", async () => {
     const [teller, listener] = await two();
     const heard = listenTo(listener);
     const many = Array.from({ length: 1500 }, (_, i) => `registrations ${String(i).padEnd(480)}`);
@@ -153,7 +153,7 @@ describe.skipIf(postgresPrograms === null)("news on PostgreSQL", () => {
     expect(heard).toContain(null);
   });
 
-  it("that came while nobody listened is: anything, when the connection is back", async () => {
+  it("are a full change after a lost connection", async () => {
     const [teller, , name] = await two();
     const proxy = files.closing(await PostgresProxy.open(server()));
     const listener = await open({ url: proxy.url(name) });
@@ -171,7 +171,7 @@ describe.skipIf(postgresPrograms === null)("news on PostgreSQL", () => {
     expect(heard).toEqual([["first"], null, ["third"]]);
   });
 
-  it("of a program of another version, or by hand, is: anything", async () => {
+  it("of another version, or sent manually, are a full change", async () => {
     const [, listener, name] = await two();
     const heard = listenTo(listener);
     await server().run("NOTIFY shredway, 'fedcba9876543210'", name);

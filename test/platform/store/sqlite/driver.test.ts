@@ -43,7 +43,7 @@ async function known(options: Parameters<Files["driver"]>[0] = {}) {
 }
 
 describe("transactions", () => {
-  it("share commits: many at once end in few messages", async () => {
+  it("share commits: many concurrent ones need few messages", async () => {
     let messages = 0;
     const start = (options: Parameters<typeof startWorker>[0]): Worker => {
       const worker = startWorker(options);
@@ -62,7 +62,7 @@ describe("transactions", () => {
     expect((await ids(driver)).length).toBe(3000);
   });
 
-  it("wait for the disk when one of them must, and only then", async () => {
+  it("sync the disk only if one of them requires it", async () => {
     const driver = await files.driver();
     await make(driver);
     const mode = async () => (await driver.query("PRAGMA synchronous", []))[0]?.[0];
@@ -78,7 +78,7 @@ describe("transactions", () => {
 });
 
 describe("other connections", () => {
-  it("are heard of, own changes are not", async () => {
+  it("are reported, own changes are not", async () => {
     const clock = new ManualClock();
     const driver = await known({ clock });
     await make(driver);
@@ -100,7 +100,7 @@ describe("other connections", () => {
     expect(heard).toBe(1);
   });
 
-  it("hold the file for a while: then everything waits, and goes on", async () => {
+  it("lock the file for some time: all calls wait, then continue", async () => {
     const driver = await known();
     await make(driver);
     const others = await Promise.all(
@@ -126,7 +126,7 @@ describe("other connections", () => {
 });
 
 describe("failures", () => {
-  it("say that there is no room, and the store goes on", async () => {
+  it("report a full disk, and the store continues", async () => {
     const driver = await files.driver({ pagesMax: 20 });
     await make(driver);
     const large = (id: bigint) =>
@@ -141,7 +141,7 @@ describe("failures", () => {
     expect(await ids(driver)).toEqual([3n]);
   });
 
-  it("say that another process holds the lock, and the store goes on when it is free", async () => {
+  it("report a lock of another process, and the store continues when it is released", async () => {
     const driver = await known({ busyMs: 50 });
     await make(driver);
     const other = new Database(pathOf(driver));
@@ -157,7 +157,7 @@ describe("failures", () => {
     expect(await ids(driver)).toEqual([1n]);
   });
 
-  it("of a file that another process sets up just now are waited out, for a while", async () => {
+  it("during the setup by another process are retried for a limited time", async () => {
     const path = join(files.folder(), "a.db");
     const other = new Database(path);
     other.exec("BEGIN EXCLUSIVE");
@@ -174,7 +174,7 @@ describe("failures", () => {
     await make(driver);
   });
 
-  it("say what a file is that is no database, or not there", async () => {
+  it("name a file that is not a database or is missing", async () => {
     const path = join(files.folder(), "a.db");
     writeFileSync(path, "no database ".repeat(1000));
     await expect(files.driver({ path })).rejects.toMatchObject({
@@ -185,7 +185,7 @@ describe("failures", () => {
     await expect(files.driver({ path: nowhere })).rejects.toMatchObject({ reason: "store_failed" });
   });
 
-  it("tells everybody who waits when the thread ends, and those who come later", async () => {
+  it("rejects waiting and later calls when the thread ends", async () => {
     const lines: string[] = [];
     const log = createLogger({ stream: { write: (line) => void lines.push(line) } });
     let worker: Worker | undefined;
@@ -210,7 +210,7 @@ describe("failures", () => {
 });
 
 describe("closing", () => {
-  it("first does everything that was asked for, then refuses, and leaves one file", async () => {
+  it("completes all calls, then rejects, and leaves one file", async () => {
     const driver = await known();
     await make(driver);
     const waiting = Array.from({ length: 5000 }, (_, i) => add(driver, BigInt(i)));

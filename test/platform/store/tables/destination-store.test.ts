@@ -14,7 +14,7 @@ onEachDatabase((databases) => {
       return { store, one, other: await store.keys.ensureAccount("other", 2n) };
     }
 
-    it("come back as they were kept, oldest first", async () => {
+    it("are returned as stored, oldest first", async () => {
       const { store, one, other } = await two();
       const all = [
         destinationFor(one),
@@ -39,7 +39,7 @@ onEachDatabase((databases) => {
       expect(await store.destinations.all()).toEqual(all);
     });
 
-    it("are so many of an account, and one of an address", async () => {
+    it("are limited per account, and unique per address", async () => {
       const { store, one, other } = await two();
       const { destinations } = store;
       const first = destinationFor(one);
@@ -54,7 +54,7 @@ onEachDatabase((databases) => {
       expect(await destinations.add(same, 1)).toBe("added");
     });
 
-    it("belong to an account that is there", async () => {
+    it("require an existing account", async () => {
       const { store } = await two();
       const orphan = destinationFor({ id: "a_none", name: "", createdNs: 1n });
       await expect(store.destinations.add(orphan, 2)).rejects.toMatchObject({
@@ -64,7 +64,7 @@ onEachDatabase((databases) => {
       expect(await store.destinations.all()).toEqual([]);
     });
 
-    it("change when they are as the caller knew them, and not otherwise", async () => {
+    it("change only if they match the state that the caller read", async () => {
       const { store, one } = await two();
       const { destinations } = store;
       const before = destinationFor(one);
@@ -104,7 +104,7 @@ onEachDatabase((databases) => {
       expect(await destinations.all()).toEqual([bystander]);
     });
 
-    it("of two processes that ask at once: one has the address, and none goes beyond the number", async () => {
+    it("added by two processes at once stay unique and within the limit", async () => {
       const directory = databases.place();
       const stores = await Promise.all([databases.store(directory), databases.store(directory)]);
       const [first, second] = stores;
@@ -128,7 +128,7 @@ onEachDatabase((databases) => {
       expect(answers.filter((answer) => answer === "too_many").length).toBe(18);
     });
 
-    it("of another process are heard of", async () => {
+    it("of another process are reported", async () => {
       const directory = databases.place();
       const service = await databases.store(directory);
       const one = await service.keys.ensureAccount("one", 1n);
@@ -141,7 +141,7 @@ onEachDatabase((databases) => {
       expect(await service.destinations.all()).toEqual([destination]);
     });
 
-    it("that were written by another hand are refused by name", async () => {
+    it("with manual edits are rejected by name", async () => {
       const directory = databases.place();
       const store = await databases.store(directory);
       const one = await store.keys.ensureAccount("one", 1n);

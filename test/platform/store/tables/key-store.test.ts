@@ -25,7 +25,7 @@ function keyFor(account: Account, changes: Partial<ApiKey> = {}): ApiKey {
 
 onEachDatabase((databases) => {
   describe("accounts", () => {
-    it("are made once for a name, whoever asks at the same moment", async () => {
+    it("are created once per name, even by concurrent calls", async () => {
       const directory = databases.place();
       const stores = await Promise.all([databases.store(directory), databases.store(directory)]);
       const asked = stores.flatMap(({ keys }) => [
@@ -41,7 +41,7 @@ onEachDatabase((databases) => {
   });
 
   describe("keys", () => {
-    it("come back as they were added, oldest first", async () => {
+    it("are returned as added, oldest first", async () => {
       const { keys } = await databases.store();
       const account = await keys.ensureAccount("a", 1n);
       const other = await keys.ensureAccount("b", 1n);
@@ -59,7 +59,7 @@ onEachDatabase((databases) => {
       expect((await keys.keys()).length).toBe(3);
     });
 
-    it("are replaced with an overlap that is never lengthened, both changes or neither", async () => {
+    it("are replaced with an overlap that is never extended, both changes or neither", async () => {
       const { keys } = await databases.store();
       const account = await keys.ensureAccount("a", 1n);
       const [old, second, third] = [keyFor(account), keyFor(account), keyFor(account)];
@@ -80,7 +80,7 @@ onEachDatabase((databases) => {
       expect(await keys.keys()).toEqual(before);
     });
 
-    it("are revoked once and for all", async () => {
+    it("are revoked permanently", async () => {
       const { keys } = await databases.store();
       const account = await keys.ensureAccount("a", 1n);
       const key = keyFor(account);
@@ -95,7 +95,7 @@ onEachDatabase((databases) => {
       expect((await keys.keys()).length).toBe(1);
     });
 
-    it("of another process are heard of", async () => {
+    it("of another process are reported", async () => {
       const directory = databases.place();
       const service = await databases.store(directory);
       const account = await service.keys.ensureAccount("a", 1n);
@@ -118,7 +118,7 @@ describe("the data folder", () => {
   const open = (directory: string, mustExist: boolean) =>
     Store.open({ directory, clock: systemClock, log: silent, mustExist });
 
-  it("is its owner's alone", async () => {
+  it("is private to its owner", async () => {
     const directory = join(files.folder(), "deep", "data");
     const store = await files.store(directory);
     await store.keys.ensureAccount("a", 1n);
@@ -130,7 +130,7 @@ describe("the data folder", () => {
     expect(store.warnings).toEqual([]);
   });
 
-  it("is warned of when others can get in", async () => {
+  it("is logged if others can access it", async () => {
     const directory = files.folder();
     await (await files.store(directory)).close();
     chmodSync(directory, 0o755);
@@ -141,7 +141,7 @@ describe("the data folder", () => {
     expect((await files.store(directory)).warnings.join()).toMatch(/can change/);
   });
 
-  it("is not made where one was expected", async () => {
+  it("is not created if it must exist", async () => {
     const directory = join(files.folder(), "none");
     await expect(open(directory, true)).rejects.toMatchObject({
       reason: "store_failed",

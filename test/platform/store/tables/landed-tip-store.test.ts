@@ -31,7 +31,7 @@ onEachDatabase((databases) => {
   }
 
   describe("landed tips", () => {
-    it("are there again, once each, in order, in pages", async () => {
+    it("are read once each, in order, in pages", async () => {
       const tip = fc.record({
         number: fc.nat(12),
         landedMs: fc.nat(5),
@@ -66,7 +66,7 @@ onEachDatabase((databases) => {
       await fc.assert(property, { numRuns: 8 });
     });
 
-    it("are removed before others are added, all or nothing", async () => {
+    it("are removed and added in one transaction", async () => {
       const { store } = await opened();
       await store.write([tipOf(1, 100), tipOf(2, 100)], []);
       await store.write([tipOf(2, 300)], [tipOf(1, 0).signature, tipOf(2, 0).signature]);
@@ -79,7 +79,7 @@ onEachDatabase((databases) => {
       await store.write([], []);
     });
 
-    it("are forgotten when they are over", async () => {
+    it("are deleted after their window", async () => {
       const { store } = await opened();
       const many = Array.from({ length: 6000 }, (_, i) => {
         const bytes = new Uint8Array(64);
@@ -91,7 +91,7 @@ onEachDatabase((databases) => {
       expect(await store.since(0, null, 10)).toEqual(many.slice(5999));
     });
 
-    it("survive the driver", async () => {
+    it("survive a restart of the driver", async () => {
       const path = databases.place();
       const first = await opened(path);
       await first.store.write([tipOf(1, 100)], []);
@@ -104,7 +104,7 @@ onEachDatabase((databases) => {
   });
 
   describe("the last snapshot", () => {
-    it("is the last one, whole", async () => {
+    it("is the last one, complete", async () => {
       const { store } = await opened();
       expect(await store.lastSnapshot()).toBeNull();
       await store.keepSnapshot(snapshot, 7);
@@ -113,7 +113,7 @@ onEachDatabase((databases) => {
       expect(await store.lastSnapshot()).toEqual({ ...snapshot, count: 5, isStale: true });
     });
 
-    it("of several nodes is the first of its quarter, and stays until the next one", async () => {
+    it("of several nodes is the first of its quarter hour, until the next one", async () => {
       const path = databases.place();
       const stores = await Promise.all([opened(path), opened(path)]);
       const of = (count: number): TipSnapshot => ({ ...snapshot, count });
@@ -131,7 +131,7 @@ onEachDatabase((databases) => {
       expect(rows).toEqual([[1n]]);
     });
 
-    it("is one again after nodes whose clocks differ began at once", async () => {
+    it("is a single one again after nodes with different clocks started together", async () => {
       const { store, driver } = await opened();
       const sql = "INSERT INTO tip_snapshots (id, snapshot) VALUES ($1, '{}')";
       const both = [10n, 11n].map((id) => ({ sql, params: [id] }));
@@ -140,7 +140,7 @@ onEachDatabase((databases) => {
       expect(await driver.query("SELECT id FROM tip_snapshots", [])).toEqual([[12n]]);
     });
 
-    it("of a clock that was far ahead is replaced by the next one", async () => {
+    it("of a clock far ahead is replaced by the next one", async () => {
       const { store } = await opened();
       await store.keepSnapshot({ ...snapshot, count: 1 }, 500);
       await store.keepSnapshot({ ...snapshot, count: 2 }, 499); // clocks differ a little

@@ -17,7 +17,7 @@ function nonceOf(index: number, changes: Partial<ManagedNonce> = {}): ManagedNon
 
 onEachDatabase((databases) => {
   describe("managed nonces in the store", () => {
-    it("come back as they were kept, in the order of their index", async () => {
+    it("are returned as stored, in the order of their index", async () => {
       const { nonces } = await databases.store();
       const all = [nonceOf(0), nonceOf(1, { state: "ready" }), nonceOf(2 ** 40)];
       for (const each of all.toReversed()) expect(await nonces.add(each)).toBe(true);
@@ -26,7 +26,7 @@ onEachDatabase((databases) => {
       expect(await nonces.find("k_7")).toBeNull();
     });
 
-    it("have one key, one index and one address each", async () => {
+    it("have a unique key, index and address", async () => {
       const { nonces } = await databases.store();
       await nonces.add(nonceOf(1));
       for (const taken of [
@@ -41,7 +41,7 @@ onEachDatabase((databases) => {
       expect(await nonces.add(nonceOf(2))).toBe(true); // the same account
     });
 
-    it("become ready, and stay so", async () => {
+    it("become ready, and stay ready", async () => {
       const { nonces } = await databases.store();
       await nonces.add(nonceOf(1));
       await nonces.add(nonceOf(2));
@@ -54,7 +54,7 @@ onEachDatabase((databases) => {
       });
     });
 
-    it("survive the process, and are heard of by another one", async () => {
+    it("survive the process, and are reported to another one", async () => {
       const directory = databases.place();
       const service = await databases.store(directory);
       let heard = 0;
@@ -67,7 +67,7 @@ onEachDatabase((databases) => {
       expect(await service.nonces.find("k_1")).toEqual(nonceOf(1, { state: "ready" }));
     });
 
-    it("of two processes that ask at once: one has the index", async () => {
+    it("created by two processes at once get different indexes", async () => {
       const directory = databases.place();
       const stores = await Promise.all([databases.store(directory), databases.store(directory)]);
       for (let index = 0; index < 10; index++) {
@@ -88,7 +88,7 @@ onEachDatabase((databases) => {
       expect(same.filter((isAdded) => isAdded).length).toBe(1);
     });
 
-    it("that were written by another hand are refused by name", async () => {
+    it("with manual edits are rejected by name", async () => {
       const directory = databases.place();
       const { nonces } = await databases.store(directory);
       await nonces.add(nonceOf(1));

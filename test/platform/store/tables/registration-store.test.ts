@@ -95,7 +95,7 @@ onEachDatabase((databases) => {
   }
 
   describe("registrations", () => {
-    it("come back as they were added, also at the ends of their ranges", async () => {
+    it("are returned as added, even at the limits of their ranges", async () => {
       const { store } = await openStore();
       const model: Registration[] = [];
       await fc.assert(
@@ -114,7 +114,7 @@ onEachDatabase((databases) => {
       );
     });
 
-    it("belong to whoever was first, of many at once, too", async () => {
+    it("belong to the first account, even among concurrent calls", async () => {
       const { store } = await openStore();
       const tries = Array.from({ length: 60 }, (_, i) =>
         store.add(registrationOf(i % 3, { accountId: `a_${i}`, lamports: BigInt(i) })),
@@ -131,7 +131,7 @@ onEachDatabase((databases) => {
       expect(await store.ofAccount("a_1", null, 9)).toMatchObject([{ lamports: 1n }]);
     });
 
-    it("of one turn share a commit; one that fails takes no other with it", async () => {
+    it("of one batch share a commit; a failing one does not affect the others", async () => {
       const { driver, store } = await openStore();
       const sent: number[] = [];
       const counting = new SqlRegistrationStore(
@@ -163,7 +163,7 @@ onEachDatabase((databases) => {
       ]);
     });
 
-    it("are settled once, and only while they are pending", async () => {
+    it("are settled once, and only while pending", async () => {
       const { store } = await openStore();
       await Promise.all([1, 2, 3].map((number) => store.add(registrationOf(number))));
       await store.add(registrationOf(4, { ...countedAs(4n) }));
@@ -185,7 +185,7 @@ onEachDatabase((databases) => {
       expect((await store.pending(null, 9)).length).toBe(1);
     });
 
-    it("of a term that is over are neither counted nor settled, and that is told apart", async () => {
+    it("of an ended term are neither counted nor settled, with a distinct result", async () => {
       const { driver, store } = await openStore();
       await store.add(registrationOf(1));
       await store.add(registrationOf(2));
@@ -211,7 +211,7 @@ onEachDatabase((databases) => {
       expect((await store.pending(null, 9)).map((one) => one.signature)).toEqual([signature]);
     });
 
-    it("are settled before a take-over or not at all: a term ends at one moment", async () => {
+    it("are settled before a takeover or not at all", async () => {
       const place = databases.place();
       const old = await databases.migrated(place);
       const next = await databases.driver(place);
@@ -238,7 +238,7 @@ onEachDatabase((databases) => {
       expect(await reader.lastOrder()).toBe(last);
     });
 
-    it("hold a take-over back until what they are settled in is committed", async () => {
+    it("delay a takeover until their settlement is committed", async () => {
       const place = databases.place();
       const old = await databases.migrated(place);
       const next = await databases.driver(place);
@@ -260,7 +260,7 @@ onEachDatabase((databases) => {
       );
     });
 
-    it("of others are heard of, and read by their signatures while they are pending", async () => {
+    it("of other nodes are reported, and read by signature while pending", async () => {
       const { driver: database } = await openStore();
       const { driver, told, tell } = overheard(database);
       const store = new SqlRegistrationStore(driver, codec);
@@ -284,7 +284,7 @@ onEachDatabase((databases) => {
       expect(heard).toEqual([["x", "y"], null]);
     });
 
-    it("never have one order twice", async () => {
+    it("never share an order number", async () => {
       const { store } = await openStore();
       await store.add(registrationOf(1, countedAs(5n)));
       await store.add(registrationOf(2));
@@ -297,7 +297,7 @@ onEachDatabase((databases) => {
       expect(await store.settle(signatureOf(2), countedAs(6n), 1n)).toBe(true);
     });
 
-    it("tell the largest order", async () => {
+    it("return the largest order number", async () => {
       const { store } = await openStore();
       expect(await store.lastOrder()).toBe(0n);
       await store.add(registrationOf(1));
@@ -307,7 +307,7 @@ onEachDatabase((databases) => {
       expect(await store.lastOrder()).toBe(2n ** 62n);
     });
 
-    it("are read page by page, none missed and none twice, of one millisecond neither", async () => {
+    it("are read page by page without gaps or duplicates, even within one millisecond", async () => {
       const { store } = await openStore();
       const all = Array.from({ length: 100 }, (_, i) =>
         registrationOf(i * 7919, { registeredMs: 1000 + Math.floor(i / 30) }),
@@ -332,7 +332,7 @@ onEachDatabase((databases) => {
       expect(told).toEqual(newestFirst(all));
     });
 
-    it("that a tool has spoilt prevent no start", async () => {
+    it("with manual damage do not prevent startup", async () => {
       const { driver, store } = await openStore();
       await Promise.all([1, 2].map((number) => store.add(registrationOf(number))));
       const spoil = "UPDATE registrations SET reason = 'spoilt' WHERE signature = $1";
@@ -346,7 +346,7 @@ onEachDatabase((databases) => {
       });
     });
 
-    it("have signatures of 64 bytes and no others", async () => {
+    it("have signatures of exactly 64 bytes", async () => {
       const { store } = await openStore();
       const short = registrationOf(1, { signature: base58.encode(new Uint8Array(63)) });
       await expect(store.add(short)).rejects.toMatchObject({ reason: "store_failed" });

@@ -90,7 +90,7 @@ const sorted = (records: readonly SubmissionRecord[]) =>
 
 onEachDatabase((databases) => {
   describe("submissions", () => {
-    it("come back as they were put, the last put holds but never over an end", async () => {
+    it("are returned as stored; the last write wins, but never over a final state", async () => {
       const driver = await databases.store();
       const model = new Map<string, SubmissionRecord>();
       await fc.assert(
@@ -118,7 +118,7 @@ onEachDatabase((databases) => {
       );
     });
 
-    it("are found by many signatures at once, each once", async () => {
+    it("are found by many signatures at once, once each", async () => {
       const { submissions } = await databases.store();
       const names = Array.from({ length: 300 }, (_, i) => `s${i}`);
       await submissions.put(names.map((name) => recordOf(name)));
@@ -131,7 +131,7 @@ onEachDatabase((databases) => {
       }
     });
 
-    it("are listed newest first, of one account and as many as wanted", async () => {
+    it("are listed per account, newest first, up to the limit", async () => {
       const { submissions } = await databases.store();
       const at = (i: number) => 1_767_225_600_000_000_000n + BigInt(i);
       const ofAnn = (i: number) => {
@@ -153,7 +153,7 @@ onEachDatabase((databases) => {
       expect(await submissions.newest("a_3", 5)).toEqual([]);
     });
 
-    it("are forgotten once they ended long ago, the open ones never", async () => {
+    it("are deleted long after their end, and never while open", async () => {
       const { submissions } = await databases.store();
       const ended = (i: number) =>
         recordOf(`s${i}`, { state: "landed", endedNs: BigInt(i), reason: "landed" });
@@ -165,7 +165,7 @@ onEachDatabase((databases) => {
       expect((await submissions.open()).map(({ signature }) => signature)).toEqual(["open"]);
     });
 
-    it("are all put or none", async () => {
+    it("are stored together or not at all", async () => {
       const { submissions } = await databases.store();
       const broken = recordOf("s2", { receivedNs: 2n ** 64n }); // no database has such an integer
       await expect(submissions.put([recordOf("s1"), broken])).rejects.toMatchObject({
@@ -188,7 +188,7 @@ onEachDatabase((databases) => {
       records.map(({ signature }) => signature).toSorted();
     const landed = { state: "landed", endedNs: 9n, slot: 7n, reason: "confirmed" } as const;
 
-    it("are taken up again by the node whose they are, and found from every one", async () => {
+    it("are resumed by their node, and readable on every node", async () => {
       const node = await shared();
       const [a, b] = [await node("a"), await node("b")];
       const bundle = [0, 1].map((i) => recordOf(`b${i}`, { bundleId: "bundle", bundleIndex: i }));
@@ -205,7 +205,7 @@ onEachDatabase((databases) => {
       expect((await a.findBundles("a_1", ["bundle"])).map(({ slot }) => slot)).toEqual([7n, 7n]);
     });
 
-    it("are changed by no other node, but may begin anew there when routes refused them", async () => {
+    it("are changed by no other node, but may restart there after all routes rejected them", async () => {
       const node = await shared();
       const [a, b] = [await node("a"), await node("b")];
       const there = recordOf("s1", { method: "sendBatch" });
@@ -223,7 +223,7 @@ onEachDatabase((databases) => {
       expect(await a.open()).toEqual([]);
     });
 
-    it("of one that is gone come to one of those who try at once, each once, bundles whole", async () => {
+    it("of a dead node are adopted by one node, each once, bundles complete", async () => {
       const node = await shared();
       const gone = await node("gone");
       const others = [await node("a"), await node("b"), await node("c")];
@@ -255,7 +255,7 @@ onEachDatabase((databases) => {
       expect(await others[0]?.adopt("a")).toEqual([]); // its own
     });
 
-    it("of a time before nodes had names come to the first who starts", async () => {
+    it("from a version without node names are adopted by the first node that starts", async () => {
       const node = await shared();
       const [nameless, a, b] = [await node(""), await node("a"), await node("b")];
       await b.put([recordOf("other's")]);
@@ -267,7 +267,7 @@ onEachDatabase((databases) => {
       expect(signaturesOf(await a.open())).toEqual(["s2"]);
     });
 
-    it("are all this service's where the database is its alone", async () => {
+    it("all belong to this service if the database is not shared", async () => {
       const node = await shared();
       const [alone, a] = [await node(""), await node("a")];
       await a.put([recordOf("s1")]);

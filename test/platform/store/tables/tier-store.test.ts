@@ -85,7 +85,7 @@ onEachDatabase((databases) => {
   }
 
   describe("checkpoints of tiers", () => {
-    it("come back as they were put, the newest state of each account, the first event of a number", async () => {
+    it("are returned as stored: the newest state per account, the first event per number", async () => {
       const { store, driver } = await open();
       const clear = ["tier_clock", "tier_states", "tier_events"].map((table) => ({
         sql: `DELETE FROM ${table}`,
@@ -129,7 +129,7 @@ onEachDatabase((databases) => {
       );
     });
 
-    it("are all or nothing", async () => {
+    it("are stored completely or not at all", async () => {
       const { store } = await open();
       await store.checkpoint(emptyCheckpoint, 1n);
       const tooLarge = eventOf(2n ** 64n);
@@ -145,7 +145,7 @@ onEachDatabase((databases) => {
       expect(await store.load()).toEqual({ evaluatedMs: 1000, countedOrder: 5n, states: [] });
     });
 
-    it("keep a sum that is too large as the largest one", async () => {
+    it("limit a sum to the largest value", async () => {
       const { store } = await open();
       const huge = {
         accountId: "a_1",
@@ -158,7 +158,7 @@ onEachDatabase((databases) => {
       expect((await store.load())?.states).toMatchObject([{ sumLamports: 2n ** 63n - 1n }]);
     });
 
-    it("hold more states than one read brings, in any number", async () => {
+    it("contain more states than one read returns", async () => {
       const { store } = await open();
       const states = Array.from({ length: 12_001 }, (_, i) => ({
         accountId: `a_${String(i).padStart(6, "0")}`,
@@ -173,7 +173,7 @@ onEachDatabase((databases) => {
       expect((await store.load())?.states).toHaveLength(12_001);
     });
 
-    it("refuse a word that is no event", async () => {
+    it("reject an unknown event", async () => {
       const { store, driver } = await open();
       await store.checkpoint({ ...emptyCheckpoint, events: [eventOf(1n)] }, 1n);
       await driver.transaction(
@@ -197,7 +197,7 @@ onEachDatabase((databases) => {
       ...changes,
     });
 
-    it("have epochs that nobody else has, of several that take over at once, too", async () => {
+    it("have unique epochs, even if several nodes take over at once", async () => {
       const place = databases.place();
       const first = new SqlTierStore(await databases.migrated(place));
       const second = new SqlTierStore(await databases.driver(place));
@@ -209,7 +209,7 @@ onEachDatabase((databases) => {
       expect(await first.load()).toBeNull();
     });
 
-    it("that are over keep no checkpoint, and take nothing from the later one", async () => {
+    it("that ended store no checkpoint, and do not affect the later term", async () => {
       const { store } = await open();
       const states = [stateOf("a_1", { tier: "tier-1" })];
       expect(await store.checkpoint({ ...emptyCheckpoint, states }, 1n)).toBe(true);
@@ -232,7 +232,7 @@ onEachDatabase((databases) => {
       expect(await store.load()).toEqual({ evaluatedMs: 2000, countedOrder: 5n, states });
     });
 
-    it("go on from a checkpoint of a version without terms", async () => {
+    it("continue from a checkpoint of a version without terms", async () => {
       const { store, driver } = await open();
       const sql = "UPDATE tier_clock SET evaluated_ms = 7, counted_order = 0, epoch = 0";
       await driver.transaction([{ sql, params: [] }], "durable");
@@ -241,7 +241,7 @@ onEachDatabase((databases) => {
       expect(await store.load()).toEqual({ evaluatedMs: 7, countedOrder: 0n, states: [] });
     });
 
-    it("tell what checkpoints changed, by their numbers, and everything", async () => {
+    it("return the changes since a checkpoint, or all states", async () => {
       const { store } = await open();
       const put = (...states: TierState[]) => store.checkpoint({ ...emptyCheckpoint, states }, 1n);
       expect(await store.statesChangedAfter(null)).toEqual({
@@ -266,7 +266,7 @@ onEachDatabase((databases) => {
       expect(await changed(4n)).toEqual([]);
     });
 
-    it("tell more changed states than one read brings", async () => {
+    it("return more changed states than one read contains", async () => {
       const { store } = await open();
       const ids = Array.from({ length: 6001 }, (_, i) => `a_${String(i).padStart(5, "0")}`);
       await store.checkpoint({ ...emptyCheckpoint, states: [stateOf("b")] }, 1n);
@@ -277,7 +277,7 @@ onEachDatabase((databases) => {
       expect(changed.states.map((one) => one.accountId)).toEqual([...ids.slice(1), ids[0]]);
     });
 
-    it("tell others which tiers changed, with the checkpoint, and nobody else's news", async () => {
+    it("notify other nodes of changed tiers with the checkpoint", async () => {
       const { driver: database } = await open();
       const { driver, told, tell } = overheard(database);
       const store = new SqlTierStore(driver);
@@ -321,7 +321,7 @@ onEachDatabase((databases) => {
   });
 
   describe("the audit trail", () => {
-    it("is told newest first, in pieces that join", async () => {
+    it("is returned newest first, in contiguous pages", async () => {
       const { store } = await open();
       const events = Array.from({ length: 25 }, (_, i) => eventOf(BigInt(i + 1)));
       const other = eventOf(99n, { accountId: "a_2" });
@@ -338,7 +338,7 @@ onEachDatabase((databases) => {
   });
 
   describe("counted tips", () => {
-    it("come by their order, behind one, at most so many", async () => {
+    it("are returned by order number, after a given one, up to a limit", async () => {
       const { store, driver } = await open();
       for (const order of [9n, 2n, 5n, 7n])
         await keepTip(driver, tipOf(order, 1000 - Number(order)));
@@ -347,7 +347,7 @@ onEachDatabase((databases) => {
       expect(await store.countedAfter(9n, 10)).toEqual([]);
     });
 
-    it("leave by their registration, then by their order, behind both, up to a moment", async () => {
+    it("expire by registration time, then by order number", async () => {
       const { store, driver } = await open();
       const tips = [tipOf(4n, 10), tipOf(1n, 20), tipOf(3n, 20), tipOf(8n, 20), tipOf(2n, 30)];
       for (const tip of tips.toReversed()) await keepTip(driver, tip);
@@ -373,7 +373,7 @@ onEachDatabase((databases) => {
       ]);
     });
 
-    it("are not the pending and dropped ones", async () => {
+    it("exclude pending and dropped tips", async () => {
       const { store, driver } = await open();
       await keepTip(driver, tipOf(1n, 10), "pending");
       await keepTip(driver, tipOf(2n, 10), "dropped");
@@ -381,7 +381,7 @@ onEachDatabase((databases) => {
       expect(await store.leavingAfter({ registeredMs: 0, order: 0n }, 100, 10)).toEqual([]);
     });
 
-    it("are found by an index, without sorting; the leaving ones without a look at the table", async () => {
+    it("are found by an index without sorting; expiring ones by a covering index", async () => {
       const { driver } = await open();
       const planOf = async (sql: string, count: number) => {
         const params = Array.from({ length: count }, () => 1n);
@@ -400,7 +400,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("a tier book over the database", () => {
+  describe("the tier engine over the database", () => {
     it("agrees with the model over restarts", async () => {
       const driver = await databases.migrated();
       await fc.assert(
