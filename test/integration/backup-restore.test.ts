@@ -70,7 +70,7 @@ async function expectKeys(config: string, { good, revoked }: Keys): Promise<void
   }
 }
 
-it("is brought back from a copy and an export, taken while it ran", {
+it("is restored from a copy and an export made while it ran", {
   timeout: 300_000,
 }, async () => {
   const folder = temporaryFolder();
@@ -95,7 +95,7 @@ it("is brought back from a copy and an export, taken while it ran", {
 });
 
 it.skipIf(postgresPrograms === null)(
-  "is brought back from a dump of PostgreSQL",
+  "is restored from a dump of PostgreSQL",
   { timeout: 300_000 },
   async () => {
     const folder = temporaryFolder();

@@ -161,7 +161,7 @@ describe("replay into listen", () => {
     });
   });
 
-  it("refuses what was altered, all of it, and repeats itself for a seed", async () => {
+  it("rejects every altered packet, and is reproducible for a seed", async () => {
     const { packets, leaders } = makeShreds();
     const capture = write("slots.lpb", writeLpb(packets));
     const { listener, to } = await listening("--leaders", write("leaders.json", leaders), "--json");
@@ -190,7 +190,7 @@ describe("replay into listen", () => {
     expect(report.distinct).toBe(unalteredOnce(packets, 3));
   });
 
-  it("says loudly that nothing was verified without a leader schedule", async () => {
+  it("warns that nothing was verified without a leader schedule", async () => {
     const { listener, to } = await listening("--shred-version", "98");
     const capture = write("slots.lpb", writeLpb(makeShreds().packets.slice(0, 64)));
     expect((await shredway("replay", capture, "--to", to)).code).toBe(0);
@@ -202,14 +202,14 @@ describe("replay into listen", () => {
     expect(code).toBe(0);
   });
 
-  it("ends by itself when its seconds are over", async () => {
+  it("ends after the given seconds", async () => {
     const { listener } = await listening("--seconds", "0.2");
     const { code, stdout } = await listener.end();
     expect(stdout).toContain("received    0 in");
     expect(code).toBe(0);
   });
 
-  it("keeps the times of a pcap, sends what stands before a cut, and reports the cut", async () => {
+  it("keeps the times of a pcap, sends the packets before a truncation, and reports it", async () => {
     const { packets } = makeShreds();
     const endpoint = parseEndpoint("127.0.0.1:9000");
     const pcap = writePcap(
@@ -256,7 +256,7 @@ describe("listen --prove", () => {
     return answer;
   }
 
-  it("answers a challenge from its own address, and says how many", async () => {
+  it("answers a challenge from its own address, and reports the number", async () => {
     const { listener, to } = await listening("--prove");
     await listener.printed(/^answering ownership challenges$/m);
     expect(await ask(to)).toEqual({ answer: challenge, from: to });
@@ -267,7 +267,7 @@ describe("listen --prove", () => {
     expect(stdout.trim().split("\n").at(-1)).toBe("ownership challenges answered 1");
   });
 
-  it("says it in JSON, too, and nothing of it when it does not answer", async () => {
+  it("reports it in JSON, and omits it if it does not answer", async () => {
     const { listener, to } = await listening("--prove", "--json");
     await listener.printed(/^answering ownership challenges$/m, "stderr");
     expect(await ask(to)).toEqual({ answer: challenge, from: to });
@@ -296,8 +296,8 @@ describe("listen --prove", () => {
   });
 });
 
-describe("replay where nobody listens", () => {
-  it("says so, with exit code 1", async () => {
+describe("replay without a receiver", () => {
+  it("reports that, with exit code 1", async () => {
     const gone = `127.0.0.1:${await freeUdpPort()}`;
     const capture = write("slots.lpb", writeLpb(makeShreds().packets.slice(0, 64)));
     const text = await shredway("replay", capture, "--to", gone);
@@ -330,7 +330,7 @@ describe("start --config", () => {
 `;
   }
 
-  it("relays, reloads what may change, keeps the old tables for a wrong file, drains", async () => {
+  it("relays, reloads, retains the old tables for an invalid file, drains", async () => {
     // A slot is no more than the smallest receive buffer of a destination holds.
     const { packets, leaders } = makeShreds(2);
     const perSlot = packets.length / slotsMade;
@@ -385,7 +385,7 @@ describe("start --config", () => {
     expect(new Set(alpha.packets.map((packet) => packet.toString("hex")))).toEqual(sent);
   });
 
-  it("ends at once although a pipe without a writer was to be read, and never sends to itself", async () => {
+  it("ends immediately despite a pipe without a writer, and never sends to itself", async () => {
     write("leaders.json", makeShreds().leaders);
     const file = write("shredway.yaml", configText({ destinations: [] }));
     const service = run("start", "--config", file);
@@ -407,7 +407,7 @@ describe("start --config", () => {
     expect((await service.end()).code).toBe(0);
   });
 
-  it("is loud about authentication that is off, and prints the effective configuration", async () => {
+  it("warns if authentication is off, and prints the effective configuration", async () => {
     const file = write(
       "open.yaml",
       "relay: { listen: 127.0.0.1:0, shredVersion: 1, authentication: off }",
@@ -423,7 +423,7 @@ describe("start --config", () => {
     expect(stdout).toContain("failedChecksPerSecond: 1000");
   });
 
-  it("says what is taken when the port is, and ends with exit code 1", async () => {
+  it("names a port in use, and ends with exit code 1", async () => {
     const taken = await receiver();
     write("leaders.json", makeShreds().leaders);
     const file = write("taken.yaml", configText({ destinations: [], listen: taken.address }));
@@ -487,7 +487,7 @@ describe("start without a configuration", () => {
     expect(stdout).toContain("Duplicates at the destinations: 0.");
   });
 
-  it("ends quietly when nobody reads any more", async () => {
+  it("ends silently when its output is closed", async () => {
     const sandbox = run("start", ...sandboxOptions());
     await sandbox.printed(/^ready /m);
     sandbox.closeStdout();

@@ -110,7 +110,7 @@ async function succeed(...words: string[]): Promise<string> {
 }
 
 describe.skipIf(postgresPrograms === null)("from an SQLite file to PostgreSQL and back", () => {
-  it("keeps what was acknowledged: stop, export, import, start", { timeout: 300_000 }, async () => {
+  it("retains acknowledged data: stop, export, import, start", { timeout: 300_000 }, async () => {
     const folder = temporaryFolder();
     const postgres = await PostgresServer.start();
     closing({ close: () => postgres.remove() });

@@ -85,7 +85,7 @@ async function openGround(): Promise<Ground> {
   return { sandbox, file, gateway, acknowledged, submitOne };
 }
 
-it("loses nothing that it acknowledged, whenever it is killed", { timeout: 300_000 }, async () => {
+it("loses no acknowledged submission, whenever it is killed", { timeout: 300_000 }, async () => {
   const { sandbox, file, gateway, acknowledged, submitOne } = await openGround();
   for (let round = 0; round < rounds; round++) {
     const program = await startGateway(file);
@@ -127,7 +127,7 @@ it("loses nothing that it acknowledged, whenever it is killed", { timeout: 300_0
   }
 });
 
-it("sends what it acknowledged before it ends in order, or after the next start", async () => {
+it("sends acknowledged submissions before a regular end, or after the next start", async () => {
   const { sandbox, file, gateway, acknowledged, submitOne } = await openGround();
   const slow = sandbox.partners.endpoints.map(({ faults }) => faults);
   for (const faults of slow) faults.delayMs = 1500;

@@ -95,7 +95,7 @@ const base64 = (wire: Buffer) => wire.toString("base64");
 const skip = { encoding: "base64", skipPreflight: true };
 
 describe("the gateway in the sandbox", () => {
-  it("lands what stock web3.js sends with only the URL changed, and tells the whole story", async () => {
+  it("lands transactions of stock web3.js with only the URL changed, and reports the timeline", async () => {
     const transaction = new Transaction().add(transfer(tipAccount, tipLamports));
     const signature = await sendAndConfirmTransaction(connection, transaction, [payer]);
     const status = await ended(signature);
@@ -109,7 +109,7 @@ describe("the gateway in the sandbox", () => {
     expect(sandbox.chain.status(signature)?.err).toBeNull();
   });
 
-  it("sees a landing in the relay's own shreds, and takes the node's word for the end", async () => {
+  it("observes a landing in the relay's own shreds, and the final state at the node", async () => {
     const wires: Buffer[] = [];
     for (let i = 0; i < 8; i++) wires.push(await signed());
     sandbox.endpoint.faults.refuse = "behind";
@@ -131,7 +131,7 @@ describe("the gateway in the sandbox", () => {
     expect(kinds(status)).toEqual(expect.arrayContaining(["seen", "landed"]));
   });
 
-  it("follows a failing transaction to landed_failed, with the chain's reason", async () => {
+  it("follows a failing transaction to landed_failed, with the chain's error", async () => {
     const wire = await signed(transfer(Keypair.generate().publicKey, 100 * LAMPORTS_PER_SOL));
     const refused = gateway.call("sendTransaction", [base64(wire), { encoding: "base64" }]);
     await expect(refused).rejects.toThrow(/-32002.*Transaction simulation failed/);
@@ -143,7 +143,7 @@ describe("the gateway in the sandbox", () => {
     });
   });
 
-  it("ends what can never land as expired", { timeout: 240_000 }, async () => {
+  it("ends a transaction that cannot land as expired", { timeout: 240_000 }, async () => {
     const transaction = new Transaction({
       feePayer: payer.publicKey,
       blockhash: base58.encode(new Uint8Array(32).fill(9)),
@@ -157,7 +157,7 @@ describe("the gateway in the sandbox", () => {
     expect(kinds(status).filter((kind) => kind === "expired").length).toBe(1);
   });
 
-  it("lands a bundle whole and in order, and none of one that fails", async () => {
+  it("lands a bundle completely and in order, and nothing of a failing one", async () => {
     const other = Keypair.generate();
     const good = [await signed(transfer(other.publicKey, 2_000_000)), await signed()];
     const signatures = await gateway.call("sendBundle", [good.map(base64)]);
@@ -173,7 +173,7 @@ describe("the gateway in the sandbox", () => {
     for (const wire of bad) expect(sandbox.chain.status(signatureOf(wire))).toBeNull();
   });
 
-  it("tells stock jito-js-rpc that a bundle is confirmed, and goes on until finalized", async () => {
+  it("reports a bundle to stock jito-js-rpc as confirmed, and later as finalized", async () => {
     const { origin, searchParams } = new URL(sandbox.gatewayUrl);
     const client = new JitoJsonRpcClient(`${origin}/api/v1`, searchParams.get("api-key") ?? "");
     const wires = [await signed(), await signed()];
@@ -210,7 +210,7 @@ describe("the gateway in the sandbox", () => {
     });
   });
 
-  it("sends batches with the specification's own texts", async () => {
+  it("sends batches with the texts of the specification", async () => {
     const wires = [await signed(), await signed(), await signed()];
     const refused = gateway.call("sendBatch", [
       [...wires, wires[0] ?? Buffer.alloc(0)].map(base64),
@@ -251,7 +251,7 @@ describe("the gateway in the sandbox", () => {
     expect(own().filter((kind) => kind === "landed").length).toBe(1);
   });
 
-  it("goes on by the other routes when one is gone", async () => {
+  it("continues by the other routes when one is down", async () => {
     sandbox.partners.swqos.faults.answer = "cut";
     sandbox.partners.scheduler.faults.answer = "cut";
     const wire = await signed();

@@ -110,8 +110,8 @@ async function sendPair(pair: readonly [string, string]): Promise<readonly unkno
   throw new Error(`expected two signatures, got ${JSON.stringify(signatures)}`);
 }
 
-describe("a key's own nonce", () => {
-  it("is made once, and of each pair one lands and says which was given up", async () => {
+describe("the managed nonce of a key", () => {
+  it("is created once, and one of each pair lands and names the superseded one", async () => {
     const first = await getNonce(apiKey);
     const account = sandbox.chain.account(first.nonceAccount, "confirmed");
     const onChain = NonceAccount.fromAccountData(Buffer.from(account?.data ?? []));
@@ -160,7 +160,7 @@ describe("a key's own nonce", () => {
     }
   });
 
-  it("is for its own key's callers and for nothing but the advance", async () => {
+  it("is only for its key, and signs only the advance", async () => {
     const nonce = await getNonce(apiKey);
     await expect(gateway.call("getNonce", ["sw_somebody_elses"])).rejects.toThrow("value_invalid");
     await expect(gateway.call("getNonce", [payer.publicKey.toBase58()])).rejects.toThrow(
@@ -255,7 +255,7 @@ describe("alternative partners", () => {
     }
   }
 
-  it("get nothing in another slot, and the caller hears of the next one", async () => {
+  it("get nothing in another slot, and the caller learns the next slot", async () => {
     const { relay } = sandbox.service;
     await until(() => relay.leaders().current !== null, "a measured slot and its leader");
     const endMs = performance.now() + patienceMs;
@@ -272,7 +272,7 @@ describe("alternative partners", () => {
     }
   });
 
-  it("are listed by the tracker, and land what comes in their slots", async () => {
+  it("are listed by the tracker, and land transactions in their slots", async () => {
     const { chain } = sandbox;
     const partners = chain.validators().filter(({ isAltPartner }) => isAltPartner);
     const identities = partners.map(({ identity }) => identity).toSorted();

@@ -79,7 +79,7 @@ describe.skipIf(!hasRegions)("two regions with 90 ms between them", { timeout: 3
     }
   });
 
-  it("go on when the node that keeps the tiers is killed", async () => {
+  it("continue when the tier leader is killed", async () => {
     const { first, second } = regions;
     const key = await regions.customer("ann");
     const receiver = await second.receiver(key);
@@ -95,7 +95,7 @@ describe.skipIf(!hasRegions)("two regions with 90 ms between them", { timeout: 3
     await tierBecomes(first, key, "tier-1");
   });
 
-  it("feed on while the database is away, refuse tips, and catch up", async () => {
+  it("relay shreds while the database is unreachable, reject tips, and catch up", async () => {
     const { first, second, all, database } = regions;
     const key = await regions.customer("ann");
     const receivers = await receiversOf(key);

@@ -18,7 +18,7 @@ function record(sandbox: Sandbox): ChainEvent[] {
 }
 
 describe("the sandbox", () => {
-  it("brings every shred to every destination, and sees what a stock client lands", async () => {
+  it("delivers every shred to every destination, and observes landings of a stock client", async () => {
     const sandbox = await runningSandbox();
     const begin = { slot: sandbox.chain.currentSlot, ms: performance.now() };
     const paceNs = () =>
@@ -66,7 +66,7 @@ describe("the sandbox", () => {
     expect(relay.deshred).toMatchObject({ batches_malformed: 0n, sets_refused: 0n });
   });
 
-  it("sees every transaction in the slot that executed it, from 40 % of each source's shreds", async () => {
+  it("observes every transaction in its slot, from 40 % of each source's shreds", async () => {
     const sandbox = await runningSandbox();
     for (const { delivery } of sandbox.feeds)
       delivery.profile = { ...delivery.profile, loss: 0.6, forged: 0.05 };
@@ -92,7 +92,7 @@ describe("the sandbox", () => {
       expect(landed.get(signature)).toBe(sandbox.chain.status(signature)?.slot);
   });
 
-  it("goes on through skipped slots and a fork", async () => {
+  it("continues through skipped slots and a fork", async () => {
     const sandbox = await runningSandbox();
     const events = record(sandbox);
     const count = (kind: ChainEvent["kind"]) =>

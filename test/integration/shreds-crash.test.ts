@@ -91,7 +91,7 @@ async function pay(customer: Customer, first: number): Promise<void> {
   }
 }
 
-it("leaves everybody with what his tips buy", { timeout: 300_000 }, async () => {
+it("leaves every account with the tier of its tips", { timeout: 300_000 }, async () => {
   const folder = temporaryFolder();
   const file = join(folder, "shredway.yaml");
   const port = await freePort();

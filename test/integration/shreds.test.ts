@@ -137,8 +137,8 @@ async function nothingMoreComesTo(receiver: Receiver): Promise<void> {
   expect(receiver.shreds).toBe(before);
 }
 
-describe("tips for shreds", () => {
-  it("buy tiers at once, and the feed narrows a tier a day, to nothing", async () => {
+describe("registered tips", () => {
+  it("raise the tier immediately, and the feed falls by one tier per day", async () => {
     const receiver = await Receiver.open();
     const added = await gateway.call("addDestination", [
       { region: "frankfurt", address: receiver.address },

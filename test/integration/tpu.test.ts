@@ -33,7 +33,7 @@ async function landsAgain(run: TpuRun): Promise<void> {
 }
 
 describe.skipIf(!quiche)("transactions to the leaders of a sandbox over QUIC", () => {
-  it("lands, in the slots of the leader that it was sent to", async () => {
+  it("land in the slots of the leader that received them", async () => {
     const run = await TpuRun.open();
     run.toWindow();
     expect(await run.send()).toBe(good);
@@ -44,7 +44,7 @@ describe.skipIf(!quiche)("transactions to the leaders of a sandbox over QUIC", (
     expect(run.chain.chain.block(slot)?.transactions.length).toBe(1);
   });
 
-  it("follows the leaders, and gives the next one what may be late for the present one", async () => {
+  it("follow the leaders, and reach the next one if they may be late for the current one", async () => {
     const run = await TpuRun.open();
     run.toWindow();
     const first = run.slot;
@@ -68,7 +68,7 @@ describe.skipIf(!quiche)("transactions to the leaders of a sandbox over QUIC", (
     }
   });
 
-  it("lands a thousand over many leaders; nothing is stuck, nothing is lost", async () => {
+  it("land over many leaders: none of a thousand is stuck or lost", async () => {
     const run = await TpuRun.open({
       isStaked: true,
       chain: { validators: 40, slotMs: 60 },
@@ -94,7 +94,7 @@ describe.skipIf(!quiche)("transactions to the leaders of a sandbox over QUIC", (
     expect(run.route.snapshot()).toMatchObject({ queued: 0, inFlight: 0 });
   });
 
-  it("gets everything through to a leader that grants little to the unstaked", async () => {
+  it("reach a leader that grants little to unstaked connections", async () => {
     const run = await TpuRun.open({ tpu: { limits: { streamsMax: 16 } } });
     run.toWindow();
     for (let i = 0; i < 300; i++) expect(run.offer()).toBe(true);
@@ -105,7 +105,7 @@ describe.skipIf(!quiche)("transactions to the leaders of a sandbox over QUIC", (
     expect(run.landed).toBe(300);
   });
 
-  it("comes through a link that loses a fifth of all packets", async () => {
+  it("pass a link that loses a fifth of all packets", async () => {
     const links = new Map<string, LossyLink>();
     const run = await TpuRun.open({
       isStaked: true,
@@ -131,7 +131,7 @@ describe.skipIf(!quiche)("transactions to the leaders of a sandbox over QUIC", (
   });
 });
 
-describe.skipIf(!quiche)("leaders that fail the direct route", () => {
+describe.skipIf(!quiche)("failing leaders of the TPU route", () => {
   it.each<CloseReason | "certificate">([
     "dropped",
     "disallowed",
@@ -155,7 +155,7 @@ describe.skipIf(!quiche)("leaders that fail the direct route", () => {
     await landsAgain(run);
   });
 
-  it("waits for a place when others have the leader's connections", async () => {
+  it("wait for a connection while other clients use all of them", async () => {
     const limits = { connectionsPerPeer: 1, idleMs: 60_000 };
     let isTaken = false;
     const run = await TpuRun.open({
@@ -181,7 +181,7 @@ describe.skipIf(!quiche)("leaders that fail the direct route", () => {
     await landsAgain(run);
   });
 
-  it("goes on after a restart of the leader", async () => {
+  it("are used again after a restart", async () => {
     const run = await TpuRun.open();
     run.toWindow();
     const leader = run.leader();
@@ -191,7 +191,7 @@ describe.skipIf(!quiche)("leaders that fail the direct route", () => {
     await landsAgain(run);
   });
 
-  it("finds a leader that moved, by asking the node again", async () => {
+  it("are found at a new address by another query to the node", async () => {
     const clock = ManualClock.running();
     const run = await TpuRun.open({
       clock,
@@ -222,7 +222,7 @@ describe.skipIf(!quiche)("leaders that fail the direct route", () => {
     expect(leader.counts.transactions).toBeGreaterThan(1);
   });
 
-  it("says what it could not do when a leader is silent, and takes the next one", async () => {
+  it("are reported when silent, and the next one is used", async () => {
     const run = await TpuRun.open();
     run.toWindow();
     // Before it could answer anything: it runs on this thread.

@@ -101,7 +101,7 @@ async function startOnce(lab: TwoNamespaces, words: readonly string[], transmit:
   return { mode, holdsNetAdmin, code, stderr };
 }
 
-describe.skipIf(!hasTwoNamespaces)("the relay's ways out", () => {
+describe.skipIf(!hasTwoNamespaces)("the relay's transmit modes", () => {
   for (const transmit of ["socket", "clone"] as const) {
     it.skipIf(!hasTestdata || !hasTool("ethtool"))(
       `${transmit}: a real capture, offload on and off`,
@@ -163,7 +163,7 @@ describe.skipIf(!hasTwoNamespaces)("the relay's ways out", () => {
     },
   );
 
-  it("without the capabilities: says what to grant, and delivers the same by socket", async () => {
+  it("without the capabilities: names the missing ones, and delivers the same by socket", async () => {
     const feed = madeFeed();
     const stage = new Stage(without);
     await stage.open(feed, "clone", 6);
@@ -173,7 +173,7 @@ describe.skipIf(!hasTwoNamespaces)("the relay's ways out", () => {
     await stage.check();
   });
 
-  it("a service says at the start which way it uses, and gives its privileges up", async () => {
+  it("a service reports its transmit mode at startup, and drops its privileges", async () => {
     const lab = TwoNamespaces.open();
     const socket = await startOnce(lab, [], "socket");
     expect(socket).toMatchObject({ mode: "socket", holdsNetAdmin: true, code: 0 });
@@ -190,7 +190,7 @@ describe.skipIf(!hasTwoNamespaces)("the relay's ways out", () => {
     }
   });
 
-  it("leaves no interface behind, on close and on kill -9", async () => {
+  it("leaves no interface after close and after kill -9", async () => {
     const feed = madeFeed();
     const stage = new Stage();
     await stage.open(feed, "clone", 6);

@@ -71,7 +71,7 @@ async function closedAddress(): Promise<string> {
 }
 
 describe("setAccountDestinations", () => {
-  it("sends to them at once, besides the configuration's, over reloads, until the next list", async () => {
+  it("sends to them immediately, in addition to configured ones, across reloads, until the next list", async () => {
     const [fixed, alpha, bravo] = [
       closing(await UdpReceiver.open()),
       closing(await UdpReceiver.open()),
@@ -97,7 +97,7 @@ describe("setAccountDestinations", () => {
     expect([fixed.packets.length, alpha.packets.length]).toEqual([64, 128]);
   });
 
-  it("keeps its own list: what the caller changes later does nothing", () => {
+  it("copies the list: later changes by the caller have no effect", () => {
     const { service, whole, inForce } = openService();
     const list = [ofAccount("127.0.0.1:9")];
     service.setAccountDestinations(list);
@@ -106,7 +106,7 @@ describe("setAccountDestinations", () => {
     expect(inForce()).toEqual(["of 127.0.0.1:9"]);
   });
 
-  it("is restored by a reload that fails, however late", () => {
+  it("is restored after a failed reload", () => {
     const { service, whole, lines, next, inForce } = openService(["127.0.0.1:9"]);
     service.setAccountDestinations([ofAccount("127.0.0.1:10")]);
     const before = ["127.0.0.1:9", "of 127.0.0.1:10"];
@@ -121,7 +121,7 @@ describe("setAccountDestinations", () => {
     expect(inForce()).toEqual(["127.0.0.1:11", "of 127.0.0.1:10"]);
   });
 
-  it("leaves out what the configuration names, from when it names it, and its own listeners", () => {
+  it("skips configured destinations, including new ones, and its own listeners", () => {
     const { service, whole, relay, lines, next, inForce } = openService(["127.0.0.1:9"]);
     const own = relay.addresses[0] ?? "";
     const list = ["127.0.0.1:9", own, "127.0.0.1:10"].map((address) => ofAccount(address));
@@ -137,7 +137,7 @@ describe("setAccountDestinations", () => {
     expect(warned()).toHaveLength(3);
   });
 
-  it("takes the widest tiers up to the relay's limit, and says how many are left out", () => {
+  it("accepts the widest tiers up to the relay's limit, and reports how many are left out", () => {
     const { service, lines, inForce } = openService(["127.0.0.1:9"]);
     const { destinations: max } = describeNative().limits;
     const narrow = Array.from({ length: max }, (_, i) =>
@@ -152,7 +152,7 @@ describe("setAccountDestinations", () => {
     expect(inForce()).toEqual(["127.0.0.1:9", wide.name]);
   });
 
-  it("never throws, and replaces the old table whatever the list holds", () => {
+  it("never throws, and replaces the old table for any list", () => {
     const { service, inForce } = openService();
     service.setAccountDestinations([ofAccount("127.0.0.1:10")]);
     service.setAccountDestinations([
@@ -166,7 +166,7 @@ describe("setAccountDestinations", () => {
     service.setAccountDestinations([ofAccount("127.0.0.1:13")]);
   });
 
-  it("warns that nobody is sent to only when that is so", () => {
+  it("warns about an empty table only if it is empty", () => {
     const { service } = openService();
     const text = "relay.destinations is empty";
     expect(service.warnings().join()).toContain(text);
@@ -178,7 +178,7 @@ describe("setAccountDestinations", () => {
 });
 
 describe("onUnreachable", () => {
-  it("hears of an account's closed port, and the statistics count the same errors", async () => {
+  it("reports an account's closed port, and the statistics count the same errors", async () => {
     const [fixed, gone] = [await closedAddress(), await closedAddress()];
     const there = closing(await UdpReceiver.open());
     const { service, clock, sendSlot } = openService([fixed]);
@@ -217,7 +217,7 @@ describe("onUnreachable", () => {
     expect(counted.get(`icmp_error ${fixed}`)).toBeGreaterThan(0);
   });
 
-  it("hears enough of a closed port to pause it, whichever of two workers sends", async () => {
+  it("reports enough errors of a closed port to pause it, whichever of two workers sends", async () => {
     const gone = await closedAddress();
     const twoWorkers = { port: await freeUdpPort(), workers: 2 };
     const { service, relay, clock, sendSlot } = openService([], twoWorkers);
@@ -238,7 +238,7 @@ describe("onUnreachable", () => {
     expect(senders).toHaveLength(2);
   });
 
-  it("does not hear of one that has left, and of one in the list of now by its own address", async () => {
+  it("does not report a removed destination, and reports a present one by its own address", async () => {
     const gone = await closedAddress();
     const { service, clock, sendSlot } = openService();
     const heard: string[] = [];

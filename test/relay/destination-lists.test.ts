@@ -17,7 +17,7 @@ const never = () => false;
 const addresses = (list: readonly Destination[]) => list.map(({ address }) => address);
 
 describe("DestinationTable", () => {
-  it("serves the accounts' besides the fixed ones, in their order", () => {
+  it("contains account destinations after configured ones, in their order", () => {
     const { table } = makeTable(10);
     const fixed = [at("192.0.2.1:9", "tier-3"), at("[2001:db8::1]:9")];
     const ofAccounts = [at("192.0.2.2:9", "tier-2"), at("[2001:db8::2]:9")];
@@ -27,7 +27,7 @@ describe("DestinationTable", () => {
     expect(joined).toMatchObject({ leftOut: [], excess: 0 });
   });
 
-  it("leaves out what the configuration names, however it is spelled, and what cannot be", () => {
+  it("skips configured addresses in any spelling, and invalid ones", () => {
     const { table, lines } = makeTable(10);
     const fixed = [at("[2001:db8:0::1]:9"), at("192.0.2.1:9")];
     const ofAccounts = [
@@ -61,7 +61,7 @@ describe("DestinationTable", () => {
     expect(lines).toHaveLength(7); // each address once
   });
 
-  it("says how many found no room, when that changes", () => {
+  it("logs the number of skipped destinations when it changes", () => {
     const { table, lines } = makeTable(4);
     const say = (count: number) =>
       table.say(
@@ -76,7 +76,7 @@ describe("DestinationTable", () => {
     expect(warned).toEqual(["2", "3", "3"]);
   });
 
-  it("serves as many as fit, and nobody of a narrower tier before one of a wider", () => {
+  it("contains as many as fit, wider tiers first", () => {
     const list = fc.array(
       fc.record({
         port: fc.integer({ min: 1, max: 60 }),

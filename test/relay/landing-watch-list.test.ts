@@ -60,7 +60,7 @@ function openWatch() {
 const [a, b] = [new Uint8Array(64).fill(1), new Uint8Array(64).fill(2)];
 
 describe("LandingWatchList", () => {
-  it("tells each listener its own signature, every sight of it", () => {
+  it("notifies each listener of every observation of its signature", () => {
     const { relay, watch } = openWatch();
     const heard: string[] = [];
     watch.watch(a, ({ slot }) => heard.push(`a ${slot}`));
@@ -71,7 +71,7 @@ describe("LandingWatchList", () => {
     expect(heard).toEqual(["a 5", "b 6", "a 7"]);
   });
 
-  it("watches a signature as long as somebody waits for it", () => {
+  it("watches a signature while at least one listener waits for it", () => {
     const { relay, watch } = openWatch();
     const ends = [watch.watch(a, () => {}), watch.watch(a, () => {})];
     expect(watch.watched).toBe(1);
@@ -83,7 +83,7 @@ describe("LandingWatchList", () => {
     expect(watch.watched).toBe(0);
   });
 
-  it("tells whoever comes later what landed before, and nobody a sight twice", () => {
+  it("reports earlier landings to later listeners, and no observation twice", () => {
     const { relay, watch } = openWatch();
     const early: bigint[] = [];
     const late: bigint[] = [];
@@ -95,7 +95,7 @@ describe("LandingWatchList", () => {
     expect(early).toEqual([5n, 6n]);
   });
 
-  it("lives on when a listener throws", () => {
+  it("continues after a listener throws", () => {
     const { relay, watch, lines } = openWatch();
     const heard: bigint[] = [];
     watch.watch(a, () => {
@@ -107,7 +107,7 @@ describe("LandingWatchList", () => {
     expect(lines.join()).toContain("no ears");
   });
 
-  it("refuses a new signature when the list is full, and takes nobody off it", () => {
+  it("rejects a new signature when the list is full, and removes none", () => {
     const { relay, watch } = openWatch();
     const heard: string[] = [];
     watch.watch(a, ({ slot }) => heard.push(`first ${slot}`));
@@ -119,7 +119,7 @@ describe("LandingWatchList", () => {
     expect(watch.watched).toBe(1);
   });
 
-  it("lets listeners watch and stop while they are told", () => {
+  it("accepts changes from listeners during a notification", () => {
     const { relay, watch } = openWatch();
     let calls = 0;
     const again = (): void => {

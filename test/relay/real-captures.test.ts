@@ -44,7 +44,7 @@ const current = [
   },
 ];
 
-describe.skipIf(!hasTestdata)("captures in today's format", () => {
+describe.skipIf(!hasTestdata)("captures in the current format", () => {
   it.each(current)(
     "agrees with the known answers of $folder/$file",
     ({ folder, file, answers }) => {
@@ -106,7 +106,7 @@ const old = [
 
 describe.skipIf(!hasTestdata)("captures in old formats", () => {
   const reasonOf = (result: ParsedShred): string => (result.ok ? "ok" : result.reason);
-  it.each(old)("refuses $folder/$file by the right reason", ({ folder, file, reasons }) => {
+  it.each(old)("rejects $folder/$file with the right reason", ({ folder, file, reasons }) => {
     const results = packetsOf(testdataFile(folder, file)).map(parseShred);
     expect(countBy(results, reasonOf)).toEqual(reasons);
   });

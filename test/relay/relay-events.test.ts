@@ -21,7 +21,7 @@ function open() {
 }
 
 describe("RelayEvents", () => {
-  it("tells each ICMP error once and counts it once, whoever took it", async () => {
+  it("reports and counts each ICMP error once, whichever caller drained it", async () => {
     const { waiting, clock, events, told } = open();
     waiting.push(event("icmp_error", "192.0.2.1:9", ECONNREFUSED, 1n));
     await clock.advance(250); // the timer first
@@ -44,7 +44,7 @@ describe("RelayEvents", () => {
     expect(events.count()).toEqual({});
   });
 
-  it("tells the errors of several workers in the order of their times", async () => {
+  it("reports the errors of several workers in time order", async () => {
     const { waiting, clock, told } = open();
     const at = (timeNs: bigint) => event("icmp_error", `192.0.2.1:${timeNs}`, ECONNREFUSED, timeNs);
     waiting.push(...[1n, 4n, 6n].map(at), ...[2n, 3n, 5n].map(at)); // one worker's ring, then the other's
@@ -52,7 +52,7 @@ describe("RelayEvents", () => {
     expect(told.map(([, atNs]) => atNs)).toEqual([1n, 2n, 3n, 4n, 5n, 6n]);
   });
 
-  it("counts everything, and tells only that somebody cannot be reached", async () => {
+  it("counts all errors, and reports only unreachable destinations", async () => {
     const { waiting, clock, events, told } = open();
     waiting.push(
       event("equivocation", "one"),
@@ -69,7 +69,7 @@ describe("RelayEvents", () => {
     });
   });
 
-  it("keeps all counts in few names, however long nobody asks", async () => {
+  it("keeps all counts in few names, even without a reader", async () => {
     const { waiting, clock, events } = open();
     for (let i = 0; i < 20_000; i++) waiting.push(event("icmp_error", `#${i}`, ECONNREFUSED));
     await clock.advance(250);
@@ -79,7 +79,7 @@ describe("RelayEvents", () => {
     expect(counts["icmp_error #0"]).toBe(1);
   });
 
-  it("lets listeners have tables published, which takes events, too", async () => {
+  it("accepts a table from a listener, which also drains events", async () => {
     const { waiting, clock, events, told } = open();
     events.onUnreachable(() => events.take());
     waiting.push(event("icmp_error", "a", ECONNREFUSED), event("icmp_error", "b", ECONNREFUSED));

@@ -49,7 +49,7 @@ function openService() {
 }
 
 describe("RelayService", () => {
-  it("says which slots the schedule covers, and warns when the traffic's are others", async () => {
+  it("reports the slots of the schedule, and warns if the traffic has others", async () => {
     const { service, relay, lines, clock } = openService();
     expect(lines.join()).toContain("the leader schedule covers slots 50 to 99");
     const traffic = { leaders: 1, firstSlot: 7000n, fecSetsPerSlot: 1, slotNs: 100_000_000 };
@@ -68,7 +68,7 @@ describe("RelayService", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("says that another node needs a restart, and refuses to do without file and node", () => {
+  it("reports that another node needs a restart, and rejects a configuration without file and node", () => {
     const { service, whole, lines, next } = openService();
     next.text = `solana: { rpc: "http://127.0.0.1:1/" }\n${text("")}`;
     expect(whole.reload()).toBe(true);
@@ -79,7 +79,7 @@ describe("RelayService", () => {
     service.close();
   });
 
-  it("says that a gateway needs a restart", () => {
+  it("reports that a gateway needs a restart", () => {
     const { service, whole, lines, next } = openService();
     const key = "11111111111111111111111111111111";
     next.text = `http: {}\ntips: { addresses: [ "${key}" ] }\n${text("")}`;
@@ -88,7 +88,7 @@ describe("RelayService", () => {
     service.close();
   });
 
-  it("knows who leads now and next", () => {
+  it("returns the current and the next leader", () => {
     const { service, clock } = openService();
     expect(service.leaders()).toEqual({ slot: null, current: null, next: null });
     service.slots.slotClock.noteRpc(50n, clock.nowNs());
@@ -97,7 +97,7 @@ describe("RelayService", () => {
     service.close();
   });
 
-  it("gives the schedule in force, and tells of each new one", () => {
+  it("returns the active schedule, and reports each new one", () => {
     const { service, whole } = openService();
     expect(service.schedule).toMatchObject({ firstSlot: 50n, epochFirstSlots: [50n] });
     const before = service.schedule;
@@ -113,7 +113,7 @@ describe("RelayService", () => {
     service.close();
   });
 
-  it("does not take over a destination that is its own listener", () => {
+  it("rejects a destination that is its own listener", () => {
     const { service, whole, relay, lines, next } = openService();
     next.text = text(`{ address: "${relay.addresses[0]}", tier: tier-1 }`);
     expect(whole.reload()).toBe(false);

@@ -7,7 +7,7 @@ const relay = (text: string) =>
 const source = "sources: [{ name: a, address: 10.0.0.1, tier: tier-1 }]";
 
 describe("relayOptionsOf", () => {
-  it("hands on what the file says, the send address as an endpoint", () => {
+  it("contains the values of the file, with the send address as an endpoint", () => {
     const options = relayOptionsOf(
       relay('workers: 2, cpus: [0, 1], send: { source: "2001:db8::1", gso: false }'),
     );
@@ -50,7 +50,7 @@ describe("reload", () => {
     expect(restartKeys(relay(""), relay("transmit: clone"))).toEqual(["relay.transmit"]);
   });
 
-  it("takes over the tables only", () => {
+  it("applies only the tables", () => {
     const running = relay("leaders: { file: a.json }");
     const inForce = withTablesOf(running, relay(`${source}, workers: 4`));
     expect(inForce.sources.length).toBe(1);

@@ -89,7 +89,7 @@ function numbersOf({ tips }: Node) {
 }
 
 describe("the tip floor of several nodes", () => {
-  it("is the same on each of them, and comes on time", async () => {
+  it("is the same on each of them, and on time", async () => {
     const nodes = new Nodes();
     const [a, b] = [await nodes.open(), await nodes.open()];
     for (let at = 1; at <= 29; at++) {
@@ -126,7 +126,7 @@ describe("the tip floor of several nodes", () => {
     expect(nodes.store.tips.size).toBe(2);
   });
 
-  it("holds what landed through another one before this one began", async () => {
+  it("contains landings through another node before this one started", async () => {
     const nodes = new Nodes();
     const a = await nodes.open();
     nodes.landed(a, "before", 5n);
@@ -139,7 +139,7 @@ describe("the tip floor of several nodes", () => {
     expect(b.tips.size).toBe(0);
   });
 
-  it("counts nothing that failed a moment after it was seen, here or there", async () => {
+  it("excludes tips that failed shortly after their observation, on either node", async () => {
     const nodes = new Nodes();
     const [a, b] = [await nodes.open(), await nodes.open()];
     const seen = (signature: string) => a.tips.observed(signature, 9n, nodes.clock.nowNs());
@@ -160,7 +160,7 @@ describe("the tip floor of several nodes", () => {
     expect([numbersOf(a).count, b.tips.size]).toEqual([0, 0]);
   });
 
-  it("is read twice in a quarter of an hour, the second time what is new", async () => {
+  it("is read twice per quarter hour, the second time only new tips", async () => {
     const nodes = new Nodes();
     const { view } = await nodes.open();
     view.readings.length = 0;
@@ -174,7 +174,7 @@ describe("the tip floor of several nodes", () => {
     ]);
   });
 
-  it("of a node that is cut off is made of what it knows, on time; later of all again", async () => {
+  it("of a disconnected node uses its own tips on time, and later all tips again", async () => {
     const nodes = new Nodes();
     const [a, b] = [await nodes.open(), await nodes.open()];
     await nodes.to(second);
@@ -194,7 +194,7 @@ describe("the tip floor of several nodes", () => {
     expect(numbersOf(b).percentiles.p50).toBe(9n);
   });
 
-  it("does not wait for a database that does not answer", async () => {
+  it("does not wait for an unresponsive database", async () => {
     const nodes = new Nodes();
     const [a, b] = [await nodes.open(), await nodes.open()];
     await nodes.to(second);
@@ -209,7 +209,7 @@ describe("the tip floor of several nodes", () => {
     expect(b.tips.size).toBe(0);
   });
 
-  it("has what is young also when its first reading takes a minute", async () => {
+  it("contains recent tips even if the first read takes a minute", async () => {
     const nodes = new Nodes();
     const [a, b] = [await nodes.open(), await nodes.open()];
     await nodes.to(14 * minute - second);
@@ -220,7 +220,7 @@ describe("the tip floor of several nodes", () => {
     expect(numbersOf(b).count).toBe(1);
   });
 
-  it("is not looked for where the store is this service's alone, and leaves no timer", async () => {
+  it("is not read if the store is not shared, and leaves no timer", async () => {
     const nodes = new Nodes();
     const alone = await nodes.open(false);
     alone.view.readings.length = 0;

@@ -25,7 +25,7 @@ function floor(first: TipSnapshot) {
   return { tips, tell: (snapshot: TipSnapshot) => listener(snapshot) };
 }
 
-it("keeps a day of quarters, the oldest first, and what an earlier process left", () => {
+it("retains a day of quarter hours, oldest first, including those of an earlier process", () => {
   const { tips, tell } = floor(snapshotAt(1000));
   const history = new TipHistory(tips);
   expect(history.list.map(({ timeMs }) => timeMs / quarterMs)).toEqual([1000]);
@@ -40,7 +40,7 @@ it("keeps a day of quarters, the oldest first, and what an earlier process left"
   expect(history.list.length).toBe(1);
 });
 
-it("stays in order on a clock that was set back, and begins empty without tips", () => {
+it("stays in order after the clock was set back, and starts empty without tips", () => {
   const { tips, tell } = floor(snapshotAt(1000, 0));
   const history = new TipHistory(tips);
   expect(history.list).toEqual([]);

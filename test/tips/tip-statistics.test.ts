@@ -80,15 +80,15 @@ function of(value: bigint) {
   return { p25: value, p50: value, p75: value, p95: value, p99: value };
 }
 
-describe("refreshes", () => {
-  it("come at 00, 15, 30 and 45 of wall time, wherever it began", async () => {
+describe("refreshes of the tip statistics", () => {
+  it("happen at minutes 00, 15, 30 and 45 of wall time", async () => {
     const run = await Run.open(7 * minuteMs + 123);
     await run.clock.advance(45 * minuteMs);
     const minutes = run.told.map(({ timeMs }) => (timeMs - startMs) / minuteMs);
     expect(minutes).toEqual([15, 30, 45]);
   });
 
-  it("tell of the 15 minutes before, exactly", async () => {
+  it("cover exactly the previous 15 minutes", async () => {
     const run = await Run.open(1);
     run.seen("first", 1n);
     await run.clock.advance(15 * minuteMs - 1);
@@ -106,7 +106,7 @@ describe("refreshes", () => {
     expect(run.snapshot).toMatchObject({ percentiles: of(1n), count: 1, isStale: true });
   });
 
-  it("are by nearest rank", async () => {
+  it("use nearest-rank percentiles", async () => {
     const run = await Run.open();
     for (let i = 1; i <= 101; i++) run.landed(`s${i}`, BigInt(i * 1000));
     await run.clock.advance(15 * minuteMs - 1);
@@ -126,7 +126,7 @@ describe("refreshes", () => {
     });
   });
 
-  it("hold the event loop for some milliseconds at once", async () => {
+  it("block the event loop for a few milliseconds at most", async () => {
     const run = await Run.open();
     await run.clock.advance(14 * minuteMs);
     for (let i = 0; i < 40_000; i++) run.seen(`s${i}`, BigInt(i + 1));
@@ -137,7 +137,7 @@ describe("refreshes", () => {
     expect(run.snapshot).toMatchObject({ count: 40_000, percentiles: { p50: 20_000n } });
   });
 
-  it("stay while nothing lands, and say so", async () => {
+  it("retain the last snapshot while no tip lands, and mark it as stale", async () => {
     const run = await Run.open();
     expect(run.snapshot).toMatchObject({ percentiles: of(0n), count: 0, emaP50: 0n });
     await run.clock.advance(15 * minuteMs);
@@ -160,7 +160,7 @@ describe("refreshes", () => {
     expect(run.snapshot).toMatchObject({ percentiles: of(30_000n), isStale: false });
   });
 
-  it("move the average of the medians by a fifth, and not while there is none", async () => {
+  it("move the average of the medians by a fifth, and not without a median", async () => {
     const run = await Run.open();
     const quarter = async (name: string, lamports: bigint | null) => {
       await run.clock.advance(minuteMs);
@@ -175,7 +175,7 @@ describe("refreshes", () => {
     expect(await quarter("d", 1n)).toBe(961n);
   });
 
-  it("are told to everybody who listens, whatever one of them does", async () => {
+  it("notify all listeners, even if one of them throws", async () => {
     const run = await Run.open();
     const told: number[] = [];
     run.statistics.onRefresh(() => {
@@ -190,8 +190,8 @@ describe("refreshes", () => {
   });
 });
 
-describe("what counts", () => {
-  it("is a signature at its first sight, until it is gone", async () => {
+describe("counted tips", () => {
+  it("count at the first observation, until they are withdrawn", async () => {
     const run = await Run.open();
     const tips: LandedTips = run.statistics;
     const atNs = run.clock.nowNs() + 1n;
@@ -212,7 +212,7 @@ describe("what counts", () => {
     expect(run.snapshot).toMatchObject({ count: 2, percentiles: { p25: 9n, p99: 11n } });
   });
 
-  it("is the time of the sight and not of the telling", async () => {
+  it("use the time of the observation, not of the report", async () => {
     const run = await Run.open(minuteMs);
     run.seen("late", 5n, 30_000);
     await run.clock.advance(14 * minuteMs);
@@ -226,8 +226,8 @@ describe("what counts", () => {
   });
 });
 
-describe("a clock that is set", () => {
-  it("forward: one refresh, soon, of the same tips", async () => {
+describe("a wall clock that is set", () => {
+  it("forward: causes one refresh, soon, with the same tips", async () => {
     const run = await Run.open(2 * minuteMs);
     run.landed("a", 5n);
     run.clock.aheadMs = 3 * 60 * minuteMs;
@@ -239,7 +239,7 @@ describe("a clock that is set", () => {
     expect(run.snapshot).toMatchObject({ count: 1, timeMs: startMs + 195 * minuteMs });
   });
 
-  it("back: none for a time gone by, the next at the next quarter", async () => {
+  it("back: causes no refresh for past times, the next at the next quarter hour", async () => {
     const run = await Run.open(2 * minuteMs);
     run.landed("a", 5n);
     run.clock.aheadMs = -3 * 60 * minuteMs;
@@ -252,7 +252,7 @@ describe("a clock that is set", () => {
     expect(run.snapshot).toMatchObject({ count: 1, isStale: true });
   });
 
-  it("back over a quarter that was just refreshed: not again", async () => {
+  it("back over a refreshed quarter hour: causes no second refresh", async () => {
     const run = await Run.open();
     await run.clock.advance(15 * minuteMs);
     // Noticed ten seconds later, five before the same quarter comes again.
@@ -265,7 +265,7 @@ describe("a clock that is set", () => {
 });
 
 describe("the next process", () => {
-  it("has the window and the last snapshot", async () => {
+  it("restores the window and the last snapshot", async () => {
     const run = await Run.open();
     await run.clock.advance(10 * minuteMs);
     run.landed("a", 5n);
@@ -286,7 +286,7 @@ describe("the next process", () => {
     expect([...run.store.tips.keys()]).toEqual(["a"]);
   });
 
-  it("makes up for a refresh that was missed, and forgets what is over", async () => {
+  it("catches up on a missed refresh, and deletes expired tips", async () => {
     const run = await Run.open();
     run.landed("old", 1n);
     await run.clock.advance(14 * minuteMs);
@@ -301,7 +301,7 @@ describe("the next process", () => {
     expect(run.store.tips.size).toBe(0);
   });
 
-  it("that starts just before a quarter of an hour refreshes then, too", async () => {
+  it("that starts just before a quarter hour also refreshes then", async () => {
     const run = await Run.open();
     run.landed("a", 5n);
     await run.clock.advance(15 * minuteMs + 1000);
@@ -313,7 +313,7 @@ describe("the next process", () => {
     expect(run.told.map(({ timeMs }) => timeMs).at(-1)).toBe(startMs + 45 * minuteMs);
   });
 
-  it("loses a second at most, and nothing when it is closed", async () => {
+  it("loses at most a second of tips, and none after close", async () => {
     const run = await Run.open();
     run.landed("a", 5n);
     await run.clock.advance(1000);
@@ -333,7 +333,7 @@ describe("the next process", () => {
     expect(run.store.writes).toBeLessThan(5);
   });
 
-  it("does not count what has its time from a clock that was far ahead", async () => {
+  it("ignores tips with a time of a clock far ahead", async () => {
     const run = await Run.open();
     run.clock.aheadMs = 24 * 60 * minuteMs;
     run.landed("a", 5n);
@@ -346,8 +346,8 @@ describe("the next process", () => {
   });
 });
 
-describe("a store that fails", () => {
-  it("is logged, and nothing else comes of it", async () => {
+describe("a failing store", () => {
+  it("is logged without other effects", async () => {
     const run = await Run.open();
     run.store.isFailing = true;
     run.landed("a", 5n);
@@ -366,7 +366,7 @@ describe("a store that fails", () => {
     expect(run.store.last).toMatchObject({ count: 1 });
   });
 
-  it("does not stop the beginning", async () => {
+  it("does not prevent startup", async () => {
     const run = new Run();
     run.store.isFailing = true;
     await run.restart();
@@ -380,7 +380,7 @@ describe("a store that fails", () => {
     expect(run.statistics.size).toBe(1);
   });
 
-  it("keeps the last word on a tip that went while its write was failing", async () => {
+  it("stores the last state of a tip that was withdrawn during a failed write", async () => {
     const run = await Run.open();
     let release = (): void => undefined;
     run.store.held = new Promise((resolve) => {
@@ -398,7 +398,7 @@ describe("a store that fails", () => {
     expect(run.store.tips.size).toBe(0);
   });
 
-  it("keeps the last word on a tip that came and went meanwhile", async () => {
+  it("stores the last state of a tip that was added and withdrawn meanwhile", async () => {
     const run = await Run.open();
     run.seen("a", 5n);
     await run.clock.advance(1000);

@@ -80,8 +80,8 @@ const step = fc.record({
   passMs: fc.constantFrom(0, 0, 1, 40, 200, windowMs - 1, windowMs),
 });
 
-describe("the window", () => {
-  it("has the count and the percentiles of a sorted list, at every moment", () => {
+describe("the tip window", () => {
+  it("has the count and percentiles of a sorted list at any time", () => {
     const property = fc.property(
       fc.array(step, { maxLength: 150, size: "max" }),
       fc.constantFrom(2, 8, 16_384),
@@ -111,7 +111,7 @@ describe("the window", () => {
     fc.assert(property, { numRuns: 150 });
   });
 
-  it("counts a signature once, and its first sight", () => {
+  it("counts a signature once, at its first observation", () => {
     const window = new TipWindow({ windowMs });
     expect(window.add("a", 5n, 0, 0)).toBe(true);
     expect(window.add("a", 9n, 500, 500)).toBe(false);
@@ -120,7 +120,7 @@ describe("the window", () => {
     expect(window.add("a", 9n, 1000, 1000)).toBe(true);
   });
 
-  it("finds every one of many, also behind others of its chain", () => {
+  it("finds each of many, even behind others in its chain", () => {
     const window = new TipWindow({ windowMs, chunkTips: 1024 });
     const names = Array.from({ length: 20_000 }, (_, i) => `s${i}`);
     expect(names.filter((name) => window.add(name, 1n, 0, 0))).toHaveLength(20_000);
@@ -128,7 +128,7 @@ describe("the window", () => {
     expect(names.filter((name) => window.remove(name))).toHaveLength(20_000);
   });
 
-  it("gives back what is not final, and takes it again at its new sight", () => {
+  it("withdraws a tip that is not final, and accepts it again at a new observation", () => {
     const window = new TipWindow({ windowMs });
     window.add("a", 5n, 0, 0);
     window.add("b", 6n, 0, 0);
@@ -144,7 +144,7 @@ describe("the window", () => {
     expect(run(window.percentiles(1100))).toMatchObject({ count: 1, percentiles: { p99: 7n } });
   });
 
-  it("lets the oldest go when there are too many", () => {
+  it("removes the oldest above its limit", () => {
     const window = new TipWindow({ windowMs, tipsMax: 64, chunkTips: 16 });
     for (let i = 0; i < 1000; i++) window.add(`s${i}`, BigInt(i + 1), i / 1000, 1);
     expect(window.size).toBeLessThanOrEqual(64);
@@ -154,13 +154,13 @@ describe("the window", () => {
     expect(window.remove("s999")).toBe(true);
   });
 
-  it("takes a tip beyond what a float64 counts exactly as the largest that it does", () => {
+  it("limits a tip to the largest exact float64", () => {
     const window = new TipWindow({ windowMs });
     window.add("a", 2n ** 64n - 1n, 0, 0);
     expect(run(window.percentiles(0))).toMatchObject({ percentiles: { p50: 2n ** 53n - 1n } });
   });
 
-  it("stops in between, and what happens meanwhile does no harm", () => {
+  it("yields during a computation, and tolerates changes meanwhile", () => {
     const window = new TipWindow({ windowMs, chunkTips: 64 });
     for (let i = 0; i < 1000; i++) window.add(`s${i}`, BigInt(1000 - i), i / 2, 500);
     const steps = window.percentiles(500);
@@ -185,7 +185,7 @@ describe("the window", () => {
 });
 
 describe("ranks", () => {
-  it("are the nearest, from the first on", () => {
+  it("are nearest ranks, from the first on", () => {
     expect(ranksOf(1)).toEqual([0, 0, 0, 0, 0]);
     expect(ranksOf(4)).toEqual([0, 1, 2, 3, 3]);
     expect(ranksOf(5)).toEqual([1, 2, 3, 4, 4]);
@@ -198,7 +198,7 @@ describe("ranks", () => {
     }
   });
 
-  it("are selected as sorting would", () => {
+  it("are selected as by sorting", () => {
     const values = fc.array(fc.oneof(fc.nat(3), fc.nat(1000), fc.maxSafeNat()), {
       minLength: 1,
       maxLength: 300,

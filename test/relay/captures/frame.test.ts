@@ -51,7 +51,7 @@ describe("link types", () => {
     expect(read(linkType, frame)).toEqual([...payload]);
   });
 
-  it("gives sender and receiver", () => {
+  it("returns sender and receiver", () => {
     const result = datagramOf(linkTypes.raw, v4);
     if (typeof result === "string") return expect.fail(result);
     expect(formatEndpoint(result.source)).toBe("192.0.2.1:4000");

@@ -64,7 +64,7 @@ const packetsToWrite: fc.Arbitrary<PacketToWrite> = fc
   }));
 
 describe("writing and reading", () => {
-  it("gives back the packets of an .lpb", () => {
+  it("return the packets of an .lpb file", () => {
     fc.assert(
       fc.property(
         fc.array(fc.uint8Array({ maxLength: lpbPacketBytesMax }), { minLength: 1 }),
@@ -78,7 +78,7 @@ describe("writing and reading", () => {
     expect(() => writeLpb([new Uint8Array(2049)])).toThrow("at most 2048 bytes, got 2049");
   });
 
-  it("gives back packets, times and endpoints of a pcap", () => {
+  it("return packets, times and endpoints of a pcap file", () => {
     fc.assert(
       fc.property(fc.array(packetsToWrite, { maxLength: 8 }), (packets) => {
         const read = readAll(writePcap(packets));
@@ -88,7 +88,7 @@ describe("writing and reading", () => {
     );
   });
 
-  it("reads files larger than its buffer, in pieces of any size", () => {
+  it("handle files larger than the buffer, in pieces of any size", () => {
     const packets = Array.from({ length: 1500 }, (_, i) => new Uint8Array(1228).fill(i));
     const bytes = writeLpb(packets);
     let at = 0;
@@ -122,7 +122,7 @@ describe("pcap", () => {
     expect(read.skipped).toMatchObject({ not_ip: 1, fragment: 0 });
   });
 
-  it("delivers what stands before the place where the file is cut off, and names it", () => {
+  it("delivers the packets before the end of a truncated file, and names the offset", () => {
     const whole = frames.pcapFile({ littleEndian: true, nanoseconds: true, linkType: 1 }, [
       frame,
       frame,
@@ -139,7 +139,7 @@ describe("pcap", () => {
     expect(cut?.message).toContain(`expected ${frame.length} more bytes of a frame, got 4`);
   });
 
-  it("refuses absurd lengths and versions", () => {
+  it("rejects absurd lengths and versions", () => {
     const whole = frames.pcapFile({ littleEndian: true, nanoseconds: true, linkType: 1 }, [frame]);
     new DataView(whole.buffer, whole.byteOffset).setUint32(24 + 8, 0xffff_fff0, true);
     expect(readAll(whole).error?.message).toContain(
@@ -217,7 +217,7 @@ describe("pcapng", () => {
     },
   );
 
-  it("delivers what stands before the place where the file is cut off", () => {
+  it("delivers the packets before the end of a truncated file", () => {
     const head = file(true, frames.interfaceBlock(true, 1));
     const packet = frames.enhancedPacket({ littleEndian: true, interface: 0, ticks: 0n }, frame);
     const whole = frames.bytesOf(head, packet, packet);
@@ -285,7 +285,7 @@ describe("formats", () => {
     );
   });
 
-  it("says where an .lpb is broken", () => {
+  it("names the offset where an .lpb file is damaged", () => {
     const good = writeLpb([payload]);
     expect(readAll(frames.bytesOf(good, 0, 0x10)).error?.message).toContain(
       "at byte 52: expected a packet length of at most 2048, got 4096",
@@ -294,7 +294,7 @@ describe("formats", () => {
     expect(payloads(readAll(frames.bytesOf(good, 3, 0, 9)))).toEqual([payload]);
   });
 
-  it("answers any bytes with packets and at most a ShredwayError", () => {
+  it("reads any bytes as packets, or throws a ShredwayError", () => {
     const starts = fc.constantFrom(
       new Uint8Array(0),
       frames.pcapFile({ littleEndian: true, nanoseconds: true, linkType: 1 }, [frame]),
@@ -328,7 +328,7 @@ describe("formats", () => {
     );
   });
 
-  it("keeps its memory bounded however long a block claims to be", () => {
+  it("bounds its memory for any declared block length", () => {
     const head = frames.bytesOf(
       frames.sectionHeader(true),
       Uint8Array.of(0xad, 0x0b, 0, 0, 0xfc, 0xff, 0xff, 0xff),
@@ -379,7 +379,7 @@ describe("files", () => {
     },
   ];
 
-  it("opens a file by its content, whatever its name, and closes it", () => {
+  it("detects the format by content, and closes the file", () => {
     inFolder((folder) => {
       const path = join(folder, "capture.lpb");
       writeFileSync(path, writePcap(written));
@@ -395,7 +395,7 @@ describe("files", () => {
   });
 
   const hasTshark = spawnSync("tshark", ["--version"]).status === 0;
-  it.skipIf(!hasTshark)("writes a pcap that tshark reads, with right checksums", () => {
+  it.skipIf(!hasTshark)("writes a pcap that tshark reads, with correct checksums", () => {
     inFolder((folder) => {
       const path = join(folder, "written.pcap");
       writeFileSync(path, writePcap(written));
@@ -428,7 +428,7 @@ describe("files", () => {
     });
   });
 
-  it("never writes a UDP checksum of 0, which would mean none", () => {
+  it("never writes the UDP checksum 0, which means that it is absent", () => {
     const [entry] = written;
     if (!entry) return expect.fail("a packet");
     // One of all two-byte payloads sums to 0.
@@ -441,7 +441,7 @@ describe("files", () => {
     expect(sums.includes(0xffff)).toBe(true);
   });
 
-  it("refuses to write what the format cannot hold", () => {
+  it("rejects packets that the format cannot contain", () => {
     const [first, second] = written;
     if (!first || !second) return expect.fail("two packets");
     expect(() => writePcap([{ ...first, destination: second.destination }])).toThrow(

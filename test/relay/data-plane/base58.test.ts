@@ -26,7 +26,7 @@ describe("base58", () => {
     );
   });
 
-  it("decodes whatever the other one does, and nothing else", () => {
+  it("decodes exactly the texts that the other library decodes", () => {
     const someText = fc.oneof(
       fc.string({ maxLength: 60, unit: fc.constantFrom(...digits) }),
       fc.string({ maxLength: 60, unit: fc.constantFrom(...digits, "0", "O", "I", "l", "é") }),
@@ -46,7 +46,7 @@ describe("base58", () => {
     );
   });
 
-  it("takes the longest transaction and no more", () => {
+  it("accepts the longest transaction and rejects longer texts", () => {
     const longest = new Uint8Array(4096).fill(255);
     const text = encodeBase58(longest);
     expect(text.length).toBe(5594);
@@ -60,7 +60,7 @@ describe("base58", () => {
     expect(decodeBase58("\u0131".repeat(32))).toBeNull(); // "1" when cut to a byte
   });
 
-  it("gives an array of its own each time", () => {
+  it("returns a new array each time", () => {
     const [first, second] = [decodeBase58("2NEpo7TZRRrLZSi2U"), decodeBase58("111")];
     expect(Buffer.from(first ?? []).toString()).toBe("Hello World!");
     expect(second).toEqual(new Uint8Array(3));

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { CounterIds } from "../../../src/relay/data-plane/counter-ids.ts";
 
 describe("counter ids", () => {
-  it("keeps numbers, never shares one, reuses as late as possible", () => {
+  it("retains numbers, never shares one, and reuses them as late as possible", () => {
     const names = fc.uniqueArray(
       fc.constantFrom("a", "b", "c", "d", "e", "f", "g", "h", "i", "j"),
       { maxLength: 6 },
@@ -36,7 +36,7 @@ describe("counter ids", () => {
     );
   });
 
-  it("refuses more names than numbers; what is not committed changes nothing", () => {
+  it("rejects more names than numbers; an uncommitted change has no effect", () => {
     const ids = new CounterIds(2);
     const take = (names: string[]) => {
       const assigned = ids.assign(names);

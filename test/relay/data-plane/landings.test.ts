@@ -75,7 +75,7 @@ function openRelay(deshred = true): {
 }
 
 describe("landings", () => {
-  it("come for watched signatures, from half of the shreds, and ring", async () => {
+  it("are reported for watched signatures, from half of the shreds, with a notification", async () => {
     const { relay, send } = openRelay();
     const transactions = Array.from({ length: 40 }, transaction);
     const wanted = [transactions[3], transactions[39]].map(
@@ -99,7 +99,7 @@ describe("landings", () => {
     expect(Number(landings[0]?.seenNs)).toBeGreaterThan(1.7e18);
   });
 
-  it("come late for what is watched late, and not for what is unwatched", async () => {
+  it("are reported late for late watches, and not for removed ones", async () => {
     const { relay, send } = openRelay();
     const [first, second] = [transaction(), transaction()];
     relay.watchSignatures([second.signature]);
@@ -119,7 +119,7 @@ describe("landings", () => {
     expect(landings[0]?.signature).toEqual(first.signature);
   });
 
-  it("refuses what is no signature, too many, and a relay without deshredding", () => {
+  it("reject invalid signatures, too many of them, and a relay without deshredding", () => {
     const { relay } = openRelay();
     const reason = { reason: "watch_refused" };
     expect(() => relay.watchSignatures([new Uint8Array(63)])).toThrow("64 bytes, got 63");
@@ -136,7 +136,7 @@ describe("landings", () => {
     expect(blind.snapshot().deshred.shreds).toBe(0n);
   });
 
-  it("end with the environment while the bell is ringing", async () => {
+  it("end with the environment during a notification", async () => {
     const slots = Array.from({ length: 50 }, (_, i) => 100n + BigInt(i));
     const transactions = slots.map(() => Array.from({ length: 40 }, transaction));
     const packets = slots.flatMap((slot, i) =>
@@ -174,7 +174,7 @@ describe("landings", () => {
 });
 
 describe("recovered shreds", () => {
-  it("go to whoever asked, apart in the counters, and never twice", async () => {
+  it("are sent only to destinations with recovered: true, counted separately, and never twice", async () => {
     const { relay, send } = openRelay();
     const [eager, patient] = [closing(await UdpReceiver.open()), closing(await UdpReceiver.open())];
     relay.publishDestinations([
@@ -199,7 +199,7 @@ describe("recovered shreds", () => {
 });
 
 describe("slot bounds", () => {
-  it("drop what cannot be now, whoever signed it", async () => {
+  it("drop impossible slots, even with a valid signature", async () => {
     const { relay, send } = openRelay();
     const soon = () => BigInt(Date.now() + 4000) * 1_000_000n;
     relay.setSlotBounds({ lowest: 110n, highest: 119n, untilNs: soon() });

@@ -9,16 +9,16 @@ import {
 } from "../../../src/relay/data-plane/names.ts";
 import { describeNative } from "../../../src/relay/data-plane/native.ts";
 
-it("are those of the lists in native/", async () => {
+it("match the lists in native/", async () => {
   await expect(generateNames()).toMatchFileSnapshot("../../../src/relay/data-plane/names.ts");
 });
 
-it("are those that the addon was built with", () => {
+it("match the addon", () => {
   expect(describeNative().verdicts).toEqual(verdictNames);
   expect(describeNative().verdictMeanings).toHaveLength(verdictNames.length);
 });
 
-it("have the static verdicts in one piece, and some that are sent to a tier", () => {
+it("contain the static verdicts in one block, and the forwarded ones", () => {
   const first = verdictNames.indexOf("oversized");
   expect(verdictNames.slice(first, first + shredRefusalReasons.length)).toEqual(
     shredRefusalReasons,

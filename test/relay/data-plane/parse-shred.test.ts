@@ -66,7 +66,7 @@ describe("header rules", () => {
     expect(code({ index: 32_768, fecSetIndex: 32_736 })).toBe("index_too_large");
   });
 
-  it("wants the index inside an aligned FEC set", () => {
+  it("requires the index inside an aligned FEC set", () => {
     expect(data({ fecSetIndex: 33 })).toBe("fec_set_misaligned");
     expect(data({ index: 64, at85: 0 })).toBe("index_outside_fec_set");
     expect(data({ index: 31 })).toBe("index_outside_fec_set");
@@ -74,7 +74,7 @@ describe("header rules", () => {
     expect(code({ index: 64, last: 32 })).toBe("index_outside_fec_set");
   });
 
-  it("wants sound flags", () => {
+  it("requires valid flags", () => {
     expect(data({ at85: 0x80 })).toBe("flags_invalid");
     expect(data({ at85: 0xbf })).toBe("flags_invalid");
     expect(data({ at85: 0xff })).toBe("ok");
@@ -83,7 +83,7 @@ describe("header rules", () => {
     expect(data({ index: 62, at85: 0x3f })).toBe("ok");
   });
 
-  it("wants a parent before the slot", () => {
+  it("requires a parent before the slot", () => {
     expect(data({ slot: 10n, at83: 11 })).toBe("parent_invalid");
     expect(data({ slot: 10n, at83: 10 })).toBe("ok");
     expect(data({ slot: 10n, at83: 0 })).toBe("parent_invalid");
@@ -104,7 +104,7 @@ describe("header rules", () => {
     expect(wrong).toEqual([]);
   });
 
-  it("wants code shreds of a 32:32 set at their position", () => {
+  it("requires code shreds of a 32:32 set at their position", () => {
     expect(code({ at83: 31 })).toBe("code_counts_invalid");
     expect(code({ at85: 33 })).toBe("code_counts_invalid");
     expect(code({ at83: 32 + 256 })).toBe("code_counts_invalid");
@@ -112,7 +112,7 @@ describe("header rules", () => {
     expect(code({ last: 31 + 32 })).toBe("code_position_invalid");
   });
 
-  it("tells a ping from a shred", () => {
+  it("distinguishes a ping from a shred", () => {
     const ping = makePacket(goodDataFields, 132).slice();
     expect(reasonOf(parseShred(ping))).toBe("too_short");
     ping.set([4, 0, 0, 0]);
@@ -120,7 +120,7 @@ describe("header rules", () => {
     expect(reasonOf(parseShred(ping.subarray(0, 131)))).toBe("too_short");
   });
 
-  it("says what was expected and what came", () => {
+  it("states the expected and the received value", () => {
     expect(parseShred(makePacket({ ...goodCodeFields, last: 30 }))).toEqual({
       ok: false,
       reason: "code_position_invalid",
@@ -131,7 +131,7 @@ describe("header rules", () => {
 });
 
 describe("parts", () => {
-  it("gives the fields and parts of a data shred", () => {
+  it("returns the fields and parts of a data shred", () => {
     const packet = makePacket(goodDataFields, 1220);
     const result = parseShred(packet);
     if (!result.ok || result.shred.type !== "data") return expect.fail("expected a data shred");
@@ -193,7 +193,7 @@ describe("parts", () => {
 });
 
 describe("hostile bytes", () => {
-  it("never throws, and refuses by a known reason or gives parts within the packet", () => {
+  it("never throws, and rejects with a known reason or returns parts within the packet", () => {
     const header = fc.record({
       variant: fc.oneof(fc.constantFrom(0x96, 0x66, 0xb6, 0x76), fc.nat(255)),
       slot: fc.oneof(
@@ -231,7 +231,7 @@ describe("hostile bytes", () => {
     );
   });
 
-  it("refuses a packet whose buffer was transferred away", () => {
+  it("rejects a packet whose buffer was transferred", () => {
     const packet = makePacket(goodDataFields).slice();
     structuredClone(packet.buffer, { transfer: [packet.buffer] });
     expect(reasonOf(parseShred(packet))).toBe("too_short");

@@ -54,7 +54,7 @@ function send(relay: Relay, packets: readonly Uint8Array[]): void {
 }
 
 describe("Relay", () => {
-  it("says what was wrong with options, addresses and tables, and stays as it was", async () => {
+  it("names invalid options, addresses and tables, and does not change", async () => {
     expect(reasonOf(() => Relay.open({ ...options, listen: ["localhost:1"] }))).toMatch(
       /^address_invalid: .*localhost/,
     );
@@ -101,7 +101,7 @@ describe("Relay", () => {
     expect(relay.snapshot().sources.map(({ name, first }) => [name, first])).toEqual([["a", 64n]]);
   });
 
-  it("closes more than once, and refuses work afterwards", () => {
+  it("may be closed repeatedly, and rejects work afterwards", () => {
     const relay = Relay.open(options);
     relay.close();
     relay.close();
@@ -110,7 +110,7 @@ describe("Relay", () => {
     expect(reasonOf(() => relay.drainEvents())).toMatch(/^relay_closed/);
   });
 
-  it("counts a destination on over table changes, and from zero when its number is reused", async () => {
+  it("continues a destination's counts across table changes, and starts at zero when its number is reused", async () => {
     const relay = closing(Relay.open(options));
     const receiver = closing(await UdpReceiver.open());
     const other = closing(await UdpReceiver.open());
@@ -181,7 +181,7 @@ describe("Relay", () => {
     expect(relay.drainEvents()).toEqual([]);
   });
 
-  it("answers ownership challenges only when it was told to", async () => {
+  it("answers ownership challenges only with the option", async () => {
     const service = createSocket("udp4").bind(0, "127.0.0.1");
     closing({ close: () => void service.close() });
     await once(service, "listening");
@@ -217,7 +217,7 @@ describe("Relay", () => {
     await until(() => receiver.packets.length === 64, "64 shreds over IPv6");
   });
 
-  it("dies quietly with the environment that opened it", async () => {
+  it("ends silently with its environment", async () => {
     const worker = new Worker(
       `const addon = require("node-gyp-build")(${JSON.stringify(process.cwd())});
        const address = Buffer.alloc(18); address[10] = address[11] = 0xff; address[12] = 127; address[15] = 1;
@@ -242,7 +242,7 @@ describe("Relay", () => {
   });
 });
 
-describe("the boundary", () => {
+describe("the native boundary", () => {
   const addon = native();
   const thrower = <T extends object>(name: string, rest: T): T =>
     Object.defineProperty({ ...rest }, name, {
@@ -258,7 +258,7 @@ describe("the boundary", () => {
     tierCount: 1,
   };
 
-  it("hands on what getters of options throw", () => {
+  it("forwards errors of option getters", () => {
     for (const name of ["listen", "cpus", "workers", "authenticate", "sendFrom"]) {
       expect(() => new addon.Relay(thrower(name, plain))).toThrow(`no ${name} today`);
     }
@@ -275,7 +275,7 @@ describe("the boundary", () => {
     }
   });
 
-  it("survives entries that a getter takes away", () => {
+  it("survives entries that a getter removes", () => {
     const entries = new Uint8Array(20_000).fill(1);
     const odd = Object.defineProperty({ ...position(5n) }, "slot", {
       get() {
@@ -287,7 +287,7 @@ describe("the boundary", () => {
     expect(made.nextFecSetIndex).toBe(32); // an empty batch: the entries are gone
   });
 
-  it("keeps a source's counts over a table that was refused", async () => {
+  it("retains a source's counts after a rejected table", async () => {
     const relay = closing(Relay.open(options));
     relay.publishSources([{ name: "a", address: "127.0.0.2", tier: "tier-1" }]);
     relay.publishLeaders(buildSchedule(100n, [{ key: shredder.publicKey, slots: [0] }]));
@@ -306,7 +306,7 @@ describe("the boundary", () => {
 });
 
 describe("Shredder", () => {
-  it("refuses what does not fit and advances only on success", () => {
+  it("rejects oversized batches and advances only on success", () => {
     const full = { ...position(5n), nextFecSetIndex: 32_768 - 32 };
     const entries = new Uint8Array(40_000);
     const shred = () =>

@@ -38,7 +38,7 @@ describe("openUdpSocket", () => {
     expect(from).toMatchObject({ address: host, port: one.address().port });
   });
 
-  it.for(hosts)("%s: nobody else can have its port", async (host) => {
+  it.for(hosts)("%s: shares its port with no other socket", async (host) => {
     const { port } = at(host).address();
     expect(() => at(host, port)).toThrow(
       expect.objectContaining({ code: "EADDRINUSE", message: expect.stringContaining(`:${port}`) }),
@@ -50,12 +50,12 @@ describe("openUdpSocket", () => {
     expect(await failed).toMatchObject([{ code: "EADDRINUSE" }]);
   });
 
-  it("names the errno of an address that is not this machine's", () => {
+  it("names the errno of a foreign address", () => {
     expect(() => at("192.0.2.1")).toThrow(expect.objectContaining({ code: "EADDRNOTAVAIL" }));
     expect(() => at("garbage")).toThrow(/garbage/);
   });
 
-  it("takes the sizes of its buffers", () => {
+  it("sets the sizes of its buffers", () => {
     const socket = openUdpSocket({
       host: "127.0.0.1",
       port: 0,
@@ -67,7 +67,7 @@ describe("openUdpSocket", () => {
     expect(socket.getSendBufferSize()).toBe(64 << 10);
   });
 
-  it.runIf(hasIpv6)("leaves IPv4 free beside IPv6", () => {
+  it.runIf(hasIpv6)("leaves IPv4 free when it binds IPv6", () => {
     const { port } = at("::").address();
     expect(at("0.0.0.0", port).address().port).toBe(port);
   });

@@ -25,7 +25,7 @@ describe("leaderContextOf", () => {
     expect(leaderContextOf(schedule, slot)).toEqual({ slot, current, next });
   });
 
-  it("knows nobody without a schedule or a slot", () => {
+  it("returns no leader without a schedule or a slot", () => {
     expect(leaderContextOf(undefined, 400n)).toEqual({ slot: 400n, current: null, next: null });
     expect(leaderContextOf(schedule, null)).toEqual({ slot: null, current: null, next: null });
   });

@@ -75,7 +75,7 @@ describe("RpcLeaderSchedule", () => {
     leaders.stop();
   });
 
-  it("goes on without a gap from epoch to epoch, keeping the one whose shreds are under way", async () => {
+  it("continues without a gap between epochs, and retains the previous one while its shreds arrive", async () => {
     const { clock, node, published, leaders } = openLeaders();
     await leaders.start();
     for (; node.slot < 9000n; node.slot += 50n) {
@@ -109,7 +109,7 @@ describe("RpcLeaderSchedule", () => {
     },
   );
 
-  it("knows where each epoch begins", async () => {
+  it("knows the first slot of each epoch", async () => {
     const { node, published, leaders } = openLeaders(32n);
     node.slot = 5000n;
     await leaders.start();
@@ -126,7 +126,7 @@ describe("RpcLeaderSchedule", () => {
     expect(joinEpochs(spans).epochFirstSlots).toEqual([64n, 96n]);
   });
 
-  it("takes the next epoch in as soon as the shreds of the one before have come", async () => {
+  it("loads the next epoch as soon as the shreds of the previous one have arrived", async () => {
     const { clock, node, published, leaders } = openLeaders(10_000n);
     node.slot = 20_100n;
     await leaders.start();
@@ -139,7 +139,7 @@ describe("RpcLeaderSchedule", () => {
     leaders.stop();
   });
 
-  describe("while epochs change their length", () => {
+  describe("RpcLeaderSchedule, while the epoch length changes", () => {
     // As clusters begin: 32 slots, then twice as many each time; then shorter ones again.
     const lengths = [32, 64, 128, 256, 512, 1024, 2048, 600, 300, 600, 2000, 32, 32, 2000, 2000];
     const firsts = lengths.map((_, i) => BigInt(lengths.slice(0, i).reduce((a, b) => a + b, 0)));
@@ -194,7 +194,7 @@ describe("RpcLeaderSchedule", () => {
       leaders.stop();
     });
 
-    it("has one from the start, whenever that is", async () => {
+    it("has a leader from the start, at any slot", async () => {
       const { node, published, leaders } = open();
       for (node.slot = 0n; node.slot < end; node.slot += 90n) {
         await leaders.start();
@@ -204,7 +204,7 @@ describe("RpcLeaderSchedule", () => {
     });
   });
 
-  it("asks again when the next epoch is not known yet", async () => {
+  it("queries again if the next epoch is unknown", async () => {
     const { clock, node, published, leaders } = openLeaders();
     node.knowsNextEpoch = false;
     await leaders.start();
@@ -215,7 +215,7 @@ describe("RpcLeaderSchedule", () => {
     leaders.stop();
   });
 
-  it("keeps what it has while the node is away, and says so without flooding the log", async () => {
+  it("retains its schedule while the node is unreachable, and logs that without flooding", async () => {
     const { clock, node, published, lines, leaders } = openLeaders();
     node.fails = true;
     await leaders.start();
@@ -231,7 +231,7 @@ describe("RpcLeaderSchedule", () => {
     leaders.stop();
   });
 
-  it("publishes nothing after it was stopped, and everything again after a new start", async () => {
+  it("publishes nothing after stop, and everything again after a new start", async () => {
     const { node, published, leaders } = openLeaders();
     const started = leaders.start();
     leaders.stop();
@@ -244,7 +244,7 @@ describe("RpcLeaderSchedule", () => {
     leaders.stop();
   });
 
-  it("refuses epochs that overlap and keys that are none", () => {
+  it("rejects overlapping epochs and invalid keys", () => {
     const span = { firstSlot: 10n, leaders: new Map([[identities[0] ?? "", [0, 1]]]) };
     const other = { firstSlot: 11n, leaders: new Map([[identities[1] ?? "", [0]]]) };
     expect(() => joinEpochs([span, other])).toThrow("two leaders");

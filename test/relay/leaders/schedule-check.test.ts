@@ -39,13 +39,13 @@ function snapshot(counts: Partial<VerdictCounts>, highestSlot = 0n): RelaySnapsh
 }
 
 describe("ScheduleCheck", () => {
-  it("is silent while the schedule fits", () => {
+  it("is silent while the schedule matches the traffic", () => {
     const watch = new ScheduleCheck(schedule);
     expect(watch.look(snapshot({}), 0n)).toEqual([]);
     expect(watch.look(snapshot({ first: 500n, unknown_leader: 500n }, 11_999n), 0n)).toEqual([]);
   });
 
-  it("tells once a minute that most packets are of unknown leaders", () => {
+  it("warns once a minute if most packets have unknown leaders", () => {
     const watch = new ScheduleCheck(schedule);
     const [text = ""] = watch.look(snapshot({ first: 10n, unknown_leader: 90n }), 0n);
     expect(text).toContain("90 of the last 100 packets");
@@ -56,7 +56,7 @@ describe("ScheduleCheck", () => {
     );
   });
 
-  it("counts since the last look, and not what strangers send", () => {
+  it("counts since the last check, without packets of unknown sources", () => {
     const watch = new ScheduleCheck(schedule);
     watch.look(snapshot({ unknown_leader: 5000n }), 0n);
     expect(watch.look(snapshot({ unknown_leader: 5000n, first: 100n }), 99n * second)).toEqual([]);
@@ -64,7 +64,7 @@ describe("ScheduleCheck", () => {
     expect(watch.look(snapshot(strangers), 200n * second)).toHaveLength(1);
   });
 
-  it("tells before the schedule ends, and when it has ended", () => {
+  it("warns before the schedule ends, and after its end", () => {
     const watch = new ScheduleCheck(schedule);
     expect(watch.look(snapshot({}, 11_998n), 0n)).toEqual([]);
     expect(watch.look(snapshot({}, 12_000n), 0n)[0]).toContain("8999 slots are left");

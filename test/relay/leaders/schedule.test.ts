@@ -21,7 +21,7 @@ const textA = pubkeyOf(keyA);
 const textB = pubkeyOf(keyB);
 
 describe("parseLeaderSchedule", () => {
-  it("reads the form that getLeaderSchedule answers", () => {
+  it("reads the format of getLeaderSchedule", () => {
     const schedule = parseLeaderSchedule(
       JSON.stringify({ firstSlot: 417955200, leaders: { [textA]: [0, 1, 2, 3], [textB]: [5, 6] } }),
     );
@@ -150,7 +150,7 @@ describe("parseLeaderSchedule", () => {
 });
 
 describe("buildSchedule", () => {
-  it("gives every slot back to its leader", () => {
+  it("maps every slot to its leader", () => {
     const owners = fc.array(fc.integer({ min: -1, max: 4 }), { minLength: 1, maxLength: 200 });
     fc.assert(
       fc.property(owners, fc.bigInt(0n, 2n ** 63n), (ownerBySlot, firstSlot) => {
@@ -168,7 +168,7 @@ describe("buildSchedule", () => {
     );
   });
 
-  it("takes two whole epochs and not a slot more", () => {
+  it("accepts at most two whole epochs", () => {
     const slots = Array.from({ length: scheduleSlotsMax }, (_, slot) => slot);
     const schedule = buildSchedule(5n, [{ key: keyA, slots }]);
     expect(leaderOf(schedule, 5n + 863_999n)).toEqual(keyA);
@@ -221,7 +221,7 @@ describe("isSmallOrderKey", () => {
     "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
   ].map((hex) => BigInt(`0x${Buffer.from(Buffer.from(hex, "hex").toReversed()).toString("hex")}`));
 
-  it("knows every encoding of the eight points, with either sign", () => {
+  it("recognises every encoding of the eight points, with either sign", () => {
     expect(order8.every(hasOrder8)).toBe(true);
     expect(((order8[0] ?? 0n) + (order8[1] ?? 0n)) % p).toBe(0n);
     for (const y of [0n, 1n, p - 1n, p, p + 1n, ...order8]) {
@@ -231,7 +231,7 @@ describe("isSmallOrderKey", () => {
     for (const y of [2n, p - 2n, p + 2n]) expect(isSmallOrderKey(bytesOf(y))).toBe(false);
   });
 
-  it("refuses such a leader", () => {
+  it("rejects such a leader", () => {
     const text = JSON.stringify({
       firstSlot: 1,
       leaders: { "11111111111111111111111111111111": [0] },

@@ -43,7 +43,7 @@ function openWatch(node?: { slot: () => Promise<bigint> }) {
 }
 
 describe("SlotClockUpdates", () => {
-  it("measures slots on the relay's first sights and bounds what the relay takes", async () => {
+  it("measures slots on the relay's first arrivals and bounds the accepted slots", async () => {
     const { clock, watch, bounds } = openWatch();
     await clock.advance(200);
     // Nothing is known yet.
@@ -62,7 +62,7 @@ describe("SlotClockUpdates", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("is not moved by a leader who sends his own future slots", async () => {
+  it("is not moved by a leader that sends its own future slots", async () => {
     const { clock, watch, extra, bounds } = openWatch();
     await clock.advance(30_000);
     for (let slot = 5200n; slot < 5204n; slot++) extra.push(slot);
@@ -73,7 +73,7 @@ describe("SlotClockUpdates", () => {
     watch.close();
   });
 
-  it("asks the node as the second source, and says once that it fails", async () => {
+  it("queries the node as the second source, and logs a failure once", async () => {
     let fails = true;
     const { clock, watch, lines } = openWatch({
       slot: async () => {
@@ -90,7 +90,7 @@ describe("SlotClockUpdates", () => {
   });
 
   it.each([-3600, -29, -20, -8, -5, -2, -1.5, -1, 1.5, 8, 29, 3600])(
-    "never shuts the present out when the clock is set by %s s",
+    "never excludes the current slot when the clock is set by %s s",
     async (stepSeconds) => {
       const clock = new ManualClock();
       const startNs = clock.monotonicNs();

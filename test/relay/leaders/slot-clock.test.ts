@@ -61,7 +61,7 @@ function checkRoom(looks: readonly Look[], least: number, most: number): void {
 }
 
 describe("a steady network", () => {
-  it("knows the slot within one and the length within 3 %, whatever the length", () => {
+  it("determines the slot within one and the duration within 3 %, for any duration", () => {
     fc.assert(
       fc.property(base, (options) => {
         const looks = run(new SimulatedSlots({ ...options, slots: 400 }), 100);
@@ -75,7 +75,7 @@ describe("a steady network", () => {
     );
   });
 
-  it("predicts when a slot 200 ahead will come", () => {
+  it("predicts the time of a slot 200 ahead", () => {
     fc.assert(
       fc.property(base, (options) => {
         const slots = new SimulatedSlots({ ...options, slots: 200 });
@@ -92,7 +92,7 @@ describe("a steady network", () => {
     );
   });
 
-  it("knows nothing before 12 sights, and is not sure of a leader's four slots", () => {
+  it("is unknown before 12 arrivals, and with four slots of one leader only", () => {
     const clock = new SlotClock();
     expect(clock.now(startNs)).toBeNull();
     for (let i = 0n; i < 11n; i++) clock.noteShreds(firstSlot + i, startNs + i * 300n * msNs);
@@ -109,13 +109,13 @@ describe("a steady network", () => {
     });
   });
 
-  it("draws no line through a burst", () => {
+  it("ignores a burst", () => {
     const clock = new SlotClock();
     for (let i = 0n; i < 500n; i++) clock.noteShreds(firstSlot + i, startNs + i * 10_000n);
     expect(clock.now(startNs)).toBeNull();
   });
 
-  it("draws no line through sights that do not lie on one, or before its last sight does", () => {
+  it("fits no line to arrivals that are not linear, or before the last arrival fits", () => {
     const scattered = new SlotClock();
     const early = new SlotClock();
     const at = (i: number) => startNs + BigInt(i) * 300n * msNs;
@@ -132,7 +132,7 @@ describe("a steady network", () => {
     expect(early.slotAt(at(11))).toBe(firstSlot + 11n);
   });
 
-  it("takes the earlier of two reports of one slot, in whatever order they come", () => {
+  it("uses the earlier of two reports of one slot, in any order", () => {
     fc.assert(
       fc.property(base, fc.integer({ min: 1, max: 6 }), (options, distance) => {
         const slots = new SimulatedSlots({ ...options, slots: 300 });
@@ -156,13 +156,13 @@ describe("a steady network", () => {
   });
 });
 
-describe("a network that changes", () => {
+describe("a changing network", () => {
   it.each([
     [0.75, 1, 8],
     [1, 1.34, 10],
     [0.5, 0.75, 15],
     [1.34, 2, 60],
-  ])("follows slots of %f to %f of the length, shutting none out", (least, most, bound) => {
+  ])("follows slots of %f to %f of the duration, without excluding one", (least, most, bound) => {
     const factor = fc.double({ min: least, max: most, noNaN: true });
     fc.assert(
       fc.property(base, factor, (options, change) => {
@@ -176,7 +176,7 @@ describe("a network that changes", () => {
     );
   });
 
-  it("goes on by itself through an outage of minutes", () => {
+  it("continues through an outage of minutes", () => {
     fc.assert(
       fc.property(base, (options) => {
         const loss = [200, 1000] as const;
@@ -193,7 +193,7 @@ describe("a network that changes", () => {
     );
   });
 
-  it("finds the slot again when the length changed during the outage", () => {
+  it("finds the slot again if the duration changed during the outage", () => {
     const later = fc.integer({ min: 150, max: 450 });
     fc.assert(
       fc.property(base, later, (options, laterSlotMs) => {
@@ -259,13 +259,13 @@ describe("a silent feed", () => {
   });
 });
 
-describe("a leader who sends his slots before their time", () => {
+describe("a leader that sends its slots too early", () => {
   const hostile = fc.record({
     hostileShare: fc.double({ min: 0.01, max: 0.04, noNaN: true }),
     aheadSlots: fc.constantFrom(8, 16, 64, 128, 5000),
   });
 
-  it("moves neither the present nor the ceiling", () => {
+  it("moves neither the current slot nor the ceiling", () => {
     fc.assert(
       fc.property(base, hostile, (options, attack) => {
         const network: Network = { ...options, ...attack, slots: 800 };
@@ -283,7 +283,7 @@ describe("a leader who sends his slots before their time", () => {
     );
   });
 
-  it("moves nothing by two windows in a row, however early inside the 16 slots", () => {
+  it("moves nothing with two consecutive windows, anywhere within the 16 slots", () => {
     for (let early = 1; early <= nearSlots; early++) {
       const clock = new SlotClock();
       const timeOf = (place: number) => startNs + BigInt(place) * 200n * msNs;
@@ -301,7 +301,7 @@ describe("a leader who sends his slots before their time", () => {
     }
   });
 
-  it("does not walk the clock away while he alone is heard", () => {
+  it("does not move the clock away while only its shreds arrive", () => {
     const clock = new SlotClock();
     const at = (place: number) => startNs + BigInt(place) * 200n * msNs;
     for (let place = 0; place < 100; place++)
@@ -317,7 +317,7 @@ describe("a leader who sends his slots before their time", () => {
     }
   });
 
-  it("moves nothing when he alone is heard for minutes", () => {
+  it("moves nothing while only its shreds arrive for minutes", () => {
     fc.assert(
       fc.property(base, hostile, (options, attack) => {
         const network: Network = { ...options, ...attack, loss: [250, 1000], slots: 1200 };
@@ -329,7 +329,7 @@ describe("a leader who sends his slots before their time", () => {
     );
   });
 
-  it("moves nothing by a flood of ten thousand of his slots, also before the first line", () => {
+  it("moves nothing with a flood of ten thousand slots, even before the first line", () => {
     const slots = new SimulatedSlots({
       seed: 3,
       slotMs: 250,
@@ -352,7 +352,7 @@ describe("a leader who sends his slots before their time", () => {
     }
   });
 
-  it("takes slot numbers that no network has", () => {
+  it("may use impossible slot numbers", () => {
     const clock = new SlotClock();
     const slot = fc.bigInt({ min: -1n, max: 2n ** 64n });
     const time = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n });
@@ -371,7 +371,7 @@ describe("a leader who sends his slots before their time", () => {
 });
 
 describe("RPC", () => {
-  it("answers while no shreds are known, first without a length", () => {
+  it("provides the slot without shreds, at first without a duration", () => {
     const clock = new SlotClock();
     clock.noteRpc(firstSlot, startNs);
     expect(clock.now(startNs + 3n * second)).toEqual({
@@ -392,7 +392,7 @@ describe("RPC", () => {
     expect(clock.ceiling(startNs + 60n * second)).toBeNull();
   });
 
-  it("comes second to shreds, and first when they are silent for long", () => {
+  it("ranks after shreds, and before them after a long silence", () => {
     const clock = new SlotClock();
     for (let i = 0n; i < 100n; i++) {
       clock.noteShreds(firstSlot + i, startNs + i * 300n * msNs);
@@ -409,7 +409,7 @@ describe("RPC", () => {
     expect(now?.slotNs).toBe(200n * msNs);
   });
 
-  it("raises the ceiling at once and lets 12 sights move the clock while it is alive", () => {
+  it("raises the ceiling immediately and lets 12 arrivals move the clock while it responds", () => {
     const clock = new SlotClock();
     const at = (i: bigint) => startNs + i * 300n * msNs;
     // A recording of old slots, then the present ones beside it.
@@ -425,7 +425,7 @@ describe("RPC", () => {
     expect(clock.slotAt(at(112n))).toBe(firstSlot + ahead + 112n);
   });
 
-  it("is not needed to leave a recording for the present, only faster", () => {
+  it("makes the change from a recording to the current slot faster, but is not required for it", () => {
     const clock = new SlotClock();
     const at = (i: bigint) => startNs + i * 300n * msNs;
     const ahead = 5_000n;
@@ -447,7 +447,7 @@ describe("RPC", () => {
 });
 
 describe("skipped slots", () => {
-  it("are those that passed without a shred", () => {
+  it("are the slots without a shred", () => {
     fc.assert(
       fc.property(base, (options) => {
         // More would make runs that look like an outage.
@@ -470,7 +470,7 @@ describe("skipped slots", () => {
     );
   });
 
-  it("are not the slots of an outage, nor those that came before their time or late", () => {
+  it("exclude slots of an outage and early or late slots", () => {
     const clock = new SlotClock();
     const at = (i: bigint) => startNs + i * 300n * msNs;
     for (let i = 0n; i < 400n; i++) {

@@ -92,7 +92,7 @@ class Customer {
 }
 
 describe("ChallengeSocket", () => {
-  it("sends, and tells what came back from where", async () => {
+  it("sends, and reports each answer with its sender", async () => {
     const { socket, heard } = await Opened.at();
     const customer = await Customer.at();
     socket?.send(customer.address, challenge);
@@ -110,7 +110,7 @@ describe("ChallengeSocket", () => {
     ]);
   });
 
-  it.runIf(hasIpv6)("does so over IPv6", async () => {
+  it.runIf(hasIpv6)("does the same over IPv6", async () => {
     const { socket, heard } = await Opened.at();
     const customer = await Customer.at("::1");
     expect(customer.address).toMatch(/^\[::1\]:/);
@@ -121,7 +121,7 @@ describe("ChallengeSocket", () => {
     expect(heard[0]?.from).toBe(customer.address);
   });
 
-  it("drops whatever cannot be an answer", async () => {
+  it("drops datagrams that cannot be answers", async () => {
     const { socket, heard } = await Opened.at();
     const customer = await Customer.at();
     const own = socket?.addresses[0] ?? "";
@@ -142,7 +142,7 @@ describe("ChallengeSocket", () => {
     expect(heard[0]?.bytes).toEqual(Buffer.from(challenge));
   });
 
-  it("looks at a bounded number a second", async () => {
+  it("processes a bounded number per second", async () => {
     const clock = new ManualClock();
     const { socket, heard } = await Opened.at({ clock });
     const customer = await Customer.at();
@@ -166,7 +166,7 @@ describe("ChallengeSocket", () => {
     expect(heard.length).toBe(inboundPerSecond + 50);
   });
 
-  it("spends none of it on strangers", async () => {
+  it("does not count datagrams of strangers", async () => {
     const [stranger, customer] = [await Customer.at(), await Customer.at()];
     const { socket, heard } = await Opened.at({
       clock: new ManualClock(),
@@ -182,7 +182,7 @@ describe("ChallengeSocket", () => {
     expect(heard[0]?.from).toBe(customer.address);
   });
 
-  it("never throws for what cannot be sent, and counts it", async () => {
+  it("counts send failures and never throws", async () => {
     const { socket } = await Opened.at();
     const hopeless = ["garbage", "127.0.0.1:0", "255.255.255.255:9001"];
     for (const address of hopeless) socket?.send(address, challenge);
@@ -193,7 +193,7 @@ describe("ChallengeSocket", () => {
     await socket?.close();
   });
 
-  it("goes on after an address refused what was sent", async () => {
+  it("continues after an address rejected a datagram", async () => {
     const { socket, heard } = await Opened.at();
     const gone = await Customer.at();
     const { address } = gone;
@@ -204,7 +204,7 @@ describe("ChallengeSocket", () => {
     await until(() => heard.length === 1);
   });
 
-  it("refuses an address that is taken, or of the other family", async () => {
+  it("rejects an address in use, or of the other family", async () => {
     const { socket } = await Opened.at();
     const taken = socket?.addresses[0] ?? "";
     await expect(Opened.at({ listen: taken })).rejects.toMatchObject({
@@ -292,7 +292,7 @@ describe("a proof over the network", () => {
     expect(destinations.active("here").length).toBe(1);
   });
 
-  it("is not to be had for the socket that challenges", async () => {
+  it("is impossible for the challenging socket itself", async () => {
     const { destinations, own } = await service();
     const adding = destinations.add({ id: accountId, name: "one" }, "here", own);
     await expect(adding).rejects.toThrow(/it is this machine itself/);

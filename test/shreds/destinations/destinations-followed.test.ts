@@ -24,7 +24,7 @@ function hold(desk: Harness): () => void {
 const paused = { state: "paused", pausedMs: 5, pauseReason: "operator" } as const;
 
 describe("a destination that another node changed", () => {
-  it("is read alone, at once, and followed", async () => {
+  it("is read individually, immediately, and applied", async () => {
     const desk = await Harness.open();
     const row = await provedRow(desk);
     desk.store.foreign((rows) => rows.set(row.id, { ...row, ...paused }), [row.id]);
@@ -41,7 +41,7 @@ describe("a destination that another node changed", () => {
     expect(desk.store.readings).toEqual([row.id, "d_2", "d_2"]);
   });
 
-  it("gives its address to another one in the same moment", async () => {
+  it("may release its address to another one at the same time", async () => {
     const desk = await Harness.open();
     const row = await provedRow(desk);
     const change = (rows: Map<string, AccountDestination>) => {
@@ -54,7 +54,7 @@ describe("a destination that another node changed", () => {
     expect(desk.destinations.list().map(({ id }) => id)).toEqual(["d_2"]);
   });
 
-  it("is asked for its proof here when this is its region, and only then", async () => {
+  it("is challenged here only if this is its region", async () => {
     const desk = await Harness.open();
     const row = await provedRow(desk);
     const fresh = { ...row, state: "unproved", provedMs: null, proofEndsMs: null } as const;
@@ -67,7 +67,7 @@ describe("a destination that another node changed", () => {
     expect(desk.sent.slice(length).map(({ address }) => address)).toEqual(["5.6.7.8:9003"]);
   });
 
-  it("is read again after a gap, and so is every other one", async () => {
+  it("is read again after a gap, like all others", async () => {
     const desk = await Harness.open();
     const row = await provedRow(desk);
     const open = hold(desk);
@@ -81,7 +81,7 @@ describe("a destination that another node changed", () => {
     expect(desk.active()).toEqual([]);
   });
 
-  it("among very many is not read alone", async () => {
+  it("among very many is not read individually", async () => {
     const desk = await Harness.open();
     await provedRow(desk);
     desk.store.foreign(
@@ -93,8 +93,8 @@ describe("a destination that another node changed", () => {
   });
 });
 
-describe("a reading", () => {
-  it("that is older than a change made here undoes nothing, and is done again", async () => {
+describe("a read", () => {
+  it("that is older than a local change does not revert it, and is repeated", async () => {
     const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     desk.store.readings.length = 0;
@@ -110,7 +110,7 @@ describe("a reading", () => {
     expect(desk.store.readings).toEqual([id, id]);
   });
 
-  it("that is older than a removal made here brings nothing back", async () => {
+  it("that is older than a local removal does not restore the destination", async () => {
     const desk = await Harness.open();
     const { id } = await provedRow(desk);
     const open = hold(desk);
@@ -122,7 +122,7 @@ describe("a reading", () => {
     expect(desk.state(id)).toBeUndefined();
   });
 
-  it("that failed is done again, of all that was told meanwhile", async () => {
+  it("that failed is repeated with all changes reported meanwhile", async () => {
     const desk = await Harness.open();
     const row = await provedRow(desk);
     desk.store.isDown = true;
@@ -138,7 +138,7 @@ describe("a reading", () => {
     expect(desk.store.readings).not.toContain("all");
   });
 
-  it("at the start is no older than what is told meanwhile", async () => {
+  it("at startup includes changes reported meanwhile", async () => {
     const desk = await Harness.open();
     const row = await provedRow(desk);
     const open = hold(desk);

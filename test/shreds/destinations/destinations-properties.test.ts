@@ -151,7 +151,7 @@ function check(desk: Harness): void {
 }
 
 describe("destinations", () => {
-  it("keep their promises whatever happens", async () => {
+  it("keep their invariants under any sequence of events", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
         const desk = await Harness.open();
@@ -177,7 +177,7 @@ describe("destinations", () => {
     );
   });
 
-  it("become active by their own token only, from where it was sent to or by their own account", async () => {
+  it("become active only by their own token, from its address or by their own account", async () => {
     const attack = fc.record({
       from: fc.constantFrom(...canonical, "1.1.1.1:9001"),
       token: fc.nat(3),

@@ -6,7 +6,7 @@ import { newDestination } from "../../../src/shreds/destinations/destination-rul
 import { Harness, hour, minute, one, other, place, second, settings } from "./harness.ts";
 
 describe("renewal", () => {
-  it("is asked for at a half, three quarters and nine tenths; without it the shreds end", async () => {
+  it("is requested at 1/2, 3/4 and 9/10 of the term; without it the shreds end", async () => {
     const desk = await Harness.open();
     const { id } = await desk.proved();
     const start = desk.nowMs;
@@ -34,7 +34,7 @@ describe("renewal", () => {
     expect(desk.state(id)).toMatchObject({ state: "active", pauseReason: null, pausedMs: null });
   });
 
-  it("begins a new term when it is answered", async () => {
+  it("begins a new term after an answer", async () => {
     const desk = await Harness.open();
     const { id } = await desk.proved();
     await desk.clock.advance(12 * hour);
@@ -46,7 +46,7 @@ describe("renewal", () => {
     expect(desk.told).toBe(1); // it was active all the time
   });
 
-  it("that ended while nobody renewed it is asked for again, and resumes by itself", async () => {
+  it("is requested again after it ended, and resumes automatically", async () => {
     const desk = await Harness.open();
     const { id } = await desk.proved();
     desk.destinations.close();
@@ -61,7 +61,7 @@ describe("renewal", () => {
     expect(desk.active()).toEqual([place]);
   });
 
-  it("is the business of the destination's own region", async () => {
+  it("happens only in the destination's region", async () => {
     const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "there", place);
     await desk.destinations.prove("a_1", id, desk.lastToken);
@@ -70,7 +70,7 @@ describe("renewal", () => {
     expect(desk.state(id)?.pauseReason).toBe("proof_expired");
   });
 
-  it("ends the shreds in time though the store is down, and is kept when it is back", async () => {
+  it("ends the shreds on time even if the store is down, and is stored later", async () => {
     const desk = await Harness.open();
     const { id } = await desk.proved();
     desk.store.isDown = true;
@@ -84,7 +84,7 @@ describe("renewal", () => {
     expect(desk.store.rows.get(id)?.pauseReason).toBe("proof_expired");
   });
 
-  it("is missed at once when the wall clock is set forward, and soon kept as missed", async () => {
+  it("is missed immediately when the wall clock is set forward, and soon stored as missed", async () => {
     const desk = await Harness.open();
     const { id } = await desk.proved();
     desk.skewMs = 25 * hour;
@@ -94,7 +94,7 @@ describe("renewal", () => {
     expect(desk.store.rows.get(id)?.pauseReason).toBe("proof_expired");
   });
 
-  it("goes on after a restart, where what was missed is done once", async () => {
+  it("continues after a restart, where missed steps happen once", async () => {
     const desk = await Harness.open();
     const { id } = await desk.proved();
     desk.destinations.close();
@@ -125,7 +125,7 @@ describe("an unreachable receiver", () => {
     }
   };
 
-  it("is paused after 10 s, and resumes by itself when it answers", async () => {
+  it("is paused after 10 s, and resumes automatically when it answers", async () => {
     const desk = await Harness.open();
     const { id } = await desk.proved();
     desk.sent.length = 0;
@@ -148,7 +148,7 @@ describe("an unreachable receiver", () => {
     expect(desk.active()).toEqual([place]); // the errors before are over
   });
 
-  it("is not paused by errors that are apart, or of others", async () => {
+  it("is not paused by rare errors or errors of others", async () => {
     const desk = await Harness.open();
     await desk.proved();
     for (let i = 0; i < 20; i++) {
@@ -159,7 +159,7 @@ describe("an unreachable receiver", () => {
     expect(desk.active()).toEqual([place]);
   });
 
-  it("stays stopped though the store is down", async () => {
+  it("stays paused even if the store is down", async () => {
     const desk = await Harness.open();
     const { id } = await desk.proved();
     desk.store.isDown = true;
@@ -175,7 +175,7 @@ describe("an unreachable receiver", () => {
 });
 
 describe("the operator", () => {
-  it("proves by hand, for good", async () => {
+  it("approves manually and permanently", async () => {
     const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     expect(await desk.destinations.approve(id)).toMatchObject({
@@ -188,7 +188,7 @@ describe("the operator", () => {
     expect(desk.sent.length).toBe(1);
   });
 
-  it("pauses, and no proof ends that", async () => {
+  it("pauses, and no proof resumes it", async () => {
     const desk = await Harness.open();
     const { id } = await desk.proved();
     await desk.destinations.challenge("a_1", id);
@@ -204,7 +204,7 @@ describe("the operator", () => {
     expect(desk.active()).toEqual([place]);
   });
 
-  it("resumes nothing that has no proof in force", async () => {
+  it("resumes only destinations with a valid proof", async () => {
     const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     await desk.destinations.pause(id);
@@ -219,7 +219,7 @@ describe("the operator", () => {
     expect(desk.active()).toEqual([]);
   });
 
-  it("removes, and the address is free again", async () => {
+  it("removes, which releases the address", async () => {
     const desk = await Harness.open();
     const { id } = await desk.proved();
     desk.told = 0;
@@ -234,8 +234,8 @@ describe("the operator", () => {
   });
 });
 
-describe("other settings", () => {
-  it("stop what is denied at once, and lose nothing", async () => {
+describe("changed settings", () => {
+  it("stop denied destinations immediately, and retain them", async () => {
     const desk = await Harness.open();
     const { id } = await desk.proved();
     const { destinations } = desk;
@@ -259,7 +259,7 @@ describe("other settings", () => {
     expect(active()).toEqual([]);
   });
 
-  it("end an open round of what is denied", async () => {
+  it("end an open round of a denied destination", async () => {
     const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     desk.destinations.apply({ ...settings, denied: [parseAddressRange("5.6.7.8")] });
@@ -271,7 +271,7 @@ describe("other settings", () => {
 });
 
 describe("another process", () => {
-  it("approves, pauses, removes and adds: this one follows", async () => {
+  it("approves, pauses, removes and adds: this one applies the changes", async () => {
     const desk = await Harness.open();
     const { id } = await desk.proved();
     const row = desk.store.rows.get(id);
@@ -295,7 +295,7 @@ describe("another process", () => {
     expect(desk.state("d_2")?.state).toBe("active");
   });
 
-  it("comes before a change that was decided on what was there: its own is not lost", async () => {
+  it("precedes a local change based on the old state, and its change is not lost", async () => {
     const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     const row = desk.store.rows.get(id);
@@ -316,7 +316,7 @@ describe("another process", () => {
     expect(desk.state(id)).toBeUndefined();
   });
 
-  it("is read again later when the store is down, and an old reading undoes nothing", async () => {
+  it("is read later if the store is down, and an old read reverts nothing", async () => {
     const desk = await Harness.open();
     const { id } = await desk.proved();
     desk.store.isDown = true;
@@ -354,7 +354,7 @@ describe("another process", () => {
   });
 });
 
-describe("very many", () => {
+describe("many destinations", () => {
   it("wait with one timer", async () => {
     const desk = await Harness.open({ perAccountMax: 64 });
     for (let i = 0; i < 3000; i++) {

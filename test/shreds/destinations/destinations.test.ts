@@ -8,7 +8,7 @@ import { Harness, hour, minute, one, other, place, second } from "./harness.ts";
 const token0 = "0".repeat(32);
 
 describe("adding", () => {
-  it("gives an unproved destination, and its address three challenges in 10 s", async () => {
+  it("creates an unverified destination, and sends three challenges within 10 s", async () => {
     const desk = await Harness.open();
     const start = desk.nowMs;
     const added = await desk.destinations.add(one, "here", place);
@@ -76,14 +76,14 @@ describe("adding", () => {
     expect(desk.sent).toEqual([]);
   });
 
-  it("takes private addresses where the operator allows them, but nobody's", async () => {
+  it("accepts private addresses if the operator allows them, but no reserved ones", async () => {
     const desk = await Harness.open({ allowPrivate: true });
     await desk.destinations.add(one, "here", "127.0.0.1:9001");
     const adding = desk.destinations.add(one, "here", "0.0.0.0:9001");
     await expect(adding).rejects.toMatchObject({ reason: "address_invalid" });
   });
 
-  it("refuses another region, a fixed destination, a third one, and an address that is taken", async () => {
+  it("rejects another region, a configured destination, a third one, and an address in use", async () => {
     const desk = await Harness.open({ fixed: new Set(["7.7.7.7:9001"]) });
     await desk.destinations.add(one, "there", place);
     await desk.destinations.add(one, "here", "[2606::1]:9001");
@@ -106,7 +106,7 @@ describe("adding", () => {
     await desk.destinations.add(other, "here", "5.6.7.8:9002");
   });
 
-  it("leaves it to the store who was first, and challenges nobody for the loser", async () => {
+  it("lets the store decide which was first, and sends no challenge for the second", async () => {
     const desk = await Harness.open({ perAccountMax: 1 });
     const asked = await Promise.allSettled([
       desk.destinations.add(one, "here", place),
@@ -117,7 +117,7 @@ describe("adding", () => {
     expect(desk.sent.length).toBe(1);
   });
 
-  it("fails and sends nothing when it cannot be kept", async () => {
+  it("fails and sends nothing if it cannot be stored", async () => {
     const desk = await Harness.open();
     desk.store.isDown = true;
     const adding = desk.destinations.add(one, "here", place);
@@ -127,8 +127,8 @@ describe("adding", () => {
   });
 });
 
-describe("an address that nobody proved", () => {
-  it("may be had by somebody else after ten minutes, a proved one never", async () => {
+describe("an unverified address", () => {
+  it("is available to another account after ten minutes, a verified one never", async () => {
     const desk = await Harness.open();
     const { id } = await desk.destinations.add(other, "here", place);
     const wanted = () => desk.destinations.add(one, "here", place);
@@ -146,7 +146,7 @@ describe("an address that nobody proved", () => {
     await expect(desk.destinations.add(other, "here", place)).rejects.toThrow("which has one");
   });
 
-  it("is sent no challenge while the operator pauses it", async () => {
+  it("gets no challenge while the operator pauses it", async () => {
     const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     await desk.destinations.pause(id);
@@ -158,7 +158,7 @@ describe("an address that nobody proved", () => {
 });
 
 describe("a proof", () => {
-  it("comes back as the datagram, or its beginning, from that address: shreds at once", async () => {
+  it("is the returned datagram, or its beginning, from that address: shreds start immediately", async () => {
     for (const cut of [24, 64]) {
       const desk = await Harness.open();
       const { id } = await desk.destinations.add(one, "here", place);
@@ -181,7 +181,7 @@ describe("a proof", () => {
     }
   });
 
-  it("comes by a call with the token", async () => {
+  it("may be a call with the token", async () => {
     const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     const proved = await desk.destinations.prove("a_1", id, desk.lastToken.toUpperCase());
@@ -205,7 +205,7 @@ describe("a proof", () => {
     expect(desk.active()).toEqual([place]);
   });
 
-  it("that could not be kept may come again", async () => {
+  it("that could not be stored may be repeated", async () => {
     const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     desk.store.isDown = true;
@@ -221,7 +221,7 @@ describe("a proof", () => {
     expect(desk.active()).toEqual([place]);
   });
 
-  it("is nothing from another address or port, or with another destination's token", async () => {
+  it("is invalid from another address or port, or with another destination's token", async () => {
     const desk = await Harness.open();
     const mine = await desk.destinations.add(one, "here", place);
     const { lastDatagram, lastToken } = desk;
@@ -240,7 +240,7 @@ describe("a proof", () => {
     expect(desk.active()).toEqual([]);
   });
 
-  it("is nothing with a token that was used, is old, or was replaced", async () => {
+  it("is invalid with a used, old or replaced token", async () => {
     const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     const used = desk.lastToken;
@@ -264,7 +264,7 @@ describe("a proof", () => {
     expect(desk.state(id)?.provedBy).toBe("call");
   });
 
-  it("is nothing a second time while the first is still being kept", async () => {
+  it("is ignored while the first one is still being stored", async () => {
     const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     const { lastToken } = desk;
@@ -275,7 +275,7 @@ describe("a proof", () => {
     expect(asked.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
   });
 
-  it("may be mistyped ten times; forged datagrams close nothing", async () => {
+  it("may be wrong ten times; forged datagrams do not count", async () => {
     const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     const forged = Uint8Array.from(desk.lastDatagram).fill(9, 8, 24);
@@ -295,7 +295,7 @@ describe("a proof", () => {
 });
 
 describe("another account's destination", () => {
-  it("is unknown, whatever is asked of it", async () => {
+  it("is unknown to every method", async () => {
     const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     for (const asked of [
@@ -312,8 +312,8 @@ describe("another account's destination", () => {
   });
 });
 
-describe("challenges that are asked for", () => {
-  it("do nothing while some are under way, and are six rounds in an hour", async () => {
+describe("requested challenges", () => {
+  it("have no effect during a round, and are limited to six rounds per hour", async () => {
     const desk = await Harness.open();
     const { id } = await desk.destinations.add(one, "here", place);
     await desk.destinations.challenge("a_1", id);

@@ -10,7 +10,7 @@ const step = fc.oneof(
 );
 
 describe("DueHeap", () => {
-  it("gives out what is due, in order, as a plain map would", () => {
+  it("returns due items in order, as a plain map would", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const heap = new DueHeap();

@@ -29,7 +29,7 @@ describe("a challenge", () => {
     expect(bytes.length).toBeLessThanOrEqual(64);
   });
 
-  it("is answered by itself or by its first 24 bytes, and by nothing else", () => {
+  it("is answered only by itself or by its first 24 bytes", () => {
     const bytes = challengeOf(token);
     expect(tokenIn(bytes)).toEqual(token);
     expect(tokenIn(bytes.subarray(0, 24))).toEqual(token);
@@ -45,7 +45,7 @@ describe("a challenge", () => {
     }
   });
 
-  it("never makes anything out of other datagrams", () => {
+  it("matches no other datagram", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => {
         expect(tokenIn(bytes)).toBeNull();
@@ -53,7 +53,7 @@ describe("a challenge", () => {
     );
   });
 
-  it("is told by 32 hex digits", () => {
+  it("has a token of 32 hex digits", () => {
     const random = randomBytes(16);
     expect(Buffer.from(parseToken(random.toString("hex").toUpperCase()))).toEqual(random);
     for (const text of ["", "00", "g".repeat(32), "0".repeat(33), `${"0".repeat(32)}\n`]) {
@@ -62,8 +62,8 @@ describe("a challenge", () => {
   });
 });
 
-describe("a round", () => {
-  it("sends three datagrams and no more, and no burst for what is late", () => {
+describe("a round of challenges", () => {
+  it("sends at most three datagrams, without a burst after a delay", () => {
     const round = new Round(token, 1000, askedOffsetsMs);
     expect(round.takeDue(999)).toBeNull();
     expect(round.takeDue(1000)).toEqual(challengeOf(token));
@@ -74,7 +74,7 @@ describe("a round", () => {
     expect(round.nextSendMs).toBeNull();
   });
 
-  it("holds its own token for ten minutes, and for so many tries", () => {
+  it("accepts its token for ten minutes, and for a limited number of attempts", () => {
     const round = new Round(token, 0, askedOffsetsMs);
     expect(round.holds(Uint8Array.from(token))).toBe(true);
     expect(round.holds(token.subarray(0, 15))).toBe(false);
@@ -93,7 +93,7 @@ describe("a round", () => {
 });
 
 describe("errors", () => {
-  it("count when they go on for 10 s with gaps under 5 s", () => {
+  it("count if they continue for 10 s with gaps below 5 s", () => {
     const run = new ErrorRun();
     expect([0, 4_999, 9_998, 9_999].map((atMs) => run.add(atMs))).not.toContain(true);
     expect(run.add(10_000)).toBe(true);
@@ -105,7 +105,7 @@ describe("errors", () => {
     expect(run.add(1_000)).toBe(false); // a clock that was set back
   });
 
-  it("count whichever worker's errors are drained first", () => {
+  it("count in any order of the workers", () => {
     // Two workers note an error each 100 ms; each drain hands over one worker's ring after the other's.
     const run = new ErrorRun();
     const answers: boolean[] = [];
@@ -186,7 +186,7 @@ describe("RoundLimits", () => {
     expect(take(99, hour)).toBe(1);
   });
 
-  it("takes nothing when it refuses, and forgets after an hour", () => {
+  it("counts no rejected round, and expires after an hour", () => {
     const limits = new RoundLimits();
     for (let i = 0; i < roundsPerHour.endpoint; i++) limits.take(at("5.6.7.8:9001", "a_1"), 0);
     for (let i = 0; i < 50; i++)

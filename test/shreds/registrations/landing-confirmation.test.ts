@@ -12,7 +12,7 @@ import { registrationOf, Stage } from "./stage.ts";
 const nonceAccount = wallet(50);
 
 describe("a pending registration", () => {
-  it("counts when it landed: at registration's time, with what was paid", async () => {
+  it("counts after its landing: at the time of registration, with the paid amount", async () => {
     const stage = await Stage.open();
     const wire = stage.tip(10_000n);
     const registeredMs = stage.book.ms;
@@ -35,7 +35,7 @@ describe("a pending registration", () => {
     expect(stage.registrations.counts).toMatchObject({ pending: 0, lifetimes: 0, watched: 0 });
   });
 
-  it("that landed before it was registered counts within moments", async () => {
+  it("that landed before it was registered counts within a second", async () => {
     const stage = await Stage.open();
     const wire = stage.tip();
     stage.run.chain.send(wire);
@@ -45,7 +45,7 @@ describe("a pending registration", () => {
     expect(stage.row(signature)?.state).toBe("counted");
   });
 
-  it("counts with what the addresses kept when that is less", async () => {
+  it("counts with the amount that the addresses retained if that is less", async () => {
     const stage = await Stage.open();
     const { run } = stage;
     const back = transferOf(shredWallet, alice, 4_000n);
@@ -66,7 +66,7 @@ describe("a pending registration", () => {
     expect(stage.row(other)).toMatchObject({ state: "counted" });
   });
 
-  it("is dropped when the tip came back in the same transaction", async () => {
+  it("is dropped if the tip was returned in the same transaction", async () => {
     const stage = await Stage.open();
     const back = transferOf(shredWallet, alice, 10_000n);
     const wire = stage.run.legacy(
@@ -85,7 +85,7 @@ describe("a pending registration", () => {
     expect(stage.book.taken).toEqual([]);
   });
 
-  it("is dropped when it landed days before the slot that it was registered with", async () => {
+  it("is dropped if it landed days before its registered slot", async () => {
     const stage = await Stage.open();
     const wire = stage.tip();
     const registration = registrationOf(wire, { slot: 10_000_000_000n });
@@ -100,7 +100,7 @@ describe("a pending registration", () => {
     });
   });
 
-  it("is dropped when it landed and failed", async () => {
+  it("is dropped if it landed and failed", async () => {
     const stage = await Stage.open();
     const tooMuch = transferOf(alice, bob, 10n ** 15n);
     const wire = stage.run.legacy([transferOf(alice, shredWallet, 10_000n), tooMuch], [alice]);
@@ -111,7 +111,7 @@ describe("a pending registration", () => {
     expect(stage.registrations.counts.pending).toBe(0);
   });
 
-  it("expires with its blockhash, found gone twice, and not before", async () => {
+  it("expires with its blockhash, after two confirmations, not earlier", async () => {
     const stage = await Stage.open();
     const wires = Array.from({ length: 20 }, (_, i) => stage.tip(5n, BigInt(i)));
     const [first = ""] = await Promise.all(wires.map((wire) => stage.register(wire)));
@@ -129,7 +129,7 @@ describe("a pending registration", () => {
     expect(stage.registrations.counts).toMatchObject({ pending: 0, lifetimes: 0, watched: 0 });
   });
 
-  it("is not given up for one answer of a node that is behind", async () => {
+  it("is not dropped after one answer of a node that is behind", async () => {
     const stage = await Stage.open({ firstAskMs: 2_000 });
     stage.lies = 1;
     const wire = stage.tip();
@@ -142,7 +142,7 @@ describe("a pending registration", () => {
     expect(stage.row(signature)?.state).toBe("counted");
   });
 
-  it("of a durable nonce waits for it, and expires when the nonce goes on", async () => {
+  it("with a durable nonce waits for it, and expires when the nonce advances", async () => {
     const stage = await Stage.open();
     const { run } = stage;
     const keys = { noncePubkey: nonceAccount.publicKey, authorizedPubkey: alice.publicKey };
@@ -169,7 +169,7 @@ describe("a pending registration", () => {
     expect(stage.row(signatures[1] ?? "")?.reason).toBe("expired");
   }, 60_000);
 
-  it("that could land for ever is dropped when it could count no more", async () => {
+  it("without expiry is dropped when it cannot count any more", async () => {
     const stage = await Stage.open({ ageMaxMs: 100_000, lookMaxMs: 10_000, firstAskMs: 10 ** 9 });
     const signature = await stage.register(stage.tip());
     await stage.seconds(99);
@@ -178,7 +178,7 @@ describe("a pending registration", () => {
     expect(stage.row(signature)).toMatchObject({ state: "dropped", reason: "expired" });
   });
 
-  it("keeps what was paid to an address that a reload took away", async () => {
+  it("counts a payment to an address that a reload removed", async () => {
     const stage = await Stage.open();
     const [one, two] = [stage.tip(5n, 1n), stage.tip(5n, 2n)];
     await stage.register(one);
@@ -192,7 +192,7 @@ describe("a pending registration", () => {
 });
 
 describe("questions", () => {
-  it("come soon, then in growing steps, and a sight hurries the next one", async () => {
+  it("begin early, then slow down, and an observation triggers the next one", async () => {
     const stage = await Stage.open();
     const wire = stage.tip();
     const startMs = stage.book.ms;
@@ -206,7 +206,7 @@ describe("questions", () => {
     expect(stage.unwatched).toEqual([signature]);
   });
 
-  it("come without sights, too, when their list is full", async () => {
+  it("happen without observations when the watch list is full", async () => {
     const stage = await Stage.open();
     stage.hasSights = false;
     const wire = stage.tip();
@@ -216,7 +216,7 @@ describe("questions", () => {
     expect(stage.row(signature)?.state).toBe("counted");
   });
 
-  it("are bounded, and one account's masses do not stand before another's", async () => {
+  it("are bounded, and one account cannot delay another one", async () => {
     const stage = await Stage.open({ looksMax: 4, watchedMax: 3, asksMax: 2 });
     stage.answerMs = 200;
     for (let i = 0n; i < 400n; i++) await stage.register(stage.tip(5n, i), "a_many");
@@ -231,7 +231,7 @@ describe("questions", () => {
     expect(stage.registrations.counts.pending).toBe(400);
   });
 
-  it("that fail drop nothing, however long, and are asked again", async () => {
+  it("that fail drop no registration and are repeated", async () => {
     const stage = await Stage.open({ ageMaxMs: 200_000 });
     const [landing, gone] = [stage.tip(5n, 1n), stage.tip(5n, 2n)];
     stage.isDown = true;
@@ -257,8 +257,8 @@ describe("questions", () => {
   });
 });
 
-describe("the end of the service", () => {
-  it("asks nothing more of what waits, and keeps nothing of what was under way", async () => {
+describe("the shutdown of the service", () => {
+  it("stops all queries and discards those in progress", async () => {
     const stage = await Stage.open({ looksMax: 2 });
     stage.answerMs = 200;
     for (let i = 0n; i < 20n; i++) await stage.register(stage.tip(5n, i));
@@ -272,8 +272,8 @@ describe("the end of the service", () => {
   });
 });
 
-describe("places", () => {
-  it("are counted, by account and in all", async () => {
+describe("capacity", () => {
+  it("is counted per account and in total", async () => {
     const stage = await Stage.open({ pendingMax: 5, pendingPerAccountMax: 3 });
     const { registrations } = stage;
     const take = (accountId: string, count: number) =>
@@ -291,8 +291,8 @@ describe("places", () => {
   });
 });
 
-describe("what is kept", () => {
-  it("is tried again while commits fail, in one order, which is settled once", async () => {
+describe("stored results", () => {
+  it("are retried while commits fail, in one order, which is settled once", async () => {
     const stage = await Stage.open();
     const wire = stage.tip();
     stage.run.chain.send(wire);
@@ -308,7 +308,7 @@ describe("what is kept", () => {
     expect(stage.registrations.counts.pending).toBe(0);
   });
 
-  it("and whose word got lost is told to the book all the same", async () => {
+  it("are applied to the tier engine even if the commit's answer was lost", async () => {
     const stage = await Stage.open();
     const wire = stage.tip();
     stage.run.chain.send(wire);
@@ -322,7 +322,7 @@ describe("what is kept", () => {
     expect(stage.book.open).toEqual([]);
   });
 
-  it("gives its order back when it cannot be kept for long, and takes another", async () => {
+  it("return their order number after a long failure, and get another one", async () => {
     const stage = await Stage.open();
     const wire = stage.tip();
     stage.run.chain.send(wire);
@@ -338,7 +338,7 @@ describe("what is kept", () => {
     expect(stage.book.open).toEqual([]);
   });
 
-  it("in a term that is over gives the book up, and leaves it pending for whoever counts now", async () => {
+  it("of an ended term stop the engine, and leave the registration pending for the new leader", async () => {
     const stage = await Stage.open();
     const wire = stage.tip();
     const signature = await stage.register(wire);
@@ -352,7 +352,7 @@ describe("what is kept", () => {
     expect(stage.registrations.counts).toMatchObject({ pending: 1, places: 1 });
   });
 
-  it("by others in the meantime counts for nobody twice", async () => {
+  it("settled by other nodes meanwhile never count twice", async () => {
     const stage = await Stage.open();
     const wire = stage.tip();
     stage.run.chain.send(wire);
@@ -364,7 +364,7 @@ describe("what is kept", () => {
     expect(stage.registrations.counts.pending).toBe(0);
   });
 
-  it("is taken up by the next process, all of it", async () => {
+  it("are all resumed by the next process", async () => {
     const stage = await Stage.open();
     const wires = Array.from({ length: 30 }, (_, i) => stage.tip(5n, BigInt(i)));
     for (const wire of wires) await stage.register(wire);
@@ -382,7 +382,7 @@ describe("what is kept", () => {
     expect(stage.book.open).toEqual([]);
   });
 
-  it("is taken up however many they are", async () => {
+  it("are resumed in any number", async () => {
     const stage = await Stage.open();
     await stage.registrations.close();
     const example = registrationOf(stage.tip());

@@ -6,7 +6,7 @@ import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { Book, silent, tip } from "./harness.ts";
 import { Rows, registrationOf } from "./stage.ts";
 
-it("a registration takes one place in both roles, and while they change", async () => {
+it("counts a registration once as leader, as follower, and during a change of roles", async () => {
   const places: number[] = [];
   class ObservedRows extends Rows {
     override pending(...question: Parameters<Rows["pending"]>) {

@@ -86,7 +86,7 @@ describe("an entry", () => {
     expect(book.tips).toEqual([{ order: 1n, accountId: "a_1", lamports, ...counted }]);
   });
 
-  it("may come in base58", async () => {
+  it("may be in base58", async () => {
     const { registrar } = await openHarness(files);
     const wire = tip(1n, 5n);
     const results = await registrar.register("a_1", [text(codec.encode(wire))], true);
@@ -161,7 +161,7 @@ describe("an entry", () => {
     expect(book.taken).toEqual([]);
   });
 
-  it("is as old as the measured slots say", async () => {
+  it("has the age that follows from the measured slots", async () => {
     let present: { slot: bigint | null; slotNs: bigint | null } = { slot: 1_000n, slotNs: null };
     const { registrar } = await openHarness(files, () => ({ present: () => present }));
     const reasons = async (...slots: bigint[]) =>
@@ -189,7 +189,7 @@ describe("an entry", () => {
 });
 
 describe("a signature", () => {
-  it("is registered once, by one account, and nobody hears by whom", async () => {
+  it("is registered once, by one account, which is not disclosed", async () => {
     const { registrar, book } = await openHarness(files);
     const wire = tip();
     const [first] = await registrar.register("a_1", [entry(wire)], false);
@@ -206,7 +206,7 @@ describe("a signature", () => {
     expect(book.open).toEqual([]);
   });
 
-  it("that comes twice in a request counts once, the first time", async () => {
+  it("that occurs twice in a request counts once, the first time", async () => {
     const { registrar, book } = await openHarness(files);
     const [a, b] = [entry(tip(5n, 1n)), entry(tip(5n, 2n))];
     for (const isDryRun of [true, false]) {
@@ -223,7 +223,7 @@ describe("a signature", () => {
     expect(book.open).toEqual([]);
   });
 
-  it("counts once when two accounts send it at once", async () => {
+  it("counts once if two accounts send it together", async () => {
     const { registrar, book } = await openHarness(files);
     const entries = Array.from({ length: 25 }, (_, i) => entry(tip(5n, BigInt(i))));
     const [one, two] = await Promise.all([
@@ -237,7 +237,7 @@ describe("a signature", () => {
     expect(book.open).toEqual([]);
   });
 
-  it("cannot be taken from its owner by garbage that bears it", async () => {
+  it("cannot be claimed by an invalid transaction with the same signature", async () => {
     const { registrar } = await openHarness(files);
     const wire = tip();
     const [garbage] = await registrar.register("a_2", [entry(changed(wire, 120))], false);
@@ -249,7 +249,7 @@ describe("a signature", () => {
 });
 
 describe("a request", () => {
-  it("is acknowledged when all of it is durable, and asked of the store in one turn", async () => {
+  it("is acknowledged after all entries are durable, in one store batch", async () => {
     const asked: Registration[] = [];
     const waiting: (() => void)[] = [];
     const { registrar, book } = await openHarness(files, ({ store }) => ({
@@ -285,7 +285,7 @@ describe("a request", () => {
     expect((await answer).map(reasonOf)).toEqual(["counted", "counted", "counted"]);
   });
 
-  it("whose entries cannot be kept says so, and no order stays open", async () => {
+  it("whose entries cannot be stored reports that, and leaves no order number open", async () => {
     let failing = true;
     const { registrar, book } = await openHarness(files, ({ store }) => ({
       store: {
@@ -318,7 +318,7 @@ describe("a request", () => {
     expect(again).toMatchObject({ reason: "registered_before", message: /got one that was$/ });
   });
 
-  it("keeps nothing in a dry run", async () => {
+  it("stores nothing in a dry run", async () => {
     const { registrar, store, book } = await openHarness(files);
     const given = [entry(tip(5n, 1n)), entry(changed(tip(5n, 2n), 5)), entry(tip(5n, 3n))];
     await registrar.register("a_2", [entry(tip(5n, 3n))], false);
@@ -330,7 +330,7 @@ describe("a request", () => {
     expect(await registrar.register("a_1", given, false)).toEqual(dry);
   });
 
-  it("of which the verifier has no room for all is taken as far as there is", async () => {
+  it("that exceeds the verifier's queue is accepted up to its capacity", async () => {
     let room = 2;
     const { registrar } = await openHarness(files, ({ verifier }) => ({
       verifier: { verify: (wire) => (room-- > 0 ? verifier.verify(wire) : null) },
@@ -342,8 +342,8 @@ describe("a request", () => {
   });
 });
 
-describe("with a node", () => {
-  it("entries are pending, with a place each, and given back when they are not kept", async () => {
+describe("the registrar with a node", () => {
+  it("registers entries as pending within the capacity, and releases it if they are not stored", async () => {
     const places = new Places();
     places.free = 3;
     let failing = true;
@@ -386,7 +386,7 @@ function inOrderOf(all: readonly Registration[]) {
   return (a: Registration, b: Registration) => placeOf(a) - placeOf(b);
 }
 
-describe("whatever the mix", () => {
+describe("for any mix of entries", () => {
   /** By number: a good one, a forged one, one without a tip, garbage, nothing. */
   const made = Array.from({ length: 8 }, (_, i) => tip(5n, BigInt(i), wallet(1 + (i % 3))));
   const kinds: ((i: number) => RegistrationEntry | null)[] = [
@@ -404,7 +404,7 @@ describe("whatever the mix", () => {
     entries: fc.array(anyEntry, { minLength: 1, maxLength: 25 }),
   });
 
-  it("results come in order and nothing is accepted twice", async () => {
+  it("returns results in order and accepts no entry twice", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.array(anyRequest, { minLength: 1, maxLength: 4 }), { maxLength: 4 }),

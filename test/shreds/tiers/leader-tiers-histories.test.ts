@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { History, settings, stepsOf } from "./histories.ts";
 import { MemoryTierStore } from "./memory-tier-store.ts";
 
-describe("a tier book", () => {
+describe("the tier engine of a leader", () => {
   it("agrees with the model over restarts, lost checkpoints, failures and set clocks", async () => {
     const seen = { views: 0, checkpoints: 0, lives: 0 };
     await fc.assert(

@@ -3,8 +3,8 @@ import type { TierCheckpoint, TierStore } from "../../../src/shreds/tiers/types.
 import { Bench, day, hour, rules } from "./leader-tiers-bench.ts";
 import { LifeClock } from "./life.ts";
 
-describe("the book through time", () => {
-  it("keeps a tip up to the last millisecond of the window, and the tier up to that of the grace", async () => {
+describe("the tier engine over time", () => {
+  it("counts a tip up to the last millisecond of the window, and keeps the tier up to that of the grace period", async () => {
     const bench = await new Bench().started();
     const startMs = bench.wallMs;
     bench.count(200n);
@@ -34,7 +34,7 @@ describe("the book through time", () => {
     expect(bench.life.pending).toBe(0); // nothing is left to wait for
   });
 
-  it("counts the age from the registration, whenever the tip counted", async () => {
+  it("measures the age from the registration, whenever the tip counted", async () => {
     const bench = await new Bench().started();
     const startMs = bench.wallMs;
     bench.count(200n, { registeredMs: startMs - day + 1 });
@@ -45,7 +45,7 @@ describe("the book through time", () => {
     expect(bench.book.view("a").graceSinceMs).toBe(startMs + 1);
   });
 
-  it("writes down the exact moments, however late it looks", async () => {
+  it("records exact times, even if it runs late", async () => {
     const bench = await new Bench().started();
     const startMs = bench.wallMs;
     bench.count(200n);
@@ -69,7 +69,7 @@ describe("the book through time", () => {
     expect(bench.kinds.map(([kind]) => kind)).toEqual(["upgraded", "grace_started", "downgraded"]);
   });
 
-  it("stands still while the wall clock is set back, and takes tips meanwhile", async () => {
+  it("is frozen while the wall clock is set back, and still counts tips", async () => {
     const bench = await new Bench().started();
     const startMs = bench.wallMs;
     bench.count(200n);
@@ -85,7 +85,7 @@ describe("the book through time", () => {
     expect(bench.book.view("a")).toMatchObject({ sumLamports: 0n, graceSinceMs: startMs + day });
   });
 
-  it("does not look without end for what is due only when the wall clock is back", async () => {
+  it("does not poll for events that are due only after the wall clock recovers", async () => {
     const bench = await new Bench().started();
     bench.count(200n, { registeredMs: bench.wallMs - day + 10 });
     bench.life.set(-hour);
@@ -96,7 +96,7 @@ describe("the book through time", () => {
     expect(bench.book.view("a").sumLamports).toBe(0n);
   });
 
-  it("looks earlier when a tip is counted that leaves before all others", async () => {
+  it("wakes earlier if a counted tip expires before all others", async () => {
     const bench = await new Bench().started();
     bench.count(200n);
     bench.count(10n, { registeredMs: bench.wallMs - day + 1 });
@@ -104,7 +104,7 @@ describe("the book through time", () => {
     expect(bench.book.view("a").sumLamports).toBe(200n);
   });
 
-  it("does not go back over a restart: not behind the checkpoint, not behind a counted tip", async () => {
+  it("does not go back after a restart: not behind the checkpoint, not behind a counted tip", async () => {
     const bench = await new Bench().started();
     await bench.manual.advance(hour);
     await bench.book.close();
@@ -118,7 +118,7 @@ describe("the book through time", () => {
     expect(bench.book.tierOf("a")).toBe("tier-1");
   });
 
-  it("holds one timer, below the limit of 2^31 ms, with a window of 60 days", async () => {
+  it("has one timer, below the limit of 2^31 ms, with a window of 60 days", async () => {
     const bench = new Bench();
     await bench.started({ rules: { ...rules, windowMs: 60 * day } });
     bench.count(200n); // LifeClock refuses longer ones
@@ -129,8 +129,8 @@ describe("the book through time", () => {
   });
 });
 
-describe("the order of counting", () => {
-  it("holds tips back until all before them are settled, and applies them in the same turn then", async () => {
+describe("the counting order", () => {
+  it("delays tips until all previous ones are settled, then applies them in the same turn", async () => {
     const bench = await new Bench().started();
     const first = bench.keep(100n);
     const second = bench.keep(100n);
@@ -145,7 +145,7 @@ describe("the order of counting", () => {
     expect(bench.book.view("a")).toMatchObject({ sumLamports: 500n, tier: "tier-2" });
   });
 
-  it("refuses an order that was not taken, or is settled", async () => {
+  it("rejects an order number that was not issued, or is settled", async () => {
     const bench = await new Bench().started();
     const { order } = bench.count(1n);
     expect(() => bench.book.settleOrder(order, null)).toThrow(RangeError);
@@ -158,7 +158,7 @@ describe("the order of counting", () => {
     expect(() => bench.book.settleOrder(early, null)).toThrow(RangeError);
   });
 
-  it("never takes a kept number again, nor one that the checkpoint has gone past", async () => {
+  it("never issues a stored number again, nor one before the checkpoint", async () => {
     const bench = await new Bench().started();
     const kept = bench.keep(200n); // and killed before it was settled
     await bench.restart();
@@ -171,13 +171,13 @@ describe("the order of counting", () => {
     expect(bench.book.takeOrder()).toBe(kept.order + 2n);
   });
 
-  it("expects a start", () => {
+  it("requires start", () => {
     expect(() => new Bench().book.takeOrder()).toThrow("expected a tier book that was started");
   });
 });
 
 describe("listeners", () => {
-  it("are told of changes of tier, not of graces, and no more when they ended it", async () => {
+  it("are notified of tier changes, not of grace periods, until they are removed", async () => {
     const bench = await new Bench().started();
     const more: unknown[] = [];
     const end = bench.book.onChange((...news) => more.push(news));
@@ -193,7 +193,7 @@ describe("listeners", () => {
     expect(more).toEqual([["a", "tier-1"]]);
   });
 
-  it("that fail are logged, and take no news from the others", async () => {
+  it("that fail are logged, and do not affect the others", async () => {
     const bench = new Bench();
     bench.open();
     bench.book.onChange(() => {
@@ -207,7 +207,7 @@ describe("listeners", () => {
     expect(bench.lines.join()).toContain("made-up fault");
   });
 
-  it("may count tips themselves; everybody ends with the last word", async () => {
+  it("may count tips themselves; all end with the last state", async () => {
     const bench = new Bench();
     bench.open();
     bench.book.onChange((_, tier) => {
@@ -224,7 +224,7 @@ describe("listeners", () => {
 });
 
 describe("checkpoints", () => {
-  it("of events are made at once, one for all of a turn, the next behind the one under way", async () => {
+  it("of events are written immediately, one per turn, one at a time", async () => {
     const bench = new Bench();
     const pauses: (() => void)[] = [];
     await bench.started();
@@ -261,7 +261,7 @@ describe("checkpoints", () => {
     expect(await history).toHaveLength(2);
   });
 
-  it("hold what changed since the last one, and nothing twice", async () => {
+  it("contain the changes since the last one, none twice", async () => {
     const bench = new Bench();
     const put: TierCheckpoint[] = [];
     const plain = bench.store.connect();
@@ -283,7 +283,7 @@ describe("checkpoints", () => {
     expect(put.map(({ events }) => idsOf(events))).toEqual([[], ["a"], ["b"]]);
   });
 
-  it("of sums alone are made once a second, and none when nothing changed", async () => {
+  it("of sums alone are written once a second, and only after changes", async () => {
     const bench = await new Bench().started();
     bench.store.checkpoints = 0;
     bench.count(1n);
@@ -298,7 +298,7 @@ describe("checkpoints", () => {
     expect(bench.store.checkpoints).toBe(1);
   });
 
-  it("that fail are tried again with everything since; the engine goes on, and it is logged once", async () => {
+  it("that fail are retried with all later changes; the engine continues and logs it once", async () => {
     const bench = await new Bench().started();
     bench.store.faults.writes = true;
     bench.count(200n);
@@ -315,7 +315,7 @@ describe("checkpoints", () => {
     expect(bench.lines.at(-1)).toContain("kept again");
   });
 
-  it("at the end hold the last moment; what is counted later waits for the next start", async () => {
+  it("at shutdown contain the last time; later counts wait for the next start", async () => {
     const bench = await new Bench().started();
     bench.count(1n);
     await bench.book.close();
@@ -328,7 +328,7 @@ describe("checkpoints", () => {
     expect(bench.book.tierOf("a")).toBe("tier-2");
   });
 
-  it("at the end do not keep a service from ending when they fail", async () => {
+  it("at shutdown do not prevent the end if they fail", async () => {
     const bench = await new Bench().started();
     bench.count(200n);
     bench.store.faults.writes = true;
@@ -339,7 +339,7 @@ describe("checkpoints", () => {
 });
 
 describe("the audit trail", () => {
-  it("is what is kept, and waits for what is being kept", async () => {
+  it("contains the stored events, and waits for pending writes", async () => {
     const bench = await new Bench().started();
     bench.count(200n);
     const newest = await bench.book.history("a", null, 10);
@@ -355,8 +355,8 @@ describe("the audit trail", () => {
   });
 });
 
-describe("a store that cannot be read", () => {
-  it("keeps the book from starting", async () => {
+describe("an unreadable store", () => {
+  it("prevents the start of the engine", async () => {
     const bench = new Bench();
     bench.store.faults.reads = true;
     await expect(bench.open().start()).rejects.toMatchObject({ reason: "store_failed" });
@@ -364,7 +364,7 @@ describe("a store that cannot be read", () => {
     expect(bench.store.checkpoints).toBe(0);
   });
 
-  it("makes the sums stand still where the leavings end, logs it once, and catches up exactly", async () => {
+  it("freezes the sums at the last known expiry, logs it once, and catches up exactly", async () => {
     const bench = await new Bench().started({ headMax: 4, pageMax: 2 });
     const startMs = bench.wallMs;
     for (let i = 0; i < 20; i++) {
@@ -398,7 +398,7 @@ describe("a store that cannot be read", () => {
 });
 
 describe("memory", () => {
-  it("holds the head of the queue only, and the store is asked in pages", async () => {
+  it("contains only the head of the queue, and reads the store in pages", async () => {
     const bench = await new Bench().started({ headMax: 8, pageMax: 3 });
     for (let i = 0; i < 100; i++) {
       bench.count(10n, { accountId: `a${i % 3}` });
@@ -414,7 +414,7 @@ describe("memory", () => {
     expect(bench.book.view("a0").sumLamports).toBe(0n);
   });
 
-  it("is not short of tips when more of them than it holds leave in one millisecond", async () => {
+  it("handles more expiries in one millisecond than it contains", async () => {
     const bench = await new Bench().started({ headMax: 4, pageMax: 2 });
     for (let i = 0; i < 25; i++) bench.count(10n);
     await bench.restart(0, { headMax: 4, pageMax: 2 });
@@ -424,7 +424,7 @@ describe("memory", () => {
     expect(bench.book.view("a").sumLamports).toBe(0n);
   });
 
-  it("says so when a tip leaves that its account's sum does not hold", async () => {
+  it("reports an expiring tip that the account's sum does not contain", async () => {
     const bench = await new Bench().started({ headMax: 1, pageMax: 1 });
     bench.count(1n, { accountId: "b" });
     // Kept as counted, and yet said never to be.

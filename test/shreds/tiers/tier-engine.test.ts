@@ -28,7 +28,7 @@ const short = ({ number, kind, atMs, from, to, sumLamports }: TierEvent) =>
 const eventsOf = (engine: TierEngine) => engine.takeEvents().map(short);
 
 describe("an upgrade", () => {
-  it("comes at equality, not one lamport before", () => {
+  it("happens at equality, not one lamport below", () => {
     const engine = engineOf();
     engine.count(tip(199n, 10), 10);
     expect(engine.view("a").tier).toBeNull();
@@ -37,7 +37,7 @@ describe("an upgrade", () => {
     expect(eventsOf(engine)).toEqual([[1, "upgraded", 11, null, "tier-1", 200]]);
   });
 
-  it("goes straight to the highest tier whose threshold is reached, as one event", () => {
+  it("goes directly to the highest reached tier, as one event", () => {
     const engine = engineOf(threeTiers);
     engine.count(tip(900n, 10), 10);
     expect(eventsOf(engine)).toEqual([[1, "upgraded", 10, null, "tier-3", 900]]);
@@ -45,7 +45,7 @@ describe("an upgrade", () => {
     expect(engine.view("b").tier).toBe("tier-1");
   });
 
-  it("out of a grace ends that grace first", () => {
+  it("from a grace period ends that period first", () => {
     const engine = engineOf();
     engine.count(tip(200n, 10), 10);
     engine.leave("a", 200n, 10 + day);
@@ -59,8 +59,8 @@ describe("an upgrade", () => {
   });
 });
 
-describe("a grace", () => {
-  it("begins when the sum falls below the threshold, not when it falls to it", () => {
+describe("a grace period", () => {
+  it("begins when the sum falls below the threshold, not at equality", () => {
     const engine = engineOf();
     for (const lamports of [50n, 1n, 200n]) engine.count(tip(lamports, 10), 10);
     engine.leave("a", 50n, 10 + day);
@@ -76,7 +76,7 @@ describe("a grace", () => {
     });
   });
 
-  it("does not begin again while it runs, however much more leaves", () => {
+  it("does not restart while it runs, even if more tips expire", () => {
     const engine = engineOf();
     for (const lamports of [100n, 300n, 100n]) engine.count(tip(lamports, 10), 10);
     engine.leave("a", 100n, 10 + day);
@@ -96,7 +96,7 @@ describe("a grace", () => {
     expect(eventsOf(engine).at(-1)).toEqual([3, "downgraded", 10 + 2 * day, "tier-1", null, 0]);
   });
 
-  it("is cancelled when the sum is back at the threshold, and the next one runs its full time", () => {
+  it("is cancelled when the sum reaches the threshold again, and the next one has its full duration", () => {
     const engine = engineOf();
     engine.count(tip(200n, 10), 10);
     engine.leave("a", 200n, 10 + day);
@@ -116,7 +116,7 @@ describe("a grace", () => {
     ]);
   });
 
-  it("falls by one tier, whose own grace begins at that millisecond; two never run at once", () => {
+  it("ends one tier lower, whose own grace period begins at that millisecond", () => {
     const engine = engineOf(threeTiers);
     engine.count(tip(900n, 10), 10);
     engine.leave("a", 900n, 10 + day);
@@ -131,7 +131,7 @@ describe("a grace", () => {
     ]);
   });
 
-  it("has no successor when the sum reaches the lower tier's threshold", () => {
+  it("has no successor if the sum reaches the lower tier's threshold", () => {
     const engine = engineOf();
     engine.count(tip(300n, 10), 10);
     engine.count(tip(200n, 20 + day), 10 + day - 1);
@@ -144,7 +144,7 @@ describe("a grace", () => {
 });
 
 describe("at one millisecond", () => {
-  it("leavings come before ends of grace: the lower tier's grace begins with the end", () => {
+  it("expiries precede ends of grace periods: the lower tier's grace period begins at the end", () => {
     const engine = engineOf();
     engine.count(tip(300n, 10), 10);
     engine.count(tip(200n, 10 + day), 10 + day - 1);
@@ -158,7 +158,7 @@ describe("at one millisecond", () => {
     ]);
   });
 
-  it("an end of grace comes before a count: the tier falls and rises again", () => {
+  it("an end of a grace period precedes a count: the tier falls and rises again", () => {
     const engine = engineOf();
     engine.count(tip(200n, 10), 10);
     engine.leave("a", 200n, 10 + day);
@@ -169,7 +169,7 @@ describe("at one millisecond", () => {
     ]);
   });
 
-  it("one millisecond before the end of grace a count saves the tier", () => {
+  it("a count one millisecond before the end of a grace period keeps the tier", () => {
     const engine = engineOf();
     engine.count(tip(200n, 10), 10);
     engine.leave("a", 200n, 10 + day);
@@ -178,7 +178,7 @@ describe("at one millisecond", () => {
     expect(engine.view("a")).toMatchObject({ tier: "tier-1", graceSinceMs: null });
   });
 
-  it("a tip that is counted when its time is over changes nothing; one before, it does", () => {
+  it("a tip counted after its window changes nothing; one millisecond earlier, it does", () => {
     const engine = engineOf();
     expect(engine.count(tip(500n, 10), 10 + day)).toBe(false);
     expect(engine.view("a").tier).toBeNull();
@@ -189,8 +189,8 @@ describe("at one millisecond", () => {
   });
 });
 
-describe("the engine", () => {
-  it("refuses what lies before its time, and a leaving in a millisecond whose ends are done", () => {
+describe("the tier engine", () => {
+  it("rejects past events, and an expiry in a millisecond that is complete", () => {
     const engine = engineOf();
     engine.advance(100);
     expect(() => engine.advance(99)).toThrow("expected a time of 100 ms or later, got 99");
@@ -198,14 +198,14 @@ describe("the engine", () => {
     expect(() => engine.leave("a", 1n, 100)).toThrow("expected a leaving after 100 ms");
   });
 
-  it("says when a sum does not hold what leaves it", () => {
+  it("reports an expiry above the sum", () => {
     const engine = engineOf();
     engine.count(tip(5n, 10), 10);
     expect(engine.leave("a", 6n, 10 + day)).toBe(false);
     expect(engine.view("a").sumLamports).toBe(0n);
   });
 
-  it("gives out each changed state and each event once", () => {
+  it("returns each changed state and each event once", () => {
     const engine = engineOf();
     engine.count(tip(200n, 10), 10);
     engine.count(tip(1n, 10, "b"), 10);
@@ -224,7 +224,7 @@ describe("the engine", () => {
     expect(engine.takeStates().map(({ accountId }) => accountId)).toEqual(["a"]);
   });
 
-  it("brings kept states to rules that were changed", () => {
+  it("adapts stored states to changed rules", () => {
     const state = (accountId: string, name: string | null, sum: bigint, since: number | null) => ({
       accountId,
       tier: name,
@@ -275,7 +275,7 @@ const history = fc.record({
 });
 
 describe("long histories", () => {
-  it("agree with the model in states and audit trail, at every step", () => {
+  it("agree with the model in states and audit trail at every step", () => {
     fc.assert(
       fc.property(history, ({ tierCount, graceMs, tips, restartEvery }) => {
         const tiers = Array.from({ length: tierCount }, (_, i) =>

@@ -9,7 +9,7 @@ import { NodesHistory } from "./nodes.ts";
 const runs = Number(process.env["SHREDWAY_NODE_RUNS"] ?? 200);
 
 describe("several nodes", () => {
-  it("agree with the model, whoever is killed, stands still or is cut off", async () => {
+  it("agree with the model when any node is killed, frozen or disconnected", async () => {
     const seen = { terms: 0, settled: 0, exact: 0, views: 0, followers: 0 };
     await fc.assert(
       fc.asyncProperty(nodeSettings, nodeSteps(60), async (setting, steps) => {

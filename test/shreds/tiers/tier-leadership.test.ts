@@ -121,7 +121,7 @@ class Stage {
 }
 
 describe("a node", () => {
-  it("keeps the tiers where nobody does, and follows where somebody does", async () => {
+  it("becomes the leader without one, and a follower with one", async () => {
     const stage = new Stage();
     const leader = await stage.start();
     const follower = await stage.start();
@@ -139,7 +139,7 @@ describe("a node", () => {
     expect(late.told).toEqual([["a", "tier-1"]]);
   });
 
-  it("that follows registers as pending, which the leader counts at once, for both", async () => {
+  it("registers tips as pending as a follower, and the leader counts them immediately", async () => {
     const stage = new Stage();
     const leader = await stage.start();
     const follower = await stage.start();
@@ -156,7 +156,7 @@ describe("a node", () => {
     expect(both.filter(({ accepted }) => accepted)).toHaveLength(1);
   });
 
-  it("takes over when the leader is gone, and nobody loses a tier meanwhile", async () => {
+  it("takes over after the leader ended, and no account loses a tier meanwhile", async () => {
     const stage = new Stage();
     const leader = await stage.start();
     const follower = await stage.start();
@@ -179,7 +179,7 @@ describe("a node", () => {
     expect(stage.rows.epoch).toBe(2n);
   });
 
-  it("goes on in memory while the database is away, and in the same term when it is back", async () => {
+  it("continues in memory while the database is unreachable, and in the same term afterwards", async () => {
     const stage = new Stage();
     const leader = await stage.start();
     const follower = await stage.start();
@@ -209,7 +209,7 @@ describe("a node", () => {
     expect(await stage.done(follower.register(2, 300))).toMatchObject({ accepted: true });
   });
 
-  it("that was overtaken steps down, writes nothing more, and tells what differs once", async () => {
+  it("that was superseded steps down, writes nothing more, and reports differences once", async () => {
     const stage = new Stage();
     const old = await stage.start();
     const next = await stage.start();
@@ -240,7 +240,7 @@ describe("a node", () => {
     expect(old.registrations.counts.places).toBe(0);
   });
 
-  it("that does not know that its lock is gone hears of the next leader", async () => {
+  it("that does not know of its lost lock learns of the next leader", async () => {
     const stage = new Stage();
     const old = await stage.start();
     const next = await stage.start();
@@ -252,7 +252,7 @@ describe("a node", () => {
     expect(old.told).toEqual([["a", "tier-1"]]);
   });
 
-  it("of whose counted tip nobody knows whether it is kept reads everything anew", async () => {
+  it("with a counted tip of unknown result reads all state again", async () => {
     const stage = new Stage();
     const leader = await stage.start();
     leader.link.losesAnswer = true;
@@ -282,7 +282,7 @@ describe("a node", () => {
     expect(leaveMs("ahead") - leaveMs("behind")).toBeGreaterThan(5900);
   });
 
-  it("that follows has places for so many, and gives them back when another settled them", async () => {
+  it("as a follower has a bounded capacity, released when the leader settles", async () => {
     const stage = new Stage();
     const leader = await stage.start();
     const follower = await stage.start();
@@ -314,7 +314,7 @@ describe("a node", () => {
     expect(follower.registrations.counts.places).toBe(0);
   });
 
-  it("leaves no timer behind, and its lock to others", async () => {
+  it("leaves no timer, and releases its lock", async () => {
     const stage = new Stage();
     const [leader, follower] = [await stage.start(), await stage.start()];
     await stage.done(follower.register(1, 200));
@@ -327,7 +327,7 @@ describe("a node", () => {
     expect(stage.world.holder).toBeNull();
   });
 
-  it("that cannot read the store does not start", async () => {
+  it("does not start if it cannot read the store", async () => {
     const stage = new Stage();
     await stage.start();
     const node = new Node(stage.world);
@@ -371,7 +371,7 @@ describe("followed tiers", () => {
     }
   }
 
-  it("hold as soon as they are told, and what is read is never older than that", async () => {
+  it("apply as soon as they are reported, and reads are never older", async () => {
     const reads = new Reads();
     const loading = reads.followed.load();
     await reads.answer(3n, [stateOf(null, 0n)]);
@@ -390,7 +390,7 @@ describe("followed tiers", () => {
     expect(reads.told).toEqual(["tier-1", "tier-2"]);
   });
 
-  it("are those of the next term, and what was told while they were read", async () => {
+  it("are those of the next term, including changes reported during the read", async () => {
     const reads = new Reads();
     const loading = reads.followed.load();
     reads.followed.hear(newsOf("tier-1", 4n));
@@ -408,7 +408,7 @@ describe("followed tiers", () => {
     expect(reads.told).toEqual(["tier-1", "tier-2", null]);
   });
 
-  it("of another configuration are none", async () => {
+  it("of another configuration are ignored", async () => {
     const reads = new Reads();
     const loading = reads.followed.load();
     await reads.answer(3n, [stateOf("tier-9", 1n)]);

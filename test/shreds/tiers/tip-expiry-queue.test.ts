@@ -61,29 +61,29 @@ class Harness {
   }
 }
 
-describe("a tip that is counted while a read is under way", () => {
-  it("is not lost when the read came too early for it and found the end", async () => {
+describe("a tip that is counted during a read", () => {
+  it("is not lost if the read was too early and reached the end", async () => {
     const desk = new Harness(10, 3);
     desk.queue.add(tipOf(2, 20));
     await desk.answer(tipOf(1, 10));
     expect(desk.take()).toEqual([1, 2]);
   });
 
-  it("is not lost inside a page that goes on behind it", async () => {
+  it("is not lost inside a page that extends beyond it", async () => {
     const desk = new Harness(4, 2);
     desk.queue.add(tipOf(7, 15));
     await desk.answer(tipOf(1, 10), tipOf(2, 20));
     expect(desk.take(1019)).toEqual([1, 7]);
   });
 
-  it("is there once when the read saw it", async () => {
+  it("occurs once if the read contained it", async () => {
     const desk = new Harness(10, 3);
     desk.queue.add(tipOf(2, 20));
     await desk.answer(tipOf(1, 10), tipOf(2, 20));
     expect(desk.take()).toEqual([1, 2]);
   });
 
-  it("is left to the next read behind the end of a full page", async () => {
+  it("is left to the next read after a full page", async () => {
     const desk = new Harness(10, 2);
     desk.queue.add(tipOf(9, 90));
     await desk.answer(tipOf(1, 10), tipOf(2, 20));
@@ -94,8 +94,8 @@ describe("a tip that is counted while a read is under way", () => {
   });
 });
 
-describe("the head of the queue", () => {
-  it("tells nothing of the last millisecond that it knows in part", async () => {
+describe("the head of the expiry queue", () => {
+  it("does not return a millisecond that it contains only partly", async () => {
     const desk = new Harness(2, 2);
     await desk.answer(tipOf(1, 10), tipOf(2, 20));
     expect(desk.queue.knownUntilMs).toBe(1019);
@@ -105,7 +105,7 @@ describe("the head of the queue", () => {
     expect(desk.queue.knownUntilMs).toBe(Number.POSITIVE_INFINITY);
   });
 
-  it("takes in what is new up to its room, and leaves the rest to the store", async () => {
+  it("accepts new tips up to its capacity, and leaves the rest in the store", async () => {
     const desk = new Harness(3, 2);
     await desk.answer();
     for (let order = 1; order <= 6; order++) desk.queue.add(tipOf(order, order * 10));
@@ -119,7 +119,7 @@ describe("the head of the queue", () => {
     expect(desk.take()).toEqual([5, 6]);
   });
 
-  it("sorts in what was registered earlier, by millisecond and order, once", async () => {
+  it("inserts earlier registrations by millisecond and order, once", async () => {
     const desk = new Harness(10, 10);
     await desk.answer(tipOf(1, 10), tipOf(5, 30));
     desk.queue.add(tipOf(3, 30));
@@ -129,7 +129,7 @@ describe("the head of the queue", () => {
     expect(desk.take()).toEqual([1, 6, 3, 5, 7]);
   });
 
-  it("reads again when it was cut while a read was under way: no gap", async () => {
+  it("reads again if it was truncated during a read: no gap", async () => {
     const desk = new Harness(5, 2);
     await desk.answer(tipOf(1, 10), tipOf(2, 20));
     // The read goes on behind 2; meanwhile earlier ones fill the room and push 2 out.
