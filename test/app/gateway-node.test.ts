@@ -19,7 +19,7 @@ describe.skipIf(postgresPrograms === null)("a gateway on PostgreSQL", () => {
   });
   afterAll(() => server?.remove());
 
-  it("takes up what is its own, and what is of a time before nodes had names", async () => {
+  it("resumes its own submissions and those without a node name", async () => {
     const url = server?.url("node") ?? "";
     await server?.ensureDatabase(url);
     const driver = closing(await PostgresDriver.open({ url, clock: systemClock, log: silent }));

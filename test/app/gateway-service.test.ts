@@ -27,7 +27,7 @@ function configOf(directory: string, addresses: readonly string[]) {
   });
 }
 
-it("follows a reload over HTTP and over WebSockets that stand, and only then", async () => {
+it("applies a reload to HTTP and open WebSockets, not earlier", async () => {
   const directory = temporaryFolder();
   const log = createLogger({ level: "silent" });
   const config = configOf(directory, oldTips);
@@ -70,7 +70,7 @@ it("follows a reload over HTTP and over WebSockets that stand, and only then", a
   expect(await closed).toBe(1008);
 });
 
-it("names what only a restart takes over", async () => {
+it("names settings that need a restart", async () => {
   const directory = temporaryFolder();
   const log = createLogger({ level: "silent" });
   const config = configOf(directory, oldTips);

@@ -27,7 +27,7 @@ it.each([
   expect(gatewayRestartKeys(configOf(running), configOf(wanted)).toSorted()).toEqual(keys);
 });
 
-it("tells how to change the database, and nothing for other keys", () => {
+it("explains how to change the database, and nothing for other keys", () => {
   expect(databaseChangeWarning(["http.listen", "data.postgres"])).toBe(
     "data.postgres: a running service keeps its database. To change it, stop the service, run " +
       '"shredway export" with the old configuration and "shredway import" with the new one, then start ' +

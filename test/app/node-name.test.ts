@@ -15,6 +15,6 @@ it.each([
   expect(() => completeConfig({ relay, data: { node: expected } })).not.toThrow();
 });
 
-it("is the one that is given", () => {
+it("is the configured one", () => {
   expect(nodeNameOf("b", "a")).toBe("b");
 });

@@ -26,7 +26,7 @@ function managed(environment: ManagerEnvironment, failure = "") {
 }
 
 describe("ServiceManager", () => {
-  it("says nothing without a socket", async () => {
+  it("sends nothing without a socket", async () => {
     const { manager, clock, told } = managed({ NOTIFY_SOCKET: "", WATCHDOG_USEC: "1000000" });
     manager.starting();
     manager.ready("ready");
@@ -38,7 +38,7 @@ describe("ServiceManager", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("asks for more time until it is ready, and again while it drains", async () => {
+  it("requests more time until it is ready, and while it drains", async () => {
     const { manager, clock, told } = managed(socketed);
     manager.starting();
     await clock.advance(20_000);
@@ -58,7 +58,7 @@ describe("ServiceManager", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("encloses a reload, with the time that the manager tells reloads apart by", async () => {
+  it("reports begin and end of a reload, with its monotonic time", async () => {
     const { manager, clock, told } = managed(socketed);
     await clock.advance(1234);
     manager.reload(() => {
@@ -77,7 +77,7 @@ describe("ServiceManager", () => {
     [{ WATCHDOG_USEC: "30000000", WATCHDOG_PID: "77" }, 10_000],
     [{ WATCHDOG_USEC: "3000000" }, 1000],
     [{ WATCHDOG_USEC: "3600000000" }, 10_000],
-  ])("pings three times a period, and at most 10 s apart: %o", async (environment, periodMs) => {
+  ])("pings three times per period, at least every 10 s: %o", async (environment, periodMs) => {
     const { manager, clock, told } = managed({ ...socketed, ...environment });
     let cpuNs = 0n;
     manager.watch(() => [cpuNs++]);
@@ -92,14 +92,14 @@ describe("ServiceManager", () => {
     { WATCHDOG_USEC: "0" },
     { WATCHDOG_USEC: "soon" },
     { WATCHDOG_USEC: "1000000", WATCHDOG_PID: "78" },
-  ])("pings nobody for %o", async (environment) => {
+  ])("sends no pings for %o", async (environment) => {
     const { manager, clock, told } = managed({ ...socketed, ...environment });
     manager.watch(() => [0n]);
     await clock.advance(60_000);
     expect(told).toEqual([]);
   });
 
-  it("stops pinging while a worker stands still, and says once which", async () => {
+  it("stops pings while a worker is stuck, and logs it once", async () => {
     const { manager, clock, told, logged } = managed({ ...socketed, WATCHDOG_USEC: "6000000" });
     let [moving, held] = [0n, 0n];
     let stands = false;
@@ -117,7 +117,7 @@ describe("ServiceManager", () => {
     expect(told).toEqual(["/run/notify WATCHDOG=1"]);
   });
 
-  it("warns once when it cannot tell", () => {
+  it("logs a failed notification once", () => {
     const { manager, logged } = managed(socketed, "sendto: Connection refused");
     manager.ready("ready");
     manager.status("more");
@@ -127,7 +127,7 @@ describe("ServiceManager", () => {
 });
 
 describe("notifyServiceManager", () => {
-  it("reaches sockets with a path and those without a file", async () => {
+  it("sends to sockets with a path and to abstract ones", async () => {
     for (const address of [join(temporaryFolder(), "notify"), `@shredway-test-${process.pid}`]) {
       const socket = closing(await NotifySocket.open(address));
       expect(notifyServiceManager(address, "READY=1\nSTATUS=grün")).toBe("");
@@ -137,7 +137,7 @@ describe("notifyServiceManager", () => {
     }
   });
 
-  it("says why it reached nobody", () => {
+  it("reports why it failed", () => {
     const folder = temporaryFolder();
     mkdirSync(join(folder, "notify"));
     expect(notifyServiceManager(join(folder, "gone"), "A=1")).toMatch(/^sendto: No such file/);

@@ -18,8 +18,8 @@ async function passUntil(node: Node, look: () => Promise<boolean> | boolean): Pr
 }
 
 onEachDatabase((databases) => {
-  describe("what one node took", () => {
-    it("is told by every node, while it is open and after its end", async () => {
+  describe("a submission of one node", () => {
+    it("is reported by every node, while it is open and after its end", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const [single, ...bundle] = [cluster.facts(), cluster.facts(), cluster.facts()] as const;
@@ -51,7 +51,7 @@ onEachDatabase((databases) => {
       expect(b.sent).toEqual([]);
     });
 
-    it("goes out by another one too when it comes there again: one row, one tip", async () => {
+    it("is also sent by another node if it is repeated there: one row, one tip", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b, c] = [await cluster.node("a"), await cluster.node("b"), await cluster.node("c")];
       const facts = cluster.facts();
@@ -78,7 +78,7 @@ onEachDatabase((databases) => {
   });
 
   describe("the tip floor of a node", () => {
-    it("has the tips that landed through the others", async () => {
+    it("includes tips that landed through other nodes", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       for (const node of [a, b]) await node.clock.advance(5 * minute);
@@ -97,8 +97,8 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("a node that is gone", () => {
-    it("leaves what is open to another one, which goes on with it to its end", async () => {
+  describe("a dead node", () => {
+    it("leaves its open submissions to another node, which completes them", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const [single, ...bundle] = [cluster.facts(), cluster.facts(), cluster.facts()] as const;
@@ -122,7 +122,7 @@ onEachDatabase((databases) => {
       expect(await again.states(single)).toEqual(["landed"]);
     });
 
-    it("is followed by one of several, whoever looks first", async () => {
+    it("is replaced by one of several nodes", async () => {
       const cluster = await Cluster.open(databases);
       const gone = await cluster.node("a");
       const others = [await cluster.node("b"), await cluster.node("c")];
@@ -140,7 +140,7 @@ onEachDatabase((databases) => {
       expect(taken.map(({ length }) => length)).toEqual(open());
     });
 
-    it("of which somebody had the same already goes on as it was there, and ends in the store", async () => {
+    it("with a submission that another node has too continues there, and ends in the store", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const [open, ended] = [cluster.facts(), cluster.facts()];
@@ -164,7 +164,7 @@ onEachDatabase((databases) => {
       });
     });
 
-    it("leaves what is left of a bundle to be watched, and not to be sent", async () => {
+    it("leaves the rest of a bundle to be observed, not sent", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const [known, other] = [cluster.facts(), cluster.facts()];
@@ -180,7 +180,7 @@ onEachDatabase((databases) => {
       expect(await b.states(known)).toEqual(["open"]);
     });
 
-    it("and was only cut off changes nothing of what another one took", async () => {
+    it("that was only disconnected does not change adopted submissions", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const facts = cluster.facts();
@@ -195,7 +195,7 @@ onEachDatabase((databases) => {
       expect((await a.store.find(accountId, [facts.signature]))[0]?.state).toBe("landed");
     });
 
-    it("is taken over although the answer of the database was lost", async () => {
+    it("is replaced even if the answer of the database was lost", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const facts = cluster.facts();
@@ -209,7 +209,7 @@ onEachDatabase((databases) => {
       expect(cluster.exchange.locks.has("node a")).toBe(false);
     });
 
-    it("had no name before nodes had names", async () => {
+    it("may have had no name in an earlier version", async () => {
       const cluster = await Cluster.open(databases);
       const a = await cluster.node("a");
       const facts = cluster.facts();
@@ -223,8 +223,8 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("a key", () => {
-    it("that was revoked through one node stops at every one", async () => {
+  describe("an API key", () => {
+    it("revoked on one node is rejected on every node", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const key = await a.makeKey();
@@ -236,7 +236,7 @@ onEachDatabase((databases) => {
       await untilAsked(async () => !b.knows(key));
     });
 
-    it("holds while the database is away, and is looked at anew when it is back", async () => {
+    it("stays valid while the database is unreachable, and is read again afterwards", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const [kept, revoked] = [await a.makeKey(), await a.makeKey()];
@@ -252,8 +252,8 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("a node whose database is away", () => {
-    it("sends and tells from memory, refuses what is new, and catches up", async () => {
+  describe("a node without its database", () => {
+    it("sends and reports from memory, rejects new submissions, and catches up", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const [open, landing, other] = [cluster.facts(), cluster.facts(), cluster.facts()];

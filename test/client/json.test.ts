@@ -32,7 +32,7 @@ const exact = fc.letrec((tie) => ({
   ),
 })).value;
 
-it("reads back what it wrote", () => {
+it("round-trips values", () => {
   fc.assert(
     fc.property(exact, (value) => {
       expect(readJson(writeJson(value))).toEqual(value);
@@ -40,7 +40,7 @@ it("reads back what it wrote", () => {
   );
 });
 
-it("reads integers of others, with spaces and behind keys that look like numbers", () => {
+it("reads integers with spaces and after keys that look like numbers", () => {
   const text =
     ' { "9007199254740993" : 9007199254740993 , "a":[18446744073709551615,1.5e300, -9007199254740993] }';
   expect(readJson(text)).toEqual({
@@ -49,7 +49,7 @@ it("reads integers of others, with spaces and behind keys that look like numbers
   });
 });
 
-it("refuses what is no JSON, long integers or not", () => {
+it("rejects invalid JSON, with or without long integers", () => {
   for (const text of [
     "",
     "{",

@@ -22,7 +22,7 @@ async function serverOf(): Promise<{ server: WebSocketServer; url: string }> {
 
 const common = { WebSocket, signal: undefined, diagnose: () => Promise.resolve() };
 
-it("is opened anew when nothing answers", async () => {
+it("is reopened if there is no answer", async () => {
   const { server, url } = await serverOf();
   const heard: string[] = [];
   server.on("connection", (socket) =>
@@ -38,7 +38,7 @@ it("is opened anew when nothing answers", async () => {
   expect(new Set(heard)).toEqual(new Set(["are you there"]));
 });
 
-it("hands over what came before it was cut, in order", async () => {
+it("delivers messages from before the loss, in order", async () => {
   const { server, url } = await serverOf();
   server.on("connection", (socket) => {
     for (const text of ["a", "b", "c"]) socket.send(text);

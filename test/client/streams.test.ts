@@ -47,7 +47,7 @@ async function timelineOf(signature: string): Promise<StatusUpdate[]> {
 }
 
 describe("a stream of statuses", () => {
-  it("tells each event of a submission once, in order, to its end", async () => {
+  it("delivers each event of a submission once, in order, to its end", async () => {
     const client = stage.client({ WebSocket });
     const signature = await client.sendTransaction(stage.tip(20_000, tipAccount), patiently);
     const seen: StatusUpdate[] = [];
@@ -59,7 +59,7 @@ describe("a stream of statuses", () => {
     expect(again).toEqual(seen);
   });
 
-  it("loses none and tells none twice when its connection is cut", async () => {
+  it("loses and repeats no event when its connection is lost", async () => {
     const gateway = await GatewayRun.open();
     const proxy = closing(await CutProxy.open(gateway.url()));
     const client = new ShredwayClient({ url: proxy.through(gateway.url()), WebSocket });
@@ -107,7 +107,7 @@ describe("a stream of statuses", () => {
     ]);
   });
 
-  it("of the whole account tells what comes, and that it was cut", async () => {
+  it("of the whole account delivers new events, and reports a lost connection", async () => {
     const proxy = closing(await CutProxy.open(stage.url));
     const client = stage.client({ url: proxy.through(stage.url), WebSocket });
     let reopened = 0;
@@ -140,7 +140,7 @@ describe("a stream of statuses", () => {
     );
   });
 
-  it("is closed when its reader breaks off", async () => {
+  it("is closed when its reader stops", async () => {
     const gateway = await GatewayRun.open();
     const client = new ShredwayClient({ url: gateway.url(), WebSocket });
     const updates = client.watchStatuses();
@@ -156,7 +156,7 @@ describe("a stream of statuses", () => {
     await until(() => listeners() === 0, "its end");
   });
 
-  it("says why it is not opened, and ends when the key does not hold any more", async () => {
+  it("reports why it was rejected, and ends when the key becomes invalid", async () => {
     const gateway = await GatewayRun.open();
     const reasonOf = async (client: ShredwayClient): Promise<string> => {
       const thrown: unknown = await client
@@ -187,8 +187,8 @@ describe("a stream of statuses", () => {
   });
 });
 
-describe("the wait for an end", () => {
-  it("asks where there is no WebSocket, and streams say what to pass", async () => {
+describe("waiting for the final state", () => {
+  it("polls without WebSocket, and streams name the missing option", async () => {
     const client = stage.client();
     const signature = await client.sendTransaction(stage.tip(20_000, tipAccount), patiently);
     expect(await client.waitForEnd(signature, { pollMs: 50 })).toMatchObject({ state: "landed" });
@@ -198,7 +198,7 @@ describe("the wait for an end", () => {
     expect(() => client.tipStream()).toThrow("the package ws");
   });
 
-  it("asks where WebSockets are not let through", async () => {
+  it("polls where WebSockets are blocked", async () => {
     const client = stage.client({
       WebSocket: class extends WebSocket {
         constructor(url: string) {
@@ -210,7 +210,7 @@ describe("the wait for an end", () => {
     expect(await client.waitForEnd(signature)).toMatchObject({ state: "landed" });
   });
 
-  it("goes on over cuts, and ends in time or when it is told to", async () => {
+  it("continues after lost connections, and ends at the time limit or on abort", async () => {
     const proxy = closing(await CutProxy.open(stage.url));
     const client = stage.client({ url: proxy.through(stage.url), WebSocket });
     const signature = await client.sendTransaction(stage.tip(20_000, tipAccount), patiently);
@@ -239,7 +239,7 @@ describe("the wait for an end", () => {
 });
 
 describe("the stream of tips", () => {
-  it("begins with the present snapshot, and a cut brings no second one", async () => {
+  it("begins with the current snapshot, which a lost connection does not repeat", async () => {
     const proxy = closing(await CutProxy.open(stage.url));
     const client = stage.client({ url: proxy.through(stage.url), WebSocket });
     const controller = new AbortController();
@@ -255,7 +255,7 @@ describe("the stream of tips", () => {
     await expect(waiting).rejects.toBe(reason);
   });
 
-  it("is refused beyond two of one address", async () => {
+  it("is limited to two per address", async () => {
     const tips = [1, 2].map(() => stage.client({ WebSocket }).tipStream());
     for (const each of tips) expect((await each.next()).done).toBe(false);
     await expect(stage.client({ WebSocket }).tipStream().next()).rejects.toMatchObject({

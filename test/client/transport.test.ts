@@ -120,7 +120,7 @@ it("sends what each option says", async () => {
   ]);
 });
 
-it("says what came when it is no answer of the service", async () => {
+it("quotes an answer that is not from the service", async () => {
   const strange: [Answer, number][] = [
     [says("<html>Bad Gateway</html>", 502), 502],
     [says("", 200), 200],
@@ -140,7 +140,7 @@ it("says what came when it is no answer of the service", async () => {
   expect(error.message).toBe("answer_invalid: getTipAccounts[1]: expected a string, got 7");
 });
 
-it("is late, cut, refused or redirected, and never waits longer than it was told", async () => {
+it("handles late, cut, rejected and redirected answers within its time limit", async () => {
   const silent = await serverOf(() => undefined);
   const late = await failure(new ShredwayClient({ url: silent.url, timeoutMs: 50 }).getHealth());
   expect(late).toMatchObject({ reason: "timeout", httpStatus: null });
@@ -164,7 +164,7 @@ it("is late, cut, refused or redirected, and never waits longer than it was told
   expect(nobody.message).toMatch(/^unreachable: \/gethealth: .*ECONNREFUSED/);
 });
 
-it("sends reads again when it was told to, and submissions only when the call says so", async () => {
+it("retries reads if configured, and submissions only if the call allows it", async () => {
   const reads = await serverOf(limited, limited, ok);
   const patient = new ShredwayClient({ url: reads.url, readRetries: 2 });
   expect(await patient.getTipAccounts()).toEqual(["tip"]);
@@ -196,7 +196,7 @@ it("sends reads again when it was told to, and submissions only when the call sa
   expect([error.reason, wrong.asked.length]).toEqual(["tip_missing", 1]);
 });
 
-it("keeps to Retry-After, and an abort ends the wait", async () => {
+it("honours Retry-After, and an abort ends the wait", async () => {
   const told = rpcError(
     { code: -32_005, message: "nonce_pending: soon", data: { reason: "nonce_pending" } },
     200,
@@ -232,7 +232,7 @@ it("an abort before and during a call throws the signal's reason", async () => {
   await expect(waiting).rejects.toBe(reason);
 });
 
-it("tells the gateway's refusals by their reasons", async () => {
+it("maps the gateway's errors to their reasons", async () => {
   const gateway = await GatewayRun.open();
   const as = (key: string) => new ShredwayClient({ url: gateway.url(`/relay?api-key=${key}`) });
   expect(await failure(as("wrong").getTipAccounts())).toMatchObject({
@@ -305,7 +305,7 @@ it("reads slots beyond 2^53 to the last digit", async () => {
   expect(await failure(client.waitForEnd(other))).toMatchObject({ reason: "submission_unknown" });
 });
 
-it("asks for health from time to time, over one connection, until it is stopped", async () => {
+it("checks health regularly, over one connection, until it is stopped", async () => {
   const gateway = await GatewayRun.open();
   const proxy = closing(await CutProxy.open(gateway.url()));
   let calls = 0;

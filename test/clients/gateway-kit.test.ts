@@ -167,7 +167,7 @@ describe("kit", () => {
     expect(String(failure.cause)).toContain("Custom program error: #1");
   });
 
-  it("understands what the node and the gateway refuse", async () => {
+  it("maps the errors of the node and the gateway", async () => {
     const { rpc } = client;
     const ahead = rpc.getBalance(payer.address, { minContextSlot: 2n ** 52n }).send();
     await expect(ahead).rejects.toSatisfy((thrown) =>
@@ -186,7 +186,7 @@ describe("kit", () => {
     expect(value).toEqual(direct.value);
   });
 
-  it("iterates notifications until it is told to stop", async () => {
+  it("iterates notifications until it is stopped", async () => {
     const abort = new AbortController();
     const slots = await client.rpcSubscriptions
       .slotNotifications()

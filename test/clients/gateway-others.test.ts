@@ -120,7 +120,7 @@ describe("curl", () => {
 });
 
 describe("refusals", () => {
-  it("passes the node's error on, and knows no heavy methods", async () => {
+  it("forwards the node's error, and rejects heavy methods", async () => {
     const wrong = await call(gateway, "getBalance", ["no key"]);
     const direct = await call(gateway.cluster, "getBalance", ["no key"]);
     expect(wrong.error).toEqual(direct.error);
@@ -134,7 +134,7 @@ describe("refusals", () => {
     }
   });
 
-  it("names the setting when no node is configured", async () => {
+  it("names the setting if no node is configured", async () => {
     const alone = closing(await GatewayCluster.open({ hasNode: false }));
     const { error } = await call(alone, "getLatestBlockhash");
     expect(error?.code).toBe(-32601);
@@ -142,7 +142,7 @@ describe("refusals", () => {
     expect(error?.data).toMatchObject({ reason: "upstream_missing" });
   });
 
-  it("needs the scope", async () => {
+  it("requires the scope", async () => {
     const submitter = closing(await GatewayCluster.open({ scopes: ["submit"] }));
     const { error } = await call(submitter, "getLatestBlockhash");
     expect(error?.data).toMatchObject({ reason: "scope_missing" });

@@ -131,7 +131,7 @@ describe("web3.js", () => {
     expect(await connection.getBalance(to)).toBe(LAMPORTS_PER_SOL);
   });
 
-  it("hears of slots, roots, accounts, logs and signatures at the port above", async () => {
+  it("receives slots, roots, accounts, logs and signatures at the next port", async () => {
     const to = Keypair.generate().publicKey;
     const slot = deferred<number>();
     const root = deferred<number>();

@@ -198,7 +198,7 @@ describe("kit", () => {
     expect(String(failure.cause)).toContain("Custom program error: #1");
   });
 
-  it("understands the errors of skipped slots and of slots to come", async () => {
+  it("maps the errors of skipped and of future slots", async () => {
     const ahead = client.rpc.getBalance(payer.address, { minContextSlot: 2n ** 52n }).send();
     await expect(ahead).rejects.toSatisfy((thrown) =>
       isSolanaError(thrown, SOLANA_ERROR__JSON_RPC__SERVER_ERROR_MIN_CONTEXT_SLOT_NOT_REACHED),
@@ -226,7 +226,7 @@ describe("kit", () => {
     }
   });
 
-  it("iterates notifications until it is told to stop", async () => {
+  it("iterates notifications until it is stopped", async () => {
     const abort = new AbortController();
     const { rpcSubscriptions } = client;
     const slots = await rpcSubscriptions.slotNotifications().subscribe({

@@ -50,7 +50,7 @@ afterAll(() => {
 });
 
 describe("reading", () => {
-  it("asks for the cluster, its slots, blockhashes and leaders", async () => {
+  it("reads the cluster, its slots, blockhashes and leaders", async () => {
     expect((await connection.getVersion())["solana-core"]).toBe("4.2.0");
     expect(await connection.getGenesisHash()).toBe(cluster.chain.genesisHash);
     const [slot, height, epoch] = await Promise.all([
@@ -86,7 +86,7 @@ describe("reading", () => {
     expect((await connection.getBlockProduction()).value.range.firstSlot).toBe(0);
   });
 
-  it("reads accounts, also many, also parsed", async () => {
+  it("reads one or many accounts, raw or parsed", async () => {
     const info = await connection.getAccountInfo(payer.publicKey);
     expect(info?.owner.equals(SystemProgram.programId)).toBe(true);
     expect(info?.lamports).toBe(await connection.getBalance(payer.publicKey));
@@ -162,7 +162,7 @@ describe("sending", () => {
     expect(fee?.prioritizationFee).toBe(0);
   });
 
-  it("asks for the fee of a message", async () => {
+  it("reads the fee of a message", async () => {
     const { blockhash } = await connection.getLatestBlockhash();
     const message = new TransactionMessage({
       payerKey: payer.publicKey,
@@ -282,7 +282,7 @@ describe("sending", () => {
     expect((await connection.getNonce(nonce.publicKey))?.nonce).not.toBe(nonceValue);
   });
 
-  it("tells a failing transaction with its logs", async () => {
+  it("reports a failing transaction with its logs", async () => {
     const tooMuch = transfer(Keypair.generate().publicKey, 5_000_000 * LAMPORTS_PER_SOL);
     const failure = await sendAndConfirmTransaction(connection, tooMuch, [payer]).then(
       () => null,
@@ -294,7 +294,7 @@ describe("sending", () => {
     expect(logs?.join("\n")).toContain("insufficient lamports");
   });
 
-  it("says what is wrong with a transaction that lands and fails", async () => {
+  it("reports the error of a transaction that lands and fails", async () => {
     const tooMuch = transfer(Keypair.generate().publicKey, 5_000_000 * LAMPORTS_PER_SOL);
     const sent = sendAndConfirmTransaction(connection, tooMuch, [payer], { skipPreflight: true });
     const failure: unknown = await sent.catch((thrown: unknown) => thrown);
@@ -326,7 +326,7 @@ describe("sending", () => {
 });
 
 describe("subscriptions", () => {
-  it("hears of slots, roots and slot updates", async () => {
+  it("receives slots, roots and slot updates", async () => {
     const slots = deferred<number>();
     const roots = deferred<number>();
     const frozen = deferred<number>();
@@ -345,7 +345,7 @@ describe("subscriptions", () => {
     await connection.removeRootChangeListener(rootId);
   });
 
-  it("hears of an account, its program, its logs and its signature", async () => {
+  it("receives an account, its program, its logs and its signature", async () => {
     const to = Keypair.generate().publicKey;
     const account = deferred<number>();
     const program = deferred<string>();

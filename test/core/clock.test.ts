@@ -3,7 +3,7 @@ import { systemClock, WallClock } from "../../src/core/clock.ts";
 import { ManualClock } from "../support/clocks/manual-clock.ts";
 
 describe("manual clock", () => {
-  it("runs timers at their own moments, in order", async () => {
+  it("runs timers at their times, in order", async () => {
     const clock = new ManualClock(1_000n);
     const seen: string[] = [];
     const note = (name: string) => () => seen.push(`${name}@${clock.monotonicNs() / 1_000_000n}`);
@@ -20,7 +20,7 @@ describe("manual clock", () => {
     expect(clock.nowNs()).toBe(1_000n + 120_000_000n);
   });
 
-  it("wakes sleepers, also those that sleep again", async () => {
+  it("wakes sleepers, even if they sleep again", async () => {
     const clock = new ManualClock();
     const seen: bigint[] = [];
     const sleeper = (async () => {
@@ -34,7 +34,7 @@ describe("manual clock", () => {
     expect(seen).toEqual([5_000_000n, 10_000_000n, 15_000_000n]);
   });
 
-  it("ends a sleep when its signal is aborted, and leaves no timer", async () => {
+  it("ends a sleep when its signal aborts, and leaves no timer", async () => {
     const clock = new ManualClock();
     const abort = new AbortController();
     const sleep = clock.sleep(1000, abort.signal);
@@ -47,7 +47,7 @@ describe("manual clock", () => {
 });
 
 describe("wall clock", () => {
-  it("finds the time between milliseconds, and follows a clock that is set", () => {
+  it("interpolates between milliseconds, and follows a clock that is set", () => {
     let wallNs = 1_000_000_000_000_700n;
     let monotonicNs = 5n;
     const clock = new WallClock(
@@ -75,7 +75,7 @@ describe("wall clock", () => {
     expect(last >= 0n && last <= 1_700n).toBe(true);
   });
 
-  it("tells no time to come when it is held up between its readings", () => {
+  it("returns no future time if it is delayed between its readings", () => {
     let nowNs = 1_000_000_000_000_000n;
     let heldUpNs = 0n;
     // Whichever it reads first, the other comes later.
@@ -95,7 +95,7 @@ describe("wall clock", () => {
 });
 
 describe("system clock", () => {
-  it("is within a millisecond of the system's, with a finer step", () => {
+  it("is within a millisecond of the system clock, with a finer resolution", () => {
     const times = Array.from({ length: 1000 }, () => systemClock.nowNs());
     expect(new Set(times.map((ns) => ns % 1_000_000n)).size).toBeGreaterThan(10);
     const beforeMs = Date.now();
@@ -105,7 +105,7 @@ describe("system clock", () => {
     expect(nowMs).toBeLessThan(Date.now() + 3);
   });
 
-  it("tells a time after 2026 and never goes back", () => {
+  it("returns a time after 2026 and never goes back", () => {
     expect(systemClock.nowNs()).toBeGreaterThan(1_767_225_600_000_000_000n);
     const before = systemClock.monotonicNs();
     expect(systemClock.monotonicNs()).toBeGreaterThanOrEqual(before);

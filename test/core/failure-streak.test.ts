@@ -3,7 +3,7 @@
 import { expect, it } from "vitest";
 import { FailureStreak } from "../../src/core/failure-streak.ts";
 
-it("logs each kind of failure once, and every nth of the row", () => {
+it("logs each kind of failure once, and every nth of a series", () => {
   const failures = new FailureStreak(3);
   const logged = (...messages: string[]): boolean[] =>
     messages.map((message) => failures.add(message));

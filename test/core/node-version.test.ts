@@ -43,7 +43,7 @@ describe("supported versions of Node.js", () => {
     expect(supportedNode("^24.1.2")).toBe("Node 24 (from 24.1.2)");
   });
 
-  it("are those that the web server has a binary for", () => {
+  it("are those with a binary of the web server", () => {
     const files = readdirSync(join(root, "node_modules/uWebSockets.js/dist/bin"));
     const binaries = files.flatMap((file) => /^uws_linux_x64_(\d+)\.node$/.exec(file)?.[1] ?? []);
     const modules = { 20: "115", 22: "127" };
@@ -83,19 +83,19 @@ describe("supported versions of Node.js", () => {
     );
   });
 
-  it("are refused in another form than a list of release lines", () => {
+  it("are rejected in another form than a list of release lines", () => {
     expect(() => supportedNode(">=20")).toThrow('engines.node: expected "^20.19.0 || ^22.12.0"');
   });
 });
 
-describe("on a version that is not supported", () => {
+describe("on an unsupported version", () => {
   const line = `shredway: unsupported Node.js version 24.21.0: ${remedy}\n`;
 
   it.each([
     ["npm start, before it compiles", ["src/core/node-version.mjs"]],
     ["shredway start", [...programWords, "start", "--data", "/nonexistent/data"]],
     ["shredway start --config", [...programWords, "start", "--config", "/nonexistent.yaml"]],
-  ])("%s says so in one line and ends with exit code 1", (_, program) => {
+  ])("%s reports it in one line and ends with exit code 1", (_, program) => {
     const { status, stdout, stderr } = run("24.21.0", program);
     expect({ status, stdout, stderr }).toEqual({ status: 1, stdout: "", stderr: line });
   });
@@ -129,13 +129,13 @@ describe("npm ci", () => {
     }
   }
 
-  it.each(["20.19.0", "22.12.0"])("finds every package fit for Node %s", (version) => {
+  it.each(["20.19.0", "22.12.0"])("accepts every package on Node %s", (version) => {
     const { status, stderr } = dryRun(version);
     expect(stderr).not.toContain("EBADENGINE");
     expect(status).toBe(0);
   });
 
-  it.each(["18.20.4", "24.21.0", "26.10.0"])("names what it expects on Node %s", (version) => {
+  it.each(["18.20.4", "24.21.0", "26.10.0"])("names the expected version on Node %s", (version) => {
     const { status, stderr } = dryRun(version);
     expect(status).toBe(1);
     expect(stderr).toContain("EBADENGINE");

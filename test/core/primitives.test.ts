@@ -21,7 +21,7 @@ import {
 } from "../../src/core/primitives.ts";
 
 describe("numbers", () => {
-  it("reads back every u64", () => {
+  it("round-trips every u64", () => {
     fc.assert(
       fc.property(fc.bigInt(0n, u64Max), (value) => {
         expect(parseSlot(String(value))).toBe(value);
@@ -46,7 +46,7 @@ describe("numbers", () => {
     expect(() => parseLamports(text)).toThrow(/^lamports: expected 0 to 18446744073709551615/);
   });
 
-  it("bounds bigints, too", () => {
+  it("limits bigints", () => {
     expect(slotOf(u64Max)).toBe(u64Max);
     expect(() => slotOf(u64Max + 1n)).toThrow("got 18446744073709551616");
     expect(() => lamportsOf(-1n)).toThrow("got -1");
@@ -121,7 +121,7 @@ describe("errors", () => {
     ]);
   });
 
-  it("takes exactly the details of a reason", () => {
+  it("accepts exactly the details of a reason", () => {
     const refused = [
       // @ts-expect-error: this reason has no details
       new ShredwayError("usage", "x", { details: { offset: 3 } }),
@@ -133,7 +133,7 @@ describe("errors", () => {
     expect(refused).toHaveLength(3);
   });
 
-  it("keeps reason and details under another message", () => {
+  it("retains reason and details with another message", () => {
     const cause = new ShredwayError("rate_limited", "x", { details: { retryAfterSeconds: 3 } });
     const error = reworded(cause, "y", { index: 1 });
     const { reason, details, message } = error;

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { RareWarning, WarningInterval } from "../../src/core/rare-warning.ts";
 import { ManualClock } from "../support/clocks/manual-clock.ts";
 
-it("is given at once, then not again before the time is over, and its text is not made in vain", async () => {
+it("is logged immediately, then not again within the interval, and its text is built only if needed", async () => {
   const clock = new ManualClock();
   const given: string[] = [];
   const log = { warn: (text: string): void => void given.push(text) };
@@ -22,7 +22,7 @@ it("is given at once, then not again before the time is over, and its text is no
   expect(made).toBe(2);
 });
 
-it("lets its owner warn once in each interval, which begins with the warning", async () => {
+it("allows one warning per interval, which begins with the warning", async () => {
   const clock = new ManualClock();
   const interval = new WarningInterval(clock, 1000);
   expect([interval.begin(), interval.begin()]).toEqual([true, false]);

@@ -29,7 +29,7 @@ class Stage {
   }
 }
 
-it("reads at once, and again what changed during a reading", async () => {
+it("reads immediately, and again after a change during a read", async () => {
   const stage = new Stage();
   stage.change();
   expect(stage.readings).toBe(1);
@@ -44,7 +44,7 @@ it("reads at once, and again what changed during a reading", async () => {
   expect(stage.clock.pending).toBe(0);
 });
 
-it("is kept back by no number of changes in a row, and reads no more often than it can", async () => {
+it("is not delayed by repeated changes, and limits its read rate", async () => {
   const stage = new Stage();
   const every = stage.clock.every(1, () => stage.change());
   await stage.clock.advance(3000);
@@ -55,7 +55,7 @@ it("is kept back by no number of changes in a row, and reads no more often than 
   expect(stage.inMemory).toBe(stage.kept);
 });
 
-it("lets a caller wait for a reading that began after his call", async () => {
+it("lets a caller wait for a read that began after its call", async () => {
   const stage = new Stage();
   const first = stage.refresher.refresh();
   await stage.clock.advance(10);
@@ -72,7 +72,7 @@ it("lets a caller wait for a reading that began after his call", async () => {
   expect(stage.inMemory).toBe(5);
 });
 
-it("tries again what failed until it succeeds, and tells a caller", async () => {
+it("retries until it succeeds, and reports failures to callers", async () => {
   const stage = new Stage();
   stage.isDown = true;
   const asked = expect(stage.refresher.refresh()).rejects.toThrow("down");
@@ -88,7 +88,7 @@ it("tries again what failed until it succeeds, and tells a caller", async () => 
   expect(stage.clock.pending).toBe(0);
 });
 
-it("leaves no timer behind when it is closed", async () => {
+it("leaves no timer after close", async () => {
   const stage = new Stage();
   stage.isDown = true;
   stage.change();

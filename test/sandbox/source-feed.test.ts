@@ -36,7 +36,7 @@ function packetsFrom(first: number, count: number, gapNs: number) {
 }
 
 describe("SourceFeed", () => {
-  it("plays each packet at its time, however coarsely it is asked", async () => {
+  it("plays each packet at its time, with any step size", async () => {
     const { clock, player, feed } = openFeed();
     const startNs = clock.monotonicNs();
     feed.add(packetsFrom(0, 30, 700_000), startNs);
@@ -50,7 +50,7 @@ describe("SourceFeed", () => {
     expect(feed.waiting).toBe(0);
   });
 
-  it("lets late packets of one batch come after early ones of the next", () => {
+  it("delivers late packets of one batch after early ones of the next", () => {
     const { clock, player, feed } = openFeed();
     const startNs = clock.monotonicNs();
     feed.add(packetsFrom(0, 3, 2_000_000), startNs);
@@ -59,7 +59,7 @@ describe("SourceFeed", () => {
     expect(player.played.map(([number]) => number)).toEqual([0, 100, 1, 101, 2, 102]);
   });
 
-  it("does not answer a standstill with a flood", async () => {
+  it("does not send a flood after a pause", async () => {
     const { clock, player, feed } = openFeed();
     feed.add(packetsFrom(0, 5, 1_000_000), clock.monotonicNs());
     await clock.advance(3000);

@@ -7,7 +7,7 @@ import { commands } from "../../src/tools/commands.ts";
 import { programWords, shredway } from "../support/processes/shredway.ts";
 
 describe("shredway", () => {
-  it("explains itself", async () => {
+  it("prints its help", async () => {
     for (const args of [[], ["--help"], ["-h"], ["help"]]) {
       const { code, stdout, stderr } = await shredway(...args);
       expect(code).toBe(0);
@@ -17,17 +17,20 @@ describe("shredway", () => {
     }
   });
 
-  it("tells its version", async () => {
+  it("prints its version", async () => {
     const { version }: { version: string } = JSON.parse(readFileSync("package.json", "utf8"));
     expect(await shredway("--version")).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
   });
 
-  it.each(["start", "replay", "listen", "race", "doctor"])("explains %s", async (name) => {
-    const { code, stdout } = await shredway(name, "--help");
-    expect(code).toBe(0);
-    expect(stdout).toContain(`Usage: shredway ${name}`);
-    expect(stdout).toContain("Examples:");
-  });
+  it.each(["start", "replay", "listen", "race", "doctor"])(
+    "prints the help of %s",
+    async (name) => {
+      const { code, stdout } = await shredway(name, "--help");
+      expect(code).toBe(0);
+      expect(stdout).toContain(`Usage: shredway ${name}`);
+      expect(stdout).toContain("Examples:");
+    },
+  );
 
   it.each([
     [["strat"], `expected a command (${Object.keys(commands).join(", ")}), got "strat"`],
@@ -63,7 +66,7 @@ describe("shredway", () => {
     expect(code).toBe(2);
   });
 
-  it("fails with exit code 1 and one clear line for files that are not there", async () => {
+  it("fails with exit code 1 and one clear line for missing files", async () => {
     for (const args of [
       ["replay", "/nonexistent.pcap", "--to", "127.0.0.1:9"],
       ["listen", "--port", "0", "--leaders", "/nonexistent.json"],
@@ -77,8 +80,8 @@ describe("shredway", () => {
   });
 });
 
-describe("a machine without room", () => {
-  it("says in one line that the output's device is full", () => {
+describe("a full disk", () => {
+  it("is reported in one line", () => {
     const full = openSync("/dev/full", "w");
     try {
       const { status, stderr } = spawnSync(process.execPath, [...programWords, "--help"], {
@@ -94,7 +97,7 @@ describe("a machine without room", () => {
 });
 
 describe("shredway doctor", () => {
-  it("gives findings for people and for programs", async () => {
+  it("prints findings as text and as JSON", async () => {
     const text = await shredway("doctor");
     expect(text.stdout).toMatch(/receive-buffer/);
     expect(text.stdout).toMatch(/\d+ ok, \d+ to improve, \d+ to mend/);
@@ -106,7 +109,7 @@ describe("shredway doctor", () => {
     expect(text.code).toBe(code);
   });
 
-  it("fails for a configuration that is refused, and names the line", async () => {
+  it("fails for an invalid configuration, and names the line", async () => {
     const { code, stdout } = await shredway("doctor", "--config", "package.json");
     expect(stdout).toContain("package.json:");
     expect(code).toBe(1);

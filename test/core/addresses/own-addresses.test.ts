@@ -31,7 +31,7 @@ describe("listenerReachedBy", () => {
     expect(reached(destination, "192.0.2.99:1", listen)).toBe(expected);
   });
 
-  it("is a problem of the configuration, with its line", () => {
+  it("is a configuration problem, with its line", () => {
     const text = `relay:
   shredVersion: 1
   authentication: off
@@ -46,7 +46,7 @@ describe("listenerReachedBy", () => {
 });
 
 describe("readOwnAddresses", () => {
-  it("gives addresses of this machine", () => {
+  it("returns addresses of this machine", () => {
     const found = readOwnAddresses();
     expect(found.length).toBe(
       Object.values(networkInterfaces()).reduce((total, list) => total + (list?.length ?? 0), 0),

@@ -81,7 +81,7 @@ describe("good configurations", () => {
     });
   });
 
-  it("accepts the example of the documentation, and the relay takes it as it is", () => {
+  it("accepts the example of the documentation, unchanged for the relay", () => {
     const config = parseConfig(configurationExample(), path);
     const options: RelayOptions = relayOptionsOf(config.relay);
     expect(options.workers).toBe(2);
@@ -92,7 +92,7 @@ describe("good configurations", () => {
     });
   });
 
-  it("begins relative paths at the folder of the file", () => {
+  it("resolves relative paths at the folder of the file", () => {
     const { nonces, routes, data } = parseConfig(
       `${least}solana: { rpc: "http://127.0.0.1:8899" }
 data: { directory: here }
@@ -107,7 +107,7 @@ routes: [{ name: direct, kind: tpu, identityFile: identity.json }]
     expect(routes[0]?.identityFile).toBe("/etc/shredway/identity.json");
   });
 
-  it("accepts what an operator may want", () => {
+  it("accepts every documented setting", () => {
     const text = `
 relay:
   listen: ["0.0.0.0:20000", "[::]:20001"]
@@ -255,7 +255,7 @@ describe("bad configurations", () => {
       /routes\[1\].name: expected every name once, got "a" as routes\[0\] already/,
     ],
     ["an empty section", "relay:", /shredway.yaml:1: relay: expected a mapping, got null/],
-  ])("refuses %s", (_what, text, message) => {
+  ])("rejects %s", (_what, text, message) => {
     expect(messageOf(text)).toMatch(message);
   });
 
@@ -388,16 +388,16 @@ describe("bad configurations", () => {
       'destinations: [{ tier: tier-1, address: "192.0.2.1:0" }]',
       /port 1 to 65535, got "192.0.2.1:0"/,
     ],
-  ])("refuses %s", (_what, lines, message) => {
+  ])("rejects %s", (_what, lines, message) => {
     expect(withRelay(lines)).toMatch(message);
   });
 
-  it("wants a leader schedule unless authentication is off by word", () => {
+  it("requires a leader schedule unless authentication is off", () => {
     expect(messageOf("relay: { shredVersion: 1 }")).toMatch(/relay.leaders: expected leaders.file/);
     expect(messageOf("relay: { shredVersion: 1, authentication: off }")).toBe("accepted");
   });
 
-  it("reports all problems in the order of the lines, and bounds their number", () => {
+  it("reports all problems in line order, and limits their number", () => {
     const lines = withRelay("workers: 0\nlisen: x\ncpus: []").split("\n");
     expect(lines.map((line) => line.split(" ")[0])).toEqual(
       [4, 5, 6].map((line) => `${path}:${line}:`),
@@ -426,7 +426,7 @@ describe("bad configurations", () => {
     expect(messageOf(text)).not.toBe("accepted");
   });
 
-  it("answers any text with a configuration or a refusal", () => {
+  it("parses or rejects any text", () => {
     const pieces = fc.constantFrom(
       "relay",
       ":",
@@ -466,7 +466,7 @@ describe("bad configurations", () => {
 });
 
 describe("files", () => {
-  it("loads a file and names it when it is missing", () => {
+  it("loads a file, and names a missing one", () => {
     const folder = mkdtempSync(join(tmpdir(), "shredway-"));
     try {
       const file = join(folder, "shredway.yaml");
@@ -478,7 +478,7 @@ describe("files", () => {
     }
   });
 
-  it("takes a node instead of a file of leaders, and never prints the node's key", () => {
+  it("accepts a node instead of a leader file, and never prints the node's key", () => {
     const relay = "relay: { shredVersion: 1 }";
     const url = "https://user:hidden@rpc.example.com/v1/hidden?api-key=hidden";
     const config = parseConfig(`solana: { rpc: "${url}" }\n${relay}\n`, path);

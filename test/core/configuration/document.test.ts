@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { describeConfiguration } from "../../../src/core/configuration/document.ts";
 
-it("keeps docs/configuration.md current", async () => {
+it("matches docs/configuration.md", async () => {
   await expect(describeConfiguration()).toMatchFileSnapshot("../../../docs/configuration.md");
 });

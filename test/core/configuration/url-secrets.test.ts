@@ -28,19 +28,19 @@ describe("a text about a partner", () => {
     expect(mask(`before ${secret} after`)).toBe("before [masked] after");
   });
 
-  it("takes addresses with a lone percent sign as they are", () => {
+  it("accepts URLs with a lone percent sign", () => {
     const lone = new URL("http://us%er:pa%ss@host/100%key?k=50%off");
     expect(maskerOf(lone)("asked /100%key?k=50%off")).toBe("asked /[masked]?k=[masked]");
     expect(basicAuthorization(lone)).toBe(`Basic ${Buffer.from("us%er:pa%ss").toString("base64")}`);
     expect(() => new RpcClient(lone.href)).not.toThrow();
   });
 
-  it("keeps what is no secret", () => {
+  it("retains public text", () => {
     expect(mask("v1 of host: x is %")).toBe("v1 of host: x is %");
     expect(maskerOf(new URL("http://host/%"), {})("a text")).toBe("a text");
   });
 
-  it("is masked before anybody sees it", async () => {
+  it("is masked in every output", async () => {
     const route = openRoute(
       routeConfig({ kind: "swqos", url: "http://partner.invalid", headers: { x: "ENOTFOUND" } }),
       { clock: new ManualClock() },
@@ -55,7 +55,7 @@ describe("a text about a partner", () => {
   });
 });
 
-describe("the user of an address", () => {
+describe("the user of a URL", () => {
   it("becomes basic authorization", () => {
     expect(basicAuthorization(new URL("http://host"))).toBeNull();
     const basic = `Basic ${Buffer.from("a:b%").toString("base64")}`;

@@ -60,7 +60,7 @@ describe("a bundle", () => {
     expect(run.chain.status(alone)?.err).toBeNull();
   });
 
-  it("takes back new accounts, emptied accounts and an advanced nonce", async () => {
+  it("reverts new accounts, emptied accounts and an advanced nonce", async () => {
     const run = await ChainRun.open();
     const nonce = wallet(60);
     const fresh = wallet(61);
@@ -100,7 +100,7 @@ describe("a bundle", () => {
     expect(run.chain.account(addressOf(bob))).toBeNull();
   });
 
-  it("takes back accounts that were loaded by a lookup table", async () => {
+  it("reverts accounts loaded through a lookup table", async () => {
     const run = await ChainRun.open();
     const { lookup } = run.lookupTable(alice, [bob]);
     const wire = run.versioned([transferOf(alice, bob, 77n)], [alice], [lookup]);
@@ -114,7 +114,7 @@ describe("a bundle", () => {
     expect(run.balance(bob)).toBe(walletLamports + 77n);
   });
 
-  it("of one that fails does not land, although it would alone", async () => {
+  it("does not land if it fails, even if one transaction alone would", async () => {
     const run = await ChainRun.open();
     const wire = run.transfer(alice, bob, 2n * walletLamports);
     const [signature] = run.chain.sendBundle([wire]);
@@ -128,7 +128,7 @@ describe("a bundle", () => {
     });
   });
 
-  it("is refused when it is empty, too long, repeats itself or is partly forged", async () => {
+  it("is rejected if it is empty, too long, repetitive or partly forged", async () => {
     const run = await ChainRun.open();
     const wire = run.transfer(alice, bob, 1n);
     const forged = Uint8Array.from(wire);

@@ -28,7 +28,7 @@ function headersBySlot(run: ChainRun): Map<bigint, { offsets: Set<number>; chain
 }
 
 describe("skipped slots", () => {
-  it("have no block, do not count in heights, and shreds say the true parent", async () => {
+  it("have no block, do not count in heights, and shreds contain the true parent", async () => {
     const run = await ChainRun.open();
     run.slots(2); // 1 and 2 have blocks, 3 is open
     run.chain.faults.skipNext(3); // 4, 5, 6
@@ -51,7 +51,7 @@ describe("skipped slots", () => {
     expect(run.chain.block(7n)?.blockTime).toBe(1_767_225_600n + 2n);
   });
 
-  it("let transactions wait for the next leader", async () => {
+  it("delay transactions until the next leader", async () => {
     const run = await ChainRun.open();
     run.chain.faults.skipNext(2);
     run.slots(1);
@@ -62,7 +62,7 @@ describe("skipped slots", () => {
     expect(run.chain.status(signature)?.slot).toBe(4n);
   });
 
-  it("can be those of one leader, or come by chance", async () => {
+  it("can be those of one leader, or random", async () => {
     const run = await ChainRun.open({ intervalsPerSlot: 1 });
     const silent = run.chain.leaderOf(40n) ?? "";
     run.chain.faults.silentLeaders.add(silent);
@@ -89,7 +89,7 @@ describe("a fork", () => {
     return run;
   }
 
-  it("takes the newest blocks back: balances, statuses, hashes, counts", async () => {
+  it("reverts the newest blocks: balances, statuses, hashes, counts", async () => {
     const run = await beforeTurn();
     const kept = run.chain.send(run.transfer(alice, bob, 1n)); // slot 7
     run.slots(4); // 11 is open
@@ -139,7 +139,7 @@ describe("a fork", () => {
     expect(run.chain.block(12n)?.previousBlockhash).toBe(run.chain.block(8n)?.blockhash);
   });
 
-  it("takes back what transactions and bundles of one block did to the same accounts", async () => {
+  it("reverts changes of transactions and bundles of one block to the same accounts", async () => {
     const run = await beforeTurn();
     run.slots(4); // 11 is open
     run.chain.send(run.transfer(alice, bob, 1_000n));
@@ -171,7 +171,7 @@ describe("a fork", () => {
     expect(slots).toEqual([12n, 9n, 8n, 7n, 6n, 5n, 4n, 3n, 2n, 1n, 0n]);
   });
 
-  it("refuses transactions that name a blockhash of the lost blocks", async () => {
+  it("rejects transactions with a blockhash of the abandoned blocks", async () => {
     const run = await beforeTurn();
     run.slots(4);
     const { blockhash } = run.chain.latestBlockhash("processed"); // of slot 10
@@ -182,7 +182,7 @@ describe("a fork", () => {
     expect(run.dropped.get(signature)).toBe("BlockhashNotFound");
   });
 
-  it("takes the confirmed slot back to an ancestor", async () => {
+  it("moves the confirmed slot back to an ancestor", async () => {
     const run = await beforeTurn();
     run.slots(4); // 11 is open
     expect(run.chain.slot("confirmed")).toBe(10n);
@@ -237,7 +237,7 @@ describe("commitments", () => {
     expect(latest.lastValidBlockHeight).toBe(151n);
   });
 
-  it("keeps a bounded history", async () => {
+  it("retain a bounded history", async () => {
     const run = await ChainRun.open({ historySlots: 256, slotMs: 16, intervalsPerSlot: 1 });
     const signature = run.chain.send(run.transfer(alice, bob, 1n));
     run.slots(255);
@@ -251,8 +251,8 @@ describe("commitments", () => {
   });
 });
 
-describe("refusing and delaying", () => {
-  it("throws away what a rule names, or some by chance", async () => {
+describe("injected faults", () => {
+  it("drop transactions by rule or at random", async () => {
     const run = await ChainRun.open();
     const bad = run.transfer(alice, bob, 666n);
     const { faults } = run.chain;
@@ -273,7 +273,7 @@ describe("refusing and delaying", () => {
     expect(landed).toBeLessThan(50);
   });
 
-  it("executes later what comes while a delay is set", async () => {
+  it("execute transactions later while a delay is set", async () => {
     const run = await ChainRun.open();
     run.chain.faults.delayMs = 800;
     const late = run.chain.send(run.transfer(alice, bob, 1n));
@@ -286,7 +286,7 @@ describe("refusing and delaying", () => {
     expect(run.chain.status(late)?.slot).toBe(2n);
   });
 
-  it("refuses settings out of range", async () => {
+  it("reject settings out of range", async () => {
     const { faults } = (await ChainRun.open()).chain;
     const value = expect.objectContaining({ reason: "value_invalid" });
     expect(() => faults.skipNext(-1)).toThrow(value);

@@ -84,7 +84,7 @@ function call(run: ChainRun, units: number): unknown {
 }
 
 describe("a program", () => {
-  it("can be deployed and called; a fork that takes it back leaves no program", async () => {
+  it("can be deployed and called; an abandoned fork leaves no program", async () => {
     const run = await ChainRun.open({ intervalsPerSlot: 1 });
     deploy(run);
     expect(call(run, 100_001)).toBeNull();

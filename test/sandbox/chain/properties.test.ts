@@ -137,7 +137,7 @@ class Pair {
 }
 
 describe("balances", () => {
-  it("follow the simple rules, whatever is sent, bundled, skipped and abandoned", async () => {
+  it("follow the simple rules for any transactions, bundles, skips and forks", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(action, { minLength: 1, maxLength: 25 }), async (actions) => {
         const run = await ChainRun.open({
@@ -207,7 +207,7 @@ describe("the same seed and the same calls", () => {
     return { text, bytes: Buffer.concat(packets).toString("base64") };
   }
 
-  it("give the same blocks and shreds, byte for byte; another seed gives others", async () => {
+  it("produce the same blocks and shreds, byte for byte; another seed produces others", async () => {
     const first = await play(7);
     const second = await play(7);
     expect(second.text === first.text).toBe(true);
@@ -217,7 +217,7 @@ describe("the same seed and the same calls", () => {
     expect(third.bytes === first.bytes).toBe(false);
   });
 
-  it("do not depend on how often the time is told", async () => {
+  it("do not depend on the step size of the clock", async () => {
     const events = async (steps: readonly bigint[]): Promise<unknown> => {
       const run = await ChainRun.open({ background: { transactionsPerSecond: 50 }, votes: true });
       for (const step of steps) run.pass(step);

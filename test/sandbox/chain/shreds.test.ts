@@ -48,7 +48,7 @@ async function busyRun(): Promise<ChainRun> {
 }
 
 describe("the shreds of a block", () => {
-  it("hold exactly its transactions, in order", async () => {
+  it("contain exactly its transactions, in order", async () => {
     const run = await busyRun();
     for (let slot = 1n; slot <= 7n; slot++) {
       const block = run.chain.block(slot);
@@ -129,7 +129,7 @@ describe("the shreds of a block", () => {
     }
   });
 
-  it("come within an interval of the transaction", async () => {
+  it("are sent within an interval of the transaction", async () => {
     const run = await ChainRun.open();
     run.pass(60_000_000n);
     const emitted = run.shreds.length;
@@ -165,7 +165,7 @@ function merkleRoot({ bytes, proof, index, fecSetIndex }: DataShred): Uint8Array
 }
 
 describe("HashChain", () => {
-  it("opens another tick when one has no room for more entries", () => {
+  it("starts another tick when one is full", () => {
     const run = new HashChain(new Uint8Array(32), 4);
     const wire = Uint8Array.from({ length: 300 }, (_, i) => i & 0xff);
     const transaction = {

@@ -11,7 +11,7 @@ import { addressOf, alice, bob, ChainRun, transferOf } from "../../support/trans
 import { v1Transfer } from "../../support/transactions/v1-transaction.ts";
 
 describe("encodeBase58", () => {
-  it("agrees with the library of the rest of the program", () => {
+  it("agrees with the library of the other modules", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 80 }), fc.nat({ max: 5 }), (bytes, zeros) => {
         const all = Uint8Array.of(...new Uint8Array(zeros), ...bytes);
@@ -31,7 +31,7 @@ describe("parseTransaction", () => {
     data: fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
   });
 
-  it("reads what web3.js writes, legacy and v0", () => {
+  it("parses transactions of web3.js, legacy and v0", () => {
     fc.assert(
       fc.property(
         key,
@@ -75,7 +75,7 @@ describe("parseTransaction", () => {
     );
   });
 
-  it("refuses every shorter and every longer form of a transaction", () => {
+  it("rejects every truncated and every extended transaction", () => {
     const payer = KeyPair.named(1, "payer");
     const wire = buildTransaction(
       [payer],
@@ -96,7 +96,7 @@ describe("parseTransaction", () => {
     }
   });
 
-  it("refuses lengths that are not in their shortest form", () => {
+  it("rejects lengths that are not in their shortest form", () => {
     const wire = buildTransaction(
       [KeyPair.named(1, "payer")],
       [{ program: new Uint8Array(32).fill(9), accounts: [], data: new Uint8Array(0) }],
@@ -110,7 +110,7 @@ describe("parseTransaction", () => {
     expect(() => parseTransaction(Uint8Array.from(longer))).toThrow(/shortest length/);
   });
 
-  it("builds what web3.js reads", () => {
+  it("builds transactions that web3.js reads", () => {
     const payer = KeyPair.named(1, "payer");
     const other = KeyPair.named(1, "other");
     const program = KeyPair.named(1, "program").publicKey;
@@ -149,7 +149,7 @@ describe("parseTransaction", () => {
 });
 
 describe("hostile bytes", () => {
-  it("are refused or fail in the virtual machine, which survives and changes nothing", async () => {
+  it("are rejected or fail in the virtual machine, which survives without changes", async () => {
     const run = await ChainRun.open({ intervalsPerSlot: 1 });
     const bases = [
       run.transfer(alice, bob, 5n),

@@ -98,7 +98,7 @@ function executed(): string[] {
 }
 
 describe("a port of the alternative partner", () => {
-  it("takes transactions while its validator leads", async () => {
+  it("accepts transactions while its validator leads", async () => {
     const endpoint = partners.altPartners.get(identity);
     untilLeader((leaders) => leaders.every((leader) => leader !== identity));
     expect(await send(paying(alice, bob))).toMatchObject({
@@ -115,7 +115,7 @@ describe("a port of the alternative partner", () => {
     expect(statusOf(wire)?.err).toBeNull();
   });
 
-  it("refuses for good what pays less than 10 lamports per compute unit", async () => {
+  it("rejects permanently below 10 lamports per compute unit", async () => {
     untilLeader((leaders) => leaders.every((leader) => leader !== identity));
     const payer = new KeyPair(new Uint8Array(32).fill(1));
     const v1 = (priorityFeeLamports: bigint, computeUnitLimit: number) =>
@@ -145,7 +145,7 @@ describe("a port of the alternative partner", () => {
     expect(statusOf(good)?.err).toBeNull();
   });
 
-  it("lets the fee per compute unit decide, then the tip, then who came first", async () => {
+  it("ranks by fee per compute unit, then by tip, then by arrival", async () => {
     untilItLeads();
     const plain = paying(carol, bob, { tip: 90_000n });
     const small = paying(alice, bob, { tip: 10_000n });
@@ -163,8 +163,8 @@ describe("a port of the alternative partner", () => {
   });
 });
 
-describe("its lane for what must not land as failed", () => {
-  it("refuses what fails now", async () => {
+describe("the port with revert protection", () => {
+  it("rejects transactions that fail now", async () => {
     untilItLeads();
     const failing = paying(alice, bob, { lamports: 1000n * sol });
     expect(await send(failing, true)).toMatchObject({
@@ -178,7 +178,7 @@ describe("its lane for what must not land as failed", () => {
     expect(statusOf(failing)?.err).not.toBeNull();
   });
 
-  it("drops what fails by the time it is executed", async () => {
+  it("drops transactions that fail at execution", async () => {
     untilItLeads();
     const wires = [1n, 2n].map((more) => paying(alice, bob, { lamports: 60n * sol + more }));
     const unprotected = paying(alice, bob, { lamports: 60n * sol });
@@ -193,7 +193,7 @@ describe("its lane for what must not land as failed", () => {
     expect(statusOf(unprotected)?.err).not.toBeNull();
   });
 
-  it("takes part in the auction, and is not final about what waits already", async () => {
+  it("takes part in the auction, and rejects queued transactions temporarily", async () => {
     untilItLeads();
     const small = paying(alice, bob, { tip: 10_000n });
     const large = paying(bob, carol, { tip: 20_000n });

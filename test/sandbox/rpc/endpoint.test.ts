@@ -41,7 +41,7 @@ async function canListen(port: number): Promise<boolean> {
 }
 
 describe("listening", () => {
-  it("takes a port and the one above it, for both kinds of traffic", async () => {
+  it("opens a port and the next one, for HTTP and WebSocket", async () => {
     const { port } = parseEndpoint(endpoint.address);
     expect(parseEndpoint(endpoint.webSocketAddress).port).toBe(port + 1);
     for (const address of [endpoint.address, endpoint.webSocketAddress]) {
@@ -52,7 +52,7 @@ describe("listening", () => {
     }
   });
 
-  it("leaves nothing open when a port is taken", async () => {
+  it("leaves nothing open when a port is in use", async () => {
     const { port } = parseEndpoint(endpoint.address);
     let wasGivenBack = false;
     // Other programs take ports, too: several tries, of which one must show it.
@@ -67,7 +67,7 @@ describe("listening", () => {
     await expect(open("nowhere")).rejects.toMatchObject({ reason: "address_invalid" });
   });
 
-  it("closes everything, also twice", async () => {
+  it("closes everything, even twice", async () => {
     const socket = await RpcSocket.open(`ws://${endpoint.webSocketAddress}`);
     await socket.subscribe("slot");
     endpoint.close();
@@ -114,7 +114,7 @@ describe("faults", () => {
     expect((await call(site, "getSlot")).result).toBe(Number(run.chain.slot("finalized")));
   });
 
-  it("refuses everybody", async () => {
+  it("rejects every call", async () => {
     const socket = await RpcSocket.open(`ws://${endpoint.address}`);
     endpoint.faults.refuse = "unavailable";
     expect((await post(site, "{}")).status).toBe(503);
@@ -123,7 +123,7 @@ describe("faults", () => {
     expect(await socket.closed).toBe(1013);
   });
 
-  it("swallows notifications", async () => {
+  it("drops notifications", async () => {
     const socket = await RpcSocket.open(`ws://${endpoint.address}`);
     const id = await socket.subscribe("slot");
     endpoint.faults.dropNotifications = true;

@@ -92,7 +92,7 @@ describe("HTTP", () => {
     );
   });
 
-  it("answers garbage", async () => {
+  it("answers invalid requests", async () => {
     const bytes = fc.uint8Array({ maxLength: 300 }).map((array) => Uint8Array.from(array));
     await fc.assert(
       fc.asyncProperty(bytes, async (body) => {
@@ -104,7 +104,7 @@ describe("HTTP", () => {
     expect((await answerTo(Uint8Array.of(0x22, 0xff, 0x22))).error?.code).toBe(-32700);
   });
 
-  it("bounds nesting, bodies and arrays of calls", async () => {
+  it("limits nesting, bodies and arrays of calls", async () => {
     expect((await answerTo("[".repeat(250_000))).error?.code).toBe(-32700);
     expect((await answerTo('{"a":'.repeat(50_000))).error?.code).toBe(-32700);
     const large = await post(cluster, `"${"a".repeat(256 * 1024)}"`);
@@ -118,7 +118,7 @@ describe("HTTP", () => {
     expect(await isAlive()).toBe(true);
   });
 
-  it("answers methods that it does not have with -32601", async () => {
+  it("answers unknown methods with -32601", async () => {
     const names = [
       "",
       "getConfirmedBlock",
@@ -130,7 +130,7 @@ describe("HTTP", () => {
     for (const name of names) expect((await call(cluster, name)).error?.code).toBe(-32601);
   });
 
-  it("answers other methods, paths and content types of HTTP", async () => {
+  it("answers other HTTP methods, paths and content types", async () => {
     const preflight = await fetch(cluster.url, {
       method: "OPTIONS",
       headers: { "access-control-request-headers": "content-type,solana-client" },
@@ -156,7 +156,7 @@ describe("HTTP", () => {
 });
 
 describe("WebSocket", () => {
-  it("answers any message with a known code, and goes on", async () => {
+  it("answers any message with a known code, and continues", async () => {
     const socket = await RpcSocket.open(cluster.webSocketUrl);
     const method = fc
       .tuple(
@@ -176,7 +176,7 @@ describe("WebSocket", () => {
     expect(await isAlive()).toBe(true);
   });
 
-  it("closes who sends too much at once", async () => {
+  it("closes a client that sends too much at once", async () => {
     const socket = await RpcSocket.open(cluster.webSocketUrl);
     socket.raw.send("x".repeat(65 * 1024));
     expect(await socket.closed).toBe(1009);

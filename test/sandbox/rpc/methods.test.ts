@@ -99,7 +99,7 @@ beforeAll(async () => {
 });
 
 describe("accounts", () => {
-  it("are shown as they were at the commitment", () => {
+  it("are returned as of the commitment", () => {
     settle();
     const to = wallet(30);
     const read = (commitment: string) => answerValue("getBalance", addressOf(to), { commitment });
@@ -121,7 +121,7 @@ describe("accounts", () => {
     expect(read("finalized")).toBe(2n * sol);
   });
 
-  it("of nonces keep what they held before, also after it was rooted", () => {
+  it("of nonces retain their previous value, even after it was rooted", () => {
     const nonce = wallet(31);
     const nonceAt = (commitment: string) => {
       const value = answerValue("getAccountInfo", addressOf(nonce), {
@@ -171,7 +171,7 @@ describe("accounts", () => {
     }
   });
 
-  it("come in the encodings of the node", () => {
+  it("are returned in the encodings of a node", () => {
     settle();
     const info = (config: { readonly [key: string]: Json }) =>
       answerValue("getAccountInfo", addressOf(wallet(31)), config);
@@ -218,7 +218,7 @@ describe("tokens", () => {
     });
   }
 
-  it("are made, read and found", () => {
+  it("are created, read and found", () => {
     const authority = [...payer.publicKey.toBytes()];
     const initializeMint = tokenInstruction([20, 6, ...authority, 0], [mint.publicKey, "w"]);
     const initialize = tokenInstruction(
@@ -292,7 +292,7 @@ describe("tokens", () => {
     });
   });
 
-  it("refuses what is no token", () => {
+  it("rejects accounts that are not tokens", () => {
     expect(refusalOf("getTokenAccountBalance", payerAddress)).toBe(-32602);
     expect(refusalOf("getTokenSupply", addressOf(account))).toBe(-32602);
     // Too long for base58, which is what the node answers when it is asked for nothing else.
@@ -304,7 +304,7 @@ describe("tokens", () => {
 });
 
 describe("history", () => {
-  it("tells slots to come, skipped slots and forgotten blocks apart", async () => {
+  it("distinguishes future slots, skipped slots and pruned blocks", async () => {
     const fresh = await openChain();
     const askFresh = (...params: Json[]): number | undefined => {
       try {
@@ -335,7 +335,7 @@ describe("history", () => {
     );
   });
 
-  it("pages through the signatures of an address, newest first", () => {
+  it("returns the signatures of an address page by page, newest first", () => {
     settle();
     const to = wallet(50);
     const signatures = [1n, 2n, 3n, 4n].map((n) => land([transferOf(payer, to, n * sol)]));
@@ -358,7 +358,7 @@ describe("history", () => {
     ]);
   });
 
-  it("knows statuses of 300 rooted slots, and older ones in its history only", async () => {
+  it("returns statuses of 300 rooted slots, and older ones only from the history", async () => {
     const old = await openChain({ historySlots: 1_000 });
     const statusOf = (signature: string, config: { readonly [key: string]: Json } = {}) =>
       Object(dispatch(old.context, "getSignatureStatuses", [[signature], config])).value[0];
@@ -377,7 +377,7 @@ describe("history", () => {
 });
 
 describe("leaders and fees", () => {
-  it("knows this epoch and the next, and no other", () => {
+  it("returns this epoch and the next, and no other", () => {
     const [first] = run.chain.validators();
     const identity = first?.identity ?? "";
     const mine = ask("getLeaderSchedule", null, { identity });
@@ -389,7 +389,7 @@ describe("leaders and fees", () => {
     expect(ask("getSlotLeaders", 0, 5000)).toHaveLength(5000);
   });
 
-  it("prices messages, and what went into blocks", () => {
+  it("returns fees of messages and of blocks", () => {
     settle();
     const price = (microLamports: number) =>
       new TransactionInstruction({
@@ -423,7 +423,7 @@ describe("transactions", () => {
     return wire;
   };
 
-  it("are refused with the reason that fits", () => {
+  it("are rejected with the matching reason", () => {
     settle();
     const encoding = "base64";
     expect(refusalOf("sendTransaction", base64(forged()), { encoding })).toBe(-32002);
@@ -459,7 +459,7 @@ describe("transactions", () => {
     expect(refusalOf("simulateTransaction", base64(forged()), many)).toBe(-32602);
   });
 
-  it("of the faucet are bounded", () => {
+  it("of the faucet are limited", () => {
     const to = wallet(60);
     const signature = ask("requestAirdrop", addressOf(to), 5);
     expect(signature).toBeTypeOf("string");

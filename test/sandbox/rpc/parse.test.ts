@@ -33,7 +33,7 @@ describe("instructions", () => {
       Uint8Array.from([number, ...(isWide ? [0, 0, 0] : []), ...rest]),
     );
 
-  it("are shown whatever their data and accounts are", () => {
+  it("are displayed with any data and accounts", () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...programs),
@@ -77,8 +77,8 @@ describe("instructions", () => {
   });
 });
 
-describe("instructions whose lengths lie", () => {
-  it.each([3, 9, 10, 11])("are shown as they are: %i", (number) => {
+describe("instructions with wrong lengths", () => {
+  it.each([3, 9, 10, 11])("are displayed undecoded: %i", (number) => {
     for (const length of ["ffffffffffffffff", "4000000000000000", "3000000000000000"]) {
       const at = number === 11 ? 12 : 36;
       const data = bytesOf("00".repeat(95));
@@ -93,7 +93,7 @@ describe("instructions whose lengths lie", () => {
 });
 
 describe("accounts", () => {
-  it("are shown whatever they hold", () => {
+  it("are displayed with any content", () => {
     const sizes = fc.constantFrom(0, 56, 80, 82, 88, 165, 170, 171, 355);
     const contents = sizes.chain((size) =>
       fc
@@ -116,7 +116,7 @@ describe("accounts", () => {
 });
 
 describe("texts", () => {
-  it("of base58 and base64 decode to what was encoded", () => {
+  it("of base58 and base64 round-trip", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => {
         expect(decodeBase58(encodeBase58(bytes), 200)).toEqual(bytes);
@@ -139,7 +139,7 @@ describe("texts", () => {
     expect(uiTokenAmount(2n ** 64n - 1n, 2).uiAmountString).toBe("184467440737095516.15");
   });
 
-  it("of failures say what happened", () => {
+  it("of failures state the error", () => {
     expect(describeFailure("BlockhashNotFound")).toBe("Blockhash not found");
     expect(describeFailure("ClusterMaintenance")).toBe("cluster maintenance");
     expect(describeFailure({ InstructionError: [3, { Custom: 17 }] })).toBe(

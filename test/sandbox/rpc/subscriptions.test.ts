@@ -42,7 +42,7 @@ function send(lamports = 1_000_000n): { signature: string; to: string; slot: big
 }
 
 describe("signatureSubscribe", () => {
-  it("tells each commitment once, in its time, and is gone", () =>
+  it("notifies at each commitment once, then ends", () =>
     withSocket(async () => {
       const sent = send();
       const [received, processed, confirmed, finalized] = await Promise.all([
@@ -71,7 +71,7 @@ describe("signatureSubscribe", () => {
       expect(gone.error?.code).toBe(-32602);
     }));
 
-  it("tells at once what has reached its commitment already, behind the number", () =>
+  it("notifies immediately, after the subscription id, if the commitment is already reached", () =>
     withSocket(async () => {
       const { signature } = send();
       run.slots(2);
@@ -81,7 +81,7 @@ describe("signatureSubscribe", () => {
       expect(socket.heard).toEqual(["answer", "notification"]);
     }));
 
-  it("tells why a transaction failed", () =>
+  it("reports the error of a failed transaction", () =>
     withSocket(async () => {
       const { signature } = send(2n ** 62n);
       const id = await socket.subscribe("signature", [signature, { commitment: "processed" }]);
@@ -92,8 +92,8 @@ describe("signatureSubscribe", () => {
     }));
 });
 
-describe("the others", () => {
-  it("tells accounts, programs and logs as they were at the commitment", () =>
+describe("other subscriptions", () => {
+  it("report accounts, programs and logs as of the commitment", () =>
     withSocket(async () => {
       const first = send(5_000_000n);
       const [account, program, logs, block] = await Promise.all([
@@ -132,7 +132,7 @@ describe("the others", () => {
       expect(await socket.next(account ?? -1)).toMatchObject({ value: { lamports: 6_000_000 } });
     }));
 
-  it("tells slots, roots and slot updates", () =>
+  it("report slots, roots and slot updates", () =>
     withSocket(async () => {
       const [slot, root, updates] = await Promise.all([
         socket.subscribe("slot"),
@@ -160,7 +160,7 @@ describe("the others", () => {
       expect(endpoint.counts.subscriptions).toBe(0);
     }));
 
-  it("tells of a block that the caller cannot read instead of leaving it out", () =>
+  it("report an unreadable block instead of skipping it", () =>
     withSocket(async () => {
       const id = await socket.subscribe("block", [
         { mentionsAccountOrProgram: addressOf(payer) },
@@ -176,7 +176,7 @@ describe("the others", () => {
 });
 
 describe("limits", () => {
-  it("bounds the subscriptions of a connection and frees them when it ends", () =>
+  it("bound the subscriptions of a connection and release them when it ends", () =>
     withSocket(async () => {
       for (let i = 0; i < subscriptionsMax; i++) await socket.subscribe("slot");
       expect((await socket.call("slotSubscribe")).error?.code).toBe(-32600);
@@ -187,7 +187,7 @@ describe("limits", () => {
       expect(endpoint.counts.subscriptions).toBe(0);
     }));
 
-  it("does not let one connection end the subscriptions of another", () =>
+  it("separate the subscriptions of connections", () =>
     withSocket(async () => {
       const id = await socket.subscribe("slot");
       const other = await RpcSocket.open(`ws://${endpoint.address}`);
@@ -198,7 +198,7 @@ describe("limits", () => {
       expect(await socket.next(id)).toBeDefined();
     }));
 
-  it("closes who sends faster than it is answered", () =>
+  it("close a client that sends faster than it is answered", () =>
     withSocket(async () => {
       const call = '{"jsonrpc":"2.0","id":1,"method":"slotSubscribe","params":[1,2,3]}';
       endpoint.faults.delayMs = 1000;
@@ -207,7 +207,7 @@ describe("limits", () => {
       endpoint.faults.delayMs = 0;
     }));
 
-  it("closes who does not read", async () => {
+  it("close a client that does not read", async () => {
     const sleeper = await RpcSocket.open(`ws://${endpoint.address}`);
     const config = { maxSupportedTransactionVersion: 0, commitment: "confirmed" };
     for (let i = 0; i < subscriptionsMax; i++) await sleeper.subscribe("block", ["all", config]);

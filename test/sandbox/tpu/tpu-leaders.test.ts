@@ -67,14 +67,14 @@ class Cluster {
 }
 
 describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
-  it("has a port of its own for each validator", async () => {
+  it("has a port for each validator", async () => {
     const { tpu, run } = await Cluster.open();
     const addresses = run.chain.validators().map(({ identity }) => tpu.addressOf(identity));
     expect(new Set(addresses).size).toBe(30);
     expect(tpu.addressOf(gateway.address)).toBe(null);
   });
 
-  it("executes what arrives in the leader's own slots", async () => {
+  it("executes transactions that arrive in the leader's slots", async () => {
     const cluster = await Cluster.open();
     const { run, tpu } = cluster;
     const before = run.balance(bob);
@@ -84,7 +84,7 @@ describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
     expect(run.balance(bob)).toBe(before + 5n);
   });
 
-  it("holds what is early until its leader's slots", async () => {
+  it("holds early transactions until its leader's slots", async () => {
     const cluster = await Cluster.open();
     const { run, tpu } = cluster;
     const { identity, slot } = cluster.nextLeader(4n);
@@ -99,7 +99,7 @@ describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
     expect(run.chain.block(slot)?.transactions.length).toBe(1);
   });
 
-  it("holds it also when the first of these slots is skipped", async () => {
+  it("holds them even if the first of these slots is skipped", async () => {
     const cluster = await Cluster.open();
     const { run, tpu } = cluster;
     const { identity, slot } = cluster.nextLeader(4n);
@@ -112,7 +112,7 @@ describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
     expect(run.chain.block(slot + 1n)?.transactions.length).toBe(1);
   });
 
-  it("drops what its leader cannot execute soon, and passes it on for the staked", async () => {
+  it("drops transactions for distant slots, and forwards them for staked senders", async () => {
     const cluster = await Cluster.open();
     const { identity } = cluster.nextLeader(60n);
     await cluster.send(identity, cluster.run.transfer(alice, bob, 5n));
@@ -125,7 +125,7 @@ describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
     expect(other.run.balance(bob)).toBe(before + 5n);
   });
 
-  it("counts what the chain refuses, and goes on", async () => {
+  it("counts transactions that the chain rejects, and continues", async () => {
     const cluster = await Cluster.open(staked);
     const { run, tpu } = cluster;
     const leader = cluster.leaderAt(run.chain.currentSlot);
@@ -140,7 +140,7 @@ describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
     expect(run.balance(bob)).toBe(before + 5n);
   });
 
-  it("is told by getClusterNodes, where it is now", async () => {
+  it("is listed in getClusterNodes with its current address", async () => {
     const { run, tpu } = await Cluster.open();
     const endpoint = closing(
       await RpcEndpoint.open(run.chain, systemClock, {

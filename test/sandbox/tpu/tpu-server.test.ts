@@ -83,7 +83,7 @@ class Leader {
 }
 
 describe.skipIf(!quiche)("a leader's port over QUIC", () => {
-  it("takes a transaction and knows whose it is", async () => {
+  it("accepts a transaction and knows its sender", async () => {
     const leader = await Leader.open();
     const client = await leader.connected();
     const wire = randomBytes(200);
@@ -99,7 +99,7 @@ describe.skipIf(!quiche)("a leader's port over QUIC", () => {
     expect(leader.server.connections).toBe(2);
   });
 
-  it("puts transactions of every size together, and refuses longer ones", async () => {
+  it("assembles transactions of every size, and rejects longer ones", async () => {
     const leader = await Leader.open();
     const client = await leader.connected();
     const wires = [1, 1199, 1232, 1233, 4095, 4096].map((size) => randomBytes(size));
@@ -118,7 +118,7 @@ describe.skipIf(!quiche)("a leader's port over QUIC", () => {
     expect(leader.server.counts.closed.invalid_stream).toBe(1);
   });
 
-  it("puts together what comes in parts, and counts all of them", async () => {
+  it("assembles transactions that arrive in parts, and counts them", async () => {
     const leader = await Leader.open();
     const client = await leader.connected();
     const wire = randomBytes(4096);
@@ -136,7 +136,7 @@ describe.skipIf(!quiche)("a leader's port over QUIC", () => {
     expect(await client.ended).toMatchObject({ by: "peer", code: closeCodes.invalid_stream });
   });
 
-  it("knows a first packet that comes twice", async () => {
+  it("recognises a repeated first packet", async () => {
     const limits = { connectionsPerAddressPerMinute: 1 };
     const leader = await Leader.open(limits, { retries: false });
     const sent: Buffer[] = [];
@@ -151,7 +151,7 @@ describe.skipIf(!quiche)("a leader's port over QUIC", () => {
     expect(leader.server.counts.connectionsIgnored).toBe(0);
   });
 
-  it("shows the sender's address to be its own before it remembers anything", async () => {
+  it("validates the sender's address before it stores any state", async () => {
     const leader = await Leader.open();
     const client = await leader.connected();
     expect(leader.server.counts.retries).toBe(1);
@@ -164,7 +164,7 @@ describe.skipIf(!quiche)("a leader's port over QUIC", () => {
     await open.has(1);
   });
 
-  it("refuses those without a certificate, and those with a key of another kind", async () => {
+  it("rejects clients without a certificate or with another key type", async () => {
     const leader = await Leader.open();
     const { address } = leader.server;
     const none = await QuicClient.open(address, { credentials: null });
@@ -178,14 +178,14 @@ describe.skipIf(!quiche)("a leader's port over QUIC", () => {
     expect(leader.server.connections).toBe(0);
   });
 
-  it("refuses another protocol", async () => {
+  it("rejects another protocol", async () => {
     const leader = await Leader.open();
     const client = await QuicClient.open(leader.server.address, { protocol: "h3" });
     expect(await client.ended).toMatchObject({ by: "peer", isApp: false, code: 0x100 + 120 });
     await until(() => leader.server.counts.handshakesFailed === 1, "a failure");
   });
 
-  it("offers a version it knows to those who ask for another", async () => {
+  it("offers a supported version to clients with another one", async () => {
     const leader = await Leader.open();
     const client = await QuicClient.open(leader.server.address);
     const initial = Buffer.alloc(1200);
@@ -195,7 +195,7 @@ describe.skipIf(!quiche)("a leader's port over QUIC", () => {
     await until(() => client.packets.some(isNegotiation), "a version negotiation");
   });
 
-  it("answers nothing to what is no QUIC", async () => {
+  it("sends no answer to other datagrams", async () => {
     const leader = await Leader.open();
     const client = await leader.connected();
     const before = leader.server.counts.packetsUnknown;
@@ -218,7 +218,7 @@ describe.skipIf(!quiche)("a leader's port over QUIC", () => {
 });
 
 describe.skipIf(!quiche)("a leader's port under hostile packets", () => {
-  it("stands, and goes on with those who are well-behaved", async () => {
+  it("continues to serve well-behaved clients", async () => {
     const leader = await Leader.open();
     const client = await leader.connected();
     const real: Buffer[] = [];
@@ -258,7 +258,7 @@ describe.skipIf(!quiche)("limits of a leader", () => {
     reason,
   });
 
-  it("closes a connection too many of a peer, and lets others in", async () => {
+  it("closes an excess connection of a peer, and admits others", async () => {
     const leader = await Leader.open({ connectionsPerPeer: 2 });
     const first = await leader.connected();
     await leader.connected();
@@ -272,7 +272,7 @@ describe.skipIf(!quiche)("limits of a leader", () => {
     expect(leader.server.counts.closed.too_many).toBe(1);
   });
 
-  it("drops the one that was not used for longest when all places are taken", async () => {
+  it("drops the least recently used connection at the limit", async () => {
     const leader = await Leader.open({ unstakedConnectionsMax: 2 });
     const first = await leader.connected(KeyPair.named(1, "a"));
     const second = await leader.connected(KeyPair.named(1, "b"));
@@ -286,14 +286,14 @@ describe.skipIf(!quiche)("limits of a leader", () => {
     expect(leader.server.connections).toBe(3);
   });
 
-  it("disallows the unstaked when there are no places for them", async () => {
+  it("rejects unstaked clients if they have no capacity", async () => {
     const leader = await Leader.open({ unstakedConnectionsMax: 0 });
     const client = await leader.connect();
     expect(await client.ended).toEqual(closedAs("disallowed"));
     await leader.connected(whale);
   });
 
-  it("does not answer an address that comes too often, until a minute is over", async () => {
+  it("ignores an address with too many attempts for a minute", async () => {
     const clock = ManualClock.running();
     const leader = await Leader.open({ connectionsPerAddressPerMinute: 2 }, { clock });
     for (let i = 0; i < 2; i++) await (await leader.connected()).close();
@@ -305,7 +305,7 @@ describe.skipIf(!quiche)("limits of a leader", () => {
     await leader.connected();
   });
 
-  it("knows tokens of its own, for their address, for a while", async () => {
+  it("accepts its own tokens, for their address, for a limited time", async () => {
     const clock = ManualClock.running();
     const leader = await Leader.open({}, { clock });
     leader.server.faults.handshakeDelayMs = 60_000;
@@ -325,7 +325,7 @@ describe.skipIf(!quiche)("limits of a leader", () => {
     expect(leader.server.counts.connections).toBe(1);
   });
 
-  it("gives the unstaked their streams back slowly, and the staked at once", async () => {
+  it("returns streams slowly to unstaked clients, and immediately to staked ones", async () => {
     const clock = new ManualClock();
     const limits = { streamsMax: 10, streamsPerWindow: 1000, unstakedStreamsPerWindow: 3 };
     const leader = await Leader.open(limits, { clock });
@@ -345,7 +345,7 @@ describe.skipIf(!quiche)("limits of a leader", () => {
     await leader.has(413);
   });
 
-  it("ends streams that never end, and keeps their connection", async () => {
+  it("ends streams that never finish, and keeps their connection", async () => {
     const leader = await Leader.open({ streamMs: 50, streamsMax: 3 });
     const client = await leader.connected();
     client.begin(randomBytes(10));
@@ -365,7 +365,7 @@ describe.skipIf(!quiche)("limits of a leader", () => {
     expect(leader.server.connections).toBe(0);
   });
 
-  it("forgets who is silent for too long", async () => {
+  it("removes a connection that is idle for too long", async () => {
     const leader = await Leader.open({ idleMs: 2000 });
     const client = await leader.connected();
     await until(() => leader.server.connections === 0, "the end of silence");
@@ -373,8 +373,8 @@ describe.skipIf(!quiche)("limits of a leader", () => {
   });
 });
 
-describe.skipIf(!quiche)("a leader that fails", () => {
-  it("closes everybody with any code", async () => {
+describe.skipIf(!quiche)("a failing leader", () => {
+  it("closes all connections with any code", async () => {
     const leader = await Leader.open();
     for (const reason of closeReasons) {
       const client = await leader.connected();
@@ -390,7 +390,7 @@ describe.skipIf(!quiche)("a leader that fails", () => {
     expect(await refused.ended).toMatchObject({ isApp: false, code: badCertificateCode });
   });
 
-  it("is silent, and then there again", async () => {
+  it("is silent, then responds again", async () => {
     const leader = await Leader.open();
     const client = await leader.connected();
     leader.server.faults.silent = true;
@@ -405,7 +405,7 @@ describe.skipIf(!quiche)("a leader that fails", () => {
     await newcomer.established;
   });
 
-  it("restarts at its port without its memory, and moves to another", async () => {
+  it("restarts at its port without state, and moves to another", async () => {
     const leader = await Leader.open();
     const { address } = leader.server;
     const client = await leader.connected();
@@ -423,7 +423,7 @@ describe.skipIf(!quiche)("a leader that fails", () => {
     await leader.has(2);
   });
 
-  it("says farewell when it closes", async () => {
+  it("sends a close frame when it closes", async () => {
     const leader = await Leader.open();
     const client = await leader.connected();
     await leader.server.close();

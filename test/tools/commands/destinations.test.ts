@@ -79,7 +79,7 @@ describe("shredway destinations", () => {
     expect((await destinations("list", "--account", "b")).stderr).toContain("no destinations yet");
   }, 120_000);
 
-  it("reaches a service that runs: challenges leave, and an approved one is active", async () => {
+  it("affects a running service: challenges are sent, and an approved one becomes active", async () => {
     const store = await storeWith("a");
     const sent: string[] = [];
     const settings = destinationSettingsOf(
@@ -107,7 +107,7 @@ describe("shredway destinations", () => {
     await store.close();
   }, 120_000);
 
-  it("goes by the configuration of the service", async () => {
+  it("uses the configuration of the service", async () => {
     await (await storeWith("a")).close();
     const file = join(folder, "shredway.yaml");
     writeFileSync(
@@ -163,7 +163,7 @@ delivery: { regions: [tokyo], destinationsPerAccount: 1, denied: [203.0.113.0/24
       "expected with destinations list or destinations add only",
     ],
     [["list", "--config", "a.yaml"], "at most one of --config, --data"],
-  ])("refuses %j with exit code 2, and makes nothing", async (args, message) => {
+  ])("rejects %j with exit code 2, and creates nothing", async (args, message) => {
     const { code, stdout, stderr } = await destinations(...args);
     expect(stderr).toContain(message);
     expect(stderr).toContain("shredway destinations --help");
@@ -172,7 +172,7 @@ delivery: { regions: [tokyo], destinationsPerAccount: 1, denied: [203.0.113.0/24
     expect(existsSync(data)).toBe(false);
   });
 
-  it("fails with exit code 1 where there is no such thing, or no data", async () => {
+  it("fails with exit code 1 without the destination or the data", async () => {
     const nothing = await destinations("list");
     expect(nothing.stderr).toContain("expected a folder with shredway.db");
     expect(nothing.code).toBe(1);
@@ -195,7 +195,7 @@ describe("the documents", () => {
   const text = (name: string) =>
     readFileSync(new URL(`../../../docs/${name}`, import.meta.url), "utf8");
 
-  it("have every use of the command, and no other", () => {
+  it("contain every use of the command, and no other", () => {
     const section =
       text("command-line.md").split("\n## destinations\n")[1]?.split("\n## ")[0] ?? "";
     const [uses = ""] = section.split("```").slice(1);
@@ -205,7 +205,7 @@ describe("the documents", () => {
     expect(new Set(shown.map(([, verb]) => verb))).toEqual(new Set(verbs));
   });
 
-  it("name methods that are there, and the challenge as it is", () => {
+  it("name existing methods, and the real challenge", () => {
     const shreds = text("shreds.md");
     const named = [
       ...shreds.matchAll(

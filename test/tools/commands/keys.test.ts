@@ -34,7 +34,7 @@ async function listed(): Promise<Record<string, unknown>[]> {
 }
 
 describe("shredway keys", () => {
-  it("makes a key that is shown once and kept nowhere", async () => {
+  it("creates a key that is printed once and stored nowhere", async () => {
     const { code, stdout, stderr } = await keys(
       "create",
       "--account",
@@ -55,7 +55,7 @@ describe("shredway keys", () => {
     expect(list.stdout).not.toContain(text);
   });
 
-  it("keeps every wish", async () => {
+  it("stores every setting", async () => {
     const limits = ["--rate", "50", "--burst", "100", "--allow", "10.0.0.0/8,2001:DB8::/32"];
     const { key } = await created(
       "--account",
@@ -100,7 +100,7 @@ describe("shredway keys", () => {
     expect(again.code).toBe(1);
   });
 
-  it("reaches a service that runs: a new key is let in, a revoked one no longer", async () => {
+  it("affects a running service: a new key is accepted, a revoked one rejected", async () => {
     const log = createLogger({ level: "silent" });
     const service = await Store.open({ directory: data, clock: systemClock, log });
     const ring = new KeyRing();
@@ -147,7 +147,7 @@ describe("shredway keys", () => {
     [["rotate", "k_1", "--overlap", "1 day"], "--overlap: expected a time such as"],
     [["revoke", "k_1", "k_2"], 'got "k_2" too much'],
     [["list", "--config", "a.yaml"], "at most one of --config, --data"],
-  ])("refuses %j with exit code 2, and makes nothing", async (args, message) => {
+  ])("rejects %j with exit code 2, and creates nothing", async (args, message) => {
     const { code, stdout, stderr } = await keys(...args);
     expect(stderr).toContain(message);
     expect(stderr).toContain("shredway keys --help");
@@ -156,7 +156,7 @@ describe("shredway keys", () => {
     expect(existsSync(data)).toBe(false);
   });
 
-  it("fails with exit code 1 where there is no such key, or no data", async () => {
+  it("fails with exit code 1 without the key or the data", async () => {
     const nothing = await keys("list");
     expect(nothing.stderr).toContain("expected a folder with shredway.db");
     expect(nothing.code).toBe(1);

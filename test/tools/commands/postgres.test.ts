@@ -41,7 +41,7 @@ describe("data.postgres", () => {
     }
   });
 
-  it.skipIf(postgresPrograms === null)("keeps keys and destinations, and no file", async () => {
+  it.skipIf(postgresPrograms === null)("stores keys and destinations, without a file", async () => {
     const folder = temporaryFolder();
     const server = await PostgresServer.start();
     closing({ close: () => server.remove() });

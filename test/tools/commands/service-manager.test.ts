@@ -11,7 +11,7 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 const relay = "listen: 127.0.0.1:0, authentication: off, shredVersion: 1";
 const receiver = '{ name: late, address: "192.0.2.10:9001", tier: tier-1 }';
 
-it("tells its states, and each reload's begin and end", async () => {
+it("reports its states, and begin and end of each reload", async () => {
   const folder = temporaryFolder();
   const address = join(folder, "notify");
   const socket = closing(await NotifySocket.open(address));

@@ -36,7 +36,7 @@ function configFile(): { readonly folder: string; readonly file: string } {
 }
 
 describe("shredway sources", () => {
-  it("adds, lists, finds and removes, and leaves the file as it was", async () => {
+  it("adds, lists, finds and removes, and leaves the file unchanged", async () => {
     const { folder, file } = configFile();
     const added = await shredway(
       "sources",
@@ -71,7 +71,7 @@ describe("shredway sources", () => {
     expect(readdirSync(folder)).toEqual(["shredway.yaml"]);
   });
 
-  it("follows a link to the file itself", async () => {
+  it("follows a symbolic link to the file", async () => {
     const { folder, file } = configFile();
     const link = join(folder, "link.yaml");
     symlinkSync(file, link);
@@ -107,7 +107,7 @@ describe("shredway sources", () => {
 });
 
 describe("sourceOf", () => {
-  it("says what the relay does", async () => {
+  it("agrees with the relay", async () => {
     const relay = Relay.open({
       listen: ["127.0.0.1:0", "127.0.0.1:0"],
       workers: 1,

@@ -28,7 +28,7 @@ function configAt(folder: string, postgres?: string): string {
 }
 
 describe("shredway migrate", () => {
-  it("tells with --check, and brings to the newest", async () => {
+  it("reports with --check, and migrates to the newest", async () => {
     const folder = temporaryFolder();
     const config = configAt(folder);
     const check = () => shredway("migrate", "--config", config, "--check", "--json");
@@ -50,7 +50,7 @@ describe("shredway migrate", () => {
   });
 
   it.skipIf(postgresPrograms === null)(
-    "lets the owner do it for a role with least rights",
+    "lets the owner migrate for a role with minimal rights",
     async () => {
       const folder = temporaryFolder();
       const server = await PostgresServer.start();

@@ -57,7 +57,7 @@ function isHole(i: number): boolean {
 }
 
 describe("listen", () => {
-  it("finds gaps by index, and how long FEC sets took", async () => {
+  it("finds gaps by index, and the duration of FEC sets", async () => {
     const { run, sender } = await listening();
     const slots = shreds(3);
     const sent = slots.flatMap((packets) => packets.filter((_, i) => !isHole(i)));
@@ -79,7 +79,7 @@ describe("listen", () => {
     });
   });
 
-  it("records what comes, byte by byte, with the kernel's times, up to its bound", async () => {
+  it("records datagrams unchanged, with the kernel's times, up to its limit", async () => {
     const file = join(temporaryFolder(), "feed.pcap");
     const { run, sender } = await listening("--record", file, "--record-mb", "1");
     const sent = [Uint8Array.of(1, 2, 3), ...shreds(7).flat()]; // 1.1 MB
@@ -101,7 +101,7 @@ describe("listen", () => {
     }
   });
 
-  it("refuses what does not go together", async () => {
+  it("rejects options that exclude each other", async () => {
     const run = (...args: string[]) => new CommandRun(listen, ["--port", "0", ...args]).code;
     await expect(run("--record-mb", "5")).rejects.toThrow("expected --record FILE with it");
     await expect(run("--verify")).rejects.toThrow("expected --leaders FILE or --rpc URL");

@@ -16,7 +16,7 @@ function slot(number: bigint, data: number, code: number, last: number | null): 
 }
 
 describe("coverageOf", () => {
-  it("is a share of the slot once its end is known", () => {
+  it("is a share of the slot after its end is known", () => {
     expect(coverageOf(slot(1n, 48, 64, 63))).toMatchObject({
       dataShare: 0.75,
       share: 112 / 128,

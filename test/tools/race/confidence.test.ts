@@ -57,7 +57,7 @@ function reportOf(course: RaceSession, names = ["a", "b"]): RaceReport {
 }
 
 describe("confidence", () => {
-  it("tells a real difference, with the truth inside the interval", () => {
+  it("finds a real difference, with the true value inside the interval", () => {
     const report = reportOf(raceOf(160, () => 50_000));
     const pair = pairOf(report, "a", "b");
     expect(pair?.significant).toBe(true);
@@ -70,20 +70,20 @@ describe("confidence", () => {
     expect(pairOf(report, "b", "a")?.advanceNs.p50).toBe(-(pair?.advanceNs.p50 ?? 0));
   });
 
-  it("does not take thousands of shreds of few paths for proof: turns differ, not feeds", () => {
+  it("does not accept thousands of shreds of few windows as evidence", () => {
     const report = reportOf(raceOf(160, (_, random) => (random.below(2) === 0 ? 60_000 : -60_000)));
     expect(pairOf(report, "a", "b")?.significant).toBe(false);
     expect(verdictOf(report).join("\n")).toContain("no difference beyond chance");
   });
 
-  it("says that a race was too short", () => {
+  it("reports that a race was too short", () => {
     const report = reportOf(raceOf(20, () => 50_000));
     expect(report.turns).toBeLessThan(8);
     expect(pairOf(report, "a", "b")?.significant).toBe(null);
     expect(verdictOf(report).join("\n")).toContain("too short to say whether that is chance");
   });
 
-  it("stays bounded, and as right, when there are many turns", () => {
+  it("stays bounded and accurate with many windows", () => {
     const course = raceOf(4 * 530, () => 50_000, 16);
     const groups = course.scores.groups.all();
     expect(groups.length).toBeLessThan(520);
@@ -97,16 +97,16 @@ describe("confidence", () => {
   });
 });
 
-describe("the course", () => {
-  it("leaves out slots that not every feed could see whole", () => {
+describe("the race session", () => {
+  it("excludes slots that not every feed could receive completely", () => {
     const course = raceOf(50, () => 1000);
     // Slot 1000 was under way when the feeds began; the end was waited for.
     expect([course.scores.slots, course.edgeSlots]).toEqual([49, 1]);
   });
 });
 
-describe("pictures", () => {
-  it("are complete in themselves, and no name gets out of its text", () => {
+describe("charts", () => {
+  it("are self-contained, and escape every name", () => {
     const course = raceOf(60, () => 50_000);
     const report = reportOf(course, ['<script>alert("a")</script>', "b&c"]);
     const svg = raceSvg(report, racePicture(course));

@@ -50,7 +50,7 @@ function tallied(sights: readonly ShredArrival[]): RaceScores {
 }
 
 describe("Tally", () => {
-  it("agrees with a naive model, whatever arrives in whatever order", () => {
+  it("agrees with a naive model for any arrivals in any order", () => {
     fc.assert(
       fc.property(
         fc.uniqueArray(shredArbitrary, {
@@ -99,7 +99,7 @@ describe("Tally", () => {
     );
   });
 
-  it("finds the runs that a feed missed", () => {
+  it("finds the runs of shreds that a feed missed", () => {
     const all = Array.from({ length: 64 }, (_, leaf) => ({ set: 0, leaf }));
     const tally = tallied(
       sightsOf(
@@ -130,7 +130,7 @@ describe("SlotCollector", () => {
     signature: 1,
   });
 
-  it("waits the settling time from the last new shred on, and counts what comes later as late", () => {
+  it("waits the settling time after the last new shred, and counts later arrivals as late", () => {
     const settled: number[] = [];
     const book = new SlotCollector({
       feeds: 2,
@@ -157,7 +157,7 @@ describe("SlotCollector", () => {
     expect(book.counts[1]).toMatchObject({ arrivals: 1, again: 0, conflicting: 1 });
   });
 
-  it("keeps to its bounds when every shred is of another slot", () => {
+  it("stays within its bounds if every shred is of another slot", () => {
     const book = new SlotCollector({ feeds: 2, settleNs: 1000, onSettled: () => undefined });
     for (let slot = 0; slot < 3000; slot++) book.note({ ...sight(slot, 0), slot });
     expect(book.open.length).toBe(1024);

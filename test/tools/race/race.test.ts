@@ -171,7 +171,7 @@ describe("a race of captures", () => {
     expect(rows.filter((row) => row.endsWith(",")).length).toBe(first?.solo);
   });
 
-  it("gives no win to forgeries when it verifies, and says so when it does not", async () => {
+  it("gives forgeries no win with verification, and warns without it", async () => {
     const { made, leaders } = traffic(12);
     const all = packetsOf(made);
     const forged = all.map(({ packet, at }) => ({ packet: altered(packet), at: at - 400_000 }));
@@ -195,7 +195,7 @@ describe("a race of captures", () => {
     expect(unverified.verdict.join("\n")).toContain("NOT VERIFIED");
   });
 
-  it("takes equal times of a coarse clock as ties", async () => {
+  it("counts equal times of a coarse clock as ties", async () => {
     const { made } = traffic(12);
     const all = [...packetsOf(made), after];
     const later = all.map(({ packet, at }) => ({ packet, at: at + 300 }));
@@ -213,7 +213,7 @@ describe("a race of captures", () => {
     expect(report.verdict.join("\n")).toContain("level with");
   });
 
-  it("counts what comes after the settling time as late, and says what would help", async () => {
+  it("counts arrivals after the settling time as late, and suggests a remedy", async () => {
     const { made } = traffic(12);
     const all = packetsOf(made);
     const late = all.map(({ packet, at }) => ({ packet, at: at + 800_000_000 }));
@@ -230,7 +230,7 @@ describe("a race of captures", () => {
     expect(report.verdict.join("\n")).toContain("give --settle more than 300 ms");
   });
 
-  it("refuses captures without times, and files that are not there", async () => {
+  it("rejects captures without times, and missing files", async () => {
     const { made } = traffic(1);
     const packets = packetsOf(made).map(({ packet }) => packet);
     const lpb = join(folder, "a.lpb");
@@ -299,7 +299,7 @@ describe("a race over UDP", () => {
     await until(() => sender.counts().queued === 0n, "the packets to go");
   }
 
-  it("counts exactly who brought what, without the forgeries, and ends with a summary on Ctrl-C", async () => {
+  it("counts every delivery exactly, without forgeries, and ends with a summary on Ctrl-C", async () => {
     const { made, leaders } = traffic(9);
     const { run, a, b } = await started(leaders, 3000);
     for (const { packets } of made) {
@@ -342,7 +342,7 @@ describe("a race over UDP", () => {
     expect(refused.reduce((total, one) => total + one, 0)).toBe(made.length * perSlot);
   });
 
-  it("loses nothing in five seconds of two feeds, and tells of a feed that never comes", async () => {
+  it("loses nothing in five seconds of two feeds, and reports a feed without datagrams", async () => {
     const { made, leaders } = traffic(50);
     const { run, a } = await started(leaders, 200);
     const all = packetsOf(made);

@@ -44,7 +44,7 @@ describe("parseArguments", () => {
     expect(args.text("speed")).toBeUndefined();
   });
 
-  it("knows help in both forms", () => {
+  it("accepts help in both forms", () => {
     expect(parseArguments(command, ["--help"])).toBe("help");
     expect(parseArguments(command, ["-h"])).toBe("help");
     const help = helpOf(command);
@@ -65,11 +65,11 @@ describe("parseArguments", () => {
     ["--rate", "1.5", '--rate: expected a whole number from 1 to 9, got "1.5"'],
     ["--rate", "1e1", '--rate: expected a whole number from 1 to 9, got "1e1"'],
     ["--rate", "", '--rate: expected a whole number from 1 to 9, got ""'],
-  ])("%s %s is refused with what was expected and what came", (name, value, message) => {
+  ])("%s %s is rejected with the expected and the received value", (name, value, message) => {
     expect(refusal(() => parsed(name, value).integer("rate", { min: 1, max: 9 }))).toBe(message);
   });
 
-  it("refuses shares, speeds and addresses out of range", () => {
+  it("rejects shares, speeds and addresses out of range", () => {
     for (const value of ["-0.1", "1.1", "x", "NaN"]) {
       expect(refusal(() => parsed(`--rate=${value}`).share("rate"))).toContain("from 0 to 1");
     }
@@ -83,7 +83,7 @@ describe("parseArguments", () => {
     );
   });
 
-  it("takes a negative number for a value, whose check says the range", () => {
+  it("treats a negative number as a value, whose check names the range", () => {
     expect(refusal(() => parsed("--rate", "-1").integer("rate", { min: 1, max: 9 }))).toBe(
       '--rate: expected a whole number from 1 to 9, got "-1"',
     );
@@ -91,14 +91,14 @@ describe("parseArguments", () => {
     expect(refusal(() => parsed("--json", "-1"))).toContain("no option -1");
   });
 
-  it("refuses the same option twice", () => {
+  it("rejects the same option twice", () => {
     expect(refusal(() => parsed("--rate", "1", "--rate=2"))).toBe(
       "--rate: expected once, got it twice",
     );
     expect(refusal(() => parsed("-j", "--json"))).toBe("--json: expected once, got it twice");
   });
 
-  it("refuses two options that exclude each other, and a missing one", () => {
+  it("rejects options that exclude each other, and a missing one", () => {
     const both = parsed("--rate", "1", "--speed", "1");
     expect(refusal(() => both.exclusive("rate", "speed"))).toBe(
       "expected at most one of --rate, --speed, got --rate and --speed",
@@ -108,7 +108,7 @@ describe("parseArguments", () => {
     );
   });
 
-  it("refuses positionals where none are taken", () => {
+  it("rejects unexpected positionals", () => {
     const { positional: _none, ...plain } = command;
     expect(refusal(() => parseArguments(plain, ["extra"]))).toBe(
       'probe takes no argument besides its options, got "extra"',

@@ -37,7 +37,7 @@ describe("numbers for people", () => {
     expect(formatNs(123_000n)).toBe("123 µs");
   });
 
-  it("shares: 100 % only when it is all", () => {
+  it("shares: 100 % only for all", () => {
     expect(formatShare(1)).toBe("100 %");
     expect(formatShare(0.99999)).toBe("99.9 %");
     expect(formatShare(0)).toBe("0.0 %");
@@ -53,7 +53,7 @@ describe("numbers for people", () => {
 });
 
 describe("toJson", () => {
-  it("writes a bigint as a number while that is exact, else as a string", () => {
+  it("writes a bigint as a number if that is exact, else as a string", () => {
     expect(toJson({ a: 1n, b: 2n ** 53n - 1n, c: 2n ** 53n, d: 2n ** 64n - 1n })).toBe(
       '{"a":1,"b":9007199254740991,"c":"9007199254740992","d":"18446744073709551615"}',
     );
@@ -61,7 +61,7 @@ describe("toJson", () => {
 });
 
 describe("table", () => {
-  it("aligns by what is visible, colours included", () => {
+  it("aligns by visible width, with colours", () => {
     const { good } = paint(true);
     const lines = table(
       [{ title: "NAME" }, { title: "COUNT", right: true, width: 6 }, { title: "X" }],

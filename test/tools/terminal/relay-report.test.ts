@@ -30,7 +30,7 @@ function snapshotWithEveryVerdict(): RelaySnapshot {
 }
 
 describe("totalsOf", () => {
-  it("adds up: every packet is in exactly one count", () => {
+  it("counts every packet exactly once", () => {
     const { received, receiveDrops, sent, failed, refused, ...passed } = totalsOf(
       snapshotWithEveryVerdict(),
     );

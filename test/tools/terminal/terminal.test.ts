@@ -21,7 +21,7 @@ function screen(options: { live: boolean; dumb?: boolean; rows?: number; columns
 }
 
 describe("Terminal", () => {
-  it("draws over what it drew before, and below it once that is kept", () => {
+  it("redraws its lines, and continues below them once they are final", () => {
     const { terminal, written } = screen({ live: true });
     terminal.redraw(["a", "b"]);
     terminal.redraw(["c"]);
@@ -34,13 +34,13 @@ describe("Terminal", () => {
     ]);
   });
 
-  it("never draws more lines than it could draw over, nor longer ones", () => {
+  it("never draws more or longer lines than it can redraw", () => {
     const { terminal, written } = screen({ live: true, rows: 3, columns: 5 });
     terminal.redraw(["123456", "b", "c", "d"]);
     expect(written[0]).toBe("1234…\u001b[K\nb\u001b[K\n\u001b[J");
   });
 
-  it("moves no cursor where the terminal cannot", () => {
+  it("moves no cursor if the terminal cannot", () => {
     const { terminal, written, errors } = screen({ live: true, dumb: true });
     expect(terminal.isLive).toBe(false);
     terminal.progress("50 %");
