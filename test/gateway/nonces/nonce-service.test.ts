@@ -216,7 +216,7 @@ describe("the nonce service", () => {
       reason: "nonce_invalid",
       message: expect.stringContaining("no account"),
     });
-    expect(book.snapshot()).toEqual({ managed: 1, making: 0, inUse: 1 });
+    expect(book.snapshot()).toEqual({ managed: 1, creating: 0, inUse: 1 });
   });
 
   it("reads the new value soon after an advance was reported", async () => {

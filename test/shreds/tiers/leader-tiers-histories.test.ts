@@ -18,7 +18,7 @@ describe("the tier engine of a leader", () => {
       }),
       { numRuns: 1000 },
     );
-    // Neither of the comparisons was left out.
-    expect(Math.min(seen.views, seen.checkpoints, seen.lives)).toBeGreaterThan(2000);
+    // No comparison was skipped.
+    expect(Math.min(seen.views, seen.checkpoints, seen.lives)).toBeGreaterThan(1000);
   }, 120_000);
 });

@@ -362,9 +362,11 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     await page.getByRole("status").filter({ hasText: "Reconnecting" }).waitFor();
     await page.getByText(/^in \d+ s$/).waitFor();
     await page.getByText("0.31 of 0.5 SOL for tier-2").waitFor();
-    complaints.found.splice(0); // what the browser says of a refused connection
-    await start();
+    // While the service is down, so that the page cannot reconnect on its own before the click.
+    const attempt = page.waitForEvent("requestfailed");
     await page.getByRole("button", { name: "Reconnect now" }).click();
+    await attempt;
+    await start();
     await page.getByText("Your session has ended. Sign in again.").waitFor();
     complaints.found.splice(0);
     await signIn(page, key);
