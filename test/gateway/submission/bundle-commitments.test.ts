@@ -1,4 +1,5 @@
-// What records and the node say of a bundle, put together; on the sandbox chain it is in chain.test.ts.
+// The status of a bundle, derived from its records and the node's reports. chain.test.ts covers the
+// sandbox chain.
 
 import { describe, expect, it } from "vitest";
 import { NodeBundleCommitments } from "../../../src/gateway/submission/bundle-commitments.ts";
@@ -44,7 +45,7 @@ interface Node {
   readonly history?: Readonly<Record<string, SignatureOutcome>>;
 }
 
-/** null: without a node. */
+/** null: no node is configured. */
 async function told(
   node: Node | null,
   ...transactions: TransactionStatus[]
@@ -110,7 +111,7 @@ describe("the status of a bundle, with a node", () => {
     const failed = { a: said("processed"), b: said("processed", { err: "AccountInUse" }) };
     expect(await told({ cached: failed }, ...both)).toBeNull();
     expect(await told({ cached: whole }, open("a", 4n), open("b", null))).toBeNull();
-    // One of them has ended a moment before the other.
+    // One of them ended shortly before the other.
     expect(await told({ cached: whole }, landed("a"), open("b", 5n))).toEqual(processed);
   });
 

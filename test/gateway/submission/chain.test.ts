@@ -1,4 +1,4 @@
-// The pipeline on the sandbox chain: every end that the real virtual machine can give.
+// The pipeline on the sandbox chain, with every outcome that the real virtual machine produces.
 
 import { type Keypair, SystemProgram } from "@solana/web3.js";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -38,7 +38,7 @@ import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-parts.ts";
 const nonceAccount = wallet(50);
 const accountId = "ann";
 
-/** Nothing is there again after a restart. */
+/** All state is lost after a restart. */
 const noTipStore: LandedTipStore = {
   write: async () => {},
   since: async () => [],
@@ -47,7 +47,7 @@ const noTipStore: LandedTipStore = {
   lastSnapshot: async () => null,
 };
 
-/** Gives what it takes to the leader's queue, unless it is told to lose it. */
+/** Puts accepted transactions into the leader's queue, unless it is set to lose them. */
 class ChainRoute implements Route {
   readonly capabilities: RouteCapabilities;
   readonly isUp = true;
@@ -293,7 +293,7 @@ describe("submissions on the sandbox chain", () => {
 });
 
 describe("tips on the sandbox chain", () => {
-  /** Seen in a block; the node has not said yet how it ended. */
+  /** Observed in a block; the node has not reported the outcome yet. */
   async function seen({ clock, run }: Stage, { signature }: TransactionFacts): Promise<void> {
     while (!run.chain.status(signature)) await clock.advance(50);
   }
@@ -355,7 +355,7 @@ describe("a bundle on the sandbox chain", () => {
     bundleId = bundleIdOf(signatures);
   });
 
-  /** As a process that has just begun tells it: with nothing in memory. */
+  /** The status that a process reports after a start, without any state in memory. */
   async function told(): Promise<BundleCommitment | null | undefined> {
     const log = { warn: (text: string) => expect.fail(text) };
     const reader = new StatusReader({ clock: systemClock, node, log });

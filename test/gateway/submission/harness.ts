@@ -1,4 +1,4 @@
-// A pipeline with its routes, a store and a node, all at hand: every answer is what a test says.
+// Harness of a pipeline with routes, a store and a node, whose answers the test chooses.
 
 import { ShredwayError } from "../../../src/core/errors.ts";
 import { pubkeyOf } from "../../../src/core/primitives.ts";
@@ -43,15 +43,15 @@ export class Harness implements LandingObservations, Outcomes {
   readonly asked: string[][] = [];
   leaders: LeaderContext = { slot: 4n, current: "A", next: "B" };
   isBlockhashGone = false;
-  /** When the node first said so. */
+  /** Time of the node's first report. */
   goneToldNs: bigint | null = null;
   nonce: string | null = null;
   takes = true;
-  /** Signatures for which no queue has room. */
+  /** Signatures that every queue rejects. */
   readonly full = new Set<string>();
-  /** What a route says while it is being offered something. */
+  /** The events that a route reports during an offer. */
   answer: (outbound: OutboundTransaction) => void = () => {};
-  /** Names of the routes that took something, in order. */
+  /** Names of the routes that accepted a transaction, in order. */
   readonly routesUsed: string[] = [];
   isWatchFull = false;
   isNodeFailing = false;
@@ -169,7 +169,7 @@ export class Harness implements LandingObservations, Outcomes {
     };
   }
 
-  /** Two of one nonce value; the node says that it is the present one. */
+  /** Two transactions with one nonce value, which is the current one according to the node. */
   pair(like: TransactionFacts | null = null): readonly [TransactionFacts, TransactionFacts] {
     const first = this.facts(true);
     const made = {
@@ -181,7 +181,7 @@ export class Harness implements LandingObservations, Outcomes {
     return [makeFacts(this.random, made), makeFacts(this.random, made)];
   }
 
-  /** Submits, lets 100 ms pass, and tells how it went. */
+  /** Submits, advances the clock by 100 ms, and returns the result. */
   submit(...request: Parameters<Harness["request"]>): Promise<string> {
     return this.#told(this.pipeline.submit(this.request(...request)));
   }

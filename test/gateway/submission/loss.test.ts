@@ -1,4 +1,5 @@
-// What was acknowledged is sent, whatever becomes of its routes, its first write or its neighbours.
+// Acknowledged submissions are sent even if routes close, the first write fails or other submissions
+// fail.
 
 import { expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
@@ -97,7 +98,7 @@ it("of one account, even if another account uses its whole share for a day", asy
   const before = harness.outbound.length;
   await harness.clock.advance(60_000);
   const late = harness.outbound.slice(before).filter(({ transactions: [one] }) => one?.nonce);
-  expect(late).toEqual([]); // watched on, but sent no more
+  expect(late).toEqual([]); // still observed, but no longer sent
 });
 
 it("once, if protection released it just before the process was killed", async () => {

@@ -1,4 +1,4 @@
-// The model's routes and store: what stands around a pipeline under test.
+// Routes and store of the model, the environment of a pipeline under test.
 
 import type { SeededRandom } from "../../../src/core/seeded-random.ts";
 import type {
@@ -50,14 +50,14 @@ export class ModelRoute implements Route {
   readonly #clock: ManualClock;
   readonly #random: SeededRandom;
   readonly #chain: ModelChain;
-  /** Told of every offer, also of those turned away. */
+  /** Called for every offer, including rejected ones. */
   onOffer: (outbound: OutboundTransaction) => void = () => {};
-  /** Told of every transaction that leaves. */
+  /** Called for every transaction that is sent. */
   onLeave: (outbound: OutboundTransaction) => void = () => {};
   isUp = true;
-  /** Every parcel goes through. */
+  /** Every transaction is delivered. */
   isGood = false;
-  /** This share is refused for good. */
+  /** This share is rejected for good. */
   refuseShare = 0.04;
 
   constructor(
@@ -77,7 +77,7 @@ export class ModelRoute implements Route {
     const longestMs = this.#random.happens(0.1) ? 4_000 : 600;
     const delayMs = this.#random.below(4) === 0 ? 0 : this.#random.below(longestMs);
     if (delayMs === 0)
-      this.#leave(outbound, fate); // inside the offer
+      this.#leave(outbound, fate); // during the offer
     else this.#clock.after(delayMs, () => this.#leave(outbound, fate));
     return true;
   }
@@ -118,7 +118,7 @@ export class ModelRoute implements Route {
   }
 }
 
-/** What is on the disk, and what goes wrong on the way there. */
+/** The data on the disk, and the faults on the way to it. */
 export class ModelStore {
   readonly records = new Map<string, SubmissionRecord>();
   readonly violations: string[] = [];
@@ -132,7 +132,7 @@ export class ModelStore {
     this.#random = random;
   }
 
-  /** The store of one process: when it is dead, what it has not committed is lost. */
+  /** The store of one process. When the process is killed, uncommitted writes are lost. */
   of(isAlive: () => boolean): SubmissionStore {
     const writing = new Set<string>();
     const keyOf = ({ accountId, signature }: SubmissionRecord) => `${accountId} ${signature}`;

@@ -1,8 +1,8 @@
-// Pairs on the real virtual machine: whatever routes, leaders and forks do, one of two lands, or none.
+// Pairs on the real virtual machine: under any routes, leaders and forks, at most one of two lands.
 //
-// Pairs are submitted over routes that lose, delay, double or refuse them; slots are skipped, blocks
-// abandoned, and some transactions fail when they are executed. A seed that fails is in the name of its
-// test; SHREDWAY_PAIR_SEEDS asks for more of them.
+// Routes lose, delay, duplicate or reject transactions. Slots are skipped, blocks are abandoned, and
+// some transactions fail at execution. The name of each test contains its seed; SHREDWAY_PAIR_SEEDS
+// requests more seeds.
 
 import { describe, expect, it } from "vitest";
 import { carol, dave } from "../../support/transactions/chain.ts";
@@ -108,7 +108,7 @@ describe("a pair on a quiet chain", () => {
       for (const { wire } of pair.facts) world.run.chain.send(wire);
       expect(await world.submit(pair)).toBe(true);
       while (!world.run.chain.status(first.signature)) await world.clock.advance(50);
-      // The other one reached the same leader, in the same slot, and was turned away.
+      // The other one reached the same leader in the same slot and was rejected.
       expect(world.run.dropped.get(second.signature)).toBe("BlockhashNotFound");
       expect(await world.settled()).toBe(true);
       expect(await world.check(pair)).toBe(state);
@@ -128,7 +128,7 @@ describe("a pair on a quiet chain", () => {
     world.advanceOtherwise(pair.nonceAccount);
     expect(await world.settled()).toBe(true);
     expect([await world.check(pair), world.violations]).toEqual(["advanced", []]);
-    expect(world.spent).toEqual([]); // by none of the pipeline's
+    expect(world.spent).toEqual([]); // not by the pipeline
   });
 
   it("expires, both, when neither arrives", async () => {

@@ -1,4 +1,4 @@
-// One pair of a nonce value at a time: until when, against whom, and what makes way.
+// One pair per nonce value at a time: duration, scope and release of the reservation.
 
 import { describe, expect, it } from "vitest";
 import { pubkeyOf } from "../../../src/core/primitives.ts";
@@ -27,7 +27,7 @@ describe("a nonce value", () => {
       const strange = await harness.submitPair(other, {}, "ben");
       expect([a, b].some((name) => strange.includes(name ?? ""))).toBe(false);
       expect(strange).toMatch(/^nonce_in_use: .*\(of another account\)$/);
-      // Until its end: what was sent again meanwhile is the pair's own.
+      // Until its end; transactions sent again meanwhile belong to the pair.
       expect(sentOf(harness, pair).slice(sent)).not.toContain("?");
     }
     await landed(harness, pair);

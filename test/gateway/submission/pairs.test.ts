@@ -1,4 +1,5 @@
-// Pairs of one durable nonce, one promise at a time: both are taken or none, one lands, one is superseded.
+// Pairs with one durable nonce, one guarantee at a time: both are accepted or none, one lands, one is
+// superseded.
 
 import { describe, expect, it } from "vitest";
 import { pubkeyOf } from "../../../src/core/primitives.ts";
@@ -214,7 +215,7 @@ describe("the same pair again", () => {
     land(harness, pair[0]);
     await harness.clock.advance(600);
     while ((await harness.state(pair[0])) === "open null") await harness.clock.advance(25);
-    expect(await harness.submitPair(pair)).toBe("accepted"); // the other one has not ended yet, or just
+    expect(await harness.submitPair(pair)).toBe("accepted"); // the other one has not ended yet, or only just
     await landed(harness, pair);
     expect([await harness.submitPair(pair), sentOf(harness, pair)]).toEqual(["accepted", "AB"]);
     harness = await harness.next(...pair);
@@ -331,7 +332,7 @@ describe("when one of a pair", () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
-    await harness.clock.advance(12_000); // its turn with the node has become rare
+    await harness.clock.advance(12_000); // status queries have become rare
     const sent = harness.outbound.length;
     land(harness, pair[1], { err });
     while ((await harness.state(pair[1])) === "open null") await harness.clock.advance(25);
@@ -341,7 +342,7 @@ describe("when one of a pair", () => {
     const [other] = await harness.pipeline.statuses("ann", [pair[0].signature]);
     expect(other?.events.at(-1)).toMatchObject({ sibling: pair[1].signature });
     const late = sentOf(harness, pair).slice(sent);
-    expect(late.replaceAll("B", "").length).toBeLessThanOrEqual(1); // before anybody could know
+    expect(late.replaceAll("B", "").length).toBeLessThanOrEqual(1); // before the outcome is known
     await harness.clock.advance(10_000);
     expect([harness.outbound.length, harness.pipeline.snapshot().open]).toEqual([
       sent + late.length,
@@ -378,7 +379,7 @@ describe("when one of a pair", () => {
     harness.goneToldNs = null;
     harness.isBlockhashGone = true;
     while (harness.goneToldNs === null) await harness.clock.advance(25);
-    await harness.clock.advance(4_500); // a node that is behind may yet tell of it
+    await harness.clock.advance(4_500); // a lagging node may still report it
     expect(await harness.state(pair[1])).toBe("open null");
     land(harness, pair[1]);
     await harness.clock.advance(2_000);

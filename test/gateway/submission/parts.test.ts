@@ -1,4 +1,4 @@
-// The parts that stand alone: a timeline with one end, a wheel of timers, a keeper of records.
+// The classes that work alone: timeline, timer wheel, submission writer.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -102,7 +102,7 @@ describe("SubmissionWriter", () => {
     return view;
   }
 
-  /** A store whose writes end when the test says so. */
+  /** A store whose writes end when the test resolves them. */
   class SlowStore {
     readonly puts: { records: readonly SubmissionRecord[]; end(error?: Error): void }[] = [];
 
@@ -134,7 +134,7 @@ describe("SubmissionWriter", () => {
     view.lifecycle.add(landed);
     keeper.ended(view);
     await settle();
-    expect(store.puts.length).toBe(1); // the first is under way
+    expect(store.puts.length).toBe(1); // the first one is in progress
     store.puts[0]?.end();
     await kept;
     await settle();

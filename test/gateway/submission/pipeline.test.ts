@@ -1,4 +1,4 @@
-// The pipeline, one promise at a time: what callers, routes, the store and the node can rely on.
+// The pipeline, one guarantee at a time, for clients, routes, the store and the node.
 
 import { describe, expect, it } from "vitest";
 import type { TimelineEvent } from "../../../src/gateway/submission/types.ts";
@@ -36,7 +36,7 @@ describe("submit", () => {
     expect(await harness.submit(harness.facts())).toBe(
       "overloaded: too many open transactions: 2, and 1 more; limit 2",
     );
-    expect(await harness.submit(first)).toBe("accepted"); // nothing new
+    expect(await harness.submit(first)).toBe("accepted"); // no new events
     expect(harness.outbound.length).toBe(3);
   });
 
@@ -67,7 +67,7 @@ describe("submit", () => {
     expect(await harness.submit(facts, { resendsMax: 0 })).toBe("accepted");
     expect(harness.outbound.map(({ attempt }) => attempt)).toEqual([1, 2]);
     for (let i = 0; i < 100; i++) await harness.submit(facts, { resendsMax: 0 });
-    expect(harness.outbound.length).toBe(33); // the first, and 32 more at the account's wish
+    expect(harness.outbound.length).toBe(33); // the first one, and 32 more on request of the account
     expect(harness.store.records.size).toBe(1);
   });
 
@@ -203,7 +203,7 @@ describe("outcomes", () => {
     await harness.submit(facts);
     harness.isBlockhashGone = true;
     await harness.clock.advance(14_500);
-    expect(await harness.state(facts)).toBe("open null"); // found gone once, looked at once
+    expect(await harness.state(facts)).toBe("open null"); // absent once, queried once
     await harness.clock.advance(2_000);
     expect(await harness.state(facts)).toBe("expired blockhash_expired");
     expect(harness.pipeline.snapshot().observer.lifetimes).toBe(0);
@@ -351,7 +351,7 @@ describe("the events of a submission", () => {
     expect(await harness.pipeline.restore()).toBe(1);
     await harness.clock.advance(5_000);
     expect(harness.outbound.map(({ attempt }) => attempt)).toEqual(attempts);
-    harness.refuseAll(true); // of the earlier process's attempt nobody knows
+    harness.refuseAll(true); // the attempt of the earlier process is unknown
     expect(await harness.state(facts)).toBe("open null");
   });
 

@@ -1,4 +1,4 @@
-// The plan and alternative partners: whose turn it is, what they are paid, and sendAlt.
+// The plan and alternative partners: current partner, payment, and sendAlt.
 
 import { describe, expect, it } from "vitest";
 import { couldTake, type PlanPolicy, plan } from "../../../src/gateway/submission/plan.ts";

@@ -1,4 +1,4 @@
-// The plan: every option x kind of route x tip x leader, and what must hold for all of them.
+// The plan: every combination of option, kind of route, tip and leader, and the rules for all of them.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";

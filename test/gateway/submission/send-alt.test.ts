@@ -1,4 +1,5 @@
-// sendAlt from the pipeline to the partner's port and back: real routes over HTTP, a real chain, the tracker.
+// sendAlt from the pipeline to the partner's port and back, with real HTTP routes, a real chain and the
+// tracker.
 
 import { ComputeBudgetProgram } from "@solana/web3.js";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -48,7 +49,7 @@ let run: ChainRun;
 let partners: SandboxPartners;
 let tracker: PartnerTracker;
 let pipeline: Pipeline;
-/** Of the policy; the sandbox's partner takes nothing below 10. */
+/** Minimum of the policy; the sandbox's partner rejects less than 10. */
 let unitLamports: bigint;
 
 beforeEach(async () => {
@@ -96,7 +97,7 @@ beforeEach(async () => {
   closing(pipeline);
 });
 
-/** Lets time pass until the present slot and those beside it are partners' (or none of them is). */
+/** Advances the clock until the current and adjoining slots belong to partners (or to none). */
 async function until(isPartners: boolean): Promise<void> {
   const isAsWanted = (slot: bigint) => {
     const leader = run.chain.leaderOf(slot);
@@ -147,7 +148,7 @@ async function statusOf({ signature }: TransactionFacts): Promise<TransactionSta
   return status ?? null;
 }
 
-/** "route kind" of what its routes said, in order. */
+/** "route kind" of each event of its routes, in order. */
 async function told(facts: TransactionFacts): Promise<string[]> {
   const status = await statusOf(facts);
   return (status?.events ?? []).flatMap((event) =>
@@ -157,12 +158,14 @@ async function told(facts: TransactionFacts): Promise<string[]> {
   );
 }
 
-/** Waits for real sockets while the chain stands still. */
+/** Waits for real sockets while the chain is paused. */
 async function answered(facts: TransactionFacts, count = 1): Promise<void> {
   while ((await told(facts)).length < count) await new Promise((turn) => setImmediate(turn));
 }
 
-/** The partners are in this process: what they have not answered after so many turns waits for the clock. */
+/**
+ * The partners run in this process, so an answer that is missing after these turns waits for the clock.
+ */
 async function settled(facts: TransactionFacts): Promise<void> {
   for (let turn = 0; turn < 2000; turn++) {
     const events = (await statusOf(facts))?.events ?? [];
@@ -172,7 +175,7 @@ async function settled(facts: TransactionFacts): Promise<void> {
   }
 }
 
-/** Time goes on in small steps, and stands still while answers are under way. */
+/** Advances the clock in small steps, and pauses it while answers are in flight. */
 async function ended(facts: TransactionFacts): Promise<string | undefined> {
   for (let turn = 0; turn < 4000; turn++) {
     const status = await statusOf(facts);

@@ -1,5 +1,5 @@
-// The table of sending: what holds for every sequence of events, and that the documentation shows the
-// same table. simulation.test.ts drives the dispatcher that applies it.
+// The sending table: rules for every sequence of events, and equality with the documentation.
+// simulation.test.ts drives the dispatcher that applies the table.
 
 import { readFileSync } from "node:fs";
 import fc from "fast-check";

@@ -1,5 +1,5 @@
-// The pipeline in a world where everything goes wrong: every accepted transaction has one end, and
-// the end is the truth. A seed that fails is in the name of its test.
+// The pipeline under random faults: every accepted transaction has one final state, which is the true
+// one. The name of each test contains its seed.
 
 import { describe, expect, it } from "vitest";
 import { accounts, factsOf, World } from "./world.ts";
@@ -15,7 +15,7 @@ function submitSomething(world: World): void {
   } else if (what < 0.75) {
     submitSomePair(world);
   } else if (world.asked.length > 0) {
-    // The same bytes again: by the same account or another, in the same way or another.
+    // The same bytes again, from the same account or another, with the same or other options.
     const { request } =
       world.asked[world.asked.length - 1 - random.below(Math.min(10, world.asked.length))] ?? {};
     if (!request) return;
@@ -25,7 +25,7 @@ function submitSomething(world: World): void {
   }
 }
 
-/** A new one, one that was there before, one with the nonce of another, or a part of one alone. */
+/** A new transaction, an earlier one, one with the nonce of another, or one of a pair alone. */
 function submitSomePair(world: World): void {
   const { random } = world;
   const accountId = accounts[random.below(2)] ?? "";
@@ -56,7 +56,7 @@ async function run(seed: number): Promise<World> {
     if (random.happens(0.06)) await world.restart();
   }
   world.calm();
-  // Nonce transactions that nobody lands stay open: the last of each pair is advanced by its owner.
+  // Nonce transactions that do not land stay open, so their owner advances the last nonce of each pair.
   await clock.advance(30_000);
   world.advanceNonces();
   await clock.advance(60_000);

@@ -1,5 +1,5 @@
-// The running state machine, driven by chance: it does what the table of transitions says, and nothing
-// that the table does not have reaches timelines, listeners, observers or tips.
+// The running state machine under random events: it follows the table of transitions, and no other
+// change reaches timelines, listeners, observers or tips.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -28,7 +28,7 @@ import { makeFacts } from "./model.ts";
 import { ModelStore } from "./model-parts.ts";
 
 const accounts = ["ann", "bob"] as const;
-/** Those that the machine is given from outside once accounts have entered. */
+/** Events that the machine receives after accounts have joined. */
 const drivenKinds = eventKinds.filter(
   (kind) => !["accepted", "resumed", "call_refused"].includes(kind),
 );
@@ -36,7 +36,7 @@ const drivenKinds = eventKinds.filter(
 class MachineHarness {
   readonly clock = new ManualClock();
   readonly memory = new SubmissionIndex(100);
-  /** "account signature kind" of every event that a listener got. */
+  /** "account signature kind" of every event of a listener. */
   readonly told: string[] = [];
   readonly observed = new Set<string>();
   readonly tips = new Map<string, "seen" | "landed">();
@@ -94,7 +94,7 @@ class MachineHarness {
       defaultLimits,
     );
     const facts = [0, 1, 2].map(() => makeFacts(random, { lifetime: new Uint8Array(32) }));
-    // Both accounts submit the same ones, the first as a bundle.
+    // Both accounts submit the same transactions, the first one as a bundle.
     const bundle = this.#submission("ann", facts);
     const views = facts.map((one) => this.machine.enter(bundle, one));
     const alone = facts.map((one) => this.machine.enter(this.#submission("bob", [one]), one));
@@ -152,7 +152,7 @@ class MachineHarness {
     }
   }
 
-  /** What does not agree: the index, the observers, the ends, the tips and the submissions. */
+  /** Differences in the index, the observers, the final states, the tips and the submissions. */
   contradictions(): string[] {
     const found: string[] = [];
     const open = this.transactions.filter(({ state }) => phaseOf(state) !== "ended");
@@ -167,7 +167,7 @@ class MachineHarness {
       if (isEnded && state !== "landed" && this.tips.has(signature)) found.push(`tip of ${state}`);
     }
     for (const { tracked, submission } of this.views) {
-      // An end that the store found was known before anything was sent.
+      // A final state that the store returned was known before the first send.
       const isTold = tracked.end?.reason === "test";
       if (isTold && !submission.sending.isOver) found.push(`${tracked.state}, not stopped`);
     }

@@ -12,7 +12,7 @@ interface Asked {
   readonly searchHistory: boolean;
 }
 
-/** A reader and its node: `cached` and `history` are what the node knows. */
+/** A reader and its node: `cached` and `history` are the node's statuses. */
 class Harness {
   readonly clock = new ManualClock();
   readonly asked: Asked[] = [];
@@ -40,7 +40,7 @@ class Harness {
     });
   }
 
-  /** What one call is told; it took `tookMs`. */
+  /** The result of one call that took `tookMs`. */
   async read(...signatures: string[]): Promise<(string | undefined)[]> {
     return this.#told(signatures, false);
   }
@@ -68,7 +68,7 @@ class Harness {
 
   tookMs = 0;
 
-  /** Everything that the node was asked for, in order. */
+  /** All requests to the node, in order. */
   get signatures(): string[] {
     return this.asked.flatMap(({ signatures }) => signatures);
   }

@@ -1,4 +1,4 @@
-// When is looked for submissions of nodes that are gone, and what happens when that fails.
+// Adoption of submissions of dead nodes: its schedule and its failures.
 
 import { expect, it } from "vitest";
 import { SubmissionFailover } from "../../../src/gateway/submission/submission-failover.ts";
@@ -77,7 +77,7 @@ it("checks every ten seconds, adopts submissions of nodes whose lock is free twi
   await stage.clock.advance(9 * second);
   expect(stage.steps).toEqual([]);
   await stage.clock.advance(2 * second);
-  // After a restart of the database everybody's lock is free for a moment.
+  // After a restart of the database, all locks are free for a short time.
   expect(stage.steps).toEqual(["openNodes", "lock node gone", "lock node there"]);
   expect(stage.held.size).toBe(0);
   await stage.clock.advance(10 * second);
@@ -162,6 +162,6 @@ it("adopts nothing after close, and waits for operations in progress", async () 
   expect([isClosed, stage.steps.at(-1)]).toEqual([false, "adopt gone"]);
   await stage.clock.advance(second);
   await closing;
-  expect(stage.taken).toEqual(["s1"]); // it is in the store as this node's by now
+  expect(stage.taken).toEqual(["s1"]); // the store already names this node
   expect([stage.held.size, stage.clock.pending]).toEqual([0, 0]);
 });

@@ -1,4 +1,4 @@
-// What the pipeline tells of tips: once for each transaction, whoever submitted it, over restarts.
+// Tips that the pipeline reports: once per transaction, for any submitting account, across restarts.
 
 import { beforeEach, describe, expect, it } from "vitest";
 import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
@@ -147,7 +147,7 @@ describe("tips", () => {
     harness.leaders = { slot: 4n, current: "bad", next: "bad" };
     harness.store.failShare = 1;
     const submission = harness.submit(facts, { mevProtect: true });
-    harness.see(facts, 5n); // somebody else sent it
+    harness.see(facts, 5n); // another account sent it
     expect(await submission).toContain("store_failed");
     expect(told.calls.map((call) => call.split(" ")[0])).toEqual(["seen", "gone"]);
   });

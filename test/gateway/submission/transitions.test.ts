@@ -1,5 +1,4 @@
-// The table of transitions: what holds for every sequence of events, that the documentation shows the
-// same table, and that the running state machine does what the table says.
+// The table of transitions: rules for every sequence of events, and equality with the documentation.
 
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
@@ -22,7 +21,7 @@ import { endStates } from "../../../src/gateway/submission/types.ts";
 
 const phases = ["new", "open", "in_block", "ended"] as const;
 
-/** All that an account which joins after the end may cause. */
+/** All effects of an account that joins after the end. */
 const afterEnd: readonly Effect[] = ["record", "persist", "notify", "repeat_end", "count_late"];
 
 interface Run {

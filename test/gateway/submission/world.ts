@@ -1,7 +1,7 @@
-// A pipeline in a world where everything goes wrong, and where every promise that is broken is noticed.
+// A pipeline under random faults, with a check of every guarantee.
 //
-// Made by simulation.test.ts, which submits and restarts by chance. The world knows what was asked,
-// what was told and what is true; `violations` are sentences about what does not agree.
+// Used by simulation.test.ts, which submits and restarts at random. The harness records requests,
+// reported events and the true outcomes. `violations` lists the differences as sentences.
 
 import type { Clock } from "../../../src/core/clock.ts";
 import { ShredwayError } from "../../../src/core/errors.ts";
@@ -47,7 +47,7 @@ interface Asked {
   isAcknowledged: boolean;
 }
 
-/** Those of one call. */
+/** The transactions of one call. */
 type AskedPair = readonly [Asked, Asked];
 
 function nonceKeyOf({ nonce, lifetime }: TransactionFacts): string | null {
@@ -60,7 +60,7 @@ export function factsOf({ request }: Asked): TransactionFacts {
   return facts;
 }
 
-/** A clock of a process that can be killed: nothing of it happens afterwards. */
+/** A clock of a process that can be killed. No timer fires afterwards. */
 function killable(clock: Clock, isAlive: () => boolean): Clock {
   const alive = (action: () => void) => () => {
     if (isAlive()) action();
@@ -91,14 +91,14 @@ export class World {
   readonly violations: string[] = [];
   readonly made: TransactionFacts[] = [];
   readonly byWire = new Map<string, TransactionFacts>();
-  /** Ends that this process was told of, or that are on the disk: "account signature". */
+  /** Final states that this process reported, or that are on the disk: "account signature". */
   #ended = new Map<string, string>();
-  /** By route and signature: the attempt that left it last. */
+  /** The latest attempt that was sent, by route and signature. */
   readonly #left = new Map<string, { readonly attempt: number; readonly atNs: bigint }>();
   #life = 0;
   #isSubmitting = false;
   readonly #offeredLate = new Set<string>();
-  /** Nonce values with which something landed, as this process told. */
+  /** Nonce values of landed transactions, as reported by this process. */
   #spent = new Set<string>();
   nodeFailShare = 0.15;
   pipeline: Pipeline;
@@ -182,7 +182,7 @@ export class World {
     for (const account of accounts) {
       pipeline.subscribe(account, (signature, { kind }) => {
         const key = `${account} ${signature}`;
-        // What routes refused may begin anew, and what nobody was told to be kept.
+        // Rejected submissions may restart, and so may those whose persistence was not reported.
         const isNew = this.#ended.get(key) === "rejected" || !this.store.records.has(key);
         if (kind === "received" && isNew) this.#ended.delete(key);
         if (!/landed|expired|superseded|rejected/.test(kind)) return;
@@ -200,7 +200,7 @@ export class World {
   }
 
   async restart(): Promise<void> {
-    this.pipeline = this.#start(); // what ran before is dead from here on
+    this.pipeline = this.#start(); // the previous process is dead from here on
     this.#spent = new Set();
     this.#ended = new Map(
       [...this.store.records].flatMap(([key, { state }]) =>
@@ -235,7 +235,7 @@ export class World {
   }
 
   pairLike(made: { lifetime: Uint8Array; nonceAccount: Uint8Array }): TransactionFacts[] {
-    // Of the two one pays a higher tip.
+    // One of the two pays a higher tip.
     const [tipLamports] = this.random.happens(0.5) ? [200_000n] : [20_000n];
     return [this.facts(made), this.facts({ ...made, tipLamports })];
   }
@@ -301,7 +301,9 @@ export class World {
     );
   }
 
-  /** Something of it is under way and sent again and again, as one of a pair by the account's last word. */
+  /**
+   * A transaction of it is in flight and sent repeatedly, as part of a pair by the account's last call.
+   */
   #isOpen(pair: AskedPair): boolean {
     return pair.some((asked) => {
       const { signature } = factsOf(asked);
@@ -312,7 +314,7 @@ export class World {
       );
       const isPair = last?.request.method === "sendIdeal" && last.isAcknowledged;
       const sentForNs = BigInt(defaultLimits.resendForMs) * 1_000_000n;
-      // A repetition changes nothing: the first call says since when.
+      // A repeated call changes nothing: the first call determines the time.
       const first = this.asked.find(
         ({ request, isAcknowledged }) =>
           isAcknowledged &&
@@ -329,7 +331,7 @@ export class World {
     try {
       await submitted;
     } catch {
-      return; // refused: nobody was promised anything
+      return; // rejected, so no guarantee applies
     }
     asked.isAcknowledged = true;
     for (const { signature } of transactions) {
@@ -363,7 +365,7 @@ export class World {
     }
   }
 
-  /** What never left may be offered again; what left, only by the caller's leave. */
+  /** An unsent transaction may be offered again; a sent one only with the client's permission. */
   #checkResend(
     route: RouteCapabilities,
     outbound: OutboundTransaction,
@@ -375,7 +377,7 @@ export class World {
       const key = `${route.name} ${first.signature}`;
       const before = this.#left.get(key);
       this.#left.set(key, { attempt: outbound.attempt, atNs: this.clock.nowNs() });
-      // An attempt that a kill took out of the timeline is made once more.
+      // An attempt that a kill removed from the timeline is repeated.
       const isThat = (event: TimelineEvent): boolean =>
         before !== undefined &&
         event.kind === "queued" &&
@@ -392,12 +394,12 @@ export class World {
     const [first] = outbound.transactions;
     if (!first) return void this.violations.push("an empty transaction");
     const owners = this.#ownersOf(outbound);
-    // Ended for everybody who asked: nobody sends it any more.
+    // It ended for all accounts, so no route sends it any more.
     const isOver = owners.every(({ request }) => {
       const end = this.#ended.get(`${request.accountId} ${first.signature}`);
       return end !== undefined && !(end === "rejected" && this.#isSubmitting);
     });
-    // After a restart a call is offered before the store can say that it ended.
+    // After a restart, a call is offered before the store returns its final state.
     const isExcused = this.#isSubmitting && this.#life > 1;
     if (isOver && isExcused) {
       for (const { signature } of outbound.transactions) this.#offeredLate.add(signature);
@@ -417,7 +419,7 @@ export class World {
     }
   }
 
-  /** Everything gets well; what is open may end. */
+  /** Ends all faults; open submissions may end. */
   calm(): void {
     this.nodeFailShare = 0;
     this.store.failShare = 0;
@@ -425,7 +427,7 @@ export class World {
     for (const route of this.routes) route.isUp = true;
   }
 
-  /** The owners use their nonces otherwise. */
+  /** The owners use their nonces for other transactions. */
   advanceNonces(): void {
     for (const { nonce } of this.made) {
       if (!nonce) continue;
@@ -441,7 +443,7 @@ export class World {
     }
   }
 
-  /** Of each nonce value at most one landed; whoever is named for it by another is that one. */
+  /** At most one transaction lands per nonce value, and superseded ones name that one. */
   checkPairs(): void {
     for (const facts of this.made) {
       const key = nonceKeyOf(facts);
@@ -466,7 +468,7 @@ export class World {
     const truth = this.chain.outcomeOf(facts.signature);
     const landed = truth?.err === null ? "landed" : "landed_failed";
     const said = `${record?.state} (${record?.reason})`;
-    // Rejected for this account, then landed by what another one asked for, or it after a restart.
+    // Rejected for this account, then landed through another one or after a restart.
     const isByOther = accounts.some((account) => {
       const other = this.store.records.get(`${account} ${facts.signature}`);
       return other !== undefined && other.state !== "rejected";
