@@ -80,7 +80,7 @@ describe("allows", () => {
           (byte, i) => byte & (0xff00 >> Math.min(8, Math.max(0, prefixBits - i * 8))),
         );
         const text = `${formatAddress(first)}/${isIpv4 && prefixBits >= 96 ? prefixBits - 96 : prefixBits}`;
-        // A prefix of IPv6 may leave an address that is written as IPv4: not a range of this kind.
+        // An IPv6 prefix may leave an address that is written as IPv4; that is not a range of this kind.
         fc.pre(isIpv4 || !formatAddress(first).includes("."));
         const ring = new KeyRing();
         const { key } = made(1, { allowedRanges: ["203.0.113.77", text] });

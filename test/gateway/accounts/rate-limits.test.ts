@@ -5,7 +5,7 @@ import { callerOf, RateLimits } from "../../../src/gateway/accounts/rate-limits.
 
 const secondNs = 1_000_000_000n;
 
-/** The same bucket in whole integers of any size, one for each caller, never forgotten. */
+/** A reference bucket in integers of any size, one per caller, never removed. */
 class SlowModel {
   readonly #buckets = new Map<string, { level: bigint; atNs: bigint }>();
 
@@ -90,7 +90,7 @@ describe("the table", () => {
     const limit = { requestsPerSecond: 1, burst: 1 };
     const ask = (caller: string) => limits.take(caller, limit, 0n).allowed;
     expect(["a", "b", "c"].map(ask)).toEqual([true, true, true]);
-    expect(ask("a")).toBe(false); // heard of again: b is the oldest now
+    expect(ask("a")).toBe(false); // active again, so b is the oldest now
     expect(ask("d")).toBe(true);
     expect([ask("a"), ask("c"), ask("d")]).toEqual([false, false, false]);
     expect(ask("b")).toBe(true);

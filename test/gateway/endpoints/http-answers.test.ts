@@ -1,4 +1,4 @@
-// Every path of HTTP answers as the one table of paths describes it: status, type of the body, and the body.
+// Every HTTP path answers as the table of paths describes: status, content type and body.
 
 import { base58 } from "@scure/base";
 import { afterEach, describe, expect, it } from "vitest";
@@ -67,7 +67,7 @@ async function open(isKnown = true): Promise<GatewayRun> {
 
 const seen = new Set<string>();
 
-/** Throws when no operation describes such an answer. */
+/** Throws if no operation describes such an answer. */
 function checkDescribed(place: string, status: number, type: string, text: string): void {
   const operation = operations.find((each) => `${each.method} ${each.path}` === place);
   const answer = operation?.answers[status];
@@ -169,7 +169,7 @@ describe("the HTTP paths", () => {
 });
 
 describe("the WebSockets", () => {
-  /** The next message, by its schema. */
+  /** The next message, checked by its schema. */
   async function heard(socket: WebSocket, path: string): Promise<unknown> {
     const message = await new Promise<unknown>((resolve, reject) => {
       socket.once("message", (data: Buffer) => resolve(JSON.parse(data.toString())));

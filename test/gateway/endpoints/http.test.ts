@@ -303,7 +303,7 @@ describe("request ids", () => {
   });
 });
 
-/** Whatever was asked: JSON-RPC, with a known code, and nothing beside it. */
+/** Every answer is JSON-RPC with a known code and no other fields. */
 function expectAnswer(text: string): void {
   const body: unknown = JSON.parse(text);
   for (const each of Array.isArray(body) ? body : [body]) {

@@ -1,4 +1,4 @@
-// Read methods against a node that is a stand-in: what comes back is what it said.
+// Read methods against a stand-in node: the answer equals the node's answer.
 
 import { describe, expect, it } from "vitest";
 import { handleJsonRpc } from "../../../src/core/json-rpc/handle.ts";

@@ -1,4 +1,4 @@
-// POST /shred-pay and getRegistrations over real HTTP, with the real registrar behind them.
+// POST /shred-pay and getRegistrations over real HTTP, with the real registrar.
 
 import { afterEach, describe, expect, it } from "vitest";
 import type { Registrar } from "../../../src/shreds/registrations/registration-types.ts";
@@ -48,7 +48,7 @@ async function openRun(registrar?: Registrar): Promise<GatewayRun> {
   return run;
 }
 
-/** As callers write them. */
+/** The format of clients. */
 function body(...wires: Uint8Array[]): string {
   return JSON.stringify(wires.map((wire) => ({ ...entry(wire), slot: Number(presentSlot) })));
 }
@@ -225,7 +225,7 @@ describe("POST /shred-pay", () => {
   });
 });
 
-/** Nothing comes so far. */
+/** Nothing arrives so far. */
 const unused: Registrar = {
   register: () => Promise.reject(new Error("expected no call")),
   ofAccount: () => Promise.reject(new Error("expected no call")),

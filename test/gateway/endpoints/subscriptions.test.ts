@@ -1,4 +1,4 @@
-// Subscriptions through the gateway's route, over real sockets on both sides.
+// Subscriptions through the gateway's route, with real sockets on both sides.
 
 import { describe, expect, it } from "vitest";
 import type { WebSocket } from "ws";
@@ -27,7 +27,7 @@ const wallet = "1".repeat(32);
 
 interface Site {
   readonly url: string;
-  /** Numbers of faults of the program. */
+  /** Reference numbers of internal errors. */
   readonly faults: unknown[];
 }
 
@@ -57,7 +57,7 @@ function upstreamOf(websocket: string): Upstream {
   return closing(Upstream.open({ rpc, websocket, clock: systemClock }));
 }
 
-/** A route in front of a node that answers as the test says. */
+/** A route in front of a node whose answers the test chooses. */
 async function facing(
   answer: (client: WebSocket, question: Question) => void,
   options: Partial<SubscriptionOptions> = {},

@@ -39,7 +39,7 @@ const solElement = {
   stale: false,
 };
 
-/** Counts how often it is asked. */
+/** Counts the calls. */
 class Floor implements TipFloor {
   asked = 0;
   #snapshot = snapshot;
@@ -106,7 +106,7 @@ class StreamClient {
     this.socket.on("close", (code) => {
       this.closeCode = code;
     });
-    this.socket.on("error", () => undefined); // refusals, looked at below
+    this.socket.on("error", () => undefined); // rejections are checked below
     this.socket.on("unexpected-response", (_, response) => {
       let text = "";
       response.on("data", (piece: Buffer) => {
@@ -119,7 +119,7 @@ class StreamClient {
     });
   }
 
-  /** Settles when the first message came, or a refusal. */
+  /** Settles with the first message, or with a rejection. */
   static async open(stage: Opened, path = "/tip_stream", address = ""): Promise<StreamClient> {
     const client = closing(new StreamClient(stage, path, address));
     await until(() => client.messages.length > 0 || client.refusal !== null);
@@ -131,7 +131,7 @@ class StreamClient {
   }
 }
 
-/** Streams leave when the server hears of it: asks until one more is taken. */
+/** A stream ends when the server notices it, so this retries until one more is accepted. */
 async function openWhenFree(stage: Opened, address = ""): Promise<StreamClient> {
   for (;;) {
     await stage.run.clock.advance(1000);
@@ -326,7 +326,7 @@ describe("/tip_stream", () => {
     }
     const { refusal } = await StreamClient.open(stage);
     expect(refusal).toMatchObject({ status: 429, headers: { "x-ratelimit-remaining": "0" } });
-    // Questions are counted apart.
+    // Requests have a separate count.
     expect((await ask(stage)).status).toBe(200);
   });
 
@@ -359,7 +359,7 @@ describe("/tip_stream", () => {
       for (let i = 0; i < 50; i++) stage.floor.refresh({ count: pushed++ });
       await until(() => reader.messages.length === pushed);
     }
-    // Kernels hold some megabytes, of some 400 bytes each.
+    // The kernel buffers some megabytes, with about 400 bytes per message.
     expect(stage.run.server.connections).toBe(connections - 1);
     expect(reader.closeCode).toBeNull();
     expect(reader.messages.at(-1)).toEqual({ ...element, count: pushed - 1 });

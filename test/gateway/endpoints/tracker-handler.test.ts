@@ -1,4 +1,4 @@
-// The tracker over HTTP: exact bodies, no key, what is refused and how.
+// The tracker over HTTP: exact bodies, without a key, and rejected requests.
 
 import { describe, expect, it } from "vitest";
 import { PartnerTracker } from "../../../src/gateway/tracker/partner-tracker.ts";
@@ -11,7 +11,7 @@ const [one, two, three] = [wallet(1), wallet(2), wallet(3)];
 const name = addressOf(one);
 const u64Max = 2n ** 64n - 1n;
 
-/** `one` leads slots 104 to 107, `two` 108 to 111, nobody else. */
+/** `one` leads slots 104 to 107, `two` 108 to 111, and no member leads other slots. */
 function trackerAt(slot: bigint | null): PartnerTracker {
   const tracker = new PartnerTracker(() => slot);
   tracker.replaceSchedule(

@@ -6,7 +6,7 @@ import { HttpServer } from "../../../src/gateway/http/server.ts";
 import type { HttpServerOptions } from "../../../src/gateway/http/types.ts";
 import { closing } from "../../support/closing.ts";
 
-/** A server on a port of its own that is closed after the test. */
+/** A server on its own port that is closed after the test. */
 export async function serve(
   options: Partial<HttpServerOptions> & Pick<HttpServerOptions, "handle">,
   log?: Logger,
@@ -23,14 +23,14 @@ export function urlOf(server: HttpServer, path = "/"): string {
   return `http://${server.addresses[0]}${path}`;
 }
 
-/** A logger and the lines it wrote. */
+/** A logger and the lines that it wrote. */
 export function logged(): { log: Logger; lines: Record<string, unknown>[] } {
   const lines: Record<string, unknown>[] = [];
   const log = createLogger({ stream: { write: (line: string) => lines.push(JSON.parse(line)) } });
   return { log, lines };
 }
 
-/** Settles when `holds`; looks once per turn of the event loop. */
+/** Settles when `holds` returns true; checks once per turn of the event loop. */
 export async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -50,7 +50,7 @@ export function deferred<T>(): {
   return { promise, resolve, reject };
 }
 
-/** A TCP connection that keeps what it reads as text (latin1). */
+/** A TCP connection that stores the received bytes as text (latin1). */
 export class RawClient {
   readonly socket: Socket;
   received = "";
@@ -62,7 +62,7 @@ export class RawClient {
     socket.on("data", (bytes) => {
       this.received += bytes.toString("latin1");
     });
-    socket.on("error", () => undefined); // resets are what these tests provoke
+    socket.on("error", () => undefined); // these tests provoke resets
     socket.on("close", () => {
       this.isClosed = true;
     });
@@ -78,7 +78,7 @@ export class RawClient {
     return closing(client);
   }
 
-  /** Settles when the kernel has the bytes (or the connection is gone). */
+  /** Settles when the kernel has the bytes (or the connection ended). */
   write(bytes: string | Uint8Array): Promise<void> {
     return new Promise((resolve) => {
       this.socket.write(bytes, () => resolve());
@@ -95,7 +95,7 @@ export class RawClient {
     return this.received;
   }
 
-  /** The statuses received so far, in their order. */
+  /** The statuses received so far, in order. */
   get statuses(): number[] {
     return [...this.received.matchAll(/HTTP\/1\.1 (\d{3})/g)].map((match) => Number(match[1]));
   }

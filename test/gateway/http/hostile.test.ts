@@ -1,4 +1,4 @@
-// Bytes that no client sends on purpose: whatever comes, the server answers the next caller.
+// Bytes that no regular client sends: after any of them, the server answers the next client.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -24,7 +24,7 @@ async function opened(): Promise<HttpServer> {
   });
 }
 
-/** Sends, half-closes, waits until the server closed; what it answered. */
+/** Sends, half-closes, and returns the answer after the server closed. */
 async function exchange(server: HttpServer, bytes: string | Uint8Array): Promise<string> {
   const client = await RawClient.open(server);
   await client.write(bytes);
@@ -98,7 +98,7 @@ describe("the HTTP server", () => {
     for (const bomb of [`X: ${"a".repeat(100_000)}\r\n`, many]) {
       expect(await exchange(server, `${head}${bomb}\r\n`)).toMatch(/^HTTP\/1\.1 431 /);
     }
-    // Without an end it must not be collected for ever.
+    // The server must not buffer an endless request.
     const client = await RawClient.open(server);
     await client.write(`${head}X: ${"a".repeat(100_000)}`);
     expect(await client.closed()).toMatch(/^HTTP\/1\.1 431 /);
@@ -129,7 +129,8 @@ describe("the HTTP server", () => {
     for (let i = 0; i < 20 && !client.isClosed; i++) await client.write(burst);
     client.socket.resume();
     await client.closed();
-    // 40,000 answers of 100 kB were asked for; only what the kernel takes is made.
+    // Of 40,000 requested answers with 100 kB each, the server builds only those that the kernel
+    // accepts.
     expect(answered).toBeLessThan(2_000);
     expect((await fetch(urlOf(server))).status).toBe(200);
   });

@@ -1,5 +1,5 @@
-// A PROXY protocol header: skipped, whoever sends it. The library takes one before any request, so
-// somebody behind a proxy could replace the proxy's word by his own; no address is taken from it.
+// A PROXY protocol header is skipped for every sender. The library accepts one before any request, so a
+// client behind a proxy could forge its address. No address is read from it.
 
 import { describe, expect, it } from "vitest";
 import type { TipSnapshot } from "../../../src/tips/tip-types.ts";

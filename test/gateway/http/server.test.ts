@@ -167,7 +167,7 @@ describe("bodies", () => {
     await fits.readUntil(/\r\n\r\n10$/);
     expect(fits.statuses).toEqual([200]);
     const exceeds = await RawClient.open(server);
-    // Never finished: the refusal must not wait for the end.
+    // Never finished: the rejection must not wait for the end.
     await exceeds.write(`${head("Transfer-Encoding: chunked")}6\r\nabcdef\r\n5\r\nabcde\r\n`);
     await exceeds.closed();
     expect(exceeds.statuses).toEqual([413]);
@@ -192,7 +192,7 @@ describe("bodies", () => {
     for (let i = 0; i < 300_000; i += 9_973) await client.write(sent.subarray(i, i + 9_973));
     await client.readUntil(/\r\n\r\n300000$/);
     expect(bodies.map((body) => body.length)).toEqual([200, 300_000]);
-    // By equals: the difference of two such arrays takes minutes to print.
+    // Compared with equals, because printing the difference of two such arrays takes minutes.
     expect(Buffer.from(bodies[0] ?? []).equals(dripped)).toBe(true);
     expect(Buffer.from(bodies[1] ?? []).equals(sent)).toBe(true);
   });
@@ -347,7 +347,7 @@ describe("listening", () => {
     const textOf = async (address?: string) => (await fetch(`http://${address}/`)).text();
     expect(await textOf(four)).toBe("127.0.0.1");
     expect(await textOf(six)).toBe("::1");
-    // An IPv4 caller of an IPv6 socket comes as ::ffff:127.0.0.1.
+    // An IPv4 client of an IPv6 socket has an address ::ffff:127.0.0.1.
     expect(await textOf(any?.replace("[::]", "127.0.0.1"))).toBe("127.0.0.1");
   });
 
@@ -367,7 +367,7 @@ describe("listening", () => {
     const handle = () => ok;
     const bodyBytesMax = () => 0;
     const free = `127.0.0.1:${await freePort()}`;
-    // By its number: the library shares a port by default, but not one that the kernel chose.
+    // A fixed port: the library shares a port by default, but not one that the kernel chose.
     const taken = `127.0.0.1:${await freePort()}`;
     const first = await serve({ listen: [taken], handle });
     const refusal = await refusalOf(

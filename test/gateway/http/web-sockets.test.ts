@@ -69,7 +69,7 @@ describe("WebSockets", () => {
     socket.send("häh");
     expect(await nextText(socket)).toBe("häh");
     expect(heads).toEqual([{ path: "/feed", query: "a=1", key: undefined }]);
-    // The same path by plain HTTP is an ordinary request.
+    // The same path over plain HTTP is an ordinary request.
     expect(await (await fetch(urlOf(server, "/feed"))).text()).toBe("plain HTTP");
   });
 
@@ -148,7 +148,7 @@ describe("WebSockets", () => {
     const text = "x".repeat(50_000);
     let sends = 0;
     while (peer?.send(text) === true && sends < 10_000) sends += 1;
-    // The kernel's buffers and 100 kB: far less than 500 MB.
+    // The kernel's buffers and 100 kB are far less than 500 MB.
     expect(sends).toBeLessThan(2_000);
     expect(closedCalls).toBe(1);
     expect(peer?.send("more")).toBe(false);

@@ -1,4 +1,4 @@
-// The methods of tiers and destinations over real HTTP, with the real destinations behind them.
+// The methods of tiers and destinations over real HTTP, with the real destinations.
 
 import { describe, expect, it } from "vitest";
 import type { ApiKey } from "../../../src/gateway/accounts/types.ts";
@@ -9,7 +9,7 @@ import { type Answer, apiKey, GatewayRun, scoped } from "../../support/gateway/g
 
 const sol = 1_000_000_000n;
 
-/** Tiers as a test says that they are. */
+/** Tiers that the test sets. */
 class StandInTiers implements Tiers {
   present: TierView = { tier: null, sumLamports: 0n, graceSinceMs: null, graceEndsMs: null };
   asked: unknown[] = [];

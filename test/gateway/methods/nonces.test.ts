@@ -1,4 +1,4 @@
-// getNonce over HTTP: whose account it tells of, and what it never says.
+// getNonce over HTTP: the selected account, and values that must not appear.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -13,7 +13,7 @@ const info: NonceInfo = {
   nonceAuthority: addressOf(wallet(72)),
 };
 
-/** Answers with more than is to be told. */
+/** Returns more fields than the answer may contain. */
 class Book implements Nonces {
   readonly owners: NonceOwner[] = [];
   readonly accounts: string[] = [];
@@ -145,7 +145,7 @@ describe("getNonce", () => {
     expect(body).toMatchObject({
       error: {
         code,
-        // What nodes say is for the operator's log alone.
+        // Error texts of nodes belong only into the operator's log.
         message: reason === "rpc_failed" ? expect.any(String) : `${reason}: this and that`,
         data: { reason, ...(isFunding && { balanceLamports: 7, neededLamports: 8 }) },
       },

@@ -1,4 +1,4 @@
-// Preflight against a node that is a stand-in: its word, or a refusal.
+// Preflight against a stand-in node: its result, or a rejection.
 
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
@@ -8,7 +8,7 @@ import { NodeStandIn } from "../../support/gateway/node-stand-in.ts";
 
 describe("preflight", () => {
   const options = { commitment: "confirmed", minContextSlot: 2n ** 60n } as const;
-  // One signature of 64 bytes behind its count, then a message: a view into something larger.
+  // One signature of 64 bytes after its count, then a message, as a view of a larger buffer.
   const signed = Uint8Array.of(9, 1, ...new Uint8Array(64).fill(7), 5, 6);
   const wire = signed.subarray(1);
   const unsigned = Buffer.from([1, ...new Uint8Array(64), 5, 6]).toString("base64");

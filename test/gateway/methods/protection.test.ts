@@ -1,4 +1,4 @@
-// Protective options: an option that a client gives anywhere in a call protects, or is refused.
+// Protective options: an option anywhere in a call protects, or the call is rejected.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -11,7 +11,7 @@ import { openPairs, pairOf, paramsOf } from "../../support/transactions/nonce-pa
 import { base64, tipping } from "../../support/transactions/tipping.ts";
 
 const inspector = inspectorFor([tipAddress]);
-/** The minimum that sendAlt asks for. */
+/** The minimum of sendAlt. */
 const fee: Partial<TransactionFacts> = {
   computeUnitPrice: 10_000_000n,
   priorityFeeLamports: 2_000_000n,
@@ -32,7 +32,9 @@ const methods: readonly [string, () => Promise<GatewayRun>, () => unknown][] = [
   ["sendAlt", open, () => one],
   ["sendIdeal", openForPairs, () => paramsOf(pairOf())[0]],
 ];
-/** Where clients put options: in the second parameter, the third, or a fourth that no method has. */
+/**
+ * Places where clients put options: the second parameter, the third, or a fourth that no method has.
+ */
 const placements: readonly ((options: object) => readonly unknown[])[] = [
   (options) => [options],
   (options) => [{ encoding: "base64", skipPreflight: true }, options],

@@ -1,4 +1,4 @@
-// sendAlt over HTTP: what is asked for, what is refused before anything is submitted, what comes back.
+// sendAlt over HTTP: parameters, rejections before submission, and answers.
 
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
@@ -8,14 +8,14 @@ import { base64, forged, tipping } from "../../support/transactions/tipping.ts";
 
 const inspector = inspectorFor([tipAddress]);
 
-/** Of a transaction that pays the minimum, exactly. */
+/** The fee of a transaction that pays exactly the minimum. */
 const paid: Partial<TransactionFacts> = {
   computeUnitPrice: 10_000_000n,
   priorityFeeLamports: 2_000_000n,
 };
 const v1 = { version: 1, computeUnitPrice: 0n, computeUnitLimit: 200_000 } as const;
 
-/** A gateway that believes `fee` of every transaction. */
+/** A gateway that assumes `fee` for every transaction. */
 function open(fee = paid): Promise<GatewayRun> {
   return GatewayRun.open(
     {},

@@ -1,4 +1,4 @@
-// What sendIdeal refuses: nothing of it is submitted, and nobody's key signs for it.
+// Rejections of sendIdeal: neither transaction is submitted, and no key signs.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";

@@ -1,5 +1,5 @@
-// sendIdeal over real HTTP: which pairs are handed on, of the caller's own nonce and of the one that the
-// service keeps for him, and what is handed on of them.
+// sendIdeal over real HTTP: accepted pairs, with the caller's nonce account or with a managed one, and
+// their submission.
 
 import { base58 } from "@scure/base";
 import { describe, expect, it } from "vitest";
@@ -140,7 +140,7 @@ describe("a managed nonce account", () => {
       expect(Buffer.from(facts.wire).equals(wire)).toBe(true);
       verifySignatures(parseTransaction(facts.wire));
       expect(facts).toEqual(inspector.inspect(facts.wire));
-      expect(facts.signatureBytes.buffer).toBe(facts.wire.buffer); // of these very bytes
+      expect(facts.signatureBytes.buffer).toBe(facts.wire.buffer); // for exactly these bytes
     }
   });
 

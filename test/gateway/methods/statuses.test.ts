@@ -185,7 +185,7 @@ describe("bundle statuses", () => {
       const told = { bundle_id: id, slot: 5, confirmation_status: commitment };
       expect(Object(body).result.value).toMatchObject([told, told]);
       expect(asked).toEqual([[signature, other]]);
-      // A bundle that may still be gone has not landed.
+      // A bundle in a block that may be abandoned has not landed.
       const inflight = await run.call("getInflightBundleStatuses", [[id]]);
       const [word, slot] = state === "open" ? ["Pending", null] : ["Landed", 5];
       expect(inflight.body).toMatchObject({
@@ -221,7 +221,7 @@ class FeedClient {
     this.#socket.on("close", (code) => {
       this.closeCode = code;
     });
-    this.#socket.on("error", () => undefined); // refusals, looked at below
+    this.#socket.on("error", () => undefined); // rejections are checked below
     this.#socket.on("unexpected-response", (_, response) => {
       this.refusal = response.statusCode ?? 0;
     });

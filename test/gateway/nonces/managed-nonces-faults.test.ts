@@ -1,4 +1,4 @@
-// Managed accounts when processes are killed, nodes are away or lie, and money lacks.
+// Managed accounts when processes are killed, nodes are unreachable or lie, and the balance is too low.
 
 import { describe, expect, it } from "vitest";
 import { KeyPair } from "../../../src/core/key-pair.ts";
@@ -21,7 +21,7 @@ const two = ownerOf("two");
 describe("a killed process", () => {
   interface Scenario {
     readonly name: string;
-    /** Something happened to the chain before. */
+    /** Something changed on the chain before. */
     readonly before: (stage: Stage, name: string) => Promise<Uint8Array | null>;
   }
 
@@ -65,7 +65,7 @@ describe("a killed process", () => {
             await call;
             calls = Math.min(calls, steps.log.length - loading);
           }
-          await stage.pass(at % 2 === 0 ? 0 : 2000); // what was sent has landed, or not yet
+          await stage.pass(at % 2 === 0 ? 0 : 2000); // sent transactions have landed, or not yet
           const info = await finish(stage, disk, name);
           const keys = keysOf(name);
           expect(info.nonceAccount).toBe(keys.account(0).address);
@@ -105,7 +105,7 @@ describe("an error of the node or the funding key", () => {
     await expect(stage.until(book.managed(one))).rejects.toMatchObject(refusal(0n));
     stage.run.chain.airdrop(poor.address, needed - 1n);
     await stage.pass(1000);
-    // Told again for two seconds, without a question.
+    // Reported again for two seconds, without a query.
     node.down.add("accounts");
     await expect(book.managed(one)).rejects.toMatchObject(refusal(0n));
     node.down.clear();
@@ -193,7 +193,7 @@ describe("a lying node", () => {
         reason: "nonce_failed",
         message: expect.stringContaining(got),
       });
-      await stage.pass(2500); // so long it is told again
+      await stage.pass(2500); // reported again for this long
     }
     expect(node.sent.size).toBe(0);
     node.accountsSaid = (said) => said;
@@ -243,7 +243,7 @@ describe("a lying node", () => {
     const sent = node.sent.size;
     expect(sent).toBe(3);
     await expect(stage.until(book.managed(one))).rejects.toMatchObject({ reason: "nonce_failed" });
-    expect(node.sent.size).toBe(sent); // rests
+    expect(node.sent.size).toBe(sent); // pauses
     node.statusSaid = (said) => said;
     await stage.pass(30_000);
     await stage.managed(book, one);

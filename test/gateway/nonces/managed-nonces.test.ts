@@ -1,4 +1,4 @@
-// Managed accounts on the sandbox chain: made once, found again, never shared.
+// Managed accounts on the sandbox chain: created once, found again, never shared.
 
 import { describe, expect, it } from "vitest";
 import { managedNonceLimits } from "../../../src/gateway/nonces/managed-nonces.ts";
@@ -109,7 +109,7 @@ describe("managed nonces", () => {
     const lifeMs = Number((151n * slotNs) / 1_000_000n);
     book.managed(one).catch(() => undefined);
     await stage.pass(29_000);
-    expect(steps.log).not.toContain("isBlockhashValid"); // as young as that, nodes may not know it
+    expect(steps.log).not.toContain("isBlockhashValid"); // at this age, nodes may not know it
     await stage.pass(lifeMs - 31_000);
     expect(node.sent.size).toBe(1);
     await stage.pass(12_000);
@@ -165,7 +165,7 @@ describe("managed nonces", () => {
 });
 
 describe("accounts that already exist on the chain", () => {
-  /** An account with a signed transaction of its former owner that could land. */
+  /** An account with a signed transaction of its former owner that could still land. */
   async function lost(stage: Stage, name: string): Promise<{ info: NonceInfo; wire: Uint8Array }> {
     const { book } = await stage.start(new Disk(), keysOf(name));
     const info = await stage.managed(book, one);

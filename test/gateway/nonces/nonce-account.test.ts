@@ -28,7 +28,7 @@ describe("nonce accounts", () => {
     const bytes = fc.uint8Array({ minLength: 72, maxLength: 72 });
     fc.assert(
       fc.property(bytes, fc.nat(16), (content, offset) => {
-        const whole = Buffer.alloc(offset + 80); // a view that does not begin its buffer
+        const whole = Buffer.alloc(offset + 80); // a view that does not start at the buffer's start
         whole.set(
           data((all) => all.set(content, 8)),
           offset,

@@ -1,4 +1,4 @@
-// What the book tells, and what it has signed: nothing before every check has passed.
+// Answers and signatures of the nonce service: no signature before every check has passed.
 
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
@@ -28,7 +28,7 @@ const one = ownerOf("one");
 const unsigned = (info: NonceInfo, nonce = info.nonce): Uint8Array =>
   unsignedTransfer(info, { nonce });
 
-/** What a key was asked to sign. */
+/** The messages that a key was asked to sign. */
 class Watched implements Signer {
   readonly publicKey: Uint8Array;
   readonly address: string;
@@ -53,11 +53,11 @@ interface Harness {
   readonly book: NonceService;
   readonly node: ChainNode;
   readonly info: NonceInfo;
-  /** What authorities signed from now on. */
+  /** Signatures of authorities from now on. */
   readonly signed: Uint8Array[];
-  /** Told at each look of the check. */
+  /** The answers to each query of the check. */
   readonly looks: { wire: Uint8Array; account: Uint8Array; authority: Uint8Array }[];
-  /** The check fails with it. */
+  /** The check fails with this error. */
   refusal: ShredwayError | null;
 }
 
@@ -132,7 +132,7 @@ describe("co-signing", () => {
 
   it("signs the checked bytes, even if the caller changes its buffer", async () => {
     const { stage, book, info, node } = await open("bytes");
-    await stage.pass(120_000); // memory has forgotten: the node is asked between look and signature
+    await stage.pass(120_000); // the cache has expired: the node is queried between check and signature
     const wire = unsigned(info);
     const before = Uint8Array.from(wire);
     const asked = node.accounts.bind(node);
@@ -170,7 +170,7 @@ describe("co-signing", () => {
       message: expect.stringMatching(new RegExp(`${value}.*${info.nonce}`)),
     });
     expect(signed).toEqual([]);
-    node.accountsSaid = () => null; // memory alone knows the account
+    node.accountsSaid = () => null; // only the cache contains the account
     const fromMemory = await book.coSign(info.nonceAccount, unsigned(info, value));
     verifySignatures(parseTransaction(fromMemory));
   });

@@ -1,4 +1,4 @@
-// The two transactions against web3.js, which takes them apart and checks their signatures.
+// The two transactions compared with web3.js, which parses them and checks their signatures.
 
 import { base58 } from "@scure/base";
 import { Keypair, PublicKey, SystemInstruction, SystemProgram, Transaction } from "@solana/web3.js";

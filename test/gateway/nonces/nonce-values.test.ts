@@ -1,4 +1,4 @@
-// Values in use: from memory while they are fresh, never older than what was seen, in few questions.
+// Values in use: cached while fresh, never older than an observed value, with few queries.
 
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
@@ -34,10 +34,10 @@ const textOf = (value: number): string => pubkeyOf(new Uint8Array(32).fill(value
 
 class Run {
   readonly clock = new ManualClock();
-  /** What the node would say; addresses without a word have no account. */
+  /** The node's answers; addresses without an answer have no account. */
   readonly words = new Map<string, NonceAccountView>();
   readonly asked: (readonly string[])[] = [];
-  /** Answers are held back until `answer` is called. */
+  /** Answers are delayed until `answer` is called. */
   holds = false;
   isDown = false;
   readonly held: (() => void)[] = [];
@@ -107,7 +107,7 @@ describe("values of nonces", () => {
     const all = Array.from({ length: 250 }, (_, i) => key(i));
     for (const each of all) run.words.set(each, nonce(1));
     for (const each of all.slice(0, 3)) await run.value(each);
-    await run.clock.advance(130); // others come at another moment
+    await run.clock.advance(130); // others arrive at another time
     for (const each of all.slice(3)) await run.value(each);
     run.asked.length = 0;
     await run.clock.advance(270);
@@ -195,7 +195,7 @@ describe("spent nonce values", () => {
     await run.clock.advance(150);
     expect(run.asked.length).toBe(6);
     expect(await run.value()).toBe(textOf(2));
-    await run.clock.advance(1_000); // the old rhythm
+    await run.clock.advance(1_000); // the old interval
     expect(run.asked.length).toBeLessThanOrEqual(7);
   });
 
@@ -205,11 +205,11 @@ describe("spent nonce values", () => {
     await run.value();
     run.holds = true;
     run.values.advanced(key(1), textOf(1));
-    await run.clock.advance(0); // the question of the round is under way
+    await run.clock.advance(0); // the query of the round is in flight
     run.holds = false;
     run.words.set(key(1), nonce(2));
     expect(await run.value()).toBe(textOf(2));
-    for (const answer of run.held) answer(); // asked before, so older
+    for (const answer of run.held) answer(); // queried earlier, so older
     await run.clock.advance(1);
     expect(await run.value()).toBe(textOf(2));
   });
@@ -272,7 +272,7 @@ describe("spent nonce values", () => {
     expect(await run.value()).toBe(textOf(2));
     run.words.set(key(1), nonce(1));
     await run.clock.advance(2_000);
-    expect(await run.value()).toBe(textOf(1)); // so it is true
+    expect(await run.value()).toBe(textOf(1)); // so it is correct
   });
 
   it("of a forced query come from a query that begins now", async () => {

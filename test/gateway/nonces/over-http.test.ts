@@ -1,5 +1,5 @@
-// getNonce with everything real but the check: HTTP, keys, SQLite, key files, RPC, the sandbox chain, and
-// web3.js 1.x as the client. Restarted, robbed of its database, and asked with keys that are none any more.
+// getNonce with real components: HTTP, keys, SQLite, key files, RPC, the sandbox chain, and web3.js 1.x
+// as the client. The tests restart the service, delete its database, and call with revoked keys.
 
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ import { client, honestCheck, unsignedTransfer } from "./stage.ts";
 
 const log = createLogger({ level: "silent" });
 
-/** What outlives every process. */
+/** The state that outlives every process. */
 interface Site {
   readonly cluster: Cluster;
   readonly connection: Connection;
@@ -105,7 +105,7 @@ class Service {
     this.#ring.replace(await this.store.keys.keys());
   }
 
-  /** As a client that asks again when it is told to. */
+  /** A client that retries as instructed. */
   async getNonce(key: string, text = key): Promise<NonceInfo> {
     for (;;) {
       const { body } = await this.#run.call("getNonce", [text], `/relay?api-key=${key}`);
@@ -155,7 +155,7 @@ describe("getNonce over HTTP", () => {
     const after = await Service.open(site, directory);
     expect(await after.getNonce(mine.text)).toEqual(info);
     expect(await after.getNonce(theirs.text, other.nonceAccount)).toEqual(other);
-    expect(await after.getNonce(theirs.text, info.nonceAccount)).toEqual(info); // nothing is secret
+    expect(await after.getNonce(theirs.text, info.nonceAccount)).toEqual(info); // none of this is secret
     const wire = await after.book.coSign(info.nonceAccount, unsignedTransfer(info));
     const signature = await site.connection.sendRawTransaction(wire, { skipPreflight: true });
     const { value } = await site.connection.confirmTransaction(
@@ -165,7 +165,7 @@ describe("getNonce over HTTP", () => {
         nonceAccountPubkey: new PublicKey(info.nonceAccount),
         nonceValue: info.nonce,
       },
-      "confirmed", // else a nonce that has another value already must be finalized
+      "confirmed", // otherwise a changed nonce must be finalized first
     );
     expect(value.err).toBeNull();
     let next = info;

@@ -1,5 +1,5 @@
-// Managed nonces on the sandbox chain, time by hand: a node and a store that can fail, lie and outlive
-// the process that asks them.
+// Harness of managed nonces on the sandbox chain with a manual clock. Its node and store can fail, lie,
+// and outlive the process that calls them.
 
 import { base58 } from "@scure/base";
 import {
@@ -42,7 +42,7 @@ import {
   wallet,
 } from "../../support/transactions/chain.ts";
 
-/** Whose transactions are co-signed. */
+/** The owner of co-signed transactions. */
 export const client = wallet(60);
 export const funding = new KeyPair(new Uint8Array(32).fill(0xf0));
 export const encode = (bytes: Uint8Array): string => base58.encode(bytes);
@@ -53,12 +53,12 @@ export function ownerOf(name: string): NonceOwner {
   return { keyId: `k_${name}`, accountId: `a_${name}` };
 }
 
-/** Of a secret that is another one for each name. */
+/** A key derived from a different secret for each name. */
 export function keysOf(name: string, payer = funding): NonceKeys {
   return nonceKeysOf(payer, sha256(`nonce test ${name}`));
 }
 
-/** Where it may sign, by the sandbox's parser: enough for transactions that are meant well. */
+/** The place for the signature, by the sandbox's parser; sufficient for valid transactions. */
 export const honestCheck: CoSigningCheck = {
   place: (wire, _account, authority) => {
     const { keys, signatures, message, blockhash } = parseTransaction(wire);
@@ -77,12 +77,12 @@ export const honestCheck: CoSigningCheck = {
   },
 };
 
-/** What a process asks; once it was killed, it is told nothing any more. */
+/** The dependencies of a process. After a kill, it gets no answers. */
 export class Steps {
   /** Names of all calls so far. */
   readonly log: string[] = [];
   isDead = false;
-  /** Killed at the call of this number, before or after it did its work. */
+  /** The process is killed at the call with this number, before or after its effect. */
   kill: { readonly at: number; readonly when: "before" | "after" } | null = null;
 
   async step<T>(name: string, work: () => T | Promise<T>): Promise<T> {
@@ -98,7 +98,7 @@ export class Steps {
   }
 }
 
-/** What is on the disk, and who is told of changes. */
+/** The data on the disk, and the listeners for changes. */
 export class Disk {
   readonly rows: ManagedNonce[] = [];
   readonly listeners = new Map<object, () => void>();
@@ -173,17 +173,17 @@ export class DiskStore implements ManagedNonceStore {
 
 type NodeStatus = NonNullable<Awaited<ReturnType<NonceNode["signatureStatuses"]>>[number]>;
 
-/** The chain as a node tells it, as long as a test has no other word for it. */
+/** The chain as seen by a node, unless a test overrides its answers. */
 export class ChainNode implements NonceNode {
   readonly #run: ChainRun;
   readonly #steps: Steps;
-  /** Signatures of what was sent, each once. */
+  /** Signatures of sent transactions, each once. */
   readonly sent = new Set<string>();
   /** Every call of these names fails. */
   readonly down = new Set<string>();
-  /** Sent, and never seen by any leader. */
+  /** Accepted, but never delivered to a leader. */
   losesAll = false;
-  /** Says what is true, or something else. */
+  /** Returns the true answer, or another one. */
   accountsSaid: (truth: NonceAccountView | null, address: string) => NonceAccountView | null = (
     said,
   ) => said;
@@ -275,7 +275,7 @@ export class Stage {
     return stage;
   }
 
-  /** A process that begins now. */
+  /** A process that starts now. */
   async start(disk: Disk, keys: NonceKeys | null, steps = new Steps()): Promise<Process> {
     const node = new ChainNode(this.run, steps);
     const store = new DiskStore(disk, steps);
@@ -291,7 +291,7 @@ export class Stage {
       },
       this.limits,
     );
-    // One that was killed waits for ever: its jobs never end.
+    // A killed process whose jobs never end.
     closing({ close: () => (steps.isDead ? undefined : book.close()) });
     return { book, node, store, steps };
   }
@@ -304,7 +304,7 @@ export class Stage {
     }
   }
 
-  /** Lets time pass until `work` has settled. */
+  /** Advances the clock until `work` has settled. */
   async until<T>(work: Promise<T>, msMax = 600_000): Promise<T> {
     const state = { isSettled: false };
     const settled = (): void => {
@@ -317,7 +317,7 @@ export class Stage {
     return work;
   }
 
-  /** As a client that asks again as long as it is told to. */
+  /** A client that retries as long as it is instructed to. */
   async managed(book: NonceService, owner: NonceOwner): Promise<NonceInfo> {
     for (let tries = 0; tries < 100; tries++) {
       try {
@@ -329,7 +329,7 @@ export class Stage {
     throw new Error("expected an account after 100 calls");
   }
 
-  /** As it is on the chain now; null: none. */
+  /** The account on the chain now; null: missing. */
   nonce(address: string): NonceAccount | null {
     return findNonceAccount(this.run.chain.account(address, "processed"));
   }
@@ -350,7 +350,7 @@ function advanceOf({ nonceAccount, nonceAuthority }: NonceInfo): TransactionInst
   });
 }
 
-/** Pays bob with this value of the nonce; the authority's signature is missing. */
+/** Pays bob with this nonce value; the authority's signature is missing. */
 export function unsignedTransfer(
   info: NonceInfo,
   { lamports = 1_000_000n, nonce = info.nonce, payer = client } = {},
@@ -365,7 +365,7 @@ export function unsignedTransfer(
   return Uint8Array.from(transaction.serialize({ requireAllSignatures: false }));
 }
 
-/** Everything that waits for nothing outside has run. */
+/** Runs all work that does not wait for external events. */
 export function turnOver(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);

@@ -62,7 +62,7 @@ onEachDatabase((databases) => {
     await untilAsked(async () => right.book.ownerOf(info.nonceAccount) !== null);
     expect(right.node.sent.size).toBe(0);
     expect(await stage.until(right.book.of(info.nonceAccount))).toEqual(info);
-    // The same key may ask either of them for the signature.
+    // The same key may request the signature on either node.
     const before = stage.lamports(bob.publicKey.toBase58());
     const wire = await stage.until(right.book.coSign(info.nonceAccount, unsignedTransfer(info)));
     await left.node.sendTransaction(wire);

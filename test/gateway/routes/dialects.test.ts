@@ -1,4 +1,4 @@
-// What each kind of partner is sent, and what its answers mean.
+// The requests to each kind of partner, and the meaning of its answers.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RouteConfig } from "../../../src/core/configuration/configuration.ts";
@@ -281,7 +281,7 @@ describe("alt-partner", () => {
       expect(route.offer(new TestOutbound([facts], { leader }))).toBe(false);
     }
     expect(route.snapshot()).toMatchObject({ offered: 5n, turnedAway: 2n, acknowledged: 3n });
-    // The bound is that of the route, not of each port.
+    // The limit applies to the route, not to each port.
     const leaders = [first, second, first];
     const taken = leaders.map((leader) => route.offer(new TestOutbound([facts], { leader })));
     expect(taken).toEqual([true, true, false]);

@@ -1,4 +1,4 @@
-// Down and up again: by failures, by refused connections, by the partner's own wish.
+// A route goes down and up again: after failures, refused connections, and on the partner's request.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RouteConfig } from "../../../src/core/configuration/configuration.ts";
@@ -56,7 +56,7 @@ async function send(route: Route): Promise<string> {
   return "reason" in end ? end.reason : end.kind;
 }
 
-/** Lets the sockets work until something is so. */
+/** Lets the sockets work until the condition holds. */
 async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise((turn) => setImmediate(turn));
 }
@@ -94,7 +94,7 @@ describe("a refused connection", () => {
     const route = open();
     partner.behaviour = unavailable;
     for (let count = 0; count < 5; count++) await send(route);
-    // Each probe has a status of its own: so it shows when its answer is there.
+    // Each probe has its own status, which shows when its answer has arrived.
     let probes = 0;
     partner.behaviour = (_request, response) => void response.writeHead(510 + ++probes).end();
     for (const delayMs of [1000, 2000, 4000, 8000, 15_000, 15_000]) {
@@ -148,7 +148,7 @@ describe("failures in a row", () => {
     await clock.advance(1000);
     await until(() => route.snapshot().lastFailure.includes("status 502"));
     expect(route.isUp).toBe(false);
-    // Answers questions, but takes nothing: one parcel finds out, and the pause grows on.
+    // The partner responds but rejects: one transaction detects it, and the pause grows.
     const waiting: (() => void)[] = [];
     partner.behaviour = ({ method }, response) => {
       if (method === "GET") response.writeHead(404).end();

@@ -63,7 +63,7 @@ async function raw(answer: (socket: Socket, count: number) => void): Promise<str
   return `http://127.0.0.1:${portOf(server)}`;
 }
 
-/** The end of a parcel to a partner that writes `text`. */
+/** The result of a transaction to a partner that writes `text`. */
 async function toRaw(answer: (socket: Socket, count: number) => void): Promise<RouteEvent> {
   const url = await raw(answer);
   await route.close();
@@ -194,7 +194,7 @@ describe("bytes", () => {
     await route.close();
     route = openTo(url, { connections: 1 });
     expect((await offer().ended).kind).toBe("acknowledged");
-    // Either the connection is left, and the new one answers id 1 to call 2, or it is a mismatch.
+    // Either the connection is closed, and the new one answers id 1 to call 2, or the ids mismatch.
     expect((await offer().ended).kind).toBe("failed");
   });
 });
@@ -233,7 +233,7 @@ describe("a connection", () => {
   });
 
   it("that is never accepted ends at the time limit", async () => {
-    // A TLS handshake to a server that says nothing: connected, and yet not.
+    // A TLS handshake to a silent server: TCP is connected, TLS is not.
     const url = (await raw(() => undefined)).replace("http:", "https:");
     await route.close();
     route = openTo(url, { timeoutMs: 60_000 });
@@ -243,7 +243,7 @@ describe("a connection", () => {
     expect(await parcel.ended).toMatchObject({ kind: "failed", reason: "connect_timeout" });
     expect(parcel.kinds).toBe("failed");
     expect(route.isUp).toBe(false);
-    // Nothing of it is left behind.
+    // No resource remains.
     await until(() => Array.from(sockets).every(({ destroyed }) => destroyed));
   });
 

@@ -1,4 +1,4 @@
-// The engine of the routes against a real server: what is sent, told, counted and turned away.
+// The HTTP route against a real server: sent, reported, counted and rejected transactions.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RouteConfig } from "../../../src/core/configuration/configuration.ts";
@@ -44,7 +44,7 @@ function addsUp(route: Route): void {
   ).toBe(counts.offered);
 }
 
-/** Answers that the test gives when it wants. */
+/** Answers that the test sends on demand. */
 function held(): (() => void)[] {
   const answers: (() => void)[] = [];
   partner.behaviour = ({ body }, response) => {

@@ -1,4 +1,4 @@
-// Whatever partners do, every parcel that was taken ends exactly once, and the books add up.
+// For any partner behaviour, every accepted transaction ends exactly once, and the counts add up.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";

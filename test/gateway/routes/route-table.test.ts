@@ -1,4 +1,4 @@
-// Reload: what stays, what goes, in which order.
+// Reload: unchanged, added and removed routes, and the order of changes.
 
 import { describe, expect, it } from "vitest";
 import type { RouteConfig } from "../../../src/core/configuration/configuration.ts";

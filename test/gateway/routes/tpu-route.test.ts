@@ -1,4 +1,4 @@
-// The direct route: who gets a transaction and where, what is reported of it, and with which identity.
+// The TPU route: the leaders and addresses that receive a transaction, its reports, and its identity.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -161,7 +161,7 @@ describeQuic("a TPU route", () => {
     for (const parcel of parcels) expect(route.offer(parcel)).toBe(true);
     await Promise.all(parcels.map(({ ended }) => ended));
     for (const { events, kinds } of parcels) {
-      // Between two pauses a connection stands for a moment.
+      // Between two pauses, a connection exists for a short time.
       expect(["dropped", "sent failed"]).toContain(kinds);
       const end = events.at(-1);
       expect(end && "reason" in end ? end.reason : "").toMatch(/disallowed|deadline_passed/);

@@ -1,4 +1,5 @@
-// Schemas of responses have exactly the fields of their types: the compiler checks the lines marked below.
+// Schemas of responses have exactly the fields of their types; the compiler checks the lines marked
+// below.
 
 import { describe, expect, it } from "vitest";
 import type { NextAltValidator, RegistrationReceipt } from "../../../src/client/responses.ts";

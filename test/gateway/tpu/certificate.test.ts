@@ -1,4 +1,4 @@
-// Certificates: what node:crypto, which reads them strictly, makes of them.
+// Certificates, as parsed by the strict reader of node:crypto.
 
 import { createPrivateKey, generateKeyPairSync, X509Certificate } from "node:crypto";
 import fc from "fast-check";

@@ -1,5 +1,5 @@
-// The endpoint when something goes wrong: connections lost at a bad moment, a kernel that refuses, a
-// process that stood still. Whatever happens, each transaction gets its end.
+// The endpoint under faults: connections lost at a bad time, a kernel that rejects packets, a suspended
+// process. Every transaction still gets a result.
 
 import { expect, it } from "vitest";
 import { newCredentials } from "../../../src/gateway/tpu/certificate.ts";
@@ -83,7 +83,7 @@ describeQuic("a process that was suspended", () => {
     const { endpoint, events } = await open(2000);
     const push = leader.transactions.push.bind(leader.transactions);
     leader.transactions.push = (...transactions) => {
-      // The leader's answer lies in the socket by then.
+      // The leader's answer is in the socket by then.
       process.nextTick(standStill, 2500);
       return push(...transactions);
     };
@@ -96,7 +96,7 @@ describeQuic("a process that was suspended", () => {
 describeQuic("a kernel that rejects packets", () => {
   it("is reported", async () => {
     const { endpoint } = await open();
-    // No socket may send there unless it asked to.
+    // No socket may send there unless it requested it.
     endpoint.aim([{ host: "255.255.255.255", port: 8009 }]);
     await until(() => expect(endpoint.failures.packets).toBeGreaterThan(0));
     expect(endpoint.failures.last).toMatch(/^send E[A-Z]+/);

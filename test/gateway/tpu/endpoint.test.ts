@@ -1,4 +1,4 @@
-// The endpoint of connections against leaders on the same machine, and paths that lose packets.
+// The endpoint against leaders on the same machine, and over paths that lose packets.
 
 import { createSocket } from "node:dgram";
 import { expect, it } from "vitest";
@@ -74,7 +74,7 @@ describeQuic("a leader that accepts everything", () => {
     sender.endpoint.aim([leader.address]);
     await until(() => expect(leader.connections).toBe(1));
     const before = leader.packets;
-    // The end of the handshake is less than that.
+    // The end of the handshake is smaller.
     await until(() => expect(leader.packets).toBeGreaterThan(before + 4));
     expect(leader.identities.length).toBe(1);
     expect(sender.leader(leader)).toMatchObject({ connections: 1, closes: {} });
@@ -99,7 +99,7 @@ describeQuic("a path that loses a tenth of the packets both ways", () => {
     const leader = await server();
     const path = await LossyLink.open(leader.port, { loss: 0 }, 1);
     closing.push(path);
-    // Less than the connection itself outlives: else its end is what is told.
+    // Shorter than the idle time-out of the connection; otherwise its end is reported.
     const sender = await Sender.open({ timeoutMs: 2500 });
     sender.endpoint.aim([path.address]);
     await until(() => expect(leader.connections).toBe(1));
@@ -220,12 +220,12 @@ describeQuic("a leader that rejects", () => {
   it("gets no connection attempt for each transaction offered meanwhile", async () => {
     const leader = await server();
     leader.refusal = { code: 2, isApp: true };
-    // The pause lasts until somebody moves this clock on.
+    // The pause lasts until the test advances this clock.
     const clock = new ManualClock();
     const sender = await Sender.open({}, newCredentials(), clock);
     sender.endpoint.aim([leader.address]);
     while (sender.leader(leader).phase !== "backing_off") {
-      await clock.advance(5); // quiche's timers, should a packet be lost
+      await clock.advance(5); // quiche's timers, if a packet is lost
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
     const { connections } = sender.leader(leader);

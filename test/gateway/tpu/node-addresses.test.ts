@@ -1,4 +1,4 @@
-// Where leaders are: asked of a node seldom, soon when it is needed, and never taken on faith.
+// Addresses of leaders: queried rarely, soon when needed, and always validated.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -72,7 +72,7 @@ describe("NodeAddresses", () => {
       addresses.addressOf("b");
       await clock.advance(1000);
     }
-    // After 170 s, and 10, 20, 40 and 80 s later each.
+    // After 170 s, and 10, 20, 40 and 80 s later.
     expect(node.asked).toBe(6);
   });
 

@@ -1,4 +1,4 @@
-// The rules of the direct route: who is aimed at, how long a leader is left alone, what ends are called.
+// The rules of the TPU route: selected leaders, pauses between attempts, names of closes.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -7,7 +7,7 @@ import { BackOff } from "../../../src/gateway/tpu/back-off.ts";
 import { closeName, isRefusal } from "../../../src/gateway/tpu/close-names.ts";
 import { targetsOf, upcomingOf } from "../../../src/gateway/tpu/leader-selection.ts";
 
-/** Windows of four slots, one letter each, from slot 0; "-": nobody is known. */
+/** Windows of four slots, one letter each, from slot 0; "-": unknown leader. */
 function leadersOf(windows: string, slot: bigint | null) {
   return {
     slot: () => slot,

@@ -1,4 +1,4 @@
-// The thread of the direct route: started when it is needed, fed in lots, lost and started again.
+// The TPU thread: started on demand, fed in batches, lost and restarted.
 
 import { Worker } from "node:worker_threads";
 import { afterEach, describe, expect, it, vi } from "vitest";
@@ -113,7 +113,7 @@ describeQuic("a TPU thread", () => {
     await until(() => expect(events.length).toBe(3));
     expect(events[2]).toMatchObject({ id: 2, kind: "dropped", reason: "thread_lost" });
     await until(() => expect(workers.length).toBe(2));
-    // It knows its aim again.
+    // It received its targets again.
     await until(() => expect(one.leaders[0]?.phase).toBe("connected"));
     one.send(parcel(3, leader.address));
     await until(() => expect(events.at(-1)).toMatchObject({ id: 3, kind: "acknowledged" }));
@@ -129,7 +129,7 @@ describeQuic("a TPU thread", () => {
   });
 });
 
-/** A thread that nobody can end, as one that is stuck in native code. */
+/** A thread that cannot be terminated, like one that is stuck in native code. */
 class Stubborn extends Worker {
   asked = 0;
 
@@ -147,7 +147,7 @@ function stubborn(): Stubborn {
   return new Stubborn(code, { eval: true });
 }
 
-/** Its first word was heard. */
+/** Settles with its first message. */
 async function heard(worker: Worker | undefined): Promise<void> {
   await new Promise((resolve) => worker?.once("message", resolve));
 }

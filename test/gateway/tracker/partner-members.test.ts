@@ -1,4 +1,4 @@
-// Who is a member: lists put together, asked again, kept over failures, changed by reloads.
+// Members: merged lists, refreshed, retained over failures, changed by reloads.
 
 import { describe, expect, it } from "vitest";
 import { parseConfig } from "../../../src/core/configuration/configuration.ts";
@@ -23,7 +23,7 @@ function configOf(tracker: Record<string, unknown>, more = "") {
   return parseConfig(`${relay}\ntracker: ${JSON.stringify(tracker)}\n${more}`, "a.yaml");
 }
 
-/** URLs do not answer until they are told what. */
+/** URLs do not answer until the test sets their answer. */
 function open(tracker: Record<string, unknown>, more = "") {
   const clock = new ManualClock();
   const lines: string[] = [];
@@ -49,7 +49,7 @@ function open(tracker: Record<string, unknown>, more = "") {
   const fail = (url: string, text = "no answer") => {
     answers[url] = () => Promise.reject(new Error(text));
   };
-  /** Answers when what is returned is called. */
+  /** Answers when the returned function is called. */
   const hang = (url: string) => {
     let settle: (members: ReadonlySet<string>) => void = () => undefined;
     const promise = new Promise<ReadonlySet<string>>((resolve) => (settle = resolve));
@@ -114,7 +114,7 @@ describe("PartnerMembers", () => {
     expect(asked.length - before).toBe(40);
     expect(published.at(-1)).toEqual([a]);
     expect(lines.join()).toContain("the last list stays: list of cats");
-    expect(warnings()).toBe(4); // the first of all; then number 1, 21 and 41
+    expect(warnings()).toBe(4); // the first one; then numbers 1, 21 and 41
     fail(url, "list of dogs");
     await clock.advance(15_000);
     expect(warnings()).toBe(5);
@@ -134,9 +134,9 @@ describe("PartnerMembers", () => {
     expect(asked).toHaveLength(2);
     watch.apply(configOf({ members: [d], url, refreshMinutes: 1 }));
     await clock.advance(minutes(1));
-    expect(asked).toHaveLength(4); // at once, and after a minute
+    expect(asked).toHaveLength(4); // immediately, and after a minute
     watch.apply(configOf({ members: [d], url: other }));
-    expect(published.at(-1)).toEqual([d]); // the other list is not known yet
+    expect(published.at(-1)).toEqual([d]); // the other list is unknown
     await clock.advance(0);
     expect(published.at(-1)).toEqual([d, c]);
     watch.apply(configOf({ members: [d] }));

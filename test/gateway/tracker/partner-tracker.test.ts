@@ -1,4 +1,4 @@
-// Who leads next: windows, edges of epochs and holes by hand, everything else against a slow model.
+// The next leader: windows, boundaries of epochs and gaps by hand, all other cases against a slow model.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -13,7 +13,7 @@ const names = keys.map((key) => String(pubkeyOf(key)));
 const [a = "", b = "", c = ""] = names;
 const letters = ["a", "b", "c", "d", "e", "f"];
 
-/** One letter for each slot: "a" leads, "." is left out. */
+/** One letter per slot: "a" leads, "." is left out. */
 function slotsOf(turns: string): ReadonlyMap<string, readonly number[]> {
   const slots = new Map<string, number[]>();
   for (const [i, letter] of turns.split("").entries()) {
@@ -23,7 +23,7 @@ function slotsOf(turns: string): ReadonlyMap<string, readonly number[]> {
   return slots;
 }
 
-/** Epochs one behind the other. */
+/** Consecutive epochs. */
 function scheduleOf(firstSlot: bigint, ...epochs: string[]): LeaderSchedule {
   let first = firstSlot;
   const spans = epochs.map((turns) => {
@@ -122,8 +122,8 @@ describe("members", () => {
     expect(of(71n)).toEqual([a, b].toSorted());
     expect(of(72n)).toEqual([a, c].toSorted());
     expect(of(79n)).toEqual([a, c].toSorted());
-    expect(of(72n)).toBe(of(75n)); // made once
-    // Whose epoch nobody knows: all of them.
+    expect(of(72n)).toBe(of(75n)); // created once
+    // Slots of an unknown epoch include all members.
     for (const slot of [63n, 80n, null]) expect(of(slot)).toEqual(all.toSorted());
     expect([...tracker.memberSet()].toSorted()).toEqual(all.toSorted());
   });
@@ -154,7 +154,7 @@ describe("members", () => {
   });
 });
 
-/** Epochs of windows of four, the last cut off by the epoch's end; some slots left out. */
+/** Epochs of windows of four, the last one cut off by the epoch's end; some slots left out. */
 const anyEpoch = fc
   .record({
     length: fc.integer({ min: 1, max: 40 }),
@@ -185,7 +185,7 @@ describe("against a slow model", () => {
           for (const epoch of epochs) {
             const leading = new Set(Array.from(epoch, (_, i) => memberAt(epochBegin + i)));
             const expected = members.filter((name) => leading.has(name)).toSorted();
-            // The last slots may have no leader: the schedule ends before them.
+            // The last slots may have no leader, because the schedule ends before them.
             now.slot = first + BigInt(epochBegin);
             expect(tracker.members()).toEqual(expected);
             epochBegin += epoch.length;

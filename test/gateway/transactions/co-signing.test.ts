@@ -1,5 +1,5 @@
-// The co-signing check against an attacker with two client libraries, and against a reading of the
-// rules by names instead of bytes. Whoever gets a place gets a signature of a key that is not his.
+// The co-signing check against attacks, with two client libraries, and against the rules expressed by
+// names instead of bytes. A place in the result means a signature of a key that is not the caller's.
 
 import { getCompiledTransactionMessageDecoder, getTransactionDecoder } from "@solana/kit";
 import { VersionedTransaction } from "@solana/web3.js";
@@ -47,7 +47,7 @@ function placeOf(wire: Uint8Array, account = nonceAccount, signer = authority): 
   return check.place(wire, account.publicKey, signer.publicKey);
 }
 
-/** The name of the refusal; "accepted": there is a place. */
+/** The name of the rejection; "accepted": a place exists. */
 function answerOf(wire: Uint8Array, account = nonceAccount, signer = authority): string {
   try {
     placeOf(wire, account, signer);
@@ -74,7 +74,7 @@ function tablesOf(wire: Uint8Array): string[] {
   return message.addressTableLookups.map(({ accountKey }) => accountKey.toBase58());
 }
 
-/** What is wrong with it; nothing: the authority may sign. */
+/** The broken rules; empty: the authority may sign. */
 function breaches(decoded: Decoded, tables: readonly string[]): string[] {
   const { keys, instructions, requiredSignatures, readonlySigned, readonlyUnsigned } = decoded;
   const nameOf = (place: number) => keys[place] ?? `loaded ${place}`;
@@ -105,7 +105,7 @@ function breaches(decoded: Decoded, tables: readonly string[]): string[] {
   return rules.filter(([, holds]) => !holds).map(([name]) => name);
 }
 
-/** The place is where the libraries have the signature, the message what they would sign. */
+/** The place equals that of the libraries, and the message equals the one that they would sign. */
 function expectRightPlace(wire: Uint8Array, place: CoSigningPlace): void {
   const message = Buffer.from(wire.subarray(place.messageBegin, place.messageEnd));
   expect(message.equals(VersionedTransaction.deserialize(wire).message.serialize())).toBe(true);
@@ -338,7 +338,7 @@ describe("at random", () => {
       if (answer === "accepted") expectRightPlace(wire, placeOf(wire));
       answers.set(answer, (answers.get(answer) ?? 0) + 1);
     }
-    // Enough of everything, or the agreement says little.
+    // Enough of every kind; otherwise agreement proves little.
     expect(answers.get("accepted")).toBeGreaterThan(150);
     expect(answers.get("authority_used_elsewhere")).toBeGreaterThan(20);
     expect(answers.size).toBeGreaterThan(8);

@@ -1,4 +1,4 @@
-// Ranges of keys by the beginning of their texts: against the texts themselves.
+// Ranges of keys by the prefix of their text, compared with the texts.
 
 import { base58 } from "@scure/base";
 import fc from "fast-check";
@@ -32,7 +32,7 @@ function neighbour(key: Uint8Array, step: bigint): Uint8Array {
   return Buffer.from(hex, "hex");
 }
 
-/** Keys of any number of zero bytes in front. */
+/** Keys with any number of leading zero bytes. */
 const someKey = fc
   .tuple(fc.uint8Array({ minLength: 32, maxLength: 32 }), fc.integer({ min: 0, max: 32 }))
   .map(([key, zeros]) => (zeros > 6 && zeros < 26 ? key : key.fill(0, 0, zeros % 33)));

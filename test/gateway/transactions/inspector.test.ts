@@ -1,5 +1,5 @@
-// The inspector against two client libraries and a second parser, on made-up transactions of every
-// kind, spoilt ones among them, and on every real one of the captures.
+// The inspector against two client libraries and a second parser, on generated transactions of every
+// kind, including damaged ones, and on every real transaction of the captures.
 
 import { base58 } from "@scure/base";
 import {
@@ -54,7 +54,7 @@ function refusalOf(wire: Uint8Array): string {
   }
 }
 
-/** Whether the sandbox's parser takes it, and what it does not look at is in order, too. */
+/** Whether the sandbox's parser accepts it, and the parts that it ignores are valid too. */
 function isFineElsewhere(wire: Uint8Array): boolean {
   try {
     const { keys, instructions, config } = parseTransaction(wire);
@@ -72,7 +72,7 @@ function isFineElsewhere(wire: Uint8Array): boolean {
   }
 }
 
-/** The facts; null: refused by all. */
+/** The facts; null: rejected by all. */
 function agreedFacts(wire: Uint8Array): TransactionFacts | null {
   const refusal = refusalOf(wire);
   if (!isFineElsewhere(wire)) {
@@ -110,7 +110,7 @@ describe("inspect", () => {
         const both = [wire, maker.spoilt(wire)].map(agreedFacts);
         facts.push(...both.filter((one) => one !== null));
       }
-      // Enough of everything, or the agreement says little.
+      // Enough of every kind; otherwise agreement proves little.
       const count = (isSo: (one: TransactionFacts) => boolean) => facts.filter(isSo).length;
       expect(facts.length).toBeGreaterThan(400);
       expect(facts.length).toBeLessThan(900);
@@ -273,7 +273,7 @@ const captures = [
   { folder: "radiance-mainnet-102815960", file: "legacy-shreds.lpb", transactions: 3177 },
 ];
 
-/** Batches of data shreds, from the first index on; nothing is missing in these captures. */
+/** Batches of data shreds from the first index on; these captures are complete. */
 function batchesOf(path: string): Buffer[] {
   const shreds = new Map<number, { body: Uint8Array; isLast: boolean }>();
   for (const packet of packetsOf(path).map((one) => Buffer.from(one))) {
@@ -303,7 +303,7 @@ function* transactionsOf(batch: Buffer): Generator<Uint8Array> {
     const transactions = batch.readBigUInt64LE(at + 40);
     at += 48;
     for (let left = transactions; left > 0n; left--) {
-      // No transaction of that time is longer; web3.js leaves what follows alone.
+      // No transaction of that time is longer; web3.js ignores trailing bytes.
       const { length } = VersionedTransaction.deserialize(
         Uint8Array.from(batch.subarray(at, at + 1232)),
       ).serialize();
@@ -321,7 +321,7 @@ describe.skipIf(!hasTestdata)("real transactions", () => {
     ]);
     expect(wires.length).toBe(capture.transactions);
     expect(wires.map(refusalOf).filter((refusal) => refusal !== "accepted")).toEqual([]);
-    // The other libraries take their time: every eighth one.
+    // The other libraries are slow, so they check every eighth transaction.
     for (let i = 0; i < wires.length; i += 8)
       expect(agreedFacts(wires[i] ?? expect.fail())).not.toBeNull();
     const answers = await Promise.all(wires.map((wire) => verifier.verify(wire) ?? expect.fail()));

@@ -1,5 +1,5 @@
-// Transactions made at random for the inspector: every version, tips, nonces, budgets, lookups, and
-// among them ones that are wrong in one place.
+// Random transactions for the inspector: every version, tips, nonces, budgets and lookups, including
+// some with one error.
 
 import { base58 } from "@scure/base";
 import type { SeededRandom } from "../../../src/core/seeded-random.ts";
@@ -39,7 +39,7 @@ const programs = [
 const system = 0;
 const budget = 1;
 
-/** Keys to choose from; the operator's own are among them. */
+/** Keys to choose from, including the operator's own. */
 export interface Material {
   readonly tips: readonly Uint8Array[];
   readonly frontKeys: readonly Uint8Array[];
@@ -86,7 +86,7 @@ export class TransactionMaker {
     return Uint8Array.from(Buffer.concat([compactU16(required), ...signatures, message]));
   }
 
-  /** The same with up to three bytes changed. */
+  /** The same with up to three changed bytes. */
   spoilt(wire: Uint8Array): Uint8Array {
     const copy = Uint8Array.from(wire);
     for (let left = 1 + this.#random.below(3); left > 0; left--) {
@@ -156,7 +156,7 @@ export class TransactionMaker {
     return this.#random.happens(0.05) ? 2n ** 63n : BigInt(this.#random.below(100_000));
   }
 
-  /** Mostly from a signer to one of the first keys behind them: tips stand there. */
+  /** Usually from a signer to one of the first keys after them, where tips are. */
   #transfer(program: number, account: () => number): MadeInstruction {
     const from = this.#random.happens(0.8) ? 0 : account();
     const to = this.#random.happens(0.8) ? 1 + this.#random.below(6) : account();

@@ -1,5 +1,5 @@
-// The signature verifier through the addon: answers, a full queue, the end of it and of its
-// environment. What holds and what does not is tested natively.
+// The signature verifier through the addon: answers, a full queue, close, and the end of its
+// environment. Native tests cover the validity of signatures.
 
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
@@ -13,7 +13,7 @@ import { v1Transfer } from "../../support/transactions/v1-transaction.ts";
 const payer = new KeyPair(new Uint8Array(32).fill(4));
 const fine = v1Transfer(payer, new Uint8Array(32).fill(7), 1n, { blockhash: new Uint8Array(32) });
 
-/** With the bit of one byte turned. */
+/** A copy with one flipped bit. */
 function spoilt(at: number): Uint8Array {
   const copy = Uint8Array.from(fine);
   copy[at] = (copy[at] ?? 0) ^ 1;
@@ -96,7 +96,7 @@ describe("signature verifier", () => {
          const into = new Uint8Array(8);
          verifier.onResults(() => { verifier.drain(into); parentPort.postMessage("rung"); });
          for (let i = 0; i < 4096; i++) verifier.submit(i, workerData.wire);
-         parentPort.on("message", () => {}); // the bell alone keeps nothing alive`,
+         parentPort.on("message", () => {}); // the notifier alone keeps nothing alive`,
         { eval: true, workerData: { root: process.cwd(), wire: fine } },
       );
       expect(await once(worker, "message")).toEqual(["rung"]);

@@ -1,4 +1,4 @@
-// docs/api.md is what the declarations say, and its commands run.
+// docs/api.md matches the declarations, and its commands run.
 
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";

@@ -1,7 +1,7 @@
 // API document: docs/api.md, generated from the two descriptions.
 //
-// A test compares the file with what describeApi returns; `npx vitest run -u` regenerates it. Facts about
-// methods belong to their declarations, facts about paths to the one table of them, never here.
+// A test compares the file with the result of describeApi; `npx vitest run -u` writes it again. Facts
+// about methods belong to their declarations, and facts about paths to the table of paths.
 
 import { errorTable, type Reason, reasons } from "../../../../src/core/errors.ts";
 import { writeJson } from "../../../../src/core/json-rpc/json-text.ts";
@@ -13,7 +13,7 @@ import { methods } from "../../../../src/gateway/methods/table.ts";
 import type { JsonSchema } from "../../../../src/gateway/schema/json-schema.ts";
 import { samples } from "../../../../src/gateway/schema/samples.ts";
 
-/** Shell variables that stand for the reader's own values in the examples. */
+/** Shell variables for the reader's own values in the examples. */
 export const variables: Readonly<Record<string, string>> = {
   TRANSACTION: samples.transaction,
   SECOND: samples.secondTransaction,
@@ -38,7 +38,7 @@ function withVariables(json: string): string {
   return text;
 }
 
-// ---- schemas in words -----------------------------------------------------------------------
+// ---- schemas as text ------------------------------------------------------------------------
 
 function boundsText({ minimum, maximum }: JsonSchema): string {
   if (minimum === undefined || maximum === undefined) return "";
@@ -65,7 +65,7 @@ function plainKind(schema: JsonSchema, type: string): string {
   return `${type}${boundsText(schema)}`;
 }
 
-/** What a value is, in a few words. */
+/** A short description of a value. */
 function kindText(schema: JsonSchema): string {
   const choices = schema.anyOf ?? schema.oneOf;
   if (choices) return choices.map(kindText).join("; or ");
@@ -77,7 +77,7 @@ function kindText(schema: JsonSchema): string {
     : `${plainKind(schema, type[0])}; or null`;
 }
 
-/** Objects that a schema speaks of, each once, in the order of their mention. */
+/** Objects that a schema mentions, each once, in order. */
 function collectObjects(schema: JsonSchema, found: Map<string, JsonSchema>): void {
   if (schema.properties && schema.title !== undefined) found.set(schema.title, schema);
   const inner = [...Object.values(schema.properties ?? {}), ...(schema.anyOf ?? [])];
@@ -233,7 +233,7 @@ TRANSACTION=… SECOND=…        # signed transactions in base64
 
 `;
 
-/** The whole text of docs/api.md. */
+/** The complete text of docs/api.md. */
 export function describeApi(): string {
   const known = new Set<string>();
   const everywhere = [...ofEveryCall].map((reason) => `\`${reason}\``).join(", ");

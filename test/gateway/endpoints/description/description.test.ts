@@ -1,4 +1,4 @@
-// What the gateway says of itself: served over HTTP, held to the code and to the rules of both formats.
+// The descriptions of the gateway: served over HTTP, equal to the code, and valid in both formats.
 
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, it } from "vitest";

@@ -1,4 +1,5 @@
-// The product's client and a leader by another hand, on two networks with a bad cable between them.
+// The product's client and an independent leader, in two network namespaces with a bad link between
+// them.
 
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -44,7 +45,7 @@ describe.skipIf(problem !== "" || !quiche)(
       const { namespace, leader, client } = await opened();
       namespace.impair();
       const wires: Buffer[] = [];
-      // A machine that is slow enough loses nothing by congestion.
+      // A sufficiently slow machine loses nothing by congestion.
       for (let round = 0; round < roundsMax && namespace.drops === 0; round++) {
         const more = Array.from({ length: 400 }, (_, i) => randomBytes(i % 4 === 0 ? 4096 : 700));
         for (const wire of more) client.send(leader.address, wire);
@@ -71,7 +72,7 @@ describe.skipIf(problem !== "" || !quiche)(
       await until(() => sent() > 4, "some on their way");
       expect(leader.transactions.length).toBe(1);
       namespace.connect(true);
-      // A leader that is silent for some seconds is given up: then the connection is a new one.
+      // A leader that is silent for some seconds counts as lost, so the connection is a new one.
       await client.delivered(leader.address, parcels);
       const hex = wires.map((wire) => wire.toString("hex"));
       const isThere = (): boolean => hex.every((wire) => leader.transactions.includes(wire));

@@ -1,4 +1,4 @@
-// The product's client against a leader by another hand: ngtcp2 and GnuTLS, with strict TLS.
+// The product's client against an independent leader: ngtcp2 and GnuTLS, with strict TLS.
 
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
