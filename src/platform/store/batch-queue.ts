@@ -1,18 +1,20 @@
-// What both databases' drivers do with the jobs that wait for the next commit: the limits, the batches,
-// their counts and the refusals.
+// Batch queue: limits, batches, counts and rejections of the jobs that wait for the next commit.
 //
-// Used by sqlite/driver.ts and postgres/driver.ts. Each decides itself when a batch leaves.
+// Used by sqlite/driver.ts and postgres/driver.ts. Each driver decides when a batch starts.
 
 import { ShredwayError } from "../../core/errors.ts";
 import type { TransactionEnd } from "./driver.ts";
 import type { StoreCounts } from "./store-counts.ts";
 
-/** At 20,000 a second that is five seconds of a database that does not answer. */
+/** At 20,000 jobs per second, this bridges five seconds without a database. */
 export const waitingMax = 100_000;
-/** Jobs of one commit: keeps the others' wait for it below about 100 ms. */
+/** Maximum number of jobs in one commit; keeps the wait for a commit below about 100 ms. */
 export const batchMax = 2048;
 
-/** How a transaction ended, by the changes of its statements; the last is -1 when it had to change something. */
+/**
+ * The result of a transaction from the changes of its statements; the last is -1 if it had to change a
+ * row and found none.
+ */
 export function transactionEndOf(changes: readonly number[]): TransactionEnd {
   const isCommitted = changes.at(-1) !== -1;
   return { isCommitted, changes: isCommitted ? changes : changes.slice(0, -1) };
@@ -23,7 +25,7 @@ export class BatchQueue<Job> {
   readonly #counts: StoreCounts | undefined;
   #waiting: Job[] = [];
 
-  /** `name`: of the database, for messages. */
+  /** `name`: name of the database for error messages. */
   constructor(name: string, counts: StoreCounts | undefined) {
     this.#name = name;
     this.#counts = counts;
@@ -33,7 +35,7 @@ export class BatchQueue<Job> {
     return this.#waiting.length === 0;
   }
 
-  /** Throws ShredwayError "store_failed" when too many wait. */
+  /** Throws ShredwayError "store_failed" if the queue is full. */
   add(job: Job): void {
     if (this.#waiting.length >= waitingMax) {
       throw this.failure(`expected at most ${waitingMax} changes to wait, got more`);
@@ -41,7 +43,7 @@ export class BatchQueue<Job> {
     this.#waiting.push(job);
   }
 
-  /** Takes the oldest jobs, as many as share a commit. */
+  /** Takes the oldest jobs, as many as may share a commit. */
   nextBatch(): Job[] {
     const jobs = this.#waiting.slice(0, batchMax);
     this.#waiting = this.#waiting.slice(jobs.length);
@@ -49,7 +51,7 @@ export class BatchQueue<Job> {
     return jobs;
   }
 
-  /** Takes the oldest jobs up to the first that `isKept`. */
+  /** Takes the oldest jobs up to the first one for which `isKept` is true. */
   takeUntil(isKept: (job: Job) => boolean): Job[] {
     const end = this.#waiting.findIndex(isKept);
     return this.#waiting.splice(0, end === -1 ? this.#waiting.length : end);
@@ -63,7 +65,7 @@ export class BatchQueue<Job> {
     return new ShredwayError("store_failed", `${this.#name}: ${message}`);
   }
 
-  /** The error of whatever is asked of a driver after its `close`. */
+  /** The error of every call after the driver's `close`. */
   closed(): ShredwayError {
     return this.failure("expected a store that is open, got a closed one");
   }

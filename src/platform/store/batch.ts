@@ -1,39 +1,41 @@
-// What goes between the event loop and the database's thread: one batch of reads and transactions
-// there, one batch of results back.
+// Batches between the event loop and the database's thread: reads and transactions in one direction,
+// results in the other.
 //
-// Written by sqlite/driver.ts, read by sqlite/database.ts. The event loop pays for every object in a
-// message, so a batch is four flat lists: numbers, values, bytes, and SQL texts that the other side
-// does not know yet. Bytes are copied once, into one block that changes hands: a view of a large
-// buffer would otherwise take the whole buffer along.
+// Written by sqlite/driver.ts, read by sqlite/database.ts. Every object in a message costs time on the
+// event loop, so a batch is four flat lists: numbers, values, bytes, and SQL texts that the thread does
+// not have yet. Bytes are copied once into a block that is transferred, because a view would take its
+// whole buffer along.
 
 import type { Row, SqlValue, Statement } from "./driver.ts";
 
 export interface Batch {
-  /** SQL texts by number, following those of the batches before. */
+  /** SQL texts by number, continuing the numbers of earlier batches. */
   readonly texts: readonly string[];
-  /** For each item its statements; for each statement its text, flag, and length of each bytes value. */
+  /**
+   * The statements of each item; for each statement its text, flag, and the length of each bytes value.
+   */
   readonly shape: Uint32Array<ArrayBuffer>;
-  /** Of all statements, one after the other; undefined stands for bytes. */
+  /** The values of all statements, in order; undefined stands for bytes. */
   readonly values: readonly (string | bigint | null | undefined)[];
   readonly bytes: Uint8Array<ArrayBuffer>;
   /** Whether the commit waits for the disk. */
   readonly isDurable: boolean;
 }
 
-/** Failures are results, too: `code` is the database's, `message` its text. */
+/** A failure is also a result: `code` is the database's code, `message` its text. */
 export interface Failure {
   readonly code: string;
   readonly message: string;
 }
 
 export type ReadResult = readonly Row[] | Failure;
-/** Changes of each statement; the last is -1 when it changed nothing and had to. */
+/** Changes of each statement; the last is -1 if it had to change a row and found none. */
 export type WriteResult = readonly number[] | Failure;
 
 export interface BatchResult {
   readonly reads: readonly ReadResult[];
   readonly writes: readonly WriteResult[];
-  /** Changes when another connection committed something. */
+  /** Changes when another connection commits a change. */
   readonly foreignVersion: number;
 }
 
@@ -54,7 +56,7 @@ export interface DecodedItem {
   readonly statements: DecodedStatement[];
 }
 
-/** Numbers for SQL texts, given at their first use. The program's texts are few and fixed. */
+/** Numbers for SQL texts, assigned at their first use. The program's texts are few and fixed. */
 export class TextNumbers {
   readonly #numbers = new Map<string, number>();
   #fresh: string[] = [];
@@ -68,7 +70,7 @@ export class TextNumbers {
     return number;
   }
 
-  /** Texts numbered since the last call. */
+  /** Texts that were numbered since the last call. */
   takeFresh(): string[] {
     const fresh = this.#fresh;
     this.#fresh = [];
@@ -110,7 +112,7 @@ export function encodeBatch(
   return { texts: texts.takeFresh(), shape: Uint32Array.from(shape), values, bytes, isDurable };
 }
 
-/** The items of a batch that encodeBatch made; their bytes are views of the batch's. */
+/** The items of a batch of encodeBatch; their bytes are views of the batch. */
 export function decodeBatch({ shape, values, bytes }: Batch): DecodedItem[] {
   const items: DecodedItem[] = [];
   let shapeAt = 0;

@@ -1,24 +1,24 @@
-// The folder of the data and the database file in it, for nobody but their owner.
+// The data folder and its database file, private to their owner.
 //
 // Called by store.ts before the database opens the file. SQLite gives its other files the mode of the
-// first one, so that is made here.
+// first one, so the first one is created here.
 
 import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
 
 export const databaseFileName = "shredway.db";
-/** Held by the service that runs on the folder; commands that change keys need it not. */
+/** Held by the service that uses the folder; commands that change keys do not need it. */
 const lockFileName = "service.lock";
 
-/** Group and others. */
+/** Permission bits of group and others. */
 const othersMask = 0o077;
 const othersWriteMask = 0o022;
 
 interface DataFolder {
   readonly databasePath: string;
   readonly lockPath: string;
-  /** What an operator should mend: modes that let others in. */
+  /** Problems for the operator: modes that give others access. */
   readonly warnings: readonly string[];
 }
 
@@ -42,8 +42,8 @@ function warningsOf(directory: string, databasePath: string): string[] {
 }
 
 /**
- * Makes what is missing. `mustExist`: a folder without a database is refused. Throws ShredwayError
- * "store_failed".
+ * Creates missing folders and files. `mustExist`: rejects a folder without a database. Throws
+ * ShredwayError "store_failed".
  */
 export function prepareDataFolder(directory: string, mustExist = false): DataFolder {
   const databasePath = join(directory, databaseFileName);

@@ -1,13 +1,13 @@
-// What a database is to this program: queries, transactions, news of others' changes.
+// Database driver: queries, transactions, and notifications of changes by other processes.
 //
-// Called by the stores and the migrations; made by a driver of one database (sqlite/driver.ts,
-// postgres/driver.ts). SQL is written once, for SQLite 3.53 and PostgreSQL 15: parameters $1,
-// $2 …; bigint for times, amounts and counts; text; in migrations the word {blob} for bytes. No
-// functions of time, no row ids, no automatic numbers, nothing of one of the two alone.
+// Called by the stores and the migrations; implemented by sqlite/driver.ts and postgres/driver.ts. Each
+// SQL text works on both SQLite 3.53 and PostgreSQL 15. Parameters are $1, $2 …; times, amounts and
+// counts are bigint; others are text; migrations write {blob} for bytes. Texts use no time functions,
+// row ids, automatic numbers or other features of one database.
 
 import { quote, ShredwayError } from "../../core/errors.ts";
 
-/** Integers are always bigint: a number would become a float on its way. */
+/** Integers are always bigint, because a number would become a float. */
 export type SqlValue = string | bigint | Uint8Array | null;
 /** Values in the order of the query's columns. */
 export type Row = readonly SqlValue[];
@@ -15,28 +15,28 @@ export type Row = readonly SqlValue[];
 export interface Statement {
   readonly sql: string;
   readonly params: readonly SqlValue[];
-  /** When it changes no row, the whole transaction is taken back. */
+  /** If the statement changes no row, the whole transaction is rolled back. */
   readonly mustChange?: boolean;
 }
 
 /**
- * durable: on the disk, a loss of power included. survives-kill: out of this process, so that killing
- * it loses nothing; a loss of power, or the end of a database server, may take the last ones. Both are
- * all or nothing after any end.
+ * durable: on disk, safe from a loss of power. survives-kill: outside of this process, so safe from its
+ * kill; a loss of power or the end of the database server may lose the last ones. Both are atomic in
+ * every case.
  */
 export type Durability = "durable" | "survives-kill";
 
 export interface TransactionEnd {
-  /** False: a statement that must change something found nothing, and nothing was changed. */
+  /** False: a statement that had to change a row found none, and nothing was changed. */
   readonly isCommitted: boolean;
-  /** Rows that each statement changed; up to the one that found nothing. */
+  /** Rows changed by each statement, up to the one that found none. */
   readonly changes: readonly number[];
 }
 
 /**
- * News of others, in the order of their commits: "topic" or "topic text" as the transactions gave them.
- * null: anything may have changed (a gap, a program that tells no more). Told at times without a
- * change, and many as one, never too seldom.
+ * Changes by other processes in commit order: "topic" or "topic text", as given by the transactions.
+ * null: anything may have changed (after a gap, or from a program that sends no topics). A listener may
+ * be called without a change, and once for several changes, but never misses one.
  */
 export type ForeignChangeListener = (news: readonly string[] | null) => void;
 
@@ -45,33 +45,36 @@ export interface HeldLock {
 }
 
 /**
- * Every promise may reject with ShredwayError "store_failed": then nothing was changed, unless the
- * message says that nobody can know (`details.code` "UNKNOWN").
+ * Every promise may reject with ShredwayError "store_failed". Then nothing was changed, unless
+ * `details.code` is "UNKNOWN", which means that the result is unknown.
  */
 export interface SqlDriver {
-  /** Sees what is committed, nothing else. */
+  /** Sees only committed data. */
   query(sql: string, params: readonly SqlValue[]): Promise<readonly Row[]>;
   /**
-   * All or nothing. Transactions that are asked for while a commit is under way share the next one;
-   * one that fails takes no other with it. Statements return no rows. `news` (a topic, or a topic and a
-   * text of at most 500 bytes without NUL) are told to other processes if and only if it is committed,
-   * an empty list tells nothing; without a list a durable one says that anything may have changed,
-   * another nothing.
+   * Atomic. Transactions requested during a commit share the next commit; a failing one does not affect
+   * the others. Statements return no rows. `news` (a topic, or a topic and a text of at most 500 bytes
+   * without NUL) reaches other processes if and only if the transaction is committed. An empty list
+   * sends nothing. Without a list, a durable transaction reports that anything may have changed, and
+   * another one reports nothing.
    */
   transaction(
     statements: readonly Statement[],
     durability: Durability,
     news?: readonly string[],
   ): Promise<TransactionEnd>;
-  /** Told after another process (or connection) changed something. Returns how to end that. */
+  /**
+   * Calls the listener after another process (or connection) changed data. Returns a function that
+   * removes it.
+   */
   onForeignChange(listener: ForeignChangeListener): () => void;
   /**
-   * What one process in the world holds at a time; null: another one does. Lost when its connection
-   * is (`onLost`, once, not after `release`), or when the process ends in whatever way. It keeps nobody
-   * from writing: who relies on being the only one checks a number in the transaction itself.
+   * A lock that at most one process holds; null: another process holds it. It is lost with its
+   * connection (`onLost`, called once, not after `release`) or when the process ends. It does not
+   * prevent writes: code that requires exclusivity checks a number in the transaction itself.
    */
   tryLock(name: string, onLost: () => void): Promise<HeldLock | null>;
-  /** Settles when everything asked for before has ended. Idempotent. */
+  /** Settles when all earlier calls have ended. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -82,7 +85,7 @@ function unexpected(row: Row, column: number, expected: string): ShredwayError {
   );
 }
 
-// Readers of one value of a row. Throw ShredwayError "store_failed" for another type.
+// Readers of one value of a row. They throw ShredwayError "store_failed" for another type.
 
 export function textAt(row: Row, column: number): string {
   const value = row[column];
@@ -114,13 +117,13 @@ export function bytesOrNullAt(row: Row, column: number): Uint8Array | null {
   return row[column] === null ? null : bytesAt(row, column);
 }
 
-/** For what is small enough: times in milliseconds, limits. */
+/** For values that fit into a number: times in milliseconds, limits. */
 export function numberOrNullAt(row: Row, column: number): number | null {
   const value = integerOrNullAt(row, column);
   return value === null ? null : Number(value);
 }
 
-/** One of `words`; `what` they are, for the message: "scopes". */
+/** One of `words`; `what` names them in the message, for example "scopes". */
 export function wordOf<const T extends string>(text: string, words: readonly T[], what: string): T {
   const word = words.find((known) => known === text);
   if (word !== undefined) return word;

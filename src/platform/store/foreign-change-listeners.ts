@@ -1,4 +1,4 @@
-// The listeners to changes that other processes made. One that throws keeps no other from being told.
+// Listeners for changes by other processes. A listener that throws does not affect the others.
 //
 // Used by sqlite/driver.ts and postgres/driver.ts.
 
@@ -18,7 +18,7 @@ export class ForeignChangeListeners {
     return this.#listeners.size === 0;
   }
 
-  /** Returns how to end it. The same function may be added twice, and is told twice then. */
+  /** Returns a function that removes it. A function that was added twice is called twice. */
   add(listener: ForeignChangeListener): () => void {
     const own: ForeignChangeListener = (news) => listener(news);
     this.#listeners.add(own);

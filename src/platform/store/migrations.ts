@@ -1,14 +1,14 @@
-// The schema, as the steps that led to it, and bringing a database to the newest one.
+// The schema as a list of migration steps, and the migration of a database to the newest version.
 //
-// Run by store.ts at every start. A step is one transaction, and its first statement moves the version:
-// of several processes that start at once one takes the step, the others see it taken. A step that was
-// published is never changed: a new one follows it. {blob} is the database's word for bytes.
+// Run by store.ts at every start. A step is one transaction whose first statement changes the version.
+// If several processes start at once, one runs the step and the others skip it. A published step never
+// changes; a new step follows it. {blob} is the database's type for bytes.
 
 import { ShredwayError } from "../../core/errors.ts";
 import { integerAt, type SqlDriver, type Statement } from "./driver.ts";
 import { isMark, unfinished } from "./transfer/mark.ts";
 
-/** Statements that lead from the version before to this one; the first leads from 0 to 1. */
+/** Statements that lead from the previous version to this one; the first step leads from 0 to 1. */
 export type Migration = readonly string[];
 
 export const migrations: readonly Migration[] = [
@@ -56,7 +56,7 @@ export const migrations: readonly Migration[] = [
       WHERE bundle_id IS NOT NULL`,
   ],
   [
-    // Keys that may submit and were made before there was this scope have what their tips buy.
+    // Keys with the scope submit from before this scope existed also get the shreds scope.
     "UPDATE api_keys SET scopes = scopes || ',shreds' WHERE scopes LIKE '%submit%'",
     `CREATE TABLE registrations (
       signature {blob} PRIMARY KEY,
@@ -75,7 +75,8 @@ export const migrations: readonly Migration[] = [
     "CREATE INDEX registrations_account ON registrations (account_id, registered_ms)",
     `CREATE INDEX registrations_pending ON registrations (registered_ms)
       WHERE state = 'pending'`,
-    // Holds all that the tier engine reads of tips that leave: it never goes to the table for them.
+    // Covers every read of expiring tips by the tier engine, which therefore never reads the table for
+    // them.
     `CREATE INDEX registrations_leaving ON registrations
       (registered_ms, counted_order, account_id, counted_lamports, settled_ms)
       WHERE state = 'counted'`,
@@ -139,13 +140,13 @@ export const migrations: readonly Migration[] = [
   ],
   // Several nodes on one database.
   [
-    // Whoever keeps the tiers has the newest; what an earlier leader writes is refused.
+    // The epoch of the present tier leader; writes of earlier leaders are rejected.
     "ALTER TABLE tier_clock ADD COLUMN epoch bigint NOT NULL DEFAULT 0",
-    // Number of the checkpoint that last changed the state.
+    // Number of the last checkpoint that changed the state.
     "ALTER TABLE tier_clock ADD COLUMN checkpoint bigint NOT NULL DEFAULT 0",
     "ALTER TABLE tier_states ADD COLUMN checkpoint bigint NOT NULL DEFAULT 0",
     "CREATE INDEX tier_states_checkpoint ON tier_states (checkpoint)",
-    // Who sends it, and ends it; '': written before nodes had names.
+    // The node that sends and ends it; '': written before nodes had names.
     "ALTER TABLE submissions ADD COLUMN node text NOT NULL DEFAULT ''",
   ],
 ];
@@ -156,7 +157,10 @@ const firstVersion =
 const versionQuery = "SELECT version FROM schema_version";
 const nextVersion = "UPDATE schema_version SET version = $1 WHERE version = $2";
 
-/** A mark (transfer/mark.ts) while it is being filled. Throws ShredwayError "store_failed" without one. */
+/**
+ * A mark (transfer/mark.ts) while the database is being filled. Throws ShredwayError "store_failed"
+ * without one.
+ */
 export async function versionOf(driver: Pick<SqlDriver, "query">): Promise<number> {
   const [row] = await driver.query(versionQuery, []);
   if (row) return Number(integerAt(row, 0));
@@ -164,8 +168,8 @@ export async function versionOf(driver: Pick<SqlDriver, "query">): Promise<numbe
 }
 
 /**
- * Whoever may not make tables needs not to where there is one; and of several who make it at once
- * PostgreSQL refuses all but one.
+ * A role without the right to create tables needs none if the table exists. If several processes create
+ * it at once, PostgreSQL rejects all but one.
  */
 async function setUpVersion(driver: SqlDriver): Promise<void> {
   const isThere = (): Promise<boolean> =>
@@ -182,7 +186,10 @@ async function setUpVersion(driver: SqlDriver): Promise<void> {
   }
 }
 
-/** Throws ShredwayError: "store_newer" for one past `newest`, "store_failed" while it is being filled. */
+/**
+ * Throws ShredwayError: "store_newer" for a version above `newest`, "store_failed" while the database is
+ * being filled.
+ */
 export function checkVersion(version: number, newest: number = migrations.length): void {
   if (isMark(version)) throw unfinished(version);
   if (version <= newest) return;
@@ -194,14 +201,13 @@ export function checkVersion(version: number, newest: number = migrations.length
   );
 }
 
-/** Statements of one step, but for the version. */
+/** Statements of one step, except for the version. */
 export function statementsOf(step: Migration, blobType: string): Statement[] {
   return step.map((sql) => ({ sql: sql.replaceAll("{blob}", blobType), params: [] }));
 }
 
 /**
- * Brings the database to the newest version. Throws what `checkVersion` throws; then nothing was
- * changed.
+ * Migrates the database to the newest version. Throws like `checkVersion`; then nothing was changed.
  */
 export async function migrate(
   driver: SqlDriver,

@@ -1,8 +1,8 @@
-// The name of a node, held by one service in the world: the lock "node NAME".
+// Node lock: the lock "node NAME", which at most one service holds.
 //
-// Made by store.ts for a service. Refused at the start while another service has it; lost with its
-// connection and taken again for ever, while the service goes on: what only one may do is guarded by
-// other locks, and by numbers in the transactions themselves.
+// Acquired by store.ts for a service. The start is rejected while another service holds it. If it is
+// lost with its connection, the service keeps acquiring it while it continues to run, because other
+// locks and the transactions themselves guard all exclusive work.
 
 import type { Clock } from "../../core/clock.ts";
 import { quote, ShredwayError } from "../../core/errors.ts";
@@ -11,7 +11,9 @@ import { nodeLockOf } from "../../core/node-lock-name.ts";
 import type { HeldLock, SqlDriver } from "./driver.ts";
 
 const againMs = 250;
-/** Longer than a database takes to notice that a former service of that name was cut off. */
+/**
+ * Longer than a database needs to notice that the previous service of that name was disconnected.
+ */
 const defaultWaitMs = 12_000;
 const msNs = 1_000_000n;
 
@@ -20,7 +22,7 @@ interface NodeLockOptions {
   readonly node: string;
   readonly clock: Clock;
   readonly log: Logger;
-  /** For another service of that name. */
+  /** The error if another service has that name. */
   readonly waitMs?: number;
 }
 
@@ -31,7 +33,9 @@ export class NodeLock {
   #held: HeldLock | null = null;
   #taking: Promise<void> | undefined;
 
-  /** Throws ShredwayError "store_failed": another service has the name, or the database is away. */
+  /**
+   * Throws ShredwayError "store_failed": another service has the name, or the database is unreachable.
+   */
   static async take(options: NodeLockOptions): Promise<NodeLock> {
     const lock = new NodeLock(options);
     const { node, clock, log } = options;
@@ -83,13 +87,13 @@ export class NodeLock {
         if (await this.#try()) break;
         const nowNs = clock.monotonicNs();
         refusedNs ??= nowNs;
-        // At first it may be what is left of the connection that was lost, or a look at whether it is free.
+        // At first, the holder may be the rest of the lost connection, or a test of the lock.
         if (!isWarned && nowNs - refusedNs > this.#waitNs) {
           isWarned = true;
           log.warn(`data.node: another service has taken the name ${quote(node)} of this one`);
         }
       } catch {
-        refusedNs = null; // the database is away, and others say so
+        refusedNs = null; // the database is unreachable, which others report
       }
       await clock.sleep(againMs * 4, signal);
     }

@@ -1,8 +1,8 @@
-// A database as it is at one moment, read while others go on changing it.
+// Snapshot: one consistent state of a database, read while other processes change it.
 //
-// Opened by the commands export and migrate --check, and by store.ts. SQLite: a read transaction on a
-// connection and a thread of its own; PostgreSQL: a transaction that sees one state and may change
-// nothing. Nobody waits for it, but what it sees is kept as long as it is open.
+// Opened by the commands export and migrate --check, and by store.ts. On SQLite it is a read transaction
+// on a separate connection and thread; on PostgreSQL a read-only transaction with one snapshot. It
+// blocks no other process, but the database retains the old state while it is open.
 
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -27,10 +27,10 @@ export interface Snapshot {
 }
 
 const busyMs = 5000;
-/** Rows of one read: some hundred kilobytes. */
+/** Rows per read: some hundred kilobytes. */
 const pageRows = 1000;
 
-/** A thread with one connection; questions are answered in their order. */
+/** A thread with one connection; it answers calls in order. */
 class SqliteSnapshot implements Snapshot {
   readonly #path: string;
   readonly #worker: Worker;
@@ -67,7 +67,7 @@ class SqliteSnapshot implements Snapshot {
     return this.#answer();
   }
 
-  /** Ends the transaction, and the file is closed. */
+  /** Ends the transaction, which closes the file. */
   async close(): Promise<void> {
     if (this.#ended) return;
     const ended = once(this.#worker, "exit");
@@ -95,7 +95,7 @@ export function openSqliteSnapshot(path: string): Promise<Snapshot> {
 }
 
 const begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-// Whoever takes the rows may be slow.
+// The consumer of the rows may be slow.
 const patience = "SET LOCAL idle_in_transaction_session_timeout = '10min'";
 
 /** Throws ShredwayError "store_failed". */
@@ -119,13 +119,13 @@ export async function openPostgresSnapshot(url: string, clock: Clock): Promise<S
   }
 }
 
-// Of the one database there is a list of tables, of the other a function.
+// SQLite has a list of tables, PostgreSQL a function.
 const hasVersionQueries = {
   sqlite: "SELECT COUNT(*) FROM sqlite_master WHERE name = 'schema_version'",
   postgres: "SELECT CAST(COUNT(to_regclass('schema_version')) AS bigint)",
 } as const;
 
-/** The version of its schema, 0 without one. May be a mark (transfer/mark.ts). */
+/** The version of its schema, 0 without one. It may be a mark (transfer/mark.ts). */
 export async function versionIfAny(
   snapshot: Snapshot,
   kind: keyof typeof hasVersionQueries,
@@ -147,8 +147,8 @@ function checkRow(table: Table, row: Row): void {
 }
 
 /**
- * All rows of a table in pages. Throws ShredwayError "store_failed", also for a value that is not of
- * its column's type.
+ * All rows of a table in pages. Throws ShredwayError "store_failed", also for a value of another type
+ * than its column.
  */
 export async function* pagesOf(snapshot: Snapshot, table: Table): AsyncGenerator<readonly Row[]> {
   const first = pageQuery(table, pageRows, false);
@@ -158,9 +158,9 @@ export async function* pagesOf(snapshot: Snapshot, table: Table): AsyncGenerator
     for (const row of rows) checkRow(table, row);
     const last = rows.at(-1);
     if (!last) return;
-    // Read while these are worked on.
+    // Read while the previous rows are processed.
     const coming = rows.length < pageRows ? null : snapshot.query(next, keyOf(table, last));
-    coming?.catch(() => {}); // told where it is awaited
+    coming?.catch(() => {}); // reported where it is awaited
     yield rows;
     if (!coming) return;
     rows = await coming;

@@ -1,12 +1,12 @@
-// Store counts: how often the database was asked, how long it took, whether it answered.
+// Store counts: number, duration and success of database operations.
 //
-// Operations are counted by the driver that `counted` makes, over which every question of the stores goes;
-// batches by the database's own driver. Read by the metrics and by readiness.
+// The driver returned by `counted` counts operations; every query of the stores passes through it. The
+// database's own driver counts batches. Read by the metrics and by readiness.
 
 import { DurationHistogram, type HistogramValue } from "../../core/duration-histogram.ts";
 import type { SqlDriver } from "./driver.ts";
 
-/** Of one commit at most 2048. */
+/** A commit contains at most 2048. */
 const batchBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000] as const;
 
 interface Operations {
@@ -17,12 +17,12 @@ interface Operations {
 export interface StoreNumbers {
   readonly queries: Readonly<Operations>;
   readonly transactions: Readonly<Operations>;
-  /** Asked and not answered. */
+  /** Sent and not answered. */
   readonly underWay: number;
   readonly queryDurations: HistogramValue;
   readonly transactionDurations: HistogramValue;
   readonly batchSizes: HistogramValue;
-  /** Whether the last question was answered; null: none was asked yet. */
+  /** Whether the last operation succeeded; null: there was none yet. */
   readonly isReachable: boolean | null;
 }
 
@@ -41,12 +41,12 @@ export class StoreCounts {
     this.#nowNs = nowNs;
   }
 
-  /** What shared a commit, or a turn of the database. */
+  /** The size of one commit, or of one round trip to the database. */
   batch(size: number): void {
     if (size > 0) this.#batchSizes.add(size);
   }
 
-  /** Settles as `asked`. */
+  /** Settles like `asked`. */
   async watch<T>(kind: "query" | "transaction", asked: Promise<T>): Promise<T> {
     const counts = this.#operations[kind];
     const begunNs = this.#nowNs();

@@ -1,7 +1,7 @@
-// The store: what must be there again after the process ended, however it ended.
+// Store: the state that survives the end of the process.
 //
-// Opened by main and by the commands that change keys; several processes may have the same folder, or
-// the same PostgreSQL, open. Puts together the database's driver, the schema and what is kept in it.
+// Opened by the service and by the commands that change keys. Several processes may open the same folder
+// or the same PostgreSQL. It combines the database driver, the schema and the tables.
 
 import { hostname } from "node:os";
 import type { Clock } from "../../core/clock.ts";
@@ -32,20 +32,25 @@ import { SqlTierStore } from "./tables/tier-store.ts";
 import { checkImported } from "./transfer/place.ts";
 
 export interface StoreOptions {
-  /** Made when it is missing; of no use with `postgres`. */
+  /** Created if missing; unused with `postgres`. */
   readonly directory: string;
-  /** URL of a PostgreSQL (one server or several) that keeps everything, instead of a file in the folder. */
+  /**
+   * URL of a PostgreSQL (one or several servers) that stores everything, instead of a file in the
+   * folder.
+   */
   readonly postgres?: string | undefined;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Refuses a folder without a database, and a database without tables, instead of making them. */
+  /**
+   * Rejects a folder without a database, and a database without tables, instead of creating them.
+   */
   readonly mustExist?: boolean;
   /**
-   * Refuses a folder that another service uses, and a PostgreSQL on which another one goes by the name of
-   * this node: two would send, and end, the same submissions.
+   * Rejects a folder that another service uses, and a PostgreSQL on which another service has this
+   * node's name. Otherwise two services would send and end the same submissions.
    */
   readonly isService?: boolean;
-  /** Name of the node, like no other service's on the same database. Default: the machine's host name. */
+  /** Name of the node, unique on the database. Default: the host name. */
   readonly node?: string | undefined;
 }
 
@@ -55,7 +60,7 @@ type CountedOptions = StoreOptions & { readonly counts: StoreCounts };
 
 interface Opened {
   readonly driver: SqlDriver;
-  /** The database's word for bytes. */
+  /** The database's type for bytes. */
   readonly blobType: string;
   readonly warnings: readonly string[];
 }
@@ -90,19 +95,19 @@ export class Store {
   readonly landedTips: LandedTipStore;
   readonly nonces: ManagedNonceStore;
 
-  /** What one process in the world holds at a time. */
+  /** Locks that at most one process holds. */
   readonly locks: Pick<SqlDriver, "tryLock">;
-  /** Of this process among those that share the database; "": it is its alone. */
+  /** Name of this process on a shared database; "": the database is not shared. */
   readonly node: string;
-  /** What an operator should mend. */
+  /** Problems for the operator. */
   readonly warnings: readonly string[];
-  /** Whether it is in a file of this node's own. */
+  /** Whether the database is a file of this node. */
   readonly isOnFile: boolean;
   readonly #nodeLock: NodeLock | null;
   readonly #driver: SqlDriver;
   readonly #counts: StoreCounts;
 
-  /** Throws ShredwayError "store_failed", or "store_newer" for a newer version's database. */
+  /** Throws ShredwayError "store_failed", or "store_newer" for a database of a newer version. */
   static async open(given: StoreOptions): Promise<Store> {
     const counts = new StoreCounts(() => given.clock.monotonicNs());
     const options = { ...given, counts };
@@ -114,7 +119,7 @@ export class Store {
     const driver = counted(opened.driver, counts);
     let nodeLock: NodeLock | null = null;
     try {
-      // A file has one service: its own lock guards that.
+      // Only one service uses a file; its own lock guards that.
       if (isService && !isOnFile) nodeLock = await NodeLock.take({ driver, node, clock, log });
       await migrate(opened.driver, opened.blobType);
     } catch (error) {
@@ -142,7 +147,7 @@ export class Store {
     this.warnings = warnings;
   }
 
-  /** Rejects with ShredwayError "store_failed" when the database does not answer. */
+  /** Rejects with ShredwayError "store_failed" if the database does not answer. */
   async ping(): Promise<void> {
     await this.#driver.query("SELECT 1", []);
   }
@@ -151,10 +156,10 @@ export class Store {
     return this.#counts.numbers();
   }
 
-  /** Settles when everything that was asked for is kept and the database is closed. Idempotent. */
+  /** Settles after all calls are stored and the database is closed. Idempotent. */
   async close(): Promise<void> {
     await this.#driver.close();
-    // What it held is free; it asks for nothing any more.
+    // Releases its locks and stops acquiring them.
     await this.#nodeLock?.close();
   }
 }

@@ -1,13 +1,13 @@
-// Topics of news: which of the changes that others told concern one store?
+// Topics of change notifications: selects the changes that concern one store.
 //
-// Called by the stores that are followed in memory. A text is "topic" or "topic rest"; what is not known
-// here is somebody else's and is passed over.
+// Called by the stores that are cached in memory. A text is "topic" or "topic rest". Unknown topics
+// belong to other stores and are ignored.
 
 import type { SqlDriver } from "./driver.ts";
 
 type News = readonly string[] | null;
 
-/** What stands behind the topic, in order; null: anything may have changed. */
+/** The texts after the topic, in order; null: anything may have changed. */
 function restsOf(news: News, topic: string): readonly string[] | null {
   if (news === null) return null;
   return news.flatMap((text) => {
@@ -16,7 +16,9 @@ function restsOf(news: News, topic: string): readonly string[] | null {
   });
 }
 
-/** Told of news of that topic alone, and of null. Returns how to end that. */
+/**
+ * Calls the listener for changes of that topic and for null. Returns a function that removes it.
+ */
 export function onNewsOf(
   driver: Pick<SqlDriver, "onForeignChange">,
   topic: string,

@@ -1,8 +1,8 @@
-// One connection to PostgreSQL: statements out, all at once, and their results in.
+// One connection to PostgreSQL: sends statements in one batch and returns their results.
 //
-// Made by servers.ts for those who write, read, listen and hold locks. The only file that
-// speaks to pg, which is an optional package. A server that does not answer in time is as good as gone,
-// and so is one that only reads: the connection is ended, and whoever waits is told that it was lost.
+// Created by servers.ts for writers, readers, listeners and lock holders. Only this file uses pg, which
+// is an optional package. A server that does not answer in time counts as lost, and so does a read-only
+// one: the connection is closed, and waiting calls get an error.
 
 import type { Client } from "pg";
 import type { Clock } from "../../../core/clock.ts";
@@ -12,21 +12,23 @@ import type { Row, SqlValue } from "../driver.ts";
 import { failureOf, isLost, isOutdated, lostCode, PostgresError, readOnlyCode } from "./failure.ts";
 import { parameterOf, readerOf } from "./values.ts";
 
-/** The oldest whose dialect the statements are written in. */
+/** The oldest version that supports the statements' dialect. */
 const versionMin = 150_000;
 /** The program's texts are few and fixed; more than these are not prepared. */
 const preparedMax = 500;
 
 export interface PostgresTimes {
-  /** To connect, be let in and set up. */
+  /** Time to connect, authenticate and set up. */
   readonly connectMs: number;
-  /** For one statement; the server ends it then. A second more, and the connection is ended. */
+  /**
+   * Time for one statement; then the server cancels it. One second later, the connection is closed.
+   */
   readonly answerMs: number;
-  /** For a lock that another process holds. */
+  /** Time to wait for a lock of another process. */
   readonly lockMs: number;
 }
 
-/** Before a lost connection, or what needs one, is tried again. */
+/** Pause before a lost connection, or a call that needs one, is retried. */
 export const firstPauseMs = 50;
 const pauseMsMax = 1000;
 
@@ -37,11 +39,11 @@ export function longerPauseMs(pauseMs: number): number {
 
 export const defaultTimes: PostgresTimes = { connectMs: 5000, answerMs: 10_000, lockMs: 5000 };
 const graceMs = 1000;
-/** After so long without a word from its client the server takes a transaction back. */
+/** After this time without a message from its client, the server rolls a transaction back. */
 const idleInTransactionMs = 8000;
 
 interface ConnectionOptions {
-  /** Of one server. */
+  /** Address of one server. */
   readonly url: string;
   readonly clock: Clock;
   readonly times: PostgresTimes;
@@ -54,9 +56,9 @@ interface Command {
 
 interface Done {
   readonly rows: readonly Row[];
-  /** Rows that it changed. */
+  /** Number of changed rows. */
   readonly changes: number;
-  /** What the server did, in its words: "COMMIT". */
+  /** The command tag of the server, such as "COMMIT". */
   readonly command: string;
 }
 
@@ -78,8 +80,8 @@ async function load(): Promise<typeof import("pg")> {
   }
 }
 
-// A durable commit is never weaker than the server's disk. A client that was killed is noticed within a
-// second, one whose machine is gone within a minute: then what it held is free.
+// A durable commit is never weaker than the server's disk. The server notices a killed client within a
+// second and a dead machine within a minute, and then releases its locks.
 const setUp = `SELECT current_setting('server_version_num')::bigint, current_setting('server_encoding'),
   current_setting('transaction_read_only'),
   set_config('client_encoding', 'UTF8', false), set_config('bytea_output', 'hex', false),
@@ -95,19 +97,19 @@ export class PostgresConnection {
   readonly #client: Client;
   readonly #clock: Clock;
   readonly #times: PostgresTimes;
-  /** Of prepared statements, by their text. */
+  /** Names of prepared statements, by their text. */
   readonly #names = new Map<string, string>();
   #prepared = 0;
   #lost: Failure | undefined;
   #isClosing = false;
   #underWay = 0;
-  /** Called once, when the connection ends unasked. */
+  /** Called once if the connection ends without `close`. */
   onLost: () => void = () => {};
   onNotification: (payload: string) => void = () => {};
 
   /**
-   * `purpose`: its name in the server's lists. Throws PostgresError; ShredwayError "store_failed"
-   * without the package.
+   * `purpose`: the connection's name in the server's lists. Throws PostgresError; ShredwayError
+   * "store_failed" without the package.
    */
   static async open(options: ConnectionOptions, purpose: string): Promise<PostgresConnection> {
     const { url } = options;
@@ -142,14 +144,14 @@ export class PostgresConnection {
     return this.#lost !== undefined;
   }
 
-  /** Statements whose results are awaited. */
+  /** Statements whose results are pending. */
   get underWay(): number {
     return this.#underWay;
   }
 
   /**
-   * Sends all of them, then waits: each result stands for itself. Never rejects. `mayTakeLong`: for
-   * changes of the schema, which nothing hurries.
+   * Sends all statements, then waits. Each has its own result. Never rejects. `mayTakeLong`: for schema
+   * changes, which have no time limit.
    */
   async run(commands: readonly Command[], mayTakeLong = false): Promise<Result[]> {
     const lost = this.#lost;
@@ -160,7 +162,7 @@ export class PostgresConnection {
       this.#clock.after(waitMs, () => this.destroy(`no answer for ${waitMs} ms`));
     let timer = mayTakeLong ? undefined : waiting();
     const { stream } = this.#client.connection;
-    stream.cork(); // one packet for all that fits into one
+    stream.cork(); // one packet for all that fits into it
     const results = commands.map(async (command) => {
       const result = await this.#runOne(command);
       this.#underWay--;
@@ -182,7 +184,7 @@ export class PostgresConnection {
     return result.rows;
   }
 
-  /** Ends it in good order; what is under way ends first, for a while. */
+  /** Closes the connection in order; waits a limited time for pending statements. */
   async close(): Promise<void> {
     if (this.#lost) return;
     this.#isClosing = true;
@@ -192,7 +194,7 @@ export class PostgresConnection {
     this.#lose({ code: lostCode, message: "closed" });
   }
 
-  /** Ends it at once; whoever waits is told that it was lost. */
+  /** Closes it immediately; waiting calls get an error. */
   destroy(why: string): void {
     this.#lose({ code: lostCode, message: why });
     this.#client.connection.stream.destroy();

@@ -1,8 +1,8 @@
-// PostgreSQL as an SqlDriver: who waits for which commit, who reads, who hears of changes.
+// PostgreSQL as an SqlDriver: commits, reads and notifications.
 //
-// Made by store.ts. One commit is under way at a time, and every transaction that is asked for
-// meanwhile goes into the next one, in the order in which they were asked for. A server that is away
-// is an error of whoever waits, after a while that bridges its restart; when it is back all goes on.
+// Created by store.ts. One commit is in progress at a time; transactions requested meanwhile go into the
+// next one, in order. If the server is unreachable, callers get an error after a time that bridges a
+// restart. The driver continues when the server returns.
 
 import type { Clock } from "../../../core/clock.ts";
 import { ShredwayError } from "../../../core/errors.ts";
@@ -36,7 +36,7 @@ export interface PostgresDriverOptions {
   readonly url: string;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Refuses a database in which nothing was set up. */
+  /** Rejects a database without tables. */
   readonly mustExist?: boolean;
   readonly counts?: StoreCounts | undefined;
   readonly times?: Partial<PostgresTimes & WriterTimes & LockTimes>;
@@ -68,7 +68,7 @@ async function look(servers: PostgresServers, mustExist: boolean): Promise<strin
   }
 }
 
-/** What one driver is made of. */
+/** The objects of one driver. */
 interface PostgresDriverDependencies {
   readonly writer: PostgresWriter;
   readonly readers: PostgresReaders;
@@ -80,7 +80,7 @@ interface PostgresDriverDependencies {
 }
 
 export class PostgresDriver implements SqlDriver {
-  /** What an operator should mend. */
+  /** Problems for the operator. */
   readonly warnings: readonly string[];
   readonly #name: string;
   readonly #clock: Clock;
@@ -90,7 +90,7 @@ export class PostgresDriver implements SqlDriver {
   #writing: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
-  /** Throws ShredwayError "store_failed"; "config_invalid" for a URL that is none. */
+  /** Throws ShredwayError "store_failed"; "config_invalid" for an invalid URL. */
   static async open(options: PostgresDriverOptions): Promise<PostgresDriver> {
     const { url, clock, log, mustExist = false } = options;
     const times = { ...defaultTimes, ...defaultWriting, ...defaultLockTimes, ...options.times };
@@ -170,7 +170,7 @@ export class PostgresDriver implements SqlDriver {
         wasLost = true;
         onLost();
       });
-      // Lost in the turn in which it was given: the caller was told, and has nothing.
+      // Lost in the turn in which it was acquired: the caller has been notified and holds nothing.
       return wasLost ? null : held;
     } catch (error) {
       if (error instanceof ShredwayError) throw error;
@@ -195,7 +195,7 @@ export class PostgresDriver implements SqlDriver {
   }
 
   async #write(): Promise<void> {
-    await Promise.resolve(); // what the same turn still asks for goes along
+    await Promise.resolve(); // includes calls of the same turn
     while (!this.#queue.isEmpty) {
       const jobs = this.#queue.nextBatch();
       const endNs = (jobs[0]?.askedNs ?? 0n) + this.#waitNs;
@@ -206,10 +206,10 @@ export class PostgresDriver implements SqlDriver {
       const lost = results.find((result) => "code" in result && isLost(result));
       if (lost) this.#refuseLate(lost);
     }
-    this.#writing = undefined; // in the turn that found nothing: the next who asks begins anew
+    this.#writing = undefined; // in the turn that found nothing: the next caller starts again
   }
 
-  /** While the server is away nobody waits longer because many wait. */
+  /** While the server is unreachable, the wait does not grow with the number of callers. */
   #refuseLate(failure: WriteResult): void {
     const askedBeforeNs = this.#clock.monotonicNs() - this.#waitNs;
     const late = this.#queue.takeUntil(({ askedNs }) => askedNs > askedBeforeNs);

@@ -1,20 +1,20 @@
-// What people read when PostgreSQL refuses: the database, what that means for them, its own words.
+// Errors of PostgreSQL for people: the database, the consequence, and the server's own text.
 //
-// The database's password never stands in them: it is named by host and name alone.
+// An error never contains the password; the database appears by host and name.
 
 import { messageOf, ShredwayError } from "../../../core/errors.ts";
 import type { Failure } from "../batch.ts";
 
-/** Of the failure when the connection was lost, and nothing can be said of what it was at. */
+/** The code if the connection was lost and the result of the statement is unknown. */
 export const lostCode = "LOST";
-/** The server's own, when it takes no changes: a replica, or one that was set so. */
+/** The server's code if it is read-only: a replica, or set so. */
 export const readOnlyCode = "25006";
-/** The server's own, when it lets no more in, or no more of this role. */
+/** The server's code if it, or this role, has too many connections. */
 export const fullCode = "53300";
-/** Of the failure when nobody knows whether a commit holds. */
+/** The code if the result of a commit is unknown. */
 export const unknownCode = "UNKNOWN";
 
-/** By the beginning of the SQLSTATE; the first that fits. */
+/** Texts by the start of the SQLSTATE; the first match applies. */
 const meanings: readonly (readonly [code: string, meaning: string])[] = [
   ["53100", "expected room on the server's disk, got none"],
   [
@@ -39,11 +39,11 @@ const meanings: readonly (readonly [code: string, meaning: string])[] = [
   ],
 ];
 
-/** Of those the connection does not live on, or is of no more use: another server may take changes. */
+/** Codes after which the connection is closed or useless; another server may accept changes. */
 const endings = /^(LOST|08|57P0|25P03|25006)/;
-/** What the connection prepared before somebody changed the schema. */
+/** The code if a prepared statement became invalid by a schema change. */
 const outdated = /^(0A000|26000)/;
-/** Two changed the same in different order: the same again does it. */
+/** The code of a deadlock; a repetition resolves it. */
 const conflicts = /^40(001|P01)/;
 
 export function isLost({ code }: Failure): boolean {
@@ -58,7 +58,7 @@ export function isOutdated({ code }: Failure): boolean {
   return outdated.test(code);
 }
 
-/** A failure on its way to whoever asked. */
+/** A failure on its way to the caller. */
 export class PostgresError extends Error {
   readonly failure: Failure;
 
@@ -68,18 +68,18 @@ export class PostgresError extends Error {
   }
 }
 
-/** What was thrown, as a failure: without a code of the server's, the connection is lost. */
+/** The error as a failure; without a code of the server, the connection counts as lost. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof PostgresError) return error.failure;
   if (error instanceof ShredwayError) return { code: "", message: error.message };
   const code =
     error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
   const isServers = error instanceof Error && "severity" in error && code !== "";
-  // Several addresses that all refuse have no message.
+  // An error for several addresses has no message.
   return { code: isServers ? code : lostCode, message: messageOf(error) || code };
 }
 
-/** ShredwayError "store_failed" for a failure at the database called `name`. */
+/** ShredwayError "store_failed" for a failure of the database `name`. */
 export function storeFailure(name: string, { code, message }: Failure): ShredwayError {
   const meaning = meanings.find(([known]) => code.startsWith(known))?.[1];
   const words = [message, code].filter((part) => part !== "").join("; ");

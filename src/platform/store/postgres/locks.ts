@@ -1,11 +1,11 @@
-// Locks that one process in the world holds: advisory locks, on a connection that is known to live.
+// Advisory locks, on a connection with a heartbeat.
 //
-// Made by driver.ts. All locks of the process are on one connection, opened when the first is
-// asked for. Whoever holds one hears of its loss before the server gives it to another: a question goes
-// out each second, and what has had no answer for `lostMs` since it was asked is lost here; the server
-// waits `silenceMs`, which is longer, for the next word. A process that stands still (which the network
-// does not notice) or is cut off has lost its locks then. Neither holds when the server itself ends, or
-// another one takes over from it: who relies on being the only one checks a number in the transaction.
+// Created by driver.ts. All locks of the process share one connection, which opens with the first lock.
+// A holder learns of a lost lock before the server gives it to another process. The process sends a
+// query every second; without an answer for `lostMs`, it treats its locks as lost. The server waits
+// longer, `silenceMs`, for the next query. This covers frozen and disconnected processes. It does not
+// cover the end of the server or a failover, so code that requires exclusivity checks a number in the
+// transaction.
 
 import { createHash } from "node:crypto";
 import type { Timer } from "../../../core/clock.ts";
@@ -19,18 +19,18 @@ import type { PostgresAddress } from "./servers.ts";
 import { endFormer } from "./writer.ts";
 
 export interface LockTimes {
-  /** From one question to the next. */
+  /** Time between two queries. */
   readonly askMs: number;
-  /** A question asked so long ago without an answer: the locks are lost. */
+  /** Without an answer for this time, the locks are lost. */
   readonly lostMs: number;
-  /** The server ends a session that said nothing for so long; by far longer than `lostMs`. */
+  /** The server ends a session after this silence, which is much longer than `lostMs`. */
   readonly silenceMs: number;
 }
 
 export const defaultLockTimes: LockTimes = { askMs: 1000, lostMs: 5000, silenceMs: 8000 };
 
 const msNs = 1_000_000n;
-// The first alone does it; the others end what hangs in the network before the session does.
+// The first setting alone is sufficient; the others end dead connections before the session ends.
 const watch = `SELECT set_config('idle_session_timeout', $1, false),
   set_config('tcp_user_timeout', $1, false), set_config('tcp_keepalives_idle', '2', false),
   set_config('tcp_keepalives_interval', '2', false), set_config('tcp_keepalives_count', '3', false)`;
@@ -40,13 +40,13 @@ const giveBack = "SELECT CAST(pg_advisory_unlock($1) AS integer)";
 
 interface LocksOptions extends PostgresAddress {
   readonly log: Logger;
-  /** Of this process, like no other's. */
+  /** Unique name of this process. */
   readonly id: string;
   readonly lockTimes: LockTimes;
 }
 
 interface Holder {
-  /** False: asked for. */
+  /** False: requested. */
   isHeld: boolean;
   readonly onLost: () => void;
 }
@@ -63,7 +63,7 @@ export class PostgresLocks {
   #connection: PostgresConnection | null = null;
   #opening: Promise<PostgresConnection> | null = null;
   readonly #held = new Map<string, Holder>();
-  /** When the question was asked that had the last answer, of the monotonic clock. */
+  /** Time at which the last answered query was sent, on the monotonic clock. */
   #aliveNs = 0n;
   #deadline: Timer | undefined;
   #asking: Timer | undefined;
@@ -74,7 +74,7 @@ export class PostgresLocks {
 
   /** Throws PostgresError; ShredwayError "store_failed" without the package. */
   async tryLock(name: string, onLost: () => void): Promise<HeldLock | null> {
-    // The server would give it to the same session twice.
+    // The server would grant it twice to the same session.
     if (this.#held.has(name)) return null;
     const holder: Holder = { isHeld: false, onLost };
     this.#held.set(name, holder);
@@ -92,7 +92,7 @@ export class PostgresLocks {
     }
   }
 
-  /** Gives all of them back; nobody is told. */
+  /** Releases all locks without calling `onLost`. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#held.clear();
@@ -103,7 +103,7 @@ export class PostgresLocks {
   }
 
   async #release(name: string, holder: Holder, connection: PostgresConnection): Promise<void> {
-    // Lost, or given back: by now it may be held again.
+    // Lost or released; another process may hold it by now.
     if (this.#held.get(name) !== holder) return;
     this.#held.delete(name);
     const [result = lost] = await connection.run([{ sql: giveBack, params: [numberOf(name)] }]);
@@ -129,7 +129,7 @@ export class PostgresLocks {
     const connection = await servers.open(purpose);
     try {
       const askedNs = clock.monotonicNs();
-      // What is left of a lost one is this process's own, which knows that it lost it.
+      // The rest of a lost lock belongs to this process, which knows that it lost it.
       await connection.query(endFormer, [purpose]);
       await connection.query(watch, [String(lockTimes.silenceMs)]);
       if (this.#isClosed || connection.isLost) throw new PostgresError(lost);
@@ -153,7 +153,7 @@ export class PostgresLocks {
     else this.#isAlive(connection, askedNs);
   }
 
-  /** It answered what was asked then: the server waits from then on at the earliest. */
+  /** The answer shows that the server's time limit started no earlier than this query. */
   #isAlive(connection: PostgresConnection, askedNs: bigint): void {
     if (connection !== this.#connection || connection.isLost || askedNs < this.#aliveNs) return;
     const { clock, lockTimes } = this.#options;

@@ -1,8 +1,8 @@
-// News of what others changed in PostgreSQL: LISTEN on a connection of its own, for ever.
+// Notifications of changes by other processes: LISTEN on a separate connection.
 //
-// Made by driver.ts. A writer's NOTIFY is part of its transaction, so it comes if and only if
-// the change is there, in the order of the commits. What was told while the connection was away cannot
-// be had: after each gap the listener is told that anything may have changed, whatever happened.
+// Created by driver.ts. NOTIFY is part of the writer's transaction, so a notification arrives if and
+// only if the change is committed, in commit order. Notifications during a lost connection are missing,
+// so after each gap the listener learns that anything may have changed.
 
 import type { Clock, Timer } from "../../../core/clock.ts";
 import type { Logger } from "../../../core/log.ts";
@@ -12,18 +12,21 @@ import { failureOf } from "./failure.ts";
 import { newsOf } from "./payloads.ts";
 import type { PostgresAddress } from "./servers.ts";
 
-/** Of NOTIFY. */
+/** Channel of NOTIFY. */
 export const channel = "shredway";
-/** "Anything may have changed" is said once for all commits of this time. What is named never waits. */
+/**
+ * "Anything may have changed" is reported once for all commits within this time. Named changes never
+ * wait.
+ */
 const pauseMs = 100;
-/** A connection that only listens would never learn that the other end is gone, or only reads by now. */
+/** A connection that only listens would not notice that the server is gone or became read-only. */
 const lookMs = 5000;
 const look = "SELECT current_setting('transaction_read_only')";
 const againMs = 100;
 
 interface NewsOptions extends PostgresAddress {
   readonly log: Logger;
-  /** The writer's id: what this process tells others itself. */
+  /** The writer's id, which marks this process's own notifications. */
   readonly own: string;
   readonly onNews: ForeignChangeListener;
 }
@@ -53,7 +56,7 @@ export class PostgresNews {
     });
   }
 
-  /** As if somebody had told: anything may have changed. */
+  /** Reports that anything may have changed. */
   tellGap(): void {
     if (this.#closing.signal.aborted) return;
     if (this.#pause) {

@@ -1,24 +1,26 @@
-// News as payloads of NOTIFY: many texts in few payloads, and back.
+// Payloads of NOTIFY: packs many changes into few payloads, and parses them.
 //
-// Written by writer.ts, read by news.ts. A payload is the id of the writer and a JSON
-// list of texts; the id alone, or what another version wrote, says that anything may have changed. A
-// rule: no I/O.
+// Written by writer.ts, read by news.ts. A payload is the id of the writer and a JSON list of texts. The
+// id alone, or the payload of another version, means that anything may have changed. Pure.
 
-/** The server takes less than 8,000 bytes. */
+/** The server accepts less than 8,000 bytes. */
 const bytesMax = 7_900;
-/** Of one commit. Whoever hears of more reads everything anew more quickly than one by one. */
+/**
+ * Maximum number of changes in one commit; above it, reading everything is faster than reading one by
+ * one.
+ */
 const payloadsMax = 64;
-/** Of a writer's id. */
+/** Length of a writer's id. */
 const idLength = 16;
 const brackets = 2;
 
-/** What one transaction tells; undefined: it says nothing in particular. */
+/** The changes that one transaction reports; undefined: unspecified. */
 export interface Told {
   readonly isDurable: boolean;
   readonly news?: readonly string[] | undefined;
 }
 
-/** Payloads of one commit with these transactions, in their order. */
+/** Payloads of one commit with these transactions, in order. */
 export function payloadsOf(id: string, transactions: readonly Told[]): string[] {
   const everything = transactions.some(({ isDurable, news }) => isDurable && !news);
   const texts = new Set(transactions.flatMap(({ news = [] }) => news));
@@ -44,7 +46,7 @@ export function payloadsOf(id: string, transactions: readonly Told[]): string[] 
   return everything ? [...payloads, id] : payloads;
 }
 
-/** Its texts; null: anything may have changed; "own": of the writer with the id `own`. */
+/** The texts; null: anything may have changed; "own": sent by the writer with the id `own`. */
 export function newsOf(payload: string, own: string): readonly string[] | null | "own" {
   if (payload.startsWith(own)) return "own";
   try {

@@ -1,6 +1,6 @@
-// What the servers of data.postgres are like, for `shredway doctor`: reached, let in, which takes changes.
+// The servers of data.postgres for `shredway doctor`: reachable, authenticated, read-only or not.
 //
-// Called by doctor/service-facts.ts. Reads settings only; each connection ends at once.
+// Called by doctor/service-facts.ts. Reads only settings; each connection is closed immediately.
 
 import type { Clock } from "../../../core/clock.ts";
 import { postgresHosts } from "../../../core/configuration/postgres-url.ts";
@@ -22,12 +22,12 @@ export interface PostgresProbe {
 
 const probeMs = 3000;
 const settingNames = ["server_version", "fsync", "full_page_writes", "synchronous_commit"];
-// Not what this session was set to, but what the server says.
+// The server's setting, not that of this session.
 const settingsQuery = `SELECT name, coalesce(reset_val, setting) FROM pg_settings WHERE name IN (${settingNames
   .map((name) => `'${name}'`)
   .join(", ")})`;
 
-/** One for each server, in the order of the URL. Never rejects. */
+/** One result per server, in the order of the URL. Never rejects. */
 export function probePostgres(url: string, clock: Clock): Promise<PostgresProbe[]> {
   return Promise.all(postgresHosts(url).map((host) => probe(host, clock)));
 }

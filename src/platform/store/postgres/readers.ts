@@ -1,7 +1,6 @@
-// Reading from PostgreSQL, on connections of its own: no reader waits behind a commit.
+// Reads from PostgreSQL on separate connections, so that no read waits for a commit.
 //
-// Made by driver.ts. What was lost with a connection is asked again on another one: reading
-// twice does no harm.
+// Created by driver.ts. A read whose connection is lost is repeated on another one, which is safe.
 
 import type { Row, SqlValue } from "../driver.ts";
 import {
@@ -14,14 +13,16 @@ import {
 import { failureOf, fullCode, isLost, isOutdated, lostCode, PostgresError } from "./failure.ts";
 import type { PostgresAddress } from "./servers.ts";
 
-/** With those that write, listen and hold locks six in all: servers allow 100 by default. */
+/**
+ * Six in total with the connections for writes, notifications and locks; servers allow 100 by default.
+ */
 const connectionsMax = 3;
-/** After a refusal, while there is another connection. */
+/** Pause after a rejection while another connection exists. */
 const moreAgainMs = 1000;
 const msNs = 1_000_000n;
 
 interface ReadersOptions extends PostgresAddress {
-  /** For a connection; then what waits for one is refused. */
+  /** Maximum wait for a connection; then waiting reads are rejected. */
   readonly waitMs: number;
 }
 
@@ -29,7 +30,7 @@ export class PostgresReaders {
   readonly #options: ReadersOptions;
   #connections: PostgresConnection[] = [];
   #opening: Promise<PostgresConnection> | null = null;
-  /** From this moment of the monotonic clock on more are opened. */
+  /** Time on the monotonic clock from which more connections are opened. */
   #moreFromNs = 0n;
   #underWay = new Set<Promise<unknown>>();
 
@@ -46,7 +47,7 @@ export class PostgresReaders {
     return reading;
   }
 
-  /** What was asked for before ends first. */
+  /** Earlier calls end first. */
   async close(): Promise<void> {
     await Promise.allSettled(this.#underWay);
     await this.#opening?.catch(() => {});
@@ -77,7 +78,7 @@ export class PostgresReaders {
     }
   }
 
-  /** The one with least to do; a new one while all have something. */
+  /** The least busy connection; a new one if all are busy. */
   async #connection(): Promise<PostgresConnection> {
     this.#connections = this.#connections.filter((one) => !one.isLost);
     const [idlest] = this.#connections.toSorted((a, b) => a.underWay - b.underWay);
@@ -89,7 +90,7 @@ export class PostgresReaders {
       this.#opening = null;
     });
     if (!idlest) return this.#opening;
-    this.#opening.catch(() => {}); // one more would be better, but this one does
+    this.#opening.catch(() => {}); // one more would be better, but this one works
     return idlest;
   }
 

@@ -1,8 +1,8 @@
-// The servers that a URL names, and which of them takes changes.
+// The servers of a URL, and the selection of the one that accepts changes.
 //
-// Made by driver.ts, asked for every connection. They are tried in the order of the URL, from
-// the one that took changes last; a replica is passed over. A server that was left behind when another
-// one took over is passed over too, while this process lives: what it holds is no longer true.
+// Created by driver.ts, called for every connection. Servers are tried in the order of the URL, starting
+// with the last one that accepted changes. Replicas are skipped. While this process lives, it also skips
+// a server from which another one took over, because its data is stale.
 
 import type { Clock } from "../../../core/clock.ts";
 import {
@@ -15,7 +15,7 @@ import type { Failure } from "../batch.ts";
 import { isFailure, PostgresConnection, type PostgresTimes } from "./connection.ts";
 import { failureOf, fullCode, isLost, PostgresError, readOnlyCode } from "./failure.ts";
 
-/** Counted up each time that a replica takes over. */
+/** Timeline of the server; increases each time a replica takes over. */
 const timelineQuery = `SELECT ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint`;
 
 const leftBehind = "another server took over from it";
@@ -27,7 +27,7 @@ interface ServersOptions {
   readonly times: PostgresTimes;
 }
 
-/** What those need who open connections. */
+/** The parameters of an open connection attempt. */
 export interface PostgresAddress {
   readonly servers: PostgresServers;
   readonly clock: Clock;
@@ -38,7 +38,7 @@ interface Refusal {
   readonly failure: Failure;
 }
 
-/** Of several: the one that says most, in the words of all. */
+/** The most specific of several errors, with the text of all. */
 function together(refusals: readonly Refusal[]): Failure {
   const failures = refusals.map(({ failure }) => failure);
   const [only] = failures;
@@ -56,7 +56,7 @@ export class PostgresServers {
   readonly #hosts: readonly PostgresHost[];
   readonly #clock: Clock;
   readonly #times: PostgresTimes;
-  /** The one that took changes last. */
+  /** The one that accepted changes last. */
   #last = 0;
   #timeline = 0n;
   #open: { readonly connection: PostgresConnection; readonly timeline: bigint }[] = [];
@@ -70,8 +70,8 @@ export class PostgresServers {
   }
 
   /**
-   * To a server that takes changes. `purpose`: its name in the server's lists. Throws PostgresError;
-   * ShredwayError "store_failed" without the package.
+   * Connects to a server that accepts changes. `purpose`: its name in the server's lists. Throws
+   * PostgresError; ShredwayError "store_failed" without the package.
    */
   async open(purpose: string): Promise<PostgresConnection> {
     const count = this.#hosts.length;
@@ -94,7 +94,7 @@ export class PostgresServers {
 
   async #openAt(url: string, purpose: string): Promise<PostgresConnection> {
     const count = this.#hosts.length;
-    // All of them together take no longer than one would.
+    // The time limit for all servers together is that of one.
     const times = { ...this.#times, connectMs: Math.ceil(this.#times.connectMs / count) };
     const connection = await PostgresConnection.open({ url, clock: this.#clock, times }, purpose);
     if (count === 1) return connection;
@@ -115,7 +115,9 @@ export class PostgresServers {
   }
 }
 
-/** Not all that speak like PostgreSQL know theirs: then nothing is compared. Throws PostgresError. */
+/**
+ * Some PostgreSQL-compatible servers have no timeline; then no comparison happens. Throws PostgresError.
+ */
 async function timelineOf(connection: PostgresConnection): Promise<bigint> {
   const [result] = await connection.run([{ sql: timelineQuery }]);
   if (result === undefined || isFailure(result)) {

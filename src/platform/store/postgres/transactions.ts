@@ -1,15 +1,14 @@
-// Many transactions inside one of PostgreSQL's: each all or nothing, none takes another with it.
+// Many transactions inside one PostgreSQL transaction: each is atomic and independent of the others.
 //
-// Called by writer.ts. Their statements are sent together, as if all will go well, for that is
-// what they nearly always do: a savepoint for each would double the cost. Where one fails, its part of
-// the group is done again one by one.
+// Called by writer.ts. Their statements are sent together without savepoints, which would double the
+// cost, because they nearly always succeed. If one fails, its part of the group is repeated one by one.
 
 import type { Failure, WriteResult } from "../batch.ts";
 import type { Statement } from "../driver.ts";
 import { isFailure, type PostgresConnection, type Result } from "./connection.ts";
 import { isConflict, isLost, lostCode } from "./failure.ts";
 
-/** Transactions that are done again when one of them fails. */
+/** Number of transactions that are repeated if one of them fails. */
 const partMax = 64;
 
 interface Transaction {
@@ -21,7 +20,7 @@ const keep: readonly Statement[] = [
   { sql: "SAVEPOINT part", params: [] },
 ];
 
-/** What became of one transaction, by the results of its statements; the first that failed tells. */
+/** The result of one transaction from the results of its statements; the first failure decides. */
 function resultOf(statements: readonly Statement[], results: readonly Result[]): WriteResult {
   const changes: number[] = [];
   for (const [i, result] of results.entries()) {
@@ -32,12 +31,12 @@ function resultOf(statements: readonly Statement[], results: readonly Result[]):
   return changes;
 }
 
-/** Neither failed nor taken back. */
+/** Neither failed nor rolled back. */
 export function isDone(result: WriteResult): boolean {
   return !("code" in result) && result.at(-1) !== -1;
 }
 
-/** What ends the whole group: nothing can be said of single ones. */
+/** A failure of the whole group; the results of single transactions are unknown. */
 function endOf(results: readonly Result[]): Failure | undefined {
   return results.filter(isFailure).find((one) => isLost(one) || isConflict(one));
 }
@@ -63,8 +62,8 @@ async function runEach(
 }
 
 /**
- * Runs `begin`, then the transactions, all but the commit. The result of each, or the failure that
- * ended all of them and leaves the transaction as it is. Never rejects.
+ * Runs `begin`, then the transactions, without the commit. Returns the result of each, or the failure
+ * that ended all of them and leaves the transaction open. Never rejects.
  */
 export async function runGroup(
   connection: PostgresConnection,

@@ -1,12 +1,13 @@
-// Values on their way to PostgreSQL and back: integers never become floats, texts may hold anything.
+// Conversion of values for PostgreSQL: integers never become floats, and texts may contain any
+// character.
 //
-// Used by connection.ts. PostgreSQL keeps no character of code 0 in texts, SQLite does: it is
-// written as two others, so that one text has one form and comparing for equality goes on as it did.
+// Used by connection.ts. PostgreSQL does not store the character NUL in texts, but SQLite does. It is
+// written as two other characters, so each text has one form and comparisons for equality still work.
 
 import { ShredwayError } from "../../../core/errors.ts";
 import type { SqlValue } from "../driver.ts";
 
-/** Of Unicode's private use: nobody else's text holds it by chance. */
+/** A private-use character of Unicode, so other texts do not contain it by accident. */
 const escapeCharacter = "\u{E000}";
 const escaped = new Map([
   ["\0", `${escapeCharacter}0`],
@@ -38,7 +39,7 @@ function bytesOf(text: string): Uint8Array {
   return Uint8Array.from(Buffer.from(text.slice(2), "hex")); // after "\x"
 }
 
-/** By the numbers of PostgreSQL's types (pg_type). */
+/** Readers by the type numbers of PostgreSQL (pg_type). */
 const readers = new Map<number, (text: string) => SqlValue>([
   [20, integerOf], // bigint
   [21, integerOf], // smallint

@@ -1,8 +1,8 @@
-// Transactions on one connection to PostgreSQL: many in one commit, and the truth about each of them.
+// Transactions on one PostgreSQL connection: many in one commit, with an exact result for each.
 //
-// Made by driver.ts. A connection may be lost between COMMIT and its answer; so each commit
-// writes its number into a row of this writer's own, and the next connection reads there what became
-// of it. Nobody is told "kept" of what is not, nor "not kept" of what may be.
+// Created by driver.ts. A connection may be lost between COMMIT and its answer. Each commit therefore
+// writes its number into this writer's row, and the next connection reads there whether it succeeded. A
+// caller never gets "committed" for a commit that failed, nor "failed" for one that may have succeeded.
 
 import { randomBytes } from "node:crypto";
 import type { Logger } from "../../../core/log.ts";
@@ -30,10 +30,10 @@ const forgetMarks = "DELETE FROM commit_marks WHERE at_ms < $1";
 const addMark = `INSERT INTO commit_marks (writer, number, at_ms) VALUES ($1, 0, $2)
   ON CONFLICT (writer) DO NOTHING`;
 const mark = "UPDATE commit_marks SET number = $2, at_ms = $3 WHERE writer = $1";
-// Waits for a transaction that is still at it.
+// Waits for a transaction that is still running.
 const readMark = "SELECT number FROM commit_marks WHERE writer = $1 FOR UPDATE";
 const removeMark = "DELETE FROM commit_marks WHERE writer = $1";
-/** What is left of a connection that was lost may hold rows, or locks, for a long time. */
+/** The rest of a lost connection may hold rows or locks for a long time. */
 export const endFormer = `SELECT CAST(COUNT(pg_terminate_backend(pid, 1000)) AS bigint) FROM pg_stat_activity
   WHERE application_name = $1 AND pid <> pg_backend_pid()`;
 const notify = `SELECT 1 FROM pg_notify('${channel}', $1)`;
@@ -45,16 +45,16 @@ const conflictsMax = 10;
 const noAnswer: Failure = { code: lostCode, message: "no answer" };
 
 export interface WriterTimes {
-  /** For the server's return; then what waits for it is refused. */
+  /** Wait for the server's return; then waiting calls are rejected. */
   readonly waitMs: number;
-  /** To find out whether a commit holds, once its connection was lost. */
+  /** Wait for the result of a commit whose connection was lost. */
   readonly outcomeMs: number;
 }
 
 interface WriterOptions extends PostgresAddress {
   readonly log: Logger;
   readonly writing: WriterTimes;
-  /** A commit that was told as unknown turned out to hold. */
+  /** A commit that was reported as unknown turned out to be committed. */
   readonly onLateCommit: () => void;
 }
 
@@ -62,12 +62,14 @@ export interface Transaction extends Told {
   readonly statements: readonly Statement[];
 }
 
-/** Changes of the schema take as long as they take. */
+/** Schema changes have no time limit. */
 function isSchemaChange({ sql }: Statement): boolean {
   return /^\s*(CREATE|ALTER|DROP)\b/i.test(sql);
 }
 
-/** Of one attempt. `outcome`: what holds if the commit does, whose answer was lost. */
+/**
+ * The result of one attempt. `outcome`: the results if the commit whose answer was lost succeeded.
+ */
 type Attempt = WriteResult[] | (Failure & { readonly outcome?: WriteResult[] });
 
 export class PostgresWriter {
@@ -79,13 +81,13 @@ export class PostgresWriter {
   #connecting: Promise<PostgresConnection> | null = null;
   #isRecovering = false;
   #wasRefused = false;
-  /** Of the last commit that was tried. */
+  /** Number of the last commit that was tried. */
   #number = 0n;
-  /** Number of the commit of which it is not known whether it holds. */
+  /** Number of the commit with an unknown result. */
   #unknown: bigint | null = null;
-  /** Whoever waited for it was told so. */
+  /** Its callers have been notified. */
   #wasToldUnknown = false;
-  /** Of the last one that was unknown. */
+  /** The number of the last unknown commit. */
   #isKept = false;
 
   /** Throws PostgresError, or ShredwayError "store_failed" without the package. */
@@ -101,8 +103,8 @@ export class PostgresWriter {
   }
 
   /**
-   * One commit, or several where they get in each other's way. Waits for a server that is away until
-   * `endNs` of the monotonic clock. Never rejects.
+   * One commit, or several after a conflict. Waits for an unreachable server until `endNs` of the
+   * monotonic clock. Never rejects.
    */
   async write(transactions: readonly Transaction[], endNs: bigint): Promise<WriteResult[]> {
     const together = await this.#commit(transactions, endNs);
@@ -112,7 +114,7 @@ export class PostgresWriter {
     return results;
   }
 
-  /** What was asked for before has ended. */
+  /** All earlier calls have ended. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#connecting?.catch(() => {});
@@ -131,7 +133,7 @@ export class PostgresWriter {
     }
   }
 
-  /** Again on a new connection where the last one was lost and nothing is kept of it. */
+  /** Repeats on a new connection if the last one was lost and none of it was committed. */
   async #commit(
     transactions: readonly Transaction[],
     endNs: bigint,
@@ -174,13 +176,13 @@ export class PostgresWriter {
     ];
     const outcome = await runGroup(connection, begin, transactions, isLong);
     if (!Array.isArray(outcome)) return outcome;
-    // Others hear of what is kept, in the order of the commits, and of nothing else.
+    // Other processes are notified of committed changes only, in commit order.
     const kept = transactions.filter((_, i) => isDone(outcome[i] ?? noAnswer));
     const telling = payloadsOf(this.id, kept).map((text) => ({ sql: notify, params: [text] }));
     this.#unknown = number;
     const results = await connection.run([...telling, { sql: "COMMIT" }]);
     const committed = results.at(-1) ?? noAnswer;
-    // A server that fails at its disk says so and ends; what it finds there when it is back holds.
+    // A server with a disk failure reports it and ends; after its restart, its data is correct.
     if (isFailure(committed) && !isConflict(committed)) {
       return { code: lostCode, message: committed.message, outcome };
     }
@@ -191,7 +193,7 @@ export class PostgresWriter {
     return failed ?? { code: "", message: `expected a commit, got ${committed.command}` };
   }
 
-  /** Whether the commit of unknown outcome holds; null: nobody can say yet. */
+  /** Whether the commit of unknown result succeeded; null: still unknown. */
   async #findOut(): Promise<boolean | null> {
     const { writing, log } = this.#options;
     const connection = await this.#connected(this.#in(writing.outcomeMs));
@@ -202,7 +204,7 @@ export class PostgresWriter {
     return null;
   }
 
-  /** Until there is a connection again, whoever asks for one. */
+  /** The error of calls until a connection exists again. */
   async #recover(): Promise<void> {
     if (this.#isRecovering) return;
     this.#isRecovering = true;
@@ -221,7 +223,7 @@ export class PostgresWriter {
     return this.#options.clock.nowNs() / msNs;
   }
 
-  /** A connection in good order, or why there is none until then. At least one attempt is made. */
+  /** A working connection, or the reason for its absence. Makes at least one attempt. */
   async #connected(endNs: bigint): Promise<PostgresConnection | Failure> {
     const { clock, log } = this.#options;
     for (let pauseMs = firstPauseMs; ; pauseMs = longerPauseMs(pauseMs)) {
@@ -281,7 +283,7 @@ export class PostgresWriter {
     };
     if (!(await isThere())) {
       const [made = noAnswer] = await connection.run([{ sql: makeMarks }], true);
-      // Another process may have been quicker.
+      // Another process may have been faster.
       if (isFailure(made) && !(await isThere())) throw new PostgresError(made);
     }
     const nowMs = this.#nowMs();

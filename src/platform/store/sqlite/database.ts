@@ -1,8 +1,8 @@
-// One SQLite file and the batches that are done to it. Blocks: lives on a thread of its own.
+// One SQLite file and the execution of batches on it. Blocks, so it runs on its own thread.
 //
-// Made by worker.ts. A batch's reads come first, then all its transactions in one commit: one
-// wait for the disk for everything that came while the last one was under way. Transactions of several
-// statements have savepoints, so that one which fails takes no other with it.
+// Created by worker.ts. A batch runs its reads first, then all its transactions in one commit, so one
+// disk sync covers everything that arrived during the previous commit. Transactions with several
+// statements have savepoints, so a failing one does not affect the others.
 
 import Database from "better-sqlite3";
 import { quote } from "../../../core/errors.ts";
@@ -21,21 +21,24 @@ import { inUseCode } from "./failure.ts";
 
 export interface SqliteOptions {
   readonly path: string;
-  /** How long to wait for another process that has the file locked. */
+  /** Time to wait for a lock of another process on the file. */
   readonly busyMs: number;
-  /** Of the file, in pages; tests fill a disk with it. */
+  /** Size limit of the file in pages; tests use it to fill a disk. */
   readonly pagesMax?: number;
-  /** A file that this process alone may hold, for its life; absent: many may use the database. */
+  /**
+   * A file that only this process may hold while it runs; absent: several processes may use the
+   * database.
+   */
   readonly lockPath?: string;
 }
 
-/** 16 MiB: larger makes pauses for checkpoints rarer and longer, and the file beside grows. */
+/** 16 MiB. A larger limit makes checkpoint pauses rarer and longer, and the WAL file larger. */
 const checkpointPages = 4096;
 const logBytesMax = 64 * 1024 * 1024;
 
 interface Prepared {
   readonly statement: Database.Statement<SqlValue[], Row>;
-  /** Place in the parameters of each "?" of the text; null: in order. */
+  /** Index of the parameter for each "?" of the text; null: in order. */
   readonly order: readonly number[] | null;
 }
 
@@ -45,7 +48,7 @@ export function failureOf(error: unknown): Failure {
   return { code, message: error instanceof Error ? error.message : String(error) };
 }
 
-/** Held until the process ends, however it ends: the kernel's lock of a file, by SQLite's means. */
+/** Held until the process ends in any way: a kernel lock on a file, through SQLite. */
 function holdLock(path: string): Database.Database {
   const lock = new Database(path, { timeout: 0 });
   try {
@@ -58,7 +61,7 @@ function holdLock(path: string): Database.Database {
   }
 }
 
-/** SQLite takes $1 for a name and wants names bound by name; with ? values are bound by place. */
+/** SQLite treats $1 as a name and requires binding by name; ? binds by position. */
 export function withPlaces(sql: string): { text: string; order: number[] | null } {
   const order: number[] = [];
   const text = sql.replaceAll(/\$(\d+)/g, (_match, number: string) => {
@@ -79,7 +82,7 @@ export class SqliteDatabase {
   readonly #release: Database.Statement;
   #isFull = true;
 
-  /** Throws what SQLite throws. */
+  /** Throws the errors of SQLite. */
   constructor({ path, busyMs, pagesMax, lockPath }: SqliteOptions) {
     this.#lock = lockPath === undefined ? undefined : holdLock(lockPath);
     const database = new Database(path, { timeout: busyMs });
@@ -93,7 +96,7 @@ export class SqliteDatabase {
       }
       database.pragma("foreign_keys = ON");
       database.pragma("synchronous = FULL");
-      database.pragma("temp_store = MEMORY"); // savepoints keep old pages there
+      database.pragma("temp_store = MEMORY"); // savepoints store old pages there
       database.pragma("trusted_schema = OFF");
       database.pragma(`wal_autocheckpoint = ${checkpointPages}`);
       database.pragma(`journal_size_limit = ${logBytesMax}`);
@@ -109,7 +112,7 @@ export class SqliteDatabase {
     }
   }
 
-  /** Never throws: what fails is in the result. */
+  /** Never throws: a failure is part of the result. */
   run(batch: Batch): BatchResult {
     for (const text of batch.texts) this.#texts.push(text);
     const items = decodeBatch(batch);
@@ -119,16 +122,16 @@ export class SqliteDatabase {
     return { reads, writes, foreignVersion: this.foreignVersion() };
   }
 
-  /** A number that another connection's commits change, and this one's do not. */
+  /** A number that changes with commits of other connections, but not of this one. */
   foreignVersion(): number {
     try {
       return Number(this.#database.pragma("data_version", { simple: true }));
     } catch {
-      return -1; // the batch's own results say what is wrong
+      return -1; // the batch's own results contain the error
     }
   }
 
-  /** Brings what is in the log into the file, as far as no other process reads it. */
+  /** Moves the log into the file, as far as no other process reads it. */
   close(): void {
     try {
       this.#database.pragma("wal_checkpoint(PASSIVE)");
@@ -153,7 +156,7 @@ export class SqliteDatabase {
     try {
       this.#synchronize(isDurable);
       this.#begin.run();
-      // One statement is all or nothing by itself.
+      // A single statement is atomic without a savepoint.
       const results = transactions.map(({ statements }) =>
         transactions.length === 1 || statements.length === 1
           ? this.#runAll(statements)
@@ -168,13 +171,13 @@ export class SqliteDatabase {
       try {
         if (this.#database.inTransaction) this.#database.exec("ROLLBACK");
       } catch {
-        // the failure that is told is the first one
+        // reports the first failure
       }
       return transactions.map(() => failure);
     }
   }
 
-  /** Without FULL a commit is with the kernel, not on the disk; a later FULL one takes it along. */
+  /** Without FULL, a commit is in the kernel, not on disk; a later FULL commit includes it. */
   #synchronize(isDurable: boolean): void {
     if (this.#isFull === isDurable) return;
     this.#database.pragma(`synchronous = ${isDurable ? "FULL" : "NORMAL"}`);
@@ -189,7 +192,7 @@ export class SqliteDatabase {
     return result;
   }
 
-  /** Throws when the failure took the whole commit with it (disk full, device failed). */
+  /** Throws if the failure affected the whole commit (disk full, device failed). */
   #runAll(statements: readonly DecodedStatement[]): WriteResult {
     const changes: number[] = [];
     try {

@@ -1,8 +1,8 @@
-// SQLite as an SqlDriver: the file's thread, and who waits for what of it.
+// SQLite as an SqlDriver: the thread of the file, and the calls that wait for it.
 //
-// Made by store.ts. One batch is under way at a time, and everything that is asked for meanwhile goes
-// into the next one: few messages, few commits, whatever the load. The thread's end, however it comes
-// about, is an error of whoever waits, never the end of the process.
+// Created by store.ts. One batch is in progress at a time; everything requested meanwhile goes into the
+// next one. This keeps messages and commits few under any load. If the thread ends, waiting calls get an
+// error and the process continues.
 
 import type { Worker } from "node:worker_threads";
 import type { Clock, Timer } from "../../../core/clock.ts";
@@ -48,7 +48,7 @@ export interface SqliteDriverOptions {
   readonly pagesMax?: number;
   readonly lockPath?: string;
   readonly counts?: StoreCounts | undefined;
-  /** Starts the file's thread; tests hold it to end it. */
+  /** Starts the file's thread; tests replace it to end the thread. */
   readonly start?: (options: SqliteOptions) => Worker;
 }
 
@@ -67,15 +67,15 @@ export function startWorker(options: SqliteOptions): Worker {
   return startThread("worker", options);
 }
 
-/** Ours; the thread's own listeners to other events keep it going. */
+/** Its own listeners; the thread's listeners to other events keep it alive. */
 const events = ["message", "error", "exit"] as const;
 
-/** Settles with the thread once the file is open, or with what the file said. */
+/** Settles with the thread after the file is open, or with the error of the file. */
 function open(worker: Worker): Promise<Opened | Failure> {
   return new Promise((resolve) => {
     const finish = (result: Opened | Failure): void => {
       for (const event of events) worker.removeAllListeners(event);
-      // An error event that nobody listens to would end the process.
+      // An error event without a listener would end the process.
       worker.on("error", () => {});
       resolve(result);
     };
@@ -99,10 +99,10 @@ export class SqliteDriver implements SqlDriver {
   #foreignVersion: number;
   #looking: Timer | undefined;
   readonly #queue: BatchQueue<Job>;
-  /** What the thread is at; null: nothing. */
+  /** The batch in progress; null: idle. */
   #underWay: readonly Job[] | null = null;
   #isFlushing = false;
-  /** Set by close: no more is taken. */
+  /** Set by close: no further calls are accepted. */
   #closing: Promise<void> | undefined;
   #whenIdle: (() => void) | undefined;
   /** Set when the thread has ended. */
@@ -110,8 +110,8 @@ export class SqliteDriver implements SqlDriver {
   readonly #exited: Promise<void>;
 
   /**
-   * Opens or makes the file; its folder must be there. Waits a while for another process that has it
-   * locked. Throws ShredwayError "store_failed".
+   * Opens or creates the file; its folder must exist. Waits a limited time for a lock of another
+   * process. Throws ShredwayError "store_failed".
    */
   static async open(options: SqliteDriverOptions): Promise<SqliteDriver> {
     const { path, clock } = options;
@@ -127,7 +127,7 @@ export class SqliteDriver implements SqlDriver {
     for (;;) {
       const opened = await open((options.start ?? startWorker)(forWorker));
       if ("worker" in opened) return new SqliteDriver(options, opened);
-      // While one process sets the file up or takes it down, another is sent away without waiting.
+      // While one process sets up or closes the file, another one gets an error without waiting.
       if (!isBusy(opened) || clock.monotonicNs() > endNs) throw storeFailure(path, opened);
       await clock.sleep(busyAgainMs);
     }
@@ -180,7 +180,7 @@ export class SqliteDriver implements SqlDriver {
     });
   }
 
-  /** The file belongs to one service, which need not ask others. */
+  /** The file belongs to one service, so there are no changes by others. */
   tryLock(name: string): Promise<HeldLock | null> {
     if (this.#locks.has(name)) return Promise.resolve(null);
     this.#locks.add(name);
@@ -196,7 +196,7 @@ export class SqliteDriver implements SqlDriver {
   onForeignChange(listener: ForeignChangeListener): () => void {
     const end = this.#listeners.add(listener);
     this.#looking ??= this.#clock.every(foreignLookMs, () => {
-      if (this.#queue.isEmpty) this.#flush(); // an empty batch asks only for the version
+      if (this.#queue.isEmpty) this.#flush(); // an empty batch reads only the version
     });
     return () => {
       end();
@@ -231,7 +231,7 @@ export class SqliteDriver implements SqlDriver {
     if (this.#closing) throw this.#queue.closed();
     this.#queue.add(job);
     if (this.#underWay !== null || this.#isFlushing) return;
-    // What the same turn still asks for goes along.
+    // Includes calls of the same turn.
     this.#isFlushing = true;
     queueMicrotask(() => {
       this.#isFlushing = false;
@@ -262,7 +262,8 @@ export class SqliteDriver implements SqlDriver {
   #settle({ reads, writes, foreignVersion }: BatchResult): void {
     const jobs = this.#underWay ?? [];
     this.#underWay = null;
-    // First the next batch, then those who wait: they have more to do than the thread should wait.
+    // Sends the next batch first, then settles the callers, so that the thread does not wait for their
+    // work.
     if (!this.#queue.isEmpty) this.#flush();
     let read = 0;
     let write = 0;

@@ -1,12 +1,12 @@
-// What people read when SQLite refuses: the file, what that means for them, SQLite's own words.
+// Errors of SQLite for people: the file, the consequence, and SQLite's own text.
 
 import { ShredwayError } from "../../../core/errors.ts";
 import type { Failure } from "../batch.ts";
 
-/** Of the failure when another process holds the lock file. */
+/** The code if another process holds the lock file. */
 export const inUseCode = "IN_USE";
 
-/** By the beginning of SQLite's code; the first that fits. */
+/** Texts by the start of SQLite's code; the first match applies. */
 const meanings: readonly (readonly [code: string, meaning: string])[] = [
   ["SQLITE_FULL", "expected room on the disk, got none"],
   ["SQLITE_IOERR", "expected a device that reads and writes, got a failure"],
@@ -23,7 +23,7 @@ export function isBusy({ code }: Failure): boolean {
   return code.startsWith("SQLITE_BUSY");
 }
 
-/** ShredwayError "store_failed" for a failure at the file `path`. */
+/** ShredwayError "store_failed" for a failure of the file `path`. */
 export function storeFailure(path: string, { code, message }: Failure): ShredwayError {
   const meaning = meanings.find(([known]) => code.startsWith(known))?.[1];
   const words = code === "" ? message : `${message}; ${code}`;

@@ -1,6 +1,6 @@
-// The thread of one more connection to an SQLite file, which reads one state of it.
+// The thread of a second connection to an SQLite file, which reads one state of it.
 //
-// Started by ../snapshot.ts. The first answer, without a question, says that it is open.
+// Started by ../snapshot.ts. Its first message, without a request, reports that it is open.
 
 import { parentPort, workerData } from "node:worker_threads";
 import Database from "better-sqlite3";
@@ -65,7 +65,7 @@ function serve(options: SnapshotOptions): void {
     }
     answer(() => {
       const { sql, params } = request;
-      // The places of these questions are in order.
+      // The parameters of these queries are in order.
       const known = statements.get(sql) ?? database?.prepare<SqlValue[], Row>(withPlaces(sql).text);
       if (!known) return [];
       statements.set(sql, known);

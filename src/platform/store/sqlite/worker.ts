@@ -1,7 +1,7 @@
-// The thread of one SQLite file: batches in, results out, one at a time.
+// The thread of one SQLite file: receives batches and returns results, one at a time.
 //
-// Started by driver.ts. Waiting for the disk happens here, so that it never stalls the event
-// loop. A file that cannot be opened is the answer "refused", and the end of the thread.
+// Started by driver.ts. It waits for the disk, so the event loop does not. If the file cannot be opened,
+// it answers "refused" and ends.
 
 import { parentPort, workerData } from "node:worker_threads";
 import type { Batch, BatchResult, Failure } from "../batch.ts";
@@ -15,7 +15,7 @@ export type WorkerAnswer =
   | { readonly kind: "opened"; readonly foreignVersion: number }
   | { readonly kind: "refused"; readonly failure: Failure }
   | { readonly kind: "result"; readonly result: BatchResult }
-  /** The last one; `failure` when the file could not be closed as it should. */
+  /** The last message; `failure` if the file was not closed properly. */
   | { readonly kind: "closed"; readonly failure: Failure | null };
 
 function serve(options: SqliteOptions): void {

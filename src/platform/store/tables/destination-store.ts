@@ -1,8 +1,8 @@
 // Destinations of accounts in the database.
 //
-// The DestinationStore of accounts/destination-types.ts, over any SqlDriver. One owner of an address,
-// and how many an account may have, are decided here and nowhere else: several processes may ask at
-// once. What is read back is checked: an operator may have been at the file with a tool.
+// Implements DestinationStore over any SqlDriver. The database decides the owner of an address and the
+// limit per account, because several processes may write at once. Rows are validated when they are read,
+// because an operator may have edited the database.
 
 import { quote, ShredwayError } from "../../../core/errors.ts";
 import {
@@ -36,9 +36,10 @@ const select = `SELECT ${columns
   .join(", ")}, a.name FROM destinations d JOIN accounts a ON a.id = d.account_id`;
 const selectAll = `${select} ORDER BY d.created_ms, d.id`;
 const selectOne = `${select} WHERE d.id = $1`;
-// Holds the account's row until the end: with PostgreSQL two who count at once would both find room.
+// Locks the account's row until the end. Without it, two concurrent counts on PostgreSQL would both be
+// below the limit.
 const lockAccount = "UPDATE accounts SET name = name WHERE id = $1";
-// The types stand there because PostgreSQL has no other way to know them in a SELECT.
+// PostgreSQL needs explicit types in a SELECT.
 const insert = `INSERT INTO destinations (${columns})
   SELECT CAST($1 AS text), CAST($2 AS text), CAST($3 AS text), CAST($4 AS text),
     CAST($5 AS bigint), CAST($6 AS text), CAST($7 AS bigint), CAST($8 AS text),
@@ -136,7 +137,7 @@ export class SqlDestinationStore implements DestinationStore {
     return onNewsOf(this.#driver, topic, listener);
   }
 
-  /** Tells the others which one it was. */
+  /** Notifies other processes of the changed destination. */
   #change(id: string, statements: readonly Statement[]): Promise<TransactionEnd> {
     return this.#driver.transaction(statements, "durable", [`${topic} ${id}`]);
   }

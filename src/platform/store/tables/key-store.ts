@@ -1,8 +1,8 @@
 // Accounts and API keys in the database.
 //
-// The KeyStore of accounts/types.ts, over any SqlDriver. Every change is durable before it is told, and
-// tells the others with it.
-// What is read back is checked: an operator may have been at the file with a tool.
+// Implements KeyStore over any SqlDriver. Every change is durable before the call settles, and notifies
+// other processes. Rows are validated when they are read, because an operator may have edited the
+// database.
 
 import { randomBytes } from "node:crypto";
 import { quote, ShredwayError } from "../../../core/errors.ts";
@@ -37,7 +37,7 @@ const selectKeys = `SELECT ${keyColumns
   .map((column) => `k.${column}`)
   .join(", ")}, a.name FROM api_keys k JOIN accounts a ON a.id = k.account_id
   ORDER BY k.created_ns, k.id`;
-// A rotation never lengthens the life of a key that was to end earlier.
+// A rotation never extends the life of a key that expires earlier.
 const expireKey = `UPDATE api_keys
   SET expires_ns = CASE WHEN expires_ns < $2 THEN expires_ns ELSE $2 END
   WHERE id = $1 AND revoked_ns IS NULL`;

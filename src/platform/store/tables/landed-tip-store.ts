@@ -1,8 +1,8 @@
-// Landed tips and the last snapshot of them in the database.
+// Landed tips and their last snapshot in the database.
 //
-// The LandedTipStore of tips/tip-types.ts, over any SqlDriver. Changes survive a kill of the process;
-// what a loss of power takes is a second of statistics. Signatures are kept as their bytes. What is
-// read back is checked: an operator may have been at the file with a tool.
+// Implements LandedTipStore over any SqlDriver. Changes survive a kill of the process; a loss of power
+// loses at most a second of statistics. Signatures are stored as bytes. Rows are validated when they are
+// read, because an operator may have edited the database.
 
 import { isShredwayError, quote, ShredwayError } from "../../../core/errors.ts";
 import { isJsonObject, type Json, readJson, writeJson } from "../../../core/json-rpc/json-text.ts";
@@ -17,12 +17,12 @@ const select = "SELECT signature, lamports, landed_ms FROM landed_tips";
 const selectSince = `${select} WHERE landed_ms >= $1 ORDER BY landed_ms, signature LIMIT $2`;
 const selectBehind = `${select} WHERE landed_ms >= $1 AND (landed_ms, signature) > ($3, $4)
   ORDER BY landed_ms, signature LIMIT $2`;
-/** In slices, so that nobody waits long behind it. */
+/** In slices, so that other calls do not wait long. */
 const forgetMax = 5000;
 const forgetTips = `DELETE FROM landed_tips WHERE signature IN
   (SELECT signature FROM landed_tips WHERE landed_ms < $1 LIMIT ${forgetMax})`;
-// One row, and its id is the quarter of an hour: nodes that keep theirs at the same time agree by it. A
-// clock that was ahead must not keep the others' away for long.
+// One row whose id is the quarter hour: nodes that store theirs at the same time agree on it. A clock
+// that was ahead must not block the others for long.
 const removeSnapshot = "DELETE FROM tip_snapshots WHERE id < $1 OR id > CAST($1 AS bigint) + 1";
 const addSnapshot = `INSERT INTO tip_snapshots (id, snapshot)
   SELECT CAST($1 AS bigint), CAST($2 AS text) WHERE NOT EXISTS (SELECT 1 FROM tip_snapshots)
@@ -39,7 +39,7 @@ function integerOf(value: Json | undefined, name: string): bigint {
   throw unexpected(`an integer as ${name} of the snapshot`, value);
 }
 
-/** What a Date holds. */
+/** The range of a Date. */
 const timeMsMax = 8.64e15;
 
 function timeOf(value: Json | undefined, name: string): number {
@@ -80,7 +80,7 @@ export class SqlLandedTipStore implements LandedTipStore {
     this.#signatures = signatures;
   }
 
-  /** Removes first: what is in both is there anew. */
+  /** Removes first: a tip in both lists is added again. */
   async write(added: readonly LandedTip[], removed: readonly string[]): Promise<void> {
     const removals = removed.map((signature) => ({
       sql: removeTip,

@@ -1,8 +1,8 @@
-// Managed nonces in the database: which key has which account.
+// Managed nonces in the database: the nonce account of each key.
 //
-// The ManagedNonceStore of nonces/types.ts, over any SqlDriver. That a key has one account, and an
-// account one key, is decided here and nowhere else: several processes may ask at once. Nothing is
-// ever removed: an index is never used twice. What is read back is checked.
+// Implements ManagedNonceStore over any SqlDriver. The database guarantees one account per key and one
+// key per account, because several processes may write at once. Rows are never deleted, so an index is
+// never used twice. Rows are validated when they are read.
 
 import { ShredwayError } from "../../../core/errors.ts";
 import type { ManagedNonce, ManagedNonceStore } from "../../../gateway/nonces/types.ts";

@@ -1,10 +1,10 @@
 // Registrations of tips in the database.
 //
-// The RegistrationStore of tips/registration-types.ts, over any SqlDriver. Everything is durable before
-// it is told, and each change is one statement, so that those of one request, and of many, share one
-// wait for the disk. Whether a signature was registered before, the database decides: it alone sees all
-// requests in one order. What counts is kept only in the term that it carries: it holds the clock's row
-// against a later term until it is committed, and looks at the epoch then.
+// Implements RegistrationStore over any SqlDriver. Everything is durable before the call settles. Each
+// change is one statement, so the changes of many requests share one disk sync. The database decides
+// whether a signature was registered before, because only it sees all requests in one order. A counted
+// tip is stored only in its term: the statement locks the clock's row against a later term until the
+// commit, and checks the epoch then.
 
 import { quote, ShredwayError } from "../../../core/errors.ts";
 import {
@@ -38,14 +38,14 @@ const insert = `INSERT INTO registrations (${columns})
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
   ON CONFLICT (signature) DO NOTHING`;
 /**
- * Locks the row of the clock, and changes something only when the term is over. An update without an
- * effect would do as well, but leave a dead version of the one row behind for every tip.
+ * Locks the row of the clock, and changes a row only if the term is over. An update without an effect
+ * would also work, but would leave a dead row version for every tip.
  */
 const holdTerm = `INSERT INTO tier_clock (id, evaluated_ms, counted_order, epoch) VALUES (1, 0, 0, 0)
   ON CONFLICT (id) DO UPDATE SET epoch = tier_clock.epoch WHERE tier_clock.epoch <> $1`;
 const isTerm = (place: string): string =>
   `EXISTS (SELECT 1 FROM tier_clock WHERE id = 1 AND epoch = ${place})`;
-// The empty half tells PostgreSQL the types of the other one.
+// The empty half gives PostgreSQL the types of the other one.
 const insertCounted = `INSERT INTO registrations (${columns})
   SELECT * FROM (
     SELECT ${columns} FROM registrations WHERE 1 = 0
@@ -57,7 +57,7 @@ const settlePending = `UPDATE registrations SET state = $2, settled_ms = $3, cou
 const selectPending = `SELECT ${columns} FROM registrations WHERE state = 'pending'
   AND registered_ms >= $1 AND (registered_ms > $1 OR signature > $2)
   ORDER BY registered_ms, signature LIMIT $3`;
-// Those of one millisecond come together: whoever asks on with the last time misses none.
+// Registrations of one millisecond are returned together, so continuing after the last time misses none.
 const selectOfAccount = `SELECT ${columns} FROM registrations
   WHERE account_id = $1 AND registered_ms < $2 AND registered_ms >= (
     SELECT MIN(registered_ms) FROM (
@@ -71,7 +71,7 @@ const signatureBytes = 64;
 const latestMs = 2n ** 63n - 1n;
 const noSignature = new Uint8Array(0);
 
-/** Signatures that one query asks for. Few sizes: each is a text of its own, prepared once. */
+/** Number of signatures in one query. Few sizes: each is a separate prepared text. */
 const listSizes = [1, 25] as const;
 const listMax = 25;
 
@@ -89,7 +89,7 @@ const selectPendingOf = textsBySize(
   `SELECT ${columns} FROM registrations WHERE state = 'pending' AND`,
 );
 const topic = "registrations";
-/** What counts reaches others as tiers. */
+/** Counted tips reach other processes as tiers. */
 const noNews: readonly string[] = [];
 
 function integerOf(value: number | null): bigint | null {
@@ -181,7 +181,7 @@ export class SqlRegistrationStore implements RegistrationStore {
       this.#bytesOf(registration.signature),
       registration.accountId,
       registration.lamports,
-      // A database's integers have a sign; of a u64 the upper half becomes the negative ones.
+      // Integers of a database are signed, so the upper half of a u64 is stored as negative.
       BigInt.asIntN(64, registration.slot),
       BigInt(registration.registeredMs),
       registration.lifetime,
@@ -210,7 +210,7 @@ export class SqlRegistrationStore implements RegistrationStore {
     return (await Promise.all(answers)).flat();
   }
 
-  /** A row that a tool has spoilt must not prevent a start: it stays what it is. */
+  /** A damaged row must not prevent startup; it stays unchanged. */
   #readable(rows: readonly Row[]): Registration[] {
     return rows.flatMap((row) => {
       try {

@@ -1,7 +1,7 @@
-// Signatures as the stores write them: 64 bytes in the database, base58 everywhere else.
+// Signatures in the stores: 64 bytes in the database, base58 everywhere else.
 
 export interface SignatureCodec {
-  /** Nothing when the text is none. */
+  /** undefined for an invalid text. */
   decode(text: string): Uint8Array | null | undefined;
   encode(bytes: Uint8Array): string;
 }

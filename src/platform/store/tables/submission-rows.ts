@@ -1,8 +1,8 @@
 // A submission as a row of the database, and back.
 //
-// Called by submission-store.ts for every change of every submission, so writing is kept cheap. Times
-// and slots inside the timeline are decimal strings: a JSON number would be rounded. What the chain
-// said (`err`) is somebody else's JSON and is kept as its own text.
+// Called by submission-store.ts for every change of every submission, so writing must be cheap. Times
+// and slots in the timeline are decimal strings, because a JSON number would be rounded. The chain's
+// error (`err`) is JSON of another program and is stored as text.
 
 import { messageOf, quote, ShredwayError } from "../../../core/errors.ts";
 import { readJson, writeJson } from "../../../core/json-rpc/json-text.ts";
@@ -35,7 +35,7 @@ const methods: readonly SubmitMethod[] = [
   "sendIdeal",
   "sendAlt",
 ];
-/** What a node says of a failed transaction nests four levels. */
+/** A node's error of a failed transaction has four levels. */
 const errDepthMax = 64;
 
 // ---- to the database ----
@@ -53,7 +53,7 @@ function plainEvent(event: TimelineEvent): object {
     : { ...event, atNs, slot };
 }
 
-/** The row's values in the order of `submissionColumns`, then the node whose it is. */
+/** The row's values in the order of `submissionColumns`, then its node. */
 export function rowOf(record: SubmissionRecord, node: string): SqlValue[] {
   return [
     record.accountId,
@@ -222,8 +222,8 @@ const noOptions: SubmitOptions = {
 };
 
 /**
- * The same for a start, which one damaged row must not prevent: what can still be read of it, without
- * bytes. Throws only when not even its name can be read.
+ * The same for startup, which a damaged row must not prevent: the readable parts, without the
+ * transaction's bytes. Throws only if the signature is unreadable.
  */
 export function recordOrRemains(row: Row): SubmissionRecord {
   try {

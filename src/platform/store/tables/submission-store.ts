@@ -1,9 +1,8 @@
 // Submissions in the database.
 //
-// The SubmissionStore of submission/types.ts, over any SqlDriver. Changes survive a kill of the
-// process; a loss of power may take the last ones, for a wait for the disk would stand between a
-// transaction and its leader. Every row belongs to one node, the only one that changes it; that a node is
-// gone somebody else has to know.
+// Implements SubmissionStore over any SqlDriver. Changes survive a kill of the process; a loss of power
+// may lose the last ones, because a disk sync would delay every transaction. Each row belongs to one
+// node, and only that node changes it. The caller decides that a node is dead.
 
 import type {
   SubmissionLister,
@@ -33,17 +32,17 @@ const selectOpenNodes =
   "SELECT DISTINCT node FROM submissions WHERE state = 'open' AND node <> $1 ORDER BY node";
 const takeRow = `UPDATE submissions SET node = $1
   WHERE account_id = $2 AND signature = $3 AND node = $4 AND state = 'open'`;
-/** In slices, so that nobody waits long behind it; a bundle is never cut. */
+/** In slices, so that other calls do not wait long; a bundle is never split. */
 const takeMax = 500;
-/** In slices, so that nobody waits long behind it. */
+/** In slices, so that other calls do not wait long. */
 const forgetMax = 500;
 const forgetEnded = `DELETE FROM submissions WHERE (account_id, signature) IN
   (SELECT account_id, signature FROM submissions WHERE ended_ns < $1 LIMIT ${forgetMax})`;
 
-/** Ends that are looked at for an account's newest submissions. */
+/** Number of ended submissions that are read for an account's newest ones. */
 const endsLookedAtMax = 5000;
-// The account as an expression, so that no planner reads all that the account ever submitted: it walks
-// along the index of what is open, or of ends.
+// The account as an expression, so that the planner does not read all submissions of the account: it
+// uses the index of open or of ended ones.
 const ofAccount = "account_id || '' = $1";
 const selectNewestOpen = `${select} WHERE state = 'open' AND ${ofAccount}
   ORDER BY received_ns DESC LIMIT $2`;
@@ -53,7 +52,7 @@ const selectNewestEnded = `${select} WHERE ${ofAccount} AND ended_ns >= (
       ORDER BY ended_ns DESC LIMIT ${endsLookedAtMax}) AS newest)
   ORDER BY ended_ns DESC LIMIT $2`;
 
-/** Names that one query asks for. Few sizes: each is a text of its own, prepared once. */
+/** Number of signatures in one query. Few sizes: each is a separate prepared text. */
 const listSizes = [1, 8, 64] as const;
 const listMax = 64;
 
@@ -84,7 +83,7 @@ export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
   readonly #driver: SqlDriver;
   readonly #node: string;
 
-  /** `node`: of this process; "" where the database is its alone. */
+  /** `node`: name of this process; "" if the database is not shared. */
   constructor(driver: SqlDriver, node = "") {
     this.#driver = driver;
     this.#node = node;

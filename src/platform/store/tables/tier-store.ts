@@ -1,9 +1,8 @@
-// Tiers in the database: states, audit trail, how far the engine had come, and what it has yet to do.
+// Tiers in the database: states, audit trail, progress and pending work of the tier engine.
 //
-// The TierStore of tiers/types.ts, over any SqlDriver. Tips that count are registrations, which
-// registration-store.ts writes. A checkpoint is one transaction, durable when it settles; it moves the
-// one row of the clock first, if that still has its epoch, so that of two nodes which take themselves
-// for the leader only the later one writes anything.
+// Implements TierStore over any SqlDriver. Counted tips are registrations, which registration-store.ts
+// writes. A checkpoint is one transaction, durable when it settles. It first updates the clock's row if
+// that still has its epoch; of two nodes that both claim to be the leader, only the later one can write.
 
 import {
   type CountedTip,
@@ -28,7 +27,7 @@ import {
 } from "../driver.ts";
 import { onNewsOf } from "../topics.ts";
 
-/** The first term begins before there is a checkpoint. */
+/** The first term begins before any checkpoint. */
 const selectClock = `SELECT evaluated_ms, counted_order FROM tier_clock
   WHERE id = 1 AND (evaluated_ms <> 0 OR counted_order <> 0 OR checkpoint <> 0)`;
 const selectTerm = "SELECT epoch, checkpoint FROM tier_clock WHERE id = 1";
@@ -38,14 +37,14 @@ const beginTerm = "UPDATE tier_clock SET epoch = $1 WHERE id = 1 AND epoch = $2"
 const moveClock = `UPDATE tier_clock
   SET evaluated_ms = $1, counted_order = $2, checkpoint = checkpoint + 1 WHERE id = 1 AND epoch = $3`;
 const stateColumns = "account_id, tier, grace_since_ms, sum_lamports, event_count";
-/** Of one read: the event loop is held up for some milliseconds, not for all of them. */
+/** Rows of one read; blocks the event loop for a few milliseconds only. */
 const statesPerRead = 5000;
 const selectStates = `SELECT ${stateColumns} FROM tier_states WHERE account_id > $1
   ORDER BY account_id LIMIT ${statesPerRead}`;
-/** In the order in which they changed; those that change meanwhile come later, or the next time. */
+/** In the order of their changes; concurrent changes come later, or in the next read. */
 const selectChanged = `SELECT ${stateColumns}, checkpoint FROM tier_states
   WHERE (checkpoint, account_id) > ($1, $2) ORDER BY checkpoint, account_id LIMIT ${statesPerRead}`;
-// The number that this transaction gave the clock: nobody has to know it before.
+// The number that this transaction assigned to the clock; the caller need not know it.
 const putState = `INSERT INTO tier_states (${stateColumns}, checkpoint)
   VALUES ($1, $2, $3, $4, $5, (SELECT checkpoint FROM tier_clock WHERE id = 1))
   ON CONFLICT (account_id) DO UPDATE SET
@@ -53,13 +52,13 @@ const putState = `INSERT INTO tier_states (${stateColumns}, checkpoint)
     sum_lamports = excluded.sum_lamports, event_count = excluded.event_count,
     checkpoint = excluded.checkpoint`;
 const eventColumns = "account_id, number, at_ms, kind, tier_from, tier_to, sum_lamports";
-// It may be there: a commit whose news were lost is written again.
+// The row may exist: a commit whose answer was lost is written again.
 const addEvent = `INSERT INTO tier_events (${eventColumns}) VALUES ($1, $2, $3, $4, $5, $6, $7)
   ON CONFLICT (account_id, number) DO NOTHING`;
 const selectEvents = `SELECT ${eventColumns} FROM tier_events
   WHERE account_id = $1 AND number < $2 ORDER BY number DESC LIMIT $3`;
 const countedColumns = "counted_order, account_id, counted_lamports, registered_ms, settled_ms";
-/** The words of the partial indexes: without them neither database takes them. */
+/** The conditions of the partial indexes; without them, neither database uses the indexes. */
 export const selectCounted = `SELECT ${countedColumns} FROM registrations
   WHERE state = 'counted' AND counted_order > $1 ORDER BY counted_order LIMIT $2`;
 export const selectLeaving = `SELECT ${countedColumns} FROM registrations
@@ -99,7 +98,7 @@ function countedOf(row: Row): CountedTip {
   };
 }
 
-/** Larger sums exist only where no node is asked, and buy no more than this one. */
+/** Larger sums exist only without a node, and give no higher tier than this one. */
 const sumMax = 2n ** 63n - 1n;
 
 function kept(sumLamports: bigint): bigint {
@@ -134,9 +133,9 @@ function additionOf({
 
 const topic = "tiers";
 const noTier = "-";
-/** Words of a text; others are read. */
+/** Number of accounts in one notification text; others are read. */
 const plain = /^[\w.-]{1,200}$/;
-/** More are read: by then that is quicker. */
+/** Above this number all states are read, which is faster. */
 const newsMax = 2000;
 
 function newsOf({ states, events }: TierCheckpoint): string[] {
@@ -174,7 +173,7 @@ export class SqlTierStore implements TierStore {
       const begin = term
         ? { sql: beginTerm, params: [epoch + 1n, epoch] }
         : { sql: beginFirstTerm, params: [] };
-      // Of several that saw the same epoch one has the next.
+      // Of several processes that read the same epoch, one gets the next.
       const statements = [{ ...begin, mustChange: true }];
       const { isCommitted } = await this.#driver.transaction(statements, "durable", [topic]);
       if (isCommitted) return epoch + 1n;

@@ -1,8 +1,8 @@
-// Loads an empty database with rows from elsewhere: the whole of them, or none for anybody.
+// Loads rows from another database into an empty one, all or none.
 //
-// Used by import.ts. The database is marked first (mark.ts), filled in pages, each one
-// transaction that asks for the mark, and whole when the mark is taken away. Whatever ends it in
-// between, a kill included, leaves a marked one, which the next load empties and begins anew.
+// Used by import.ts. The database is marked first (mark.ts). It is then filled in pages, each in a
+// transaction that checks the mark, and is complete when the mark is removed. Any interruption, even a
+// kill, leaves a marked database, which the next load empties and fills again.
 
 import { ShredwayError } from "../../../core/errors.ts";
 import type { Row, SqlDriver, Statement } from "../driver.ts";
@@ -17,7 +17,7 @@ function failed(message: string): ShredwayError {
   return new ShredwayError("store_failed", `the store: ${message}`);
 }
 
-/** The same version stays: asks for it, and holds it until the transaction ends. */
+/** The version does not change: this checks it, and locks it until the transaction ends. */
 function askFor(mark: number): Statement {
   const sql = "UPDATE schema_version SET version = $1 WHERE version = $1";
   return { sql, params: [BigInt(mark)], mustChange: true };
@@ -39,30 +39,30 @@ async function versionOrNone(driver: SqlDriver): Promise<number | null> {
   try {
     return await versionOf(driver);
   } catch {
-    return null; // whether it is away or has none: what follows tells
+    return null; // unreachable or without tables: the next call reports which
   }
 }
 
 interface DatabaseLoaderOptions {
   readonly driver: SqlDriver;
   readonly blobType: string;
-  /** Of the rows' schema. */
+  /** Schema version of the rows. */
   readonly version: number;
 }
 
 export class DatabaseLoader {
   /** In the order in which they are filled. */
   readonly tables: readonly Table[];
-  /** An earlier load was interrupted; what it left was removed. */
+  /** An earlier load was interrupted; its rows were removed. */
   readonly wasInterrupted: boolean;
   readonly #driver: SqlDriver;
   readonly #version: number;
-  /** Of this load: the version that the database has until the end. */
+  /** The mark of this load: the version of the database until the end. */
   readonly #mark: number;
 
   /**
-   * Throws ShredwayError: "store_newer" for a newer version's database, "store_failed" for one that
-   * has anything in it; then nothing was changed.
+   * Throws ShredwayError: "store_newer" for a database of a newer version, "store_failed" for one that
+   * is not empty. Then nothing was changed.
    */
   static async begin({
     driver,
@@ -104,12 +104,15 @@ export class DatabaseLoader {
     this.wasInterrupted = wasInterrupted;
   }
 
-  /** All of them, or none. Throws ShredwayError "store_failed". */
+  /** Stores all of them, or none. Throws ShredwayError "store_failed". */
   async add(table: Table, rows: readonly Row[]): Promise<void> {
     await this.#run(insertionsOf(table, rows));
   }
 
-  /** Changes of each. One transaction, durable: a server that loses what it told as kept must not lose it here. */
+  /**
+   * Returns the changes of each. One durable transaction, because a server must not lose acknowledged
+   * rows.
+   */
   async #run(statements: readonly Statement[]): Promise<readonly number[]> {
     const asked = [askFor(this.#mark), ...statements];
     const { isCommitted, changes } = await this.#driver.transaction(asked, "durable");
@@ -117,7 +120,7 @@ export class DatabaseLoader {
     return changes.slice(1);
   }
 
-  /** From now on the database is a whole one. */
+  /** Removes the mark; the database is then complete. */
   async finish(): Promise<void> {
     const done = [change(this.#mark, this.#version)];
     const { isCommitted } = await this.#driver.transaction(done, "durable");

@@ -1,6 +1,6 @@
-// A whole database as lines (format.ts): one consistent state, in bounded memory.
+// Exports a database as lines (format.ts): one consistent state, in bounded memory.
 //
-// Called by the command export. What is read is a snapshot: the service goes on meanwhile.
+// Called by the command export. It reads a snapshot, so the service continues meanwhile.
 
 import { createHash } from "node:crypto";
 import { checkVersion } from "../migrations.ts";
@@ -11,13 +11,13 @@ import { tablesAt } from "./tables.ts";
 interface ExportOptions {
   readonly snapshot: Snapshot;
   readonly head: Head;
-  /** Settles when it may go on. */
+  /** Settles when more may be written. */
   readonly write: (text: string) => Promise<void>;
   readonly onProgress?: (rows: number) => void;
 }
 
 export interface ExportSummary {
-  /** Of each table. */
+  /** Rows of each table. */
   readonly rows: ReadonlyMap<string, number>;
   readonly bytes: number;
   readonly sha256: string;

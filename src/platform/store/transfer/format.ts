@@ -20,7 +20,7 @@ const formatVersion = 1;
 export interface Head {
   readonly schemaVersion: number;
   readonly createdNs: bigint;
-  /** Name of the node, or machine, that wrote it. */
+  /** Name of the node or machine that wrote it. */
   readonly node: string;
 }
 
@@ -61,7 +61,7 @@ export function tailLine({ rows, sha256 }: Tail): string {
 
 // ---- and back ----
 
-/** What is wrong with a line; whoever reads the file adds its number. */
+/** An error in a line; the reader of the file adds the line number. */
 export class LineError extends Error {}
 
 function fault(expected: string, got: unknown): LineError {
@@ -102,7 +102,9 @@ function countOf(value: unknown, what: string): number {
   throw fault(what, value);
 }
 
-/** Throws LineError, and ShredwayError "store_newer" for a newer version's format or schema. */
+/**
+ * Throws LineError, and ShredwayError "store_newer" for the format or schema of a newer version.
+ */
 export function headOf(line: Line, newestSchema: number): Head {
   if (isRow(line) || !("format" in line) || line["format"] !== format) {
     throw fault(`an export of this program, which begins with {"format":"${format}"`, line);
@@ -131,7 +133,7 @@ function checkNewest(version: number, newest: number, what: string): void {
   );
 }
 
-/** Throws LineError unless the line begins `table`. */
+/** Throws LineError unless the line starts `table`. */
 export function checkTable(line: Line, table: Table | undefined): void {
   const fields = fieldsOf(line, ["table", "columns"], "the beginning of a table");
   if (!table) throw new LineError(`expected the end, got the table ${quote(fields["table"])}`);
@@ -153,11 +155,11 @@ function readValue({ type }: Column, value: unknown): SqlValue | undefined {
   if (typeof value !== "string") return undefined;
   if (type === "integer") return /^(0|-?[1-9]\d{0,18})$/.test(value) ? BigInt(value) : undefined;
   if (type === "bytes") return bytesOf(value);
-  // Half a pair of UTF-16 is no text of any database.
+  // No database stores half a UTF-16 pair.
   return /\p{Surrogate}/u.test(value) ? undefined : value;
 }
 
-/** Bytes of fixed length wherever they are kept. */
+/** Bytes with a fixed length in every table. */
 const lengths: Readonly<Record<string, number>> = {
   "api_keys.hash": 32,
   "registrations.signature": 64,

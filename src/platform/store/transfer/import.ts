@@ -1,8 +1,9 @@
-// An export's file into an empty database: read once to check every byte of it, once more to fill.
+// Imports an export file into an empty database. It reads the file twice: once to check every byte, once
+// to load the rows.
 //
-// Called by the command import. Nothing is changed before the file was found whole and right. A database
-// that refuses a row (a key that comes twice) is emptied again; what a kill leaves, the next import
-// empties (database-loader.ts).
+// Called by the command import. Nothing is changed before the file is known to be complete and valid. If
+// the database rejects a row (a duplicate key), it is emptied again. After a kill, the next import
+// empties it (database-loader.ts).
 
 import { createHash } from "node:crypto";
 import { closeSync } from "node:fs";
@@ -25,7 +26,7 @@ import {
 } from "./format.ts";
 import { type Table, tablesAt } from "./tables.ts";
 
-/** The longest row, with much room: no file makes this read without end. */
+/** Far above the longest row; limits the read of an invalid file. */
 const lineBytesMax = 64 * 1024 * 1024;
 const chunkBytes = 1024 * 1024;
 /** Rows of one transaction. */
@@ -33,7 +34,7 @@ const pageRows = 1000;
 
 interface NumberedLine {
   readonly number: number;
-  /** Without the end of the line. */
+  /** Without the line break. */
   readonly bytes: Uint8Array;
 }
 
@@ -42,7 +43,7 @@ function refuse(path: string, number: number, message: string): ShredwayError {
 }
 
 async function* chunksOf(path: string): AsyncGenerator<Buffer> {
-  closeSync(openRegularFile(path)); // nothing that could block
+  closeSync(openRegularFile(path)); // a regular file, which cannot block
   const file = await open(path);
   try {
     for (;;) {
@@ -82,7 +83,7 @@ interface ImportedRow {
   readonly number: number;
 }
 
-/** What the lines of one file are, one after the other, and whether they are all there. */
+/** The state of a file's lines: their order and completeness. */
 class Reading {
   head: Head | undefined;
   tail: Tail | undefined;
@@ -91,7 +92,7 @@ class Reading {
   #tables: readonly Table[] = [];
   #at = -1;
 
-  /** The row that the line is, if it is one. Throws LineError, ShredwayError "store_newer". */
+  /** The row of the line, if it is a row. Throws LineError, ShredwayError "store_newer". */
   take(bytes: Uint8Array): { readonly table: Table; readonly row: Row } | undefined {
     if (this.tail) throw new LineError("expected nothing behind the end, got a line");
     const line = parseLine(bytes);
@@ -141,7 +142,7 @@ class Reading {
   }
 }
 
-/** Rows in the order of the file, as many as come together. Throws ShredwayError. */
+/** Rows in the order of the file, in chunks. Throws ShredwayError. */
 async function* rowsOf(path: string, reading: Reading): AsyncGenerator<ImportedRow[]> {
   let last = 0;
   for await (const lines of linesOf(path)) {
@@ -200,14 +201,14 @@ interface ImportOptions {
 }
 
 interface ImportSummary {
-  /** What an interrupted import had left was removed first. */
+  /** Rows of an interrupted import were removed first. */
   readonly wasInterrupted: boolean;
 }
 
 /**
- * Fills the empty database of `driver`, and brings it to the newest schema. Throws ShredwayError
- * "store_failed", "store_newer"; then it is as empty as before, or, when it cannot be reached any
- * more, marked as filled in part.
+ * Fills the empty database of `driver`, and migrates it to the newest schema. Throws ShredwayError
+ * "store_failed", "store_newer"; then the database is empty again, or marked as partly filled if it is
+ * unreachable.
  */
 export async function importDatabase(options: ImportOptions): Promise<ImportSummary> {
   const { path, checked, driver, blobType, onProgress } = options;
@@ -230,7 +231,7 @@ export async function importDatabase(options: ImportOptions): Promise<ImportSumm
       );
     }
   } catch (error) {
-    await loader.abandon().catch(() => {}); // then it stays marked
+    await loader.abandon().catch(() => {}); // the mark stays in this case
     throw error;
   }
   await loader.finish();
@@ -248,7 +249,7 @@ function* pagesOfOneTable(rows: readonly ImportedRow[]): Generator<readonly Impo
   }
 }
 
-/** By the database, for what it is; the row may have come. */
+/** Rejected by the database for its content; the row may be duplicated. */
 function isRefusedRow(error: unknown): boolean {
   const code = storeCodeOf(error);
   return code !== undefined && /^(SQLITE_CONSTRAINT|2[23])/.test(code);
@@ -268,7 +269,7 @@ async function add(
     );
   } catch (refused) {
     if (!isRefusedRow(refused)) throw refused;
-    // One by one, to tell which it was.
+    // One by one, to find the row.
     for (const { table, row, number } of page) {
       try {
         await loader.add(table, [row]);

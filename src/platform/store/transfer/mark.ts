@@ -1,18 +1,18 @@
-// The mark of a database that is being filled: a version of the schema that no program goes on with.
+// Mark: a schema version that marks a database as partly filled.
 //
-// Set before the first row comes from elsewhere, taken away in one transaction when all are there. Every
-// program, also an older one, refuses to work on such a database, so half of one is never taken for the
-// whole. The mark names its load: of two that are at it, only the one that set it last can write.
+// Set before the first row is loaded, and removed in one transaction after the last one. Every program,
+// even an older one, rejects such a database, so a partly filled one is never used. The mark identifies
+// its load: of two concurrent loads, only the last one that set it can write.
 
 import { randomInt } from "node:crypto";
 import { ShredwayError } from "../../../core/errors.ts";
 
-/** Versions of schemas stay below; a mark is a multiple of it, plus the version to be. */
+/** Schema versions are smaller; a mark is a multiple of it, plus the final version. */
 const step = 1_000_000;
 /** Keeps every mark exact as a number. */
 const numberMax = 2 ** 32;
 
-/** A mark of its own for a load with rows of schema `version`. */
+/** A unique mark for a load with rows of schema `version`. */
 export function newMark(version: number): number {
   return randomInt(1, numberMax) * step + version;
 }
@@ -21,12 +21,12 @@ export function isMark(version: number): boolean {
   return version >= step;
 }
 
-/** The schema that a marked database has. */
+/** The schema of a marked database. */
 export function versionIn(mark: number): number {
   return mark % step;
 }
 
-/** What whoever wants to work on a marked database is told. */
+/** The error for programs that open a marked database. */
 export function unfinished(mark: number): ShredwayError {
   return new ShredwayError(
     "store_failed",

@@ -1,6 +1,6 @@
-// Where a database is, and opening it for what is done to the whole of one: reading a state, loading.
+// Opens a whole database for migrate, export and import.
 //
-// Called by the commands migrate, export and import, and by store.ts.
+// Called by these commands and by store.ts.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -31,8 +31,8 @@ export interface Place {
 }
 
 /**
- * Refuses an empty PostgreSQL beside an SQLite file: the data of the service was not imported yet, and
- * what an empty database keeps would make the import impossible. Throws ShredwayError "store_failed".
+ * Rejects an empty PostgreSQL next to an SQLite file: the data was not imported yet, and rows in the
+ * empty database would make the import impossible. Throws ShredwayError "store_failed".
  */
 export async function checkImported(place: Place, clock: Clock): Promise<void> {
   const { directory, postgres } = place;
@@ -46,7 +46,7 @@ export async function checkImported(place: Place, clock: Clock): Promise<void> {
   );
 }
 
-/** Nothing was ever kept in it. */
+/** It contains no rows. */
 async function isUntouched(place: Place, clock: Clock): Promise<boolean> {
   const { snapshot, version } = await openSnapshot(place, clock);
   try {
@@ -66,11 +66,11 @@ export function nameOfPlace({ directory, postgres }: Place): string {
 
 interface OpenSnapshot {
   readonly snapshot: Snapshot;
-  /** Of its schema; 0: none. May be a mark. */
+  /** Version of its schema; 0: none. It may be a mark. */
   readonly version: number;
 }
 
-/** Makes nothing: a folder without a database is refused. Throws ShredwayError "store_failed". */
+/** Creates nothing: rejects a folder without a database. Throws ShredwayError "store_failed". */
 export async function openSnapshot(place: Place, clock: Clock): Promise<OpenSnapshot> {
   const { directory, postgres } = place;
   const snapshot =
@@ -88,7 +88,7 @@ export async function openSnapshot(place: Place, clock: Clock): Promise<OpenSnap
 
 interface OpenDatabase {
   readonly driver: SqlDriver;
-  /** Its word for bytes. */
+  /** Its type for bytes. */
   readonly blobType: string;
   readonly warnings: readonly string[];
 }
@@ -96,7 +96,7 @@ interface OpenDatabase {
 interface OpenOptions {
   readonly clock: Clock;
   readonly log: Logger;
-  /** Refuses one that a service uses. */
+  /** Rejects a database that a service uses. */
   readonly isAlone: boolean;
 }
 
@@ -104,7 +104,7 @@ interface OpenOptions {
 const othersQuery = `SELECT COUNT(*) FROM pg_stat_activity
   WHERE datname = current_database() AND application_name LIKE 'shredway %' AND pid <> pg_backend_pid()`;
 
-/** Throws ShredwayError "store_failed" when other processes of this program have it open. */
+/** Throws ShredwayError "store_failed" if other processes of this program have it open. */
 async function checkUnused(url: string, clock: Clock): Promise<void> {
   let connection: PostgresConnection | undefined;
   try {
@@ -125,7 +125,7 @@ async function checkUnused(url: string, clock: Clock): Promise<void> {
   );
 }
 
-/** Makes what is missing, but for the tables. Throws ShredwayError "store_failed". */
+/** Creates what is missing, except for the tables. Throws ShredwayError "store_failed". */
 export async function openDatabase(place: Place, options: OpenOptions): Promise<OpenDatabase> {
   const { directory, postgres: url } = place;
   const { clock, log, isAlone } = options;

@@ -1,8 +1,7 @@
-// Which tables a schema has, with columns, types and keys: what is carried from one database to another.
+// The tables of a schema version, with columns, types and keys, for the transfer between databases.
 //
-// Read from the steps of migrations.ts themselves, so that no list beside them can be forgotten. Called
-// by export and import. A step in words that are not understood here is an error at the start
-// of any of them, and in the tests.
+// Derived from the steps of migrations.ts, so that no separate list can be forgotten. Called by export
+// and import. A step with unknown syntax is an error at their start, and in the tests.
 
 import { quote } from "../../../core/errors.ts";
 import type { Row, SqlValue } from "../driver.ts";
@@ -30,10 +29,10 @@ const typesByWord: Readonly<Record<string, ColumnType>> = {
   "{blob}": "bytes",
 };
 
-/** Steps that change no table's columns. */
+/** Steps that do not change the columns of a table. */
 const withoutColumns = /^\s*(CREATE (UNIQUE )?INDEX|UPDATE|DELETE FROM|INSERT INTO|DROP INDEX)\b/;
 
-/** Parts between commas that stand in no brackets. */
+/** Parts between commas outside of brackets. */
 function partsOf(text: string): string[] {
   const parts: string[] = [];
   let depth = 0;
@@ -75,7 +74,7 @@ function tableOf(name: string, body: string): Table {
   throw new Error(`a step of the schema: expected a table with a primary key, got ${name}`);
 }
 
-/** The tables after `version` steps, each behind those that it refers to. */
+/** The tables after `version` steps, each after those that it references. */
 export function tablesAt(
   version: number,
   steps: readonly Migration[] = migrations,
@@ -109,14 +108,14 @@ function places(from: number, count: number): string {
   return Array.from({ length: count }, (_, i) => `$${from + i}`).join(", ");
 }
 
-/** Whole rows in the order of the key; `isBehind`: those behind a key, which is $1 …. */
+/** Whole rows in key order; `isBehind`: those after a key, which is $1 …. */
 export function pageQuery(table: Table, rows: number, isBehind: boolean): string {
   const key = table.key.join(", ");
   const behind = isBehind ? ` WHERE (${key}) > (${places(1, table.key.length)})` : "";
   return `SELECT ${listOf(table.columns)} FROM ${table.name}${behind} ORDER BY ${key} LIMIT ${rows}`;
 }
 
-/** So many rows go in by one statement; few sizes: each is a text of its own, prepared once. */
+/** Number of rows in one statement. Few sizes: each is a separate prepared text. */
 const insertSizes = [128, 16, 1] as const;
 
 function insertion(table: Table, rows: number): string {
@@ -142,7 +141,7 @@ export function insertionsOf(
 
 const integerMax = 2n ** 63n - 1n;
 
-/** What is wrong with a value, as "expected …, got …"; null: nothing. */
+/** The error of a value, as "expected …, got …"; null: valid. */
 export function faultOf({ type, isNullable }: Column, value: SqlValue | number): string | null {
   if (value === null) return isNullable ? null : `expected ${wordFor[type]}, got null`;
   const isRight =
