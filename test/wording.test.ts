@@ -50,9 +50,9 @@ const pagesWithManyLines: readonly string[] = [];
 
 /** Comments and texts of the code that break a rule, by folder. Lower a maximum after a rewrite. */
 const violationsMax: Readonly<Record<string, { fragments: number; bannedPhrases: number }>> = {
-  src: { fragments: 541, bannedPhrases: 438 },
+  src: { fragments: 443, bannedPhrases: 370 },
   native: { fragments: 80, bannedPhrases: 159 },
-  test: { fragments: 177, bannedPhrases: 507 },
+  test: { fragments: 123, bannedPhrases: 187 },
   bench: { fragments: 28, bannedPhrases: 30 },
   examples: { fragments: 2, bannedPhrases: 5 },
 };

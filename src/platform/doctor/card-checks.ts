@@ -1,4 +1,4 @@
-// The checks of network cards: what they lose, delay, or leave to the processor. Pure.
+// The checks of network cards: packet loss, delays, and missing offloads. Pure.
 //
 // A part of checks.ts.
 
@@ -7,10 +7,10 @@ import { about, type Found } from "./finding.ts";
 import type { Input } from "./input.ts";
 
 const coalescingMaxUs = 20;
-/** One in a million: less is a burst at some time since the boot. */
+/** One in a million; less may be a burst at any time since boot. */
 const missedShareMax = 1e-6;
 
-/** A finding over all cards: `wrong` ones with a text and a remedy each. */
+/** One finding for all cards: each `wrong` card has a text and a remedy. */
 function overCards(
   check: string,
   why: string,

@@ -1,6 +1,6 @@
-// Facts about network cards: rings, queues, interrupts, what they do by themselves, what they lost.
+// Facts about network cards: rings, queues, interrupts, offloads, losses.
 //
-// A part of facts.ts. From sysfs and /proc, and from ethtool(8) where it is installed.
+// A part of facts.ts. From sysfs and /proc, and from ethtool(8) if installed.
 
 import { expandCpuList, numberIn, type SystemReader, trimmed } from "./reader.ts";
 
@@ -13,27 +13,27 @@ interface Rings {
 
 interface Feature {
   readonly isOn: boolean;
-  /** The driver cannot change it. */
+  /** The driver does not allow changes. */
   readonly isFixed: boolean;
 }
 
 export interface CardDetails {
   readonly name: string;
   readonly driver: string | null;
-  /** Memory node that it is attached to; null: unknown, or the machine has one only. */
+  /** NUMA node of the card; null: unknown, or the machine has only one. */
   readonly node: number | null;
   readonly interrupts: readonly { readonly number: number; readonly cpus: readonly number[] }[];
   readonly rings: Rings | null;
-  /** Queues that it could have; null: unknown. */
+  /** Maximum number of queues; null: unknown. */
   readonly queuesMax: number | null;
   readonly segmentsUdp: Feature | null;
   readonly adaptiveCoalescing: boolean | null;
-  /** So long a packet may wait for an interrupt. */
+  /** Maximum delay of an interrupt for a packet. */
   readonly coalescingUs: number | null;
   readonly received: number | null;
-  /** Lost in the card because nobody took them in time. */
+  /** Packets lost in the card because the host did not read them in time. */
   readonly missed: number | null;
-  /** Spreads packets to CPUs in software (RPS). */
+  /** Distributes packets to CPUs in software (RPS). */
   readonly steersInSoftware: boolean;
 }
 
@@ -79,7 +79,7 @@ function readCard(reader: SystemReader, name: string, hasEthtool: boolean): Card
   };
 }
 
-/** Those of the device, or on virtual machines of the device that holds it. */
+/** Queues of the device, or on virtual machines of the parent device. */
 function readInterrupts(reader: SystemReader, name: string) {
   const folders = [
     `${netFolder}/${name}/device/msi_irqs`,

@@ -1,8 +1,8 @@
 // The machine's checks: from facts to findings. Pure.
 //
-// Called by cli/doctor.ts, for the wishes of a configuration or those of the defaults. Levels: fail
-// is what keeps the relay from working or loses shreds under ordinary traffic; warn costs latency or
-// loses shreds in bursts. Where numbers come from is said beside them.
+// Called by src/tools/commands/doctor.ts, for the settings of a configuration or the defaults. Level
+// fail: the relay does not work, or loses shreds under ordinary traffic. Level warn: more latency, or
+// lost shreds in bursts. Comments state the sources of numbers.
 
 import * as card from "./card-checks.ts";
 import { cloning, transmitQueue } from "./clone-checks.ts";
@@ -14,16 +14,16 @@ import * as kernel from "./kernel-checks.ts";
 import { sysctl } from "./kernel-checks.ts";
 import { isKernelSince } from "./reader.ts";
 
-// A 1.2 kB datagram takes 2,304 bytes of a receive buffer (truesize), and mainnet-beta brings about
-// 5,000 shreds a second per source: below this a burst of one slot's half second cannot be held.
+// A 1.2 kB datagram takes 2,304 bytes of a receive buffer (truesize), and mainnet-beta sends about 5,000
+// shreds per second and source. A smaller buffer cannot hold a burst of half a second.
 const receiveBufferLeast = 4 << 20;
 const backlogLeast = 10_000;
-// 21 MB of recent shreds, touched at the start, and 3 MB of counters and caches. The rest of the
-// window is address space only, touched where signed FEC sets lie close together.
+// 21 MB of recent shreds, touched at startup, and 3 MB of counters and caches. The rest of the window is
+// address space that is touched only where signed FEC sets lie close together.
 const workerMemoryBytes = 24 << 20;
 const workerReservedBytes = 336e6;
 const processMemoryBytes = 128 << 20;
-/** While the program loads, its modules are open side by side: below 100 the start fails. */
+/** The program opens its modules together while it loads: below 100, startup fails. */
 const openFilesLeast = 128;
 const gsoSince = [4, 18] as const;
 
@@ -148,7 +148,7 @@ function clockSync({ facts, probes }: Input): Found {
     "clock-sync",
     "Times of shreds are compared between machines; an unsynchronised clock makes such numbers meaningless.",
   );
-  // A daemon knows more than the kernel, which is told by it.
+  // A daemon has better information than the kernel, which gets its state from the daemon.
   const isSynchronised = facts.clockSynchronized ?? probes.kernelClock?.synchronised ?? null;
   if (isSynchronised) return ok("the clock is synchronised");
   return warn(
@@ -246,7 +246,7 @@ function memory({ facts, wishes }: Input): Found {
     "memory",
     "Recent shreds and full socket buffers must fit, or the machine swaps and stalls.",
   );
-  const buffers = wishes.listenAddresses * wishes.receiveBufferBytes * 2; // as the kernel counts
+  const buffers = wishes.listenAddresses * wishes.receiveBufferBytes * 2; // according to the kernel's counters
   const needed = wishes.workers * (workerMemoryBytes + buffers) + processMemoryBytes;
   const available = facts.memoryAvailableBytes;
   const text = [
@@ -321,7 +321,7 @@ const checks: readonly ((input: Input) => Found)[] = [
   kernel.nodeVersion,
 ];
 
-/** Every check of the machine, in a fixed order. Without the addon, what it would tell is left out. */
+/** Every check of the machine, in a fixed order. Without the addon, its findings are left out. */
 export function checkMachine(facts: SystemFacts, wishes: Wishes, probes: Probes): Finding[] {
   const left = probes.addonError === null ? [] : [ed25519, sha256, cloning];
   return checks

@@ -1,14 +1,15 @@
 // The checks of fan-out inside the kernel (relay.transmit: clone). Pure.
 //
-// A part of checks.ts. Whether it works is tried out; these say what is missing when it does not.
+// A part of checks.ts. A probe tries whether clone works; these checks name what is missing if it does
+// not.
 
 import { about, type Found } from "./finding.ts";
 import type { Input } from "./input.ts";
 import { isKernelSince } from "./reader.ts";
 
-// Memory maps that workers write, CAP_BPF (5.8), and loops in programs are all there.
+// This version has writable memory maps, CAP_BPF (5.8), and loops in programs.
 const clonesSince = [5, 10] as const;
-// A burst to 200 destinations is 200 packets and more at once; the usual length is 1,000.
+// A burst to 200 destinations is at least 200 packets at once; the usual queue length is 1,000.
 const transmitQueueLeast = 1000;
 
 export function cloning({ facts, wishes, probes }: Input): Found {

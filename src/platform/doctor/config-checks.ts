@@ -1,6 +1,6 @@
-// The configuration's checks: what a file that is formally right still gets wrong. Pure.
+// The configuration's checks: mistakes in a file that is formally valid. Pure.
 //
-// Called by cli/doctor.ts with facts about the files and ports that the configuration names.
+// Called by src/tools/commands/doctor.ts with facts about the files and ports of the configuration.
 
 import { parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { RelayConfig } from "../../core/configuration/configuration.ts";
@@ -12,9 +12,9 @@ import type { Wishes } from "./input.ts";
 export interface ConfigFacts {
   readonly files: readonly FileFact[];
   readonly ports: readonly PortFact[];
-  /** Why the leader schedule cannot be used; null when it can or none is needed. */
+  /** The reason why the leader schedule is unusable; null: usable, or not needed. */
   readonly leadersError: string | null;
-  /** Which slots the schedule covers; null when there is none. */
+  /** Slots of the schedule; null: no schedule. */
   readonly leadersCover: string | null;
 }
 
@@ -80,7 +80,7 @@ function tables({ sources, destinations }: RelayConfig): Found {
   return warn(finding, `add entries to ${empty}`);
 }
 
-/** What a configuration asks of the machine. */
+/** The machine settings that a configuration requires. */
 export function wishesOf(relay: RelayConfig): Wishes {
   const addresses = [...relay.listen, ...relay.destinations.map(({ address }) => address)];
   return {

@@ -1,12 +1,12 @@
-// The checks of processors: what slows or interrupts the workers' own. Pure.
+// The checks of CPUs: idle states, frequency and interrupts of the workers' CPUs. Pure.
 //
-// A part of checks.ts. docs/tuning.md tells what each is worth, and how to take it back.
+// A part of checks.ts. docs/tuning.md states the benefit of each remedy and how to revert it.
 
 import { about, type Found } from "./finding.ts";
 import type { Input } from "./input.ts";
 import { expandCpuList } from "./reader.ts";
 
-/** Above it, waking up costs more than the relay's own work for a packet. */
+/** Above this, the wake-up costs more than the relay's own work for a packet. */
 const idleLatencyMaxUs = 10;
 
 function isPolling({ wishes }: Input): boolean {

@@ -1,27 +1,27 @@
-// Facts about processors: who shares a core, how deep they sleep, who interrupts them.
+// Facts about CPUs: shared cores, idle states, interrupts.
 //
-// A part of facts.ts: read by the same reader, null where the machine does not tell. Sources: sysfs of
-// Linux 6.x (Documentation/ABI/testing/sysfs-devices-system-cpu), proc(5).
+// A part of facts.ts, read by the same reader; null: unknown. Sources: sysfs of Linux 6.x
+// (Documentation/ABI/testing/sysfs-devices-system-cpu), proc(5).
 
 import { expandCpuList, numberIn, type SystemReader, trimmed } from "./reader.ts";
 
 interface IdleState {
   readonly name: string;
-  /** To wake up from it. */
+  /** Wake-up time. */
   readonly latencyUs: number;
   readonly isDisabled: boolean;
 }
 
 export interface CpuFacts {
-  /** CPUs that share a core, where more than one does. */
+  /** CPUs that share a core with another one. */
   readonly siblings: readonly (readonly number[])[];
   /** CPUs without a clock tick ("2-3"). */
   readonly nohzFull: string | null;
-  /** Of the first CPU; empty where the machine shows none (virtual ones). */
+  /** Idle states of the first CPU; empty if the machine reports none (virtual machines). */
   readonly idleStates: readonly IdleState[];
-  /** CPUs of each memory node. */
+  /** CPUs of each NUMA node. */
   readonly nodes: readonly { readonly node: number; readonly cpus: readonly number[] }[];
-  /** irqbalance runs, and moves interrupts at will. */
+  /** irqbalance is running and may move interrupts. */
   readonly hasIrqBalance: boolean;
 }
 

@@ -1,7 +1,7 @@
 // Facts about the machine, read from /proc, /sys and a few tools.
 //
-// Called by cli/doctor.ts with the system's reader, by tests with a made-up one. Only reads; what
-// cannot be learned is null, and the checks say so. Sources: proc(5), sysfs of Linux 6.x,
+// Called by src/tools/commands/doctor.ts with the system's reader, and by tests with a fake one.
+// Read-only. An unknown fact is null, and the checks report it. Sources: proc(5), sysfs of Linux 6.x,
 // capabilities(7), timedatectl(1), chronyc(1).
 
 import { type CardFacts, readCardFacts } from "./card-facts.ts";
@@ -14,7 +14,7 @@ export { expandCpuList, type SystemReader } from "./reader.ts";
 interface NetworkCard {
   readonly name: string;
   readonly receiveQueues: number;
-  /** Packets that may wait for it; null when it does not say. */
+  /** Maximum number of queued packets; null: unknown. */
   readonly transmitQueueLength: number | null;
 }
 
@@ -22,9 +22,11 @@ export interface SystemFacts {
   /** "6.1.0-18-amd64" */
   readonly kernel: string | null;
   readonly cpuCount: number;
-  /** CPUs taken from the scheduler ("2-3"), empty when none. */
+  /** CPUs that are isolated from the scheduler ("2-3"); empty: none. */
   readonly isolatedCpus: string | null;
-  /** Frequency governors in use, each once; empty when the machine shows none (virtual ones). */
+  /**
+   * Active frequency governors, each once; empty if the machine reports none (virtual machines).
+   */
   readonly governors: readonly string[];
   readonly clockSource: string | null;
   readonly clockSynchronized: boolean | null;
@@ -32,13 +34,13 @@ export interface SystemFacts {
   readonly wmemMax: number | null;
   readonly netdevMaxBacklog: number | null;
   readonly capNetAdmin: boolean | null;
-  /** CAP_BPF, or CAP_SYS_ADMIN, which holds it. */
+  /** CAP_BPF, or CAP_SYS_ADMIN, which includes it. */
   readonly capBpf: boolean | null;
-  /** CAP_PERFMON, or CAP_SYS_ADMIN: without it the kernel finds no end of a program with a loop. */
+  /** CAP_PERFMON, or CAP_SYS_ADMIN: without it, the kernel rejects programs with loops. */
   readonly capPerfmon: boolean | null;
   /** /dev/net/tun. */
   readonly hasTun: boolean;
-  /** net.core.bpf_jit_enable: 0 when the kernel interprets programs. */
+  /** net.core.bpf_jit_enable: 0 if the kernel interprets programs. */
   readonly bpfJit: number | null;
   readonly openFilesMax: number | null;
   readonly memoryAvailableBytes: number | null;
@@ -148,7 +150,7 @@ function readCards(reader: SystemReader): NetworkCard[] {
   return (
     reader
       .list(folder)
-      // Virtual interfaces (bridges, tunnels, lo) have no device behind them, and nothing to set.
+      // Virtual interfaces (bridges, tunnels, lo) have no device and no settings.
       .filter((name) => reader.list(`${folder}/${name}/device`).length > 0)
       .map((name) => ({
         name,

@@ -1,4 +1,4 @@
-// What the checks of both parts of a configuration say about the files and ports that it names. Pure.
+// Texts of both configuration checks about files and ports. Pure.
 //
 // A part of config-checks.ts and service-checks.ts.
 
@@ -6,16 +6,16 @@ import { parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { PortFact } from "./file-facts.ts";
 import { about, type Found } from "./finding.ts";
 
-/** Permission bits as `chmod` takes them. */
+/** Permission bits in the format of `chmod`. */
 export function modeText(mode: number): string {
   return `mode ${mode.toString(8).padStart(3, "0")}`;
 }
 
 interface PortUse {
   readonly why: string;
-  /** Option of `ss` for this kind of sockets. */
+  /** Option of `ss` for this kind of socket. */
   readonly sockets: "-u" | "-t";
-  /** Of the configuration. */
+  /** The key of the configuration. */
   readonly key: string;
 }
 

@@ -1,16 +1,16 @@
-// Facts about one file and one port, as the checks of configurations take them.
+// Facts about one file and one port, for the configuration checks.
 
 import { statSync } from "node:fs";
 
 export interface FileFact {
   readonly path: string;
-  /** Permission bits; null when the file cannot be looked at. */
+  /** Permission bits; null: the file is inaccessible. */
   readonly mode: number | null;
 }
 
 export interface PortFact {
   readonly address: string;
-  /** Why it cannot be listened on; null when it can. */
+  /** The reason why listening is impossible; null: it is possible. */
   readonly error: string | null;
 }
 

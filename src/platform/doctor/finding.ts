@@ -1,24 +1,24 @@
-// What `doctor` says about one thing: what it found, why that matters, what exactly to do, and how to
-// see that it helped.
+// A finding of `doctor`: the value found, why it matters, the exact remedy, and how to verify the
+// remedy.
 
 import { measures } from "./measures.ts";
 
 export const levels = ["ok", "warn", "fail"] as const;
 export type Level = (typeof levels)[number];
 
-/** As a check makes it. */
+/** A finding as returned by a check. */
 export interface Found {
-  /** Stable word for programs, e.g. "receive-buffer". */
+  /** Stable identifier for programs, for example "receive-buffer". */
   readonly check: string;
   readonly level: Level;
   readonly finding: string;
   readonly why: string;
-  /** A command or an edit, exactly; null when nothing has to be done. */
+  /** An exact command or edit; null: no action needed. */
   readonly remedy: string | null;
 }
 
 export interface Finding extends Found {
-  /** How to see that the remedy helped; null when nothing has to be done. */
+  /** How to verify the remedy; null: no action needed. */
   readonly measure: string | null;
 }
 
@@ -27,16 +27,16 @@ export function withMeasure(found: Found): Finding {
   return { ...found, measure };
 }
 
-/** Makes the findings of one check. */
+/** Builds the findings of one check. */
 interface FindingBuilder {
   readonly ok: (finding: string) => Found;
   readonly warn: (finding: string, remedy: string | null) => Found;
   readonly fail: (finding: string, remedy: string | null) => Found;
-  /** For a level that is computed. */
+  /** For a computed level. */
   readonly withLevel: (level: Level, finding: string, remedy: string | null) => Found;
 }
 
-/** `check`: see Found. `why`: why what it looks at matters. */
+/** `check`: see Found. `why`: the reason for the check. */
 export function about(check: string, why: string): FindingBuilder {
   const withLevel = (level: Level, finding: string, remedy: string | null): Found => ({
     check,

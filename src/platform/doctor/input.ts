@@ -1,11 +1,11 @@
-// Input of the machine checks: facts of the machine, wishes of the configuration, results of probes.
+// Input of the machine checks: facts of the machine, settings of the configuration, results of probes.
 //
-// Read by system.ts, handed to checks.ts and to the groups of checks beside it.
+// Read by system.ts, passed to checks.ts and its groups of checks.
 
 import type { KernelClock } from "../../relay/data-plane/native.ts";
 import type { SystemFacts } from "./facts.ts";
 
-/** What the relay will ask of the machine. */
+/** The machine settings that the relay requires. */
 export interface Wishes {
   readonly workers: number;
   readonly cpus: readonly number[];
@@ -18,18 +18,18 @@ export interface Wishes {
   readonly transmit: "socket" | "clone" | "auto";
 }
 
-/** What was tried out on this machine. */
+/** Results of probes on this machine. */
 export interface Probes {
-  /** Receive buffer that a socket really got when asked for the wish; null: could not be tried. */
+  /** The receive buffer that a socket got for the configured size; null: the probe failed. */
   readonly grantedReceiveBufferBytes: number | null;
-  /** Why clones cannot be had, tried out; null when they can, or were not asked for. */
+  /** The reason why clone does not work, found by a probe; null: it works, or is not configured. */
   readonly cloneRefusal: string | null;
-  /** Why the native addon did not load; null when it did. */
+  /** The reason why the native addon did not load; null: it loaded. */
   readonly addonError: string | null;
   /** "libsodium", "openssl" or "none". */
   readonly ed25519: string;
   readonly sha256Accelerated: boolean;
-  /** What the kernel says of its wall clock; null: it does not, or the addon did not load. */
+  /** The kernel's state of its wall clock; null: unknown, or the addon did not load. */
   readonly kernelClock: KernelClock | null;
   /** "20.19.0" */
   readonly nodeVersion: string;

@@ -1,4 +1,4 @@
-// The checks of the kernel's part: what it lost since the boot, how it looks for packets, its clock. Pure.
+// The checks of the kernel: losses since boot, busy polling, the clock. Pure.
 //
 // A part of checks.ts.
 
@@ -12,7 +12,7 @@ const lostShareMax = 1e-5;
 const swappinessMax = 10;
 const clockOffsetMaxSeconds = 0.001;
 const lockedMemoryLeast = 64 << 20;
-/** Memory of programs counts against the control group from this version on. */
+/** From this version on, memory of programs counts against the control group. */
 const unchargedSince = [5, 11] as const;
 
 export function sysctl(key: string, value: number): string {
@@ -87,7 +87,7 @@ export function lockedMemory({ facts, wishes }: Input): Found {
   return warn(`limit ${limit} bytes`, "in the systemd unit: LimitMEMLOCK=infinity");
 }
 
-/** How well the clock keeps the time that others have. */
+/** The offset of the clock from the time of other machines. */
 export function clockOffset({ facts, probes }: Input): Found {
   const { ok, warn } = about(
     "clock-offset",

@@ -1,4 +1,4 @@
-// Facts about the kernel's part of receiving: what it lost since the boot, how it looks for packets.
+// Facts about receiving in the kernel: losses since boot and polling.
 //
 // A part of facts.ts. Sources: proc(5), Documentation/admin-guide/sysctl/net.rst, chronyc(1).
 
@@ -6,17 +6,17 @@ import { numberIn, type SystemReader } from "./reader.ts";
 
 export interface KernelFacts {
   readonly busyPoll: number | null;
-  /** Packets of all CPUs since the boot: taken, dropped because a CPU's queue was full. */
+  /** Packets of all CPUs since boot: processed, and dropped because a CPU's queue was full. */
   readonly softnet: {
     readonly taken: number;
     readonly dropped: number;
     readonly squeezed: number;
   } | null;
-  /** UDP datagrams of all programs since the boot: delivered, dropped because a buffer was full. */
+  /** UDP datagrams of all programs since boot: delivered, and dropped because a buffer was full. */
   readonly udp: { readonly delivered: number; readonly bufferFull: number } | null;
   readonly swappiness: number | null;
   readonly lockedMemoryMax: number | null;
-  /** By chrony: how far the clock is off. */
+  /** The offset of the clock according to chrony. */
   readonly clockOffsetSeconds: number | null;
 }
 
@@ -32,7 +32,7 @@ export function readKernelFacts(reader: SystemReader): KernelFacts {
   };
 }
 
-/** Hexadecimal columns, a line for each CPU. */
+/** Hexadecimal columns, one line per CPU. */
 function readSoftnet(reader: SystemReader): KernelFacts["softnet"] {
   const text = reader.readText("/proc/net/softnet_stat");
   if (text === null) return null;

@@ -1,7 +1,7 @@
-// How to see that a remedy helped, for each check that can ask for one.
+// How to verify a remedy, for each check with one, by the identifier of the check.
 //
-// By the word of the check. The numbers named here are the product's own (the line "statistics" of the
-// log, `listen`, `doctor` itself) or the kernel's; docs/tuning.md tells more of each.
+// The named values come from the product (the log line "statistics", `listen`, `doctor`) or from the
+// kernel; docs/tuning.md explains them.
 
 const again = "shredway doctor";
 const drops = "receiveDrops in the log's statistics stays where it is";

@@ -1,13 +1,13 @@
-// How facts are read: the machine through three small functions, and texts as numbers and lists.
+// Access to the machine through three small functions, and parsers for numbers and lists.
 //
-// The real reader stands in system.ts; tests hand in a made-up one. Nothing here changes anything.
+// system.ts has the real reader; tests use a fake one. Read-only.
 
 export interface SystemReader {
-  /** Content of a file; null when it cannot be read. */
+  /** Content of a file; null: unreadable. */
   readText(path: string): string | null;
-  /** Names in a folder; empty when it cannot be read. */
+  /** Names in a folder; empty: unreadable. */
   list(path: string): readonly string[];
-  /** What a command prints; null when it is missing or fails. */
+  /** Output of a command; null: missing or failed. */
   run(command: string, ...args: readonly string[]): string | null;
 }
 
@@ -31,7 +31,7 @@ export function expandCpuList(text: string): number[] {
     });
 }
 
-/** Whether "6.1.0-18-amd64" is this version or a newer one; null when the text does not tell. */
+/** Whether "6.1.0-18-amd64" is this version or a newer one; null: unknown format. */
 export function isKernelSince(
   kernel: string | null,
   [major, minor]: readonly [number, number],

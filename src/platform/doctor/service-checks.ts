@@ -1,7 +1,7 @@
-// The checks of the gateway's side of a configuration: who can read its secrets, who can reach it, and
-// whether it reaches what it needs. Pure.
+// The checks of the gateway's configuration: access to its secrets, exposure, and reachability of its
+// dependencies. Pure.
 //
-// Called by cli/doctor.ts with the facts of service-facts.ts.
+// Called by src/tools/commands/doctor.ts with the facts of service-facts.ts.
 
 import { classifyAddress } from "../../core/addresses/address-classes.ts";
 import { parseEndpoint } from "../../core/addresses/addresses.ts";
@@ -15,10 +15,10 @@ const readableByOthers = 0o004;
 const othersMask = 0o007;
 const groupAndOthersMask = 0o077;
 const freeBytesLeast = { warn: 2 ** 30, fail: 64 * 2 ** 20 } as const;
-/** A commit waits for the disk; registrations are answered after it. */
+/** A commit waits for the disk, and registrations are answered after the commit. */
 const syncMsMax = 20;
 const answerMsMax = 500;
-/** About an hour, as the service's own warning. */
+/** About an hour, like the warning of the service. */
 const leaderSlotsLeast = 9000n;
 
 export function checkService(config: Config, file: string, facts: ServiceFacts): Finding[] {

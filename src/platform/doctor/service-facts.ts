@@ -1,7 +1,8 @@
-// Facts about what a configuration names besides the relay: files, the data folder, ports, the
-// database, the node, the partners.
+// Facts about the gateway's configuration: files, the data folder, ports, the database, the node, the
+// partners.
 //
-// Called by cli/doctor.ts. Connects and asks, with a bound on each; submits nothing, keeps nothing.
+// Called by src/tools/commands/doctor.ts. Connects and queries with a time limit each. Submits and
+// stores nothing.
 
 import {
   closeSync,
@@ -30,11 +31,11 @@ import { type FileFact, fileFact, type PortFact } from "./file-facts.ts";
 
 interface FolderFact {
   readonly path: string;
-  /** null: it is not there yet. */
+  /** null: it does not exist yet. */
   readonly mode: number | null;
   readonly isOwn: boolean;
   readonly freeBytes: number | null;
-  /** The middle one of a few small writes, until the disk has them; null: not writable. */
+  /** Median time of a few small synchronous writes; null: not writable. */
   readonly syncMs: number | null;
 }
 
@@ -43,7 +44,7 @@ interface NodeFact {
   readonly error: string | null;
   readonly answerMs: number;
   readonly slot: bigint | null;
-  /** Of most nodes of its cluster; null: it does not say. */
+  /** The version of most nodes of its cluster; null: unknown. */
   readonly shredVersion: number | null;
 }
 
@@ -56,25 +57,25 @@ interface RouteFact {
 }
 
 export interface ServiceFacts {
-  /** Keys or passwords stand in the configuration file itself. */
+  /** The configuration file itself contains keys or passwords. */
   readonly configHoldsSecrets: boolean;
   readonly configMode: number | null;
   readonly secretFiles: readonly FileFact[];
   readonly keyFiles: readonly FileFact[];
-  /** null: there is no gateway, or PostgreSQL keeps everything. */
+  /** null: no gateway, or PostgreSQL stores everything. */
   readonly folder: FolderFact | null;
   readonly httpPorts: readonly PortFact[];
   readonly postgres: readonly PostgresProbe[];
   readonly node: NodeFact | null;
   readonly routes: readonly RouteFact[];
-  /** Last slot of the schedule in a file; null: there is none. */
+  /** Last slot of the schedule in a file; null: no schedule. */
   readonly lastLeaderSlot: bigint | null;
 }
 
 const askMs = 3000;
 const nodesBytesMax = 32 * 1024 * 1024;
 const syncTries = 5;
-/** Linux's flag for a file without a name, which is gone when it is closed. */
+/** Linux's flag for a file without a name, which disappears when it is closed. */
 const temporaryFile = constants.O_DIRECTORY | 0o20000000;
 
 export async function readServiceFacts(
@@ -112,7 +113,7 @@ function lastSlotOf(file: string | undefined): bigint | null {
   try {
     return file === undefined ? null : coveredSlots(loadLeaderSchedule(file)).last;
   } catch {
-    return null; // config-checks.ts says what is wrong with it
+    return null; // config-checks.ts reports its errors
   }
 }
 
@@ -133,7 +134,7 @@ function folderFact(path: string, clock: Clock): FolderFact {
   }
 }
 
-/** Into a file without a name: nothing is left behind, whatever happens. */
+/** Uses a file without a name, so nothing remains in any case. */
 function syncMs(folder: string, clock: Clock): number | null {
   try {
     const file = openSync(folder, temporaryFile | constants.O_RDWR, 0o600);
@@ -182,7 +183,7 @@ async function nodeFact(url: string, clock: Clock): Promise<NodeFact> {
   }
 }
 
-/** What most nodes say; some nodes of another fork are always about. */
+/** The value of most nodes; there are always some nodes of another fork. */
 async function shredVersionOf(client: RpcClient): Promise<number | null> {
   try {
     const nodes = await client.call("getClusterNodes", [], nodesBytesMax);
@@ -193,7 +194,7 @@ async function shredVersionOf(client: RpcClient): Promise<number | null> {
     }
     return [...counts].toSorted((a, b) => b[1] - a[1])[0]?.[0] ?? null;
   } catch {
-    return null; // not every node answers it
+    return null; // not every node supports it
   }
 }
 
@@ -206,7 +207,7 @@ function targetsOf({ routes }: Config): { name: string; url: string }[] {
   );
 }
 
-/** Connects, and no more: what is sent to a partner may cost money. */
+/** Only connects, because a request to a partner may cost money. */
 function routeFact({ name, url }: { name: string; url: string }, clock: Clock): Promise<RouteFact> {
   const { protocol, host, hostname, port } = new URL(url);
   const target = `${protocol}//${host}`;

@@ -1,6 +1,6 @@
-// Doctor's eyes: the real machine. Reads files, runs a few read-only tools, opens and closes sockets.
+// The real machine: reads files, runs a few read-only tools, opens and closes sockets.
 //
-// Called by cli/doctor.ts only. Changes nothing.
+// Called only by src/tools/commands/doctor.ts. Changes nothing.
 
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
@@ -23,7 +23,7 @@ export const systemReader: SystemReader = {
     try {
       return readFileSync(path, "utf8");
     } catch {
-      return null; // missing on this machine, or not for this user
+      return null; // missing on this machine, or not permitted
     }
   },
   list(path) {
@@ -39,7 +39,7 @@ export const systemReader: SystemReader = {
   },
 };
 
-/** Tries the addon, what receive buffer a socket gets, and clones when they are wished. */
+/** Probes the addon, the receive buffer of a socket, and clone if configured. */
 export function probe({ receiveBufferBytes, transmit }: Wishes): Probes {
   const nothing = {
     grantedReceiveBufferBytes: null,
@@ -81,7 +81,7 @@ function tryRelay(
   });
   relay.close();
   return {
-    grantedReceiveBufferBytes: relay.grantedReceiveBufferBytes / 2, // the kernel tells it twice
+    grantedReceiveBufferBytes: relay.grantedReceiveBufferBytes / 2, // the kernel returns twice the size
     cloneRefusal: relay.transmit.mode === "socket" ? relay.transmit.refusal : null,
   };
 }

@@ -1,12 +1,12 @@
-// The body of an answer to fetch, as long as it is not too long.
+// The body of a fetch response with a size limit.
 //
-// Called by what asks nodes and lists: nobody at the other end decides how much memory is taken.
+// Called by the clients of nodes and lists, so that a server cannot decide how much memory is used.
 
-/** As UTF-8. Rejects with an Error when there are more than `bytesMax` bytes; the rest is not read. */
+/** The body as UTF-8. Rejects with an Error above `bytesMax` bytes, and reads no more. */
 export async function readBounded(response: Response, bytesMax: number): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;
-  // Left by an exception, the loop cancels the rest of the body.
+  // An exception that leaves the loop cancels the rest of the body.
   for await (const chunk of response.body ?? []) {
     const bytes: Uint8Array = chunk;
     length += bytes.length;

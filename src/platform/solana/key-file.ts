@@ -1,9 +1,8 @@
-// Key pairs in files as Solana's tools write them, and the nonce accounts' keys that come of one.
+// Key pairs in files of Solana's tools, and the derived keys of nonce accounts.
 //
-// A JSON array of 64 numbers: the 32 bytes of the private key as Ed25519 defines it (the seed), then the
-// public key. Read by the composition at the start, made by the sandbox. Who holds such a file spends its
-// money: it must be for its owner only, and none of its bytes may reach an error, a log or anything
-// beside the object that signs.
+// A file is a JSON array of 64 numbers: the 32 bytes of the Ed25519 private key (the seed), then the
+// public key. It is read at startup, and the sandbox creates one. The file controls money, so it must be
+// private to its owner. None of its bytes may reach an error, a log or any object except the signer.
 
 import { createHmac, randomBytes } from "node:crypto";
 import {
@@ -25,16 +24,18 @@ import type { NonceKeys, Signer } from "../../gateway/nonces/types.ts";
 
 const seedBytes = 32;
 const pairBytes = 64;
-/** 64 numbers of three digits, with much white space between them. */
+/** 64 numbers of three digits, with much white space. */
 const fileBytesMax = 4096;
-/** Everything but reading and writing by the owner. */
+/** All permission bits except read and write of the owner. */
 const forbiddenMode = 0o177;
 
 function refused(path: string, expected: string, got: string): ShredwayError {
   return new ShredwayError("config_invalid", `key file ${path}: expected ${expected}, got ${got}`);
 }
 
-/** Opening, so that what is looked at is what is read. Throws "config_invalid". */
+/**
+ * Opens the file first, so that the checked file is the one that is read. Throws "config_invalid".
+ */
 function readPrivately(path: string): Buffer {
   const bytes = Buffer.alloc(fileBytesMax + 1);
   let file: number | undefined;
@@ -42,7 +43,7 @@ function readPrivately(path: string): Buffer {
     file = openRegularFile(path);
     const { uid, mode } = fstatSync(file);
     const ownUid = process.geteuid?.() ?? uid;
-    // Another user's file is another user's to change: root's alone is as good as one's own.
+    // Another user could change a file of theirs. A file of root is as safe as one of the own user.
     if (uid !== ownUid && uid !== 0) {
       throw refused(path, `a file of user ${ownUid}`, `one of user ${uid}`);
     }
@@ -85,8 +86,8 @@ function parseNumbers(path: string, text: string): Buffer {
 }
 
 /**
- * The seed in the file, 32 bytes, for what signs by itself: whoever asks clears it afterwards. Throws
- * ShredwayError "config_invalid" that names the file and quotes nothing of it.
+ * The seed in the file, 32 bytes, for callers that sign themselves; they must clear it afterwards.
+ * Throws ShredwayError "config_invalid", which names the file and quotes none of it.
  */
 export function readSeed(path: string): Uint8Array {
   const bytes = readPrivately(path);
@@ -100,7 +101,7 @@ export function readSeed(path: string): Uint8Array {
   throw refused(path, "the public key of the private key before it", "another one");
 }
 
-/** Throws as readSeed. */
+/** Throws like readSeed. */
 export function readKeyPair(path: string): KeyPair {
   const seed = readSeed(path);
   const pair = new KeyPair(seed);
@@ -109,9 +110,9 @@ export function readKeyPair(path: string): KeyPair {
 }
 
 /**
- * A new key pair in a new file, mode 0600, on the disk when it returns. The name appears with the whole
- * content or not at all. Throws ShredwayError "config_invalid" when there is a file of that name or none
- * can be made.
+ * A new key pair in a new file with mode 0600, on disk when the call returns. The file appears with its
+ * complete content or not at all. Throws ShredwayError "config_invalid" if the file exists or cannot be
+ * created.
  */
 export function makeKeyFile(path: string): KeyPair {
   const seed = randomBytes(seedBytes);
@@ -127,7 +128,7 @@ export function makeKeyFile(path: string): KeyPair {
       closeSync(file);
     }
     try {
-      linkSync(draft, path); // unlike a rename, never over another file
+      linkSync(draft, path); // unlike a rename, it never replaces a file
     } finally {
       unlinkSync(draft);
     }
@@ -146,13 +147,15 @@ export function makeKeyFile(path: string): KeyPair {
   return pair;
 }
 
-// What keys are derived by can never change: the accounts that exist are found by it.
+// The derivation must never change, because existing accounts are found by it.
 const accountLabel = "shredway nonce account 1";
 const authorityLabel = "shredway nonce authority 1";
-/** Deriving one takes some 0.1 ms, and those in use come again and again. */
+/** A derivation takes about 0.1 ms, and keys in use are needed repeatedly. */
 const derivedMax = 4096;
 
-/** HMAC-SHA-512 of label, zero and u64 index under the master secret; its first half is the seed. */
+/**
+ * HMAC-SHA-512 of label, zero and u64 index under the master secret; the first half is the seed.
+ */
 class DerivedKeys implements NonceKeys {
   readonly funding: Signer;
   readonly #master: KeyedHash;
@@ -189,8 +192,8 @@ class DerivedKeys implements NonceKeys {
 type KeyedHash = (message: Uint8Array) => Buffer;
 
 /**
- * Funding key and derived keys of these files; without the second one the first one is the master secret,
- * too. Throws as readSeed.
+ * The funding key and the derived keys of these files. Without the second file, the first one is also
+ * the master secret. Throws like readSeed.
  */
 export function openNonceKeys(fundingKeyFile: string, authorityKeyFile = fundingKeyFile) {
   const funding = readKeyPair(fundingKeyFile);

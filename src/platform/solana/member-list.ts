@@ -1,8 +1,8 @@
-// Who runs the alternative partner's software, as an address on the net lists them.
+// Identities of the alternative partner's validators, from a URL.
 //
-// Asked by tracker/partner-members.ts now and then. The answer is a stranger's bytes: bounded, and refused as
-// a whole unless it is a JSON array of identities or an object with identities as keys. The URL may hold
-// a key, so errors name the host only.
+// Called regularly by partner-members.ts. The answer is untrusted: it has a size limit, and it must be a
+// JSON array of identities or an object with identities as keys. The URL may contain a key, so errors
+// name only the host.
 
 import { basicAuthorization, maskerOf } from "../../core/configuration/url-secrets.ts";
 import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
@@ -10,13 +10,16 @@ import { parsePubkey } from "../../core/primitives.ts";
 import { isObject } from "../../core/values.ts";
 import { readBounded } from "./bounded-body.ts";
 
-/** Some lists have every slot of each member beside it. Parsing stops everything for about 10 ms per MB. */
+/**
+ * Some lists also contain every slot of each member. Parsing blocks the event loop for about 10 ms per
+ * MB.
+ */
 const answerBytesMax = 2 * 1024 * 1024;
-/** As many as a configuration may name. */
+/** The limit of a configuration. */
 export const membersMax = 4096;
 const defaultTimeoutMs = 10_000;
 
-/** Throws an Error that says what was expected and what came. */
+/** Throws an Error with the expected and the received value. */
 export function parseMembers(text: string): ReadonlySet<string> {
   const answer: unknown = JSON.parse(text);
   if (!Array.isArray(answer) && !isObject(answer)) {
@@ -43,8 +46,8 @@ function isPubkey(text: string): boolean {
 }
 
 /**
- * The identities that `url` (http or https) lists, in base58. Rejects with ShredwayError "rpc_failed":
- * no answer in time, another status than 200, or anything that is no such list.
+ * The identities at `url` (http or https), in base58. Rejects with ShredwayError "rpc_failed": no answer
+ * in time, a status other than 200, or an invalid list.
  */
 export async function fetchMembers(
   url: string,
@@ -53,7 +56,7 @@ export async function fetchMembers(
   const address = new URL(url);
   const mask = maskerOf(address);
   const authorization = basicAuthorization(address);
-  address.username = address.password = ""; // fetch refuses an address that holds them
+  address.username = address.password = ""; // fetch rejects a URL that contains them
   try {
     const response = await fetch(address, {
       headers: {
@@ -68,7 +71,7 @@ export async function fetchMembers(
     }
     return parseMembers(await readBounded(response, answerBytesMax));
   } catch (thrown) {
-    // The cause is left behind: its text and its stack may hold the whole address.
+    // Without the cause, whose text and stack may contain the whole URL.
     const inner = thrown instanceof Error && thrown.cause !== undefined ? thrown.cause : thrown;
     const text = mask(messageOf(inner));
     throw new ShredwayError("rpc_failed", `members at ${address.host}: ${text}`);

@@ -1,10 +1,9 @@
-// A Solana node as the control plane asks it: JSON-RPC over HTTP, a few methods, checked answers.
+// RPC client of a Solana node: JSON-RPC over HTTP, a few methods, validated answers.
 //
-// Called by the service for what the shreds themselves cannot tell: the leader schedule, the present
-// epoch, a second opinion on the slot; by the submission pipeline for outcomes; and for what landed
-// transactions paid; and for nonce accounts. Nothing of it is on a packet's path. Answers are a
-// stranger's bytes: their size is bounded, and whatever has another shape than documented is an error.
-// URLs may hold keys, so errors name the host only.
+// It reads what shreds do not contain. The service reads the leader schedule, the current epoch and a
+// second source of the slot. The submission pipeline reads outcomes, payments of landed transactions,
+// and nonce accounts. No packet waits for it. Answers are untrusted: their size is limited, and an
+// undocumented shape is an error. URLs may contain keys, so errors name only the host.
 
 import { basicAuthorization, maskerOf } from "../../core/configuration/url-secrets.ts";
 import {
@@ -33,28 +32,30 @@ import type {
 } from "../../shreds/registrations/registration-types.ts";
 import { readBounded } from "./bounded-body.ts";
 
-/** Parsing an answer stops everything else for a while, about 10 ms per MB. */
+/** Parsing an answer blocks the event loop, about 10 ms per MB. */
 const answerBytesMax = 64 * 1024;
-/** A schedule of 432,000 slots over 2,000 leaders has about 4 MB. */
+/** A schedule of 432,000 slots with 2,000 leaders has about 4 MB. */
 const scheduleBytesMax = 16 * 1024 * 1024;
 const defaultTimeoutMs = 10_000;
-/** Of one getSignatureStatuses call. */
+/** Signatures in one getSignatureStatuses call. */
 const statusesMax = 256;
-/** Errors of custom programs are small, but their names are theirs to choose. */
+/** Errors of custom programs are small, but the programs choose their names. */
 const statusesBytesMax = 1024 * 1024;
-/** Inner instructions may carry as much data as the virtual machine moves about, in base58. */
+/** Inner instructions may contain as much data as the virtual machine moves, in base58. */
 const transactionBytesMax = 2 * 1024 * 1024;
-/** The newest version that callers can register; nodes answer older ones, too. */
+/** The newest version that clients can register; nodes also return older ones. */
 const transactionVersionMax = 1;
-/** Of one getMultipleAccounts call; each has some 500 bytes, for its data is cut. */
+/**
+ * Accounts in one getMultipleAccounts call; each has about 500 bytes, because its data is truncated.
+ */
 const accountsMax = 100;
 const accountsBytesMax = 256 * 1024;
 
-/** A node of the cluster; what it says of itself. */
+/** A node of the cluster, by its own report. */
 interface ClusterNode {
   /** Base58. */
   readonly identity: string;
-  /** Where it takes transactions over QUIC, as "192.0.2.1:8009"; not checked. Null: it says nothing. */
+  /** Its TPU address for QUIC, such as "192.0.2.1:8009"; not validated. null: not reported. */
   readonly tpuQuic: string | null;
 }
 
@@ -69,11 +70,11 @@ function hasNoHistory(error: unknown): boolean {
 }
 
 export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
-  /** Host and port, for messages; never the whole URL. */
+  /** Host and port for messages; never the whole URL. */
   readonly host: string;
   readonly #url: string;
   readonly #headers: Readonly<Record<string, string>>;
-  /** Parts of the URL may be keys: nothing that is said of the node may hold them. */
+  /** Parts of the URL may be keys, so no message about the node may contain them. */
   readonly #mask: (text: string) => string;
   readonly #timeoutMs: number;
   #nextId = 1;
@@ -88,7 +89,7 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
     this.#timeoutMs = timeoutMs;
     this.#mask = maskerOf(parsed);
     const authorization = basicAuthorization(parsed);
-    parsed.username = parsed.password = ""; // fetch refuses an address that holds them
+    parsed.username = parsed.password = ""; // fetch rejects a URL that contains them
     this.#url = parsed.href;
     this.#headers = {
       "Content-Type": "application/json",
@@ -97,8 +98,8 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
   }
 
   /**
-   * The result of one call. Throws ShredwayError "rpc_failed": no answer in time, no JSON-RPC, or the
-   * node's own error (then with its code in `details`).
+   * The result of one call. Throws ShredwayError "rpc_failed": no answer in time, invalid JSON-RPC, or
+   * an error of the node (with its code in `details`).
    */
   async call(
     method: string,
@@ -122,7 +123,7 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
     return answer["result"];
   }
 
-  /** At commitment "processed": the newest that the node knows. */
+  /** At commitment "processed", the newest slot of the node. */
   async slot(): Promise<bigint> {
     return this.#u53("getSlot", await this.call("getSlot", [{ commitment: "processed" }]));
   }
@@ -146,7 +147,7 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
     return info;
   }
 
-  /** Of the epoch that holds `slot`; null when the node does not know it yet. */
+  /** The schedule of the epoch that contains `slot`; null: the node does not know it yet. */
   async leaderSchedule(slot: bigint): Promise<EpochLeaders | null> {
     const result = await this.call("getLeaderSchedule", [Number(slot)], scheduleBytesMax);
     if (result === null) return null;
@@ -171,7 +172,7 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
     return leaders;
   }
 
-  /** Of some thousand nodes, about 0.5 kB each; one that cannot be read is left out. */
+  /** A few thousand nodes with about 0.5 kB each; invalid ones are left out. */
   async clusterNodes(): Promise<ClusterNode[]> {
     const method = "getClusterNodes";
     const result = await this.call(method, [], scheduleBytesMax);
@@ -202,7 +203,7 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
     }
   }
 
-  /** Without preflight. Returns the signature in base58, as the node says it. */
+  /** Without preflight. Returns the signature in base58, as reported by the node. */
   async sendTransaction(wire: Uint8Array): Promise<string> {
     const options = { encoding: "base64", skipPreflight: true };
     const result = await this.call("sendTransaction", [
@@ -214,8 +215,8 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
   }
 
   /**
-   * Of at most 256 signatures, in the same order: of the last blocks that the node remembers, or also
-   * of its history, which costs it more. A node without a history tells what it remembers.
+   * Statuses of at most 256 signatures, in the same order: from the node's recent blocks, or also from
+   * its history, which costs it more. A node without a history returns recent ones only.
    */
   async signatureStatuses(
     signatures: readonly string[],
@@ -252,8 +253,8 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
   }
 
   /**
-   * Null: no account, or one that holds no durable nonce (any more), which no transaction can use.
-   * Throws "rpc_failed" for an answer that is none.
+   * null: no account, or not a nonce account (any more), so no transaction can use it. Throws
+   * "rpc_failed" for an invalid answer.
    */
   async nonceValue(account: string): Promise<string | null> {
     const method = "getAccountInfo";
@@ -263,7 +264,7 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
     return findNonceAccount(this.#account(method, value))?.value ?? null;
   }
 
-  /** Of their data the first 81 bytes: enough to tell a nonce account. At "confirmed". */
+  /** With the first 81 bytes of their data, enough to recognise a nonce account. At "confirmed". */
   async accounts(addresses: readonly string[]): Promise<(NonceAccountView | null)[]> {
     const method = "getMultipleAccounts";
     if (addresses.length === 0) return [];
@@ -283,15 +284,14 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
     return value.map((one: unknown) => (one === null ? null : this.#account(method, one)));
   }
 
-  /** Rent-exempt, in lamports, of an account with so many bytes of data. */
+  /** Rent-exempt minimum, in lamports, of an account with the given number of bytes. */
   async minimumBalance(bytes: number): Promise<bigint> {
     const method = "getMinimumBalanceForRentExemption";
     return this.#u53(method, await this.call(method, [bytes, { commitment: "confirmed" }]));
   }
 
   /**
-   * At "confirmed", as far back as the node's history goes. Of accounts that came by a lookup table
-   * nothing is counted.
+   * At "confirmed", as far back as the node's history. Accounts from lookup tables are not counted.
    */
   async landedTransaction(
     signature: string,
@@ -339,7 +339,7 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
   #account(method: string, value: unknown): NonceAccountView {
     const { data, owner, lamports } = isObject(value) ? value : {};
     const [text, encoding]: readonly unknown[] = Array.isArray(data) ? data : [];
-    // Some hold more than 2^53 lamports: those are as exact as a number is.
+    // Balances above 2^53 lamports have the precision of a number.
     const isAmount = typeof lamports === "number" && Number.isInteger(lamports) && lamports >= 0;
     const isData = typeof text === "string" && encoding === "base64";
     if (isData && typeof owner === "string" && isAmount) {
@@ -392,7 +392,7 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
     text: string,
     options: { details?: ErrorDetails["rpc_failed"] & object } = {},
   ): ShredwayError {
-    // The cause is left behind: its text and its stack may hold the whole address.
+    // Without the cause, whose text and stack may contain the whole URL.
     const message = `${method} at ${this.host}: ${this.#mask(text)}`;
     return new ShredwayError("rpc_failed", message, options);
   }

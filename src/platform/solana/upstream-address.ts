@@ -1,7 +1,7 @@
-// Where a node is reached: its HTTP address, its WebSocket address, and what of them is secret.
+// Addresses of a node: its HTTP URL, its WebSocket URL, and their secret parts.
 //
-// Called by upstream.ts. Addresses may hold keys (user and password, path, query): they go to the
-// node and nowhere else, so everything that is said of the node passes `mask` first.
+// Called by upstream.ts. URLs may contain keys (user and password, path, query), which only the node may
+// receive. Every text about the node passes `mask` first.
 
 import { basicAuthorization, maskerOf } from "../../core/configuration/url-secrets.ts";
 import { ShredwayError } from "../../core/errors.ts";
@@ -14,12 +14,12 @@ export interface NodeAddress {
   /** Host and port, for messages. */
   readonly host: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** `text` without the parts of the address that may be keys. */
+  /** `text` without the parts of the URL that may be keys. */
   readonly mask: (text: string) => string;
 }
 
 function invalid(what: string, expected: string): ShredwayError {
-  // Not quoted: it may hold a key.
+  // Not quoted, because it may contain a key.
   return new ShredwayError("value_invalid", `${what}: expected ${expected}, got another text`);
 }
 
@@ -44,14 +44,14 @@ export function httpAddress(rpc: string): NodeAddress {
 }
 
 /**
- * Of `websocket`, or what @solana/web3.js makes of `rpc`: ws for http, and the port above where the
- * address names one. Throws ShredwayError "value_invalid".
+ * The URL `websocket`, or the one that @solana/web3.js derives from `rpc`: ws for http, and the next
+ * port if the URL has one. Throws ShredwayError "value_invalid".
  */
 export function webSocketAddress(rpc: string, websocket?: string): NodeAddress {
   const schemes = ["ws", "wss"] as const;
   if (websocket !== undefined) return addressOf(websocket, "solana.websocket", schemes);
   const url = new URL(rpc.replace(/^\s*http/i, "ws"));
-  // The text is asked: a URL forgets a port that is its scheme's own.
+  // Reads the text, because a URL omits the default port of its scheme.
   const named = /^\s*\w+:\/\/(?:[^/?#]*@)?(?:\[[^\]]*\]|[^:/?#]*):(\d+)(?![^/?#])/.exec(rpc)?.[1];
   const port = named === undefined ? url.port : String(Number(named) + 1);
   if (Number(port) > 65_535)

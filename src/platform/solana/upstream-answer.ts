@@ -1,9 +1,9 @@
-// A node's JSON-RPC message, taken apart without being rewritten.
+// A node's JSON-RPC message, split without rewriting.
 //
-// Called by upstream.ts and upstream-socket.ts for whatever comes from a node. Results stay the text
-// that the node wrote: integers above 2^53 keep every digit, and passing a large one on costs a fifth
-// of reading and writing it. The text is a stranger's: it is checked to be JSON, its nesting is
-// bounded, and error codes that stock clients do not know are replaced.
+// Called by upstream.ts and upstream-socket.ts for every message of a node. Results stay the node's
+// text: integers above 2^53 keep every digit, and forwarding a large one costs a fifth of parsing and
+// writing it. The text is untrusted: it must be valid JSON with limited nesting, and error codes that
+// stock clients do not know are replaced.
 
 import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
 import { isKnownCode, jsonRpcCodes } from "../../core/json-rpc/codes.ts";
@@ -16,16 +16,16 @@ import {
 } from "../../core/json-rpc/json-text.ts";
 import type { NodeAnswer, NodeError } from "../../core/json-rpc/node.ts";
 
-/** Far more than any method answers; less than what makes readers of callers give up. */
+/** Far more than any method returns, and less than the limit of clients' parsers. */
 const depthMax = 64;
-/** Of the message of an error; its data has the rest. */
+/** Length limit of an error message; the rest is in the error's data. */
 const messageMax = 2000;
 
 /** Either an answer (with an id) or a notification (with a method). */
 export interface NodeMessage {
-  /** As JSON text; undefined: absent. */
+  /** JSON text; undefined: absent. */
   readonly id: string | undefined;
-  /** Of a notification. */
+  /** The subscription of a notification. */
   readonly method: string | undefined;
   readonly params: JsonText | undefined;
   /** undefined: neither result nor error. */
@@ -39,7 +39,7 @@ function malformed(expected: string, actual: string): ShredwayError {
 const outerMarks = /["[\]{},:]/g;
 const innerMarks = /["[\]{}]/g;
 
-/** Index behind the string that begins at `start`. */
+/** Index after the string that begins at `start`. */
 function stringEnd(text: string, start: number): number {
   for (let end = start; ; ) {
     end = text.indexOf('"', end + 1);
@@ -55,8 +55,8 @@ function nameOf(key: string): string {
 }
 
 /**
- * The fields of a text that is known to be a JSON object: name -> text of the value. Throws
- * ShredwayError "rpc_failed" when it is nested too deeply.
+ * The fields of a valid JSON object: name -> text of the value. Throws ShredwayError "rpc_failed" if it
+ * is nested too deeply.
  */
 export function fieldsOf(text: string): Map<string, string> {
   const fields = new Map<string, string>();
@@ -65,7 +65,7 @@ export function fieldsOf(text: string): Map<string, string> {
   let start = 0;
   let next = 0;
   for (;;) {
-    // A node's arrays have hundreds of thousands of commas: only those of the object itself count.
+    // A node's arrays have hundreds of thousands of commas; only those of the object itself count.
     const marks = depth > 1 ? innerMarks : outerMarks;
     marks.lastIndex = next;
     const character = marks.exec(text)?.[0];
@@ -100,7 +100,7 @@ function maskAll(value: Json, mask: (text: string) => string): Json {
   return masked;
 }
 
-/** Codes that stock clients do not know become -32603; the node's own is then in the data. */
+/** Codes that stock clients do not know become -32603; the data contains the node's code. */
 function readError(text: string, mask: (text: string) => string): NodeError {
   const error = maskAll(readJson(text, depthMax), mask);
   if (!isJsonObject(error)) throw malformed("an error object", quote(error));

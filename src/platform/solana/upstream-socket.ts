@@ -1,8 +1,8 @@
-// One WebSocket to a node: questions with ids of our own, and the notifications between the answers.
+// One WebSocket to a node: requests with own ids, and the notifications between the answers.
 //
-// Opened by upstream.ts for whoever passes subscriptions on. Whatever the node sends is a stranger's:
-// messages are bounded, answers to nobody's question are dropped, and a node that is silent, slow or
-// no JSON-RPC loses the socket. Nothing is sent twice: what was asked on a lost socket has failed.
+// Opened by upstream.ts for forwarded subscriptions. Messages of the node are untrusted: their size is
+// limited, and answers without a request are ignored. A silent or slow node, or one that sends invalid
+// JSON-RPC, loses the socket. Nothing is sent twice: requests on a lost socket have failed.
 
 import { subscribe } from "node:diagnostics_channel";
 import type { Socket } from "node:net";
@@ -15,23 +15,23 @@ import { isObject } from "../../core/values.ts";
 import type { NodeAddress } from "./upstream-address.ts";
 import { fieldsOf, type NodeMessage, readNodeMessage } from "./upstream-answer.ts";
 
-/** An account of 3 MB in base64. What is larger loses the socket. */
+/** An account of 3 MB in base64. A larger message closes the socket. */
 export const socketMessageBytesMax = 4 * 1024 * 1024;
 const fragmentsMax = 1024;
-/** Of questions that wait for the connection or for a node that does not read. */
+/** Requests that wait for the connection or for a node that does not read. */
 const unsentBytesMax = 1024 * 1024;
 const pingMs = 15_000;
-/** Pings without any sign of life. */
+/** Pings without an answer. */
 const silentPingsMax = 3;
 
-/** Hears of pongs; the library tells of them nowhere else. */
+/** Reports pongs; the library reports them nowhere else. */
 const pongs = new WeakMap<object, () => void>();
 subscribe("undici:websocket:pong", (message) => {
   const socket = isObject(message) ? message["websocket"] : undefined;
   if (typeof socket === "object" && socket !== null) pongs.get(socket)?.();
 });
 
-/** Of a signature that a leader has got: its result is still to come. */
+/** A signature notification "received"; its result follows later. */
 function isReceipt(result: string | undefined): boolean {
   const notified: unknown = result === undefined ? null : JSON.parse(result);
   return isObject(notified) && notified["value"] === "receivedSignature";
@@ -47,9 +47,9 @@ interface UpstreamSocketOptions {
   readonly address: NodeAddress;
   readonly listener: NodeSocketListener;
   readonly clock: Clock;
-  /** Called once, when it is over for whatever reason. */
+  /** Called once when it ends for any reason. */
   readonly ended: () => void;
-  /** For an answer, the time for the connection included. */
+  /** Time limit of an answer, including the time to connect. */
   readonly timeoutMs: number;
 }
 
@@ -93,7 +93,8 @@ export class UpstreamSocket implements NodeSocket {
       done(this.#failure("the connection takes no more questions"));
       return;
     }
-    // A late answer to a subscription would leave it behind: who answers late is lost.
+    // A late answer to a subscription would leave the subscription open, so a late node loses the
+    // socket.
     const timer = clock.after(timeoutMs, () => this.#lose(`no answer within ${timeoutMs} ms`));
     this.#questions.set(String(id), { text, timer, done });
     if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(text);
@@ -108,7 +109,7 @@ export class UpstreamSocket implements NodeSocket {
     this.#questions.clear();
     pongs.delete(this.#socket);
     if (this.#socket.readyState === WebSocket.OPEN) this.#socket.close(1000);
-    // Not waiting for the node's close frame: it may never come.
+    // Without waiting for the node's close frame, which may never arrive.
     this.#tcp?.destroySoon();
     this.#client.destroy().catch(() => undefined);
     this.#options.ended();

@@ -1,9 +1,9 @@
-// Upstream: the node that calls of clients are passed on to.
+// Upstream: the node that receives forwarded calls of clients.
 //
-// Opened by the service with `solana.rpc` and `solana.websocket`; asked by the gateway's read methods,
-// preflight and subscriptions. Gives the node's own results and errors back as they are, and bounds
-// all the rest: calls at once, calls that wait, time, size. Nothing is cached: an answer that a caller
-// could tell from a fresh one is a wrong one. Addresses may hold keys, so errors name the host only.
+// Opened by the service with `solana.rpc` and `solana.websocket`; called by the gateway's read methods,
+// preflight and subscriptions. It returns the node's results and errors unchanged, and limits concurrent
+// and queued calls, time and size. Nothing is cached, because a stale answer would be wrong. URLs may
+// contain keys, so errors name only the host.
 
 import { Pool } from "undici";
 import type { Clock } from "../../core/clock.ts";
@@ -23,7 +23,7 @@ import { httpAddress, type NodeAddress, webSocketAddress } from "./upstream-addr
 import { readNodeMessage } from "./upstream-answer.ts";
 import { UpstreamSocket } from "./upstream-socket.ts";
 
-/** Checking an answer stops everything else for a while, up to 10 ms per MB. */
+/** Validating an answer blocks the event loop, up to 10 ms per MB. */
 export const answerBytesMax = 8 * 1024 * 1024;
 const connectionsMax = 64;
 const waitingMax = 1024;
@@ -34,15 +34,15 @@ const warnEveryMs = 10_000;
 export interface UpstreamOptions {
   /** http or https. */
   readonly rpc: string;
-  /** ws or wss; absent: as @solana/web3.js derives it from `rpc`. */
+  /** ws or wss; absent: derived from `rpc` as in @solana/web3.js. */
   readonly websocket?: string;
   readonly log?: Logger;
   readonly clock: Clock;
-  /** For one call, its time in the queue included. Default 10 s. */
+  /** Time limit of one call, including its time in the queue. Default 10 s. */
   readonly timeoutMs?: number;
-  /** Calls at once, each on a kept-alive connection of its own. Default 64. */
+  /** Concurrent calls, each on its own keep-alive connection. Default 64. */
   readonly connectionsMax?: number;
-  /** Calls that wait for a connection; more are refused with "overloaded". Default 1,024. */
+  /** Calls that wait for a connection; more are rejected with "overloaded". Default 1,024. */
   readonly waitingMax?: number;
 }
 
@@ -51,13 +51,13 @@ function codeOf(thrown: unknown): string {
   return typeof code === "string" ? code : "no connection";
 }
 
-/** The connection ended before an answer: the node may have closed it while it was idle. */
+/** The connection ended before an answer; the node may have closed it while it was idle. */
 function isCut(thrown: unknown): boolean {
   return ["UND_ERR_SOCKET", "ECONNRESET", "EPIPE"].includes(codeOf(thrown));
 }
 
 export class Upstream implements NodeCalls, NodeSockets {
-  /** Host and port, for messages; never the whole address. */
+  /** Host and port for messages; never the whole URL. */
   readonly host: string;
   readonly #options: UpstreamOptions;
   readonly #address: NodeAddress;
@@ -72,7 +72,7 @@ export class Upstream implements NodeCalls, NodeSockets {
   #nextId = 1;
   #isClosed = false;
 
-  /** Connects to nobody yet. Throws ShredwayError "value_invalid". */
+  /** Does not connect yet. Throws ShredwayError "value_invalid". */
   static open(options: UpstreamOptions): Upstream {
     return new Upstream(options);
   }
@@ -113,7 +113,7 @@ export class Upstream implements NodeCalls, NodeSockets {
     }
   }
 
-  /** Connects; the listener hears when that fails. */
+  /** Connects; a failure is reported to the listener. */
   openSocket(listener: NodeSocketListener): NodeSocket {
     if (this.#isClosed) throw new ShredwayError("rpc_failed", `${this.host}: closed already`);
     const socket: NodeSocket = new UpstreamSocket({
@@ -133,7 +133,7 @@ export class Upstream implements NodeCalls, NodeSockets {
     return socket;
   }
 
-  /** Calls under way are refused, sockets closed. Idempotent. */
+  /** Rejects pending calls and closes sockets. Idempotent. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -142,7 +142,7 @@ export class Upstream implements NodeCalls, NodeSockets {
     await this.#pool.destroy();
   }
 
-  /** Waits for a connection that is free. */
+  /** Waits for a free connection. */
   async #enter(method: string, signal: AbortSignal): Promise<void> {
     if (this.#isClosed) throw new Error("closed already");
     if (this.#underWay < this.#connectionsMax) {
@@ -171,7 +171,7 @@ export class Upstream implements NodeCalls, NodeSockets {
     });
   }
 
-  /** The next in the queue takes the place over. */
+  /** The next call in the queue uses the connection. */
   #leave(): void {
     const next = this.#waiting.shift();
     if (next) next();
@@ -186,7 +186,7 @@ export class Upstream implements NodeCalls, NodeSockets {
     const id = this.#nextId++;
     const text = await this.#post(writeJson({ jsonrpc: "2.0", id, method, params }), signal);
     const { id: answered, answer } = readNodeMessage(text, this.#address.mask);
-    // An error that names no call can only be about this one.
+    // An error without an id can only belong to this call.
     const isOurs = answered === String(id) || (answered === "null" && answer && "error" in answer);
     if (answer && isOurs) return answer;
     throw new Error(`expected a JSON-RPC answer with id ${id}, got another`);
@@ -210,7 +210,7 @@ export class Upstream implements NodeCalls, NodeSockets {
     }
     const chunks: Uint8Array[] = [];
     let length = 0;
-    // Left by an exception, the loop closes the connection.
+    // An exception that leaves the loop closes the connection.
     for await (const chunk of response.body) {
       const bytes: Uint8Array = chunk;
       length += bytes.length;
@@ -222,10 +222,10 @@ export class Upstream implements NodeCalls, NodeSockets {
 
   #failure(method: string, thrown: unknown, isLate: boolean): ShredwayError {
     if (isShredwayError(thrown, "overloaded")) return thrown;
-    // Several addresses that all refuse have no message, only a code.
+    // An error for several addresses has no message, only a code.
     const said = messageOf(thrown) || codeOf(thrown);
     const text = isLate ? `no answer within ${this.#timeoutMs} ms` : said;
-    // The cause is left behind: its text and its stack may hold the whole address.
+    // Without the cause, whose text and stack may contain the whole URL.
     this.#warn(method, this.#address.mask(text));
     return new ShredwayError(
       "rpc_failed",
@@ -233,7 +233,7 @@ export class Upstream implements NodeCalls, NodeSockets {
     );
   }
 
-  /** At most one line in ten seconds: a node that is away fails every call. */
+  /** At most one line in ten seconds, because every call fails while the node is unreachable. */
   #warn(method: string, text: string): void {
     if (!this.#warnings.begin()) return;
     this.#options.log?.warn(

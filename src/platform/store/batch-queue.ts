@@ -38,7 +38,9 @@ export class BatchQueue<Job> {
   /** Throws ShredwayError "store_failed" if the queue is full. */
   add(job: Job): void {
     if (this.#waiting.length >= waitingMax) {
-      throw this.failure(`expected at most ${waitingMax} changes to wait, got more`);
+      throw this.failure(
+        `the queue of the database is full: expected at most ${waitingMax} waiting changes`,
+      );
     }
     this.#waiting.push(job);
   }
@@ -67,6 +69,6 @@ export class BatchQueue<Job> {
 
   /** The error of every call after the driver's `close`. */
   closed(): ShredwayError {
-    return this.failure("expected a store that is open, got a closed one");
+    return this.failure("the store is closed");
   }
 }

@@ -34,9 +34,9 @@ function warningsOf(directory: string, databasePath: string): string[] {
   const isWritable = (folderMode & othersWriteMask) !== 0;
   if (!isReadable && !isWritable) return [];
   return [
-    `${directory}: expected a folder that only its owner may use (0700, files 0600), got ` +
+    `${directory}: expected modes 0700 (folder) and 0600 (files), got ` +
       `${modeText(folderMode)} and ${databaseFileName} ${modeText(fileMode)}: other users of this ` +
-      `machine can ${isWritable ? "change" : "read"} what is kept; run: ` +
+      `machine can ${isWritable ? "change" : "read"} the data; run: ` +
       `chmod -R go= ${directory}`,
   ];
 }
@@ -49,7 +49,7 @@ export function prepareDataFolder(directory: string, mustExist = false): DataFol
   const databasePath = join(directory, databaseFileName);
   try {
     if (!existsSync(databasePath)) {
-      if (mustExist) throw new Error(`expected a folder with ${databaseFileName}, got none there`);
+      if (mustExist) throw new Error(`expected a folder with ${databaseFileName}, got none`);
       mkdirSync(directory, { recursive: true, mode: 0o700 });
       closeSync(openSync(databasePath, "a", 0o600));
     }

@@ -44,8 +44,8 @@ export class NodeLock {
       if (clock.monotonicNs() > endNs) {
         throw new ShredwayError(
           "store_failed",
-          `data.node: expected a name that no other service on this database has, got ${quote(node)}, ` +
-            `which one has; give each node a name of its own`,
+          `data.node: another service on this database has the name ${quote(node)}; ` +
+            `expected a unique name: set data.node`,
           { details: { node } },
         );
       }

@@ -24,7 +24,9 @@ it("returns batches in the order of the jobs, and counts their sizes", () => {
 it("rejects jobs above its limit, and accepts again below it", () => {
   const queue = new BatchQueue<number>("a.db", undefined);
   for (let i = 0; i < waitingMax; i++) queue.add(i);
-  expect(() => queue.add(0)).toThrow("a.db: expected at most 100000 changes to wait, got more");
+  expect(() => queue.add(0)).toThrow(
+    "a.db: the queue of the database is full: expected at most 100000 waiting changes",
+  );
   expect(queue.nextBatch().length).toBe(batchMax);
   queue.add(7);
   expect(queue.takeAll().at(-1)).toBe(7);

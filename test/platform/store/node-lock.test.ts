@@ -59,7 +59,9 @@ describe("the name of a node", () => {
     locks.holder = another;
     const refused = expect(NodeLock.take({ ...options, waitMs: 1000 })).rejects.toMatchObject({
       reason: "store_failed",
-      message: expect.stringMatching(/^data.node: expected a name .* got "a", which one has; give/),
+      message: expect.stringMatching(
+        /^data.node: another service .* has the name "a"; expected a unique name/,
+      ),
     });
     await clock.advance(2000);
     await refused;
@@ -129,7 +131,7 @@ describe.skipIf(postgresPrograms === null)("services on one PostgreSQL", () => {
     const common = { clock: systemClock, log: silent, waitMs: 300 };
     const driver = files.closing(await PostgresDriver.open({ url: server.url(), ...common }));
     const take = (node: string) => NodeLock.take({ driver, node, ...common });
-    await expect(take("a")).rejects.toThrow(/data.node: expected a name that no other service/);
+    await expect(take("a")).rejects.toThrow(/data.node: another service .* has the name/);
     const held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted";
     expect(await server.run(held)).toEqual([["2"]]);
     await server.run(
@@ -137,7 +139,7 @@ describe.skipIf(postgresPrograms === null)("services on one PostgreSQL", () => {
     );
     // By itself, with nothing to write.
     await untilAsked(async () => (await server.run(held))[0]?.[0] === "2");
-    await expect(take("a")).rejects.toThrow(/data.node: expected a name/);
+    await expect(take("a")).rejects.toThrow(/data.node: another service/);
     await a?.close();
     await (await take("a")).close();
   });

@@ -202,7 +202,7 @@ export class PostgresConnection {
 
   async #connect(): Promise<void> {
     const { connectMs, answerMs, lockMs } = this.#times;
-    const late = `not let in for ${connectMs} ms`;
+    const late = `no connection within ${connectMs} ms`;
     const refuse = (): void => void this.#client.connection.stream.destroy(new Error(late));
     const timer = this.#clock.after(connectMs, refuse);
     try {
@@ -214,7 +214,7 @@ export class PostgresConnection {
         throw new PostgresError({ code: "", message });
       }
       if (readOnly !== "off") {
-        throw new PostgresError({ code: readOnlyCode, message: "a replica, or set so" });
+        throw new PostgresError({ code: readOnlyCode, message: "a replica, or set to read-only" });
       }
     } finally {
       timer.cancel();

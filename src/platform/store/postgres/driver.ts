@@ -54,14 +54,14 @@ async function look(servers: PostgresServers, mustExist: boolean): Promise<strin
   const connection = await servers.open("shredway");
   try {
     if (mustExist && (await connection.query(schemaQuery))[0]?.[0] !== 1n) {
-      const message = "expected a database that a service has set up, got one without its tables";
+      const message = "expected a database with the tables of a service, got one without them";
       throw new PostgresError({ code: "", message });
     }
     const [[fsync, pages] = []] = await connection.query(settingsQuery);
     if (fsync === "on" && pages === "on") return [];
     return [
-      `${servers.name}: expected a server with fsync and full_page_writes on, got them ` +
-        `${String(fsync)} and ${String(pages)}: a loss of power may take everything that is kept`,
+      `${servers.name}: expected fsync and full_page_writes on, got ` +
+        `${String(fsync)} and ${String(pages)}: a loss of power may destroy all data`,
     ];
   } finally {
     await connection.close();
@@ -201,7 +201,9 @@ export class PostgresDriver implements SqlDriver {
       const endNs = (jobs[0]?.askedNs ?? 0n) + this.#waitNs;
       const results = await this.#dependencies.writer.write(jobs, endNs);
       for (const [i, job] of jobs.entries()) {
-        job.settle(results[i] ?? { code: "", message: "expected a result for each, got too few" });
+        job.settle(
+          results[i] ?? { code: "", message: "expected one result per transaction, got too few" },
+        );
       }
       const lost = results.find((result) => "code" in result && isLost(result));
       if (lost) this.#refuseLate(lost);

@@ -16,27 +16,21 @@ export const unknownCode = "UNKNOWN";
 
 /** Texts by the start of the SQLSTATE; the first match applies. */
 const meanings: readonly (readonly [code: string, meaning: string])[] = [
-  ["53100", "expected room on the server's disk, got none"],
-  [
-    fullCode,
-    "expected a free connection, got none: a limit of the server or of the role is reached",
-  ],
-  ["53", "expected a server with room for more, got one without"],
-  ["28", "expected a role and a password that the server takes, got others"],
-  ["3D000", "expected a database that is there, got none of that name"],
-  ["42501", "expected the right to do that, got none; see docs/postgres.md"],
-  [readOnlyCode, "expected a server that takes changes, got one that only reads"],
-  ["55P03", "expected to get a lock in time, got none: another process holds it"],
-  ["57014", "expected an end in time, got none: the database is too slow"],
-  ["57P", "expected a server that runs, got one that starts or ends"],
-  ["40", "expected changes that go together with those of others, got a conflict again and again"],
-  ["22", "expected values that a database can hold, got others"],
-  ["23", "expected values that fit to what is kept, got others"],
-  [lostCode, "expected a connection that holds, got its loss"],
-  [
-    unknownCode,
-    "expected to learn whether a commit holds, got no answer: what was asked for may be kept or not",
-  ],
+  ["53100", "the disk of the server is full"],
+  [fullCode, "no free connection: the limit of the server or of the role is reached"],
+  ["53", "the server is out of resources"],
+  ["28", "the server rejected the role or the password"],
+  ["3D000", "no database of that name exists"],
+  ["42501", "the role lacks a privilege; see docs/postgres.md"],
+  [readOnlyCode, "the server is read-only"],
+  ["55P03", "lock time-out: another process holds the lock"],
+  ["57014", "statement time-out: the database is too slow"],
+  ["57P", "the server is starting or shutting down"],
+  ["40", "repeated conflicts with changes of other processes"],
+  ["22", "invalid value for a column"],
+  ["23", "constraint violation"],
+  [lostCode, "the connection to the server was lost"],
+  [unknownCode, "the result of a commit is unknown: the change may be stored or not"],
 ];
 
 /** Codes after which the connection is closed or useless; another server may accept changes. */

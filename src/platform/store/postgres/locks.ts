@@ -149,7 +149,7 @@ export class PostgresLocks {
     const askedNs = this.#options.clock.monotonicNs();
     const [result = lost] = await connection.run([{ sql: ask }]);
     if (isFailure(result)) connection.destroy(result.message);
-    else if (result.rows[0]?.[0] !== "off") connection.destroy("the server only reads by now");
+    else if (result.rows[0]?.[0] !== "off") connection.destroy("the server became read-only");
     else this.#isAlive(connection, askedNs);
   }
 
@@ -174,7 +174,7 @@ export class PostgresLocks {
       try {
         onLost();
       } catch (error) {
-        this.#options.log.error(`after a lock was lost: ${messageOf(error)}`);
+        this.#options.log.error(`store: a listener for a lost lock failed: ${messageOf(error)}`);
       }
     }
   }

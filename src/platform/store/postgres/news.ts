@@ -97,7 +97,7 @@ export class PostgresNews {
     const connection = this.#connection;
     const [result] = await connection.run([{ sql: look }]);
     if (result && !isFailure(result) && result.rows[0]?.[0] !== "off") {
-      connection.destroy("the server only reads by now");
+      connection.destroy("the server became read-only");
     }
   }
 
@@ -109,7 +109,7 @@ export class PostgresNews {
         this.tellGap();
         if (!this.#connection.isLost) return;
       } catch (error) {
-        this.#options.log.debug(`no news of the store: ${failureOf(error).message}`);
+        this.#options.log.debug(`store: no notifications: ${failureOf(error).message}`);
       }
       await this.#clock.sleep(waitMs, signal);
     }

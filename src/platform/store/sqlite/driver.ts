@@ -80,7 +80,9 @@ function open(worker: Worker): Promise<Opened | Failure> {
       resolve(result);
     };
     worker.on("error", (error: unknown) => finish({ code: "", message: messageOf(error) }));
-    worker.on("exit", () => finish({ code: "", message: "the thread ended before it was open" }));
+    worker.on("exit", () =>
+      finish({ code: "", message: "the thread ended before the file was open" }),
+    );
     worker.on("message", (answer: WorkerAnswer) => {
       if (answer.kind === "opened") finish({ worker, foreignVersion: answer.foreignVersion });
       if (answer.kind === "refused") finish(answer.failure);
@@ -270,7 +272,7 @@ export class SqliteDriver implements SqlDriver {
     for (const job of jobs) {
       const result = job.isRead ? reads[read++] : writes[write++];
       if (result) job.settle(result);
-      else job.refuse(this.#queue.failure("expected a result for each question, got too few"));
+      else job.refuse(this.#queue.failure("expected one result per call, got too few"));
     }
     if (foreignVersion !== this.#foreignVersion) {
       this.#foreignVersion = foreignVersion;
@@ -283,9 +285,7 @@ export class SqliteDriver implements SqlDriver {
     if (this.#ended) return;
     this.#ended = this.#closing
       ? this.#queue.closed()
-      : this.#queue.failure(
-          `expected the store's thread to run, got its end: ${cause}; restart the service`,
-        );
+      : this.#queue.failure(`the store's thread ended: ${cause}; restart the service`);
     if (!this.#closing) this.#log.error(this.#ended.message);
     this.#stopLooking();
     const lost = [...(this.#underWay ?? []), ...this.#queue.takeAll()];

@@ -8,15 +8,15 @@ export const inUseCode = "IN_USE";
 
 /** Texts by the start of SQLite's code; the first match applies. */
 const meanings: readonly (readonly [code: string, meaning: string])[] = [
-  ["SQLITE_FULL", "expected room on the disk, got none"],
-  ["SQLITE_IOERR", "expected a device that reads and writes, got a failure"],
-  ["SQLITE_BUSY", "expected to get the file's lock, got none: another process holds it"],
-  ["SQLITE_CORRUPT", "expected a whole database, got a damaged one"],
-  ["SQLITE_NOTADB", "expected an SQLite database, got another file"],
-  ["SQLITE_READONLY", "expected to be allowed to write to the file and its folder, got no"],
-  ["SQLITE_CANTOPEN", "expected a file that can be opened and written, got none"],
-  [inUseCode, "expected a data folder that no other service uses, got one in use"],
-  ["SQLITE_CONSTRAINT", "expected values that fit to what is kept, got others"],
+  ["SQLITE_FULL", "the disk is full"],
+  ["SQLITE_IOERR", "the disk failed to read or write"],
+  ["SQLITE_BUSY", "lock time-out: another process holds the file's lock"],
+  ["SQLITE_CORRUPT", "the database file is damaged"],
+  ["SQLITE_NOTADB", "the file is not an SQLite database"],
+  ["SQLITE_READONLY", "no permission to write to the file and its folder"],
+  ["SQLITE_CANTOPEN", "the file cannot be opened or created"],
+  [inUseCode, "another service uses the data folder"],
+  ["SQLITE_CONSTRAINT", "constraint violation"],
 ];
 
 export function isBusy({ code }: Failure): boolean {

@@ -121,7 +121,7 @@ async function checkUnused(url: string, clock: Clock): Promise<void> {
   }
   throw new ShredwayError(
     "store_failed",
-    `${postgresName(url)}: expected a database that nobody uses, got one that a service or another command has open`,
+    `${postgresName(url)}: another service or command has the database open; stop it first`,
   );
 }
 

@@ -34,8 +34,11 @@ function fill(bytes: number): void {
 
 describe("a full disk", () => {
   it.skipIf(!mounted).each([
-    ["data", /room on the server's disk, got none/],
-    ["pg_wal", /room on the server's disk|connection|starts or ends|may be kept or not/],
+    ["data", /the disk of the server is full/],
+    [
+      "pg_wal",
+      /the disk of the server is full|connection|starting or shutting down|may be stored or not/,
+    ],
   ] as const)(
     "of %s: rejects with a clear error, stores nothing partially, and continues when space is free",
     async (holds, text) => {

@@ -176,7 +176,7 @@ describe.skipIf(postgresPrograms === null)("several servers", () => {
     expect(await second.run("SELECT id FROM things")).toEqual([["2"]]);
     await second.kill();
     await expect(open(urlOf([first, second]))).rejects.toThrow(
-      /expected a server that takes changes.*a replica, or set so; .*25006/,
+      /the server is read-only.*a replica, or set to read-only; .*25006/,
     );
   });
 });
