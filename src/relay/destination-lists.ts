@@ -1,8 +1,8 @@
-// Who is sent to: the destinations of the configuration and those of the accounts, as one table.
+// Destination lists: the destinations of the configuration and of accounts, merged into one table.
 //
-// Asked by relay-service.ts whenever either changes, on the way from a tip to the shreds that it buys.
-// Refuses nothing of the accounts': what cannot be served is left out and said, each address once, for
-// an older table that stayed in force would serve somebody who has lost his tier.
+// Called by relay-service.ts after every change of either. It never rejects the accounts' list: a
+// destination that cannot be served is skipped and logged once per address. Otherwise the old table
+// would stay active and serve accounts that have lost their tier.
 
 import type { Endpoint } from "../core/addresses/addresses.ts";
 import { EndpointCache, type KnownEndpoint } from "../core/addresses/endpoint-cache.ts";
@@ -10,23 +10,23 @@ import { quote } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Destination } from "./data-plane/tables.ts";
 
-/** What was said is remembered of so many addresses; then it may be said again. */
+/** Maximum number of logged addresses; beyond it, an address may be logged again. */
 const saidMax = 4096;
 
 interface DestinationListsDependencies {
   /** Narrowest first. */
   readonly tiers: readonly string[];
-  /** Destinations that a relay can have. */
+  /** Maximum number of destinations of a relay. */
   readonly max: number;
   readonly log: Logger;
 }
 
 interface JoinedDestinations {
   readonly table: readonly Destination[];
-  /** Addresses of those in it that are the accounts', as these wrote them. */
+  /** The addresses of accounts in the table, as written by the accounts. */
   readonly served: ReadonlySet<string>;
   readonly leftOut: readonly LeftOut[];
-  /** Destinations of accounts for which there was no room. */
+  /** Destinations of accounts above the limit. */
   readonly excess: number;
 }
 
@@ -50,7 +50,7 @@ export class DestinationLists {
     this.#endpoints = new EndpointCache(2 * max);
   }
 
-  /** `fixed` as they are, those of accounts as far as they can be served. */
+  /** `fixed` unchanged, then those of accounts that can be served. */
   join(
     fixed: readonly Destination[],
     ofAccounts: readonly Destination[],
@@ -83,7 +83,7 @@ export class DestinationLists {
     };
   }
 
-  /** Tells an operator what was left out, as far as he has not heard it. */
+  /** Logs what was skipped and was not logged yet. */
   say({ leftOut, excess }: JoinedDestinations): void {
     for (const { destination, why } of leftOut) {
       const { address, name } = destination;
@@ -113,7 +113,7 @@ export class DestinationLists {
     }
   }
 
-  /** At most `room`, those of wider tiers before others. */
+  /** At most `room`, wider tiers first. */
   #fitting(wanted: readonly Destination[], room: number): readonly Destination[] {
     if (wanted.length <= room) return wanted;
     const width = new Map(this.#tiers.map((tier, i) => [tier, i]));

@@ -1,4 +1,4 @@
-// What the package offers to programs that import it.
+// The public interface of the package.
 
 export {
   type AddressFamily,

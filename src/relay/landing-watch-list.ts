@@ -1,8 +1,8 @@
-// Who waits for which signature: one watch-list of the relay, many who ask.
+// Landing watch list: one watch list of the relay, shared by many listeners.
 //
-// Made by main over a relay that deshreds. Observations come from the relay's own authenticated shreds, so
-// a landing is a leader's word that the transaction is in his block: before any vote, without its
-// outcome, and on a fork that may be abandoned. Whoever needs the outcome asks a node afterwards.
+// Created over a relay with deshredding. Observations come from the relay's own authenticated shreds:
+// the leader put the transaction into its block. There is no vote yet, the outcome is unknown, and the
+// fork may be abandoned. A listener that needs the outcome queries a node afterwards.
 
 import { isShredwayError, messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
@@ -11,7 +11,7 @@ import type { Relay } from "./data-plane/relay.ts";
 
 type LandingListener = (landing: Landing) => void;
 
-/** What is used of the relay. */
+/** The used part of the relay. */
 type LandingRelay = Pick<
   Relay,
   "watchSignatures" | "unwatchSignatures" | "drainLandings" | "onLandings"
@@ -19,7 +19,7 @@ type LandingRelay = Pick<
 
 interface Waiter {
   readonly listener: LandingListener;
-  /** Observations that it was told. */
+  /** Reported observations. */
   readonly heard: Set<string>;
 }
 
@@ -39,28 +39,28 @@ export class LandingWatchList {
   }
 
   /**
-   * Tells `listener` every observation of the signature (64 bytes) from now on, first those of the last
-   * seconds, each once; the returned function ends that. Throws ShredwayError "watch_refused" when
-   * the list is full.
+   * Reports every observation of the signature (64 bytes) to `listener`, each once, starting with those
+   * of the last seconds. The returned function stops it. Throws ShredwayError "watch_refused" if the
+   * list is full.
    */
   watch(signature: Uint8Array, listener: LandingListener): () => void {
-    const own = new Uint8Array(signature); // the caller's may change
+    const own = new Uint8Array(signature); // the caller may change its array
     const name = nameOf(own);
     const waiter: Waiter = { listener, heard: new Set() };
     const waiters = this.#waiters.get(name) ?? new Set();
     waiters.add(waiter);
     this.#waiters.set(name, waiters);
     try {
-      this.#relay.watchSignatures([own]); // also when it is watched: then what is remembered is told
+      this.#relay.watchSignatures([own]); // even if already watched, which reports retained observations
     } catch (error) {
-      // With a full list the others keep waiting, and this one too when it was on the list before.
+      // If the list is full, existing listeners stay, including those of this signature.
       if (this.#forget(name, waiter)) throw error;
       waiters.add(waiter);
     }
     return () => this.#unwatch(name, own, waiter);
   }
 
-  /** Signatures that somebody waits for. */
+  /** Number of watched signatures. */
   get watched(): number {
     return this.#waiters.size;
   }
@@ -74,7 +74,7 @@ export class LandingWatchList {
     }
   }
 
-  /** True when nobody waits for the signature any more. */
+  /** True if the signature has no listener any more. */
   #forget(name: string, waiter: Waiter): boolean {
     const waiters = this.#waiters.get(name);
     if (!waiters?.delete(waiter) || waiters.size > 0) return false;
@@ -84,7 +84,7 @@ export class LandingWatchList {
   #hand(landings: readonly Landing[]): void {
     for (const landing of landings) {
       const observation = `${landing.slot} ${landing.batchIndex} ${landing.ordinal}`;
-      // A copy: listeners may watch and stop watching.
+      // A copy, because listeners may add and remove listeners.
       const waiters = [...(this.#waiters.get(nameOf(landing.signature)) ?? [])];
       for (const { listener, heard } of waiters) {
         if (heard.has(observation)) continue;

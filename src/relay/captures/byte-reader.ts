@@ -1,18 +1,17 @@
-// ByteReader: a file read from front to back through one buffer of bounded size.
+// ByteReader: reads a file from start to end through one buffer of bounded size.
 //
-// Answers: "give me the next n bytes, or say where the file ends too early." For the format readers
-// beside this file. Memory stays bounded however large or hostile the file is.
+// Used by the format readers in this folder. Memory stays bounded for any file size and any content.
 
 import { captureError } from "./capture.ts";
 
-/** Where bytes come from: fills `into` from its start, returns how many; 0 at the end. */
+/** A source of bytes: fills `into` from its start and returns the number of bytes; 0 at the end. */
 export type ByteSource = (into: Uint8Array) => number;
 
 const bufferBytes = 256 * 1024;
-/** The longest piece that `take` gives: more than any record that a reader here accepts. */
+/** The longest chunk that `take` returns; longer than any record that a reader here accepts. */
 const pieceBytesMax = 1024 * 1024;
 
-/** Reads from memory, for tests and for bytes that are there already. */
+/** Reads from memory, for tests and for available bytes. */
 export function memorySource(bytes: Uint8Array): ByteSource {
   let at = 0;
   return (into) => {
@@ -24,7 +23,7 @@ export function memorySource(bytes: Uint8Array): ByteSource {
 }
 
 export class ByteReader {
-  /** Of the file, for errors. */
+  /** Name of the file, for errors. */
   readonly name: string;
   readonly #source: ByteSource;
   #buffer: Uint8Array = new Uint8Array(bufferBytes);
@@ -37,20 +36,20 @@ export class ByteReader {
     this.name = name;
   }
 
-  /** Bytes taken so far: the place of the next byte in the file. */
+  /** Bytes taken so far: the offset of the next byte in the file. */
   get offset(): number {
     return this.#offset;
   }
 
-  /** The next bytes, as many as are there up to `length`, without taking them. */
+  /** The next bytes, up to `length` available ones, without taking them. */
   peek(length: number): Uint8Array {
     this.#fill(length);
     return this.#buffer.subarray(this.#begin, Math.min(this.#begin + length, this.#end));
   }
 
   /**
-   * The next `length` bytes, valid until the next call. Throws ShredwayError "capture_invalid" when
-   * the file ends before; `what` names the part in the message.
+   * The next `length` bytes, valid until the next call. Throws ShredwayError "capture_invalid" if the
+   * file ends earlier; `what` names the part in the message.
    */
   take(length: number, what: string): Uint8Array {
     this.#fill(length);
@@ -62,13 +61,13 @@ export class ByteReader {
     return bytes;
   }
 
-  /** As `take`, but undefined when the file ends exactly here. */
+  /** Like `take`, but returns undefined if the file ends exactly here. */
   takeUnlessEnd(length: number, what: string): Uint8Array | undefined {
     this.#fill(length);
     return this.#begin === this.#end ? undefined : this.take(length, what);
   }
 
-  /** Passes over `length` bytes, of any number. */
+  /** Skips `length` bytes, any number. */
   skip(length: number, what: string): void {
     for (let left = length; left > 0; ) {
       const piece = Math.min(left, bufferBytes);

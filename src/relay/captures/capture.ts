@@ -1,23 +1,23 @@
-// Captures: what a capture file gives, whatever its format.
+// Captures: the content of a capture file in any format.
 //
-// Read by read-capture.ts and the format files beside this one; used by `replay`, tests and tools.
-// Never on the relay's path.
+// Read by read-capture.ts and the format files in this folder; used by `replay`, tests and tools. Not
+// used on the relay's packet path.
 
 import type { Endpoint } from "../../core/addresses/addresses.ts";
 import { ShredwayError } from "../../core/errors.ts";
 
 /** One UDP datagram of a capture. */
 export interface CapturedPacket {
-  /** The UDP payload; a copy that the reader does not touch again. */
+  /** The UDP payload; a copy that the reader does not change later. */
   readonly packet: Uint8Array;
-  /** Nanoseconds since 1970; null when the format knows none. */
+  /** Nanoseconds since 1970; null if the format has no times. */
   readonly timestampNs: bigint | null;
-  /** Sender and receiver, where the format has them. */
+  /** Sender and receiver, if the format has them. */
   readonly source?: Endpoint;
   readonly destination?: Endpoint;
 }
 
-/** Why a record of a capture is no packet of ours. */
+/** The reason why a record of a capture is not a UDP datagram. */
 export const skipReasons = [
   "not_ip",
   "not_udp",
@@ -28,7 +28,7 @@ export const skipReasons = [
 ] as const;
 export type SkipReason = (typeof skipReasons)[number];
 
-/** Records passed over, counted while reading. */
+/** Skipped records, counted while reading. */
 export type SkipCounts = Record<SkipReason, number>;
 
 export function newSkipCounts(): SkipCounts {
@@ -42,7 +42,7 @@ export function newSkipCounts(): SkipCounts {
   };
 }
 
-/** An error that says where in which file. `offset` is in bytes from its start. */
+/** An error with the file and the offset, in bytes from its start. */
 export function captureError(name: string, offset: number, message: string): ShredwayError {
   return new ShredwayError("capture_invalid", `${name}: at byte ${offset}: ${message}`, {
     details: { file: name, offset },

@@ -1,7 +1,7 @@
-// Frames: from a captured link-layer frame to the UDP datagram inside, if there is one.
+// Frames: finds the UDP datagram in a captured link-layer frame.
 //
-// Called by the pcap and pcapng readers for every record. Hostile bytes: never reads beyond the
-// frame, never throws; what is no whole UDP datagram is named by a skip reason. Link types:
+// Called by the pcap and pcapng readers for every record. Input is untrusted: it never reads beyond the
+// frame and never throws. A skip reason names a frame without a complete UDP datagram. Link types:
 // tcpdump.org/linktypes.html; IPv4 RFC 791, IPv6 RFC 8200, UDP RFC 768, VLAN tags IEEE 802.1Q.
 
 import { type Endpoint, familyOf } from "../../core/addresses/addresses.ts";
@@ -36,14 +36,14 @@ const extensionHeadersMax = 8;
 const protocolUdp = 17;
 const fragmentHeader = 44;
 const authenticationHeader = 51;
-/** IPv6 headers that may stand before UDP: hop-by-hop 0, routing 43, destination options 60. */
+/** IPv6 headers that may precede UDP: hop-by-hop 0, routing 43, destination options 60. */
 const extensionHeaders: readonly number[] = [0, 43, fragmentHeader, authenticationHeader, 60];
 
 function u16(bytes: Uint8Array, at: number): number {
   return ((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0);
 }
 
-/** What follows an Ethernet-style type field at `typeAt`, past VLAN tags. */
+/** The payload after an Ethernet-style type field at `typeAt`, after VLAN tags. */
 function afterType(frame: Uint8Array, typeAt: number, headerBytes: number): FrameResult {
   let type = u16(frame, typeAt);
   let begin = headerBytes;
@@ -63,10 +63,10 @@ function fromRawIp(bytes: Uint8Array): FrameResult {
   return version === 6 ? fromIpv6(bytes) : "not_ip";
 }
 
-/** The address family in front of a loopback frame, in the byte order of the capturing machine. */
+/** The address family before a loopback frame, in the byte order of the capturing machine. */
 function fromNull(frame: Uint8Array): FrameResult {
   if (frame.length < 4) return "cut_off";
-  const family = (frame[0] ?? 0) + (frame[3] ?? 0); // one end holds it, the other is 0
+  const family = (frame[0] ?? 0) + (frame[3] ?? 0); // one end contains it, the other is 0
   if (u16(frame, 1) !== 0 || (frame[0] !== 0 && frame[3] !== 0)) return "not_ip";
   if (family === 2) return fromIpv4(frame.subarray(4));
   // AF_INET6 of the BSDs, Darwin and Linux.
@@ -87,7 +87,7 @@ function fromIpv4(bytes: Uint8Array): FrameResult {
   // More fragments, or not the first one.
   if ((u16(bytes, 6) & 0x3fff) !== 0) return "fragment";
   if (bytes[9] !== protocolUdp) return "not_udp";
-  // 0 when the sending card cuts the packet: then it ends with the frame.
+  // 0 if the sending card segments the packet; then it ends with the frame.
   const totalBytes = u16(bytes, 2) || bytes.length;
   if (totalBytes < headerBytes) return "malformed";
   return fromUdp(
@@ -108,7 +108,7 @@ function fromIpv6(bytes: Uint8Array): FrameResult {
     if (headers === extensionHeadersMax) return "malformed";
     if (!extensionHeaders.includes(next)) return "not_udp";
     if (at + 8 > whole.length) return "cut_off";
-    // Offset or "more" set; a fragment header with neither holds a whole packet (RFC 6946).
+    // Offset or "more" is set; a fragment header with neither contains a complete packet (RFC 6946).
     if (next === fragmentHeader && (u16(whole, at + 2) & 0xfff9) !== 0) return "fragment";
     const kind = next;
     next = whole[at] ?? 0;
@@ -135,7 +135,7 @@ function fromUdp(bytes: Uint8Array, from: Uint8Array, to: Uint8Array): FrameResu
   };
 }
 
-/** The UDP datagram in a frame of the given link type, or why there is none. */
+/** The UDP datagram in a frame of the given link type, or the reason for its absence. */
 export function datagramOf(linkType: number, frame: Uint8Array): FrameResult {
   switch (linkType) {
     case linkTypes.ethernet:

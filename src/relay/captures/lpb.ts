@@ -1,18 +1,18 @@
 // .lpb captures: repeated { u16 little-endian length, packet } to the end of the file.
 //
-// The format of the shred collections that tests and `replay` use: packets only, no times.
+// The format of the shred collections for tests and `replay`: only packets, without times.
 
 import { ShredwayError } from "../../core/errors.ts";
 import type { ByteReader } from "./byte-reader.ts";
 import { type CapturedPacket, captureError } from "./capture.ts";
 
 /**
- * Longest packet of an .lpb: well above every shred (1232), and so low that the first two bytes of
- * pcap (0xa1b2 and its kin), of pcapng (0x0a0d) and of any text are no length.
+ * Longest packet of an .lpb: above every shred (1232), and so small that the first two bytes of pcap
+ * (0xa1b2 and variants), of pcapng (0x0a0d) and of any text are not a length.
  */
 export const lpbPacketBytesMax = 2048;
 
-/** The packets of an .lpb. Throws ShredwayError "capture_invalid" after the last whole one. */
+/** The packets of an .lpb. Throws ShredwayError "capture_invalid" after the last complete one. */
 export function* readLpb(reader: ByteReader): Generator<CapturedPacket> {
   for (;;) {
     const begin = reader.offset;
@@ -27,7 +27,7 @@ export function* readLpb(reader: ByteReader): Generator<CapturedPacket> {
   }
 }
 
-/** The bytes of an .lpb file. Throws ShredwayError "value_invalid" for a packet that is too long. */
+/** The bytes of an .lpb file. Throws ShredwayError "value_invalid" for an oversized packet. */
 export function writeLpb(packets: Iterable<Uint8Array>): Uint8Array {
   const parts: Uint8Array[] = [];
   for (const packet of packets) {

@@ -1,7 +1,7 @@
-// Writing pcap: packets with times and endpoints as a file that tcpdump, tshark and Wireshark read.
+// Writes pcap: packets with times and endpoints, as a file for tcpdump, tshark and Wireshark.
 //
-// Nanosecond pcap, little-endian, link type raw IP: nothing to invent below the IP header. For
-// fixtures and tools.
+// Nanosecond pcap, little-endian, link type raw IP, so no header below IP is needed. For fixtures and
+// tools.
 
 import type { Endpoint } from "../../core/addresses/addresses.ts";
 import { ShredwayError } from "../../core/errors.ts";
@@ -13,16 +13,16 @@ export interface PacketToWrite {
   /** Nanoseconds since 1970, below 2^32 seconds. */
   readonly timestampNs: bigint;
   readonly source: Endpoint;
-  /** Of the same family as the source. */
+  /** Same address family as the source. */
   readonly destination: Endpoint;
 }
 
 const udpHeaderBytes = 8;
-/** What an IPv4 packet of 65,535 bytes leaves for the UDP payload. */
+/** The largest UDP payload in an IPv4 packet of 65,535 bytes. */
 const payloadBytesMax = 65_535 - 20 - udpHeaderBytes;
 const timestampNsMax = 0xffff_ffffn * 1_000_000_000n + 999_999_999n;
 
-/** The 24 bytes that begin the file. */
+/** The first 24 bytes of the file. */
 export function encodePcapHeader(): Uint8Array {
   const bytes = new Uint8Array(24);
   const view = new DataView(bytes.buffer);
@@ -34,7 +34,7 @@ export function encodePcapHeader(): Uint8Array {
   return bytes;
 }
 
-/** Internet checksum (RFC 1071) of the parts, each of an even length but the last. */
+/** Internet checksum (RFC 1071) of the parts; all except the last have an even length. */
 function checksum(...parts: Uint8Array[]): number {
   let sum = 0;
   for (const part of parts) {
@@ -88,7 +88,7 @@ function checkEntry(entry: PacketToWrite): void {
   if (problem !== undefined) throw new ShredwayError("value_invalid", `expected ${problem}`);
 }
 
-/** One record. Throws ShredwayError "value_invalid" for what the format cannot hold. */
+/** One record. Throws ShredwayError "value_invalid" for a packet that the format cannot contain. */
 export function encodePcapRecord(entry: PacketToWrite): Uint8Array {
   checkEntry(entry);
   const isIpv4 = entry.source.family === "ipv4";
@@ -103,7 +103,7 @@ export function encodePcapRecord(entry: PacketToWrite): Uint8Array {
   const ip = new DataView(bytes.buffer, 16);
   if (isIpv4) encodeIpv4(ip, entry);
   else encodeIpv6(ip, entry);
-  // Both families end their header with the two addresses.
+  // The header of both families ends with the two addresses.
   const addresses = bytes.subarray(16 + (isIpv4 ? 12 : 8), 16 + ipHeaderBytes);
   encodeUdp(bytes.subarray(16 + ipHeaderBytes), addresses, entry);
   return bytes;

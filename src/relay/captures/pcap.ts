@@ -1,6 +1,6 @@
-// pcap captures, as tcpdump writes them: microsecond and nanosecond files of either byte order.
+// pcap captures of tcpdump: microsecond and nanosecond files of either byte order.
 //
-// Format: draft-ietf-opsawg-pcap. Reading gives the UDP datagrams; pcap-writer.ts writes.
+// Format: draft-ietf-opsawg-pcap. Reading returns the UDP datagrams; pcap-writer.ts writes.
 
 import type { ByteReader } from "./byte-reader.ts";
 import { type CapturedPacket, captureError, type SkipCounts } from "./capture.ts";
@@ -8,10 +8,10 @@ import { datagramOf } from "./frame.ts";
 
 const pcapMagicMicroseconds = 0xa1b2c3d4;
 export const pcapMagicNanoseconds = 0xa1b23c4d;
-/** Longest frame that capturing programs store. */
+/** Longest frame that capture programs store. */
 export const frameBytesMax = 262_144;
 
-/** A view on bytes that `ByteReader.take` gave. */
+/** A view of bytes from `ByteReader.take`. */
 export function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
@@ -20,7 +20,7 @@ export function isPcapMagic(magic: number): boolean {
   return magic === pcapMagicMicroseconds || magic === pcapMagicNanoseconds;
 }
 
-/** Counts a frame, or gives its datagram. Shared with pcapng. */
+/** Counts a frame, or returns its datagram. Shared with pcapng. */
 export function packetOf(
   linkType: number,
   frame: Uint8Array,
@@ -48,14 +48,14 @@ function readHeader(reader: ByteReader) {
   return {
     littleEndian,
     fractionNs: magic === pcapMagicNanoseconds ? 1n : 1000n,
-    // The upper bits tell about frame check sequences, which UDP lengths cut off anyway.
+    // The upper bits describe frame check sequences, which the UDP length cuts off.
     linkType: view.getUint32(20, littleEndian) & 0x0fff_ffff,
   };
 }
 
 /**
- * The UDP datagrams of a pcap file; what else it holds is counted in `skipped`. Throws ShredwayError
- * "capture_invalid" where the file is broken, after the packets before that place.
+ * The UDP datagrams of a pcap file; other records are counted in `skipped`. Throws ShredwayError
+ * "capture_invalid" where the file is damaged, after the packets before that offset.
  */
 export function* readPcap(reader: ByteReader, skipped: SkipCounts): Generator<CapturedPacket> {
   const { littleEndian, fractionNs, linkType } = readHeader(reader);

@@ -1,8 +1,7 @@
-// pcapng captures, as Wireshark, dumpcap and newer tcpdump write them.
+// pcapng captures of Wireshark, dumpcap and newer tcpdump.
 //
-// Sections of either byte order, interfaces with their own link type and clock resolution, enhanced,
-// simple and obsolete packet blocks; other blocks are passed over. Format:
-// draft-ietf-opsawg-pcapng.
+// Sections of either byte order, interfaces with their own link type and clock resolution, and enhanced,
+// simple and obsolete packet blocks. Other blocks are skipped. Format: draft-ietf-opsawg-pcapng.
 
 import type { ByteReader } from "./byte-reader.ts";
 import { type CapturedPacket, captureError, type SkipCounts } from "./capture.ts";
@@ -11,7 +10,7 @@ import { frameBytesMax, packetOf, viewOf } from "./pcap.ts";
 export const pcapngMagic = 0x0a0d0d0a;
 const byteOrderMagic = 0x1a2b3c4d;
 const blockTypes = { interface: 1, packet: 2, simplePacket: 3, enhancedPacket: 6 } as const;
-/** Longest block that is read as a whole: a frame, its options, its heads. */
+/** Longest block that is read at once: a frame, its options, its headers. */
 const blockBytesMax = frameBytesMax + 65_536;
 const interfacesMax = 4096;
 const optionResolution = 9;
@@ -33,13 +32,13 @@ interface Section {
 
 interface Block {
   readonly type: number;
-  /** Where it begins in the file. */
+  /** Offset of the block in the file. */
   readonly offset: number;
-  /** Without the type, the two lengths and nothing else. */
+  /** The content without the type and the two lengths. */
   readonly body: DataView;
 }
 
-/** Reads a section header block; the byte order is that of its magic. */
+/** Reads a section header block; its magic gives the byte order. */
 function readSectionHeader(reader: ByteReader, section: Section): void {
   const begin = reader.offset;
   const head = viewOf(reader.take(12, "a section header"));
@@ -79,7 +78,7 @@ function readTrailer(reader: ByteReader, section: Section, length: number): void
   }
 }
 
-/** The next block that this reader understands; undefined at the end of the file. */
+/** The next supported block; undefined at the end of the file. */
 function nextBlock(reader: ByteReader, section: Section): Block | undefined {
   const known: readonly number[] = Object.values(blockTypes);
   for (;;) {
@@ -102,7 +101,7 @@ function nextBlock(reader: ByteReader, section: Section): Block | undefined {
       const message = `expected a block of at most ${blockBytesMax} bytes, got ${length}`;
       throw captureError(reader.name, offset + 4, message);
     }
-    // Body and trailer in one piece: the body is valid until the next read only.
+    // Body and trailer in one read, because the body is valid only until the next read.
     const rest = viewOf(reader.take(length - 8, "a block"));
     const repeated = rest.getUint32(length - 12, section.littleEndian);
     if (repeated !== length) {
@@ -119,7 +118,7 @@ function startsSection(reader: ByteReader): boolean {
   return bytes.length === 4 && viewOf(bytes).getUint32(0) === pcapngMagic;
 }
 
-/** Options of a block that matter here; unknown, broken or missing ones leave the defaults. */
+/** The relevant options of a block; unknown, invalid or missing ones leave the defaults. */
 function* readOptions(body: DataView, begin: number, littleEndian: boolean) {
   for (let at = begin; at + 4 <= body.byteLength; ) {
     const code = body.getUint16(at, littleEndian);
@@ -132,7 +131,7 @@ function* readOptions(body: DataView, begin: number, littleEndian: boolean) {
 
 function readInterface({ body }: Block, section: Section): Interface {
   const { littleEndian } = section;
-  let divide = 1_000_000n; // microseconds unless told otherwise
+  let divide = 1_000_000n; // microseconds by default
   let offsetNs = 0n;
   for (const { code, at, length } of readOptions(body, 8, littleEndian)) {
     if (code === optionResolution && length === 1) {
@@ -177,7 +176,9 @@ function frameBytes(block: Block, begin: number, length: number, name: string): 
   return new Uint8Array(body.buffer, body.byteOffset + begin, length);
 }
 
-/** The frame in an enhanced or obsolete packet block; they differ in how the interface is told. */
+/**
+ * The frame in an enhanced or obsolete packet block, which differ in the position of the interface id.
+ */
 function timedFrame(block: Block, section: Section, name: string): Frame {
   const { body, type } = block;
   const { littleEndian } = section;
@@ -205,8 +206,8 @@ const bodyBytesMin: Readonly<Record<number, number>> = {
 };
 
 /**
- * The UDP datagrams of a pcapng file; what else it holds is counted in `skipped`. Throws
- * ShredwayError "capture_invalid" where the file is broken, after the packets before that place.
+ * The UDP datagrams of a pcapng file; other records are counted in `skipped`. Throws ShredwayError
+ * "capture_invalid" where the file is damaged, after the packets before that offset.
  */
 export function* readPcapng(reader: ByteReader, skipped: SkipCounts): Generator<CapturedPacket> {
   const section: Section = { littleEndian: true, interfaces: [] };

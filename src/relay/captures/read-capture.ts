@@ -1,7 +1,7 @@
-// Reading captures: one call for every format, told apart by the first bytes, not by the name.
+// Reads a capture of any format, detected by its first bytes.
 //
-// For `replay`, tests and tools. Reads synchronously through a bounded buffer: a consumer that also
-// serves traffic takes a few packets at a time.
+// For `replay`, tests and tools. Reads synchronously through a bounded buffer, so a consumer that also
+// serves traffic must take a few packets at a time.
 
 import { closeSync, readSync } from "node:fs";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
@@ -18,11 +18,11 @@ type CaptureFormat = "lpb" | "pcap" | "pcapng";
 
 interface Capture {
   readonly format: CaptureFormat;
-  /** Records that were no packet of ours, so far. */
+  /** Records without a UDP datagram, so far. */
   readonly skipped: Readonly<SkipCounts>;
   /**
-   * The packets in the order of the file, once. Throws ShredwayError "capture_invalid" where the
-   * file is broken or cut off, after everything before that place was given.
+   * The packets in the order of the file, once. Throws ShredwayError "capture_invalid" where the file is
+   * damaged or truncated, after all packets before that offset.
    */
   readonly packets: Generator<CapturedPacket>;
 }
@@ -30,7 +30,7 @@ interface Capture {
 export interface OpenCapture extends Capture {
   /** Bytes read so far, for progress. */
   readonly offset: number;
-  /** Ends reading and closes the file. Idempotent. */
+  /** Stops reading and closes the file. Idempotent. */
   close(): void;
 }
 
@@ -47,7 +47,7 @@ function formatOf(reader: ByteReader): CaptureFormat {
   throw captureError(reader.name, 0, `expected a pcap, pcapng or .lpb capture, got ${got}`);
 }
 
-/** Reads a capture from any source of bytes; `name` stands in errors. */
+/** Reads a capture from any source of bytes; `name` appears in errors. */
 export function readCapture(source: ByteSource, name: string): Capture & { reader: ByteReader } {
   const reader = new ByteReader(source, name);
   const format = formatOf(reader);
@@ -61,7 +61,9 @@ export function readCapture(source: ByteSource, name: string): Capture & { reade
   return { format, skipped, packets, reader };
 }
 
-/** Opens a capture, a regular file. Throws ShredwayError "capture_invalid"; close it when done. */
+/**
+ * Opens a capture, a regular file. Throws ShredwayError "capture_invalid"; the caller must close it.
+ */
 export function openCapture(path: string): OpenCapture {
   const system = <T>(call: () => T): T => {
     try {

@@ -1,6 +1,6 @@
-// Base58 by the native part (native/system/base58.h), for texts that come with each request.
+// Base58 by the native part (native/system/base58.h), for texts of every request.
 //
-// Bitcoin's alphabet, without check digits. core/base58.ts has the slower one that needs no addon.
+// Bitcoin's alphabet, without check digits. core/base58.ts has the slower version without the addon.
 
 import { native } from "./native.ts";
 
@@ -14,7 +14,7 @@ export function encodeBase58(bytes: Uint8Array): string {
   return native().encodeBase58(bytes);
 }
 
-/** A fresh array; null for a character outside the alphabet and for a text that is too long. */
+/** A new array; null for a character outside the alphabet or an oversized text. */
 export function decodeBase58(text: string): Uint8Array | null {
   if (text.length > base58TextMax) return null;
   const length = native().decodeBase58(text, decoded);

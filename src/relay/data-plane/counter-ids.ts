@@ -1,8 +1,7 @@
-// Counter ids: which of the data plane's counters belong to which source or destination.
+// Counter ids: the assignment of the data plane's counters to sources and destinations.
 //
-// A name keeps its number, so its counts go on when tables change. A number that was given up is
-// given out again as late as possible, and whoever gets it starts from zero (the counts that it had
-// are the baseline).
+// A name keeps its number, so its counts continue when tables change. A released number is reused as
+// late as possible, and its new owner starts from zero (the previous counts are the baseline).
 
 const noNumber = -1;
 
@@ -16,15 +15,15 @@ export class CounterIds {
     this.#max = max;
   }
 
-  /** How many numbers were ever given out: the rows that a snapshot needs. */
+  /** Number of assigned ids so far: the rows that a snapshot needs. */
   get rows(): number {
     return this.#next;
   }
 
   /**
-   * Numbers for exactly these names, in their order (one for all of the same name). `reused` are those
-   * that belonged to somebody else before. Nothing has changed until `commit` is called: a table that is
-   * refused takes nobody's counters. Undefined when there are more names than numbers.
+   * Numbers for exactly these names, in order (one for equal names). `reused` are those with a previous
+   * owner. Nothing changes before `commit`, so a rejected table does not affect the counters. Returns
+   * undefined if there are more names than numbers.
    */
   assign(
     names: readonly string[],

@@ -1,22 +1,24 @@
-// Landings: observations of watched transactions, as they cross the boundary.
+// Landings: observations of watched transactions at the native boundary.
 //
-// The layout of native/relay/landings.h (struct Landing). Called by relay.ts alone.
+// The layout of native/relay/landings.h (struct Landing). Called only by relay.ts.
 
 import { ShredwayError } from "../../core/errors.ts";
 
-/** One observation of a watched transaction in the relay's own feed. */
+/** One observation of a watched transaction in the relay's own shreds. */
 export interface Landing {
   /** 64 bytes. */
   readonly signature: Uint8Array;
   readonly slot: bigint;
-  /** Receive time (CLOCK_REALTIME) of the shred that made it readable. */
+  /** Receive time (CLOCK_REALTIME) of the shred that completed it. */
   readonly seenNs: bigint;
-  /** With `ordinal` its order in the slot: first data shred of its batch, place in the batch. */
+  /**
+   * With `ordinal`, the order in the slot: first data shred of its batch, position in the batch.
+   */
   readonly batchIndex: number;
   readonly ordinal: number;
-  /** Data shred in which it ends. */
+  /** Data shred that contains its end. */
   readonly shredIndex: number;
-  /** Seen before its signature was watched. */
+  /** Observed before its signature was watched. */
   readonly remembered: boolean;
 }
 
@@ -24,7 +26,7 @@ const landingBytes = 96;
 const landingsAtOnce = 128;
 const signatureBytes = 64;
 
-/** One array as the addon takes it. Throws ShredwayError "watch_refused" for another length. */
+/** One array in the addon's format. Throws ShredwayError "watch_refused" for another length. */
 export function joinSignatures(signatures: readonly Uint8Array[]): Uint8Array {
   for (const { length } of signatures) {
     if (length === signatureBytes) continue;
@@ -49,7 +51,7 @@ function decodeLanding(bytes: Uint8Array, at: number): Landing {
   };
 }
 
-/** All that wait; `drain` fills the array with whole landings and says how many. */
+/** All pending landings; `drain` fills the array with complete ones and returns their number. */
 export function readLandings(drain: (into: Uint8Array) => number): Landing[] {
   const bytes = new Uint8Array(landingsAtOnce * landingBytes);
   const landings: Landing[] = [];

@@ -1,6 +1,6 @@
-// The addon, loaded once and checked: the only file that knows how it is found and what it exports.
+// The native addon: loads and checks it. Only this file knows its location and exports.
 //
-// Built by `npm ci` when no prebuild fits (node-gyp-build looks in build/Release, then prebuilds/).
+// `npm ci` builds it if no prebuild fits (node-gyp-build searches build/Release, then prebuilds/).
 
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
@@ -25,7 +25,7 @@ interface NativeDescription {
   readonly events: readonly string[];
   readonly deshredCounters: readonly string[];
   readonly transactionRefusals: readonly string[];
-  /** By refusal: what was expected, and what came ("#" stands for a number). */
+  /** Expected and received value by rejection ("#" stands for a number). */
   readonly transactionExpected: readonly string[];
   readonly transactionGot: readonly string[];
   readonly coSigningRefusals: readonly string[];
@@ -53,11 +53,11 @@ interface NativeDescription {
   readonly sha256Accelerated: boolean;
 }
 
-/** What the kernel knows of its wall clock (adjtimex). */
+/** The kernel's state of its wall clock (adjtimex). */
 export interface KernelClock {
-  /** Something disciplines it. */
+  /** A daemon disciplines the clock. */
   readonly synchronised: boolean;
-  /** What is left to be slewed. */
+  /** The remaining slew. */
   readonly offsetNs: number;
   readonly estimatedErrorUs: number;
   readonly maximumErrorUs: number;
@@ -101,16 +101,18 @@ export interface NativeRelay {
   unwatchSignatures(signatures: Uint8Array): void;
   drainLandings(into: Uint8Array): number;
   onLandings(listener: () => void): void;
-  /** Fills with arrivals of 32 bytes (native/relay/arrivals.h); how many. */
+  /** Fills with arrivals of 32 bytes (native/relay/arrivals.h); returns their number. */
   drainArrivals(into: Uint8Array): number;
-  /** Fills with packets, each behind a head of 32 bytes; how many bytes. */
+  /** Fills with packets, each after a header of 32 bytes; returns the number of bytes. */
   drainPackets(into: Uint8Array): number;
   measuringLosses(): { readonly arrivals: number; readonly packets: number };
-  /** By listening address. */
+  /** Drops by listening address. */
   receiveDrops(): number[];
   addresses(): string[];
   grantedReceiveBuffer(): number;
-  /** Mode in use, interface of the clones, and why the requested mode is not in use; "": none. */
+  /**
+   * Active mode, interface of the clones, and the reason if the requested mode is not active; "": none.
+   */
   transmit(): {
     readonly mode: "socket" | "clone";
     readonly interface: string;
@@ -120,15 +122,15 @@ export interface NativeRelay {
 }
 
 export interface PacedSenderCounts {
-  /** Datagrams handed to the kernel. */
+  /** Datagrams passed to the kernel. */
   readonly sent: bigint;
-  /** Datagrams that the kernel did not take. */
+  /** Datagrams that the kernel rejected. */
   readonly failed: bigint;
-  /** ICMP errors that came back: nobody listens there, or there is no way to get there. */
+  /** Received ICMP errors: no receiver, or no route. */
   readonly refused: bigint;
-  /** Longest delay behind the schedule. */
+  /** Largest delay behind the schedule. */
   readonly lateMaxNs: bigint;
-  /** Still to go. */
+  /** Remaining packets. */
   readonly queued: bigint;
 }
 
@@ -158,7 +160,7 @@ export interface NativeShredder {
 }
 
 export interface NativeTransactionInspector {
-  /** Fills an inspection record (transactions.ts); 0, or the number of the refusal. */
+  /** Fills an inspection record (transactions.ts); returns 0, or the number of the rejection. */
   inspect(wire: Uint8Array, into: Uint8Array): number;
 }
 
@@ -173,14 +175,14 @@ export interface NativeSignatureVerifier {
 interface NativeAddon {
   describe(): NativeDescription;
   giveUpNetworkPrivileges(): void;
-  /** Why the text did not reach the socket; empty when it did. */
+  /** The reason why the text did not reach the socket; empty on success. */
   notifyServiceManager(address: string, text: string): string;
   kernelClock(): KernelClock | null;
   /** `address`: 18 bytes. */
   openBoundSocket(
     address: Uint8Array,
   ): { readonly descriptor: number } | { readonly errorNumber: number; readonly error: string };
-  /** False: the kernel refused. */
+  /** False: the kernel rejected it. */
   refusePortSharing(descriptor: number): boolean;
   Relay: new (options: NativeRelayOptions) => NativeRelay;
   PacedSender: new (to: Uint8Array, from: Uint8Array, bufferBytes: number) => NativePacedSender;
@@ -191,7 +193,9 @@ interface NativeAddon {
     frontKeyRanges: Uint8Array,
   ) => NativeTransactionInspector;
   SignatureVerifier: new (threads: number, queueMax: number) => NativeSignatureVerifier;
-  /** Fills a record (co-signing.ts); 0, or the number of the refusal. Both keys: 32 bytes. */
+  /**
+   * Fills a record (co-signing.ts); returns 0, or the number of the rejection. Both keys: 32 bytes.
+   */
   findCoSigningPlace(
     wire: Uint8Array,
     nonceAccount: Uint8Array,
@@ -199,7 +203,7 @@ interface NativeAddon {
     into: Uint8Array,
   ): number;
   encodeBase58(bytes: Uint8Array): string;
-  /** Number of bytes written; -1: the text is none. */
+  /** Number of written bytes; -1: invalid text. */
   decodeBase58(text: string, into: Uint8Array): number;
 }
 
@@ -249,30 +253,32 @@ export function native(): NativeAddon {
 }
 
 /**
- * Gives up, for the calling thread and those that it will start, the capabilities that clones are opened
- * with. What runs on other threads keeps its own.
+ * Drops, for the calling thread and its future threads, the capabilities that clones are opened with.
+ * Other threads keep theirs.
  */
 export function giveUpNetworkPrivileges(): void {
   native().giveUpNetworkPrivileges();
 }
 
-/** One datagram to a local socket (a path, or "@" and a name). Returns why not; empty when it was sent. */
+/**
+ * One datagram to a local socket (a path, or "@" and a name). Returns the error; empty on success.
+ */
 export function notifyServiceManager(address: string, text: string): string {
   return native().notifyServiceManager(address, text);
 }
 
-/** null: the kernel does not tell, or not this process. */
+/** null: unknown, or not available to this process. */
 export function kernelClock(): KernelClock | null {
   return native().kernelClock();
 }
 
-/** What the loaded addon says of itself: names, limits, libraries in use. */
+/** The addon's description of itself: names, limits, libraries in use. */
 export function describeNative(): NativeDescription {
   loaded ??= load();
   return loaded.description;
 }
 
-/** Runs a native call; whatever it throws becomes a ShredwayError with the given reason. */
+/** Runs a native call; every error becomes a ShredwayError with the given reason. */
 export function guarded<T>(reason: PlainReason, call: () => T): T {
   try {
     return call();

@@ -1,14 +1,14 @@
-// Paced sender: plays packets to one address, each at its time, on a native thread of its own.
+// Paced sender: sends packets to one address at given times, on a native thread.
 //
-// For replay, the default start, tests and benches.
+// For replay, the sandbox, tests and benchmarks.
 
 import { guarded, type NativePacedSender, native, type PacedSenderCounts } from "./native.ts";
 import { encodeEndpoint } from "./tables.ts";
 
 interface PacedSenderOptions {
-  /** "ip:port" that receives. */
+  /** Receiver as "ip:port". */
   readonly to: string;
-  /** "ip:port" to send from; port 0: the kernel chooses. */
+  /** Sender as "ip:port"; port 0: the kernel chooses. */
   readonly from?: string;
   readonly bufferBytes?: number;
 }
@@ -31,8 +31,8 @@ export class PacedSender {
   }
 
   /**
-   * Appends packets. `timesNs[i]` is when packet i is due, counted from the moment that this list is
-   * taken up (when the list before it has gone, or now); ascending.
+   * Appends packets. `timesNs[i]` is the time of packet i from the start of this list (when the previous
+   * list is sent, or now); ascending.
    */
   enqueue(packets: readonly Uint8Array[], timesNs: BigUint64Array): void {
     const ends = new Uint32Array(packets.length);
@@ -57,7 +57,7 @@ export class PacedSender {
     return this.#native.local();
   }
 
-  /** Stops at once; what is still queued is dropped. May be called again. */
+  /** Stops immediately and drops queued packets. Idempotent. */
   close(): void {
     this.#native.close();
   }

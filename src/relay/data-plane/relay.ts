@@ -1,7 +1,7 @@
-// The relay as the control plane sees it: opened, fed with whole tables, read as snapshots.
+// Relay: opens the data plane, publishes whole tables, reads snapshots.
 //
-// A thin typed side of native/relay/relay.h: checks arguments, gives sources and destinations the
-// numbers of their counters, and turns errors into ShredwayError. The packets never come here.
+// A thin typed wrapper of native/relay/relay.h: it checks arguments, assigns counter numbers to sources
+// and destinations, and converts errors into ShredwayError. Packets never pass through it.
 
 import { EndpointCache } from "../../core/addresses/endpoint-cache.ts";
 import { type Clock, systemClock } from "../../core/clock.ts";
@@ -41,9 +41,9 @@ export interface RelayOptions {
   /** "ip:port"; port 0 (the kernel chooses) only with one worker. IPv6 as "[::]:20000". */
   readonly listen: readonly string[];
   readonly workers: number;
-  /** Narrowest coverage first, 1 to 8 names. A source serves its own tier and all wider ones. */
+  /** Narrowest tier first, 1 to 8 names. A source serves its own tier and all wider ones. */
   readonly tiers: readonly string[];
-  /** "off" passes on whatever is well formed; say so loudly. */
+  /** "off" forwards every well-formed shred; the operator must see a warning. */
   readonly authentication: "leader-schedule" | "off";
   /** 0 accepts every shred version. */
   readonly shredVersion: number;
@@ -54,7 +54,7 @@ export interface RelayOptions {
     readonly busyPollMicroseconds?: number;
   };
   readonly send?: {
-    /** "ip:port" to send from; port 0: the kernel chooses. */
+    /** Send address as "ip:port"; port 0: the kernel chooses. */
     readonly source?: string;
     readonly bufferBytes?: number;
     readonly gso?: boolean;
@@ -64,26 +64,29 @@ export interface RelayOptions {
     readonly dscp?: number;
   };
   /**
-   * "clone": inside the kernel, for destinations whose next hop is known; needs privileges, and without
-   * them everything goes by socket (`Relay.transmit` tells). Default "socket".
+   * "clone": copies inside the kernel, for destinations with a resolved next hop. It needs privileges;
+   * without them every shred is sent by socket (see `Relay.transmit`). Default "socket".
    */
   readonly transmit?: "socket" | "clone";
   /** Worker i runs on cpus[i]. */
   readonly cpus?: readonly number[];
-  /** Ed25519 checks that may fail per source, worker and second while packets wait (default 1000). */
+  /**
+   * Failed Ed25519 checks per source, worker and second that are allowed while packets wait (default
+   * 1000).
+   */
   readonly failedChecksPerSecond?: number;
-  /** Touch 21 MB per worker at the start, so that traffic takes no page faults (default true). */
+  /** Touch 21 MB per worker at startup, so that traffic causes no page faults (default true). */
   readonly prefault?: boolean;
-  /** Read entries and transactions from the shreds, on a thread of its own (default true). */
+  /** Decode entries and transactions from the shreds, on a separate thread (default true). */
   readonly deshred?: boolean;
   /**
-   * Answer ownership challenges (native/net/challenge_echo.h) of known sources, for a receiver of
-   * shreds; a service must not answer its customers' (default false).
+   * Answer ownership challenges (native/net/challenge_echo.h) of known sources, for receivers of shreds.
+   * A service must not answer challenges of its customers (default false).
    */
   readonly answerChallenges?: boolean;
   /**
-   * For measuring feeds: tell every arrival, of every source, on demand with the datagrams. Each packet then
-   * proves itself, which costs a hash for duplicates, too. One worker only.
+   * For measuring feeds: report every arrival of every source, optionally with the datagrams. Each
+   * packet is then verified separately, which costs a hash for duplicates too. One worker only.
    */
   readonly arrivals?: "shreds" | "with-packets";
 }
@@ -98,7 +101,9 @@ export interface SlotBounds {
 export interface RelayEvent {
   readonly kind: EventName;
   readonly timeNs: bigint;
-  /** Name of the source (equivocation) or address of the destination (icmp_error), else the worker. */
+  /**
+   * Name of the source (equivocation) or address of the destination (icmp_error), else the worker.
+   */
   readonly subject: string;
   readonly slot: bigint;
   readonly fecSetIndex: number;
@@ -161,7 +166,9 @@ function readTransmit(relay: NativeRelay): TransmitInUse {
 export class Relay {
   /** Listening addresses with their real ports. */
   readonly addresses: readonly string[];
-  /** What the kernel granted to each receive socket, in its own count (twice the wish). */
+  /**
+   * The size that the kernel granted to each receive socket, in its own count (twice the request).
+   */
   readonly grantedReceiveBufferBytes: number;
   readonly transmit: TransmitInUse;
   readonly tiers: readonly string[];
@@ -173,9 +180,11 @@ export class Relay {
   readonly #endpoints: EndpointCache;
   #sourceRows: readonly SourceRow[] = [];
   #destinationRows: readonly DestinationRow[] = [];
-  /** Made of the rows when an event needs it. */
+  /** Built from the rows when an event needs it. */
   #addressById: ReadonlyMap<number, string> | undefined;
-  /** Counts that reused rows had before; subtracted from every snapshot. Same layout of rows. */
+  /**
+   * Counts of reused rows before their reuse; subtracted from every snapshot. Same layout of rows.
+   */
   readonly #sourceBaseline = new Map<number, BigUint64Array>();
   readonly #destinationBaseline = new Map<number, BigUint64Array>();
   #closed = false;
@@ -194,20 +203,22 @@ export class Relay {
     this.transmit = readTransmit(this.#native);
   }
 
-  /** Opens sockets and starts the workers. Throws ShredwayError "relay_open" or "address_invalid". */
+  /**
+   * Opens sockets and starts the workers. Throws ShredwayError "relay_open" or "address_invalid".
+   */
   static open(options: RelayOptions, clock: Clock = systemClock): Relay {
     return new Relay(options, clock);
   }
 
   /**
-   * Replaces the sources while traffic runs. Several entries may share a name and then its counters.
-   * Throws ShredwayError; the old table then stays in force.
+   * Replaces the sources under traffic. Several entries may share a name and its counters. Throws
+   * ShredwayError; the old table then stays active.
    */
   publishSources(sources: readonly Source[]): void {
     this.#checkOpen();
     const names = [...new Set(sources.map((source) => source.name))];
     const tierByName = new Map(sources.map((source) => [source.name, source.tier]));
-    encodeSources(sources, [], this.tiers); // refuses before any number is given out
+    encodeSources(sources, [], this.tiers); // rejects before any number is assigned
     const assigned = this.#assign(this.#sourceIds, names, "sources");
     const idByName = new Map(names.map((name, i) => [name, assigned.ids[i] ?? 0]));
     const ids = sources.map((source) => idByName.get(source.name) ?? 0);
@@ -223,8 +234,8 @@ export class Relay {
   }
 
   /**
-   * Replaces the destinations while traffic runs, every address once. Throws ShredwayError; the old
-   * table then stays.
+   * Replaces the destinations under traffic, every address once. Throws ShredwayError; the old table
+   * then stays active.
    */
   publishDestinations(destinations: readonly Destination[]): void {
     this.#checkOpen();
@@ -244,7 +255,9 @@ export class Relay {
     }));
   }
 
-  /** Replaces the leader schedule while traffic runs. Throws ShredwayError; the old one then stays. */
+  /**
+   * Replaces the leader schedule under traffic. Throws ShredwayError; the old one then stays active.
+   */
   publishLeaders(schedule: LeaderSchedule): void {
     this.#checkOpen();
     guarded("table_refused", () => this.#native.publishLeaders(encodeLeaders(schedule)));
@@ -262,7 +275,9 @@ export class Relay {
     return decodeSnapshot(words, shape, rows, this.#clock.nowNs());
   }
 
-  /** The newest slots (64 at most), ascending: the part of `snapshot` that is cheap to ask often. */
+  /**
+   * The newest slots (64 at most), ascending: the part of `snapshot` that is cheap to read often.
+   */
   slots(): readonly SlotSnapshot[] {
     this.#checkOpen();
     const words = new BigUint64Array(this.#native.snapshotWords(0, 0));
@@ -271,7 +286,7 @@ export class Relay {
     return decodeSlots(words, layoutOf(shape).slots, shape);
   }
 
-  /** What happened since the last call, worker by worker (lost ones: counter `events_lost`). */
+  /** Events since the last call, worker by worker (lost ones: counter `events_lost`). */
   drainEvents(): RelayEvent[] {
     this.#checkOpen();
     const bytes = new Uint8Array(256 * eventBytes);
@@ -285,9 +300,9 @@ export class Relay {
   }
 
   /**
-   * Slots that can be now, by a trusted clock: shreds of others are dropped as slot_behind or
-   * slot_ahead, whatever the relay's own window says. Holds until `untilNs` (wall clock) and for 5 s at
-   * most, so that a program that stands still shuts nothing out; then every slot can be, as at first.
+   * Possible slots, by a trusted clock: shreds of other slots are dropped as slot_behind or slot_ahead,
+   * regardless of the relay's window. Valid until `untilNs` (wall clock), at most 5 s, so that a frozen
+   * program excludes no slot. Afterwards every slot is possible, as at the start.
    */
   setSlotBounds(bounds: SlotBounds): void {
     this.#checkOpen();
@@ -298,16 +313,16 @@ export class Relay {
   }
 
   /**
-   * Reports every observation of these signatures (64 bytes each) from now on, until `unwatchSignatures`;
-   * first those of the last seconds that are remembered. All or nothing: throws ShredwayError
-   * "watch_refused" when one has another length or there are more than the limit.
+   * Reports every observation of these signatures (64 bytes each) until `unwatchSignatures`, starting
+   * with retained ones of the last seconds. Atomic: throws ShredwayError "watch_refused" for another
+   * length or above the limit.
    */
   watchSignatures(signatures: readonly Uint8Array[]): void {
     this.#checkOpen();
     guarded("watch_refused", () => this.#native.watchSignatures(joinSignatures(signatures)));
   }
 
-  /** Signatures that are not watched are passed over. */
+  /** Ignores signatures that are not watched. */
   unwatchSignatures(signatures: readonly Uint8Array[]): void {
     this.#checkOpen();
     guarded("watch_refused", () => this.#native.unwatchSignatures(joinSignatures(signatures)));
@@ -320,35 +335,38 @@ export class Relay {
   }
 
   /**
-   * Calls `listener` soon after landings came (typically some 10 us on an idle loop); it should call
+   * Calls `listener` shortly after landings arrived (typically 10 us on an idle loop); it should call
    * `drainLandings`. Once per relay. Does not keep the process alive.
    */
   onLandings(listener: () => void): void {
     this.#checkOpen();
     const listenWhileOpen = () => {
-      if (!this.#closed) listener(); // a ring may be on its way when the relay closes
+      if (!this.#closed) listener(); // a notification may be in flight when the relay closes
     };
     guarded("watch_refused", () => this.#native.onLandings(listenWhileOpen));
   }
 
-  /** What stands for a source in arrivals; undefined: no such source. */
+  /** The name of a source number in arrivals; undefined: unknown. */
   sourceNumber(name: string): number | undefined {
     return this.#sourceRows.find((row) => row.name === name)?.id;
   }
 
-  /** Fills `into` with arrivals of 32 bytes (native/relay/arrivals.h) and says how many. */
+  /** Fills `into` with arrivals of 32 bytes (native/relay/arrivals.h) and returns their number. */
   drainArrivals(into: Uint8Array): number {
     this.#checkOpen();
     return this.#native.drainArrivals(into);
   }
 
-  /** Fills `into` with kept packets, each behind a head of 32 bytes, and says how many bytes. */
+  /**
+   * Fills `into` with retained packets, each after a header of 32 bytes, and returns the number of
+   * bytes.
+   */
   drainPackets(into: Uint8Array): number {
     this.#checkOpen();
     return this.#native.drainPackets(into);
   }
 
-  /** Arrivals and packets that nobody drained in time. */
+  /** Arrivals and packets that were lost because they were not drained in time. */
   measuringLosses(): { readonly arrivals: number; readonly packets: number } {
     this.#checkOpen();
     return this.#native.measuringLosses();
@@ -360,7 +378,7 @@ export class Relay {
     return this.#native.receiveDrops();
   }
 
-  /** Ends the threads and closes the sockets. May be called again. */
+  /** Stops the threads and closes the sockets. Idempotent. */
   close(): void {
     this.#closed = true;
     this.#native.close();

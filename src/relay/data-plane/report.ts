@@ -1,7 +1,7 @@
-// What two snapshots of a relay say: rates, shares, refusals. Pure.
+// Report: rates, shares and rejections from two snapshots of a relay. Pure.
 //
 // Called by start (statistics line), the sandbox (live table), listen and the portal. Counters only
-// grow, so the difference of two snapshots divided by the time between them is a rate.
+// grow, so the difference of two snapshots divided by their time difference is a rate.
 
 import { ratio } from "../../core/values.ts";
 import { passedOnVerdicts, type VerdictName, verdictNames } from "./names.ts";
@@ -15,7 +15,7 @@ import type {
 
 const knownAlready: readonly VerdictName[] = ["duplicate", "equivocation_excess"];
 
-/** Verdicts of packets that are no shred of a leader, or not for us. */
+/** Verdicts of packets that are not shreds of a leader, or not for this relay. */
 const refusedVerdicts: readonly VerdictName[] = verdictNames.filter(
   (name) =>
     !passedOnVerdicts.includes(name) && !knownAlready.includes(name) && name !== "challenge",
@@ -26,7 +26,7 @@ export interface NamedCount {
   readonly count: bigint;
 }
 
-/** The reasons for which packets were refused, most frequent first; only those that occurred. */
+/** The reasons of rejected packets, most frequent first; only those that occurred. */
 export function refusals(verdicts: VerdictCounts): NamedCount[] {
   return refusedVerdicts
     .map((name) => ({ name, count: verdicts[name] }))
@@ -47,7 +47,7 @@ interface SourceReport {
   readonly name: string;
   readonly tier: string;
   readonly receivedPerSecond: number;
-  /** Share of the distinct shreds that this source brought before the others. */
+  /** Share of the distinct shreds that this source delivered before the others. */
   readonly firstShare: number;
   readonly duplicateShare: number;
   readonly leadTimeP50Ns: bigint;
@@ -62,7 +62,7 @@ interface DestinationReport {
   readonly tier: string;
   readonly sentPerSecond: number;
   readonly failed: bigint;
-  /** ICMP errors that came back: nobody listens there, or it cannot be reached. */
+  /** Received ICMP errors: no receiver, or unreachable. */
   readonly icmpPerSecond: number;
 }
 
@@ -72,9 +72,9 @@ export interface RelayReport {
   readonly distinctPerSecond: number;
   readonly sentPerSecond: number;
   readonly refusedPerSecond: number;
-  /** Transactions that the deshredder read, votes included. */
+  /** Transactions that the deshredder decoded, including votes. */
   readonly transactionsPerSecond: number;
-  /** Processor time over wall time, per worker. */
+  /** CPU time divided by wall time, per worker. */
   readonly workerLoads: readonly number[];
   /** Packets per second, per worker. */
   readonly workerRates: readonly number[];
@@ -155,11 +155,11 @@ interface SlotCoverage {
   readonly slot: bigint;
   readonly data: number;
   readonly code: number;
-  /** Index of the last data shred; null while it has not been seen. */
+  /** Index of the last data shred; null: not observed yet. */
   readonly lastDataIndex: number | null;
-  /** Share of the slot's data shreds that came; null while nobody knows how many there are. */
+  /** Share of the slot's data shreds that arrived; null: the total is unknown. */
   readonly dataShare: number | null;
-  /** The same of data and code shreds (as many code as data shreds: sets are 32:32). */
+  /** The same for data and code shreds (equal numbers, because sets are 32:32). */
   readonly share: number | null;
   /** From the first to the last shred of the slot. */
   readonly spanNs: bigint;

@@ -1,8 +1,8 @@
-// Shredder: bytes of entries to authentic shreds, as a leader makes them (native/shred/shredder.h).
+// Shredder: makes authentic shreds from the bytes of entries, like a leader (native/shred/shredder.h).
 
 import { guarded, type NativeShredder, native } from "./native.ts";
 
-/** Where in which slot the next FEC set goes. */
+/** The slot and position of the next FEC set. */
 export interface SlotPosition {
   readonly slot: bigint;
   /** slot - parent slot; 0 only in slot 0. */
@@ -18,7 +18,9 @@ export interface ShredOptions {
   readonly position: SlotPosition;
   /** 0 to 63. */
   readonly referenceTick: number;
-  /** Ends the slot: the last FEC set is resigned and its last data shred says LAST_IN_SLOT. */
+  /**
+   * Ends the slot: the last FEC set is resigned and its last data shred has the flag LAST_IN_SLOT.
+   */
   readonly lastInSlot: boolean;
 }
 
@@ -33,8 +35,8 @@ export class Shredder {
   }
 
   /**
-   * Packets of one batch of entries, per FEC set 32 data then 32 code, and the position behind them.
-   * Throws ShredwayError "shred_refused" when the slot has no room or the position is invalid.
+   * Packets of one batch of entries, per FEC set 32 data then 32 code shreds, and the next position.
+   * Throws ShredwayError "shred_refused" if the slot is full or the position is invalid.
    */
   shred(
     entries: Uint8Array,

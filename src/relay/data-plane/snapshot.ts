@@ -1,7 +1,7 @@
 // Snapshots: the data plane's counters as typed values.
 //
-// Decodes the u64 array of native/relay/counters.h (SnapshotLayout). Pure: the array is read by
-// relay.ts, which also says whose rows are whose.
+// Decodes the u64 array of native/relay/counters.h (SnapshotLayout). Pure: relay.ts reads the array and
+// knows the owners of the rows.
 
 import { decodeHistogram, type Histogram } from "../../core/log-linear-histogram.ts";
 import {
@@ -24,11 +24,14 @@ export interface SourceSnapshot {
   readonly name: string;
   readonly tier: string;
   readonly received: bigint;
-  /** Shreds that nobody had brought before. */
+  /** Shreds that no source had delivered before. */
   readonly first: bigint;
   readonly duplicate: bigint;
   readonly verdicts: VerdictCounts;
-  /** Nanoseconds until the next source brought what this one had brought first. */
+  /**
+   * Lead time in nanoseconds: time until the next source delivered a shred that this source delivered
+   * first.
+   */
   readonly leadTime: Histogram;
 }
 
@@ -36,12 +39,12 @@ export interface DestinationSnapshot {
   readonly name: string;
   readonly address: string;
   readonly tier: string;
-  /** Datagrams handed to the kernel. */
+  /** Datagrams passed to the kernel. */
   readonly sent: bigint;
   readonly failed: Record<SendFailureName, bigint>;
-  /** ICMP errors that came back. */
+  /** Received ICMP errors. */
   readonly icmp: bigint;
-  /** Recovered shreds that were sent before the real ones came; not in `sent`. */
+  /** Recovered shreds that were sent before the originals arrived; not included in `sent`. */
   readonly recoveredSent: bigint;
 }
 
@@ -53,13 +56,13 @@ export interface SlotSnapshot {
   readonly data: number;
   readonly code: number;
   readonly highestDataIndex: number;
-  /** Index of the shred that ended the slot; null while it has not been seen. */
+  /** Index of the shred that ended the slot; null: not observed yet. */
   readonly lastDataIndex: number | null;
 }
 
 export interface RelaySnapshot {
   readonly takenAtNs: bigint;
-  /** Datagrams taken from the sockets; each is in exactly one verdict. */
+  /** Datagrams read from the sockets; each has exactly one verdict. */
   readonly received: bigint;
   /** Datagrams that the kernel dropped because a receive buffer was full. */
   readonly receiveDrops: bigint;
@@ -67,23 +70,25 @@ export interface RelaySnapshot {
   readonly workers: readonly WorkerSnapshot[];
   readonly sources: readonly SourceSnapshot[];
   readonly destinations: readonly DestinationSnapshot[];
-  /** Receive-to-send, nanoseconds: kernel receive time to after the send of the batch. */
+  /**
+   * Receive-to-send latency in nanoseconds: from the kernel's receive time until the batch is sent.
+   */
   readonly latency: Histogram;
-  /** What was read from the shreds; all zero without deshredding. */
+  /** Counts of the deshredder; all zero without deshredding. */
   readonly deshred: Record<DeshredCounterName, bigint> & {
-    /** Nanoseconds from the receive time of the last needed shred to the report of a landing. */
+    /** Nanoseconds from the receive time of the last shred of a landing to its report. */
     readonly reportLatency: Histogram;
   };
   /**
-   * Destinations by state of their next hop, now: only "resolved" ones may go by clone. All zero while
-   * everybody goes by socket.
+   * Destinations by the present state of their next hop: only "resolved" ones can be cloned. All zero in
+   * socket mode.
    */
   readonly nextHops: Record<NextHopStateName, bigint>;
   /** The newest slots (64 at most), ascending. */
   readonly slots: readonly SlotSnapshot[];
 }
 
-/** Whose a row of counters is. */
+/** Owner of a row of counters. */
 export interface SourceRow {
   readonly id: number;
   readonly name: string;
@@ -105,7 +110,7 @@ export interface SnapshotShape {
 
 const noSlot = 2n ** 64n - 1n;
 
-/** Where the parts lie, in words; the same arithmetic as the native SnapshotLayout. */
+/** Offsets of the parts, in words; the same arithmetic as the native SnapshotLayout. */
 export function layoutOf(shape: SnapshotShape) {
   const histogramWords = shape.histogramBuckets + 2;
   const sourceWords = verdictNames.length + histogramWords;
@@ -131,7 +136,7 @@ export function layoutOf(shape: SnapshotShape) {
   };
 }
 
-/** Counts by name: word begin + i is that of names[i]. */
+/** Counts by name: word begin + i belongs to names[i]. */
 function record<Name extends string>(
   names: readonly Name[],
   words: BigUint64Array,
@@ -173,7 +178,7 @@ export function decodeSlots(
   return slots;
 }
 
-/** `words` is kept by reference (histograms read it later): hand over an array of its own. */
+/** `words` is retained by reference (histograms read it later): pass a separate array. */
 export function decodeSnapshot(
   words: BigUint64Array,
   shape: SnapshotShape,

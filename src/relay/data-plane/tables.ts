@@ -1,11 +1,11 @@
-// Tables as bytes: what the control plane publishes, in the layouts of native/relay/*_table.h and
-// native/shred/leader_table.h. The native side checks every byte again.
+// Tables as bytes: published by the control plane, in the layouts of native/relay/*_table.h and
+// native/shred/leader_table.h. The native side validates every byte again.
 
 import { type Endpoint, parseAddressRange, parseEndpoint } from "../../core/addresses/addresses.ts";
 import { ShredwayError } from "../../core/errors.ts";
 import type { LeaderSchedule } from "../leaders/schedule.ts";
 
-/** Whose packets the relay takes. By address, by the own port that they arrive on, or by both. */
+/** A source of packets, identified by its address, by the own port that it sends to, or by both. */
 export interface Source {
   readonly name: string;
   /** IP address or CIDR range; absent: any address (then `port` must be given). */
@@ -15,13 +15,13 @@ export interface Source {
   readonly tier: string;
 }
 
-/** Who receives a tier. */
+/** A receiver of a tier. */
 export interface Destination {
   readonly name?: string;
   /** "ip:port". */
   readonly address: string;
   readonly tier: string;
-  /** Experimental: gets shreds that the relay recovered before the real ones come. */
+  /** Experimental: receives shreds that the relay recovered before the originals arrive. */
   readonly recovered?: boolean;
 }
 
@@ -47,7 +47,7 @@ function startTable(magic: string, entries: number): { bytes: Uint8Array; view: 
   return { bytes, view };
 }
 
-/** `ids[i]` is the number of the counters of `sources[i]`. */
+/** `ids[i]` is the counter number of `sources[i]`. */
 export function encodeSources(
   sources: readonly Source[],
   ids: readonly number[],
@@ -72,7 +72,7 @@ export function encodeSources(
   return bytes;
 }
 
-/** `ids[i]` is the number of the counters of `destinations[i]`. */
+/** `ids[i]` is the counter number of `destinations[i]`. */
 export function encodeDestinations(
   destinations: readonly Destination[],
   ids: readonly number[],
@@ -111,7 +111,7 @@ export function encodeLeaders(schedule: LeaderSchedule): Uint8Array {
   return bytes;
 }
 
-/** The 18 bytes that the addon takes for one endpoint. */
+/** The addon's format of one endpoint, 18 bytes. */
 export function encodeEndpoint(text: string, options?: { allowPortZero?: boolean }): Uint8Array {
   const endpoint = parseEndpoint(text, options);
   const bytes = new Uint8Array(18);

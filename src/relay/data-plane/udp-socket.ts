@@ -1,8 +1,8 @@
 // UDP sockets of the control plane: opened by the addon, read and written by Node.js.
 //
-// node:dgram cannot set IP_MTU_DISCOVER, and without it a socket accepts forged ICMP messages about the MTU
-// of a path. native/net/udp_socket.cc opens all sockets of the service with the same options; here Node.js
-// takes over the descriptor.
+// node:dgram cannot set IP_MTU_DISCOVER, and without it a socket accepts forged ICMP messages about the
+// path MTU. native/net/udp_socket.cc opens all sockets of the service with the same options, and Node.js
+// takes over the descriptor here.
 
 import { createSocket, type Socket, type SocketOptions } from "node:dgram";
 import { closeSync } from "node:fs";
@@ -28,8 +28,8 @@ function openDescriptor(host: string, port: number): number {
 }
 
 /**
- * A bound socket that receives already. Throws an Error whose `code` is the name of the errno, such as
- * "EADDRINUSE", when the system refuses the socket or the address, and what parseAddress throws.
+ * A bound socket that is already receiving. Throws an Error whose `code` is the name of the errno, such
+ * as "EADDRINUSE", if the system rejects the socket or the address, and the errors of parseAddress.
  */
 export function openUdpSocket({ host, port, ...options }: UdpSocketOptions): Socket {
   const descriptor = openDescriptor(host, port);
@@ -39,7 +39,7 @@ export function openUdpSocket({ host, port, ...options }: UdpSocketOptions): Soc
     socket = createSocket({ ...options, type });
     socket.bind({ fd: descriptor, exclusive: true });
   } catch (error) {
-    // Node.js has refused it, so it is still ours.
+    // Node.js rejected it, so this code still owns it.
     closeSync(descriptor);
     throw error;
   }

@@ -1,7 +1,7 @@
-// Who leads now, and who leads next. Pure.
+// Leader context: the current and the next leader. Pure.
 //
-// Asked for every submission: by the plan for routes that reach certain leaders only, and for
-// submissions that keep away from some.
+// Called for every submission: by the plan for routes that reach certain leaders only, and for
+// submissions that avoid some leaders.
 
 import { pubkeyOf } from "../../core/primitives.ts";
 import { windowSlots } from "../../core/solana-constants.ts";
@@ -10,13 +10,13 @@ import { type LeaderSchedule, leaderOf } from "./schedule.ts";
 /** null: unknown. Identities in base58. */
 export interface LeaderContext {
   readonly slot: bigint | null;
-  /** Of this slot. */
+  /** Leader of this slot. */
   readonly current: string | null;
-  /** Of the window after this one: also when it is the same leader again. */
+  /** Leader of the next window, even if it is the same. */
   readonly next: string | null;
 }
 
-/** Base58 costs microseconds, and there are few leaders: by the arrays of the schedule. */
+/** Cached by the arrays of the schedule, because base58 takes microseconds and leaders are few. */
 const texts = new WeakMap<Uint8Array, string>();
 
 function textOf(key: Uint8Array | null): string | null {
@@ -28,7 +28,7 @@ function textOf(key: Uint8Array | null): string | null {
   return text;
 }
 
-/** Who leads the slot, in base58; null: not known. */
+/** Leader of the slot, in base58; null: unknown. */
 export function leaderNameAt(schedule: LeaderSchedule | undefined, slot: bigint): string | null {
   return schedule ? textOf(leaderOf(schedule, slot)) : null;
 }

@@ -1,8 +1,8 @@
-// The leader schedule from a node: fetched at the start, renewed before it ends.
+// Leader schedule from a node: fetched at startup, and refreshed before it ends.
 //
-// Made by the relay's service when no file names the leaders. It keeps two epochs (more where they are
-// short), beginning with the one of 512 slots ago, whose last shreds are under way. A node that does not answer changes nothing: the schedule in force stays,
-// and the next try comes soon.
+// Used by the relay's service if no file is configured. It retains two epochs (more if they are short),
+// starting with the one of 512 slots ago, whose last shreds may still arrive. If the node does not
+// answer, the active schedule stays, and the next attempt follows soon.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
@@ -14,9 +14,9 @@ import { buildSchedule, type LeaderSchedule, type LeaderSlots } from "./schedule
 const lookMs = { most: 20_000, least: 1000, perSlotOfEpoch: 50 } as const;
 const tryAgainMs = 2000;
 const logEvery = 10;
-/** The relay's window: so far back shreds may come. */
+/** The relay's window: shreds may arrive this many slots late. */
 const slotsBehind = 512n;
-/** More than come until the look after the next one, and the relay's window ahead. */
+/** More slots than pass until the check after the next one, plus the relay's window. */
 const slotsAhead = 1024n;
 
 export interface EpochInfo {
@@ -29,12 +29,12 @@ export interface EpochInfo {
 /** Identity in base58 -> slots relative to the epoch's first. */
 export type EpochLeaders = ReadonlyMap<string, readonly number[]>;
 
-/** What is asked of the node; RpcClient is the real one. */
+/** The used part of the node; RpcClient implements it. */
 export interface LeaderNode {
-  /** Names the node in log lines. */
+  /** Name of the node in log lines. */
   readonly host: string;
   epochInfo(): Promise<EpochInfo>;
-  /** The leaders of the epoch that holds `slot`; null when the node does not know it yet. */
+  /** The leaders of the epoch that contains `slot`; null: the node does not know it yet. */
   leaderSchedule(slot: bigint): Promise<EpochLeaders | null>;
 }
 
@@ -42,7 +42,7 @@ interface RpcLeaderScheduleDependencies {
   readonly node: LeaderNode;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Takes a new schedule into force. May throw: then it is tried again. */
+  /** Activates a new schedule. May throw; then it is tried again. */
   readonly publish: (schedule: LeaderSchedule) => void;
 }
 
@@ -51,19 +51,19 @@ interface Span {
   readonly leaders: EpochLeaders;
 }
 
-/** What a schedule was made of. */
+/** The parts of a schedule. */
 interface Coverage {
   /** First slots of its epochs, ascending. */
   readonly firsts: readonly bigint[];
-  /** First slot behind the last of them. */
+  /** First slot after the last of them. */
   readonly end: bigint;
-  /** False: the node did not know all that was asked for, and is to be asked again. */
+  /** False: the node did not know every epoch, so it is queried again. */
   readonly isComplete: boolean;
 }
 
 /**
- * Epochs as one schedule, which knows where each begins. Throws ShredwayError when they overlap or a
- * key is none.
+ * Epochs as one schedule with the first slot of each. Throws ShredwayError if they overlap or a key is
+ * invalid.
  */
 export function joinEpochs(spans: readonly Span[]): LeaderSchedule {
   const firsts = spans
@@ -89,18 +89,18 @@ export function joinEpochs(spans: readonly Span[]): LeaderSchedule {
 export class RpcLeaderSchedule {
   readonly #dependencies: RpcLeaderScheduleDependencies;
   #timer: Timer | undefined;
-  /** Of the present run; what an earlier run still waits for comes to nothing. */
+  /** The present run; results of an earlier run are ignored. */
   #run: object | undefined;
   #inForce: Coverage | undefined;
   readonly #failures = new FailureStreak(logEvery);
-  /** Several looks in an epoch, for a node may know one epoch ahead only. */
+  /** Several checks per epoch, because a node may know only one epoch ahead. */
   #lookMs: number = lookMs.most;
 
   constructor(dependencies: RpcLeaderScheduleDependencies) {
     this.#dependencies = dependencies;
   }
 
-  /** Settles after the first try, whether it worked or not; goes on until `stop`. */
+  /** Settles after the first attempt, successful or not; continues until `stop`. */
   async start(): Promise<void> {
     this.stop();
     this.#inForce = undefined;
@@ -112,7 +112,7 @@ export class RpcLeaderSchedule {
     return this.#inForce !== undefined;
   }
 
-  /** Publishes nothing more. May be started again. */
+  /** Publishes nothing afterwards. May be started again. */
   stop(): void {
     this.#run = undefined;
     this.#timer?.cancel();
@@ -143,12 +143,12 @@ export class RpcLeaderSchedule {
     this.#lookMs = Math.min(lookMs.most, Math.max(lookMs.least, byEpoch));
     if (this.#inForce && isEnough(this.#inForce, info)) return;
     const { spans, ...coverage } = await this.#ask(info);
-    if (this.#run !== run) return; // stopped while the node was thinking
+    if (this.#run !== run) return; // stopped during the query
     publish(joinEpochs(spans));
     this.#inForce = coverage;
   }
 
-  /** The present epoch and as many beside it as the schedule is to cover: two in all at least. */
+  /** The current epoch and as many others as the schedule must cover, at least two in total. */
   async #ask({
     absoluteSlot,
     slotIndex,
@@ -178,19 +178,19 @@ export class RpcLeaderSchedule {
   }
 }
 
-/** Whether what is in force does for the present slot, too. */
+/** Whether the active schedule also covers the current slot. */
 function isEnough({ firsts, end, isComplete }: Coverage, info: EpochInfo): boolean {
   const { absoluteSlot, slotIndex } = info;
   const present = absoluteSlot - slotIndex;
   const hasEpochs = firsts.includes(present) && end >= absoluteSlot + slotsAhead;
-  // As soon as the shreds of the epoch before have come, the next one takes its place.
+  // As soon as the shreds of the previous epoch have arrived, the next one replaces it.
   const isNextDue = firsts.at(-1) === present && present + slotsBehind <= absoluteSlot;
   return isComplete && hasEpochs && !isNextDue;
 }
 
 /**
- * Slots of an epoch by its leaders: every slot has one, and epochs change their length. Throws
- * ShredwayError when there are none.
+ * Slots of an epoch by leader: every slot has one, and epochs change their length. Throws ShredwayError
+ * if there are none.
  */
 function lengthOf(leaders: EpochLeaders): bigint {
   let last = -1;

@@ -1,25 +1,24 @@
-// Whether the leader schedule still fits the traffic: "do slots come that it does not name, and how
-// soon does it end?" Pure.
+// Schedule check: compares the leader schedule with the traffic, and watches its end. Pure.
 //
-// Asked by relay-service.ts every few seconds with a snapshot. A schedule that ended drops every
-// shred, so it is said aloud, but each thing at most once a minute.
+// Called by relay-service.ts every few seconds with a snapshot. A schedule that ended drops every shred,
+// so this logs a warning, at most once a minute per kind.
 
 import type { RelaySnapshot } from "../data-plane/snapshot.ts";
 import { coverageText, coveredSlots, type LeaderSchedule } from "./schedule.ts";
 
-/** About an hour of slots of 400 ms: so early is told that the schedule of a file ends. */
+/** About an hour of slots of 400 ms: the time of the warning before a schedule file ends. */
 const slotsLeftLow = 9000n;
-/** A schedule from a node is renewed by itself long before: then something is wrong with the node. */
+/** A schedule from a node is refreshed long before this, so the node has a problem. */
 const slotsLeftLowFromNode = 512n;
 const sayEveryNs = 60_000_000_000n;
-/** Fewer packets say nothing about the schedule. */
+/** Fewer packets are not significant. */
 const packetsLeast = 32n;
 
 const fileRemedy = "Write the schedule of the present epoch to relay.leaders.file and send SIGHUP";
 
 export class ScheduleCheck {
   #schedule: LeaderSchedule;
-  /** Host of the node that tells the schedule; undefined: a file does. */
+  /** Host of the node that provides the schedule; undefined: a file. */
   readonly node: string | undefined;
   #unknownBefore = 0n;
   #packetsBefore = 0n;
@@ -30,13 +29,13 @@ export class ScheduleCheck {
     this.node = node;
   }
 
-  /** After a reload: what was said of the schedule before says nothing about this one. */
+  /** After a reload, earlier warnings do not apply to the new schedule. */
   replace(schedule: LeaderSchedule): void {
     this.#schedule = schedule;
     this.#saidAtNs.clear();
   }
 
-  /** What an operator should hear now; empty most of the time. `nowNs` is monotonic. */
+  /** Warnings for the operator; usually empty. `nowNs` is monotonic. */
   look(snapshot: RelaySnapshot, nowNs: bigint): string[] {
     const found: [string, string | undefined][] = [
       ["unknown", this.#unknownLeaders(snapshot)],

@@ -1,30 +1,30 @@
-// Leader schedule: which public key signs the shreds of which slot.
+// Leader schedule: the public key that signs the shreds of each slot.
 //
-// Reads leaders.json, `{ "firstSlot": N, "leaders": { "<base58>": [0, 1, …] } }`, slots relative to
-// firstSlot as getLeaderSchedule answers them. Called by start and listen; the result goes to the
-// data plane as a table. Whatever is ambiguous is refused: a wrong schedule drops real shreds.
+// Reads leaders.json, `{ "firstSlot": N, "leaders": { "<base58>": [0, 1, …] } }`, with slots relative to
+// firstSlot, as returned by getLeaderSchedule. Called by start and listen; the result is published to
+// the data plane as a table. Ambiguous input is rejected, because a wrong schedule drops real shreds.
 
 import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
 import { readTextFile } from "../../core/files.ts";
 import { parsePubkey, pubkeyBytes, pubkeyBytesLength, u64Max } from "../../core/primitives.ts";
 import { isObject } from "../../core/values.ts";
 
-/** Mark in `leaderBySlot`: nobody is known to lead the slot. */
+/** Mark in `leaderBySlot`: the slot has no known leader. */
 export const noLeader = 0xffff_ffff;
-/** Two epochs of 432,000 slots: the present and the next one, all that a cluster tells. */
+/** Two epochs of 432,000 slots: the current and the next one, which is all that a cluster knows. */
 export const scheduleSlotsMax = 864_000;
-/** Of one schedule, as native/shred/leader_table.h. */
+/** Maximum number of leaders in a schedule, as in native/shred/leader_table.h. */
 export const leaderKeysMax = 65_536;
 /** A full schedule of two epochs has about 6 MB. */
 const leadersFileBytesMax = 32 * 1024 * 1024;
 
 export interface LeaderSchedule {
   readonly firstSlot: bigint;
-  /** For firstSlot, firstSlot + 1, …: place in `keys`, or `noLeader`. */
+  /** For firstSlot, firstSlot + 1, …: index into `keys`, or `noLeader`. */
   readonly leaderBySlot: Uint32Array;
   /** 32 bytes each, each once. */
   readonly keys: readonly Uint8Array[];
-  /** First slots of the epochs that it was made of, ascending; the first is `firstSlot`. */
+  /** First slots of its epochs, ascending; the first is `firstSlot`. */
   readonly epochFirstSlots: readonly bigint[];
 }
 
@@ -62,9 +62,9 @@ function checkSlots(leaders: readonly LeaderSlots[]): number {
 }
 
 /**
- * A schedule from leaders and their slots, of one epoch unless `epochFirstSlots` (ascending, the first is
- * `firstSlot`) names more. Throws ShredwayError "leaders_invalid" when a slot has two leaders, occurs
- * twice, is out of range, a key occurs twice, or no slot has a leader.
+ * A schedule from leaders and their slots, of one epoch unless `epochFirstSlots` (ascending, starting
+ * with `firstSlot`) names more. Throws ShredwayError "leaders_invalid" if a slot has two leaders, is
+ * repeated or out of range, if a key is repeated, or if no slot has a leader.
  */
 export function buildSchedule(
   firstSlot: bigint,
@@ -108,7 +108,7 @@ export function coverageText(schedule: LeaderSchedule): string {
   return `the leader schedule covers slots ${first} to ${last}`;
 }
 
-/** Who leads `slot`: 32 bytes, or null when the schedule names nobody. */
+/** Leader of `slot`: 32 bytes; null: the schedule has no leader for it. */
 export function leaderOf(schedule: LeaderSchedule, slot: bigint): Uint8Array | null {
   const place = slot - schedule.firstSlot;
   if (place < 0n || place >= BigInt(schedule.leaderBySlot.length)) return null;
@@ -116,10 +116,12 @@ export function leaderOf(schedule: LeaderSchedule, slot: bigint): Uint8Array | n
   return schedule.keys[number] ?? null;
 }
 
-/** JSON.parse keeps the last of two equal keys silently, and two lists for one leader are an error. */
+/**
+ * JSON.parse silently keeps the last of two equal keys, but two lists for one leader are an error.
+ */
 function refuseRepeatedKeys(text: string): void {
   const known = new Set<string>();
-  // In valid JSON every quote outside a string begins one, and a string before a colon is a key.
+  // In valid JSON, every quote outside a string begins one, and a string before a colon is a key.
   for (const [, key, colon] of text.matchAll(/"((?:[^"\\]|\\.)*)"\s*(:?)/g)) {
     if (colon !== ":" || key === undefined) continue;
     if (known.has(key)) throw invalid(`expected every key once, got ${quote(key)} twice`);
@@ -128,8 +130,8 @@ function refuseRepeatedKeys(text: string): void {
 }
 
 // The y coordinates, little-endian, of the points of order 1, 2, 4 and 8 on edwards25519, and the two
-// encodings beyond the field's prime that stand for 0 and 1 again. For such a key signatures can be
-// made that hold for any message. RFC 8032, 5.1; the values follow from the curve's equation.
+// encodings above the field's prime that also mean 0 and 1. For such a key, signatures exist that are
+// valid for any message. RFC 8032, 5.1; the values follow from the curve's equation.
 const smallOrderKeys: ReadonlySet<string> = new Set([
   "00".repeat(32),
   `01${"00".repeat(31)}`,
@@ -140,7 +142,7 @@ const smallOrderKeys: ReadonlySet<string> = new Set([
   `ee${"ff".repeat(30)}7f`,
 ]);
 
-/** Whether a key is no leader's: a point of small order, whatever the sign bit of x. */
+/** Whether a key is a point of small order, for either sign bit of x, which no leader has. */
 export function isSmallOrderKey(key: Uint8Array): boolean {
   const y = Buffer.from(key);
   y[31] = (y[31] ?? 0) & 0x7f;
@@ -168,8 +170,8 @@ function leaderFrom(key: string, slots: unknown): LeaderSlots {
 }
 
 /**
- * The schedule in the text of a leaders.json. Throws ShredwayError "leaders_invalid"; the message
- * says what was expected and what came.
+ * The schedule in the text of a leaders.json. Throws ShredwayError "leaders_invalid" with the expected
+ * and the received value.
  */
 export function parseLeaderSchedule(text: string): LeaderSchedule {
   let file: unknown;
