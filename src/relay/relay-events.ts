@@ -1,16 +1,16 @@
-// What the data plane tells of, taken once and for two: counted for the statistics, and told to
-// whoever must act on a destination that cannot be reached.
+// Relay events: drained once, counted for the statistics, and reported to listeners of unreachable
+// destinations.
 //
-// Asked by relay-service.ts. The events are taken from the relay's rings four times a second, so that
-// few are lost there, and before each new table, so that numbers mean what they meant. Listeners
-// are called from the timer only: one that has a table published finds no other publication under way.
+// Called by relay-service.ts. Events are drained from the relay's rings four times a second, so that few
+// are lost, and before each new table, so that counter numbers keep their meaning. Listeners are called
+// from the timer only, so one that publishes a table finds no other publication in progress.
 
 import { constants } from "node:os";
 import type { Clock, Timer } from "../core/clock.ts";
 import type { Relay, RelayEvent } from "./data-plane/relay.ts";
 
 const takeMs = 250;
-/** Names are of sources and destinations, and accounts may bring ever new ones. */
+/** Limit of names of sources and destinations, because accounts may bring new ones continuously. */
 const namesMax = 8192;
 
 export type UnreachableListener = (address: string, atNs: bigint) => void;
@@ -28,7 +28,7 @@ export class RelayEvents {
     this.#clock = clock;
   }
 
-  /** Listeners hear from now on. Once. */
+  /** Starts reporting to listeners. Call it once. */
   start(): void {
     this.#taking = this.#clock.every(takeMs, () => {
       this.take();
@@ -36,7 +36,7 @@ export class RelayEvents {
     });
   }
 
-  /** Takes what has come; listeners hear of it within a quarter of a second. */
+  /** Drains pending events; listeners are notified within a quarter of a second. */
   take(): void {
     for (const event of this.#relay.drainEvents()) {
       const full = `${event.kind} ${event.subject}`;
@@ -46,7 +46,7 @@ export class RelayEvents {
     }
   }
 
-  /** How often each thing happened since the last call, e.g. { "icmp_error 192.0.2.1:9001": 3 }. */
+  /** Counts since the last call, for example { "icmp_error 192.0.2.1:9001": 3 }. */
   count(): Record<string, number> {
     this.take();
     const counts = Object.fromEntries(this.#counts);
@@ -55,8 +55,8 @@ export class RelayEvents {
   }
 
   /**
-   * Address of a destination, and the wall clock when its ICMP error was found; one call for each,
-   * ordered by time among those that were taken since the last calls.
+   * Calls the listener for each event with the destination's address and the wall clock of its ICMP
+   * error, in time order within one drain.
    */
   onUnreachable(listener: UnreachableListener): void {
     this.#listeners.push(listener);
@@ -67,7 +67,7 @@ export class RelayEvents {
   }
 
   #tell(): void {
-    // The relay hands over one worker's events after the other's.
+    // The relay returns the events of one worker after those of another.
     const told = this.#untold.toSorted((one, other) => Number(one.timeNs - other.timeNs));
     this.#untold = [];
     for (const { subject, timeNs } of told)
@@ -75,7 +75,7 @@ export class RelayEvents {
   }
 }
 
-// A router that asks for smaller datagrams does not say that nobody is there.
+// A router that requests smaller datagrams does not report an unreachable destination.
 function isUnreachable({ kind, detail }: RelayEvent): boolean {
   return kind === "icmp_error" && detail !== constants.errno.EMSGSIZE;
 }

@@ -1,7 +1,7 @@
-// The relay as a service: tables from the configuration, statistics, warnings, who leads now.
+// Relay service: tables from the configuration, statistics, warnings, and the current leader.
 //
-// Built by main, run by service.ts. Opens nothing itself: the relay is handed in, and files are read
-// through the functions of its parts. A configuration that is refused leaves everything as it was.
+// Created by src/app, run by service.ts. It opens nothing itself: the relay and the functions that read
+// files are passed in. A rejected configuration changes nothing.
 
 import { type Endpoint, parseEndpoint } from "../core/addresses/addresses.ts";
 import { listenersReached } from "../core/addresses/own-addresses.ts";
@@ -30,7 +30,7 @@ interface RelayServiceDependencies {
   /** Throws ShredwayError. */
   readonly readLeaders: (path: string) => LeaderSchedule;
   readonly readOwnAddresses: () => readonly string[];
-  /** The node of solana.rpc: asked for the leaders when no file names them. */
+  /** The node of solana.rpc, the source of the leader schedule without a file. */
   readonly node?: LeaderNode & SlotNode;
   readonly log: Logger;
   readonly clock: Clock;
@@ -46,7 +46,7 @@ export class RelayService {
   readonly #node: RelayServiceDependencies["node"];
   readonly #solana: SolanaConfig | undefined;
   readonly #leaders: RpcLeaderSchedule | undefined;
-  /** What slot it is, and how long slots are. */
+  /** The current slot and the slot duration. */
   readonly slots: SlotClockUpdates;
   #watch: ScheduleCheck | undefined;
   #schedule: LeaderSchedule | undefined;
@@ -54,15 +54,15 @@ export class RelayService {
   readonly #events: RelayEvents;
   readonly #destinations: DestinationLists;
   #ofAccounts: readonly Destination[] = [];
-  /** By the own addresses of a few seconds ago: not read for each tip. */
+  /** Cached for a few seconds, because reading the own addresses for each tip would be slow. */
   #listenerReached: (destination: Endpoint) => Endpoint | undefined;
-  /** Addresses of accounts that are sent to. */
+  /** Addresses of accounts in the active table. */
   #served: ReadonlySet<string> = new Set();
   #inForce: RelayConfig;
   #cloneFallbacks = 0n;
   #closed = false;
 
-  /** Publishes the tables. Throws ShredwayError when a file or a table is refused. */
+  /** Publishes the tables. Throws ShredwayError if a file or a table is rejected. */
   constructor(dependencies: RelayServiceDependencies) {
     this.relay = dependencies.relay;
     this.#readLeaders = dependencies.readLeaders;
@@ -86,7 +86,7 @@ export class RelayService {
     this.#looking = this.#clock.every(lookMs, () => this.#look());
   }
 
-  /** Settles when the leader schedule is in force, or when the node could not tell it as yet. */
+  /** Settles when the leader schedule is active, or when the node could not provide it yet. */
   async start(): Promise<void> {
     const { transmit } = this.relay;
     if (transmit.mode === "clone") {
@@ -102,7 +102,7 @@ export class RelayService {
     return this.#inForce;
   }
 
-  /** What an operator should hear at the start, the worst first. */
+  /** Warnings for the operator at startup, the most severe first. */
   warnings(): string[] {
     const { authentication, sources, destinations, receive, leaders } = this.#inForce;
     const warnings: string[] = [];
@@ -123,7 +123,7 @@ export class RelayService {
         `relay.transmit is ${this.#inForce.transmit}, but shreds go by socket: ${transmit.refusal}`,
       );
     }
-    const granted = this.relay.grantedReceiveBufferBytes / 2; // the kernel tells twice the size
+    const granted = this.relay.grantedReceiveBufferBytes / 2; // the kernel returns twice the size
     if (granted < receive.bufferBytes) {
       warnings.push(
         `the kernel granted receive buffers of ${granted} bytes instead of ${receive.bufferBytes}: ` +
@@ -134,8 +134,8 @@ export class RelayService {
   }
 
   /**
-   * Takes the tables of `wanted` over, as far as a running relay can; returns the keys that need a
-   * restart. Throws ShredwayError when it refuses: then nothing changed.
+   * Applies the tables of `wanted` as far as a running relay can, and returns the keys that need a
+   * restart. Throws ShredwayError if it rejects them; then nothing changed.
    */
   apply({ relay: wanted, solana }: Config): readonly string[] {
     const restart = restartKeys(this.#inForce, wanted);
@@ -155,10 +155,10 @@ export class RelayService {
   }
 
   /**
-   * Sends to these from now on, besides those of the configuration: all that accounts have, each time.
-   * At once, over reloads, and whatever the list holds: what cannot be served (an address that the
-   * configuration names or the relay itself has, an unknown tier, the narrowest tiers beyond the
-   * relay's limit) is left out and logged.
+   * Sets the destinations of accounts, in addition to configured ones: the complete list on each call.
+   * It applies immediately and across reloads. A destination that cannot be served is skipped and
+   * logged: a configured or own address, an unknown tier, or one of the narrowest tiers beyond the
+   * relay's limit.
    */
   setAccountDestinations(list: readonly Destination[]): void {
     this.#ofAccounts = [...list];
@@ -166,8 +166,8 @@ export class RelayService {
   }
 
   /**
-   * Hears of each ICMP error that came back from a destination of an account, within a quarter of a
-   * second: its address as the account wrote it, and the wall clock in nanoseconds.
+   * Reports each ICMP error of an account's destination within a quarter of a second: the address as
+   * written by the account, and the wall clock in nanoseconds.
    */
   onUnreachable(listener: UnreachableListener): void {
     this.#events.onUnreachable((address, atNs) => {
@@ -175,25 +175,25 @@ export class RelayService {
     });
   }
 
-  /** Who leads now and next, by the slot clock and the schedule in force. */
+  /** The current and the next leader, by the slot clock and the active schedule. */
   leaders(): LeaderContext {
     const slot = this.slots.slotClock.slotAt(this.#clock.nowNs());
     return leaderContextOf(this.#schedule, slot);
   }
 
-  /** Of the last one that came into force; undefined: none as yet. */
+  /** The last activated schedule; undefined: none yet. */
   get schedule(): LeaderSchedule | undefined {
     return this.#schedule;
   }
 
-  /** Hears of each schedule that comes into force from now on; what is returned ends that. */
+  /** Reports each schedule that becomes active. Returns a function that removes the listener. */
   onSchedule(listener: (schedule: LeaderSchedule) => void): () => void {
     const own = (schedule: LeaderSchedule): void => listener(schedule);
     this.#scheduleListeners.add(own);
     return () => void this.#scheduleListeners.delete(own);
   }
 
-  /** Addresses of the configuration's destinations, as they stand in a snapshot. */
+  /** Addresses of configured destinations, in the form of a snapshot. */
   get fixedAddresses(): ReadonlySet<string> {
     return new Set(this.#inForce.destinations.map(({ address }) => address));
   }
@@ -202,7 +202,7 @@ export class RelayService {
     return this.relay.snapshot();
   }
 
-  /** How often each thing happened since the last call, e.g. { "icmp_error 192.0.2.1:9001": 3 }. */
+  /** Counts since the last call, for example { "icmp_error 192.0.2.1:9001": 3 }. */
   countEvents(): Record<string, number> {
     return this.#events.count();
   }
@@ -243,7 +243,7 @@ export class RelayService {
 
   #makeLeaders(node: LeaderNode): RpcLeaderSchedule {
     const publish = (schedule: LeaderSchedule) => {
-      if (!this.#asksForLeaders(this.#inForce)) return; // a reload named a file meanwhile
+      if (!this.#asksForLeaders(this.#inForce)) return; // a reload configured a file meanwhile
       this.relay.publishLeaders(schedule);
       this.#watchSchedule(schedule);
     };
@@ -263,7 +263,7 @@ export class RelayService {
   }
 
   #publishDestinations(fixed: readonly Destination[]): void {
-    this.#events.take(); // while the numbers of the table before are known
+    this.#events.take(); // while the counter numbers of the previous table are known
     const isOwn = (endpoint: Endpoint) => this.#listenerReached(endpoint) !== undefined;
     const joined = this.#destinations.join(fixed, this.#ofAccounts, isOwn);
     this.relay.publishDestinations(joined.table);
@@ -271,8 +271,8 @@ export class RelayService {
     this.#destinations.say(joined);
   }
 
-  // The file was checked against its own relay.listen; the ports in force may be others: chosen by
-  // the kernel, or those of the file at the start.
+  // The file was checked against its own relay.listen. The active ports may differ: chosen by the
+  // kernel, or from the file at startup.
   #refuseItself({ destinations }: RelayConfig): void {
     this.#listenerReached = this.#readListeners();
     for (const { address } of destinations) {
@@ -305,7 +305,7 @@ export class RelayService {
     this.#lookAtClones();
   }
 
-  /** Triggers that the kernel takes and nobody clones: a firewall, an interface that was deleted. */
+  /** Triggers that the kernel accepts but does not clone: a firewall, or a deleted interface. */
   #lookAtClones(): void {
     const { workers } = this.relay.snapshot();
     const now = workers.reduce((total, worker) => total + worker.clone_fallbacks, 0n);

@@ -1,7 +1,7 @@
-// From the configuration to what the relay takes: options at the start, tables at any time. Pure.
+// Converts the configuration into relay options and tables. Pure.
 //
-// Called by main when the relay opens and by relay-service.ts on reload, which also asks here what a
-// running relay cannot take over.
+// Called by src/app when the relay opens and by relay-service.ts on reload, which also reads here which
+// keys need a restart.
 
 import { isDeepStrictEqual } from "node:util";
 import { formatEndpoint, parseAddress } from "../core/addresses/addresses.ts";
@@ -33,7 +33,7 @@ export function relayOptionsOf(relay: RelayConfig): RelayOptions {
   };
 }
 
-/** Keys that a running relay takes over as new tables. */
+/** Keys that a running relay applies as new tables. */
 const liveKeys: readonly string[] = [
   "sources",
   "destinations",
@@ -41,7 +41,7 @@ const liveKeys: readonly string[] = [
   "allowPrivateDestinations",
 ] satisfies (keyof RelayConfig)[];
 
-/** Keys that differ and take effect only after a restart, as the file spells them. */
+/** Changed keys that need a restart, as written in the file. */
 export function restartKeys(running: RelayConfig, wanted: RelayConfig): string[] {
   const keys = new Set([...Object.keys(running), ...Object.keys(wanted)]);
   const before = new Map<string, unknown>(Object.entries(running));
@@ -52,7 +52,7 @@ export function restartKeys(running: RelayConfig, wanted: RelayConfig): string[]
     .map((key) => `relay.${key}`);
 }
 
-/** `running` with the tables of `wanted`: what is in force after a reload. */
+/** `running` with the tables of `wanted`: the active configuration after a reload. */
 export function withTablesOf(running: RelayConfig, wanted: RelayConfig): RelayConfig {
   const { leaders: _replaced, ...kept } = running;
   return {

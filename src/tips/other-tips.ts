@@ -1,8 +1,8 @@
-// Other tips: what landed through the other nodes, read from the store before each snapshot.
+// Other tips: tips that landed through other nodes, read from the store before each snapshot.
 //
-// Made by tip-statistics.ts where nodes share a store. All of the window is read a minute before the
-// quarter of an hour, and what came since just before it: a snapshot is never late because of it, and
-// lacks of the others the last two seconds at most. A store that is away leaves what is known.
+// Created by tip-statistics.ts if nodes share a store. It reads the whole window a minute before the
+// quarter hour, and new tips just before it. A snapshot is therefore never late, and lacks at most the
+// last two seconds of other nodes. If the store is unreachable, known tips stay.
 
 import type { LandedTip, LandedTipStore } from "./tip-types.ts";
 
@@ -10,27 +10,32 @@ interface OtherTipsDependencies {
   readonly store: Pick<LandedTipStore, "since">;
   /** Wall time. */
   readonly nowMs: () => number;
-  /** Told again of what is known. */
+  /** Tips that are already known are reported again. */
   readonly add: (tip: LandedTip) => void;
   readonly failed: (error: unknown) => void;
 }
 
-/** Before the end of a quarter: all of the window, then what came since. */
+/** Times before the end of a quarter hour: first the whole window, then new tips. */
 const readAheadMs = [60_000, 2_000] as const;
-/** So soon it is known whether a tip that was seen is gone again, as those of failed transactions are. */
+/**
+ * After this time it is known whether an observed tip was withdrawn, as for failed transactions.
+ */
 const settledMs = 10_000;
-/** Written a second after the observation, more when the database was slow, by clocks that differ a little. */
+/**
+ * Tips are written a second after the observation, later if the database is slow, with slightly
+ * different clocks.
+ */
 const overlapMs = 30_000;
-/** A page holds the event loop for some milliseconds. */
+/** A page blocks the event loop for a few milliseconds. */
 const tipsPerRead = 1000;
 
 export class OtherTips {
   readonly #dependencies: OtherTipsDependencies;
   readonly #windowMs: number;
-  /** Quarter, and how many of its readings were begun. */
+  /** The quarter hour, and the number of its reads. */
   #quarter = Number.NEGATIVE_INFINITY;
   #begun = 0;
-  /** All that landed before is known, by the last reading that came to its end. */
+  /** All tips that landed before are known, from the last complete read. */
   #knownToMs = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | null = null;
   #isClosed = false;
@@ -40,25 +45,25 @@ export class OtherTips {
     this.#windowMs = windowMs;
   }
 
-  /** How long until a reading is due in a quarter that lasts `leftMs` yet; null: none is any more. */
+  /** Time until the next read in a quarter hour that lasts `leftMs` more; null: no more reads. */
   dueMs(quarter: number, leftMs: number): number | null {
     const begun = quarter === this.#quarter ? this.#begun : 0;
     const aheadMs = readAheadMs[begun];
     return aheadMs === undefined ? null : Math.max(0, leftMs - aheadMs);
   }
 
-  /** Begins what is due. Never rejects, never waits. */
+  /** Starts due reads. Never rejects, never waits. */
   turn(quarter: number, leftMs: number): void {
     if (this.dueMs(quarter, leftMs) !== 0 || this.#isClosed) return;
     this.#quarter = quarter;
     this.#begun = readAheadMs.filter((aheadMs) => leftMs <= aheadMs).length;
-    // One that still goes on comes to the youngest at its end.
+    // A read in progress includes the newest tips at its end.
     this.#reading ??= this.#read().finally(() => {
       this.#reading = null;
     });
   }
 
-  /** Settles when nothing is under way. */
+  /** Settles when no read is in progress. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#reading;
@@ -71,7 +76,7 @@ export class OtherTips {
   async #read(): Promise<void> {
     const { store, nowMs, add, failed } = this.#dependencies;
     const beganMs = nowMs();
-    // A clock that was set back knows nothing.
+    // After the clock was set back, nothing is known.
     const knownToMs = this.#knownToMs <= beganMs ? this.#knownToMs - overlapMs : 0;
     const sinceMs = Math.max(beganMs - this.#windowMs, this.#isLast ? knownToMs : 0);
     let behind: LandedTip | null = null;

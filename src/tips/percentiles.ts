@@ -1,8 +1,8 @@
-// Percentiles by nearest rank: which of so many tips stands at 25, 50, 75, 95 and 99 of a hundred?
+// Nearest-rank percentiles of tips: the 25th, 50th, 75th, 95th and 99th.
 //
-// Called by tip-window.ts. The percentile p of n sorted values is the one at rank ceil(p * n / 100),
-// from 1: the smallest value that p of a hundred are at or below, always one that was paid. The five
-// are selected, nothing is sorted; pivots are drawn, so that no order of tips makes it slow.
+// Called by tip-window.ts. Percentile p of n sorted values is the one at rank ceil(p * n / 100), counted
+// from 1: the smallest value that is at or above p percent of them. It is always a paid tip. The five
+// values are selected without sorting. Pivots are random, so no order of tips makes it slow.
 
 import type { SeededRandom } from "../core/seeded-random.ts";
 import type { TipSnapshot } from "./tip-types.ts";
@@ -11,17 +11,17 @@ export type Percentiles = TipSnapshot["percentiles"];
 
 const wanted = [25, 50, 75, 95, 99] as const;
 
-/** Places from 0 in ascending order of `count` values, from 1. */
+/** Indexes from 0 in ascending order of `count` values, at least 1. */
 export function ranksOf(count: number): number[] {
   return wanted.map((percent) => Math.ceil((percent * count) / 100) - 1);
 }
 
-/** Values that are looked at between two stops: some 100 µs. */
+/** Values per step between two yields: about 100 µs. */
 const stepValues = 16_384;
 
 /**
- * The values that stand at `ranks` (ascending places from 0) when `values` are sorted. Changes the
- * order of `values`, which must stay as they are whenever it stops.
+ * The values at `ranks` (ascending indexes from 0) of the sorted `values`. Reorders `values`, which must
+ * not change while it is suspended.
  */
 export function* selectRanks(
   values: Float64Array,
@@ -33,13 +33,13 @@ export function* selectRanks(
   for (const rank of ranks) {
     yield* select(values, { begin, rank }, random);
     selected.push(values[rank] ?? 0);
-    // Nothing before this rank is larger, so the next one need not look there.
+    // No value before this rank is larger, so the next selection starts here.
     begin = rank;
   }
   return selected;
 }
 
-/** Afterwards nothing before `rank` is larger than values[rank], and nothing behind it smaller. */
+/** Afterwards no value before `rank` is larger than values[rank], and none after it is smaller. */
 function* select(
   values: Float64Array,
   { begin, rank }: { readonly begin: number; readonly rank: number },
@@ -52,7 +52,7 @@ function* select(
     let left = low;
     let right = high;
     let stop = stepValues;
-    // Both halt at equals: most tips are the minimum, and halves must stay halves.
+    // Both stop at equal values: most tips are the minimum, and the halves must stay equal.
     while (left <= right) {
       while ((values[left] ?? 0) < pivot) left++;
       while ((values[right] ?? 0) > pivot) right--;

@@ -1,7 +1,7 @@
-// Tip history: the percentiles of the last 24 hours, a quarter of an hour each.
+// Tip history: the percentiles of the last 24 hours, one entry per quarter hour.
 //
-// Made by main beside the tip statistics, asked by the portal. Begins with the one snapshot that the
-// statistics took over from an earlier process; the rest it hears of as it happens.
+// Created next to the tip statistics, read by the portal. It starts with the snapshot of an earlier
+// process and adds each new one.
 
 import type { TipFloor, TipSnapshot } from "./tip-types.ts";
 

@@ -1,10 +1,9 @@
-// Tip statistics: what did transactions that landed through this service, by whichever node, pay in the
-// last 15 minutes?
+// Tip statistics: the tips of the last 15 minutes that landed through this service, on any node.
 //
-// Made by main; told by the submission pipeline (its LandedTips), asked by the gateway (its TipFloor).
-// A tip counts from its first observation on, and not any more when its block is gone or it failed. The
-// window runs on monotonic time, so it is right on a clock that is set; refreshes follow wall time:
-// 00, 15, 30 and 45 of every hour. Nothing here fails for the store's sake.
+// The submission pipeline reports to it (LandedTips), the gateway reads it (TipFloor). A tip counts from
+// its first observation until its block is abandoned or its transaction fails. The window uses monotonic
+// time, so it stays correct when the wall clock is set. Refreshes follow wall time: 00, 15, 30 and 45 of
+// every hour. A failing store never causes an error here.
 
 import type { Clock, Timer } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
@@ -17,21 +16,21 @@ interface TipStatisticsDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
   readonly store: LandedTipStore;
-  /** Other nodes keep theirs there, too. */
+  /** Other nodes store theirs there too. */
   readonly isShared?: boolean;
 }
 
 const windowMs = 15 * 60_000;
 const refreshMs = windowMs;
-/** So soon it is noticed that the clock was set. */
+/** Delay until a change of the wall clock is noticed. */
 const wakeMs = 10_000;
-/** A clock that steps back and forth over a quarter of an hour causes one refresh. */
+/** A clock that moves back and forth across a quarter hour causes one refresh. */
 const refreshMinMs = 60_000;
-/** A refresh holds the event loop so long at once. */
+/** A refresh blocks the event loop for at most this time at once. */
 const stepNs = 4_000_000n;
 /**
- * Each median moves the average by a fifth of their difference: the last nine make up 87 of a hundred,
- * as in a simple average of nine. Block engines tell such an average and not its factor.
+ * Each median moves the average by a fifth of the difference, so the last nine contribute 87 %, as in a
+ * simple average of nine. Block engines publish such an average without its factor.
  */
 const emaDivisor = 5n;
 const tipsPerRead = 2000;
@@ -59,7 +58,7 @@ export class TipStatistics implements TipFloor {
   readonly #window = new TipWindow({ windowMs });
   readonly #listeners = new Set<(snapshot: TipSnapshot) => void>();
   #snapshot: TipSnapshot;
-  /** Number of the present quarter of an hour, of wall time. */
+  /** Number of the current quarter hour of wall time. */
   #quarter: number;
   /** Monotonic milliseconds. */
   #refreshedMs = Number.NEGATIVE_INFINITY;
@@ -75,7 +74,7 @@ export class TipStatistics implements TipFloor {
     const others = {
       store: dependencies.store,
       nowMs: () => this.#wallMs,
-      // What this node took back is still there for a moment.
+      // A tip that this node withdrew is still in the store for a short time.
       add: (tip: LandedTip) => {
         if (!this.#window.knows(tip.signature)) this.#restoreTip(tip);
       },
@@ -86,7 +85,7 @@ export class TipStatistics implements TipFloor {
     this.#quarter = this.#quarterNow;
   }
 
-  /** With what the store has. Never rejects: without an answer of the store it begins empty. */
+  /** Starts with the data of the store. Never rejects: without an answer, it starts empty. */
   static async open(dependencies: TipStatisticsDependencies): Promise<TipStatistics> {
     const statistics = new TipStatistics(dependencies);
     await statistics.#restore(dependencies.store);
@@ -98,7 +97,7 @@ export class TipStatistics implements TipFloor {
     return this.#snapshot;
   }
 
-  /** Tips in the window now. */
+  /** Number of tips in the window now. */
   get size(): number {
     this.#window.expire(this.#nowMs);
     return this.#window.size;
@@ -134,7 +133,7 @@ export class TipStatistics implements TipFloor {
     if (this.#window.remove(signature)) this.#writer.remove(signature);
   }
 
-  /** Settles when everything is kept, or the store failed. */
+  /** Settles when everything is stored, or the store failed. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#timer?.cancel();
@@ -178,13 +177,15 @@ export class TipStatistics implements TipFloor {
 
   #restoreTip({ signature, lamports, landedMs }: LandedTip): void {
     const ageMs = this.#wallMs - landedMs;
-    // The clock was set back since: how old it is nobody knows, or that it is older than a window.
+    // The clock was set back since, so its age is unknown, or it is older than a window.
     if (ageMs < -windowMs) return;
     const nowMs = this.#nowMs;
     this.#window.add(signature, lamports, nowMs - Math.max(0, ageMs), nowMs);
   }
 
-  /** Refreshes once a new quarter of an hour has begun, however many passed; never for one gone by. */
+  /**
+   * Refreshes once after a new quarter hour began, even if several passed; never for a past one.
+   */
   #turn(): void {
     const quarter = this.#quarterNow;
     const isLater = quarter > this.#quarter;
@@ -206,7 +207,7 @@ export class TipStatistics implements TipFloor {
     this.#step(this.#window.percentiles(this.#nowMs), this.#wallMs);
   }
 
-  /** A million tips take 50 ms and more: others have their turn in between. */
+  /** A million tips take 50 ms or more, so other work runs in between. */
   #step(steps: Generator<void, WindowPercentiles | null>, timeMs: number): void {
     const endNs = this.#clock.monotonicNs() + stepNs;
     do {

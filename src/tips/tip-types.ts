@@ -1,10 +1,10 @@
-// Tip statistics: what landed transactions paid.
+// Types of tip statistics: the tips of landed transactions.
 //
-// Only types. tip-window.ts holds the rules, store/landed-tip-store.ts keeps what a restart needs.
+// tip-window.ts contains the rules, landed-tip-store.ts stores what a restart needs.
 
-/** What is told of the last 15 minutes. Lamports; 0 while there never was a landed tip. */
+/** Statistics of the last 15 minutes. Lamports; 0 before the first landed tip. */
 export interface TipSnapshot {
-  /** Of the refresh, wall milliseconds. */
+  /** Time of the refresh, wall milliseconds. */
   readonly timeMs: number;
   readonly percentiles: {
     readonly p25: bigint;
@@ -13,19 +13,21 @@ export interface TipSnapshot {
     readonly p95: bigint;
     readonly p99: bigint;
   };
-  /** Moving average of the medians of the refreshes, as block engines tell it. */
+  /** Moving average of the medians of the refreshes, as published by block engines. */
   readonly emaP50: bigint;
-  /** Landed tips that it is made of. */
+  /** Number of landed tips in it. */
   readonly count: number;
   readonly windowStartMs: number;
   /** No tip landed in the window: the numbers are those of an earlier one. */
   readonly isStale: boolean;
 }
 
-/** The snapshot as the gateway sees it; tip-statistics.ts is the real one. */
+/** The snapshot for the gateway; tip-statistics.ts implements it. */
 export interface TipFloor {
   readonly snapshot: TipSnapshot;
-  /** Told after every refresh, on the quarter hour. Returns how to end that. */
+  /**
+   * Calls the listener after every refresh, on the quarter hour. Returns a function that removes it.
+   */
   onRefresh(listener: (snapshot: TipSnapshot) => void): () => void;
 }
 
@@ -38,14 +40,17 @@ export interface LandedTip {
 
 /** Every promise may reject with "store_failed". */
 export interface LandedTipStore {
-  /** Adds some (a known signature is passed over) and removes others. Survives a kill. */
+  /** Adds some (ignores known signatures) and removes others. Survives a kill of the process. */
   write(added: readonly LandedTip[], removed: readonly string[]): Promise<void>;
-  /** Landed at `sinceMs` or later, at most `limit`, behind the given one; ascending by time, signature. */
+  /**
+   * Tips that landed at `sinceMs` or later, at most `limit`, after the given one; ascending by time,
+   * then signature.
+   */
   since(sinceMs: number, behind: LandedTip | null, limit: number): Promise<LandedTip[]>;
   forgetBefore(ms: number): Promise<void>;
   /**
-   * The first of a quarter of an hour (its number since 1970) stays, whichever node it is of; one of an
-   * earlier quarter never replaces it, unless the kept one is of a time to come.
+   * The first snapshot of a quarter hour (its number since 1970) stays, from any node. One of an earlier
+   * quarter hour never replaces it, unless the stored one is in the future.
    */
   keepSnapshot(snapshot: TipSnapshot, quarter: number): Promise<void>;
   lastSnapshot(): Promise<TipSnapshot | null>;

@@ -1,8 +1,8 @@
-// Tip writer: what tip statistics must still know after a restart, on its way to the store.
+// Tip writer: writes the state of the tip statistics to the store for the next start.
 //
-// Called by tip-statistics.ts. Collects what changed and writes it once a second, one write at a time;
-// what could not be written is written again. A store that fails is logged and delays nobody: the
-// statistics go on in memory, and the oldest of what waits stays while there is room.
+// Called by tip-statistics.ts. It collects changes and writes them once a second, one write at a time; a
+// failed write is repeated. A failing store is logged and delays nothing: the statistics continue in
+// memory, and the oldest pending changes stay up to the limit.
 
 import type { Clock, Timer } from "../core/clock.ts";
 import { messageOf } from "../core/errors.ts";
@@ -16,17 +16,17 @@ interface TipWriterDependencies {
   readonly store: LandedTipStore;
 }
 
-/** What a kill of the process may take. */
+/** A kill of the process may lose this much. */
 const writeMs = 1000;
 const tipsPerWrite = 4096;
-/** A minute of a thousand a second. Those beyond are not there after a restart. */
+/** A minute at a thousand per second. Changes above the limit are lost at a restart. */
 const tipsWaitingMax = 65_536;
 const warnEveryMs = 10_000;
 
 export class TipWriter {
   readonly #dependencies: TipWriterDependencies;
   readonly #warning: RareWarning;
-  /** Applied after the removals: a tip that was gone may have been seen again. */
+  /** Applied after the removals, because a withdrawn tip may have been observed again. */
   readonly #added = new Map<string, LandedTip>();
   readonly #removed = new Set<string>();
   #snapshot: { readonly snapshot: TipSnapshot; readonly quarter: number } | null = null;
@@ -51,7 +51,7 @@ export class TipWriter {
     this.#wake();
   }
 
-  /** Tips before `beforeMs` are not wanted any more. `quarter`: of an hour, since 1970. */
+  /** Tips before `beforeMs` are deleted. `quarter`: number of the quarter hour since 1970. */
   refreshed(snapshot: TipSnapshot | null, quarter: number, beforeMs: number): void {
     if (snapshot) this.#snapshot = { snapshot, quarter };
     this.#forgetBeforeMs = beforeMs;
@@ -63,7 +63,7 @@ export class TipWriter {
     this.#warning.give(() => `tip statistics: ${what} failed: ${messageOf(error)}`);
   }
 
-  /** Settles when everything that waits is kept, or the store failed. */
+  /** Settles when all pending changes are stored, or the store failed. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#timer?.cancel();
@@ -96,7 +96,7 @@ export class TipWriter {
     if (this.#isWaiting) this.#wake();
   }
 
-  /** One slice of what waits. False: the store failed, and all of it waits again. */
+  /** One slice of pending changes. False: the store failed, and all of them are pending again. */
   async #write(): Promise<boolean> {
     const { store } = this.#dependencies;
     const added = firstOf(this.#added.values(), tipsPerWrite);
@@ -126,7 +126,7 @@ export class TipWriter {
   #takeBack(added: readonly LandedTip[], removed: readonly string[]): void {
     for (const tip of added) {
       const { signature } = tip;
-      // Removed meanwhile: that was the last word. Added again: that is the first observation now.
+      // Removed meanwhile: that is the last state. Added again: that is the first observation now.
       if (this.#removed.has(signature) || this.#added.has(signature)) continue;
       this.#added.set(signature, tip);
     }

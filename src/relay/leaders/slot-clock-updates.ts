@@ -1,7 +1,7 @@
-// Keeps the slot clock: shows it the relay's own first arrivals and, now and then, a node's opinion, and
-// tells the relay which slots can be now.
+// Slot clock updates: passes the relay's first arrivals and the node's slot to the slot clock, and the
+// resulting slot bounds to the relay.
 //
-// Made by relay-service.ts. The clock itself (what follows from the arrivals) is leaders/slot-clock.ts.
+// Created by relay-service.ts. slot-clock.ts contains the clock itself.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -12,16 +12,16 @@ import { SlotClock } from "./slot-clock.ts";
 
 const lookMs = 100;
 const askNodeMs = 5000;
-/** For an event loop that stands still: the bounds must not stand with it. */
+/** If the event loop is blocked, the bounds must not stay. */
 const boundsHoldNs = 1_000_000_000n;
-/** After so much silence the relay's own window opens, too (native/relay/slot_window.h). */
+/** After this silence, the relay's own window opens too (native/relay/slot_window.h). */
 const trustedForNs = 2_000_000_000n;
-/** The relay's window reaches so far back; older slots are its own to refuse. */
+/** The relay's window extends this far back; the relay itself rejects older slots. */
 const slotsBehind = 512n;
 
-/** What is asked of the node; RpcClient is the real one. */
+/** The used part of the node; RpcClient implements it. */
 export interface SlotNode {
-  /** The newest slot that the node knows, at commitment "processed". */
+  /** The newest slot of the node, at commitment "processed". */
   slot(): Promise<bigint>;
 }
 
@@ -36,7 +36,7 @@ export class SlotClockUpdates {
   readonly slotClock = new SlotClock();
   readonly #dependencies: SlotClockUpdatesDependencies;
   readonly #timers: readonly Timer[];
-  /** Slots of the last look, and up to when their shreds were shown to the clock. */
+  /** Slots of the last check, and the time up to which their shreds were passed to the clock. */
   #noted: ReadonlyMap<bigint, bigint> = new Map();
   #asking = false;
   #closed = false;
@@ -63,7 +63,7 @@ export class SlotClockUpdates {
     for (const { slot, firstSeenNs, lastSeenNs } of rows) {
       const notedNs = this.#noted.get(slot);
       if (notedNs === undefined) this.slotClock.noteShreds(slot, firstSeenNs);
-      // A slot that came before its time counts when its time has come.
+      // A slot that arrived too early counts when its time has come.
       else if (notedNs < lastSeenNs) this.slotClock.noteShreds(slot, lastSeenNs);
     }
     this.#noted = new Map(rows.map(({ slot, lastSeenNs }) => [slot, lastSeenNs]));
@@ -73,8 +73,8 @@ export class SlotClockUpdates {
   #bound(nowNs: bigint): void {
     const now = this.slotClock.now(nowNs);
     const highest = this.slotClock.ceiling(nowNs);
-    // A clock that nothing confirms bounds nothing: it might shut the present out for good, for what
-    // the relay drops it cannot tell the clock.
+    // Without a confirmation, the clock sets no bounds. Otherwise it might exclude the current slot
+    // permanently, because the relay could not report the dropped shreds.
     if (now === null || highest === null || now.ageNs >= trustedForNs) {
       this.#dependencies.relay.setSlotBounds({ lowest: 0n, highest: u64Max, untilNs: 0n });
       return;

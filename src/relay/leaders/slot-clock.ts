@@ -1,28 +1,30 @@
-// Slot clock: which slot is it now, how long is a slot, when will slot S come?
+// Slot clock: the current slot, the duration of a slot, and the expected time of a slot.
 //
-// Told of every first arrival of a slot among authenticated shreds, and of what an RPC node says; asked
-// by the relay's control, the leader choice and the tracker. Times are the callers' (one clock for
-// all of them); this reads none. Slot S "comes" when its first shred usually arrives here.
+// It receives the first arrival of each slot among authenticated shreds, and the slot of an RPC node.
+// The relay service, the leader context and the tracker read it. All times come from the callers, which
+// share one clock. The time of slot S is the usual arrival time of its first shred here.
 //
-// No slot length is assumed: it changes at epoch boundaries. It is measured on the last 64 arrivals
-// (slot-line.ts). In 300 simulated networks each (150 to 450 ms, up to 30 % skipped, November 2026)
-// `now` was off by at most 1 slot while the length stays, by 6 within 64 slots after it shrank by up
-// to a quarter, by 15 (20 and 21 in two of 300, `ceiling` then 3 short) after it was halved; after it
-// doubled, 5 s or more can pass until it is found.
+// It assumes no slot duration, because that changes at epoch boundaries. It measures the duration on the
+// last 64 arrivals (slot-line.ts). The error of `now` was measured in 300 simulated networks per case
+// (150 to 450 ms, up to 30 % skipped, November 2026). With a constant duration it was at most 1 slot.
+// Within 64 slots after the duration shrank by up to a quarter, it was at most 6. After it was halved,
+// it was at most 15 (20 and 21 in two of 300, `ceiling` then 3 short). After it doubled, the clock may
+// need 5 s or more.
 //
-// A leader of the schedule can sign shreds of his own future slots whenever he likes. So an arrival
-// counts only when it lies within 16 slots of where the line puts the present, moves the line only
-// as one of many, and only while at least 12 of 32 slots are seen. What lies elsewhere is kept aside,
-// and a new line is drawn there only
-// - when 12 of 20 slots in a row came, at a pace that slots can have, while the present line had no
-//   arrival for 5 s (a clock was set, the length changed during an outage) or RPC is there, too;
-// - when 38 of 64 did, later than the present line (which then follows a recording of old shreds);
-// - never backwards over slots that were passed already, unless the line was silent for 30 s.
-// To forge that, a leader needs three of five windows of four slots while the honest feed is silent
-// (the honest slots then take the clock back), or ten of sixteen while it is not. Inside the 16
-// slots he moves `now` only with more than eight of the last 17 arrivals, three windows nearly in a
-// row, and by 16 at most. `ceiling` is 16 above `now` (more after 5 s of silence), or 32 above RPC:
-// RPC is trusted to raise it.
+// A scheduled leader can sign shreds of its own future slots at any time. An arrival therefore counts
+// only within 16 slots of the line's present, moves the line only together with others, and only while
+// at least 12 of 32 slots arrive. Other arrivals are stored separately, and a new line replaces the
+// present one only in these cases:
+// - 12 of 20 consecutive slots arrived at a possible pace, while the present line had no arrival for 5 s
+//   (a clock was set, or the duration changed during an outage) or RPC agrees;
+// - 38 of 64 arrived, later than the present line (which then follows a recording of old shreds);
+// - never backwards over passed slots, unless the line was silent for 30 s.
+//
+// To forge that, a leader needs three of five windows of four slots while the honest feed is silent (the
+// honest slots then move the clock back), or ten of sixteen while it is not. Inside the 16 slots, a
+// leader moves `now` only with more than eight of the last 17 arrivals, nearly three windows in a row,
+// and by at most 16. `ceiling` is 16 above `now` (more after 5 s of silence), or 32 above RPC, which is
+// trusted to raise it.
 
 import {
   lineThrough,
@@ -34,27 +36,32 @@ import {
   timeOf,
 } from "./slot-line.ts";
 
-/** Where the present slot is known from. */
+/** The source of the current slot. */
 type SlotSource = "shreds" | "rpc";
 
 interface SlotNow {
   readonly slot: bigint;
   readonly source: SlotSource;
-  /** Since the last observation that this source confirmed; 0 when it was made later than asked. */
+  /**
+   * Age of the last observation that confirmed this source; 0 if it was made later than the given time.
+   */
   readonly ageNs: bigint;
-  /** Null while only one RPC answer is known: `slot` is that answer, not advanced. */
+  /** null: only one RPC answer is known, and `slot` is that answer without extrapolation. */
   readonly slotNs: bigint | null;
 }
 
 interface SkipShare {
-  /** Of `slots` in a row, without those that nobody here could have seen. */
+  /** Of consecutive `slots`, those that arrived, without slots that could not arrive here. */
   readonly skipped: number;
   readonly slots: number;
 }
 
-/** Of an arrival from the line, both ways; also the room of `ceiling`. Derived in the head above. */
+/**
+ * Distance of an arrival from the line, in both directions; also the margin of `ceiling`. Derived in the
+ * header.
+ */
 export const nearSlots = 16;
-/** RPC answers are late by a slot or a few and come from another place. */
+/** RPC answers are late by one or a few slots and come from another place. */
 const rpcNearSlots = 32;
 const lineArrivals = 64;
 const silentAfterNs = 5e9;
@@ -62,21 +69,29 @@ const forgottenAfterNs = 30e9;
 const quick = { slots: 20, arrivals: 12 } as const;
 const slow = { slots: 64, arrivals: 38 } as const;
 const dense = { slots: 32, arrivals: 12 } as const;
-/** Arrivals aside: least recently extended blocks are dropped, so a flood of slots costs its own. */
+/**
+ * Blocks of separate arrivals: the least recently extended one is dropped, so a flood of slots only
+ * drops its own.
+ */
 const blockSlots = 32;
 const blocksMax = 512;
-/** Slots whose arrivals are remembered for `skipped`. */
+/** Slots whose arrivals are retained for `skipped`. */
 const seenSlots = 1024;
 const shareSlots = 256;
-/** Behind the present before a slot without a shred counts as skipped: shreds may be late. */
+/**
+ * Distance behind the current slot before a slot without a shred counts as skipped, because shreds may
+ * be late.
+ */
 const settledSlots = 8;
-/** So many in a row were not skipped: the feed was silent. Eight leaders in a row fail nowhere. */
+/**
+ * This many consecutive slots were not skipped: the feed was silent. Eight leaders in a row do not fail.
+ */
 const outageSlots = 32;
 const rpcAnswersMax = 16;
-/** A clock that is set back by less is not noticed, and need not be. */
+/** A clock that is set back by less than this is not detected, which does no harm. */
 const stepBackNs = 1e9;
 
-/** Whether there was a confirmation, and not in the future: then the clock has been set back. */
+/** Whether there was a confirmation that is not in the future; otherwise the clock was set back. */
 function isTimely(confirmedNs: number, atNs: number): boolean {
   return Number.isFinite(confirmedNs) && confirmedNs <= atNs + stepBackNs;
 }
@@ -84,7 +99,7 @@ function isTimely(confirmedNs: number, atNs: number): boolean {
 export class SlotClock {
   #baseNs: bigint | null = null;
   #line: SlotLine | null = null;
-  /** What the line goes through, ascending by slot. */
+  /** The arrivals of the line, ascending by slot. */
   #arrivals: ShredArrival[] = [];
   #lastNoteNs = 0;
   #confirmedNs = Number.NEGATIVE_INFINITY;
@@ -93,7 +108,7 @@ export class SlotClock {
   #firstSlot = 0;
   #rpc: ShredArrival[] = [];
 
-  /** The first shred of `slot` that was authenticated. Later ones of it change nothing. */
+  /** The first authenticated shred of `slot`. Later ones have no effect. */
   noteShreds(slot: bigint, timeNs: bigint): void {
     const arrival = this.#arrivalOf(slot, timeNs);
     if (!arrival) return;
@@ -105,7 +120,7 @@ export class SlotClock {
     }
   }
 
-  /** What an RPC node answered as the present slot (commitment processed) at `timeNs`. */
+  /** The current slot of an RPC node (commitment processed) at `timeNs`. */
   noteRpc(slot: bigint, timeNs: bigint): void {
     const answer = this.#arrivalOf(slot, timeNs);
     if (!answer) return;
@@ -114,7 +129,7 @@ export class SlotClock {
     if (this.#rpc.length > rpcAnswersMax) this.#rpc.shift();
   }
 
-  /** Null as long as nothing is measured, and when the clock was set back since. */
+  /** null: nothing is measured, or the clock was set back since. */
   now(timeNs: bigint): SlotNow | null {
     if (this.#baseNs === null) return null;
     const atNs = this.#relative(timeNs);
@@ -132,12 +147,12 @@ export class SlotClock {
     };
   }
 
-  /** The slot of `now`; also for moments to come. */
+  /** The slot of `now`; accepts future times. */
   slotAt(timeNs: bigint): bigint | null {
     return this.now(timeNs)?.slot ?? null;
   }
 
-  /** When `slot` will come or came; null while the length of slots is not measured. */
+  /** The expected or past time of `slot`; null: the slot duration is not measured. */
   timeOf(slot: bigint): bigint | null {
     if (this.#baseNs === null) return null;
     const atNs = this.#lastNoteNs;
@@ -151,9 +166,8 @@ export class SlotClock {
   }
 
   /**
-   * The highest slot that can be true at `timeNs`. Null when nothing confirmed the clock for 30 s:
-   * whoever bounds something by it must then let everything through, or a change during an outage
-   * would shut the present out for good.
+   * The highest possible slot at `timeNs`. null: no confirmation for 30 s. The caller must then allow
+   * every slot; otherwise a change during an outage would exclude the current slot permanently.
    */
   ceiling(timeNs: bigint): bigint | null {
     if (this.#baseNs === null) return null;
@@ -164,7 +178,7 @@ export class SlotClock {
       isTimely(confirmedNs, atNs) && atNs - confirmedNs <= forgottenAfterNs;
     let highest = Number.NEGATIVE_INFINITY;
     if (this.#line && isFresh(this.#confirmedNs)) {
-      // Slots may have become shorter by a quarter, the largest step planned, while nothing came.
+      // During silence, slots may have become a quarter shorter, the largest planned step.
       const silentNs = Math.max(0, atNs - this.#confirmedNs - silentAfterNs);
       highest = slotAt(this.#line, atNs) + nearSlots + silentNs / this.#line.slotNs / 4;
     }
@@ -175,21 +189,21 @@ export class SlotClock {
   }
 
   /**
-   * Slots from `from` to `to` (both included) that passed without a shred, ascending. Only of the
-   * last 1024 slots; those of an outage of the feed are not among them.
+   * Slots from `from` to `to` (both included) without a shred, ascending. Only of the last 1024 slots,
+   * and without those of an outage of the feed.
    */
   skipped(from: bigint, to: bigint): bigint[] {
     return this.#skippedBetween(Number(from), Number(to)).skipped.map(BigInt);
   }
 
-  /** Over the last 256 slots; null while none is settled. */
+  /** Over the last 256 slots; null: none is settled. */
   skipShare(): SkipShare | null {
     const { skipped, slots } = this.#skippedBetween(this.#settledSlot() - shareSlots + 1, Infinity);
     return slots === 0 ? null : { skipped: skipped.length, slots };
   }
 
   #arrivalOf(slot: bigint, timeNs: bigint): ShredArrival | null {
-    // Beyond 2^53 no number is exact, and no slot will be in ten million years.
+    // Above 2^53 a number is not exact; no slot gets there in ten million years.
     if (slot < 0n || slot > BigInt(Number.MAX_SAFE_INTEGER)) return null;
     this.#baseNs ??= timeNs;
     return { slot: Number(slot), timeNs: this.#relative(timeNs) };
@@ -205,7 +219,7 @@ export class SlotClock {
 
   #noteTime(timeNs: number): void {
     if (timeNs < this.#lastNoteNs - stepBackNs) {
-      // The clock was set back: what was measured belongs to another time.
+      // The clock was set back, so the measurements belong to another time.
       this.#confirmedNs = Number.NEGATIVE_INFINITY;
       this.#rpc = [];
       this.#aside.clear();
@@ -219,7 +233,7 @@ export class SlotClock {
     const place = this.#arrivals.findIndex((other) => other.slot >= slot);
     const found = place < 0 ? undefined : this.#arrivals[place];
     if (found?.slot === slot) {
-      // Workers report apart from each other: the earlier one may come second.
+      // Workers report independently, so the earlier report may come second.
       if (timeNs < found.timeNs) this.#arrivals[place] = arrival;
       return;
     }
@@ -232,8 +246,8 @@ export class SlotClock {
   }
 
   /**
-   * A leader who is heard alone could move the line step by step, so few arrivals move nothing, and
-   * those that came before their time do not count until it has come.
+   * A leader whose shreds alone arrive could move the line step by step. Few arrivals therefore move
+   * nothing, and early ones count only when their time has come.
    */
   #isDense(end: number): boolean {
     const recent = this.#arrivals.filter(({ slot }) => slot > end - dense.slots && slot <= end);
@@ -255,7 +269,7 @@ export class SlotClock {
     const place = slot % blockSlots;
     if (!Number.isNaN(times[place])) return;
     times[place] = timeNs;
-    // Last in the map: the block that was extended last.
+    // Last in the map: the most recently extended block.
     this.#aside.delete(block);
     this.#aside.set(block, times);
     if (this.#aside.size > blocksMax) {
@@ -287,7 +301,7 @@ export class SlotClock {
     this.#aside.clear();
   }
 
-  /** How much it takes to draw a new line at this arrival; null: nothing would do. */
+  /** The required number of arrivals for a new line at this arrival; null: none is sufficient. */
   #ruleFor(slot: number, timeNs: number): typeof quick | typeof slow | null {
     if (!this.#line) return quick;
     const silentNs = Math.abs(timeNs - this.#confirmedNs);
@@ -313,7 +327,7 @@ export class SlotClock {
     return arrivals;
   }
 
-  /** Shreds while they come, and over a silence of 30 s; after that whichever is newer. */
+  /** Shreds while they arrive, and over a silence of 30 s; afterwards the newer source. */
   #sourceAt(atNs: number): SlotSource | null {
     const answer = this.#rpc.at(-1);
     if (!this.#line) return answer ? "rpc" : null;
@@ -325,7 +339,7 @@ export class SlotClock {
     return this.#line ? slotAt(this.#line, atNs) : null;
   }
 
-  /** Median of the last five answers, each advanced to `atNs`. */
+  /** Median of the last five answers, each extrapolated to `atNs`. */
   #rpcSlotAt(atNs: number): number | null {
     const last = this.#rpc.at(-1);
     if (!last) return null;
@@ -341,12 +355,12 @@ export class SlotClock {
     const lineNs = this.#line?.slotNs ?? null;
     if (source === "shreds" || !answer || !first) return lineNs;
     if (lineNs !== null && answer.timeNs - this.#confirmedNs <= forgottenAfterNs) return lineNs;
-    // Answers are whole slots: over less than 4 s they tell too little.
+    // Answers are whole slots, so less than 4 s contain too little information.
     const isLong = this.#rpc.length >= 3 && answer.timeNs - first.timeNs >= 4e9;
     return (isLong ? slotNsOf(this.#rpc) : null) ?? lineNs;
   }
 
-  /** The last slot of which it is certain enough whether it was skipped. */
+  /** The last slot for which it is certain enough whether it was skipped. */
   #settledSlot(): number {
     const last = this.#arrivals.at(-1);
     if (!this.#line || !last) return -1;
@@ -359,7 +373,8 @@ export class SlotClock {
     const last = Math.min(to, settled);
     const skipped: number[] = [];
     let slots = 0;
-    // Runs of unseen slots may begin before `first` and end after `last`: both decide on an outage.
+    // Runs of missing slots may begin before `first` and end after `last`: both decide whether it is an
+    // outage.
     let run: number[] = [];
     const close = (): void => {
       if (run.length < outageSlots) {

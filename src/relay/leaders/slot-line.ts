@@ -1,16 +1,16 @@
-// Slot line: the straight line "slot S comes at time T" through first arrivals of slots.
+// Slot line: the straight line through first arrivals, from slot number to time.
 //
-// Fitted by slot-clock.ts. Medians only, for a part of the arrivals is always wrong: late by loss,
-// early because their leader sent them before their time. Theil's slope holds while fewer than 29 %
-// of the arrivals are wrong, the median offset while fewer than half are.
+// Fitted by slot-clock.ts. It uses only medians, because some arrivals are always wrong: late after
+// losses, or early because their leader sent them early. Theil's slope is correct with fewer than 29 %
+// wrong arrivals, the median offset with fewer than half.
 
-/** First arrival of a slot. Times in nanoseconds since a moment that the caller chose. */
+/** First arrival of a slot. Times are nanoseconds since an origin of the caller. */
 export interface ShredArrival {
   readonly slot: number;
   readonly timeNs: number;
 }
 
-/** A slot comes at `timeNs + (slot - this.slot) * slotNs`. */
+/** The time of a slot is `timeNs + (slot - this.slot) * slotNs`. */
 export interface SlotLine {
   readonly slot: number;
   readonly timeNs: number;
@@ -18,11 +18,11 @@ export interface SlotLine {
 }
 
 /**
- * Arrivals whose median sets the line's place. Few, so that it follows a change of the length, and
- * more than twice the eight of a leader who has two windows in a row.
+ * Number of arrivals whose median sets the line's offset. Few, so that it follows a change of the
+ * duration, but more than twice the eight of a leader with two windows in a row.
  */
 const offsetArrivals = 17;
-/** What a slot can last. Far beyond every plan for the network, and only there to refuse bursts. */
+/** Limits of a slot duration, far beyond every plan for the network; they reject bursts. */
 const slotNsMin = 20e6;
 const slotNsMax = 5e9;
 
@@ -34,9 +34,9 @@ export function timeOf(line: SlotLine, slot: number): number {
   return line.timeNs + (slot - line.slot) * line.slotNs;
 }
 
-/** Of at least one value, the upper of two in the middle. Reorders `values`. */
+/** Median of at least one value, the upper of two. Reorders `values`. */
 export function median(values: Float64Array): number {
-  // Selection (Hoare): sorting the 2,016 slopes of 64 arrivals takes several times as long.
+  // Selection (Hoare), because sorting the 2,016 slopes of 64 arrivals takes several times as long.
   const middle = values.length >> 1;
   let low = 0;
   let high = values.length - 1;
@@ -59,7 +59,7 @@ export function median(values: Float64Array): number {
   return values[middle] ?? Number.NaN;
 }
 
-/** Median slope of all pairs of different slots; null when no slots can be so long. */
+/** Median slope of all pairs of different slots; null: an impossible slot duration. */
 export function slotNsOf(arrivals: readonly ShredArrival[]): number | null {
   const slopes = new Float64Array((arrivals.length * (arrivals.length - 1)) / 2);
   let count = 0;
@@ -75,7 +75,7 @@ export function slotNsOf(arrivals: readonly ShredArrival[]): number | null {
   return slotNs >= slotNsMin && slotNs <= slotNsMax ? slotNs : null;
 }
 
-/** The line through `arrivals`, ascending by slot. `slotNs`: taken as it is instead of measured. */
+/** The line through `arrivals`, ascending by slot. `slotNs`: used instead of a measurement. */
 export function lineThrough(
   arrivals: readonly ShredArrival[],
   slotNs = slotNsOf(arrivals),

@@ -1,8 +1,8 @@
-// The sockets that challenges leave from, and where their answers come back to.
+// Challenge sockets: send challenges and receive their answers.
 //
-// Opened by the service for delivery.proof; the rules are in accounts/destination-proof.ts. One socket
-// for each family. Whatever comes in is hostile: what cannot be an answer is dropped by its length and
-// mark, and of the rest no more than a bounded number a second is looked at. Nothing is ever answered.
+// Opened by the service for delivery.proof; ownership-proof.ts contains the rules. One socket per
+// address family. Received datagrams are untrusted: those that cannot be answers are dropped by length
+// and mark, and only a bounded number of the others is processed per second. The sockets never reply.
 
 import type { RemoteInfo, Socket } from "node:dgram";
 import {
@@ -20,25 +20,28 @@ import { openUdpSocket } from "../../relay/data-plane/udp-socket.ts";
 import { isProofShaped } from "./ownership-proof.ts";
 
 export interface ChallengeSocketOptions {
-  /** Of delivery.proof.listen and listenIpv6; port 0: the kernel chooses. */
+  /** Addresses of delivery.proof.listen and listenIpv6; port 0: the kernel chooses. */
   readonly listen: string;
   readonly listenIpv6: string;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Whether that address, as formatEndpoint writes it, was sent a challenge that is open. */
+  /** Whether a challenge is open at that address, in the form of formatEndpoint. */
   readonly isAwaited: (from: string) => boolean;
-  /** `from` as formatEndpoint writes it. Must not throw. */
+  /** `from` in the form of formatEndpoint. Must not throw. */
   readonly onMessage: (from: string, datagram: Uint8Array) => void;
 }
 
-/** What waits in the kernel: some hundred datagrams. */
+/** Kernel buffer: some hundred datagrams. */
 const receiveBufferBytes = 256 * 1024;
-/** Looked at in a second, in all: answers of a thousand destinations at once, and no core for a flood. */
+/**
+ * Processed datagrams per second in total: enough for answers of a thousand destinations, without
+ * spending a core on a flood.
+ */
 export const inboundPerSecond = 1_000;
 const secondNs = 1_000_000_000n;
 const warnEveryMs = 60_000;
 
-/** Of a machine that has no IPv6, or no address of it. */
+/** Errors of a machine without IPv6, or of a foreign address. */
 const withoutIpv6 = new Set(["EAFNOSUPPORT", "EADDRNOTAVAIL", "EPROTONOSUPPORT"]);
 
 function codeOf(error: unknown): string {
@@ -57,8 +60,8 @@ export class ChallengeSocket {
   #failed = 0;
 
   /**
-   * A machine without IPv6 goes on without, and so does one whose `listenIpv6` is unspecified. Rejects
-   * with ShredwayError "system" when an address cannot be had.
+   * A machine without IPv6 works without it, and so does an unspecified `listenIpv6`. Rejects with
+   * ShredwayError "system" if an address is not available.
    */
   static async open(options: ChallengeSocketOptions): Promise<ChallengeSocket> {
     const opened = new ChallengeSocket(options);
@@ -77,7 +80,7 @@ export class ChallengeSocket {
     this.#warning = new RareWarning(options, warnEveryMs);
   }
 
-  /** Own addresses with the ports that the kernel chose: nothing may be delivered there. */
+  /** Own addresses with the ports that the kernel chose; they may not be destinations. */
   get addresses(): string[] {
     return [this.#sockets.ipv4, this.#sockets.ipv6].flatMap((socket) => {
       if (!socket) return [];
@@ -86,12 +89,12 @@ export class ChallengeSocket {
     });
   }
 
-  /** What was not looked at, and what could not be sent. */
+  /** Unprocessed datagrams and failed sends. */
   get counts(): { readonly dropped: number; readonly failed: number } {
     return { dropped: this.#dropped, failed: this.#failed };
   }
 
-  /** Never throws: a challenge that is lost is sent again or asked for again. */
+  /** Never throws: a lost challenge is sent again or requested again. */
   send(address: string, datagram: Uint8Array): void {
     try {
       const { bytes, port, family } = parseEndpoint(address);
@@ -128,7 +131,7 @@ export class ChallengeSocket {
         port: endpoint.port,
         recvBufferSize: receiveBufferBytes,
       });
-      // An error event that nobody listens to would end the process.
+      // An error event without a listener would end the process.
       socket.on("error", (error) => this.#warning.give(() => `${text}: ${messageOf(error)}`));
       socket.on("message", (datagram, from) => this.#hear(datagram, from));
       this.#sockets[endpoint.family] = socket;
@@ -155,10 +158,10 @@ export class ChallengeSocket {
     try {
       from = formatEndpoint({ bytes: parseAddress(address), port });
     } catch {
-      this.#dropped++; // a link-local address with its zone: no destination has one
+      this.#dropped++; // a link-local address with its zone, which no destination has
       return;
     }
-    // Strangers, whatever they flood, take no room from those who were asked.
+    // Floods of strangers take no capacity from challenged addresses.
     if (!this.#options.isAwaited(from) || !this.#hasRoom()) {
       this.#dropped++;
       return;

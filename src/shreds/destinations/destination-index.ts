@@ -1,14 +1,14 @@
 // The destinations in memory: by id, by address, by account.
 //
-// Owned by destinations.ts. Holds beside what is kept all that only this process knows of each: the
-// open round, errors, why nothing is sent there.
+// Owned by destinations.ts. In addition to the stored state, it contains the state of this process: the
+// open round, errors, and the reason why a destination is not served.
 
 import { type Endpoint, formatEndpoint, parseEndpoint } from "../../core/addresses/addresses.ts";
 import { hasProof } from "./destination-rules.ts";
 import type { AccountDestination, PauseReason } from "./destination-types.ts";
 import { ErrorRun, type Round, remindersOf } from "./ownership-proof.ts";
 
-/** null: written by another hand, and not as formatEndpoint writes it. */
+/** null: edited manually, and not in the form of formatEndpoint. */
 function endpointOf(text: string): Endpoint | null {
   try {
     const endpoint = parseEndpoint(text);
@@ -21,16 +21,16 @@ function endpointOf(text: string): Endpoint | null {
 export class Entry {
   readonly endpoint: Endpoint | null;
   readonly errors = new ErrorRun();
-  /** Why nothing is sent there whatever its state is; null: nothing is against it. */
+  /** The reason why the destination is not served in any state; null: none. */
   refusal: string | null = null;
   round: Round | null = null;
-  /** A pause that holds already and is still to be kept; `retryMs`: when that is tried again. */
+  /** A pause that is active but not stored yet; `retryMs`: time of the next attempt. */
   stop: { readonly reason: Exclude<PauseReason, "operator">; retryMs: number } | null = null;
   /** Reminders up to here are done. */
   remindedMs = Number.NEGATIVE_INFINITY;
-  /** As the listeners know it. */
+  /** The state last reported to listeners. */
   wasActive = false;
-  /** Number of the own change that it last had. */
+  /** Number of the last own change. */
   changeNumber = 0;
   #destination: AccountDestination;
 
@@ -66,7 +66,7 @@ export class Entry {
     return due.at(-1) ?? null;
   }
 
-  /** When something is to be done next; null: nothing. */
+  /** Time of the next action; null: none. */
   nextMs(isOurs: boolean): number | null {
     const { state, proofEndsMs } = this.#destination;
     const reminders = isOurs ? remindersOf(this.#destination) : [];
@@ -120,7 +120,7 @@ export class DestinationIndex {
     if (!entry) return;
     const { accountId, address } = entry.destination;
     this.#entries.delete(id);
-    // It may have been taken by another one already, when both changes were seen at once.
+    // Another destination may have the address already if both changes were seen at once.
     if (this.#ids.get(address) === id) this.#ids.delete(address);
     const ofAccount = this.#accounts.get(accountId);
     ofAccount?.delete(id);

@@ -1,7 +1,7 @@
-// Destination rules: which address may be a destination, and what each step makes of one.
+// Destination rules: permitted addresses, and the result of each step.
 //
-// Pure. Called by destinations.ts and by the command `destinations`; both keep what comes out. No
-// step may make a destination active that has no proof in force.
+// Pure. Called by destinations.ts and by the command `destinations`; both store the result. No step
+// activates a destination without a valid proof.
 
 import { destinationRefusal } from "../../core/addresses/address-classes.ts";
 import {
@@ -18,12 +18,12 @@ import type { AccountDestination, PauseReason, ProofKind } from "./destination-t
 
 export interface DestinationSettings {
   readonly regions: readonly string[];
-  /** Of this relay: it sends the challenges that nobody asked for to destinations of this one only. */
+  /** The region of this relay, which sends unrequested challenges only to its own destinations. */
   readonly region: string;
   readonly perAccountMax: number;
   readonly denied: readonly AddressRange[];
   readonly allowPrivate: boolean;
-  /** Of relay.destinations, as formatEndpoint writes them. */
+  /** Addresses of relay.destinations, in the form of formatEndpoint. */
   readonly fixed: ReadonlySet<string>;
   readonly proofMs: number;
 }
@@ -44,18 +44,18 @@ export function destinationSettingsOf({
   };
 }
 
-/** Whether a packet to it would come back to this machine. */
+/** Whether a packet to it would return to this machine. */
 export type IsOwnListener = (endpoint: Endpoint) => boolean;
 
-/** Below are the ports of system services; one of them, echo (7), would prove whatever it is sent. */
+/** Lower ports belong to system services; one of them, echo (7), would answer every challenge. */
 const portMin = 1024;
 
-// A second way to write an IPv4 address: it would have two owners, and no denied range would hold it.
+// A second notation of an IPv4 address: it would have two owners and evade denied ranges.
 const translatedRanges = ["64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"].map(
   parseAddressRange,
 );
 
-/** Why nothing may be sent there, or null when it may. */
+/** The reason why the address is rejected; null: permitted. */
 export function refusalOf(
   endpoint: Endpoint,
   { denied, allowPrivate, fixed }: Pick<DestinationSettings, "denied" | "allowPrivate" | "fixed">,
@@ -114,7 +114,9 @@ export function newDestination(
   };
 }
 
-/** What the store's answer to a new destination means. Throws ShredwayError "destination_refused". */
+/**
+ * The meaning of the store's answer to a new destination. Throws ShredwayError "destination_refused".
+ */
 export function checkAdded(
   answer: "added" | "address_taken" | "too_many",
   { address }: AccountDestination,
@@ -142,7 +144,7 @@ export function hasProof(destination: AccountDestination, nowMs: number): boolea
 
 const unpaused = { pausedMs: null, pauseReason: null } as const;
 
-/** What may change of a destination. */
+/** The fields of a destination that may change. */
 export function isSame(one: AccountDestination, other: AccountDestination): boolean {
   return (
     one.state === other.state &&
@@ -154,7 +156,7 @@ export function isSame(one: AccountDestination, other: AccountDestination): bool
   );
 }
 
-/** By a token. The operator's pause stays. */
+/** Verified by a token. The operator's pause stays. */
 export function proved(
   destination: AccountDestination,
   by: Exclude<ProofKind, "operator">,
@@ -165,13 +167,13 @@ export function proved(
   return { ...destination, ...proof, ...unpaused, state: "active" };
 }
 
-/** By the operator, for good; ends every pause. */
+/** Approved by the operator, permanently; ends every pause. */
 export function approved(destination: AccountDestination, nowMs: number): AccountDestination {
   const proof = { provedMs: nowMs, provedBy: "operator", proofEndsMs: null } as const;
   return { ...destination, ...proof, ...unpaused, state: "active" };
 }
 
-/** Of itself, for something that happened: only an active one. */
+/** Paused automatically after an event; only an active one. */
 export function stopped(
   destination: AccountDestination,
   reason: Exclude<PauseReason, "operator">,
@@ -182,7 +184,7 @@ export function stopped(
   return { ...destination, state: "paused", pausedMs: nowMs, pauseReason: reason };
 }
 
-/** By the operator, whatever it was. */
+/** Paused by the operator, in any state. */
 export function pausedByOperator(
   destination: AccountDestination,
   nowMs: number,
@@ -191,7 +193,7 @@ export function pausedByOperator(
   return { ...destination, state: "paused", pausedMs: nowMs, pauseReason: "operator" };
 }
 
-/** By the operator: what it is without its pause. No proof comes of it. */
+/** Resumed by the operator: its state without the pause. This creates no proof. */
 export function resumed(destination: AccountDestination, nowMs: number): AccountDestination {
   if (destination.state !== "paused") return destination;
   if (hasProof(destination, nowMs)) return { ...destination, ...unpaused, state: "active" };

@@ -1,17 +1,17 @@
-// Destinations of accounts: where a customer's shreds go, and how it is known that the place is his.
+// Types of account destinations: addresses for shreds, and the proof that the account controls them.
 //
-// Only types. The rules stand in destinations.ts and destination-proof.ts, what is kept in
-// store/destination-store.ts. Times are wall milliseconds.
+// destinations.ts and ownership-proof.ts contain the rules, destination-store.ts the stored state. Times
+// are wall milliseconds.
 
-/** unproved: nothing is sent but challenges. active: gets what its account's tier buys. */
+/** unproved: receives challenges only. active: receives the shreds of its account's tier. */
 export const destinationStates = ["unproved", "active", "paused"] as const;
 type DestinationState = (typeof destinationStates)[number];
 
-/** datagram: the token came back from the address. call: with the account's key. */
+/** datagram: the address returned the token. call: a call with the account's key. */
 export const proofKinds = ["datagram", "call", "operator"] as const;
 export type ProofKind = (typeof proofKinds)[number];
 
-/** Why it is paused. A new proof ends the first two, the operator the last. */
+/** The reason of a pause. A new proof ends the first two, the operator the last. */
 export const pauseReasons = ["icmp_unreachable", "proof_expired", "operator"] as const;
 export type PauseReason = (typeof pauseReasons)[number];
 
@@ -20,16 +20,16 @@ export interface AccountDestination {
   readonly id: string;
   readonly accountId: string;
   readonly accountName: string;
-  /** Of delivery.regions. */
+  /** One of delivery.regions. */
   readonly region: string;
-  /** "ip:port" as formatEndpoint writes it; one owner in the whole service. */
+  /** "ip:port" in the form of formatEndpoint; one owner in the whole service. */
   readonly address: string;
   readonly createdMs: number;
   readonly state: DestinationState;
-  /** Of the last proof; null: never proved. */
+  /** Time of the last proof; null: never verified. */
   readonly provedMs: number | null;
   readonly provedBy: ProofKind | null;
-  /** When it pauses without a new proof; null: never (by the operator), or not proved. */
+  /** Time of its pause without a new proof; null: never (by the operator), or not verified. */
   readonly proofEndsMs: number | null;
   readonly pausedMs: number | null;
   readonly pauseReason: PauseReason | null;
@@ -39,48 +39,48 @@ export interface AccountDestination {
 export interface DestinationStore {
   /** All of them, oldest first. */
   all(): Promise<AccountDestination[]>;
-  /** null: it is gone. */
+  /** null: it does not exist any more. */
   find(id: string): Promise<AccountDestination | null>;
-  /** Checked in the database, so that two who ask at once cannot both have it. */
+  /** Checked in the database, so that of two concurrent calls only one gets the address. */
   add(
     destination: AccountDestination,
     perAccountMax: number,
   ): Promise<"added" | "address_taken" | "too_many">;
   /**
-   * State, proof and pause of one that is there as `before`; false: it is gone, or somebody else changed
-   * it meanwhile.
+   * Changes state, proof and pause of a destination that still equals `before`; false: it was removed or
+   * changed meanwhile.
    */
   update(destination: AccountDestination, before: AccountDestination): Promise<boolean>;
-  /** False: it is gone already. */
+  /** False: it was already removed. */
   remove(id: string): Promise<boolean>;
   /**
-   * Told after another process (or connection) changed these; null: any of them may have been changed.
-   * Returns how to end that.
+   * Calls the listener after another process (or connection) changed these; null: any of them may have
+   * changed. Returns a function that removes it.
    */
   onForeignChange(listener: (ids: readonly string[] | null) => void): () => void;
 }
 
-/** Destinations as the gateway sees them; destinations.ts is the real one. */
+/** Destinations for the gateway; destinations.ts implements it. */
 export interface Destinations {
   /** Oldest first. */
   ofAccount(accountId: string): readonly AccountDestination[];
-  /** Why nothing is sent there whatever its state is, such as a range that is denied by now; or null. */
+  /** The reason why it is not served in any state, such as a denied range; or null. */
   refusalOf(id: string): string | null;
   /**
-   * Unproved; the first challenge is on its way. Throws ShredwayError "address_invalid" (no ip:port, a
-   * range that is refused), "destination_refused" (taken, too many, unknown region), "rate_limited" (of
-   * challenges).
+   * Unverified; the first challenge is on its way. Throws ShredwayError "address_invalid" (invalid
+   * ip:port, or a rejected range), "destination_refused" (in use, too many, unknown region),
+   * "rate_limited" (challenges).
    */
   add(
     account: { readonly id: string; readonly name: string },
     region: string,
     address: string,
   ): Promise<AccountDestination>;
-  /** Throws ShredwayError "destination_unknown", also for another account's. */
+  /** Throws ShredwayError "destination_unknown", also for a destination of another account. */
   remove(accountId: string, id: string): Promise<void>;
   /**
-   * At most three more challenges, when none is under way. Throws "destination_unknown",
-   * "destination_refused" (nothing is sent there), "rate_limited".
+   * At most three more challenges, if no round is open. Throws "destination_unknown",
+   * "destination_refused" (not served), "rate_limited".
    */
   challenge(accountId: string, id: string): Promise<AccountDestination>;
   /** The token of a challenge, 32 hex digits. Throws "destination_unknown", "proof_refused". */

@@ -1,9 +1,9 @@
-// Destinations of accounts, kept going: proofs, renewals, pauses, and the list that the relay sends to.
+// Destinations of accounts: proofs, renewals, pauses, and the list for the relay.
 //
-// Made by the service with the store's destinations; asked by the gateway (Destinations), told by the
-// challenge sockets (answer) and the relay (unreachable). Nothing counts before it is durable, but
-// what ends: an ended proof and an unreachable receiver stop the shreds in the turn in which they are
-// noticed, whatever the store does. One timer for all.
+// Created by the service with the destination store. The gateway calls it (Destinations), the challenge
+// sockets report answers (answer), and the relay reports errors (unreachable). Only durable changes take
+// effect, except for those that stop shreds: an expired proof and an unreachable receiver stop them in
+// the same turn, even if the store fails. One timer serves all destinations.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
@@ -46,7 +46,7 @@ interface DestinationDependencies {
   readonly clock: Clock;
   readonly store: DestinationStore;
   readonly log: Logger;
-  /** Bytes that nobody can guess. */
+  /** Unpredictable bytes. */
   readonly random: (count: number) => Uint8Array;
   /** Never throws. */
   readonly sendChallenge: (address: string, datagram: Uint8Array) => void;
@@ -55,10 +55,10 @@ interface DestinationDependencies {
 
 type ActiveDestination = Pick<AccountDestination, "id" | "accountId" | "accountName" | "address">;
 
-/** The wall clock may be set: no timer trusts it for longer. */
+/** The wall clock may be set, so no timer is longer than this. */
 const timerMaxMs = 60_000;
 const retryMs = 5_000;
-/** As long as a challenge is open. */
+/** The period of an open challenge. */
 const abandonedMs = 600_000;
 
 export class AccountDestinations implements Destinations {
@@ -108,7 +108,9 @@ export class AccountDestinations implements Destinations {
 
   // What the relay asks and tells.
 
-  /** Those that get shreds now: proved, not paused, and allowed by the settings in force. */
+  /**
+   * Destinations that receive shreds now: verified, not paused, and permitted by the active settings.
+   */
   active(region: string): ActiveDestination[] {
     const nowMs = this.#nowMs();
     const list: ActiveDestination[] = [];
@@ -132,13 +134,13 @@ export class AccountDestinations implements Destinations {
     }
   }
 
-  /** Told at once when `active` may have changed. Returns how to end that. */
+  /** Called immediately when `active` may have changed. Returns a function that removes it. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** The kernel said that a shred did not arrive there; wall time. */
+  /** The kernel reported that a shred did not arrive there; wall time. */
   unreachable(address: string, atMs: number): void {
     const entry = this.#table.at(address);
     if (!entry?.isActive(this.#nowMs()) || !entry.errors.add(atMs)) return;
@@ -146,13 +148,13 @@ export class AccountDestinations implements Destinations {
     this.#visit(entry);
   }
 
-  /** Whether an answer of that address is waited for. */
+  /** Whether an answer of that address is expected. */
   isAwaited(from: string): boolean {
     const entry = this.#table.at(from);
     return entry !== undefined && this.#openRound(entry) !== null;
   }
 
-  /** A datagram that came back; `from` as formatEndpoint writes it. Never throws. */
+  /** A returned datagram; `from` in the form of formatEndpoint. Never throws. */
   answer(from: string, datagram: Uint8Array): void {
     const token = tokenIn(datagram);
     const entry = this.#table.at(from);
@@ -163,7 +165,7 @@ export class AccountDestinations implements Destinations {
     });
   }
 
-  /** Takes other settings over: denied addresses get nothing from this turn on. */
+  /** Applies other settings: denied addresses receive nothing from this turn on. */
   apply(settings: DestinationSettings): void {
     this.#settings = settings;
     for (const entry of this.#table.all()) {
@@ -193,7 +195,7 @@ export class AccountDestinations implements Destinations {
     const { perAccountMax } = this.#settings;
     const chance = { random: random(6), nowMs: this.#nowMs() };
     const destination = newDestination(account, { region, endpoint }, chance);
-    // Looked at first only to spare the rounds: what decides is the database.
+    // Checked here first to save rounds; the database decides.
     const other = this.#table.at(destination.address);
     if (other && !this.#isAbandoned(other, account.id)) {
       checkAdded("address_taken", destination, perAccountMax);
@@ -251,7 +253,7 @@ export class AccountDestinations implements Destinations {
     return Array.from(this.#table.all(), ({ destination }) => destination);
   }
 
-  /** Proved by hand, for good; ends every pause. */
+  /** Approved manually and permanently; ends every pause. */
   approve(id: string): Promise<AccountDestination> {
     return this.#kept.change(id, approved);
   }
@@ -260,7 +262,7 @@ export class AccountDestinations implements Destinations {
     return this.#kept.change(id, pausedByOperator);
   }
 
-  /** Ends a pause; without a proof in force it still gets nothing. */
+  /** Ends a pause; without a valid proof it still receives nothing. */
   resume(id: string): Promise<AccountDestination> {
     return this.#kept.change(id, resumed);
   }
@@ -271,7 +273,10 @@ export class AccountDestinations implements Destinations {
 
   // Proofs and challenges.
 
-  /** Somebody else's who had time to prove it and never did: whoever can may have it. */
+  /**
+   * The address of another account that had time to verify it and did not: the account that can verify
+   * it may have it.
+   */
   #isAbandoned(entry: Entry, accountId: string): boolean {
     const { destination } = entry;
     return (
@@ -294,14 +299,14 @@ export class AccountDestinations implements Destinations {
   ): Promise<AccountDestination> {
     const { id } = entry.destination;
     const { proofMs } = this.#settings;
-    entry.round = null; // at once: a token proves once
+    entry.round = null; // immediately, because a token is valid once
     this.#schedule(entry);
     try {
       return await this.#kept.change(id, (current, nowMs) =>
         proved(current, kind, { nowMs, proofMs }),
       );
     } catch (error) {
-      // Nothing was kept, and the owner may try again.
+      // Nothing was stored, so the owner may try again.
       if (entry.refusal === null) entry.round ??= round;
       if (this.#table.get(id) === entry) this.#schedule(entry);
       throw error;
@@ -322,19 +327,19 @@ export class AccountDestinations implements Destinations {
   }
 
   #begin(entry: Entry, offsetsMs: readonly number[]): void {
-    if (entry.refusal !== null) return; // since a moment ago
+    if (entry.refusal !== null) return; // until just now
     entry.round = new Round(this.#dependencies.random(tokenBytes), this.#nowMs(), offsetsMs);
     this.#visit(entry);
   }
 
-  /** Whether this process sends challenges there that nobody asked for. */
+  /** Whether this process sends unrequested challenges there. */
   #isOurs({ destination, refusal, stop }: Entry): boolean {
     return refusal === null && stop === null && destination.region === this.#settings.region;
   }
 
   // Time.
 
-  /** Does what is due for a destination. */
+  /** Performs the due actions of a destination. */
   #visit(entry: Entry): void {
     const nowMs = this.#nowMs();
     const { state, proofEndsMs } = entry.destination;
@@ -346,7 +351,7 @@ export class AccountDestinations implements Destinations {
       void this.#keepStop(entry, entry.stop.reason);
     }
     if (this.#isOurs(entry)) this.#remind(entry, nowMs);
-    // The operator's pause is silent.
+    // The operator's pause causes no challenges.
     const isSilent = entry.destination.pauseReason === "operator";
     if (isSilent || !this.#openRound(entry)) entry.round = null;
     const datagram = entry.round?.takeDue(nowMs);
@@ -359,7 +364,7 @@ export class AccountDestinations implements Destinations {
     const due = entry.dueReminder(nowMs);
     if (due === null) return;
     entry.remindedMs = due;
-    // A round that was asked for does the same, and its token may be on its way back by hand.
+    // A requested round does the same, and its token may be entered manually.
     if (this.#openRound(entry)?.isAsked) return;
     entry.round = new Round(this.#dependencies.random(tokenBytes), nowMs, ownOffsetsMs);
   }
@@ -368,7 +373,7 @@ export class AccountDestinations implements Destinations {
     const { id, address } = entry.destination;
     try {
       await this.#kept.change(id, (current, nowMs) => stopped(current, reason, nowMs));
-      entry.stop = null; // also when a proof came in between and nothing was to be paused
+      entry.stop = null; // even if a proof arrived meanwhile and no pause was needed
       if (this.#table.get(id) === entry) this.#visit(entry);
     } catch (error) {
       if (this.#table.get(id) !== entry || this.#isClosed) return;
@@ -454,7 +459,7 @@ export class AccountDestinations implements Destinations {
     }
   }
 
-  /** Throws ShredwayError "destination_unknown", for another account's, too. */
+  /** Throws ShredwayError "destination_unknown", also for a destination of another account. */
   #owned(accountId: string, id: string): Entry {
     const entry = this.#table.get(id);
     if (entry?.destination.accountId === accountId) return entry;

@@ -1,7 +1,7 @@
-// Due heap: which of many things is due first, and when?
+// Due heap: the item that is due first, and its time.
 //
-// Asked by destinations.ts, which sets one timer for all destinations. Setting, moving and taking out
-// cost the logarithm of how many there are; nothing is ever looked through.
+// Used by destinations.ts, which has one timer for all destinations. Setting, moving and removing take
+// logarithmic time.
 
 interface Item {
   readonly id: string;
@@ -17,12 +17,12 @@ export class DueHeap {
     return this.#items.length;
   }
 
-  /** When the first one is due; null: there is none. */
+  /** Time of the first item; null: empty. */
   get nextMs(): number | null {
     return this.#items[0]?.atMs ?? null;
   }
 
-  /** Takes the place of an earlier time; null: it is never due. */
+  /** Replaces an earlier time; null: never due. */
   set(id: string, atMs: number | null): void {
     const place = this.#places.get(id);
     if (place !== undefined) {
@@ -34,7 +34,7 @@ export class DueHeap {
     this.#rise(this.#items.length - 1);
   }
 
-  /** Takes out what is due, the first one first. */
+  /** Removes the due items, the first one first. */
   takeDue(nowMs: number): string[] {
     const due: string[] = [];
     for (let first = this.#items[0]; first && first.atMs <= nowMs; first = this.#items[0]) {

@@ -17,7 +17,7 @@ import type { AccountDestination } from "./destination-types.ts";
 const mark = Buffer.from("SWPROOF1", "ascii");
 const explanation = Buffer.from("shredway: prove this address", "ascii");
 export const tokenBytes = 16;
-/** Of the shortest answer. */
+/** Length of the shortest answer. */
 const proofBytesMin = mark.length + tokenBytes;
 export const challengeBytes = proofBytesMin + explanation.length;
 
@@ -26,14 +26,14 @@ export function challengeOf(token: Uint8Array): Uint8Array {
   return new Uint8Array(Buffer.concat([mark, token, explanation]));
 }
 
-/** Whether it may be an answer: by length and mark alone, for a first look. */
+/** Whether it may be an answer, by length and mark alone. */
 export function isProofShaped(datagram: Uint8Array): boolean {
   const { length } = datagram;
   if (length !== proofBytesMin && length !== challengeBytes) return false;
   return mark.every((byte, i) => datagram[i] === byte);
 }
 
-/** The token of an answer; null: it is none. */
+/** The token of an answer; null: not an answer. */
 export function tokenIn(datagram: Uint8Array): Uint8Array | null {
   if (!isProofShaped(datagram)) return null;
   const isWhole = explanation.every((byte, i) => datagram[proofBytesMin + i] === byte);
@@ -47,20 +47,20 @@ export function proofRefused(message: string): ShredwayError {
 
 /** Throws ShredwayError "proof_refused". */
 export function parseToken(text: string): Uint8Array {
-  // Not quoted: it may be a good one with a space too much.
+  // Not quoted: it may be a valid token with an extra space.
   if (/^[0-9a-f]{32}$/i.test(text)) return Buffer.from(text, "hex");
   throw proofRefused("expected a token of 32 hex digits, got another text");
 }
 
-/** When the datagrams of a round leave, after it was asked for. */
+/** Times of a round's datagrams after the request. */
 export const askedOffsetsMs = [0, 2_000, 10_000] as const;
-/** Of rounds that nobody asked for. */
+/** Times of an unrequested round's datagrams. */
 export const ownOffsetsMs = [0] as const;
 const roundMs = 10 * 60_000;
-/** Tokens that may be tried in a round: guessing takes 2^128 of them, typing three or four. */
+/** Maximum number of tokens per round: guessing needs 2^128, typing three or four. */
 export const triesMax = 10;
 
-/** One token: so long as it is open it proves the address that it was sent to. */
+/** One token: while it is open, it proves the address that it was sent to. */
 export class Round {
   readonly isAsked: boolean;
   readonly endsMs: number;
@@ -75,12 +75,12 @@ export class Round {
     this.isAsked = offsetsMs === askedOffsetsMs;
   }
 
-  /** When the next datagram leaves; null: all have. */
+  /** Time of the next datagram; null: all were sent. */
   get nextSendMs(): number | null {
     return this.#sendsMs[0] ?? null;
   }
 
-  /** The datagram to send now; null: none is due. What is late is not made up for by a burst. */
+  /** The datagram to send now; null: none is due. A delay causes no burst. */
   takeDue(nowMs: number): Uint8Array | null {
     const later = this.#sendsMs.filter((atMs) => atMs > nowMs);
     if (later.length === this.#sendsMs.length) return null;
@@ -97,8 +97,8 @@ export class Round {
   }
 
   /**
-   * Counts a wrong token of a call. Those of datagrams are not counted: anybody can forge where they
-   * come from, and would close the round with them.
+   * Counts a wrong token of a call. Wrong datagrams are not counted, because their sender can be forged
+   * to close the round.
    */
   countTry(): void {
     this.#triesLeft--;
@@ -108,7 +108,7 @@ export class Round {
 const renewalShares = [1 / 2, 3 / 4, 9 / 10] as const;
 const comebackMs = [10_000, 60_000, 600_000] as const;
 
-/** When a destination is sent a challenge that nobody asked for, ascending. */
+/** Times of unrequested challenges, ascending. */
 export function remindersOf(destination: AccountDestination): readonly number[] {
   const { state, pauseReason, provedMs, proofEndsMs, pausedMs } = destination;
   if (state === "active" && provedMs !== null && proofEndsMs !== null) {
@@ -123,14 +123,14 @@ export function remindersOf(destination: AccountDestination): readonly number[] 
 const errorsMs = 10_000;
 const errorGapMs = 5_000;
 
-/** Whether a destination stays unreachable, or only lost a packet. */
+/** Distinguishes an unreachable destination from a lost packet. */
 export class ErrorRun {
   #firstMs: number | null = null;
   #lastMs = 0;
 
   /**
-   * True when errors have gone on for 10 s with no gap of 5 s. Workers report errors independently,
-   * so one may be a moment older than the one before it; that neither ends nor shortens the run.
+   * True after errors for 10 s without a gap of 5 s. Workers report errors independently, so one may be
+   * slightly older than the previous one; that neither ends nor shortens the run.
    */
   add(atMs: number): boolean {
     // A clock that was set back by more than a gap starts a new run.
@@ -146,7 +146,9 @@ export class ErrorRun {
 }
 
 const hourMs = 3_600_000;
-/** Rounds that may be asked for in an hour. By address: also when it was removed and added again. */
+/**
+ * Requested rounds per hour. By address, so removing and adding the destination does not reset it.
+ */
 export const roundsPerHour = { endpoint: 6, host: 12, account: 12 } as const;
 type RoundKey = Readonly<Record<keyof typeof roundsPerHour, string>>;
 
@@ -158,16 +160,18 @@ function roundKeyOf({ address, accountId }: AccountDestination): RoundKey {
   };
 }
 
-/** So that nobody can be bothered with challenges. Holds nothing older than an hour. */
+/**
+ * Limits rounds, so that strangers are not flooded with challenges. Contains nothing older than an hour.
+ */
 export class RoundLimits {
-  /** When rounds were begun, ascending; keys that were used last stand last. */
+  /** Start times of rounds, ascending; the most recently used keys are last. */
   readonly #times = new Map<string, readonly number[]>();
 
   get size(): number {
     return this.#times.size;
   }
 
-  /** Takes one round, or tells how long there is none, in ms. Monotonic time. */
+  /** Counts one round, or returns the time until the next permitted one, in ms. Monotonic time. */
   take(destination: AccountDestination, nowMs: number): number {
     this.#forget(nowMs);
     const key = roundKeyOf(destination);

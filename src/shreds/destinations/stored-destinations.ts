@@ -1,9 +1,8 @@
-// The destinations in memory and in the store: both always say the same, whoever else writes there.
+// The destinations in memory and in the store, kept equal under concurrent writers.
 //
-// Owned by destinations.ts, which is told of everything that is new, changed or gone. A change is in
-// memory once it is durable. What another process wrote is read again, alone where it is known which one
-// it was: relays in all regions send by this table. A change that was made here meanwhile is never
-// overwritten by an older reading.
+// Owned by destinations.ts, which is notified of added, changed and removed ones. A change is in memory
+// after it is durable. Changes of other processes are read again, individually if the destination is
+// known, because relays in all regions use this table. An older read never overwrites a local change.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
@@ -12,20 +11,22 @@ import { DestinationIndex, type Entry } from "./destination-index.ts";
 import { checkAdded, isSame, unknownDestination } from "./destination-rules.ts";
 import type { AccountDestination, DestinationStore } from "./destination-types.ts";
 
-/** The same object: nothing is to be changed. */
+/** The same object: no change. */
 type Step = (current: AccountDestination, nowMs: number) => AccountDestination;
 
 interface KeptListener {
-  /** start: it was there before this process. here: it was added here. foreign: by another process. */
+  /**
+   * start: it existed before this process. here: it was added here. foreign: by another process.
+   */
   met(entry: Entry, origin: "start" | "here" | "foreign"): void;
   changed(entry: Entry): void;
   forgotten(entry: Entry): void;
 }
 
 const retryMs = 1_000;
-/** Of a change that others keep coming before. */
+/** Attempts of a change that conflicts with others. */
 const attemptsMax = 5;
-/** Of more it is cheaper to read all of them. */
+/** Above this number, reading all of them is cheaper. */
 const readAloneMax = 64;
 
 export class StoredDestinations {
@@ -36,10 +37,10 @@ export class StoredDestinations {
     readonly log: Logger;
   };
   readonly #listener: KeptListener;
-  /** The end of what is under way for a destination: its next change waits for it. */
+  /** The end of the operation in progress for a destination; its next change waits for it. */
   readonly #turns = new Map<string, Promise<unknown>>();
   #changeNumber = 0;
-  /** Removed here while a reload was under way, which may still have seen them. */
+  /** Removed here during a reload, which may still have read them. */
   readonly #removed = new Set<string>();
   #reloading: Promise<void> | null = null;
   #retry: Timer | null = null;
@@ -60,10 +61,10 @@ export class StoredDestinations {
     });
   }
 
-  /** Settles when all that was there is in memory. Rejects with "store_failed". */
+  /** Settles when all stored destinations are in memory. Rejects with "store_failed". */
   start(): Promise<void> {
     this.#stale = "all";
-    this.#reloading = this.#reloadWhileStale(true); // what is told meanwhile is read after it
+    this.#reloading = this.#reloadWhileStale(true); // changes reported meanwhile are read afterwards
     return this.#reloading;
   }
 
@@ -139,7 +140,7 @@ export class StoredDestinations {
     this.#listener.forgotten(entry);
   }
 
-  // Changes of others.
+  // Changes of other processes.
 
   async #reloadUntilItSucceeds(ids: readonly string[] | "all"): Promise<void> {
     try {
@@ -153,12 +154,12 @@ export class StoredDestinations {
       this.#isFailing = true;
       this.#retry = this.#dependencies.clock.after(retryMs, () => {
         this.#retry = null;
-        void this.#reloadUntilItSucceeds([]); // what failed is still stale
+        void this.#reloadUntilItSucceeds([]); // a failed one is still stale
       });
     }
   }
 
-  /** Settles when everything of these that was kept before the call is in memory. */
+  /** Settles when all of these that were stored before the call are in memory. */
   #reload(ids: readonly string[] | "all"): Promise<void> {
     this.#markStale(ids);
     this.#reloading ??= this.#reloadWhileStale(false);
@@ -200,7 +201,7 @@ export class StoredDestinations {
     if (this.#isClosed) return;
     const there = new Set(rows.map(({ id }) => id));
     const known = wanted === "all" ? Array.from(this.table.all()) : this.#entriesOf(wanted);
-    // Gone ones first: their addresses may be others' by now.
+    // Removed ones first, because their addresses may have new owners.
     for (const entry of known) {
       const { id } = entry.destination;
       if (entry.changeNumber > numberBefore) this.#markStale([id]);
@@ -228,7 +229,7 @@ export class StoredDestinations {
   }
 }
 
-/** Whatever came of what was before. */
+/** Continues after any result of the previous operation. */
 async function after<T>(before: Promise<unknown> | undefined, work: () => Promise<T>): Promise<T> {
   if (before) await Promise.allSettled([before]);
   return work();
