@@ -1,8 +1,8 @@
-// Answers of the portal: the headers that everything below /portal carries, and its JSON.
+// Portal responses: security headers and JSON bodies of every response below /portal.
 //
-// Called by whatever answers there. The page may load scripts, styles and pictures of its own address
-// only, may be shown in no frame and may send forms to itself alone; nobody else's page may read
-// anything of it.
+// Used by all handlers of the portal. The page loads scripts, styles and images from its own
+// origin only. It cannot be framed, submits forms only to itself, and no other origin can read
+// its responses.
 
 import { errorTable, type Reason } from "../../core/errors.ts";
 import { writeJson } from "../../core/json-rpc/json-text.ts";
@@ -21,7 +21,7 @@ const contentPolicy = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** On every answer below /portal. */
+/** Every response below /portal has these headers. */
 export const securityHeaders = {
   "content-security-policy": contentPolicy,
   "x-content-type-options": "nosniff",
@@ -34,27 +34,27 @@ export const securityHeaders = {
   "cross-origin-resource-policy": "same-origin",
 } as const;
 
-const unkept = { "cache-control": "no-store" } as const;
+const notStored = { "cache-control": "no-store" } as const;
 
 export function jsonAnswer(value: unknown, headers: Headers = {}): HttpResponse {
   return {
     status: 200,
-    headers: { ...securityHeaders, ...unkept, "content-type": "application/json", ...headers },
+    headers: { ...securityHeaders, ...notStored, "content-type": "application/json", ...headers },
     body: writeJson(value),
   };
 }
 
 export function emptyAnswer(headers: Headers = {}): HttpResponse {
-  return { status: 204, headers: { ...securityHeaders, ...unkept, ...headers } };
+  return { status: 204, headers: { ...securityHeaders, ...notStored, ...headers } };
 }
 
-/** For people: a status and a text. */
+/** Returns a plain-text response for people. */
 export function plainAnswer(status: number, text: string, headers: Headers = {}): HttpResponse {
   return {
     status,
     headers: {
       ...securityHeaders,
-      ...unkept,
+      ...notStored,
       "content-type": "text/plain; charset=utf-8",
       ...headers,
     },
@@ -62,7 +62,7 @@ export function plainAnswer(status: number, text: string, headers: Headers = {})
   };
 }
 
-/** {"error": {"reason", "message"}} with the status of the table. */
+/** Returns {"error": {"reason", "message"}} with the HTTP status of the error table. */
 export function refusal(
   reason: Reason,
   message: string,
