@@ -1,7 +1,7 @@
-// What comes over the wire, checked: readers that take an unknown value and return one of a known shape.
+// Shape readers: check received values and return them with a known type.
 //
-// Used by wire.ts. A page may be older or newer than the service that it talks to; a value of another
-// shape must end in a sentence on the screen and never in a view that breaks half-way.
+// Used by wire.ts. The page can be older or newer than the service. A value of another shape
+// causes an error message on the page, never a half-rendered view.
 
 export type Reader<T> = (value: unknown, place: string) => T;
 
@@ -12,7 +12,7 @@ function refuse(place: string, expected: string): never {
 }
 
 export const text: Reader<string> = (value, place) =>
-  typeof value === "string" ? value : refuse(place, "a text");
+  typeof value === "string" ? value : refuse(place, "a string");
 
 export const number: Reader<number> = (value, place) =>
   typeof value === "number" ? value : refuse(place, "a number");
@@ -26,7 +26,7 @@ export function orNull<T>(reader: Reader<T>): Reader<T | null> {
   return (value, place) => (value === null ? null : reader(value, place));
 }
 
-/** Absent: `otherwise`. */
+/** Returns `otherwise` if the value is absent. */
 export function optional<T>(reader: Reader<T>, otherwise: T): Reader<T> {
   return (value, place) => (value === undefined ? otherwise : reader(value, place));
 }
@@ -50,7 +50,7 @@ export function record(value: unknown, place: string): Readonly<Record<string, u
   return isRecord(value) ? value : refuse(place, "an object");
 }
 
-/** Of every member; what else is there is left out. */
+/** Reads the given members and ignores all others. */
 export function object<T extends object>(
   members: {
     readonly [Name in keyof T]: Reader<T[Name]>;
@@ -60,7 +60,7 @@ export function object<T extends object>(
     const given = record(value, place);
     const read: Partial<T> = {};
     for (const name in members) read[name] = members[name](given[name], `${place}.${name}`);
-    // Each member was read by its own reader: all of them are a T.
+    // Each member was read by its own reader, so the object is a T.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     return read as T;
   };

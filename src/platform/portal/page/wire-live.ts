@@ -1,6 +1,6 @@
-// Readers of the live feed's messages, one for each topic of ../types.ts.
+// Readers of live-feed messages, one per topic of ../types.ts.
 //
-// Called by live.ts. They do not compile when a topic or a member of the contract is missing here.
+// Used by live.ts. A missing topic or member is a compile error.
 
 import type {
   CountView,
@@ -188,12 +188,15 @@ function isTopic(name: string): name is Topic {
   return Object.hasOwn(topics, name);
 }
 
-/** Those that are there. */
+/** Returns the topics of the given values. */
 export function topicsOf(brought: Partial<LiveTopics>): readonly Topic[] {
   return Object.keys(brought).filter(isTopic);
 }
 
-/** What a message brings, under its topic. Null: a topic of a newer service. Throws ShapeError. */
+/**
+ * Returns the message's value under its topic; null for a topic of a newer service. Throws
+ * ShapeError.
+ */
 export function liveMessage(parsed: unknown): Partial<LiveTopics> | null {
   const { topic, value } = record(parsed, "message");
   const name = text(topic, "message.topic");

@@ -1,7 +1,7 @@
-// Readers of what calls answer: the session, keys, and the gateway's methods of an account.
+// Readers of call results: the session, keys, and the gateway's account methods.
 //
-// Used by the views through api.ts. Shapes as docs/gateway.md tells them; what a view does not show is
-// not read.
+// Used by the views through api.ts. docs/gateway.md describes the shapes. Fields that no view
+// shows are not read.
 
 import type * as Response from "../../../client/responses.ts";
 import type { AnyState, KeyView, NewKeyView, SessionView } from "../types.ts";
@@ -41,7 +41,7 @@ const key = object<KeyView>({
 export const keys = list(key);
 export const newKey = object<NewKeyView>({ key, text });
 
-/** What the page shows of a tier's history; its sentences are for other readers. */
+/** Entry of the tier history without its text, which other clients show. */
 export type TierEvent = Omit<Response.TierEvent<number>, "text">;
 
 export const tierEvents = list(
@@ -73,7 +73,7 @@ export const registrations = list(
 
 type ShownEvent = Omit<Response.StatusEvent<number>, "err" | "sibling" | "offsetMs">;
 
-/** An event with every field: null where its kind does not have one. */
+/** An event with every field; null for fields that its kind does not have. */
 export type StatusEvent = {
   readonly [Name in keyof ShownEvent]-?: undefined extends Response.StatusEvent<number>[Name]
     ? ShownEvent[Name] | null
@@ -89,7 +89,7 @@ export interface TransactionStatus
   readonly events: readonly StatusEvent[];
 }
 
-/** Null: not one of this account's, or older than what is kept. */
+/** Null for another account's transaction, or if its history has expired. */
 export const transactionStatus = orNull(
   object<TransactionStatus>({
     signature: text,
@@ -117,5 +117,5 @@ export const transactionStatus = orNull(
   }),
 );
 
-/** What the page reads of an answer that it only has to succeed. */
+/** Reader for calls whose result is not used. */
 export const done = anything;

@@ -211,7 +211,7 @@ describe.skipIf(!chromiumPath)("the page of a large service", () => {
     await shown(page, tell, 5002);
     await page.getByRole("slider", { name: /^Coverage/ }).focus();
     await page.keyboard.press("End");
-    await page.locator(".told", { hasText: /^Slot 4163:/ }).waitFor();
+    await page.locator(".readout-text", { hasText: /^Slot 4163:/ }).waitFor();
     const draws = await page.evaluate<number>("window.draws");
     expect(draws).toBeGreaterThan(0);
     // One a second: also where all this takes long.
@@ -285,7 +285,7 @@ describe.skipIf(!chromiumPath)("the page of a large service", () => {
     const box = await cursor.boundingBox();
     if (!box) throw new Error("expected a chart with a size");
     await page.mouse.move(box.x + box.width - 36, box.y + 60);
-    await page.locator(".told", { hasText: /^2026-11-21 12:00/ }).waitFor();
+    await page.locator(".readout-text", { hasText: /^2026-11-21 12:00/ }).waitFor();
     await page.getByText("Numbers as a table").click();
     await page.locator("tbody tr").nth(95).waitFor();
     expect(await page.locator("tbody tr").count()).toBe(96);

@@ -1,5 +1,5 @@
-// Small things that every view is made of: panels, badges, amounts, moments, and what stands in for
-// data that is not there.
+// Basic components of every view: panels, badges, amounts, times, and placeholders for missing
+// data.
 
 import type { ComponentChildren, JSX } from "preact";
 import { useId } from "preact/hooks";
@@ -10,7 +10,7 @@ import { lamportsText, sol } from "../units.ts";
 
 interface PanelProps {
   readonly title: string;
-  /** Beside the title: numbers of the whole, buttons. */
+  /** Content next to the title: totals, buttons. */
   readonly aside?: ComponentChildren;
   readonly wide?: boolean;
   readonly children: ComponentChildren;
@@ -29,12 +29,12 @@ export function Panel({ title, aside, wide = false, children }: PanelProps): JSX
   );
 }
 
-/** A state's word, with its colour and a shape that tells the same. */
+/** A state's word with its colour and shape. */
 export function Badge({ state }: { readonly state: string }): JSX.Element {
   return <span class={`badge ${outcomeOf(state)}`}>{worded(state)}</span>;
 }
 
-/** Exact lamports on demand. */
+/** An amount in SOL; the tooltip shows lamports. */
 export function Sol({ lamports }: { readonly lamports: number }): JSX.Element {
   return (
     <span class="number" title={lamportsText(lamports)}>
@@ -43,7 +43,7 @@ export function Sol({ lamports }: { readonly lamports: number }): JSX.Element {
   );
 }
 
-/** How long ago, with the moment as title. */
+/** Relative time; the tooltip shows the exact time. */
 export function Ago({ iso }: { readonly iso: string }): JSX.Element {
   const now = useNow();
   return (
@@ -53,8 +53,8 @@ export function Ago({ iso }: { readonly iso: string }): JSX.Element {
   );
 }
 
-/** The time of day and how long ago: for what happened lately. */
-export function Lately({ iso }: { readonly iso: string }): JSX.Element {
+/** Time of day and relative time, for recent events. */
+export function RecentTime({ iso }: { readonly iso: string }): JSX.Element {
   return (
     <span class="lately">
       <span class="number">{clockSeconds(ms(iso))}</span>{" "}
@@ -65,7 +65,7 @@ export function Lately({ iso }: { readonly iso: string }): JSX.Element {
   );
 }
 
-/** Time, day and how long ago: for what may be days away. */
+/** Time, date and relative time, for events that may be days away. */
 export function When({ iso }: { readonly iso: string }): JSX.Element {
   const now = useNow();
   return (
@@ -78,7 +78,7 @@ export function When({ iso }: { readonly iso: string }): JSX.Element {
   );
 }
 
-/** Nothing is there, and that is no fault: says what would bring something. */
+/** Placeholder for an empty list: explains how entries appear. */
 export function Empty({ children }: { readonly children: ComponentChildren }): JSX.Element {
   return <p class="empty">{children}</p>;
 }
@@ -99,7 +99,7 @@ interface FailureProps {
   readonly again?: () => void;
 }
 
-/** Spoken at once; nothing while there is no message. */
+/** Announced immediately; renders nothing without a message. */
 export function Failure({ message, again }: FailureProps): JSX.Element {
   return (
     <div role="alert">
@@ -134,7 +134,7 @@ interface FactProps {
   readonly children: ComponentChildren;
 }
 
-/** One line of a `<dl class="facts">`. */
+/** One entry of a `<dl class="facts">`. */
 export function Fact({ name, children }: FactProps): JSX.Element {
   return (
     <div>
@@ -144,7 +144,7 @@ export function Fact({ name, children }: FactProps): JSX.Element {
   );
 }
 
-/** The scope is missing: what would be here never comes. */
+/** Placeholder for data whose scope the key lacks. */
 export function NoScope({
   scope,
   what,

@@ -1,5 +1,5 @@
-// A chart of uPlot with its readout: what is under the cursor, in words, for pointer, keys and screen
-// readers.
+// uPlot chart with a readout: describes the point under the cursor for pointer, keyboard and
+// screen readers.
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -8,7 +8,7 @@ import { useWidth } from "../hooks.ts";
 import { Readout } from "./readout.tsx";
 
 interface ChartProps<T> {
-  /** The same object from draw to draw. */
+  /** Must keep its identity between renderings. */
   readonly kind: ChartKind<T>;
   readonly shown: T;
   readonly label: string;
@@ -38,7 +38,7 @@ export function Chart<T>({ kind, shown, label }: ChartProps<T>): JSX.Element {
       points={kind.countOf(shown)}
       at={at}
       onAt={setAt}
-      told={kind.textOf(shown, at)}
+      text={kind.textOf(shown, at)}
       pointAt={(share) => drawing.current?.indexAt(share) ?? 0}
       frame={frame}
     >

@@ -1,19 +1,19 @@
-// Texts to take along: a button that copies, and a text beside it.
+// Copyable texts: a copy button, and a snippet with such a button.
 
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { after } from "../clock.ts";
-import { useSurroundings } from "../hooks.ts";
+import { useSessionContext } from "../hooks.ts";
 
 interface CopyButtonProps {
   readonly text: string;
-  /** What is copied, for the button's name: "address …". */
+  /** Name of the copied text for the button's label: "address …". */
   readonly what: string;
 }
 
 const shownMs = 2000;
 
-/** Browsers copy only where the page came over TLS or from this machine; else it is the reader's hand. */
+/** Browsers copy only over TLS or from localhost; otherwise the user copies by hand. */
 async function copied(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -24,7 +24,7 @@ async function copied(text: string): Promise<boolean> {
 }
 
 export function CopyButton({ text, what }: CopyButtonProps): JSX.Element {
-  const { announce } = useSurroundings();
+  const { announce } = useSessionContext();
   const [isDone, setDone] = useState(false);
   const end = useRef(() => {});
   const copy = async () => {
@@ -49,7 +49,7 @@ export function CopyButton({ text, what }: CopyButtonProps): JSX.Element {
   );
 }
 
-/** A command or an answer, as it is typed. */
+/** A command or a response with a copy button. */
 export function Snippet({ text, what }: CopyButtonProps): JSX.Element {
   return (
     <div class="snippet">

@@ -1,4 +1,4 @@
-// How much of each slot reached the relay: one column a slot, newest at the right.
+// Coverage chart: received share of each slot, one column per slot, newest at the right.
 
 import type { JSX } from "preact";
 import uPlot from "uplot";
@@ -10,20 +10,20 @@ import { Numbers, Rows, Table } from "./rows.tsx";
 
 type Slot = CoverageView["slots"][number];
 
-/** Room for this many columns, so that few slots do not become wide blocks. */
+/** The axis has space for this many columns, so that few slots do not become wide blocks. */
 const slotsMin = 32;
-/** Between neighbouring columns, in CSS pixels. */
+/** Gap between neighbouring columns, in CSS pixels. */
 const columnGap = 1;
 const columnMax = 22;
-/** Half of a label of nine digits. */
+/** Half the width of a nine-digit label, in CSS pixels. */
 const labelHalf = 36;
 const labelGap = 96;
 const labelSteps = [1, 2, 4, 8, 16, 32, 64];
 
-/** Below it a column is drawn as incomplete. */
+/** Columns below this share are drawn as incomplete. */
 const whole = 0.999;
 
-function toldOf(slot: Slot): string {
+function pointText(slot: Slot): string {
   const share = slot.share === null ? "length not known yet" : `${percent(slot.share)} received`;
   const counts = `${count(slot.data)} data and ${count(slot.code)} code shreds`;
   return `Slot ${slot.slot}: ${share}, ${counts} within ${count(Math.round(slot.spanMs))} ms.`;
@@ -54,10 +54,11 @@ function slotAxis(shown: () => readonly Slot[], paint: Paint): uPlot.Axis {
     splits: (plot) => {
       const width = plot.valToPos(1, "x") - plot.valToPos(0, "x");
       const step = labelSteps.find((each) => each * width >= labelGap) ?? 64;
-      // Labels stay with their columns: every `step`th slot, not every `step`th column.
+      // Label every `step`th slot, not every `step`th column: labels then move with their
+      // columns.
       return shown().flatMap(({ slot }, i) => (slot % step === 0 ? [i] : []));
     },
-    // A label that would leave the chart at the right is left out.
+    // A label that would exceed the chart at the right is omitted.
     filter: (plot, splits) => {
       const right = plot.bbox.width / uPlot.pxRatio - labelHalf;
       return splits.map((i) => (plot.valToPos(i, "x") <= right ? i : null));
@@ -114,7 +115,7 @@ const kind: ChartKind<readonly Slot[]> = {
   }),
   textOf: (slots, at) => {
     const pointed = at === null ? undefined : slots[at];
-    return pointed ? toldOf(pointed) : summaryOf(slots);
+    return pointed ? pointText(pointed) : summaryOf(slots);
   },
 };
 

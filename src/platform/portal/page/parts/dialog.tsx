@@ -1,5 +1,5 @@
-// A question or a form above the page. The browser keeps the focus inside, closes it on Escape, and
-// gives the focus back.
+// Modal dialog: a question or a form above the page. The browser keeps the focus inside, closes
+// it on Escape, and restores the focus.
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
@@ -12,7 +12,7 @@ interface DialogProps {
   readonly children: ComponentChildren;
 }
 
-/** Open as long as it is drawn. */
+/** Open as long as it is rendered. */
 export function Dialog({ title, onClose, children }: DialogProps): JSX.Element {
   const element = useRef<HTMLDialogElement>(null);
   const id = useId();
@@ -31,14 +31,14 @@ export function Dialog({ title, onClose, children }: DialogProps): JSX.Element {
 
 interface ConfirmProps {
   readonly title: string;
-  /** What the button does: "Remove". */
+  /** Label of the button: "Remove". */
   readonly verb: string;
   readonly onClose: () => void;
   readonly work: () => Promise<void>;
   readonly children: ComponentChildren;
 }
 
-/** Asks before something that cannot be undone. */
+/** Asks for confirmation of an action that cannot be undone. */
 export function Confirm({ title, verb, onClose, work, children }: ConfirmProps): JSX.Element {
   const action = useAction();
   const go = () =>

@@ -12,7 +12,7 @@ import { Empty } from "./basics.tsx";
 import { Chart } from "./chart.tsx";
 import { Numbers, Rows, Table } from "./rows.tsx";
 
-/** Labels of neighbours stand so far apart, in CSS pixels. */
+/** Minimum distance between neighbouring labels, in CSS pixels. */
 const labelGap = 64;
 const markGap = 30;
 
@@ -36,13 +36,13 @@ function percentilesOf(histogram: HistogramView): readonly (readonly [string, nu
   return all.flatMap(([name, ns]) => (ns === null ? [] : [[name, ns] as const]));
 }
 
-/** The percentiles that have a mark. */
+/** Percentiles that get a mark. */
 function marksOf({ histogram, bars }: Shown): readonly (readonly [string, number])[] {
   const [from, to] = extentOf(bars) ?? [0, 0];
   return percentilesOf(histogram).filter(([name, ns]) => name !== "max" && ns >= from && ns <= to);
 }
 
-/** "" instead of a name that would cover the one before it. */
+/** Returns "" for a name that would cover the one before it. */
 function markNames(plot: uPlot, marks: readonly (readonly [string, number])[]): string[] {
   let free = Number.NEGATIVE_INFINITY;
   return marks.map(([name, ns]) => {
@@ -85,14 +85,14 @@ function percentileAxis(shown: () => Shown, paint: Paint): uPlot.Axis {
 const kind: ChartKind<Shown> = {
   height: 148,
   countOf: ({ bars }) => bars.length,
-  // A step lasts until the next x value: the last one only ends the last bar.
+  // A step extends to the next x value; the last x value only ends the last bar.
   dataOf: ({ bars }) => [
     [...bars.map(({ fromNs }) => fromNs), bars.at(-1)?.toNs ?? 1],
     [...bars.map(({ height }) => height), bars.at(-1)?.height ?? 0],
   ],
   optionsOf: (shown, paint) => ({
     class: "columns",
-    // The percentiles stand before the bars.
+    // Marks of the percentiles are drawn above the bars.
     layers: ["series", "axes"],
     padding: [0, 22, 0, 22],
     hasLine: false,

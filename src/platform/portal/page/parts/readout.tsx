@@ -1,27 +1,27 @@
-// A chart that can be read point by point: by pointer, by touch, and by the arrow keys.
+// Chart readout: reads a chart point by point by pointer, touch and arrow keys.
 //
-// Over the drawing lies a range input that nobody sees: it brings keys, focus and what screen readers
-// say. What is under the cursor is told below the chart.
+// An invisible range input over the drawing provides keyboard control, focus and screen-reader
+// output. The text below the chart describes the point under the cursor.
 
 import type { ComponentChildren, JSX } from "preact";
 
 interface ReadoutProps {
   readonly label: string;
-  /** How many points there are. */
+  /** Number of points. */
   readonly points: number;
-  /** Null: nothing is pointed at. */
+  /** Null if no point is selected. */
   readonly at: number | null;
   readonly onAt: (at: number | null) => void;
-  /** Of the point under the cursor, or of the whole. */
-  readonly told: string;
-  /** The nearest point to a share of the width, 0 to 1. */
+  /** Text of the selected point, or of the whole chart. */
+  readonly text: string;
+  /** Returns the point nearest to a share of the width, 0 to 1. */
   readonly pointAt: (share: number) => number;
   readonly frame: (element: Element | null) => void;
   readonly children: ComponentChildren;
 }
 
 export function Readout(props: ReadoutProps): JSX.Element {
-  const { label, points, at, onAt, told, pointAt, frame, children } = props;
+  const { label, points, at, onAt, text, pointAt, frame, children } = props;
   const move = ({ clientX, currentTarget }: { clientX: number; currentTarget: HTMLElement }) => {
     const { left, width } = currentTarget.getBoundingClientRect();
     if (points > 0 && width > 0) onAt(pointAt((clientX - left) / width));
@@ -40,7 +40,7 @@ export function Readout(props: ReadoutProps): JSX.Element {
           type="range"
           class="cursor"
           aria-label={label}
-          aria-valuetext={told}
+          aria-valuetext={text}
           min={0}
           max={Math.max(0, points - 1)}
           value={at ?? points - 1}
@@ -50,7 +50,7 @@ export function Readout(props: ReadoutProps): JSX.Element {
           onInput={({ currentTarget }) => onAt(Number(currentTarget.value))}
         />
       </div>
-      <p class="told">{told}</p>
+      <p class="readout-text">{text}</p>
     </div>
   );
 }

@@ -1,4 +1,4 @@
-// Tables whose rows are drawn anew only when their own data changed: of a thousand rows the three that did.
+// Table rows that are redrawn only when their own data has changed.
 
 import { Component, type ComponentChildren, type JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -14,7 +14,7 @@ function isSame(a: object, b: object): boolean {
   return left.length === right.size && left.every(([name, value]) => alike(value, right.get(name)));
 }
 
-/** Deep: a new message has new objects even where nothing changed. */
+/** Deep comparison: every message creates new objects even if nothing changed. */
 function alike(a: unknown, b: unknown): boolean {
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return a === b;
   return isSame(a, b);
@@ -33,7 +33,7 @@ class Row<T extends object> extends Component<RowProps<T>> {
 interface RowsProps<T> {
   readonly items: readonly T[];
   readonly keyOf: (item: T) => string;
-  /** One `<tr>` (or `<li>`); must depend on the item alone. */
+  /** Renders one `<tr>` or `<li>`; must depend only on the item. */
   readonly draw: (item: T) => ComponentChildren;
 }
 
@@ -50,12 +50,12 @@ export function Rows<T extends object>({ items, keyOf, draw }: RowsProps<T>): JS
 export interface Column {
   readonly name: string;
   readonly isNumber?: boolean;
-  /** Left out on phones. */
+  /** Omitted on phones. */
   readonly isExtra?: boolean;
 }
 
 interface TableProps {
-  /** What the table shows, for who cannot see where it stands. */
+  /** Title of the table for screen readers. */
   readonly caption: string;
   readonly columns: readonly Column[];
   readonly children: ComponentChildren;
@@ -65,7 +65,7 @@ export function cellClass({ isNumber = false, isExtra = false }: Omit<Column, "n
   return `${isNumber ? "number right" : ""}${isExtra ? " extra" : ""}`;
 }
 
-/** Scrolls sideways in its own frame where it does not fit: never the page. */
+/** Scrolls horizontally in its own frame if it is too wide; the page never does. */
 export function Table({ caption, columns, children }: TableProps): JSX.Element {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so keyboards must reach it
@@ -91,7 +91,7 @@ interface NumbersProps {
   readonly children: () => ComponentChildren;
 }
 
-/** A chart's numbers as a table; drawn only while it is open. */
+/** A chart's numbers as a table, rendered only while open. */
 export function Numbers({ children }: NumbersProps): JSX.Element {
   const [isOpen, setOpen] = useState(false);
   return (

@@ -1,4 +1,4 @@
-// The last minute of a rate, as a line without axes: its number stands beside it.
+// Sparkline: the last minute of a rate as a line without axes. The number is shown next to it.
 
 import type { JSX } from "preact";
 import { ratesMax } from "../rate-history.ts";
@@ -19,7 +19,7 @@ export function Sparkline({ values }: { readonly values: readonly number[] }): J
   );
 }
 
-/** A share as a small bar; its number stands beside it. */
+/** A share as a small bar. The number is shown next to it. */
 export function ShareBar({ share }: { readonly share: number }): JSX.Element {
   return (
     <svg class="share" width={64} height={8} aria-hidden="true">

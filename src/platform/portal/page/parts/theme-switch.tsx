@@ -1,8 +1,8 @@
-// Light, dark, or as the system says.
+// Switch for the colour theme: light, dark or system setting.
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { keepTheme, keptTheme, type Theme, themes } from "../theme.ts";
+import { storedTheme, storeTheme, type Theme, themes } from "../theme.ts";
 
 const signs: Readonly<Record<Theme, string>> = { auto: "◐", light: "☀", dark: "☾" };
 const names: Readonly<Record<Theme, string>> = {
@@ -12,10 +12,10 @@ const names: Readonly<Record<Theme, string>> = {
 };
 
 export function ThemeSwitch(): JSX.Element {
-  const [theme, setTheme] = useState<Theme>(keptTheme);
+  const [theme, setTheme] = useState<Theme>(storedTheme);
   const next = themes[(themes.indexOf(theme) + 1) % themes.length] ?? "auto";
   const choose = () => {
-    keepTheme(next);
+    storeTheme(next);
     setTheme(next);
   };
   return (

@@ -1,4 +1,4 @@
-// Tips of the window against the thresholds, as one bar.
+// Tier meter: registered tips of the window against the thresholds, as one bar.
 
 import type { JSX } from "preact";
 import type { TierView } from "../../types.ts";
@@ -14,10 +14,10 @@ export function TierMeter({ tier }: { readonly tier: TierView }): JSX.Element {
   const [frame, width] = useWidth();
   const { sumLamports, thresholds } = tier;
   const top = thresholds.at(-1)?.thresholdLamports ?? 0;
-  // Room behind the last threshold, so that reaching it does not look like the end of the world.
+  // The bar extends beyond the last threshold, so that it does not look full when reached.
   const end = Math.max(top * 1.2, sumLamports);
   const scale = linear([0, end], [0, width]);
-  const told = `${sol(sumLamports)} of ${sol(top)}`;
+  const label = `${sol(sumLamports)} of ${sol(top)}`;
   return (
     <div class="meter" ref={frame}>
       <meter
@@ -25,9 +25,9 @@ export function TierMeter({ tier }: { readonly tier: TierView }): JSX.Element {
         aria-label={`Registered tips of ${tier.windowHours} hours`}
         max={end}
         value={sumLamports}
-        aria-valuetext={told}
+        aria-valuetext={label}
       >
-        {told}
+        {label}
       </meter>
       <svg width={width} height={height} aria-hidden="true">
         <rect class="trough" y={barTop} width={width} height={barHeight} rx={3} />

@@ -1,4 +1,4 @@
-// What became of a transaction, drawn: lanes for the gateway, each route and the chain.
+// Timeline chart of one transaction: one row each for the gateway, every route and the chain.
 
 import type { JSX } from "preact";
 import { useWidth } from "../hooks.ts";
@@ -12,9 +12,9 @@ const right = 14;
 
 function titleOf({ event }: Mark): string {
   const { kind, route, attempt, offsetMs } = event;
-  const way = route === null ? "" : ` on ${route}`;
+  const onRoute = route === null ? "" : ` on ${route}`;
   const times = attempt === null ? "" : `, attempt ${attempt}`;
-  return `${worded(kind)}${way}${times}: ${offset(offsetMs)}`;
+  return `${worded(kind)}${onRoute}${times}: ${offset(offsetMs)}`;
 }
 
 interface LanesProps {
@@ -33,7 +33,7 @@ function Lanes({ drawing, width, left }: LanesProps): JSX.Element {
         return (
           <g key={name}>
             <path class="grid" d={`M${left} ${y}H${width - right}`} />
-            <path class="way" d={`M${Math.min(...ends)} ${y}H${Math.max(...ends)}`} />
+            <path class="lane-span" d={`M${Math.min(...ends)} ${y}H${Math.max(...ends)}`} />
             <text class="label strong" x={0} y={y + 4}>
               {name}
             </text>

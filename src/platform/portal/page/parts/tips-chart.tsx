@@ -1,4 +1,4 @@
-// Percentiles of landed tips over a day: one line each, on a logarithmic axis of SOL.
+// Tips chart: percentiles of landed tips over a day, one line each, on a logarithmic SOL axis.
 
 import type { JSX } from "preact";
 import type uPlot from "uplot";
@@ -14,22 +14,22 @@ export const percentiles = ["p25", "p50", "p75", "p95", "p99"] as const;
 type Percentile = (typeof percentiles)[number];
 
 const hourMs = 60 * 60_000;
-/** Labels at the right end of the lines need so much, in CSS pixels. */
+/** Minimum distance between labels at the right end of the lines, in CSS pixels. */
 const endLabelGap = 13;
 const ticksMax = 8;
 
-function toldOf(point: TipPoint): string {
+function pointText(point: TipPoint): string {
   const values = percentiles.map((name) => `${name} ${sol(point[name])}`).join(" · ");
   const stale = point.isStale ? ", stale" : "";
   return `${stamp(ms(point.time))}: ${values} (${count(point.count)} tips${stale}).`;
 }
 
-/** Where nothing was counted there is nothing to draw. */
+/** False for points without tips; they are not drawn. */
 function hasTips({ count: tips }: TipPoint): boolean {
   return tips > 0;
 }
 
-/** Labels at the end of the lines, none above another. */
+/** Positions of the labels at the line ends, without overlap. */
 function spread(places: readonly number[]): number[] {
   let free = Number.POSITIVE_INFINITY;
   return places.map((place) => {
@@ -39,7 +39,7 @@ function spread(places: readonly number[]): number[] {
   });
 }
 
-/** Labels of hours stand on the hour, UTC: all steps divide a day. */
+/** Labels are at full hours UTC: every step divides a day. */
 function hourAxis(paint: Paint): uPlot.Axis {
   return {
     ...paint.axis(null),
@@ -60,7 +60,7 @@ function solAxis(paint: Paint): uPlot.Axis {
   };
 }
 
-/** The names of the lines, each at the right end of its line. */
+/** Names of the lines at their right ends. */
 function nameAxis(shown: () => readonly TipPoint[], paint: Paint): uPlot.Axis {
   return {
     ...paint.axis(null),
@@ -81,7 +81,7 @@ function nameAxis(shown: () => readonly TipPoint[], paint: Paint): uPlot.Axis {
 
 function lineOf(name: Percentile, shown: () => readonly TipPoint[], paint: Paint): uPlot.Series {
   const stroke = () => paint.colour(name);
-  // A line of one point is no line.
+  // A single point needs a marker, because a line would be invisible.
   const show = () => shown().length === 1;
   return { stroke, width: 1.75, points: { show, size: 6, fill: stroke, width: 0 } };
 }
@@ -98,7 +98,7 @@ const kind: ChartKind<readonly TipPoint[]> = {
     hasLine: true,
     scales: {
       x: { time: false, range: (_, first, last) => [Math.min(first, last - hourMs), last] },
-      // Tips of 0 stand at the bottom.
+      // Tips of 0 are drawn at the bottom.
       y: {
         distr: 3,
         range: (_, least, most) => [...logExtent([least, most])],
@@ -115,7 +115,7 @@ const kind: ChartKind<readonly TipPoint[]> = {
   }),
   textOf: (points, at) => {
     const pointed = points[at ?? points.length - 1];
-    return pointed ? toldOf(pointed) : "";
+    return pointed ? pointText(pointed) : "";
   },
 };
 

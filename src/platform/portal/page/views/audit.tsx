@@ -1,4 +1,4 @@
-// The audit trail: every event of the tier and every registered tip, page by page, newest first.
+// Audit trail: all tier events and registered tips, page by page, newest first.
 
 import type { ComponentChildren, JSX } from "preact";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
@@ -13,7 +13,7 @@ import { type Registration, registrations, type TierEvent, tierEvents } from "..
 
 const pageRows = 8;
 
-/** A page, and where it begins; null: with the newest. */
+/** One page and its navigation. */
 interface Paged<T> {
   readonly loaded: Loaded<readonly T[]>;
   readonly again: () => void;
@@ -22,7 +22,7 @@ interface Paged<T> {
   readonly older: (before: number) => void;
 }
 
-/** `changes`: with it the newest page is asked for anew. */
+/** A new value of `changes` reloads the newest page. */
 function usePages<T>(
   load: (before: number | null) => Promise<readonly T[]>,
   changes: string,
@@ -43,7 +43,7 @@ interface PagerProps<T> {
   readonly paged: Paged<T>;
   readonly items: readonly T[];
   readonly placeOf: (item: T) => number;
-  /** What is paged, for the buttons' names. */
+  /** Name of the entries, for the labels of the buttons. */
   readonly what: string;
 }
 
@@ -109,7 +109,7 @@ function loadEvents(before: number | null): Promise<readonly TierEvent[]> {
   return call("getTierHistory", [page], tierEvents);
 }
 
-/** What must have changed when there is a new event. */
+/** Changes with every new event. */
 function changesOf({ tier, grace }: TierView): string {
   return `${tier} ${grace?.since}`;
 }

@@ -12,7 +12,7 @@ interface TablePanelProps<T extends object> {
   readonly title: string;
   readonly aside?: string | undefined;
   readonly wide?: boolean;
-  /** Undefined: it did not come yet. */
+  /** Undefined before the first message. */
   readonly items: readonly T[] | undefined;
   readonly empty: string;
   readonly columns: readonly Column[];
@@ -54,7 +54,7 @@ function Share({ share }: { readonly share: number }): JSX.Element {
   );
 }
 
-/** Counts of what should not be: zero is calm. */
+/** A count of faults; zero is muted. */
 function Bad({ value }: { readonly value: number }): JSX.Element {
   return <td class={value > 0 ? "number right alert" : "number right muted"}>{count(value)}</td>;
 }
@@ -112,7 +112,7 @@ export function RoutesPanel(): JSX.Element {
         { name: "Kind" },
         { name: "State" },
         { name: "Sent", isNumber: true },
-        { name: "Taken", isNumber: true },
+        { name: "Accepted", isNumber: true },
         { name: "Refused", isNumber: true },
         { name: "Queued", isNumber: true },
         { name: "Send p50", isNumber: true },
@@ -169,7 +169,7 @@ export function WorkersPanel(): JSX.Element {
   );
 }
 
-/** Of some thirty verdicts most never come: those are a number. */
+/** Lists verdicts that occurred; the others are only counted. */
 export function VerdictsPanel(): JSX.Element {
   const verdicts = useTopic("verdicts");
   const items = verdicts?.filter(({ count: packets }) => packets > 0);

@@ -1,9 +1,9 @@
-// What an account's tips buy: the tier, what is missing to the next one, the grace clock, where and how
-// tips are paid and registered, and everything that happened to the tier.
+// Overview of an account's tier: registered tips, missing amount to the next tier, grace period,
+// payment instructions and history.
 
 import type { JSX } from "preact";
 import type { TierView } from "../../types.ts";
-import { useNow, useSurroundings, useTopic } from "../hooks.ts";
+import { useNow, useSessionContext, useTopic } from "../hooks.ts";
 import { Badge, Empty, Loading, NoScope, Panel } from "../parts/basics.tsx";
 import { CopyButton, Snippet } from "../parts/copy.tsx";
 import { TierMeter } from "../parts/tier-meter.tsx";
@@ -69,7 +69,7 @@ function Addresses({ addresses }: { readonly addresses: readonly string[] }): JS
   );
 }
 
-/** The key is never shown, so the command takes it from the shell. */
+/** The key is never shown, so the command reads it from an environment variable. */
 function registerCommand(): string {
   return [
     `curl '${location.origin}/shred-pay?verbose=true' \\`,
@@ -121,7 +121,7 @@ function Sales(): JSX.Element {
 }
 
 export function Overview(): JSX.Element {
-  const { session } = useSurroundings();
+  const { session } = useSessionContext();
   if (session.key.scopes.includes("shreds")) return <Sales />;
   return (
     <Panel title="Tier" wide>

@@ -1,4 +1,4 @@
-// What became of one transaction: its end, and every step on the way with its time after the receipt.
+// Outcome of one transaction, and the time after receipt of each event.
 
 import type { JSX } from "preact";
 import { useCallback, useEffect } from "preact/hooks";

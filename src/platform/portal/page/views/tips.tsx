@@ -1,4 +1,5 @@
-// What transactions paid that landed through this service: now, and over the day.
+// Tips of transactions that landed through this service: current percentiles and the last 24
+// hours.
 
 import type { JSX } from "preact";
 import type { TipPoint, TipsView } from "../../types.ts";
