@@ -30,13 +30,13 @@ describe("shredway", () => {
   });
 
   it.each([
-    [["strat"], `expected a command (${Object.keys(commands).join(", ")}), got "strat"`],
-    [["toString"], "expected a command"],
+    [["strat"], `unknown command "strat"; expected one of ${Object.keys(commands).join(", ")}`],
+    [["toString"], 'unknown command "toString"'],
     [
       ["doctor", "--bogus"],
-      "doctor has no option --bogus; expected one of --config, --json, --help",
+      "doctor: unknown option --bogus; expected one of --config, --json, --help",
     ],
-    [["doctor", "extra"], "doctor takes no argument"],
+    [["doctor", "extra"], 'doctor: unexpected argument "extra"'],
     [["listen"], "expected --port"],
     [["listen", "--port", "70000"], '--port: expected a whole number from 0 to 65535, got "70000"'],
     [["listen", "--port", "0", "--bind", "localhost"], "--bind: expected an IP address"],
@@ -50,11 +50,11 @@ describe("shredway", () => {
     [["replay", "x", "--to", "127.0.0.1:9", "--drop", "2"], "--drop: expected a share from 0 to 1"],
     [["replay", "x", "--to", "255.255.255.255:9"], "broadcast is not supported"],
     [["listen", "--port", "-1"], '--port: expected a whole number from 0 to 65535, got "-1"'],
-    [["listen", "--port", "1", "--port", "2"], "--port: expected once, got it twice"],
+    [["listen", "--port", "1", "--port", "2"], "--port is given more than once; expected once"],
     [["start", "--udp", "20000"], "--udp: expected an address and port"],
     [["start", "--stats", "5"], "--stats: expected --config FILE with it"],
     [["start", "--print-config"], "--print-config: expected --config FILE with it"],
-    [["start", "--config", "x", "--udp", "127.0.0.1:1"], "--udp: expected without --config"],
+    [["start", "--config", "x", "--udp", "127.0.0.1:1"], "--udp is not allowed with --config"],
   ])("refuses %j with exit code 2 and says what it expected", async (args, message) => {
     const { code, stdout, stderr } = await shredway(...args);
     expect(stderr).toContain(message);
@@ -85,7 +85,7 @@ describe("a machine without room", () => {
         stdio: ["ignore", full, "pipe"],
         encoding: "utf8",
       });
-      expect(stderr).toMatch(/^shredway: standard output cannot be written: .*ENOSPC.*\n$/);
+      expect(stderr).toMatch(/^shredway: cannot write to standard output: .*ENOSPC.*\n$/);
       expect(status).toBe(1);
     } finally {
       closeSync(full);
@@ -97,7 +97,7 @@ describe("shredway doctor", () => {
   it("gives findings for people and for programs", async () => {
     const text = await shredway("doctor");
     expect(text.stdout).toMatch(/receive-buffer/);
-    expect(text.stdout).toMatch(/\d+ ok, \d+ to improve, \d+ to mend/);
+    expect(text.stdout).toMatch(/\d+ ok, \d+ to improve, \d+ to fix/);
     const { code, stdout } = await shredway("doctor", "--json");
     const report: { ok: number; warn: number; fail: number; findings: unknown[] } =
       JSON.parse(stdout);

@@ -1,7 +1,7 @@
-// `shredway migrate`: the database's schema brought to the newest version, or only looked at.
+// `shredway migrate`: migrates the database's schema to the newest version, or only checks it.
 //
-// For operators whose service may not change tables: their owner's role does it by this command before a
-// newer version starts.
+// For operators whose service may not change tables: the owner's role runs this command before a
+// newer version of the service starts.
 
 import { systemClock } from "../../core/clock.ts";
 import { createLogger } from "../../core/log.ts";
@@ -76,9 +76,10 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
 }
 
 function wordsOf(from: number, to: number, newest: number): string {
-  if (to !== newest) return `schema ${nameOf(from)}, the newest is version ${newest}`;
+  if (to !== newest) return `schema ${nameOf(from)}; the newest is version ${newest}`;
   if (from === to) return `schema version ${to}, the newest`;
-  return `schema ${nameOf(from)} brought to version ${to}, the newest`;
+  if (from === 0) return `schema set up at version ${to}, the newest`;
+  return `schema migrated from ${nameOf(from)} to version ${to}, the newest`;
 }
 
 function nameOf(version: number): string {

@@ -46,7 +46,7 @@ export async function raceLive(
       return true;
     });
     timer.cancel();
-    terminal.keepBlock();
+    terminal.endBlock();
     return running.finish();
   } finally {
     recorder.close();

@@ -1,23 +1,23 @@
-// What replay makes of a stretch of a capture: copies, out of order, some lost, some altered.
+// Copies of packets for replay: repeated, shuffled, dropped and corrupted.
 //
-// Called by cli/replay.ts, window by window, so that any capture fits into memory. Pure and
-// repeatable: the same packets and the same seed give the same result.
+// Called by replay.ts for one window at a time, so that a capture of any size fits into memory.
+// Pure and deterministic: the same packets and seed give the same result.
 
 import type { SeededRandom } from "../../core/seeded-random.ts";
 
 export interface TimedPacket {
   readonly packet: Uint8Array;
-  /** When it is due, nanoseconds from the start of the replay. */
+  /** Due time in nanoseconds from the start of the replay. */
   readonly timeNs: number;
 }
 
 export interface CopyOptions {
   readonly copies: number;
-  /** Every copy in an order of its own. */
+  /** Gives every copy its own order. */
   readonly shuffle: boolean;
-  /** Share of the copies that are left out. */
+  /** Share of dropped copies. */
   readonly drop: number;
-  /** Share of the copies with one byte altered. */
+  /** Share of copies with one altered byte. */
   readonly corrupt: number;
 }
 
@@ -26,12 +26,12 @@ interface CopyCounts {
   corrupted: number;
 }
 
-/** Bytes that a leader's signature covers in every shred: only those are altered. */
+/** Length of the bytes that a leader's signature covers in every shred; only these are altered. */
 const coveredBytes = 1000;
 
 /**
- * The packets that are sent for one window, with ascending times: at the time of the window's n-th
- * packet goes the n-th of each copy's own order. Adds to `counts`.
+ * Returns the packets of one window with ascending times. The n-th packet of each copy's order is
+ * sent at the time of the window's n-th packet. Adds to `counts`.
  */
 export function makeCopies(
   window: readonly TimedPacket[],
@@ -61,7 +61,7 @@ export function makeCopies(
 }
 
 function altered(packet: Uint8Array, random: SeededRandom): Uint8Array {
-  const copy = new Uint8Array(packet); // slice() of a Buffer would share its memory
+  const copy = new Uint8Array(packet); // slice() of a Buffer shares its memory
   if (copy.length === 0) return copy;
   const at = random.below(Math.min(copy.length, coveredBytes));
   copy[at] = (copy[at] ?? 0) ^ (1 + random.below(255));

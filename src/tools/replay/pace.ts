@@ -1,19 +1,19 @@
-// When replay sends which packet. Pure.
+// Pacer: send time of each replayed packet. Pure.
 //
-// Called by cli/replay.ts. Either at the capture's own times, faster or slower (`speed`), or at an
-// even rate. Packets without times (.lpb) always go at a rate. Times only ever ascend: a capture
-// whose clock stepped back goes on at once, and one whose clock stepped ahead does not stall.
+// Called by replay.ts. Packets follow the capture's times, scaled by `speed`, or a constant rate.
+// Packets without times (.lpb) always use a rate. Times never decrease: a backward step of the
+// capture's clock causes no delay, and a forward step is shortened.
 
 export type Pace = { readonly speed: number } | { readonly packetsPerSecond: number };
 
-/** Rate for captures without times when nothing else is said: about mainnet-beta's. */
+/** Default rate for captures without times, about that of mainnet-beta. */
 export const defaultPacketsPerSecond = 5000;
 
-/** Longer gaps between two packets of a capture are shortened to this, before `speed`. */
+/** Longer gaps between two packets of a capture are shortened to this length, before `speed`. */
 export const gapMaxNs = 10_000_000_000n;
 
 export class Pacer {
-  /** Gaps that were shortened so far. */
+  /** Number of shortened gaps so far. */
   shortenedGaps = 0;
   readonly #pace: Pace;
   #previousStampNs: bigint | null = null;
@@ -24,7 +24,9 @@ export class Pacer {
     this.#pace = pace;
   }
 
-  /** Due time of the next packet of the capture, nanoseconds from the start of the replay. */
+  /**
+   * Returns the due time of the capture's next packet, nanoseconds from the start of the replay.
+   */
   next(timestampNs: bigint | null): number {
     if ("packetsPerSecond" in this.#pace) this.#advance(1e9 / this.#pace.packetsPerSecond);
     else if (timestampNs === null) this.#advance(1e9 / defaultPacketsPerSecond);
@@ -32,7 +34,7 @@ export class Pacer {
     return this.#timeNs;
   }
 
-  /** The next packet is of another file: its time says nothing about the gap between the two. */
+  /** Starts another file; its times have no relation to those of the file before. */
   nextFile(): void {
     this.#previousStampNs = null;
   }

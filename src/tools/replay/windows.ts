@@ -1,13 +1,14 @@
-// Cuts a stream of packets into windows: what is permuted, and handed on, at once. Pure.
+// Windows: splits a stream of packets into the units that replay permutes and sends. Pure.
 //
-// Bounded by number and by time, so that a slow capture is not permuted over minutes.
+// A window is limited in number and time, so that packets of a slow capture stay close to their
+// time.
 
 import type { TimedPacket } from "./copies.ts";
 
 export const windowPacketsMax = 1024;
 export const windowNsMax = 200_000_000;
 
-/** When the stream throws, what came before is still given as a window; then the error follows. */
+/** If the stream throws, yields the earlier packets as a window and then throws. */
 export function* windowsOf(packets: Iterable<TimedPacket>): Generator<readonly TimedPacket[]> {
   let window: TimedPacket[] = [];
   let failure: { readonly error: unknown } | undefined;

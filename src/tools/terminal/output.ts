@@ -1,7 +1,7 @@
-// How numbers and tables look on the command line and in its JSON. Pure: strings in, strings out.
+// Formatting of numbers and tables for the command line, and JSON. Pure.
 //
-// Called by every command that prints data. JSON writes a bigint as a number when it is exact as one
-// (up to 2^53 - 1), else as a string of digits.
+// Used by every command that prints data. JSON contains a bigint as a number up to 2^53 - 1,
+// above as a string of digits.
 
 /** One line of JSON. */
 export function toJson(value: unknown): string {
@@ -12,7 +12,7 @@ export function toJson(value: unknown): string {
   });
 }
 
-/** 12,345 or, from a hundred million on, 123.4 M. */
+/** "12,345"; from a hundred million on, "123.4 M". */
 export function formatCount(count: bigint | number): string {
   const value = typeof count === "bigint" ? count : BigInt(Math.round(count));
   if (value >= 10n ** 11n) return `${(Number(value) / 1e9).toFixed(1)} G`;
@@ -41,7 +41,7 @@ export function formatNs(ns: bigint | number): string {
   return `${scaled.toFixed(digits)} ${unit}`;
 }
 
-/** A share of 1 as per cent: "99.8 %". Never "100.0 %" unless it is exactly all. */
+/** Formats a share as per cent: "99.8 %". "100.0 %" only if it is exactly 1. */
 export function formatShare(share: number): string {
   if (!Number.isFinite(share)) return "-";
   if (share >= 1) return "100 %";
@@ -71,13 +71,13 @@ export function formatClock(seconds: number): string {
 
 interface Column {
   readonly title: string;
-  /** Columns with numbers stand to the right. */
+  /** Whether to align right, for numbers. */
   readonly right?: boolean;
-  /** At least so wide, so that a live table does not jump. */
+  /** Minimum width, so that the columns of a live table do not move. */
   readonly width?: number;
 }
 
-/** Lines of a table: titles, then rows. Cells may hold colour codes. */
+/** Returns the lines of a table: titles, then rows. Cells may contain colour codes. */
 export function table(columns: readonly Column[], rows: readonly (readonly string[])[]): string[] {
   const widths = columns.map((column, i) =>
     Math.max(
@@ -105,20 +105,20 @@ export function visibleLength(text: string): number {
   return text.replace(colourCodes, "").length;
 }
 
-/** Cuts a line to `width` visible characters; colour codes count nothing and are closed. */
+/** Truncates a line to `width` visible characters. Colour codes have no width and are closed. */
 export function cutLine(text: string, width: number): string {
   if (visibleLength(text) <= width) return text;
-  let kept = "";
+  let result = "";
   let room = width - 1;
   for (const part of text.split(colourCodes)) {
     if (part.startsWith(`${escapeCode}[`)) {
-      kept += part;
+      result += part;
     } else {
-      kept += part.slice(0, Math.max(0, room));
+      result += part.slice(0, Math.max(0, room));
       room -= part.length;
     }
   }
-  return kept.includes(escapeCode) ? `${kept}…\u001b[0m` : `${kept}…`;
+  return result.includes(escapeCode) ? `${result}…\u001b[0m` : `${result}…`;
 }
 
 export interface Paint {
@@ -132,7 +132,7 @@ export interface Paint {
 const plain = (text: string) => text;
 const code = (number: number) => (text: string) => `\u001b[${number}m${text}\u001b[0m`;
 
-/** Colours, or none. */
+/** Returns colour functions, or functions without effect. */
 export function paint(colours: boolean): Paint {
   if (!colours) return { bold: plain, dim: plain, good: plain, bad: plain, note: plain };
   return { bold: code(1), dim: code(2), good: code(32), bad: code(31), note: code(33) };

@@ -72,7 +72,7 @@ describe("shredway destinations", () => {
     const { stdout } = await destinations("list", "--account", "a");
     expect(stdout).toMatch(/^id +account +region +address +state +proof/);
     expect(stdout).toMatch(
-      /^d_\w+ +a +frankfurt +192\.0\.2\.1:9000 +paused \(operator\) +by operator, for good/m,
+      /^d_\w+ +a +frankfurt +192\.0\.2\.1:9000 +paused \(operator\) +by operator, permanent/m,
     );
     expect(await json("resume", id)).toMatchObject({ state: "active", pauseReason: null });
     expect(await json("remove", id)).toEqual({ id, state: "removed" });
@@ -156,11 +156,11 @@ delivery: { regions: [tokyo], destinationsPerAccount: 1, denied: [203.0.113.0/24
       "--address: expected",
     ],
     [["add", "--address", "192.0.2.1:9000"], "expected --account"],
-    [["approve"], "expected the id of a destination"],
-    [["pause", "d_1", "d_2"], 'got "d_2" too much'],
+    [["approve"], "missing id of a destination"],
+    [["pause", "d_1", "d_2"], 'unexpected argument "d_2"'],
     [
       ["resume", "d_1", "--account", "a"],
-      "expected with destinations list or destinations add only",
+      "it is an option of destinations list or destinations add",
     ],
     [["list", "--config", "a.yaml"], "at most one of --config, --data"],
   ])("refuses %j with exit code 2, and makes nothing", async (args, message) => {

@@ -43,7 +43,7 @@ describe("shredway keys", () => {
       "bot 1",
     );
     expect(code).toBe(0);
-    expect(stderr).toContain("shown this once only");
+    expect(stderr).toContain("shown only once");
     const [, text = ""] = /^key +(sw_\S+)$/m.exec(stdout) ?? [];
     expect(text.length).toBeGreaterThan(40);
     for (const name of readdirSync(data)) {
@@ -140,12 +140,12 @@ describe("shredway keys", () => {
     ],
     [["create", "--account", "a", "--rate", "0"], "--rate: expected a whole number from 1"],
     [["create", "--account", "a", "--allow", "10.0.0.1/8"], "10.0.0.0/8"],
-    [["create", "--account", "a", "--overlap", "1h"], "expected with keys rotate only"],
-    [["create", "--account", "a", "b"], 'got "b" too much'],
-    [["list", "--account", "a"], "expected with keys create only"],
-    [["rotate"], "expected the id of a key"],
+    [["create", "--account", "a", "--overlap", "1h"], "it is an option of keys rotate"],
+    [["create", "--account", "a", "b"], 'unexpected argument "b"'],
+    [["list", "--account", "a"], "it is an option of keys create"],
+    [["rotate"], "missing id of a key"],
     [["rotate", "k_1", "--overlap", "1 day"], "--overlap: expected a time such as"],
-    [["revoke", "k_1", "k_2"], 'got "k_2" too much'],
+    [["revoke", "k_1", "k_2"], 'unexpected argument "k_2"'],
     [["list", "--config", "a.yaml"], "at most one of --config, --data"],
   ])("refuses %j with exit code 2, and makes nothing", async (args, message) => {
     const { code, stdout, stderr } = await keys(...args);

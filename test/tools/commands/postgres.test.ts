@@ -48,7 +48,7 @@ describe("data.postgres", () => {
     const config = configAt(folder, server.url());
     const run = (...args: readonly string[]) => shredway(...args, "--config", config, "--json");
     const nothing = await run("keys", "list");
-    expect(nothing.stderr).toContain("expected a database that a service has set up");
+    expect(nothing.stderr).toContain("the database is not set up");
     expect(nothing.code).toBe(1);
     const made = await run("keys", "create", "--account", "trading");
     expect(made.code).toBe(0);

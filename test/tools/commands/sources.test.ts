@@ -50,7 +50,7 @@ describe("shredway sources", () => {
       file,
     );
     expect(added).toMatchObject({ code: 0, stderr: "" });
-    expect(added.stdout).toContain("has 2 sources now; a reload (SIGHUP) takes them over");
+    expect(added.stdout).toContain("now has 2 sources; reload the service (SIGHUP) to apply them");
     expect(readFileSync(file, "utf8")).toMatch(/^# ours\n/);
     expect(statSync(file).mode & 0o777).toBe(0o640);
 
@@ -63,7 +63,7 @@ describe("shredway sources", () => {
     expect(JSON.parse(found.stdout)).toMatchObject({ source: { name: "nyc-a" } });
     const stranger = await shredway("sources", "find", "10.2.0.1", "--config", file);
     expect(stranger).toMatchObject({ code: 1 });
-    expect(stranger.stdout).toContain("10.2.0.1 is no source: its packets are dropped");
+    expect(stranger.stdout).toContain("no source matches 10.2.0.1: its packets are dropped");
 
     const removed = await shredway("sources", "remove", "nyc-a", "--config", file, "--json");
     expect(JSON.parse(removed.stdout)).toMatchObject({ sources: [{ name: "fra-a" }] });
@@ -95,7 +95,7 @@ describe("shredway sources", () => {
       "relay.tiers",
     ],
     [["sources", "find", "nowhere", "--config", "FILE"], 2, "sources find: expected"],
-    [["sources", "list", "--tier", "t", "--config", "FILE"], 2, "expected with sources add only"],
+    [["sources", "list", "--tier", "t", "--config", "FILE"], 2, "it is an option of sources add"],
     [["sources", "remove", "x", "--config", "FILE"], 1, "expected one of fra-a"],
   ] as const)("refuses %j", async (words, code, message) => {
     const { file } = configFile();

@@ -39,7 +39,7 @@ describe("shredway migrate", () => {
     expect(existsSync(join(folder, "data"))).toBe(false);
     const done = await shredway("migrate", "--config", config);
     expect(done.stdout).toContain(
-      `data/shredway.db: schema not set up brought to version ${newest}, the newest`,
+      `data/shredway.db: schema set up at version ${newest}, the newest`,
     );
     expect(done.code).toBe(0);
     const after = await check();
@@ -143,7 +143,7 @@ describe("shredway export and import", () => {
     expect(full.code).toBe(1);
     const imported = await shredway("import", "--data", other, "--input", path);
     expect(imported.stdout).toMatch(
-      /other\/shredway.db: imported 2 rows of \d+ tables, written by north/,
+      /other\/shredway.db: imported 2 rows of \d+ tables, exported by north/,
     );
     expect(imported.code).toBe(0);
     expect(statSync(join(other, "shredway.db")).mode & 0o777).toBe(0o600);
@@ -182,7 +182,7 @@ describe("shredway export and import", () => {
     expect(nothing.code).toBe(1);
     await shredway("migrate", "--data", data);
     const nowhere = await shredway("export", "--data", data, "--output", join(folder, "no", "a"));
-    expect(nowhere.stderr).toMatch(/no\/a: cannot be written: ENOENT/);
+    expect(nowhere.stderr).toMatch(/cannot write .*no\/a: ENOENT/);
     expect(nowhere.code).toBe(1);
     expect(readdirSync(folder)).toEqual(["data"]);
     const missing = await shredway("import", "--data", data, "--input", join(folder, "none"));

@@ -54,9 +54,9 @@ describe("parseArguments", () => {
 
   it("names an unknown option and those that exist", () => {
     expect(refusal(() => parsed("--bogus", "1"))).toBe(
-      "probe has no option --bogus; expected one of --to, --rate, --speed, --json, --help",
+      "probe: unknown option --bogus; expected one of --to, --rate, --speed, --json, --help",
     );
-    expect(refusal(() => parsed("-x"))).toContain("probe has no option -x");
+    expect(refusal(() => parsed("-x"))).toContain("probe: unknown option -x");
     expect(refusal(() => parsed("--to"))).toContain("--to");
   });
 
@@ -93,9 +93,11 @@ describe("parseArguments", () => {
 
   it("refuses the same option twice", () => {
     expect(refusal(() => parsed("--rate", "1", "--rate=2"))).toBe(
-      "--rate: expected once, got it twice",
+      "--rate is given more than once; expected once",
     );
-    expect(refusal(() => parsed("-j", "--json"))).toBe("--json: expected once, got it twice");
+    expect(refusal(() => parsed("-j", "--json"))).toBe(
+      "--json is given more than once; expected once",
+    );
   });
 
   it("refuses two options that exclude each other, and a missing one", () => {
@@ -111,7 +113,7 @@ describe("parseArguments", () => {
   it("refuses positionals where none are taken", () => {
     const { positional: _none, ...plain } = command;
     expect(refusal(() => parseArguments(plain, ["extra"]))).toBe(
-      'probe takes no argument besides its options, got "extra"',
+      'probe: unexpected argument "extra"; expected only options',
     );
   });
 });

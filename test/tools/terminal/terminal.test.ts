@@ -25,7 +25,7 @@ describe("Terminal", () => {
     const { terminal, written } = screen({ live: true });
     terminal.redraw(["a", "b"]);
     terminal.redraw(["c"]);
-    terminal.keepBlock();
+    terminal.endBlock();
     terminal.redraw(["d"]);
     expect(written).toEqual([
       "a\u001b[K\nb\u001b[K\n\u001b[J",
