@@ -40,7 +40,7 @@ describe("shredway", () => {
     [["listen"], "expected --port"],
     [["listen", "--port", "70000"], '--port: expected a whole number from 0 to 65535, got "70000"'],
     [["listen", "--port", "0", "--bind", "localhost"], "--bind: expected an IP address"],
-    [["replay", "--to", "127.0.0.1:9"], "expected at least one capture FILE"],
+    [["replay", "--to", "127.0.0.1:9"], "missing capture FILE; expected at least one"],
     [["replay", "x.pcap"], "expected --to"],
     [["replay", "x.pcap", "--to", "nowhere"], "--to: expected an address and port"],
     [
@@ -48,7 +48,7 @@ describe("shredway", () => {
       "at most one of --rate, --speed",
     ],
     [["replay", "x", "--to", "127.0.0.1:9", "--drop", "2"], "--drop: expected a share from 0 to 1"],
-    [["replay", "x", "--to", "255.255.255.255:9"], "broadcast is not supported"],
+    [["replay", "x", "--to", "255.255.255.255:9"], "255.255.255.255:9 is a broadcast address"],
     [["listen", "--port", "-1"], '--port: expected a whole number from 0 to 65535, got "-1"'],
     [["listen", "--port", "1", "--port", "2"], "--port is given more than once; expected once"],
     [["start", "--udp", "20000"], "--udp: expected an address and port"],

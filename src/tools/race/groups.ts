@@ -1,27 +1,30 @@
-// Groups: the race cut into turns of leaders, the pieces that its confidence intervals are made of.
+// Groups: the race divided into turns of leaders, for its confidence intervals.
 //
-// Shreds of one slot come by the same paths and are no independent throws, and a leader has four slots
-// in a row: so what is drawn again (confidence.ts) is turns, not shreds. Of each turn this keeps the
-// counts and, of each pair, a sketch of the lags. Bounded: when there are too many turns, neighbours
-// become one.
+// Shreds of one slot use the same paths and are not independent samples, and a leader has four
+// slots in a row. confidence.ts therefore resamples turns, not shreds. Each turn has counts, and
+// for each pair a sketch of the lags. Memory is bounded: with too many turns, neighbours are
+// merged.
 
-/** Slots that a leader has in a row. */
+/** Number of consecutive slots of a leader. */
 const slotsPerTurn = 4;
 const groupsMax = 512;
 const sketchMax = 64;
 
 interface PairGroup {
   both: number;
-  /** Of the first of the pair; a tie is half a win. */
+  /** Wins of the first feed of the pair; a tie counts as half a win. */
   wins: number;
-  /** Evenly spaced quantiles of how much earlier the first was, ascending; each counts `weight`. */
+  /**
+   * Evenly spaced quantiles of the first feed's advance, ascending; each represents `weight`
+   * shreds.
+   */
   sketch: Float64Array;
   weight: number;
 }
 
 export interface Group {
   distinct: number;
-  /** By feed: shreds of which it was the first, or one of the first. */
+  /** By feed: shreds that it delivered first, with ties divided. */
   readonly wins: Float64Array;
   readonly pairs: readonly PairGroup[];
 }
@@ -35,18 +38,19 @@ function quantiles(sorted: Float64Array): Float64Array {
 }
 
 function joinPairs(a: PairGroup, b: PairGroup): PairGroup {
-  // As many of each as its weight says, so that the join is one sketch of equal weights.
+  // Sample both sketches in proportion to their weights, so that the merged values have equal
+  // weights.
   const both = a.both + b.both;
   if (a.both === 0) return { ...b };
   if (b.both === 0) return { ...a };
-  const taken = (pair: PairGroup) => {
+  const sampleOf = (pair: PairGroup) => {
     const length = Math.max(1, Math.round((pair.both / both) * 2 * sketchMax));
     return Float64Array.from(
       { length },
       (_, i) => pair.sketch[Math.floor(((i + 0.5) / length) * pair.sketch.length)] ?? 0,
     );
   };
-  const sketch = quantiles(Float64Array.from([...taken(a), ...taken(b)]).toSorted());
+  const sketch = quantiles(Float64Array.from([...sampleOf(a), ...sampleOf(b)]).toSorted());
   return { both, wins: a.wins + b.wins, sketch, weight: both / sketch.length };
 }
 
@@ -77,7 +81,7 @@ export class Groups {
     this.#lags = Array.from({ length: this.#pairs }, () => []);
   }
 
-  /** Before the shreds of a slot. */
+  /** Call before the shreds of a slot. */
   startSlot(slot: number): void {
     const turn = Math.floor(slot / slotsPerTurn / this.#turnsPerGroup);
     if (turn === this.#turn) return;
@@ -93,14 +97,14 @@ export class Groups {
     this.#wins[feed] = (this.#wins[feed] ?? 0) + share;
   }
 
-  /** `advanceNs`: by how much the first of the pair was earlier. */
+  /** `advanceNs` is the time by which the first feed of the pair was earlier. */
   notePair(pair: number, advanceNs: number): void {
     this.#lags[pair]?.push(advanceNs);
     const win = advanceNs > 0 ? 1 : advanceNs === 0 ? 0.5 : 0;
     this.#pairWins[pair] = (this.#pairWins[pair] ?? 0) + win;
   }
 
-  /** All so far, the unfinished one included. */
+  /** All groups so far, including the unfinished one. */
   all(): readonly Group[] {
     return this.#distinct === 0 ? this.#done : [...this.#done, this.#present()];
   }

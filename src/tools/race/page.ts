@@ -1,5 +1,5 @@
-// The page of a race: verdict, picture and tables as one HTML file, complete in itself, without any
-// script. Pure.
+// HTML page of a race: verdict, picture and tables in one self-contained file without scripts.
+// Pure.
 
 import { raceSvg } from "./picture.ts";
 import type { FeedReport, LagNumbers, RacePicture, RaceReport } from "./report.ts";
@@ -58,7 +58,7 @@ function pairSection(report: RaceReport): string {
     }),
   ]);
   return section(
-    "Two by two: median by which the row was ahead, share that it brought first",
+    "Pairs: median advance of the row over the column, share of shreds that the row delivered first",
     ["ahead of", ...names],
     rows,
   );
@@ -83,11 +83,11 @@ function firstSection({ feeds }: RaceReport): string {
     "tied",
     "share",
     "95 % interval",
-    "of what all brought",
+    "of common shreds",
     "alone",
     "share",
   ];
-  return section("Who was first", heads, rows);
+  return section("First arrivals", heads, rows);
 }
 
 function wholeSection({ feeds }: RaceReport): string {
@@ -113,7 +113,7 @@ function wholeSection({ feeds }: RaceReport): string {
     "sets ready",
     "slots ready",
   ];
-  return section("How whole", heads, rows);
+  return section("Completeness", heads, rows);
 }
 
 function receivedSection({ feeds }: RaceReport): string {
@@ -141,7 +141,7 @@ function receivedSection({ feeds }: RaceReport): string {
     "dropped by the kernel",
     "refused",
   ];
-  return section("What was received", heads, rows);
+  return section("Received packets", heads, rows);
 }
 
 export function racePage(
@@ -165,13 +165,13 @@ ${verdict.map((sentence) => `<li>${escapeText(sentence)}</li>`).join("\n")}
 </ul>
 ${raceSvg(report, picture)}
 ${firstSection(report)}
-${lagSection("Lag of shreds against the best of the others (below 0: ahead)", report, ({ lagNs }) => lagNs)}
-${lagSection("Lag of FEC sets, until they could be recovered", report, ({ fecSets }) => fecSets.lagNs)}
-${lagSection("Lag of slots, until every FEC set could be recovered", report, ({ slots }) => slots.lagNs)}
+${lagSection("Lag of shreds relative to the best other feed (below 0: ahead)", report, ({ lagNs }) => lagNs)}
+${lagSection("Lag of FEC sets until recovery was possible", report, ({ fecSets }) => fecSets.lagNs)}
+${lagSection("Lag of slots until recovery of every FEC set was possible", report, ({ slots }) => slots.lagNs)}
 ${wholeSection(report)}
 ${pairSection(report)}
 ${receivedSection(report)}
-<p>${count(report.slots.judged)} slots judged, ${count(report.slots.edge)} at the edges left out; settling time ${report.settleMs} ms; clock in steps of ${report.resolutionNs} ns; intervals from ${count(report.turns)} turns of leaders.</p>
+<p>${count(report.slots.judged)} slots judged, ${count(report.slots.edge)} excluded; settling time ${report.settleMs} ms; clock resolution ${report.resolutionNs} ns; intervals from ${count(report.turns)} turns of leaders.</p>
 </body>
 </html>
 `;

@@ -1,7 +1,7 @@
-// The picture of a race: one SVG, complete in itself, for light and dark pages, without any script. Pure.
+// Picture of a race: one self-contained SVG for light and dark pages, without scripts. Pure.
 //
-// Three panels: how much of all shreds each feed had brought so long after the first one; who was first,
-// with intervals; and each feed's coverage slot by slot.
+// Three panels: the share of shreds that each feed had delivered by the time since the first
+// arrival; first arrivals with intervals; and each feed's coverage per slot.
 
 import type { CdfPoint, FeedReport, RacePicture, RaceReport } from "./report.ts";
 import { cdfTicksNs, escapeText, feedColours, label, pictureStyle, round, tickOf } from "./svg.ts";
@@ -19,7 +19,7 @@ function colourOf(feed: number): string {
   return feedColours[feed % feedColours.length] ?? "#888888";
 }
 
-/** Nought has a place of its own, left of a logarithmic axis. */
+/** Zero has its own position, left of the logarithmic axis. */
 function xOf(lagNs: number): number {
   const begin = plot.left + zeroWidth;
   if (lagNs < 10 ** decades.from) return plot.left;
@@ -50,7 +50,7 @@ function curvePanel(report: RaceReport, picture: RacePicture): string[] {
     label(
       plot.left,
       plot.top - 12,
-      "Share of all shreds that a feed had brought so long after the first feed",
+      "Share of all shreds that a feed delivered, by the time since the first feed",
       ' class="panel"',
     ),
     ...shares,
@@ -70,7 +70,7 @@ function curve(feed: FeedReport, number: number, points: readonly CdfPoint[]): s
   return `<path d="${path}" fill="none" stroke="${colourOf(number)}" stroke-width="2.2"${dash}><title>${escapeText(feed.name)}</title></path>`;
 }
 
-/** Names at the right end of the curves, moved apart where they would lie on each other. */
+/** Names at the right end of the curves, moved apart if they would overlap. */
 function curveLabels(report: RaceReport, { cdf }: RacePicture): string[] {
   const ends = report.feeds
     .map((feed, number) => ({ feed, number, y: yOf(cdf[number]?.at(-1)?.share ?? 0) + 4 }))
@@ -110,7 +110,7 @@ function barPanel(report: RaceReport): string[] {
     label(
       plot.left,
       barsTop - 14,
-      "First of all feeds, share of all shreds (line: 95 % interval), and median lag",
+      "First arrivals, share of all shreds (line: 95 % interval), and median lag",
       ' class="panel"',
     ),
     ...rows,
@@ -142,14 +142,14 @@ function stripPanel(report: RaceReport, { coverage }: RacePicture, top: number):
     label(
       plot.left,
       top - 14,
-      "Coverage slot by slot (full colour: all of the slot's shreds; half gone: nearly empty)",
+      "Coverage per slot (full colour: all of the slot's shreds; half of them: nearly empty)",
       ' class="panel"',
     ),
     ...rows,
   ];
 }
 
-/** The sentence cut into lines that fit. */
+/** Splits the text into lines that fit. */
 function lines(text: string, charactersMax: number): string[] {
   const out = [""];
   for (const word of text.split(" ")) {

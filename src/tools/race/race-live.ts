@@ -1,4 +1,4 @@
-// A race of feeds that come in now: opens the ports, notes every arrival, shows where it stands.
+// Race of live feeds: opens the ports, records every arrival, and shows the current result.
 
 import { type Clock, systemClock } from "../../core/clock.ts";
 import { refusals } from "../../relay/data-plane/report.ts";
@@ -12,7 +12,7 @@ import type { FeedFacts, RaceFacts } from "./report.ts";
 
 const drainMs = 20;
 const refreshMs = 1000;
-/** So long a feed that does not come is waited for before slots are judged without it. */
+/** Maximum time to wait for a silent feed before slots are judged without it. */
 const graceNs = 10e9;
 
 interface LiveRaceOptions {
@@ -59,18 +59,18 @@ function announce(
   { plan, leaders, terminal, bufferBytes }: LiveRaceOptions,
 ): void {
   const print = (text: string) => (plan.json ? terminal.note(text) : terminal.line(text));
-  print(`racing ${feeds.map((feed) => `${feed.name} on ${placeOf(feed)}`).join(", ")}`);
+  print(`comparing ${feeds.map((feed) => `${feed.name} on ${placeOf(feed)}`).join(", ")}`);
   if (!leaders.schedule)
     print(
       terminal.paint.note(
         "NOT VERIFIED: no leader schedule; a feed can win with forgeries (--leaders FILE, --rpc URL)",
       ),
     );
-  // The kernel counts its own book-keeping, too, and grants twice what was asked.
+  // The kernel reports twice the requested size, because it includes its own bookkeeping.
   const granted = recorder.grantedReceiveBufferBytes / 2;
   if (granted < bufferBytes)
     print(
-      `receive buffers: ${Math.round(granted / 1024)} KiB instead of ${Math.round(bufferBytes / 1024)} KiB: net.core.rmem_max is low, see shredway doctor`,
+      `receive buffers: got ${Math.round(granted / 1024)} KiB, requested ${Math.round(bufferBytes / 1024)} KiB; net.core.rmem_max is too low, see shredway doctor`,
     );
 }
 
@@ -136,7 +136,7 @@ class RunningRace {
       feeds: this.#feeds.map((feed) => this.#feedFacts(feed, snapshot, drops)),
       notes:
         strangers > 0n
-          ? [`${strangers} packets came from senders that are no feed (unknown_source).`]
+          ? [`Received ${strangers} packets from senders outside all feeds (unknown_source).`]
           : [],
     };
   }

@@ -1,6 +1,6 @@
-// A running race as its user wants to see it: screen, lines or JSON, once a second.
+// Current state of a race for its user: screen, lines or JSON, once a second.
 //
-// And what the two kinds of races (race-live.ts, race-captures.ts) take and give.
+// Also defines the input and output of both kinds of races (race-live.ts, race-captures.ts).
 
 import { toJson } from "../terminal/output.ts";
 import type { Terminal } from "../terminal/terminal.ts";
@@ -22,7 +22,7 @@ export interface Raced {
   readonly facts: RaceFacts;
 }
 
-/** The present state, as the user wants to see it. */
+/** Prints the current state in the selected format. */
 export function showRace(
   raced: Raced,
   { json, terminal }: { readonly json: boolean; readonly terminal: Terminal },
@@ -38,7 +38,7 @@ function liveLine({ seconds, feeds, shreds, slots, verified }: RaceReport): stri
   const shares = feeds.map(({ name, winShare, coverage }) =>
     winShare === null || coverage === null
       ? `${name} -`
-      : `${name} first ${(winShare * 100).toFixed(1)} % of all, has ${(coverage * 100).toFixed(1)} %`,
+      : `${name} first ${(winShare * 100).toFixed(1)} %, coverage ${(coverage * 100).toFixed(1)} %`,
   );
   return [
     `${Math.round(seconds)} s`,

@@ -1,7 +1,8 @@
-// The table of shreds of a race: `--csv`, one line for each judged shred.
+// Shred table of a race (`--csv`): one line per judged shred.
 //
-// Columns: slot, type, fec_set, index, first_ns (from the beginning of the race), first (who), and of
-// each feed by how many nanoseconds it was later than the first; empty: it never came.
+// Columns: slot, type, fec_set, index, first_ns (since the start of the race), first (feed
+// names), and for each feed its delay in nanoseconds after the first arrival, or empty if the
+// shred never arrived.
 
 import { closeSync, openSync, writeSync } from "node:fs";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
@@ -39,7 +40,7 @@ export class ShredTable {
     if (lines.length > 0) this.#write(`${lines.join("\n")}\n`);
   }
 
-  /** May be called again. */
+  /** May be called repeatedly. */
   close(): void {
     if (this.#isOpen) closeSync(this.#file);
     this.#isOpen = false;
@@ -53,7 +54,7 @@ export class ShredTable {
     try {
       return call();
     } catch (cause) {
-      const message = `${this.#path}: cannot be written: ${messageOf(cause)}`;
+      const message = `cannot write ${this.#path}: ${messageOf(cause)}`;
       throw new ShredwayError("system", message, { cause });
     }
   }

@@ -1,6 +1,7 @@
-// The report of a race: every number, as `--json` prints it and as screens and pictures draw it. Pure.
+// Race report: every number that `--json` prints and that screens and pictures show. Pure.
 //
-// Times are nanoseconds and below 0 when the feed was ahead; shares are of 1; null is "nothing to tell".
+// Times are nanoseconds, negative if the feed was ahead. Shares are between 0 and 1. Missing
+// values are null.
 
 import type { LagHistogram } from "../../core/log-linear-histogram.ts";
 import { type Confidence, confidenceOf, type Interval } from "./confidence.ts";
@@ -8,16 +9,16 @@ import type { ContestCounts } from "./feed-counters.ts";
 import type { PairScore, SlotCoverageRow } from "./race-scores.ts";
 import type { RaceSession } from "./race-session.ts";
 
-/** What whoever brings the arrivals knows of a feed, besides them. */
+/** Facts about a feed that its arrivals do not contain. */
 export interface FeedFacts {
   readonly name: string;
-  /** Where it comes in: address and sender, or the file. */
+  /** Address and sender, or the file. */
   readonly from: string;
   /** Datagrams of any kind. */
   readonly received: number;
-  /** Datagrams that were no shreds for this race, by reason. */
+  /** Datagrams that did not count as shreds, by reason. */
   readonly refused: Readonly<Record<string, number>>;
-  /** Dropped by the kernel before they were seen; null: a capture cannot tell. */
+  /** Datagrams that the kernel dropped; null for captures. */
   readonly kernelDrops: number | null;
 }
 
@@ -26,9 +27,9 @@ export interface RaceFacts {
   readonly seconds: number;
   readonly verified: boolean;
   readonly settleNs: number;
-  /** Smallest step of the clock that the times come from. */
+  /** Resolution of the clock that measured the times. */
   readonly resolutionNs: number;
-  /** Shreds that were received and could not be noted. */
+  /** Shreds that were received but not recorded. */
   readonly lost: number;
   readonly notes: readonly string[];
 }
@@ -47,7 +48,7 @@ export interface LagNumbers {
 }
 
 export interface FeedReport extends FeedFacts {
-  /** Shreds that counted, of whatever slot; the rest of the numbers is of the judged slots. */
+  /** Accepted shreds of all slots; all other numbers cover the judged slots. */
   readonly shreds: number;
   readonly duplicates: number;
   readonly late: number;
@@ -59,10 +60,10 @@ export interface FeedReport extends FeedFacts {
   readonly codeCoverage: number | null;
   readonly wins: number;
   readonly ties: number;
-  /** First of all, ties shared; of all shreds that any feed brought. */
+  /** Share of first arrivals among all shreds of any feed, with ties divided. */
   readonly winShare: number | null;
   readonly winShareInterval: Interval | null;
-  /** The same among the shreds that all feeds brought. */
+  /** The same among shreds that all feeds delivered. */
   readonly sharedWinShare: number | null;
   readonly solo: number;
   readonly soloShare: number | null;
@@ -77,7 +78,7 @@ export interface FeedReport extends FeedFacts {
   };
 }
 
-/** FEC sets until they can be recovered, or slots until every set can be. */
+/** Contest for the recovery of FEC sets, or of every set of a slot. */
 interface RaceOfDependencies {
   readonly reached: number;
   readonly share: number | null;
@@ -93,19 +94,19 @@ export interface PairReport {
   readonly aFirst: number;
   readonly bFirst: number;
   readonly ties: number;
-  /** Of `a`, a tie is half a win. */
+  /** Share of `a`; a tie counts as half a win. */
   readonly winShare: number | null;
   readonly winShareInterval: Interval | null;
-  /** By how much `a` was earlier. */
+  /** Time by which `a` was earlier. */
   readonly advanceNs: LagNumbers;
   readonly medianInterval: Interval | null;
-  /** False: the two intervals, or one of them, do not tell the feeds apart; null: too few turns to say. */
+  /** Whether both intervals exclude chance; null with too few turns. */
   readonly significant: boolean | null;
 }
 
 export interface CdfPoint {
   readonly lagNs: number;
-  /** Of all shreds, what the feed had brought so long after the first feed. */
+  /** Share of all shreds that the feed delivered within `lagNs` after the first feed. */
   readonly share: number;
 }
 
@@ -115,7 +116,7 @@ export interface RaceReport {
   readonly settleMs: number;
   readonly resolutionNs: number;
   readonly shreds: { readonly distinct: number; readonly data: number; readonly code: number };
-  /** Shreds that all feeds brought. */
+  /** Shreds that all feeds delivered. */
   readonly shared: number;
   readonly fecSets: number;
   readonly slots: {
@@ -131,7 +132,7 @@ export interface RaceReport {
   readonly notes: readonly string[];
 }
 
-/** What pictures need besides; not part of `--json`. */
+/** Additional data of pictures; not part of `--json`. */
 export interface RacePicture {
   readonly cdf: readonly (readonly CdfPoint[])[];
   readonly coverage: readonly SlotCoverageRow[];
@@ -167,7 +168,8 @@ function feedReport(number: number, feed: FeedFacts, whole: Whole): FeedReport {
   const { scores, collector } = session;
   const own = scores.feeds[number];
   const counts = collector.counts[number];
-  if (!own || !counts) throw new RangeError(`expected a feed of the race, got number ${number}`);
+  if (!own || !counts)
+    throw new RangeError(`unknown feed number ${number}; expected a feed of the race`);
   const distinct = own.data + own.code;
   return {
     ...feed,
@@ -234,7 +236,7 @@ function pairReport(number: number, pair: PairScore, { facts, confidence }: Whol
   };
 }
 
-/** `withIntervals`: they cost up to some hundred milliseconds, too much for a live screen. */
+/** `withIntervals` costs up to some hundred milliseconds, too much for a live screen. */
 export function raceReport(
   session: RaceSession,
   facts: RaceFacts,
@@ -266,7 +268,7 @@ export function raceReport(
   };
 }
 
-/** Lags behind the first feed at which the distribution is drawn: 10 µs to 1 s, evenly by size. */
+/** Lags at which the distribution is drawn: 10 µs to 1 s, logarithmically spaced. */
 const cdfLagsNs: readonly number[] = [
   0,
   ...Array.from({ length: 121 }, (_, i) => 1e4 * 10 ** (i / 24)),

@@ -45,7 +45,7 @@ it("tells its states, and each reload's begin and end", async () => {
   service.signal("SIGHUP");
   const again = await socket.hears(/^RELOADING=1$/, reloaded.at);
   const refused = await socket.hears(/^READY=1$/, again.at);
-  expect(refused.text).toContain("STATUS=the configuration was refused, what was in force stays");
+  expect(refused.text).toContain("STATUS=the new configuration was refused and the old one remains active");
 
   service.signal("SIGUSR1");
   service.signal("SIGUSR2");

@@ -104,7 +104,7 @@ describe("listen", () => {
   it("refuses what does not go together", async () => {
     const run = (...args: string[]) => new CommandRun(listen, ["--port", "0", ...args]).code;
     await expect(run("--record-mb", "5")).rejects.toThrow("expected --record FILE with it");
-    await expect(run("--verify")).rejects.toThrow("expected --leaders FILE or --rpc URL");
+    await expect(run("--verify")).rejects.toThrow("--verify requires --leaders FILE or --rpc URL");
     const file = join(temporaryFolder(), "file");
     writeFileSync(file, "");
     await expect(run("--record", join(file, "x"))).rejects.toThrow("cannot be written");

@@ -65,7 +65,7 @@ describe("confidence", () => {
     expect(pair?.medianInterval?.high).toBeGreaterThanOrEqual(48_000);
     expect(pair?.medianInterval?.low).toBeGreaterThan(40_000);
     expect(verdictOf(report)[1]).toMatch(
-      /^Of the 10,\d+ shreds that both brought, a was first for 8\d\.\d %, ahead of b by (4|5)\d\.\d µs in the median \(.*\)\.$/,
+      /^Of the 10,\d+ shreds that both delivered, a was first for 8\d\.\d %, ahead of b by (4|5)\d\.\d µs in the median \(.*\)\.$/,
     );
     expect(pairOf(report, "b", "a")?.advanceNs.p50).toBe(-(pair?.advanceNs.p50 ?? 0));
   });
@@ -80,7 +80,7 @@ describe("confidence", () => {
     const report = reportOf(raceOf(20, () => 50_000));
     expect(report.turns).toBeLessThan(8);
     expect(pairOf(report, "a", "b")?.significant).toBe(null);
-    expect(verdictOf(report).join("\n")).toContain("too short to say whether that is chance");
+    expect(verdictOf(report).join("\n")).toContain("the race is too short to exclude chance");
   });
 
   it("stays bounded, and as right, when there are many turns", () => {
