@@ -109,7 +109,9 @@ function sandboxConfig(
       sources: sandboxSources.map(({ name, address, tier }) => ({ name, address, tier })),
       destinations: [
         ...receivers.map(({ name, address, tier }) => ({ name, address, tier })),
-        ...(userDestination === undefined ? [] : [{ name: "yours", address: userDestination, tier: "tier-2" }]),
+        ...(userDestination === undefined
+          ? []
+          : [{ name: "yours", address: userDestination, tier: "tier-2" }]),
       ],
     },
   });

@@ -1,4 +1,4 @@
-// The command line as users meet it: help, wrong usage, exit codes. Child processes.
+// The command line as a user runs it: help, invalid usage, exit codes. Child processes.
 
 import { spawnSync } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import { commands } from "../../src/tools/commands.ts";
 import { programWords, shredway } from "../support/processes/shredway.ts";
 
 describe("shredway", () => {
-  it("explains itself", async () => {
+  it("prints its help", async () => {
     for (const args of [[], ["--help"], ["-h"], ["help"]]) {
       const { code, stdout, stderr } = await shredway(...args);
       expect(code).toBe(0);
@@ -17,17 +17,20 @@ describe("shredway", () => {
     }
   });
 
-  it("tells its version", async () => {
+  it("prints its version", async () => {
     const { version }: { version: string } = JSON.parse(readFileSync("package.json", "utf8"));
     expect(await shredway("--version")).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
   });
 
-  it.each(["start", "replay", "listen", "race", "doctor"])("explains %s", async (name) => {
-    const { code, stdout } = await shredway(name, "--help");
-    expect(code).toBe(0);
-    expect(stdout).toContain(`Usage: shredway ${name}`);
-    expect(stdout).toContain("Examples:");
-  });
+  it.each(["start", "replay", "listen", "race", "doctor"])(
+    "prints the help of %s",
+    async (name) => {
+      const { code, stdout } = await shredway(name, "--help");
+      expect(code).toBe(0);
+      expect(stdout).toContain(`Usage: shredway ${name}`);
+      expect(stdout).toContain("Examples:");
+    },
+  );
 
   it.each([
     [["strat"], `unknown command "strat"; expected one of ${Object.keys(commands).join(", ")}`],
@@ -37,25 +40,31 @@ describe("shredway", () => {
       "doctor: unknown option --bogus; expected one of --config, --json, --help",
     ],
     [["doctor", "extra"], 'doctor: unexpected argument "extra"'],
-    [["listen"], "expected --port"],
-    [["listen", "--port", "70000"], '--port: expected a whole number from 0 to 65535, got "70000"'],
+    [["listen"], "missing option --port"],
+    [
+      ["listen", "--port", "70000"],
+      '--port: invalid value "70000"; expected an integer from 0 to 65535',
+    ],
     [["listen", "--port", "0", "--bind", "localhost"], "--bind: expected an IP address"],
     [["replay", "--to", "127.0.0.1:9"], "missing capture FILE; expected at least one"],
-    [["replay", "x.pcap"], "expected --to"],
+    [["replay", "x.pcap"], "missing option --to"],
     [["replay", "x.pcap", "--to", "nowhere"], "--to: expected an address and port"],
     [
       ["replay", "x", "--to", "127.0.0.1:9", "--rate", "1", "--speed", "1"],
       "at most one of --rate, --speed",
     ],
-    [["replay", "x", "--to", "127.0.0.1:9", "--drop", "2"], "--drop: expected a share from 0 to 1"],
+    [
+      ["replay", "x", "--to", "127.0.0.1:9", "--drop", "2"],
+      '--drop: invalid value "2"; expected a share from 0 to 1',
+    ],
     [["replay", "x", "--to", "255.255.255.255:9"], "255.255.255.255:9 is a broadcast address"],
-    [["listen", "--port", "-1"], '--port: expected a whole number from 0 to 65535, got "-1"'],
+    [["listen", "--port", "-1"], '--port: invalid value "-1"; expected an integer from 0 to 65535'],
     [["listen", "--port", "1", "--port", "2"], "--port is given more than once; expected once"],
     [["start", "--udp", "20000"], "--udp: expected an address and port"],
-    [["start", "--stats", "5"], "--stats: expected --config FILE with it"],
-    [["start", "--print-config"], "--print-config: expected --config FILE with it"],
+    [["start", "--stats", "5"], "--stats requires --config FILE"],
+    [["start", "--print-config"], "--print-config requires --config FILE"],
     [["start", "--config", "x", "--udp", "127.0.0.1:1"], "--udp is not allowed with --config"],
-  ])("refuses %j with exit code 2 and says what it expected", async (args, message) => {
+  ])("refuses %j with exit code 2 and reports the expected value", async (args, message) => {
     const { code, stdout, stderr } = await shredway(...args);
     expect(stderr).toContain(message);
     expect(stderr).toContain("--help");
@@ -63,7 +72,7 @@ describe("shredway", () => {
     expect(code).toBe(2);
   });
 
-  it("fails with exit code 1 and one clear line for files that are not there", async () => {
+  it("fails with exit code 1 and one clear line for missing files", async () => {
     for (const args of [
       ["replay", "/nonexistent.pcap", "--to", "127.0.0.1:9"],
       ["listen", "--port", "0", "--leaders", "/nonexistent.json"],
@@ -77,8 +86,8 @@ describe("shredway", () => {
   });
 });
 
-describe("a machine without room", () => {
-  it("says in one line that the output's device is full", () => {
+describe("a full output device", () => {
+  it("is reported in one line", () => {
     const full = openSync("/dev/full", "w");
     try {
       const { status, stderr } = spawnSync(process.execPath, [...programWords, "--help"], {
@@ -94,7 +103,7 @@ describe("a machine without room", () => {
 });
 
 describe("shredway doctor", () => {
-  it("gives findings for people and for programs", async () => {
+  it("prints findings for people and for programs", async () => {
     const text = await shredway("doctor");
     expect(text.stdout).toMatch(/receive-buffer/);
     expect(text.stdout).toMatch(/\d+ ok, \d+ to improve, \d+ to fix/);
@@ -106,7 +115,7 @@ describe("shredway doctor", () => {
     expect(text.code).toBe(code);
   });
 
-  it("fails for a configuration that is refused, and names the line", async () => {
+  it("fails for a refused configuration and reports the line", async () => {
     const { code, stdout } = await shredway("doctor", "--config", "package.json");
     expect(stdout).toContain("package.json:");
     expect(code).toBe(1);

@@ -113,9 +113,9 @@ async function create(args: Arguments, terminal: Terminal): Promise<number> {
   const allowed = args.text("allow")?.split(",") ?? [];
   const allowedRanges = asUsage(() => checkRanges(allowed));
   return withStore(args, terminal, false, async (store) => {
-    const wishes = { accountName, label, scopes, allowedRanges, ...limits };
+    const keyOptions = { accountName, label, scopes, allowedRanges, ...limits };
     const chance = { random: randomBytes(keyRandomBytes), nowNs: systemClock.nowNs() };
-    const { text, key } = await createKey(store.keys, wishes, chance);
+    const { text, key } = await createKey(store.keys, keyOptions, chance);
     showNew(args, terminal, { text, key, old: null });
   });
 }

@@ -71,11 +71,11 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   }
   const to = only ? from : newest;
   if (args.flag("json")) terminal.line(toJson({ from, to, newest }));
-  else terminal.line(`${nameOfPlace(place)}: ${wordsOf(from, to, newest)}`);
+  else terminal.line(`${nameOfPlace(place)}: ${resultText(from, to, newest)}`);
   return to === newest ? exitCodes.ok : exitCodes.failed;
 }
 
-function wordsOf(from: number, to: number, newest: number): string {
+function resultText(from: number, to: number, newest: number): string {
   if (to !== newest) return `schema ${nameOf(from)}; the newest is version ${newest}`;
   if (from === to) return `schema version ${to}, the newest`;
   if (from === 0) return `schema set up at version ${to}, the newest`;

@@ -105,11 +105,11 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   if (svg !== undefined) writePicture(svg, "");
   const proves = args.flag("prove");
   const recorder = FeedRecorder.open({
-    feeds: [{ name: "anybody", port: 0 }],
+    feeds: [{ name: "any", port: 0 }],
     listen: addresses,
     shredVersion,
     answerChallenges: proves,
-    keepPackets: recordFile !== undefined,
+    recordPackets: recordFile !== undefined,
     ...(leaders.schedule && { schedule: leaders.schedule }),
   });
   let record: PacketRecord | undefined;
@@ -167,7 +167,7 @@ function sinceReady(snapshot: RelaySnapshot): RelaySnapshot {
   };
 }
 
-interface Watched {
+interface ListenOptions {
   readonly recorder: FeedRecorder;
   readonly leaders: LeaderSource;
   readonly proves: boolean;
@@ -178,16 +178,16 @@ interface Watched {
 }
 
 /** Measures the received shreds. */
-class Session {
+class ListenSession {
   readonly timing = new FeedTiming();
   readonly collector = new SlotCollector({
     feeds: 1,
     settleNs,
     onSettled: (slot) => this.timing.add(slot),
   });
-  readonly #watched: Watched;
+  readonly #watched: ListenOptions;
 
-  constructor(watched: Watched) {
+  constructor(watched: ListenOptions) {
     this.#watched = watched;
   }
 
@@ -200,14 +200,14 @@ class Session {
   }
 }
 
-async function watch(watched: Watched): Promise<FeedTiming> {
+async function watch(watched: ListenOptions): Promise<FeedTiming> {
   const { recorder, seconds, json, terminal } = watched;
   const ledger = new SlotLedger();
-  const session = new Session(watched);
+  const session = new ListenSession(watched);
   const startedNs = systemClock.monotonicNs();
   let before = sinceReady(recorder.snapshot());
   const first = before;
-  const look = (since = before): ListenView => {
+  const nextView = (since = before): ListenView => {
     session.drain();
     const now = sinceReady(recorder.snapshot());
     ledger.note(now.slots);
@@ -231,7 +231,7 @@ async function watch(watched: Watched): Promise<FeedTiming> {
   const timer = systemClock.every(drainMs, () => session.drain());
   const ended = endOf(terminal.stopped, seconds);
   await every(refreshMs, ended, () => {
-    const view = look();
+    const view = nextView();
     if (json) terminal.line(toJson(listenJson(view, false)));
     else if (terminal.isLive) terminal.redraw(listenLines(view, terminal.paint));
     else terminal.line(listenLine(view));
@@ -239,13 +239,13 @@ async function watch(watched: Watched): Promise<FeedTiming> {
   });
   timer.cancel();
   terminal.endBlock();
-  const last = look(first); // the last object reports the rate of the whole session
+  const last = nextView(first); // the last object reports the rate of the whole session
   if (json) terminal.line(toJson(listenJson(last, true)));
   else for (const line of listenSummary(last)) terminal.line(line);
   return session.timing;
 }
 
-function announce({ recorder, leaders, proves, json, terminal }: Watched): void {
+function announce({ recorder, leaders, proves, json, terminal }: ListenOptions): void {
   const print = json
     ? (text: string) => terminal.note(text)
     : (text: string) => terminal.line(text);

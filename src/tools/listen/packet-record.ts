@@ -10,7 +10,7 @@ import { messageOf, ShredwayError } from "../../core/errors.ts";
 import { lpbPacketBytesMax, writeLpb } from "../../relay/captures/lpb.ts";
 import { encodePcapHeader, encodePcapRecord } from "../../relay/captures/pcap-writer.ts";
 import { packetBytesMax } from "../../relay/data-plane/parse-shred.ts";
-import type { KeptPacket } from "../race/feed-recorder.ts";
+import type { RecordedPacket } from "../race/feed-recorder.ts";
 
 const flushBytes = 256 * 1024;
 
@@ -40,13 +40,13 @@ export class PacketRecord {
     return this.bytes >= this.#bytesMax;
   }
 
-  add(kept: KeptPacket): void {
+  add(packet: RecordedPacket): void {
     // A longer packet was truncated on receipt and is not a shred.
-    if (kept.packet.length > Math.min(packetBytesMax, lpbPacketBytesMax)) {
+    if (packet.packet.length > Math.min(packetBytesMax, lpbPacketBytesMax)) {
       this.leftOut++;
       return;
     }
-    const bytes = this.#isPcap ? pcapRecord(kept) : writeLpb([kept.packet]);
+    const bytes = this.#isPcap ? pcapRecord(packet) : writeLpb([packet.packet]);
     if (this.bytes + bytes.length > this.#bytesMax) {
       this.leftOut++;
       return;
@@ -89,7 +89,7 @@ export class PacketRecord {
 }
 
 // A wildcard socket does not report the local destination address; only the port matters.
-function pcapRecord({ packet, timestampNs, source, port }: KeptPacket): Uint8Array {
+function pcapRecord({ packet, timestampNs, source, port }: RecordedPacket): Uint8Array {
   const any = source.family === "ipv4" ? "0.0.0.0" : "[::]";
   const destination = parseEndpoint(`${any}:${port}`);
   return encodePcapRecord({ packet, timestampNs, source, destination });

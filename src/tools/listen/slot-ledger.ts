@@ -17,7 +17,7 @@ export interface SlotTotals {
   readonly endUnknown: number;
 }
 
-const keptSlots = 64n;
+const recentSlots = 64n;
 
 export class SlotLedger {
   readonly #recent = new Map<bigint, SlotSnapshot>();
@@ -27,7 +27,7 @@ export class SlotLedger {
     for (const slot of slots) this.#recent.set(slot.slot, slot);
     const newest = slots.at(-1)?.slot ?? 0n;
     for (const [number, slot] of this.#recent) {
-      if (number + keptSlots > newest) continue;
+      if (number + recentSlots > newest) continue;
       this.#left = add(this.#left, slot);
       this.#recent.delete(number);
     }

@@ -30,10 +30,10 @@ interface FeedRecorderOptions {
   readonly receiveBufferBytes?: number;
   readonly answerChallenges?: boolean;
   /** Whether to hand out the datagrams too. */
-  readonly keepPackets?: boolean;
+  readonly recordPackets?: boolean;
 }
 
-export interface KeptPacket {
+export interface RecordedPacket {
   readonly packet: Uint8Array;
   readonly timestampNs: bigint;
   readonly source: Endpoint;
@@ -63,7 +63,7 @@ export class FeedRecorder {
     this.baseNs = clock.nowNs();
     this.addresses = relay.addresses;
     this.grantedReceiveBufferBytes = relay.grantedReceiveBufferBytes;
-    this.#packets = new Uint8Array(options.keepPackets === true ? packetsBytes : 0);
+    this.#packets = new Uint8Array(options.recordPackets === true ? packetsBytes : 0);
   }
 
   /** Throws ShredwayError "relay_open", "address_invalid" or "table_refused". */
@@ -78,7 +78,7 @@ export class FeedRecorder {
         answerChallenges: options.answerChallenges === true,
         prefault: false,
         deshred: false,
-        arrivals: options.keepPackets === true ? "with-packets" : "shreds",
+        arrivals: options.recordPackets === true ? "with-packets" : "shreds",
         ...(options.receiveBufferBytes !== undefined && {
           receive: { bufferBytes: options.receiveBufferBytes },
         }),
@@ -138,7 +138,7 @@ export class FeedRecorder {
   }
 
   /** Calls `note` for every waiting datagram. Its bytes are valid only during the call. */
-  drainPackets(note: (packet: KeptPacket) => void): void {
+  drainPackets(note: (packet: RecordedPacket) => void): void {
     if (this.#packets.length === 0) return;
     for (;;) {
       const length = this.#relay.drainPackets(this.#packets);
@@ -176,7 +176,7 @@ export class FeedRecorder {
     return true;
   }
 
-  #decodePacket(at: number, note: (packet: KeptPacket) => void): number {
+  #decodePacket(at: number, note: (packet: RecordedPacket) => void): number {
     const view = new DataView(this.#packets.buffer, at, packetHeadBytes);
     const address = this.#packets.slice(at + 8, at + 24);
     const end = at + packetHeadBytes + view.getUint32(28, true);

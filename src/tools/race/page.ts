@@ -64,7 +64,7 @@ function pairSection(report: RaceReport): string {
   );
 }
 
-function firstSection({ feeds }: RaceReport): string {
+function firstArrivalsSection({ feeds }: RaceReport): string {
   const rows = feeds.map((feed) => [
     feed.name,
     count(feed.wins),
@@ -90,7 +90,7 @@ function firstSection({ feeds }: RaceReport): string {
   return section("First arrivals", heads, rows);
 }
 
-function wholeSection({ feeds }: RaceReport): string {
+function completenessSection({ feeds }: RaceReport): string {
   const rows = feeds.map((feed) => [
     feed.name,
     percent(feed.coverage, 2),
@@ -164,11 +164,11 @@ export function racePage(
 ${verdict.map((sentence) => `<li>${escapeText(sentence)}</li>`).join("\n")}
 </ul>
 ${raceSvg(report, picture)}
-${firstSection(report)}
+${firstArrivalsSection(report)}
 ${lagSection("Lag of shreds relative to the best other feed (below 0: ahead)", report, ({ lagNs }) => lagNs)}
 ${lagSection("Lag of FEC sets until recovery was possible", report, ({ fecSets }) => fecSets.lagNs)}
 ${lagSection("Lag of slots until recovery of every FEC set was possible", report, ({ slots }) => slots.lagNs)}
-${wholeSection(report)}
+${completenessSection(report)}
 ${pairSection(report)}
 ${receivedSection(report)}
 <p>${count(report.slots.judged)} slots judged, ${count(report.slots.edge)} excluded; settling time ${report.settleMs} ms; clock resolution ${report.resolutionNs} ns; intervals from ${count(report.turns)} turns of leaders.</p>

@@ -11,7 +11,7 @@ import type { LeaderSource } from "../listen/feed-options.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { LeaderCheck } from "./leader-check.ts";
 import { RaceSession } from "./race-session.ts";
-import type { Raced, RacePlan } from "./race-show.ts";
+import type { RacePlan, RaceResult } from "./race-show.ts";
 import type { FeedFacts } from "./report.ts";
 import { blankArrival } from "./slot-arrivals.ts";
 
@@ -81,7 +81,7 @@ class Reader {
 export async function raceCaptures(
   feeds: readonly CaptureFeed[],
   options: CaptureRaceOptions,
-): Promise<Raced> {
+): Promise<RaceResult> {
   const readers: Reader[] = [];
   try {
     for (const feed of feeds) readers.push(new Reader(feed));
@@ -91,7 +91,7 @@ export async function raceCaptures(
   }
 }
 
-async function merge(readers: readonly Reader[], options: CaptureRaceOptions): Promise<Raced> {
+async function merge(readers: readonly Reader[], options: CaptureRaceOptions): Promise<RaceResult> {
   const { plan, leaders, terminal } = options;
   const baseNs = readers.reduce(
     (least, { nextNs = 0n }) => (nextNs < least ? nextNs : least),
@@ -141,8 +141,10 @@ function factsOf(
   readers: readonly Reader[],
   nowNs: number,
   { plan, leaders }: CaptureRaceOptions,
-): Raced["facts"] {
-  const goesOn = readers.filter(({ nextNs }) => nextNs !== undefined).map(({ feed }) => feed.name);
+): RaceResult["facts"] {
+  const continuing = readers
+    .filter(({ nextNs }) => nextNs !== undefined)
+    .map(({ feed }) => feed.name);
   const ended = readers.find(({ nextNs }) => nextNs === undefined)?.feed.name;
   return {
     seconds: nowNs / 1e9,
@@ -152,8 +154,8 @@ function factsOf(
     lost: 0,
     feeds: readers.map(feedFacts),
     notes:
-      ended !== undefined && goesOn.length > 0
-        ? [`The capture of ${ended} ends first; ${goesOn.join(", ")} continued.`]
+      ended !== undefined && continuing.length > 0
+        ? [`The capture of ${ended} ends first; ${continuing.join(", ")} continued.`]
         : [],
   };
 }

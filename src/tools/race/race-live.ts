@@ -7,7 +7,7 @@ import { addressesOf, type FeedOption, type LeaderSource } from "../listen/feed-
 import { endOf, every, type Terminal } from "../terminal/terminal.ts";
 import { FeedRecorder } from "./feed-recorder.ts";
 import { RaceSession } from "./race-session.ts";
-import { type Raced, type RacePlan, showRace } from "./race-show.ts";
+import { type RacePlan, type RaceResult, showRace } from "./race-show.ts";
 import type { FeedFacts, RaceFacts } from "./report.ts";
 
 const drainMs = 20;
@@ -26,7 +26,7 @@ export async function raceLive(
   feeds: readonly FeedOption[],
   options: LiveRaceOptions,
   clock: Clock = systemClock,
-): Promise<Raced> {
+): Promise<RaceResult> {
   const { plan, leaders, terminal, bufferBytes } = options;
   const recorder = FeedRecorder.open({
     feeds,
@@ -42,7 +42,7 @@ export async function raceLive(
     const timer = clock.every(drainMs, () => running.drain());
     const ended = endOf(terminal.stopped, plan.seconds);
     await every(refreshMs, ended, () => {
-      showRace(running.look(), { json: plan.json, terminal });
+      showRace(running.result(), { json: plan.json, terminal });
       return true;
     });
     timer.cancel();
@@ -107,12 +107,12 @@ class RunningRace {
     this.#session.advance(now);
   }
 
-  look(): Raced {
+  result(): RaceResult {
     this.drain();
     return { session: this.#session, facts: this.#facts() };
   }
 
-  finish(): Raced {
+  finish(): RaceResult {
     const now = this.#now();
     this.#recorder.drain((arrival) => this.#session.note(arrival));
     this.#session.finish(now);
@@ -126,7 +126,7 @@ class RunningRace {
   #facts(): RaceFacts {
     const snapshot = this.#recorder.snapshot();
     const drops = this.#recorder.kernelDrops();
-    const strangers = snapshot.verdicts.unknown_source;
+    const unknownSenders = snapshot.verdicts.unknown_source;
     return {
       seconds: this.#now() / 1e9,
       verified: this.#options.leaders.schedule !== undefined,
@@ -135,8 +135,8 @@ class RunningRace {
       lost: this.#recorder.losses().arrivals,
       feeds: this.#feeds.map((feed) => this.#feedFacts(feed, snapshot, drops)),
       notes:
-        strangers > 0n
-          ? [`Received ${strangers} packets from senders outside all feeds (unknown_source).`]
+        unknownSenders > 0n
+          ? [`Received ${unknownSenders} packets from senders outside all feeds (unknown_source).`]
           : [],
     };
   }

@@ -124,7 +124,7 @@ function lagTable(report: RaceReport, of: (feed: FeedReport) => LagNumbers): str
   );
 }
 
-function wholeTable(report: RaceReport): string[] {
+function completenessTable(report: RaceReport): string[] {
   const rows = report.feeds.map((feed) => [
     feed.name,
     share(feed.coverage),
@@ -254,7 +254,7 @@ export function raceSummary(
       "lag of slots until recovery of every FEC set was possible",
       lagTable(report, ({ slots }) => slots.lagNs),
     ),
-    ...part("completeness", wholeTable(report)),
+    ...part("completeness", completenessTable(report)),
     ...part(
       "pairs: median advance of the row over the column, share of shreds that the row delivered first",
       matrix(report),

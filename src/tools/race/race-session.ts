@@ -9,7 +9,7 @@ import { RaceScores } from "./race-scores.ts";
 import type { ShredArrival, SlotArrivals } from "./slot-arrivals.ts";
 import { SlotCollector } from "./slot-collector.ts";
 
-interface CourseOptions {
+interface RaceSessionOptions {
   readonly feeds: number;
   readonly settleNs: number;
   readonly graceNs: number;
@@ -25,19 +25,19 @@ export class RaceSession {
   readonly collector: SlotCollector;
   /** Excluded slots: not every feed could receive all of them. */
   edgeSlots = 0;
-  readonly #options: CourseOptions;
+  readonly #options: RaceSessionOptions;
   /** Slots that settled before the start of the last feed is known. */
   #waiting: SlotArrivals[] = [];
   /** Highest slot in progress at the start of the last feed; undefined until it is known. */
   #edge: number | undefined;
 
-  constructor(options: CourseOptions) {
+  constructor(options: RaceSessionOptions) {
     this.#options = options;
     this.scores = new RaceScores(options.feeds);
     this.collector = new SlotCollector({
       feeds: options.feeds,
       settleNs: options.settleNs,
-      onSettled: (slot) => this.#take(slot),
+      onSettled: (slot) => this.#settle(slot),
     });
   }
 
@@ -86,7 +86,7 @@ export class RaceSession {
     return underWay.findLast((slot) => slot <= median + underWayMax) ?? -1;
   }
 
-  #take(slot: SlotArrivals): void {
+  #settle(slot: SlotArrivals): void {
     if (this.#edge === undefined) this.#waiting.push(slot);
     else this.#judge(slot);
   }

@@ -17,14 +17,14 @@ export interface RacePlan {
   readonly table: ShredTable | undefined;
 }
 
-export interface Raced {
+export interface RaceResult {
   readonly session: RaceSession;
   readonly facts: RaceFacts;
 }
 
 /** Prints the current state in the selected format. */
 export function showRace(
-  raced: Raced,
+  raced: RaceResult,
   { json, terminal }: { readonly json: boolean; readonly terminal: Terminal },
 ): void {
   const report: RaceReport = raceReport(raced.session, raced.facts, false);

@@ -22,7 +22,7 @@ import { raceSvg } from "./picture.ts";
 import { type CaptureFeed, raceCaptures } from "./race-captures.ts";
 import { raceLive } from "./race-live.ts";
 import { raceSummary } from "./race-screen.ts";
-import type { Raced } from "./race-show.ts";
+import type { RaceResult } from "./race-show.ts";
 import { ShredTable } from "./race-table.ts";
 import { racePicture, raceReport } from "./report.ts";
 import { verdictOf } from "./verdict.ts";
@@ -145,7 +145,7 @@ function write(file: string, content: string): void {
 }
 
 function end(
-  { session, facts }: Raced,
+  { session, facts }: RaceResult,
   { files, json, terminal }: { files: OutputFiles; json: boolean; terminal: Terminal },
 ): number {
   const report = raceReport(session, facts, true);

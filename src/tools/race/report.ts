@@ -68,8 +68,8 @@ export interface FeedReport extends FeedFacts {
   readonly solo: number;
   readonly soloShare: number | null;
   readonly lagNs: LagNumbers;
-  readonly fecSets: RaceOfDependencies;
-  readonly slots: RaceOfDependencies;
+  readonly fecSets: ContestReport;
+  readonly slots: ContestReport;
   readonly losses: {
     readonly missed: number;
     readonly bursts: number;
@@ -79,7 +79,7 @@ export interface FeedReport extends FeedFacts {
 }
 
 /** Contest for the recovery of FEC sets, or of every set of a slot. */
-interface RaceOfDependencies {
+interface ContestReport {
   readonly reached: number;
   readonly share: number | null;
   readonly wins: number;
@@ -157,13 +157,13 @@ function lagNumbers(lag: LagHistogram): LagNumbers {
   };
 }
 
-interface Whole {
+interface ReportContext {
   readonly session: RaceSession;
   readonly facts: RaceFacts;
   readonly confidence: Confidence;
 }
 
-function feedReport(number: number, feed: FeedFacts, whole: Whole): FeedReport {
+function feedReport(number: number, feed: FeedFacts, whole: ReportContext): FeedReport {
   const { session, confidence } = whole;
   const { scores, collector } = session;
   const own = scores.feeds[number];
@@ -201,7 +201,7 @@ function feedReport(number: number, feed: FeedFacts, whole: Whole): FeedReport {
   };
 }
 
-function contestReport({ reached, wins, lag }: ContestCounts, all: number): RaceOfDependencies {
+function contestReport({ reached, wins, lag }: ContestCounts, all: number): ContestReport {
   return {
     reached,
     share: shareOf(reached, all),
@@ -215,7 +215,11 @@ function isOutside({ low, high }: Interval, value: number): boolean {
   return value < low || value > high;
 }
 
-function pairReport(number: number, pair: PairScore, { facts, confidence }: Whole): PairReport {
+function pairReport(
+  number: number,
+  pair: PairScore,
+  { facts, confidence }: ReportContext,
+): PairReport {
   const both = pair.aFirst + pair.bFirst + pair.ties;
   const intervals = confidence.pairs?.[number] ?? null;
   return {

@@ -32,7 +32,7 @@ interface SlotCollectorOptions {
 
 const openSlotsMax = 1024;
 const openSetsMax = 16_384;
-const settledKept = 4096;
+const settledSlotsMax = 4096;
 /** A slot is settled after this time even if new shreds continue to arrive. */
 const openNsMax = 30e9;
 
@@ -110,7 +110,7 @@ export class SlotCollector {
     this.#open.delete(slot.slot);
     this.#sets -= slot.sets.size;
     this.#settled.add(slot.slot);
-    if (this.#settled.size > settledKept)
+    if (this.#settled.size > settledSlotsMax)
       for (const oldest of this.#settled) {
         this.#settled.delete(oldest);
         break;

@@ -29,7 +29,7 @@ function byWins({ feeds }: RaceReport): FeedReport[] {
 }
 
 /** Returns the pair from the perspective of one of its feeds, as `a`. */
-function seenFrom(pair: PairReport, name: string): PairReport {
+function fromPerspective(pair: PairReport, name: string): PairReport {
   if (pair.a === name) return pair;
   const { winShareInterval, medianInterval, advanceNs } = pair;
   const flip = (ns: number | null) => (ns === null ? null : ns === 0 ? 0 : -ns);
@@ -68,10 +68,10 @@ export function pairOf(report: RaceReport, of: string, against: string): PairRep
   const pair = report.pairs.find(
     ({ a, b }) => (a === of && b === against) || (a === against && b === of),
   );
-  return pair && seenFrom(pair, of);
+  return pair && fromPerspective(pair, of);
 }
 
-function sentenceOfPair(pair: PairReport): string {
+function pairSentence(pair: PairReport): string {
   if (pair.both === 0) return `${pair.a} and ${pair.b} have no shreds in common.`;
   const median = pair.advanceNs.p50 ?? 0;
   const { medianInterval: between } = pair;
@@ -87,14 +87,14 @@ function sentenceOfPair(pair: PairReport): string {
 
 function warnings(report: RaceReport): string[] {
   const silent = report.feeds.filter(({ received }) => received === 0).map(({ name }) => name);
-  const useless = report.feeds
+  const withoutValidShreds = report.feeds
     .filter(({ received, shreds }) => received > 0 && shreds === 0)
     .map(({ name }) => name);
   const dropped = report.feeds.filter(({ kernelDrops }) => (kernelDrops ?? 0) > 0);
   const late = report.feeds.filter((feed) => feed.late > lateShareMax * feed.shreds);
   return [
     ...silent.map((name) => `${name} delivered no packets.`),
-    ...useless.map((name) => `${name} delivered no valid shreds; see REFUSED.`),
+    ...withoutValidShreds.map((name) => `${name} delivered no valid shreds; see REFUSED.`),
     ...dropped.map(
       ({ name, kernelDrops }) =>
         `THIS MACHINE LOST ${grouped(kernelDrops ?? 0)} packets of ${name}. The race is unfair to it; use a larger receive buffer (--buffer-mb).`,
@@ -132,5 +132,5 @@ export function verdictOf(report: RaceReport): string[] {
   const alone = report.feeds
     .filter(({ solo }) => solo > 0)
     .map(({ name, soloShare }) => `${name} alone delivered ${percent(soloShare ?? 0, 2)}.`);
-  return [first, ...pairs.map(sentenceOfPair), ...alone, ...warnings(report), ...report.notes];
+  return [first, ...pairs.map(pairSentence), ...alone, ...warnings(report), ...report.notes];
 }

@@ -68,7 +68,7 @@ async function show(sandbox: Sandbox, terminal: Terminal): Promise<number> {
   const { relay } = sandbox.service;
   const relayAddress = relay.relay.addresses.join(", ");
   let before = sandbox.snapshot();
-  const look = (): SandboxView => {
+  const nextView = (): SandboxView => {
     const now = sandbox.snapshot();
     const seconds = Number(systemClock.monotonicNs() - startedNs) / 1e9;
     const view = viewBetween({ sandbox, before, now, seconds });
@@ -80,14 +80,14 @@ async function show(sandbox: Sandbox, terminal: Terminal): Promise<number> {
   const { gatewayUrl } = sandbox;
   const about = { relayAddress, workers, rpcUrl: urlOf(sandbox), gatewayUrl };
   for (const line of introduction(about)) terminal.line(line);
-  if (!terminal.isLive) sayWhatToTry(sandbox, terminal);
+  if (!terminal.isLive) printSuggestions(sandbox, terminal);
   const { sources, destinations, authentication } = relay.config;
   terminal.line(
     `ready listen=${relayAddress} workers=${workers} sources=${sources.length} destinations=${destinations.length} authentication=${authentication} rpc=${urlOf(sandbox)} gateway=${gatewayUrl}`,
   );
   if (terminal.isLive) terminal.line();
   await every(refreshMs, terminal.stopped, () => {
-    const view = look();
+    const view = nextView();
     if (terminal.isLive) terminal.redraw(sandboxLines(view, terminal));
     else terminal.line(sandboxLine(view));
     return true;
@@ -96,7 +96,7 @@ async function show(sandbox: Sandbox, terminal: Terminal): Promise<number> {
   terminal.endBlock();
   sandbox.stopTraffic();
   await systemClock.sleep(lastShredsMs);
-  for (const line of sandboxSummary(look())) terminal.line(line);
+  for (const line of sandboxSummary(nextView())) terminal.line(line);
   return exitCodes.ok;
 }
 
@@ -104,7 +104,7 @@ function urlOf({ endpoint }: Sandbox): string {
   return `http://${endpoint.address}`;
 }
 
-function sayWhatToTry(sandbox: Sandbox, terminal: Terminal): void {
+function printSuggestions(sandbox: Sandbox, terminal: Terminal): void {
   const { userDestination, gatewayUrl } = sandbox;
   for (const { command, shows } of suggestions(terminal.self, { userDestination, gatewayUrl }))
     terminal.line(`  try           ${command.join(" ")}   (${shows})`);

@@ -1,4 +1,4 @@
-// `shredway sources` as people and programs use it, on real files; and that it says what the relay does.
+// `shredway sources` as users and programs call it, on real files, compared with the relay.
 
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
@@ -36,7 +36,7 @@ function configFile(): { readonly folder: string; readonly file: string } {
 }
 
 describe("shredway sources", () => {
-  it("adds, lists, finds and removes, and leaves the file as it was", async () => {
+  it("adds, lists, finds and removes, and leaves the file unchanged at the end", async () => {
     const { folder, file } = configFile();
     const added = await shredway(
       "sources",
@@ -82,12 +82,12 @@ describe("shredway sources", () => {
   });
 
   it.each([
-    [["sources"], 2, "expected one of list, find, add, remove, got none"],
-    [["sources", "add", "x", "--tier", "tier-1"], 2, "expected --config"],
+    [["sources"], 2, "missing action; expected one of list, find, add, remove"],
+    [["sources", "add", "x", "--tier", "tier-1"], 2, "missing option --config"],
     [
       ["sources", "add", "x", "--tier", "tier-1", "--config", "FILE"],
       2,
-      "expected --address, --port or both",
+      "--address and --port are missing",
     ],
     [
       ["sources", "add", "x", "--tier", "t", "--address", "10.0.0.1", "--config", "FILE"],
@@ -107,7 +107,7 @@ describe("shredway sources", () => {
 });
 
 describe("sourceOf", () => {
-  it("says what the relay does", async () => {
+  it("selects the same source as the relay", async () => {
     const relay = Relay.open({
       listen: ["127.0.0.1:0", "127.0.0.1:0"],
       workers: 1,

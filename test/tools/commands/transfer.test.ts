@@ -1,4 +1,4 @@
-// `shredway migrate`, `export` and `import` as people and programs use them.
+// `shredway migrate`, `export` and `import` as users and programs call them.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ function configAt(folder: string, postgres?: string): string {
 }
 
 describe("shredway migrate", () => {
-  it("tells with --check, and brings to the newest", async () => {
+  it("checks with --check and migrates to the newest version", async () => {
     const folder = temporaryFolder();
     const config = configAt(folder);
     const check = () => shredway("migrate", "--config", config, "--check", "--json");
@@ -50,7 +50,7 @@ describe("shredway migrate", () => {
   });
 
   it.skipIf(postgresPrograms === null)(
-    "lets the owner do it for a role with least rights",
+    "lets the owner migrate for a role with minimal rights",
     async () => {
       const folder = temporaryFolder();
       const server = await PostgresServer.start();
@@ -91,7 +91,7 @@ describe("shredway migrate", () => {
 });
 
 describe("shredway export and import", () => {
-  it("carry a database by a file of its owner's, while a service has it open", async () => {
+  it("transfer a database through a file of its owner while a service uses it", async () => {
     const folder = temporaryFolder();
     const config = configAt(folder);
     const log = createLogger({ level: "silent" });
@@ -151,7 +151,7 @@ describe("shredway export and import", () => {
     expect(JSON.parse(listed.stdout)).toMatchObject({ keys: [{ id, account: "trading" }] });
   });
 
-  it.skipIf(postgresPrograms === null)("refuse a PostgreSQL that somebody has open", async () => {
+  it.skipIf(postgresPrograms === null)("refuse a PostgreSQL database in use", async () => {
     const folder = temporaryFolder();
     const server = await PostgresServer.start();
     closing({ close: () => server.remove() });
@@ -174,7 +174,7 @@ describe("shredway export and import", () => {
     });
   });
 
-  it("leave nothing behind where they fail, and say why", async () => {
+  it("leave nothing behind on failure and report the reason", async () => {
     const folder = temporaryFolder();
     const data = join(folder, "data");
     const nothing = await shredway("export", "--data", data, "--output", join(folder, "a"));
@@ -189,7 +189,7 @@ describe("shredway export and import", () => {
     expect(missing.stderr).toContain("ENOENT");
     expect(missing.code).toBe(1);
     const option = await shredway("import", "--data", data);
-    expect(option.stderr).toContain("expected --input");
+    expect(option.stderr).toContain("missing option --input");
     expect(option.code).toBe(2);
     const both = await shredway("migrate", "--data", data, "--config", "a.yaml");
     expect(both.stderr).toContain("at most one of --config, --data");

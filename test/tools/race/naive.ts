@@ -1,8 +1,8 @@
-// The statistics of a race as one would write them down without a thought for speed: what the tally is
-// compared with.
+// Naive statistics of a race, written without regard to speed, as the reference for the race
+// scores.
 
 export interface NaiveShred {
-  /** By feed; null: never. */
+  /** By feed; null if it never arrived. */
   readonly times: readonly (number | null)[];
   readonly isData: boolean;
   readonly set: number;
@@ -66,7 +66,7 @@ export function naiveFeeds(feeds: number, shreds: readonly NaiveShred[]): NaiveF
   });
 }
 
-/** Nearest rank. */
+/** Percentile by nearest rank. */
 export function naivePercentile(sorted: readonly number[], p: number): number | null {
   return sorted[Math.max(1, Math.ceil((p / 100) * sorted.length)) - 1] ?? null;
 }

@@ -16,7 +16,7 @@ const numberOf = ({ packet }: TimedPacket) => (packet[0] ?? 0) + ((packet[1] ?? 
 const counts = () => ({ dropped: 0, corrupted: 0 });
 
 describe("makeCopies", () => {
-  it("sends every packet as often as asked, whatever the order", () => {
+  it("sends every packet as often as requested, in any order", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 200 }),
@@ -41,7 +41,7 @@ describe("makeCopies", () => {
     );
   });
 
-  it("repeats itself for a seed, and permutes every copy by itself", () => {
+  it("is deterministic for a seed and shuffles every copy differently", () => {
     const options = { copies: 2, shuffle: true, drop: 0.1, corrupt: 0.1 };
     const make = (seed: number) =>
       makeCopies(numbered(500), options, new SeededRandom(seed), counts());
@@ -56,7 +56,7 @@ describe("makeCopies", () => {
     expect(orders.filter((_, i) => i % 2 === 0)).not.toEqual(orders.filter((_, i) => i % 2 === 1));
   });
 
-  it("counts what it leaves out and alters, and alters exactly one byte of a copy", () => {
+  it("counts dropped and altered copies and alters exactly one byte of a copy", () => {
     const window = numbered(2000);
     const seen = counts();
     const options = { copies: 1, shuffle: false, drop: 0.25, corrupt: 0.5 };
@@ -84,14 +84,14 @@ describe("makeCopies", () => {
 });
 
 describe("Pacer", () => {
-  it("keeps the gaps of the capture, scaled", () => {
+  it("preserves the gaps of the capture, scaled", () => {
     const pacer = new Pacer({ speed: 2 });
     expect([1000n, 3000n, 3000n, 9000n].map((stamp) => pacer.next(stamp))).toEqual([
       0, 1000, 1000, 4000,
     ]);
   });
 
-  it("goes on at once when the clock of the capture steps back, and from file to file", () => {
+  it("continues without delay after a backward clock step and between files", () => {
     const pacer = new Pacer({ speed: 1 });
     expect([5000n, 4000n, 4500n].map((stamp) => pacer.next(stamp))).toEqual([0, 0, 500]);
     pacer.nextFile();
@@ -99,7 +99,7 @@ describe("Pacer", () => {
     expect(pacer.next(900_100n)).toBe(600);
   });
 
-  it("shortens long gaps, whatever the times say, and counts them", () => {
+  it("shortens long gaps for any times and counts them", () => {
     const pacer = new Pacer({ speed: 2 });
     const stamps = [0n, gapMaxNs, 2n * gapMaxNs + 1n, 2n ** 63n, 2n ** 63n + 2n];
     const gap = Number(gapMaxNs) / 2;
@@ -113,7 +113,7 @@ describe("Pacer", () => {
     expect(pacer.shortenedGaps).toBe(2);
   });
 
-  it("is even at a rate, and for captures without times", () => {
+  it("spaces packets evenly at a rate and for captures without times", () => {
     const pacer = new Pacer({ packetsPerSecond: 1e6 });
     expect([null, 5n, 1_000_000_000n].map((stamp) => pacer.next(stamp))).toEqual([0, 1000, 2000]);
     const untimed = new Pacer({ speed: 1 });
@@ -122,7 +122,7 @@ describe("Pacer", () => {
 });
 
 describe("windowsOf", () => {
-  it("bounds windows by number and by time, and loses nothing", () => {
+  it("bounds windows by number and by time and loses no packets", () => {
     const many = [...windowsOf(numbered(windowPacketsMax * 2 + 10))];
     expect(many.map((window) => window.length)).toEqual([windowPacketsMax, windowPacketsMax, 10]);
     const slow = [...windowsOf(numbered(10, windowNsMax / 2))];
@@ -131,7 +131,7 @@ describe("windowsOf", () => {
     expect([...windowsOf([])]).toEqual([]);
   });
 
-  it("gives what came before an error, then the error", () => {
+  it("yields the packets before an error, then the error", () => {
     const windows: number[] = [];
     expect(() => {
       function* broken() {

@@ -13,8 +13,8 @@ import {
   visibleLength,
 } from "../../../src/tools/terminal/output.ts";
 
-describe("numbers for people", () => {
-  it("counts", () => {
+describe("numbers for display", () => {
+  it("formats counts", () => {
     expect(formatCount(0n)).toBe("0");
     expect(formatCount(999)).toBe("999");
     expect(formatCount(12_345n)).toBe("12,345");
@@ -22,14 +22,14 @@ describe("numbers for people", () => {
     expect(formatCount(123_456_789_012n)).toBe("123.5 G");
   });
 
-  it("rates", () => {
+  it("formats rates", () => {
     expect(formatRate(0)).toBe("0/s");
     expect(formatRate(2.5)).toBe("2.5/s");
     expect(formatRate(4961.4)).toBe("4,961/s");
     expect(formatRate(Number.NaN)).toBe("-");
   });
 
-  it("durations", () => {
+  it("formats durations", () => {
     expect(formatNs(812n)).toBe("812 ns");
     expect(formatNs(26_400n)).toBe("26.4 µs");
     expect(formatNs(1_530_000n)).toBe("1.53 ms");
@@ -37,14 +37,14 @@ describe("numbers for people", () => {
     expect(formatNs(123_000n)).toBe("123 µs");
   });
 
-  it("shares: 100 % only when it is all", () => {
+  it("formats shares: 100 % only for exactly 1", () => {
     expect(formatShare(1)).toBe("100 %");
     expect(formatShare(0.99999)).toBe("99.9 %");
     expect(formatShare(0)).toBe("0.0 %");
     expect(formatShare(Number.NaN)).toBe("-");
   });
 
-  it("bytes and clocks", () => {
+  it("formats bytes and clock times", () => {
     expect(formatBytes(512)).toBe("512 bytes");
     expect(formatBytes(67_108_864)).toBe("64.0 MiB");
     expect(formatClock(754)).toBe("12:34");
@@ -53,7 +53,7 @@ describe("numbers for people", () => {
 });
 
 describe("toJson", () => {
-  it("writes a bigint as a number while that is exact, else as a string", () => {
+  it("writes a bigint as a number while that is exact, otherwise as a string", () => {
     expect(toJson({ a: 1n, b: 2n ** 53n - 1n, c: 2n ** 53n, d: 2n ** 64n - 1n })).toBe(
       '{"a":1,"b":9007199254740991,"c":"9007199254740992","d":"18446744073709551615"}',
     );
@@ -61,7 +61,7 @@ describe("toJson", () => {
 });
 
 describe("table", () => {
-  it("aligns by what is visible, colours included", () => {
+  it("aligns by visible width, also with colours", () => {
     const { good } = paint(true);
     const lines = table(
       [{ title: "NAME" }, { title: "COUNT", right: true, width: 6 }, { title: "X" }],
@@ -75,7 +75,7 @@ describe("table", () => {
     expect(lines[2]).toBe("b       1,000");
   });
 
-  it("cuts lines to a width, and closes colours", () => {
+  it("truncates lines to a width and closes colours", () => {
     const { bad } = paint(true);
     expect(cutLine("short", 10)).toBe("short");
     const cut = cutLine(`${bad("abcdef")}ghijkl`, 8);

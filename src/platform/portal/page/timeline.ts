@@ -13,26 +13,26 @@ export interface Mark {
   readonly place: number;
 }
 
-interface Lane {
+interface TimelineRow {
   readonly name: string;
   readonly marks: readonly Mark[];
 }
 
 export interface Drawing {
-  readonly lanes: readonly Lane[];
+  readonly rows: readonly TimelineRow[];
   readonly ticks: readonly { readonly offsetMs: number; readonly place: number }[];
 }
 
-const serviceLane = "gateway";
-const chainLane = "chain";
+const serviceRow = "gateway";
+const chainRow = "chain";
 
 /** Earlier events are drawn at the start. */
 const leastMs = 0.1;
 
 const chainKinds: readonly string[] = ["seen", "landed", "landed_failed"];
 
-function laneOf({ route, kind }: Pick<StatusEvent, "route" | "kind">): string {
-  return route ?? (chainKinds.includes(kind) ? chainLane : serviceLane);
+function rowOf({ route, kind }: Pick<StatusEvent, "route" | "kind">): string {
+  return route ?? (chainKinds.includes(kind) ? chainRow : serviceRow);
 }
 
 function extentOf(events: readonly StatusEvent[]): Extent {
@@ -48,16 +48,16 @@ export function drawingOf(events: readonly StatusEvent[]): Drawing {
   const scale: Scale = logarithmic(extent, [receiptShare, 1]);
   const placeOf = (offsetMs: number) => (offsetMs <= 0 ? 0 : scale(offsetMs));
   const routes = events.flatMap(({ route }) => (route === null ? [] : [route]));
-  const names = [...new Set([serviceLane, ...routes, chainLane])];
-  const lanes = names.map((name) => ({
+  const names = [...new Set([serviceRow, ...routes, chainRow])];
+  const rows = names.map((name) => ({
     name,
     marks: events
-      .filter((event) => laneOf(event) === name)
+      .filter((event) => rowOf(event) === name)
       .map((event) => ({ event, place: placeOf(event.offsetMs) })),
   }));
   const ticks = decadeTicks([extent[0], 10 ** Math.floor(Math.log10(extent[1]) + 1e-9)]);
   return {
-    lanes: lanes.filter(({ marks }) => marks.length > 0),
+    rows: rows.filter(({ marks }) => marks.length > 0),
     ticks: ticks.map((offsetMs) => ({ offsetMs, place: placeOf(offsetMs) })),
   };
 }
@@ -77,6 +77,6 @@ export function outcomeOf(state: string): Outcome {
 }
 
 /** Returns a state for display: "landed_failed" becomes words. */
-export function worded(state: string): string {
+export function displayText(state: string): string {
   return state.replaceAll("_", " ");
 }

@@ -1,4 +1,4 @@
-// What comes over the wire: taken where it has the shape of the contract, refused with its place where not.
+// Received values: accepted in the contract's shape, otherwise refused with their place.
 
 import { describe, expect, it } from "vitest";
 import {
@@ -23,23 +23,23 @@ describe("readers", () => {
     kind: orNull(oneOf("a", "b")),
   });
 
-  it("take what has the shape, and leave out what nobody asked for", () => {
+  it("accept values of the shape and ignore other members", () => {
     const value = { name: "x", sizes: [1, 2], kind: "a", extra: true };
     expect(reader(value, "it")).toEqual({ name: "x", sizes: [1, 2], kind: "a" });
   });
 
   it.each([
     [{ name: "x", sizes: [1, "2"], kind: null }, "it.sizes[1]: expected a number"],
-    [{ name: 1, sizes: [], kind: null }, "it.name: expected a text"],
+    [{ name: 1, sizes: [], kind: null }, "it.name: expected a string"],
     [{ name: "x", sizes: {}, kind: null }, "it.sizes: expected a list"],
     [{ name: "x", sizes: [], kind: "c" }, "it.kind: expected a, b"],
     [null, "it: expected an object"],
     [[], "it: expected an object"],
-  ])("refuse %j and say where", (value, message) => {
+  ])("refuse %j and name the place", (value, message) => {
     expect(() => reader(value, "it")).toThrow(new ShapeError(message));
   });
 
-  it("put something in place of what is absent, not of what is wrong", () => {
+  it("replace an absent value, but not an invalid one", () => {
     const maybe = optional(number, 7);
     expect(maybe(undefined, "it")).toBe(7);
     expect(() => maybe(null, "it")).toThrow("it: expected a number");
@@ -47,16 +47,16 @@ describe("readers", () => {
 });
 
 describe("messages of the live feed", () => {
-  it("come under their topic", () => {
+  it("are returned under their topic", () => {
     expect(liveMessage({ topic: "workers", value: [worker] })).toEqual({ workers: [worker] });
   });
 
-  it("of topics that this page does not know are passed over", () => {
+  it("with unknown topics are ignored", () => {
     expect(liveMessage({ topic: "toString", value: 1 })).toBeNull();
     expect(liveMessage({ topic: "of-tomorrow", value: 1 })).toBeNull();
   });
 
-  it("of another shape are refused, with their place", () => {
+  it("of another shape are refused with their place", () => {
     const broken = { topic: "workers", value: [{ ...worker, load: "0.1" }] };
     expect(() => liveMessage(broken)).toThrow("workers[0].load: expected a number");
     expect(() => liveMessage("text")).toThrow("message: expected an object");
@@ -64,9 +64,9 @@ describe("messages of the live feed", () => {
 });
 
 describe("the status of a transaction", () => {
-  it("has null for what an event does not tell", () => {
+  it("has null for absent fields of an event", () => {
     const event = { kind: "received", at: "2026-11-21T12:00:00.000Z", offsetMs: 0 };
-    const told = {
+    const received = {
       signature: "5h6x",
       state: "open",
       method: "sendTransaction",
@@ -77,7 +77,7 @@ describe("the status of a transaction", () => {
       err: null,
       events: [event],
     };
-    expect(transactionStatus(told, "result")?.events[0]).toMatchObject({
+    expect(transactionStatus(received, "result")?.events[0]).toMatchObject({
       kind: "received",
       route: null,
       slot: null,

@@ -4,7 +4,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useId } from "preact/hooks";
 import { type Loaded, useNow } from "../hooks.ts";
-import { outcomeOf, worded } from "../timeline.ts";
+import { displayText, outcomeOf } from "../timeline.ts";
 import { clockAndDay, clockSeconds, exact, ms, relative } from "../times.ts";
 import { lamportsText, sol } from "../units.ts";
 
@@ -31,7 +31,7 @@ export function Panel({ title, aside, wide = false, children }: PanelProps): JSX
 
 /** A state's word with its colour and shape. */
 export function Badge({ state }: { readonly state: string }): JSX.Element {
-  return <span class={`badge ${outcomeOf(state)}`}>{worded(state)}</span>;
+  return <span class={`badge ${outcomeOf(state)}`}>{displayText(state)}</span>;
 }
 
 /** An amount in SOL; the tooltip shows lamports. */
@@ -56,7 +56,7 @@ export function Ago({ iso }: { readonly iso: string }): JSX.Element {
 /** Time of day and relative time, for recent events. */
 export function RecentTime({ iso }: { readonly iso: string }): JSX.Element {
   return (
-    <span class="lately">
+    <span class="recent-time">
       <span class="number">{clockSeconds(ms(iso))}</span>{" "}
       <span class="muted">
         <Ago iso={iso} />
@@ -69,7 +69,7 @@ export function RecentTime({ iso }: { readonly iso: string }): JSX.Element {
 export function When({ iso }: { readonly iso: string }): JSX.Element {
   const now = useNow();
   return (
-    <span class="lately">
+    <span class="recent-time">
       <span class="number">{clockAndDay(ms(iso), now)}</span>{" "}
       <span class="muted">
         <Ago iso={iso} />

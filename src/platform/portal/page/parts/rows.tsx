@@ -11,11 +11,13 @@ interface RowProps<T> {
 function isSame(a: object, b: object): boolean {
   const left = Object.entries(a);
   const right = new Map(Object.entries(b));
-  return left.length === right.size && left.every(([name, value]) => alike(value, right.get(name)));
+  return (
+    left.length === right.size && left.every(([name, value]) => isDeepEqual(value, right.get(name)))
+  );
 }
 
 /** Deep comparison: every message creates new objects even if nothing changed. */
-function alike(a: unknown, b: unknown): boolean {
+function isDeepEqual(a: unknown, b: unknown): boolean {
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return a === b;
   return isSame(a, b);
 }

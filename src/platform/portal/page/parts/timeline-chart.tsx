@@ -2,11 +2,11 @@
 
 import type { JSX } from "preact";
 import { useWidth } from "../hooks.ts";
-import { type Drawing, drawingOf, type Mark, outcomeOf, worded } from "../timeline.ts";
+import { type Drawing, displayText, drawingOf, type Mark, outcomeOf } from "../timeline.ts";
 import { offset } from "../units.ts";
 import type { StatusEvent } from "../wire.ts";
 
-const laneHeight = 30;
+const rowHeight = 30;
 const axisHeight = 22;
 const right = 14;
 
@@ -14,26 +14,26 @@ function titleOf({ event }: Mark): string {
   const { kind, route, attempt, offsetMs } = event;
   const onRoute = route === null ? "" : ` on ${route}`;
   const times = attempt === null ? "" : `, attempt ${attempt}`;
-  return `${worded(kind)}${onRoute}${times}: ${offset(offsetMs)}`;
+  return `${displayText(kind)}${onRoute}${times}: ${offset(offsetMs)}`;
 }
 
-interface LanesProps {
+interface TimelineRowsProps {
   readonly drawing: Drawing;
   readonly width: number;
   readonly left: number;
 }
 
-function Lanes({ drawing, width, left }: LanesProps): JSX.Element {
+function TimelineRows({ drawing, width, left }: TimelineRowsProps): JSX.Element {
   const x = (place: number) => left + place * Math.max(1, width - left - right);
   return (
     <>
-      {drawing.lanes.map(({ name, marks }, i) => {
-        const y = (i + 0.5) * laneHeight;
+      {drawing.rows.map(({ name, marks }, i) => {
+        const y = (i + 0.5) * rowHeight;
         const ends = marks.map(({ place }) => x(place));
         return (
           <g key={name}>
             <path class="grid" d={`M${left} ${y}H${width - right}`} />
-            <path class="lane-span" d={`M${Math.min(...ends)} ${y}H${Math.max(...ends)}`} />
+            <path class="row-span" d={`M${Math.min(...ends)} ${y}H${Math.max(...ends)}`} />
             <text class="label strong" x={0} y={y + 4}>
               {name}
             </text>
@@ -62,12 +62,12 @@ export function TimelineChart({
 }): JSX.Element {
   const [frame, width] = useWidth();
   const drawing = drawingOf(events);
-  const bottom = drawing.lanes.length * laneHeight;
-  const longest = Math.max(...drawing.lanes.map(({ name }) => name.length));
+  const bottom = drawing.rows.length * rowHeight;
+  const longest = Math.max(...drawing.rows.map(({ name }) => name.length));
   const left = Math.min(width * 0.34, longest * 7.5 + 16);
   const last = events.at(-1);
   const label = last
-    ? `Timeline: ${events.length} events from the receipt to ${worded(last.kind)}, ${offset(last.offsetMs)}. The table below lists them.`
+    ? `Timeline: ${events.length} events from the receipt to ${displayText(last.kind)}, ${offset(last.offsetMs)}. The table below lists them.`
     : "Timeline without events.";
   return (
     <div class="frame" ref={frame}>
@@ -83,7 +83,7 @@ export function TimelineChart({
             </g>
           );
         })}
-        <Lanes drawing={drawing} width={width} left={left} />
+        <TimelineRows drawing={drawing} width={width} left={left} />
       </svg>
     </div>
   );

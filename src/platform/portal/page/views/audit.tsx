@@ -7,7 +7,7 @@ import { call } from "../api.ts";
 import { type Loaded, useLoaded } from "../hooks.ts";
 import { Badge, Empty, LoadedPart, Panel, Sol, When } from "../parts/basics.tsx";
 import { type Column, Rows, Table } from "../parts/rows.tsx";
-import { worded } from "../timeline.ts";
+import { displayText } from "../timeline.ts";
 import { shortened } from "../units.ts";
 import { type Registration, registrations, type TierEvent, tierEvents } from "../wire.ts";
 
@@ -134,7 +134,7 @@ export function TierHistory({ tier }: { readonly tier: TierView }): JSX.Element 
           <td>
             <When iso={event.at} />
           </td>
-          <td class="number">{worded(event.kind)}</td>
+          <td class="number">{displayText(event.kind)}</td>
           <td class="number extra">{eventText(event)}</td>
           <td class="right">
             <Sol lamports={event.sumLamports} />
@@ -175,7 +175,7 @@ export function Registrations({ tier }: { readonly tier: TierView }): JSX.Elemen
           </td>
           <td>
             <Badge state={state} />
-            {reason === null ? null : <span class="muted"> {worded(reason)}</span>}
+            {reason === null ? null : <span class="muted"> {displayText(reason)}</span>}
           </td>
           <td class="right">
             <Sol lamports={countedLamports ?? lamports} />

@@ -9,7 +9,7 @@ import { Ago, Badge, Empty, Fact, Failure, Loading, Panel } from "../parts/basic
 import { CopyButton } from "../parts/copy.tsx";
 import { Confirm } from "../parts/dialog.tsx";
 import { Sparkline } from "../parts/sparkline.tsx";
-import { worded } from "../timeline.ts";
+import { displayText } from "../timeline.ts";
 import { count, counted, rate } from "../units.ts";
 import { done } from "../wire.ts";
 import { AddDialog, ProveDialog } from "./destination-dialogs.tsx";
@@ -21,7 +21,7 @@ function Proof({ destination }: { readonly destination: DestinationView }): JSX.
   if (state === "paused" && pausedAt !== null) {
     return (
       <>
-        paused <Ago iso={pausedAt} />: {worded(pauseReason ?? "unknown")}
+        paused <Ago iso={pausedAt} />: {displayText(pauseReason ?? "unknown")}
       </>
     );
   }

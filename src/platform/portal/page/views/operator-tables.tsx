@@ -5,7 +5,7 @@ import { useTopic } from "../hooks.ts";
 import { Badge, Empty, Loading, Panel } from "../parts/basics.tsx";
 import { type Column, Rows, Table } from "../parts/rows.tsx";
 import { ShareBar } from "../parts/sparkline.tsx";
-import { worded } from "../timeline.ts";
+import { displayText } from "../timeline.ts";
 import { count, counted, nanoseconds, percent, rate } from "../units.ts";
 
 interface TablePanelProps<T extends object> {
@@ -55,7 +55,7 @@ function Share({ share }: { readonly share: number }): JSX.Element {
 }
 
 /** A count of faults; zero is muted. */
-function Bad({ value }: { readonly value: number }): JSX.Element {
+function FaultCount({ value }: { readonly value: number }): JSX.Element {
   return <td class={value > 0 ? "number right alert" : "number right muted"}>{count(value)}</td>;
 }
 
@@ -92,7 +92,7 @@ export function SourcesPanel(): JSX.Element {
           <Ns value={source.leadTime.p90Ns} />
           <Ns value={source.leadTime.p99Ns} />
           <Num>{count(source.received)}</Num>
-          <Bad value={source.refused} />
+          <FaultCount value={source.refused} />
         </tr>
       )}
     />
@@ -128,7 +128,7 @@ export function RoutesPanel(): JSX.Element {
           </td>
           <Num>{count(route.sent)}</Num>
           <Num>{count(route.taken)}</Num>
-          <Bad value={route.refused} />
+          <FaultCount value={route.refused} />
           <Num>{count(route.queued)}</Num>
           <Ns value={route.sendP50Ns} />
           <td class="long" title={route.lastFailure ?? undefined}>
@@ -161,7 +161,7 @@ export function WorkersPanel(): JSX.Element {
           <th scope="row">{worker.name}</th>
           <Share share={worker.load} />
           <Num>{rate(worker.receivedPerSecond)}</Num>
-          <Bad value={worker.receiveDrops} />
+          <FaultCount value={worker.receiveDrops} />
           <Num>{worker.highestSlot}</Num>
         </tr>
       )}
@@ -188,7 +188,7 @@ export function VerdictsPanel(): JSX.Element {
       keyOf={({ name }) => name}
       draw={({ name, perSecond, count: packets }) => (
         <tr>
-          <th scope="row">{worded(name)}</th>
+          <th scope="row">{displayText(name)}</th>
           <Num>{rate(perSecond)}</Num>
           <Num>{count(packets)}</Num>
         </tr>
@@ -226,8 +226,8 @@ export function FanOutPanel(): JSX.Element {
           </td>
           <td>{destination.tier}</td>
           <Num>{rate(destination.sentPerSecond)}</Num>
-          <Bad value={destination.failed} />
-          <Bad value={destination.icmp} />
+          <FaultCount value={destination.failed} />
+          <FaultCount value={destination.icmp} />
         </tr>
       )}
     />

@@ -36,9 +36,9 @@ const views: Readonly<Record<ViewName, (props: { argument: string | null }) => J
 function useRoute(): Route {
   const [route, setRoute] = useState(() => routeOf(location.hash));
   useEffect(() => {
-    const look = () => setRoute(routeOf(location.hash));
-    window.addEventListener("hashchange", look);
-    return () => window.removeEventListener("hashchange", look);
+    const update = () => setRoute(routeOf(location.hash));
+    window.addEventListener("hashchange", update);
+    return () => window.removeEventListener("hashchange", update);
   }, []);
   return route;
 }

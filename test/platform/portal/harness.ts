@@ -1,4 +1,5 @@
-// A whole service with its portal for one test: real HTTP, WebSockets, store and relay, two customers.
+// Portal harness: a complete service with its portal for one test: real HTTP, WebSockets, store and relay,
+// two customers.
 
 import { createSocket } from "node:dgram";
 import { request } from "node:http";
@@ -28,7 +29,7 @@ type Given = Parameters<typeof completeConfig>[0];
 
 export interface Asked {
   readonly cookie?: string;
-  /** null: none; default: the service's own. */
+  /** Null sends no Origin; the default is the service's own. */
   readonly origin?: string | null;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
@@ -38,7 +39,7 @@ export interface Answered {
   readonly status: number;
   header(name: string): string;
   readonly text: string;
-  /** null: it is none. */
+  /** Null if the body is not JSON. */
   readonly json: ReturnType<typeof JSON.parse>;
 }
 
@@ -47,7 +48,7 @@ export interface Key {
   readonly key: ApiKey;
 }
 
-export class Stage {
+export class PortalHarness {
   readonly clock = ManualClock.running();
   readonly lines: Record<string, unknown>[] = [];
   readonly log: Logger = createLogger({
@@ -60,8 +61,8 @@ export class Stage {
 
   static async open(
     sections: Partial<Record<"http" | "portal", object>> & Pick<Given, "routes"> = {},
-  ): Promise<Stage> {
-    const stage = new Stage();
+  ): Promise<PortalHarness> {
+    const harness = new PortalHarness();
     const directory = temporaryFolder();
     const config = completeConfig({
       http: { listen: "127.0.0.1:0", webSocketListen: [], ...sections.http },
@@ -79,7 +80,7 @@ export class Stage {
         sources: [{ name: "one", address: "127.0.0.1", tier: "tier-1" }],
       },
     });
-    const { log, clock } = stage;
+    const { log, clock } = harness;
     const service = await openService({
       config,
       readConfig: () => config,
@@ -87,9 +88,9 @@ export class Stage {
       log,
       clock,
     });
-    stage.#service = closing(service);
+    harness.#service = closing(service);
     await service.start();
-    return stage;
+    return harness;
   }
 
   get service(): Service {
@@ -111,18 +112,18 @@ export class Stage {
     return `http://${this.host}`;
   }
 
-  /** A new key of the account. */
+  /** Creates a key of the account. */
   async key(
     accountName: string,
     scopes: readonly Scope[] = ["submit", "read", "shreds"],
     fields: { readonly allowedRanges?: readonly string[]; readonly label?: string } = {},
   ): Promise<Key> {
-    const wishes = { accountName, label: "", scopes, requestsPerSecond: null, burst: null };
+    const keyOptions = { accountName, label: "", scopes, requestsPerSecond: null, burst: null };
     const random = this.#random.fillBytes(new Uint8Array(keyRandomBytes));
     const nowNs = this.clock.nowNs();
     const made = await createKey(
       this.gateway.keys,
-      { ...wishes, allowedRanges: [], ...fields },
+      { ...keyOptions, allowedRanges: [], ...fields },
       { random, nowNs },
     );
     await this.gateway.refreshKeys();
@@ -174,7 +175,7 @@ export class Stage {
     });
   }
 
-  /** The cookie of a new session. */
+  /** Returns the cookie of a new session. */
   async cookie({ text }: Pick<Key, "text">): Promise<string> {
     const answer = await this.signIn(text);
     if (answer.status !== 200) throw new Error(`expected a session, got ${answer.text}`);
@@ -186,7 +187,7 @@ export class Stage {
     return this.ask("POST", "/portal/api/call", { cookie, body });
   }
 
-  /** A registered tip for shreds; counts at once, for no node is asked. */
+  /** Registers a tip for shreds. It counts immediately, because no node is asked. */
   async registerTip({ text }: Pick<Key, "text">, lamports: bigint): Promise<void> {
     const transaction = base64(tipping({ tip: lamports, amount: ++this.#tips }));
     const answer = await this.ask("POST", `/shred-pay?api-key=${text}`, {
@@ -195,7 +196,7 @@ export class Stage {
     if (answer.status !== 200) throw new Error(`expected a registration, got ${answer.text}`);
   }
 
-  /** Shreds of a slot that was never sent before, to the relay. Settles when they are with the kernel. */
+  /** Sends a new slot's shreds to the relay. Resolves when the kernel has them. */
   async sendSlot(): Promise<number> {
     const [host, port] = (this.service.relay.relay.addresses[0] ?? "").split(":");
     const packets = madeSlot(this.#slots++);
@@ -212,10 +213,10 @@ export class Stage {
   }
 }
 
-/** One live feed as the page has it. */
+/** A live feed as the page receives it. */
 export class Feed {
   readonly topics: Partial<LiveTopics> = {};
-  /** How often each topic came. */
+  /** Number of messages per topic. */
   readonly counts: Record<string, number> = {};
   closeCode: number | null = null;
   status: number | null = null;
@@ -237,21 +238,21 @@ export class Feed {
     this.socket.on("error", () => undefined);
   }
 
-  /** Waits for a value of the topic that is as wanted. */
+  /** Waits for a value of the topic that satisfies the condition. */
   async has<Name extends keyof LiveTopics>(
     topic: Name,
     isWanted: (value: LiveTopics[Name]) => boolean = () => true,
   ): Promise<LiveTopics[Name]> {
-    const look = (): LiveTopics[Name] | undefined => this.topics[topic];
+    const current = (): LiveTopics[Name] | undefined => this.topics[topic];
     await until(
       () => {
-        const value = look();
+        const value = current();
         return value !== undefined && isWanted(value);
       },
-      `the topic ${topic}, last ${JSON.stringify(look())?.slice(0, 300)}`,
+      `the topic ${topic}, last ${JSON.stringify(current())?.slice(0, 300)}`,
       20_000,
     );
-    const value = look();
+    const value = current();
     if (value === undefined) throw new Error("expected a value");
     return value;
   }
