@@ -43,7 +43,7 @@ function readCall(body: string): Call {
       `invalid method ${quote(method)}; expected {"method", "params"} with the name of a method`,
     );
   }
-  // A single object stands for a list of one object.
+  // A single object is treated as a list of one.
   return { method, params: isJsonArray(params) ? params : [params] };
 }
 

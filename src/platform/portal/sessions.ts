@@ -34,7 +34,7 @@ export interface Session {
   readonly hash: string;
   keyId: string;
   readonly accountId: string;
-  /** Wall time. */
+  /** End in wall time. */
   readonly endsNs: bigint;
 }
 
@@ -52,7 +52,7 @@ function hashOf(token: string): string {
 
 export class Sessions {
   readonly #dependencies: SessionsDependencies;
-  /** By hash, least recently used first. */
+  /** Sessions by hash, least recently used first. */
   readonly #entries = new Map<string, Entry>();
 
   constructor(dependencies: SessionsDependencies) {
@@ -81,7 +81,7 @@ export class Sessions {
   find(token: string | undefined, address: Uint8Array): Session | null {
     if (token === undefined || !tokenShape.test(token)) return null;
     const entry = this.#entries.get(hashOf(token));
-    if (!entry || !this.#holds(entry, address)) return null;
+    if (!entry || !this.#validKey(entry, address)) return null;
     const { session } = entry;
     this.#entries.delete(session.hash);
     this.#entries.set(session.hash, entry);
@@ -91,14 +91,14 @@ export class Sessions {
   /** Returns the key of a session that `find` returned; null if the session has ended since. */
   keyOf(session: Session, address: Uint8Array): ApiKey | null {
     const entry = this.#entries.get(session.hash);
-    return entry ? this.#holds(entry, address) : null;
+    return entry ? this.#validKey(entry, address) : null;
   }
 
   end(token: string | undefined): void {
     if (token !== undefined && tokenShape.test(token)) this.#entries.delete(hashOf(token));
   }
 
-  #holds(entry: Entry, address: Uint8Array): ApiKey | null {
+  #validKey(entry: Entry, address: Uint8Array): ApiKey | null {
     const { clock, keys } = this.#dependencies;
     const { session } = entry;
     const nowNs = clock.nowNs();

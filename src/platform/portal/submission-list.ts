@@ -32,7 +32,7 @@ export class SubmissionList {
   readonly #dependencies: SubmissionListDependencies;
   readonly #accountId: string;
   readonly #end: () => void;
-  /** By signature, with the state of the last look-up. */
+  /** Submissions by signature, with the state of the last read. */
   readonly #known = new Map<string, Known>();
   readonly #changed = new Set<string>();
   #isLoaded = false;

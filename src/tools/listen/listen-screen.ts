@@ -34,7 +34,7 @@ export interface ListenView {
   readonly now: RelaySnapshot;
   readonly report: RelayReport;
   readonly totals: SlotTotals;
-  /** Of settled slots. */
+  /** Timing of settled slots. */
   readonly timing: FeedTiming;
   /** Shreds that arrived after their slot had settled. */
   readonly late: number;

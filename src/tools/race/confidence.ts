@@ -26,9 +26,9 @@ interface PairConfidence {
 export interface Confidence {
   /** Number of leader turns used for the intervals. */
   readonly groups: number;
-  /** By feed; null with too few turns. */
+  /** Intervals by feed; null with too few turns. */
   readonly winShares: readonly Interval[] | null;
-  /** By pair; null for a pair without common shreds. */
+  /** Intervals by pair; null for a pair without common shreds. */
   readonly pairs: readonly (PairConfidence | null)[] | null;
 }
 

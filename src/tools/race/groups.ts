@@ -24,7 +24,7 @@ interface PairGroup {
 
 export interface Group {
   distinct: number;
-  /** By feed: shreds that it delivered first, with ties divided. */
+  /** Shreds that each feed delivered first, with ties divided. */
   readonly wins: Float64Array;
   readonly pairs: readonly PairGroup[];
 }

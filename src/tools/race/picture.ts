@@ -128,7 +128,7 @@ function stripPanel(report: RaceReport, { coverage }: RacePicture, top: number):
       const end = Math.floor(((column + 1) * coverage.length) / columns);
       const part = coverage.slice(begin, Math.max(begin + 1, end));
       const worst = Math.min(
-        ...part.map(({ brought, distinct }) => (brought[number] ?? 0) / distinct),
+        ...part.map(({ delivered, distinct }) => (delivered[number] ?? 0) / distinct),
       );
       return `<rect x="${round(left + column * cell)}" y="${y}" width="${round(Math.max(0.5, cell - (cell > 4 ? 1 : 0)))}" height="16" fill="${colourOf(number)}" fill-opacity="${Math.round(worst ** 4 * 100) / 100}"/>`;
     });

@@ -14,7 +14,7 @@ export interface SlotCoverageRow {
   /** Shreds that any feed delivered. */
   readonly distinct: number;
   /** Delivered shreds by feed. */
-  readonly brought: readonly number[];
+  readonly delivered: readonly number[];
 }
 
 class FeedScore {
@@ -93,7 +93,7 @@ export class RaceScores {
     this.slots++;
     this.groups.startSlot(slot.slot);
     const rows: Float64Array[] = [];
-    const brought = this.feeds.map(() => 0);
+    const delivered = this.feeds.map(() => 0);
     const readyAt = this.feeds.map(() => Number.NEGATIVE_INFINITY);
     for (const { times } of slot.sets.values()) {
       this.sets++;
@@ -101,7 +101,7 @@ export class RaceScores {
         const row = times.subarray(leaf * slot.feeds, (leaf + 1) * slot.feeds);
         if (row.every((time) => time === never)) continue;
         rows.push(row);
-        this.#addShred(row, leaf < 32, brought);
+        this.#addShred(row, leaf < 32, delivered);
       }
       this.#addSet(times, readyAt);
     }
@@ -110,10 +110,10 @@ export class RaceScores {
       this.wholeSlots++;
       if (slot.sets.size === slot.setCount) this.#race(readyAt, ({ slots }) => slots);
     }
-    this.#coverage.add({ slot: slot.slot, distinct: slot.distinct, brought });
+    this.#coverage.add({ slot: slot.slot, distinct: slot.distinct, delivered });
   }
 
-  #addShred(row: Float64Array, isData: boolean, brought: number[]): void {
+  #addShred(row: Float64Array, isData: boolean, delivered: number[]): void {
     if (isData) this.distinctData++;
     else this.distinctCode++;
     this.groups.noteShred();
@@ -124,7 +124,7 @@ export class RaceScores {
       const time = row[feed] ?? never;
       const score = this.feeds[feed];
       if (time === never || !score) continue;
-      brought[feed] = (brought[feed] ?? 0) + 1;
+      delivered[feed] = (delivered[feed] ?? 0) + 1;
       if (isData) score.data++;
       else score.code++;
       if (time === first) {

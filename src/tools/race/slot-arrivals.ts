@@ -37,7 +37,7 @@ export function blankArrival(): ShredArrival {
 }
 
 interface FecSetArrivals {
-  /** By leaf (32 data, 32 code), then by feed; Infinity if it never arrived. */
+  /** Times by leaf (32 data, 32 code), then by feed; Infinity if it never arrived. */
   readonly times: Float64Array;
   readonly signature: number;
 }
@@ -47,7 +47,7 @@ type Novelty = "first" | "later" | "again";
 export class SlotArrivals {
   readonly slot: number;
   readonly feeds: number;
-  /** By number of the FEC set. */
+  /** Sets by number. */
   readonly sets = new Map<number, FecSetArrivals>();
   firstNs = Number.POSITIVE_INFINITY;
   /** Time of the last arrival of a new shred. */

@@ -94,7 +94,7 @@ describe("a customer's feed", () => {
 });
 
 describe("submissions", () => {
-  it("lists earlier and new submissions of the account only", async () => {
+  it("include earlier and new ones of the account only", async () => {
     const partner = createServer((_request, response) => response.end('{"result":"ok"}'));
     partner.listen(0, "127.0.0.1");
     await once(partner, "listening");

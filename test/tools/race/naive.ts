@@ -2,7 +2,7 @@
 // scores.
 
 export interface NaiveShred {
-  /** By feed; null if it never arrived. */
+  /** Times by feed; null if it never arrived. */
   readonly times: readonly (number | null)[];
   readonly isData: boolean;
   readonly set: number;

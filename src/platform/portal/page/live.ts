@@ -127,10 +127,10 @@ export class Live {
     }
     let isNew = false;
     try {
-      const brought = liveMessage(JSON.parse(String(data)));
-      if (!brought) return;
-      isNew = Object.keys(brought).some((topic) => !Object.hasOwn(this.topics, topic));
-      this.#pending = { ...this.#pending, ...brought };
+      const received = liveMessage(JSON.parse(String(data)));
+      if (!received) return;
+      isNew = Object.keys(received).some((topic) => !Object.hasOwn(this.topics, topic));
+      this.#pending = { ...this.#pending, ...received };
     } catch (error) {
       this.#reportFault(error);
     }
@@ -156,12 +156,12 @@ export class Live {
   #update(): void {
     if (document.hidden) return;
     this.#lastUpdateMs = steadyMs();
-    const brought = this.#pending;
+    const received = this.#pending;
     this.#pending = {};
-    Object.assign(this.topics, brought);
-    if (brought.service) takeServiceTime(Date.parse(brought.service.time));
-    if (brought.destinations) this.rates.add(brought.destinations);
-    for (const topic of topicsOf(brought)) this.#notify(topic);
+    Object.assign(this.topics, received);
+    if (received.service) takeServiceTime(Date.parse(received.service.time));
+    if (received.destinations) this.rates.add(received.destinations);
+    for (const topic of topicsOf(received)) this.#notify(topic);
     this.#notify("update");
     this.#checkSilence();
   }

@@ -189,8 +189,8 @@ function isTopic(name: string): name is Topic {
 }
 
 /** Returns the topics of the given values. */
-export function topicsOf(brought: Partial<LiveTopics>): readonly Topic[] {
-  return Object.keys(brought).filter(isTopic);
+export function topicsOf(values: Partial<LiveTopics>): readonly Topic[] {
+  return Object.keys(values).filter(isTopic);
 }
 
 /**

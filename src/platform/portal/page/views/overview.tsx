@@ -45,7 +45,7 @@ function TierPanel({ tier }: { readonly tier: TierView }): JSX.Element {
       <ul class="thresholds">
         {tier.thresholds.map((at) => (
           <li key={at.tier} title={`${lamportsText(at.missingLamports)} missing`}>
-            <Badge state={at.missingLamports === 0 ? "reached" : "ahead"} />{" "}
+            <Badge state={at.missingLamports === 0 ? "reached" : "not_reached"} />{" "}
             <span>{thresholdText(tier, at)}</span>
           </li>
         ))}
@@ -100,7 +100,7 @@ function HowTo({ tier }: { readonly tier: TierView }): JSX.Element {
   );
 }
 
-function Sales(): JSX.Element {
+function ShredTierView(): JSX.Element {
   const tier = useTopic("tier");
   if (!tier) return <Loading lines={6} />;
   if (!tier.isSold) {
@@ -122,7 +122,7 @@ function Sales(): JSX.Element {
 
 export function Overview(): JSX.Element {
   const { session } = useSessionContext();
-  if (session.key.scopes.includes("shreds")) return <Sales />;
+  if (session.key.scopes.includes("shreds")) return <ShredTierView />;
   return (
     <Panel title="Tier" wide>
       <NoScope scope="shreds" what="the tier" />
