@@ -6,9 +6,9 @@
 import { quote, type Reason, retryAfterOf, ShredwayError } from "../../core/errors.ts";
 import { isJsonArray, isJsonObject, type Json, readJson } from "../../core/json-rpc/json-text.ts";
 import type { HttpResponse } from "../../gateway/http/types.ts";
-import { jsonAnswer, refusal } from "./answers.ts";
 import { ApiKeyActions, type ApiKeyActionsDependencies, type Holder } from "./api-key-actions.ts";
 import type { PortalGateway } from "./dependencies.ts";
+import { jsonAnswer, refusal } from "./responses.ts";
 
 export const gatewayMethods = [
   "getTier",

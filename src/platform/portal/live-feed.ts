@@ -15,7 +15,6 @@ import type {
   WebSocketPeer,
   WebSocketRoute,
 } from "../../gateway/http/types.ts";
-import { refusal } from "./answers.ts";
 import { timeText } from "./api-key-actions.ts";
 import { coverageView, destinationViews, tierView, tipsView } from "./customer-views.ts";
 import type { PortalDependencies } from "./dependencies.ts";
@@ -27,6 +26,7 @@ import {
   verdictViews,
   workerViews,
 } from "./operator-views.ts";
+import { refusal } from "./responses.ts";
 import { type Sample, Sampler } from "./sampler.ts";
 import { SubmissionList } from "./submission-list.ts";
 import type { LiveTopics, ServiceView } from "./types.ts";

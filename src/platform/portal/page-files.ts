@@ -10,7 +10,7 @@ import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { isObject } from "../../core/values.ts";
 import type { HttpHead, HttpResponse } from "../../gateway/http/types.ts";
-import { plainAnswer, securityHeaders } from "./answers.ts";
+import { plainAnswer, securityHeaders } from "./responses.ts";
 
 /** Resolves to the same folder from src and from dist. */
 export const pageFolder = fileURLToPath(

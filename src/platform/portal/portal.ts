@@ -16,13 +16,13 @@ import type {
   WebSocketRoute,
 } from "../../gateway/http/types.ts";
 import type { Pages, Path } from "../../gateway/methods/dependencies.ts";
-import { emptyAnswer, jsonAnswer, plainAnswer, refusal } from "./answers.ts";
 import { type Holder, timeText } from "./api-key-actions.ts";
 import { Calls, refusalOf } from "./calls.ts";
 import type { PortalDependencies } from "./dependencies.ts";
 import { LiveFeed } from "./live-feed.ts";
 import { isOwnOrigin, isSecure } from "./origin.ts";
 import { PageFiles } from "./page-files.ts";
+import { emptyAnswer, jsonAnswer, plainAnswer, refusal } from "./responses.ts";
 import { type Session, Sessions } from "./sessions.ts";
 import type { SessionView } from "./types.ts";
 

@@ -26,7 +26,7 @@ import {
 } from "../../shreds/destinations/destination-rules.ts";
 import type { AccountDestination } from "../../shreds/destinations/destination-types.ts";
 import type { Arguments, Command } from "../terminal/command.ts";
-import { table, toJson } from "../terminal/output.ts";
+import { table, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { defaultDirectory, readAction, withStore } from "./store-command.ts";
 

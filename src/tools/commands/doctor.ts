@@ -19,7 +19,7 @@ import { checkService } from "../../platform/doctor/service-checks.ts";
 import { readServiceFacts } from "../../platform/doctor/service-facts.ts";
 import { probe, readConfigFacts, systemReader } from "../../platform/doctor/system.ts";
 import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
-import { type Paint, toJson } from "../terminal/output.ts";
+import { type Paint, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
 export const doctor: Command = {

@@ -11,7 +11,7 @@ import { messageOf, ShredwayError } from "../../core/errors.ts";
 import { type ExportSummary, exportDatabase } from "../../platform/store/transfer/export.ts";
 import { checkImported, openSnapshot } from "../../platform/store/transfer/place.ts";
 import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
-import { formatBytes, formatCount, toJson } from "../terminal/output.ts";
+import { formatBytes, formatCount, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { configOf, defaultDirectory, placeOf } from "./store-command.ts";
 

@@ -9,7 +9,7 @@ import { migrations } from "../../platform/store/migrations.ts";
 import { checkExport, importDatabase } from "../../platform/store/transfer/import.ts";
 import { nameOfPlace, openDatabase } from "../../platform/store/transfer/place.ts";
 import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
-import { formatCount, toJson } from "../terminal/output.ts";
+import { formatCount, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { defaultDirectory, placeOf } from "./store-command.ts";
 

@@ -20,7 +20,7 @@ import {
 import { createKey } from "../../gateway/accounts/create-key.ts";
 import { type ApiKey, scopes as allScopes } from "../../gateway/accounts/types.ts";
 import { type Arguments, type Command, usageError } from "../terminal/command.ts";
-import { table, toJson } from "../terminal/output.ts";
+import { table, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { defaultDirectory, readAction, withStore } from "./store-command.ts";
 

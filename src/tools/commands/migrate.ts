@@ -17,7 +17,7 @@ import {
   type Place,
 } from "../../platform/store/transfer/place.ts";
 import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
-import { toJson } from "../terminal/output.ts";
+import { toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { defaultDirectory, fileOf, placeOf } from "./store-command.ts";
 

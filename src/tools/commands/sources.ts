@@ -25,7 +25,7 @@ import { type WrittenSource, withoutSource, withSource } from "../../core/config
 import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
 import { readTextFile } from "../../core/files.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "../terminal/command.ts";
-import { table, toJson } from "../terminal/output.ts";
+import { table, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { readAction } from "./store-command.ts";
 

@@ -20,7 +20,7 @@ import {
   formatShare,
   type Paint,
   table,
-} from "../terminal/output.ts";
+} from "../terminal/formatting.ts";
 import { refusalText } from "../terminal/relay-report.ts";
 import type { SlotTotals } from "./slot-ledger.ts";
 

@@ -15,7 +15,7 @@ import { FeedRecorder } from "../race/feed-recorder.ts";
 import { FeedTiming } from "../race/feed-timing.ts";
 import { SlotCollector } from "../race/slot-collector.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "../terminal/command.ts";
-import { toJson } from "../terminal/output.ts";
+import { toJson } from "../terminal/formatting.ts";
 import { endOf, every, type Terminal } from "../terminal/terminal.ts";
 import { anyAddresses, type LeaderSource, leaderOptions, openLeaders } from "./feed-options.ts";
 import {

@@ -1,11 +1,11 @@
 // Confidence: 95 % intervals of the race's results.
 //
-// Bootstrap over turns of leaders (groups.ts): turns are resampled with replacement, and the
+// Bootstrap over turns of leaders (leader-turns.ts): turns are resampled with replacement, and the
 // middle 95 % of the results is the interval. The seed is fixed, so the same race gives the same
 // intervals. Below `groupsMin` turns there are no intervals, because they would be too narrow.
 
 import { SeededRandom } from "../../core/seeded-random.ts";
-import type { Group } from "./groups.ts";
+import type { Group } from "./leader-turns.ts";
 
 const groupsMin = 8;
 const draws = 400;

@@ -10,9 +10,9 @@ import { parseShred, type Shred } from "../../relay/data-plane/parse-shred.ts";
 import type { LeaderSource } from "../listen/feed-options.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { LeaderCheck } from "./leader-check.ts";
+import type { RacePlan, RaceResult } from "./race-display.ts";
+import type { FeedFacts } from "./race-report.ts";
 import { RaceSession } from "./race-session.ts";
-import type { RacePlan, RaceResult } from "./race-show.ts";
-import type { FeedFacts } from "./report.ts";
 import { blankArrival } from "./slot-arrivals.ts";
 
 export interface CaptureFeed {

@@ -6,9 +6,9 @@ import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
 import { addressesOf, type FeedOption, type LeaderSource } from "../listen/feed-options.ts";
 import { endOf, every, type Terminal } from "../terminal/terminal.ts";
 import { FeedRecorder } from "./feed-recorder.ts";
+import { type RacePlan, type RaceResult, showRace } from "./race-display.ts";
+import type { FeedFacts, RaceFacts } from "./race-report.ts";
 import { RaceSession } from "./race-session.ts";
-import { type RacePlan, type RaceResult, showRace } from "./race-show.ts";
-import type { FeedFacts, RaceFacts } from "./report.ts";
 
 const drainMs = 20;
 const refreshMs = 1000;

@@ -1,12 +1,12 @@
 // Race scores: first arrivals, lags and losses of every feed over all judged slots.
 //
-// race-session.ts adds settled slots; report.ts reads the scores. A feed wins a shred if it alone
+// race-session.ts adds settled slots; race-report.ts reads the scores. A feed wins a shred if it alone
 // delivers it first; arrivals in the same nanosecond tie. A lag is relative to the best other
 // feed, so only shreds that another feed also delivered have one.
 
 import { LagHistogram } from "../../core/log-linear-histogram.ts";
 import { ContestCounts, MissingRuns, NewestRows } from "./feed-counters.ts";
-import { Groups } from "./groups.ts";
+import { Groups } from "./leader-turns.ts";
 import { recoverableFrom, type SlotArrivals, setLeaves } from "./slot-arrivals.ts";
 
 export interface SlotCoverageRow {

@@ -1,7 +1,13 @@
 // Terminal output of `race`: a compact live screen, and the summary at the end. Pure.
 
-import { formatClock, formatCount, formatShare, type Paint, table } from "../terminal/output.ts";
-import type { FeedReport, LagNumbers, RacePicture, RaceReport } from "./report.ts";
+import {
+  formatClock,
+  formatCount,
+  formatShare,
+  type Paint,
+  table,
+} from "../terminal/formatting.ts";
+import type { FeedReport, LagNumbers, RacePicture, RaceReport } from "./race-report.ts";
 import { formatLag, pairOf } from "./verdict.ts";
 
 const bars = " ▁▂▃▄▅▆▇█";

@@ -15,16 +15,16 @@ import {
   splitName,
 } from "../listen/feed-options.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "../terminal/command.ts";
-import { toJson } from "../terminal/output.ts";
+import { toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { racePage } from "./page.ts";
-import { raceSvg } from "./picture.ts";
 import { type CaptureFeed, raceCaptures } from "./race-captures.ts";
+import type { RaceResult } from "./race-display.ts";
 import { raceLive } from "./race-live.ts";
+import { racePage } from "./race-page.ts";
+import { raceSvg } from "./race-picture.ts";
+import { racePicture, raceReport } from "./race-report.ts";
 import { raceSummary } from "./race-screen.ts";
-import type { RaceResult } from "./race-show.ts";
-import { ShredTable } from "./race-table.ts";
-import { racePicture, raceReport } from "./report.ts";
+import { ShredTable } from "./shred-table.ts";
 import { verdictOf } from "./verdict.ts";
 
 const settleMsDefault = 2000;

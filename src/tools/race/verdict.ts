@@ -1,6 +1,6 @@
 // Verdict of a race in sentences that claim no more than the numbers show. Pure.
 
-import type { FeedReport, PairReport, RaceReport } from "./report.ts";
+import type { FeedReport, PairReport, RaceReport } from "./race-report.ts";
 
 /** Formats a share, truncated: "100 %" only if it is exactly 1. "-" if there is none. */
 export function percent(share: number | null, digits = 1): string {

@@ -23,11 +23,11 @@ import {
   formatRate,
   formatShare,
   toJson,
-} from "../terminal/output.ts";
+} from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { type CopyOptions, makeCopies, type TimedPacket } from "./copies.ts";
-import { defaultPacketsPerSecond, gapMaxNs, type Pace, Pacer } from "./pace.ts";
-import { windowPacketsMax, windowsOf } from "./windows.ts";
+import { defaultPacketsPerSecond, gapMaxNs, type Pace, Pacer } from "./pacer.ts";
+import { type CopyOptions, makeCopies, type TimedPacket } from "./packet-copies.ts";
+import { windowPacketsMax, windowsOf } from "./packet-windows.ts";
 
 const copiesMax = 64;
 const queuedMax = 32_768n; // about 40 MB

@@ -23,7 +23,7 @@ import {
   formatShare,
   type Paint,
   table,
-} from "../terminal/output.ts";
+} from "../terminal/formatting.ts";
 import { refusalTextOf } from "../terminal/relay-report.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 

@@ -5,7 +5,7 @@
 
 import { failedTotal, type NamedCount, refusals } from "../../relay/data-plane/report.ts";
 import type { RelaySnapshot, VerdictCounts } from "../../relay/data-plane/snapshot.ts";
-import { formatCount } from "./output.ts";
+import { formatCount } from "./formatting.ts";
 
 /** "root_mismatch 52, signature_invalid 51"; empty if nothing was refused. */
 export function refusalText(verdicts: VerdictCounts): string {

@@ -7,7 +7,7 @@ import { systemClock } from "../../core/clock.ts";
 import { reportBetween } from "../../relay/data-plane/report.ts";
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
 import type { RelayService } from "../../relay/relay-service.ts";
-import { toJson } from "./output.ts";
+import { toJson } from "./formatting.ts";
 import { totalsOf, transmitFacts } from "./relay-report.ts";
 
 /** Rates since the last line, and faults since the start. */

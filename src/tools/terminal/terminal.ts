@@ -5,7 +5,7 @@
 // immediately.
 
 import { systemClock } from "../../core/clock.ts";
-import { cutLine, type Paint, paint } from "./output.ts";
+import { cutLine, type Paint, paint } from "./formatting.ts";
 
 interface Output {
   write(text: string): unknown;

@@ -3,10 +3,10 @@
 import { describe, expect, it } from "vitest";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import { confidenceOf } from "../../../src/tools/race/confidence.ts";
-import { racePage } from "../../../src/tools/race/page.ts";
-import { raceSvg } from "../../../src/tools/race/picture.ts";
+import { racePage } from "../../../src/tools/race/race-page.ts";
+import { raceSvg } from "../../../src/tools/race/race-picture.ts";
+import { type RaceReport, racePicture, raceReport } from "../../../src/tools/race/race-report.ts";
 import { RaceSession } from "../../../src/tools/race/race-session.ts";
-import { type RaceReport, racePicture, raceReport } from "../../../src/tools/race/report.ts";
 import { pairOf, verdictOf } from "../../../src/tools/race/verdict.ts";
 
 /**

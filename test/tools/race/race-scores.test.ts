@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { RaceScores } from "../../../src/tools/race/race-scores.ts";
 import type { ShredArrival } from "../../../src/tools/race/slot-arrivals.ts";
 import { SlotCollector } from "../../../src/tools/race/slot-collector.ts";
-import { type NaiveShred, naiveFeeds, naivePercentile } from "./naive.ts";
+import { type NaiveShred, naiveFeeds, naivePercentile } from "./naive-scores.ts";
 
 const feeds = 3;
 

@@ -10,7 +10,7 @@ import { writeLpb } from "../../../src/relay/captures/lpb.ts";
 import { writePcap } from "../../../src/relay/captures/pcap-writer.ts";
 import { PacedSender } from "../../../src/relay/data-plane/paced-sender.ts";
 import { race } from "../../../src/tools/race/race.ts";
-import type { RaceReport } from "../../../src/tools/race/report.ts";
+import type { RaceReport } from "../../../src/tools/race/race-report.ts";
 import { closing } from "../../support/closing.ts";
 import { freeUdpPort } from "../../support/network/free-ports.ts";
 import { until } from "../../support/network/udp-receiver.ts";

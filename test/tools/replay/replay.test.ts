@@ -1,9 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
-import { makeCopies, type TimedPacket } from "../../../src/tools/replay/copies.ts";
-import { defaultPacketsPerSecond, gapMaxNs, Pacer } from "../../../src/tools/replay/pace.ts";
-import { windowNsMax, windowPacketsMax, windowsOf } from "../../../src/tools/replay/windows.ts";
+import { defaultPacketsPerSecond, gapMaxNs, Pacer } from "../../../src/tools/replay/pacer.ts";
+import { makeCopies, type TimedPacket } from "../../../src/tools/replay/packet-copies.ts";
+import {
+  windowNsMax,
+  windowPacketsMax,
+  windowsOf,
+} from "../../../src/tools/replay/packet-windows.ts";
 
 function numbered(count: number, gapNs = 1000): TimedPacket[] {
   return Array.from({ length: count }, (_, i) => ({

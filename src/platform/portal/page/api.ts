@@ -4,8 +4,8 @@
 // session. The session cookie is not readable for scripts. The page never stores a key.
 
 import type { SessionView } from "../types.ts";
-import { type Reader, record, ShapeError, text } from "./shape.ts";
-import { session } from "./wire.ts";
+import { session } from "./call-readers.ts";
+import { type Reader, record, ShapeError, text } from "./shape-readers.ts";
 
 export class ApiError extends Error {
   /** HTTP status; 0 if the service did not respond. */

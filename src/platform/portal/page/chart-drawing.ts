@@ -1,8 +1,8 @@
 // Chart drawing: one uPlot chart with its data, size and cursor.
 //
-// Used by parts/chart.tsx. uPlot draws on a canvas, to which style sheets do not apply. Each
+// Used by components/chart.tsx. uPlot draws on a canvas, to which style sheets do not apply. Each
 // drawing therefore reads colours from the style sheet's variables, and a change of the colour
-// scheme redraws the chart. parts/readout.tsx replaces uPlot's pointer handling.
+// scheme redraws the chart. components/readout.tsx replaces uPlot's pointer handling.
 
 import uPlot from "uplot";
 import { watchColours } from "./theme.ts";

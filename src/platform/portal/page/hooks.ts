@@ -7,7 +7,7 @@ import type { LiveTopics, SessionView } from "../types.ts";
 import { ApiError, messageOf } from "./api.ts";
 import { nowMs } from "./clock.ts";
 import type { Live, Subject } from "./live.ts";
-import type { Topic } from "./wire-live.ts";
+import type { Topic } from "./live-readers.ts";
 
 export interface SessionServices {
   readonly session: SessionView;

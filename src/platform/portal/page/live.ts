@@ -8,9 +8,9 @@ import type { LiveTopics } from "../types.ts";
 import { ApiError, presentSession } from "./api.ts";
 import { waitMs } from "./backoff.ts";
 import { after, chance, steadyMs, takeServiceTime } from "./clock.ts";
+import { liveMessage, type Topic, topicsOf } from "./live-readers.ts";
 import { RateHistory } from "./rate-history.ts";
-import { ShapeError } from "./shape.ts";
-import { liveMessage, type Topic, topicsOf } from "./wire-live.ts";
+import { ShapeError } from "./shape-readers.ts";
 
 type Connection =
   | { readonly kind: "connecting" }

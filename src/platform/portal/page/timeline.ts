@@ -4,8 +4,8 @@
 // Pure. The axis is logarithmic from 0.1 ms: the service's steps take microseconds and the
 // chain's hundreds of milliseconds, and both must be visible.
 
+import type { StatusEvent } from "./call-readers.ts";
 import { decadeTicks, type Extent, logarithmic, type Scale } from "./scale.ts";
-import type { StatusEvent } from "./wire.ts";
 
 export interface Mark {
   readonly event: StatusEvent;

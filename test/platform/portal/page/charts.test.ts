@@ -1,6 +1,7 @@
 // Positions on charts, and the drawing of a timeline.
 
 import { describe, expect, it } from "vitest";
+import type { StatusEvent } from "../../../../src/platform/portal/page/call-readers.ts";
 import { barsOf, extentOf } from "../../../../src/platform/portal/page/histogram.ts";
 import {
   decadeTicks,
@@ -15,7 +16,6 @@ import {
   drawingOf,
   outcomeOf,
 } from "../../../../src/platform/portal/page/timeline.ts";
-import type { StatusEvent } from "../../../../src/platform/portal/page/wire.ts";
 
 describe("scales", () => {
   it("map their domain to their range and clamp values outside", () => {

@@ -4,12 +4,12 @@ import type { ComponentChildren, JSX } from "preact";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { TierView } from "../../types.ts";
 import { call } from "../api.ts";
+import { type Registration, registrations, type TierEvent, tierEvents } from "../call-readers.ts";
+import { Badge, Empty, LoadedPart, Panel, Sol, When } from "../components/basics.tsx";
+import { type Column, Rows, Table } from "../components/rows.tsx";
 import { type Loaded, useLoaded } from "../hooks.ts";
-import { Badge, Empty, LoadedPart, Panel, Sol, When } from "../parts/basics.tsx";
-import { type Column, Rows, Table } from "../parts/rows.tsx";
 import { displayText } from "../timeline.ts";
 import { shortened } from "../units.ts";
-import { type Registration, registrations, type TierEvent, tierEvents } from "../wire.ts";
 
 const pageRows = 8;
 

@@ -3,11 +3,11 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useRef } from "preact/hooks";
 import { call } from "../api.ts";
+import { done } from "../call-readers.ts";
+import { Failure } from "../components/basics.tsx";
+import { Snippet } from "../components/copy-button.tsx";
+import { Dialog } from "../components/dialog.tsx";
 import { useAction, useSessionContext, useTopic } from "../hooks.ts";
-import { Failure } from "../parts/basics.tsx";
-import { Snippet } from "../parts/copy.tsx";
-import { Dialog } from "../parts/dialog.tsx";
-import { done } from "../wire.ts";
 
 interface FormProps {
   readonly verb: string;

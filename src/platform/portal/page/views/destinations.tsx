@@ -4,14 +4,14 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { DestinationView } from "../../types.ts";
 import { call } from "../api.ts";
+import { done } from "../call-readers.ts";
+import { Ago, Badge, Empty, Fact, Failure, Loading, Panel } from "../components/basics.tsx";
+import { CopyButton } from "../components/copy-button.tsx";
+import { Confirm } from "../components/dialog.tsx";
+import { Sparkline } from "../components/sparkline.tsx";
 import { useAction, useSessionContext, useTopic } from "../hooks.ts";
-import { Ago, Badge, Empty, Fact, Failure, Loading, Panel } from "../parts/basics.tsx";
-import { CopyButton } from "../parts/copy.tsx";
-import { Confirm } from "../parts/dialog.tsx";
-import { Sparkline } from "../parts/sparkline.tsx";
 import { displayText } from "../timeline.ts";
 import { count, counted, rate } from "../units.ts";
-import { done } from "../wire.ts";
 import { AddDialog, ProveDialog } from "./destination-dialogs.tsx";
 
 /** Verification state and its expiry. */

@@ -1,10 +1,10 @@
 // Shred feed: destinations, coverage of each slot, and latency in the relay.
 
 import type { JSX } from "preact";
+import { Loading, NoScope, Panel } from "../components/basics.tsx";
+import { CoverageChart } from "../components/coverage-chart.tsx";
+import { HistogramChart } from "../components/histogram-chart.tsx";
 import { useSessionContext, useTopic } from "../hooks.ts";
-import { Loading, NoScope, Panel } from "../parts/basics.tsx";
-import { CoverageChart } from "../parts/coverage-chart.tsx";
-import { HistogramChart } from "../parts/histogram-chart.tsx";
 import { count } from "../units.ts";
 import { DestinationsPanel } from "./destinations.tsx";
 

@@ -4,12 +4,12 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { KeyView, NewKeyView } from "../../types.ts";
 import { call } from "../api.ts";
+import { done, keys, newKey } from "../call-readers.ts";
+import { Badge, Fact, Failure, LoadedPart, Panel, When } from "../components/basics.tsx";
+import { Snippet } from "../components/copy-button.tsx";
+import { Confirm, Dialog } from "../components/dialog.tsx";
 import { useAction, useLoaded, useSessionContext } from "../hooks.ts";
-import { Badge, Fact, Failure, LoadedPart, Panel, When } from "../parts/basics.tsx";
-import { Snippet } from "../parts/copy.tsx";
-import { Confirm, Dialog } from "../parts/dialog.tsx";
 import { counted } from "../units.ts";
-import { done, keys, newKey } from "../wire.ts";
 
 function loadKeys(): Promise<readonly KeyView[]> {
   return call("getKeys", [], keys);

@@ -1,10 +1,10 @@
 // Tables of the operator's view.
 
 import type { ComponentChildren, JSX } from "preact";
+import { Badge, Empty, Loading, Panel } from "../components/basics.tsx";
+import { type Column, Rows, Table } from "../components/rows.tsx";
+import { ShareBar } from "../components/sparkline.tsx";
 import { useTopic } from "../hooks.ts";
-import { Badge, Empty, Loading, Panel } from "../parts/basics.tsx";
-import { type Column, Rows, Table } from "../parts/rows.tsx";
-import { ShareBar } from "../parts/sparkline.tsx";
 import { displayText } from "../timeline.ts";
 import { count, counted, nanoseconds, percent, rate } from "../units.ts";
 

@@ -2,9 +2,9 @@
 
 import type { JSX } from "preact";
 import type { ProblemView } from "../../types.ts";
+import { Ago, Empty, Fact, Loading, Panel, RecentTime, When } from "../components/basics.tsx";
+import { Rows } from "../components/rows.tsx";
 import { useTopic } from "../hooks.ts";
-import { Ago, Empty, Fact, Loading, Panel, RecentTime, When } from "../parts/basics.tsx";
-import { Rows } from "../parts/rows.tsx";
 import { counted } from "../units.ts";
 import {
   FanOutPanel,

@@ -3,10 +3,10 @@
 
 import type { JSX } from "preact";
 import type { TierView } from "../../types.ts";
+import { Badge, Empty, Loading, NoScope, Panel } from "../components/basics.tsx";
+import { CopyButton, Snippet } from "../components/copy-button.tsx";
+import { TierMeter } from "../components/tier-meter.tsx";
 import { useNow, useSessionContext, useTopic } from "../hooks.ts";
-import { Badge, Empty, Loading, NoScope, Panel } from "../parts/basics.tsx";
-import { CopyButton, Snippet } from "../parts/copy.tsx";
-import { TierMeter } from "../parts/tier-meter.tsx";
 import { graceWords, ms } from "../times.ts";
 import { lamportsText, sol, solDigits } from "../units.ts";
 import { Registrations, TierHistory } from "./audit.tsx";

@@ -5,8 +5,8 @@ import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { SessionView } from "../../types.ts";
 import { openSession, signInMessageOf } from "../api.ts";
-import { Failure } from "../parts/basics.tsx";
-import { ThemeSwitch } from "../parts/theme-switch.tsx";
+import { Failure } from "../components/basics.tsx";
+import { ThemeSwitch } from "../components/theme-switch.tsx";
 
 interface SignInProps {
   /** Reason for the end of the previous session; null if there was none. */

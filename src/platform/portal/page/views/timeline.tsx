@@ -3,15 +3,15 @@
 import type { JSX } from "preact";
 import { useCallback, useEffect } from "preact/hooks";
 import { call } from "../api.ts";
+import { type StatusEvent, type TransactionStatus, transactionStatus } from "../call-readers.ts";
 import { every } from "../clock.ts";
+import { Badge, Empty, Fact, LoadedPart, When } from "../components/basics.tsx";
+import { CopyButton } from "../components/copy-button.tsx";
+import { type Column, Table } from "../components/rows.tsx";
+import { TimelineChart } from "../components/timeline-chart.tsx";
 import { useLoaded } from "../hooks.ts";
-import { Badge, Empty, Fact, LoadedPart, When } from "../parts/basics.tsx";
-import { CopyButton } from "../parts/copy.tsx";
-import { type Column, Table } from "../parts/rows.tsx";
-import { TimelineChart } from "../parts/timeline-chart.tsx";
 import { displayText } from "../timeline.ts";
 import { count, offset, shortened } from "../units.ts";
-import { type StatusEvent, type TransactionStatus, transactionStatus } from "../wire.ts";
 
 const columns: readonly Column[] = [
   { name: "After receipt", isNumber: true },

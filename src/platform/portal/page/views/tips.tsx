@@ -3,9 +3,9 @@
 
 import type { JSX } from "preact";
 import type { TipPoint, TipsView } from "../../types.ts";
+import { Ago, Badge, Empty, Loading, Panel, Sol } from "../components/basics.tsx";
+import { percentiles, TipsChart } from "../components/tips-chart.tsx";
 import { useTopic } from "../hooks.ts";
-import { Ago, Badge, Empty, Loading, Panel, Sol } from "../parts/basics.tsx";
-import { percentiles, TipsChart } from "../parts/tips-chart.tsx";
 import { counted } from "../units.ts";
 
 function Snapshot({ now }: { readonly now: TipPoint }): JSX.Element {

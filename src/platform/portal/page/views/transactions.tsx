@@ -2,9 +2,9 @@
 
 import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
+import { Badge, Empty, Loading, NoScope, Panel, RecentTime } from "../components/basics.tsx";
+import { Rows, Table } from "../components/rows.tsx";
 import { useSessionContext, useTopic } from "../hooks.ts";
-import { Badge, Empty, Loading, NoScope, Panel, RecentTime } from "../parts/basics.tsx";
-import { Rows, Table } from "../parts/rows.tsx";
 import { hashOf } from "../router.ts";
 import { counted, shortened } from "../units.ts";
 import { Timeline } from "./timeline.tsx";

@@ -3,7 +3,7 @@
 // A window is limited in number and time, so that packets of a slow capture stay close to their
 // time.
 
-import type { TimedPacket } from "./copies.ts";
+import type { TimedPacket } from "./packet-copies.ts";
 
 export const windowPacketsMax = 1024;
 export const windowNsMax = 200_000_000;

@@ -16,7 +16,7 @@ import {
   orNull,
   type Reader,
   text,
-} from "./shape.ts";
+} from "./shape-readers.ts";
 
 export const session = object<SessionView>({
   account: text,

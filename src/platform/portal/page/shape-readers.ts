@@ -1,6 +1,6 @@
 // Shape readers: check received values and return them with a known type.
 //
-// Used by wire.ts. The page can be older or newer than the service. A value of another shape
+// Used by call-readers.ts and live-readers.ts. The page can be older or newer than the service. A value of another shape
 // causes an error message on the page, never a half-rendered view.
 
 export type Reader<T> = (value: unknown, place: string) => T;

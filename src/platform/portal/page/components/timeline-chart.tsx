@@ -1,10 +1,10 @@
 // Timeline chart of one transaction: one row each for the gateway, every route and the chain.
 
 import type { JSX } from "preact";
+import type { StatusEvent } from "../call-readers.ts";
 import { useWidth } from "../hooks.ts";
 import { type Drawing, displayText, drawingOf, type Mark, outcomeOf } from "../timeline.ts";
 import { offset } from "../units.ts";
-import type { StatusEvent } from "../wire.ts";
 
 const rowHeight = 30;
 const axisHeight = 22;

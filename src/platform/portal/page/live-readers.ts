@@ -19,7 +19,17 @@ import type {
   TipsView,
   WorkerView,
 } from "../types.ts";
-import { flag, list, number, object, oneOf, orNull, type Reader, record, text } from "./shape.ts";
+import {
+  flag,
+  list,
+  number,
+  object,
+  oneOf,
+  orNull,
+  type Reader,
+  record,
+  text,
+} from "./shape-readers.ts";
 
 const histogram = object<HistogramView>({
   count: number,

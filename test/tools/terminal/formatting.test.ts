@@ -11,7 +11,7 @@ import {
   table,
   toJson,
   visibleLength,
-} from "../../../src/tools/terminal/output.ts";
+} from "../../../src/tools/terminal/formatting.ts";
 
 describe("numbers for display", () => {
   it("formats counts", () => {

@@ -1,6 +1,8 @@
 // Received values: accepted in the contract's shape, otherwise refused with their place.
 
 import { describe, expect, it } from "vitest";
+import { transactionStatus } from "../../../../src/platform/portal/page/call-readers.ts";
+import { liveMessage } from "../../../../src/platform/portal/page/live-readers.ts";
 import {
   list,
   number,
@@ -10,9 +12,7 @@ import {
   orNull,
   ShapeError,
   text,
-} from "../../../../src/platform/portal/page/shape.ts";
-import { transactionStatus } from "../../../../src/platform/portal/page/wire.ts";
-import { liveMessage } from "../../../../src/platform/portal/page/wire-live.ts";
+} from "../../../../src/platform/portal/page/shape-readers.ts";
 
 const worker = { load: 0.1, receivedPerSecond: 5, receiveDrops: 0, highestSlot: 7 };
 

@@ -3,7 +3,7 @@
 // Three panels: the share of shreds that each feed had delivered by the time since the first
 // arrival; first arrivals with intervals; and each feed's coverage per slot.
 
-import type { CdfPoint, FeedReport, RacePicture, RaceReport } from "./report.ts";
+import type { CdfPoint, FeedReport, RacePicture, RaceReport } from "./race-report.ts";
 import { cdfTicksNs, escapeText, feedColours, label, pictureStyle, round, tickOf } from "./svg.ts";
 import { formatLag, percent, verdictOf } from "./verdict.ts";
 

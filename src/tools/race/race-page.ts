@@ -1,8 +1,8 @@
 // HTML page of a race: verdict, picture and tables in one self-contained file without scripts.
 // Pure.
 
-import { raceSvg } from "./picture.ts";
-import type { FeedReport, LagNumbers, RacePicture, RaceReport } from "./report.ts";
+import { raceSvg } from "./race-picture.ts";
+import type { FeedReport, LagNumbers, RacePicture, RaceReport } from "./race-report.ts";
 import { escapeText } from "./svg.ts";
 import { formatLag, pairOf, percent } from "./verdict.ts";
 
