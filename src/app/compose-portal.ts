@@ -12,7 +12,7 @@ import type { Gateway } from "../gateway/endpoints/gateway.ts";
 import type { GatewaySettings, ShredSales } from "../gateway/methods/dependencies.ts";
 import type { RouteTable } from "../gateway/routes/route-table.ts";
 import type { Submissions } from "../gateway/submission/types.ts";
-import type { Counter, ServiceFacts } from "../platform/portal/dependencies.ts";
+import type { PortalGateway, ServiceFacts } from "../platform/portal/dependencies.ts";
 import { pageFolder } from "../platform/portal/page-files.ts";
 import { Portal } from "../platform/portal/portal.ts";
 import type { Store } from "../platform/store/store.ts";
@@ -41,7 +41,7 @@ interface PortalOptions {
   readonly service: () => GatewayService;
 }
 
-function counterOf(gateway: Gateway): Counter {
+function portalGatewayOf(gateway: Gateway): PortalGateway {
   const { callers, report } = gateway;
   return {
     addressOf: (head) => callers.addressOf(head),
@@ -80,7 +80,7 @@ export function openPortal(options: PortalOptions): Portal | null {
     keys: keyRing,
     keyStore: store.keys,
     refreshKeys: () => options.service().refreshKeys(),
-    counter: () => counterOf(options.gateway()),
+    gateway: () => portalGatewayOf(options.gateway()),
     service: serviceFactsOf(options),
     relay: relay ? () => relay.snapshot() : null,
     shreds,

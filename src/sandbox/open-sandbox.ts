@@ -85,7 +85,7 @@ function sandboxConfig(
 ) {
   const httpPort = parseEndpoint(choice.http, { allowPortZero: true }).port;
   const { port } = parseEndpoint(choice.udp, { allowPortZero: true });
-  const openSeat = port === 0 || port === 65_535 ? undefined : `127.0.0.1:${port + 1}`;
+  const userDestination = port === 0 || port === 65_535 ? undefined : `127.0.0.1:${port + 1}`;
   const config = completeConfig({
     solana: { rpc: rpcUrl },
     // With a port of the kernel's choice the one above is anybody's.
@@ -109,11 +109,13 @@ function sandboxConfig(
       sources: sandboxSources.map(({ name, address, tier }) => ({ name, address, tier })),
       destinations: [
         ...receivers.map(({ name, address, tier }) => ({ name, address, tier })),
-        ...(openSeat === undefined ? [] : [{ name: "yours", address: openSeat, tier: "tier-2" }]),
+        ...(userDestination === undefined
+          ? []
+          : [{ name: "yours", address: userDestination, tier: "tier-2" }]),
       ],
     },
   });
-  return { config, openSeat };
+  return { config, userDestination };
 }
 
 function openReceiver({ name, tier }: { name: string; tier: string }): SandboxReceiver {
@@ -231,7 +233,7 @@ export function openSandbox(choice: SandboxChoice): Promise<Sandbox> {
     const rpcUrl = `http://${endpoint.address}`;
     const partners = opened(await SandboxPartners.open(chain, clock, { tipAddresses, log }));
     const surroundings = { rpcUrl, receivers, partners, tpu, wallets };
-    const { config, openSeat } = sandboxConfig(choice, surroundings);
+    const { config, userDestination } = sandboxConfig(choice, surroundings);
     const readConfig = () => config;
     const { tierClock } = choice;
     const service = opened(
@@ -271,7 +273,7 @@ export function openSandbox(choice: SandboxChoice): Promise<Sandbox> {
       receivers,
       receiverLeaders,
       probe,
-      openSeat,
+      userDestination,
       clock,
     });
   });

@@ -64,7 +64,7 @@ interface SandboxOptions {
   readonly receiverLeaders: RpcLeaderSchedule;
   readonly probe: LandingProbe;
   /** Where a user's own `listen` gets the feed; absent when the relay's port was left to the kernel. */
-  readonly openSeat: string | undefined;
+  readonly userDestination: string | undefined;
   readonly clock: Clock;
 }
 
@@ -81,7 +81,7 @@ export class Sandbox {
   readonly landings: LandingWatchList;
   readonly feeds: readonly SourceFeed[];
   readonly receivers: readonly SandboxReceiver[];
-  readonly openSeat: string | undefined;
+  readonly userDestination: string | undefined;
   readonly #options: SandboxOptions;
   #timers: readonly Timer[] = [];
 
@@ -96,7 +96,7 @@ export class Sandbox {
     this.landings = options.landings;
     this.feeds = options.feeds;
     this.receivers = options.receivers;
-    this.openSeat = options.openSeat;
+    this.userDestination = options.userDestination;
   }
 
   /** Begins the first slot when the relay knows who leads it. */

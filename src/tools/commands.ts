@@ -1,6 +1,6 @@
-// Every command of the command line by its name; each is one file, loaded only when it is called.
+// All commands of the command line by name. Each is one file, loaded only when it is called.
 //
-// Called by shredway.ts. Tests hold the documents to it.
+// Used by shredway.ts. Tests compare the documentation with this list.
 
 import type { Command } from "./terminal/command.ts";
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The command `shredway`: finds the command, parses its arguments, and turns every end into an exit
-// code: 0 ok, 1 failed, 2 wrong usage.
+// The program `shredway`: finds the command, parses its arguments, and maps every result to an
+// exit code: 0 ok, 1 failed, 2 wrong usage.
 
 import { realpathSync } from "node:fs";
 import { basename, relative } from "node:path";
@@ -35,7 +35,7 @@ async function generalHelp(): Promise<string> {
 function endWhenOutputFails(): void {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(exitCodes.ok);
-    process.stderr.write(`shredway: standard output cannot be written: ${error.message}\n`);
+    process.stderr.write(`shredway: cannot write to standard output: ${error.message}\n`);
     process.exit(exitCodes.failed);
   });
   process.stderr.on("error", (error: NodeJS.ErrnoException) => {
@@ -44,8 +44,8 @@ function endWhenOutputFails(): void {
 }
 
 function stopOnSignals(): AbortSignal {
-  // npm passes a Ctrl-C on to a program that already got it from the terminal: one wish, two signals.
-  const sameWishMs = 1000;
+  // npm forwards a Ctrl-C that the terminal has already sent to this program: one request, two signals.
+  const sameRequestMs = 1000;
   const stopping = new AbortController();
   let firstAtMs = 0;
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
@@ -53,7 +53,7 @@ function stopOnSignals(): AbortSignal {
       if (!stopping.signal.aborted) {
         firstAtMs = performance.now();
         stopping.abort();
-      } else if (performance.now() - firstAtMs > sameWishMs) {
+      } else if (performance.now() - firstAtMs > sameRequestMs) {
         process.exit(exitCodes.failed);
       }
     });
@@ -73,7 +73,7 @@ function makeTerminal(stopped: AbortSignal): Terminal {
   });
 }
 
-/** What the user would type to call this program again. */
+/** Returns the command with which the user started this program. */
 function selfCommand(): string {
   const script = process.argv[1] ?? "shredway";
   if (basename(script) === "shredway") return "shredway";
@@ -94,7 +94,7 @@ async function run(given: readonly string[]): Promise<number> {
   const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (!load) {
     const expected = Object.keys(commands).join(", ");
-    throw usageError(`expected a command (${expected}), got ${quote(name)}`);
+    throw usageError(`unknown command ${quote(name)}; expected one of ${expected}`);
   }
   // The doctor reports the version among its findings.
   const wrongNode = name === "doctor" ? null : nodeVersionError();
@@ -102,7 +102,7 @@ async function run(given: readonly string[]): Promise<number> {
     process.stderr.write(`shredway: ${wrongNode}\n`);
     return exitCodes.failed;
   }
-  const stopped = stopOnSignals(); // first: loading a command takes a while
+  const stopped = stopOnSignals(); // before the command loads, which takes time
   const command = await load();
   const parsed = parseArguments(command, rest);
   if (parsed === "help") {
@@ -119,7 +119,7 @@ function isOutOfFiles(error: unknown): boolean {
 function report(error: unknown, given: readonly string[]): number {
   if (isOutOfFiles(error)) {
     process.stderr.write(
-      "shredway: too many open files: expected a limit of at least 128; raise it with `ulimit -n 65536` " +
+      "shredway: too many open files; expected a limit of at least 128. Raise it with `ulimit -n 65536` " +
         "(in a systemd unit: LimitNOFILE=65536)\n",
     );
     return exitCodes.failed;

@@ -5,7 +5,7 @@ import {
   histogramFloor,
   LagHistogram,
 } from "../../src/core/log-linear-histogram.ts";
-import { naivePercentile } from "../tools/race/naive.ts";
+import { naivePercentile } from "../tools/race/naive-scores.ts";
 
 const precisionBits = 4;
 

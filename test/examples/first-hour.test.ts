@@ -95,7 +95,7 @@ describe.skipIf(!hasCurl)("docs/first-hour.md", () => {
     ["its destination", /"state":"active"/],
     ["one more source", /has 2 sources now/],
     ["a configuration with its secret masked", /url: https:\/\/swqos.example.com\/masked/],
-    ["the doctor", /\d+ ok, \d+ to improve, \d+ to mend/],
+    ["the doctor", /\d+ ok, \d+ to improve, \d+ to fix/],
   ])("%s", (_, pattern) => {
     expect(said).toMatch(pattern);
     expect(said).not.toContain("key=secret");

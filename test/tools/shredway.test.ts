@@ -1,4 +1,4 @@
-// The command line as users meet it: help, wrong usage, exit codes. Child processes.
+// The command line as a user runs it: help, invalid usage, exit codes. Child processes.
 
 import { spawnSync } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
@@ -33,32 +33,38 @@ describe("shredway", () => {
   );
 
   it.each([
-    [["strat"], `expected a command (${Object.keys(commands).join(", ")}), got "strat"`],
-    [["toString"], "expected a command"],
+    [["strat"], `unknown command "strat"; expected one of ${Object.keys(commands).join(", ")}`],
+    [["toString"], 'unknown command "toString"'],
     [
       ["doctor", "--bogus"],
-      "doctor has no option --bogus; expected one of --config, --json, --help",
+      "doctor: unknown option --bogus; expected one of --config, --json, --help",
     ],
-    [["doctor", "extra"], "doctor takes no argument"],
-    [["listen"], "expected --port"],
-    [["listen", "--port", "70000"], '--port: expected a whole number from 0 to 65535, got "70000"'],
+    [["doctor", "extra"], 'doctor: unexpected argument "extra"'],
+    [["listen"], "missing option --port"],
+    [
+      ["listen", "--port", "70000"],
+      '--port: invalid value "70000"; expected an integer from 0 to 65535',
+    ],
     [["listen", "--port", "0", "--bind", "localhost"], "--bind: expected an IP address"],
-    [["replay", "--to", "127.0.0.1:9"], "expected at least one capture FILE"],
-    [["replay", "x.pcap"], "expected --to"],
+    [["replay", "--to", "127.0.0.1:9"], "missing capture FILE; expected at least one"],
+    [["replay", "x.pcap"], "missing option --to"],
     [["replay", "x.pcap", "--to", "nowhere"], "--to: expected an address and port"],
     [
       ["replay", "x", "--to", "127.0.0.1:9", "--rate", "1", "--speed", "1"],
       "at most one of --rate, --speed",
     ],
-    [["replay", "x", "--to", "127.0.0.1:9", "--drop", "2"], "--drop: expected a share from 0 to 1"],
-    [["replay", "x", "--to", "255.255.255.255:9"], "broadcast is not supported"],
-    [["listen", "--port", "-1"], '--port: expected a whole number from 0 to 65535, got "-1"'],
-    [["listen", "--port", "1", "--port", "2"], "--port: expected once, got it twice"],
+    [
+      ["replay", "x", "--to", "127.0.0.1:9", "--drop", "2"],
+      '--drop: invalid value "2"; expected a share from 0 to 1',
+    ],
+    [["replay", "x", "--to", "255.255.255.255:9"], "255.255.255.255:9 is a broadcast address"],
+    [["listen", "--port", "-1"], '--port: invalid value "-1"; expected an integer from 0 to 65535'],
+    [["listen", "--port", "1", "--port", "2"], "--port is given more than once; expected once"],
     [["start", "--udp", "20000"], "--udp: expected an address and port"],
-    [["start", "--stats", "5"], "--stats: expected --config FILE with it"],
-    [["start", "--print-config"], "--print-config: expected --config FILE with it"],
-    [["start", "--config", "x", "--udp", "127.0.0.1:1"], "--udp: expected without --config"],
-  ])("refuses %j with exit code 2 and says what it expected", async (args, message) => {
+    [["start", "--stats", "5"], "--stats requires --config FILE"],
+    [["start", "--print-config"], "--print-config requires --config FILE"],
+    [["start", "--config", "x", "--udp", "127.0.0.1:1"], "--udp is not allowed with --config"],
+  ])("refuses %j with exit code 2 and reports the expected value", async (args, message) => {
     const { code, stdout, stderr } = await shredway(...args);
     expect(stderr).toContain(message);
     expect(stderr).toContain("--help");
@@ -80,7 +86,7 @@ describe("shredway", () => {
   });
 });
 
-describe("a full disk", () => {
+describe("a full output device", () => {
   it("is reported in one line", () => {
     const full = openSync("/dev/full", "w");
     try {
@@ -88,7 +94,7 @@ describe("a full disk", () => {
         stdio: ["ignore", full, "pipe"],
         encoding: "utf8",
       });
-      expect(stderr).toMatch(/^shredway: standard output cannot be written: .*ENOSPC.*\n$/);
+      expect(stderr).toMatch(/^shredway: cannot write to standard output: .*ENOSPC.*\n$/);
       expect(status).toBe(1);
     } finally {
       closeSync(full);
@@ -97,10 +103,10 @@ describe("a full disk", () => {
 });
 
 describe("shredway doctor", () => {
-  it("prints findings as text and as JSON", async () => {
+  it("prints findings for people and for programs", async () => {
     const text = await shredway("doctor");
     expect(text.stdout).toMatch(/receive-buffer/);
-    expect(text.stdout).toMatch(/\d+ ok, \d+ to improve, \d+ to mend/);
+    expect(text.stdout).toMatch(/\d+ ok, \d+ to improve, \d+ to fix/);
     const { code, stdout } = await shredway("doctor", "--json");
     const report: { ok: number; warn: number; fail: number; findings: unknown[] } =
       JSON.parse(stdout);
@@ -109,7 +115,7 @@ describe("shredway doctor", () => {
     expect(text.code).toBe(code);
   });
 
-  it("fails for an invalid configuration, and names the line", async () => {
+  it("fails for a refused configuration and reports the line", async () => {
     const { code, stdout } = await shredway("doctor", "--config", "package.json");
     expect(stdout).toContain("package.json:");
     expect(code).toBe(1);

@@ -1,8 +1,9 @@
-// API-key actions: what a session may do with the keys of its own account.
+// API-key actions: list, rotate and revoke the keys of the session's account.
 //
-// Called by calls.ts. A key is made only in the place of the session's own, with what that one had;
-// revoked only by a key that may do as much. Every change is durable and in force when its promise
-// settles, and is a line of the log: who did it, never a key's text.
+// Called by calls.ts. Rotation replaces the session's own key; the new key has the same scopes
+// and ranges. A key can revoke only keys whose scopes it has. Every change is durable and
+// effective when its promise resolves. The log records each change with the acting key's id,
+// never with a key's text.
 
 import { randomBytes } from "node:crypto";
 import { quote, ShredwayError } from "../../core/errors.ts";
@@ -14,7 +15,7 @@ import type { PortalDependencies } from "./dependencies.ts";
 import type { Session } from "./sessions.ts";
 import type { KeyView, NewKeyView } from "./types.ts";
 
-/** As the command keys rotate has them. */
+/** The default is the same as that of `shredway keys rotate`. */
 const overlapHoursDefault = 24;
 const overlapHoursMax = 365 * 24;
 const hourNs = 3_600_000_000_000n;
@@ -72,7 +73,7 @@ export class ApiKeyActions {
     this.#dependencies = dependencies;
   }
 
-  /** Newest first. */
+  /** Lists the account's keys, newest first. */
   async list({ key }: Holder): Promise<KeyView[]> {
     const nowNs = this.#dependencies.clock.nowNs();
     const all = await this.#dependencies.keyStore.keys();
@@ -82,12 +83,12 @@ export class ApiKeyActions {
       .toReversed();
   }
 
-  /** The session goes on with the new one; other sessions of the old one end with it. */
+  /** This session continues with the new key. Other sessions of the old key end when it expires. */
   async rotate({ session, key }: Holder, given: Json | undefined): Promise<NewKeyView> {
     const { clock, log, keyStore, refreshKeys } = this.#dependencies;
     const { overlapHours } = readRotation(given);
     if (key.expiresNs !== null) {
-      // Whoever found an old key must not get a new one for it.
+      // A finder of an already rotated key must not obtain a new one with it.
       throw new ShredwayError(
         "value_invalid",
         `rotateKey: key ${quote(key.id)} was already rotated and is valid until ${timeText(key.expiresNs)}; ` +
@@ -106,7 +107,7 @@ export class ApiKeyActions {
     return { key: keyView(made.key, nowNs, made.key.id), text: made.text };
   }
 
-  /** Revoking a revoked one changes nothing. */
+  /** Revoking a revoked key changes nothing. */
   async revoke({ key }: Holder, given: Json | undefined): Promise<true> {
     const { clock, log, keyStore, refreshKeys } = this.#dependencies;
     const { id } = readRevocation(given);

@@ -1,14 +1,14 @@
-// Calls: what the page may call for its session, and how refusals look.
+// Calls: the methods that the page may call in its session, and the responses to failed calls.
 //
-// Called by portal.ts for POST /portal/api/call. The gateway's methods of an account, by an allow-list,
-// with the session's key: the same scopes, the same limits. Nothing that submits a transaction.
+// Called by portal.ts for POST /portal/api/call. An allow-list names the gateway methods; they
+// run with the session's key, its scopes and its limits. No method submits a transaction.
 
 import { quote, type Reason, retryAfterOf, ShredwayError } from "../../core/errors.ts";
 import { isJsonArray, isJsonObject, type Json, readJson } from "../../core/json-rpc/json-text.ts";
 import type { HttpResponse } from "../../gateway/http/types.ts";
-import { jsonAnswer, refusal } from "./answers.ts";
 import { ApiKeyActions, type ApiKeyActionsDependencies, type Holder } from "./api-key-actions.ts";
-import type { Counter } from "./dependencies.ts";
+import type { PortalGateway } from "./dependencies.ts";
+import { jsonAnswer, refusal } from "./responses.ts";
 
 export const gatewayMethods = [
   "getTier",
@@ -29,7 +29,7 @@ const depthMax = 8;
 
 interface Call {
   readonly method: string;
-  /** As the gateway takes them. */
+  /** Parameters in the gateway's format. */
   readonly params: readonly Json[];
 }
 
@@ -40,17 +40,22 @@ function readCall(body: string): Call {
   if (typeof method !== "string") {
     throw new ShredwayError(
       "request_invalid",
-      `expected {"method", "params"} with the name of a method, got ${quote(method)}`,
+      `invalid method ${quote(method)}; expected {"method", "params"} with the name of a method`,
     );
   }
-  // One object stands for a list with that one.
+  // A single object is treated as a list of one.
   return { method, params: isJsonArray(params) ? params : [params] };
 }
 
-/** The answer to whoever called in vain; a fault of the program shows its reference only. */
+/**
+ * Returns the response to a failed call. For internal errors it contains only the log reference.
+ */
 export function refusalOf(thrown: unknown, report: (thrown: unknown) => string): HttpResponse {
   if (!(thrown instanceof ShredwayError) || thrown.row.httpStatus === undefined) {
-    return refusal("internal", `a fault of the server, reference ${report(thrown)}`);
+    return refusal(
+      "internal",
+      `internal error; ask the operator for log reference ${report(thrown)}`,
+    );
   }
   const { reason } = thrown;
   const seconds = retryAfterOf(thrown);
@@ -59,37 +64,37 @@ export function refusalOf(thrown: unknown, report: (thrown: unknown) => string):
   return refusal(reason, messageFor(reason, thrown, report), { headers });
 }
 
-/** What is the operator's business goes to the log. */
+/** Hides details that only the operator may read; the log has them. */
 function messageFor(
   reason: Reason,
   thrown: ShredwayError,
   report: (thrown: unknown) => string,
 ): string {
   if (reason === "rpc_failed")
-    return "expected an answer of the node behind this service, got none";
+    return "the Solana node behind this service did not return a valid answer; retry later";
   if (reason !== "store_failed" && reason !== "internal") return thrown.message;
-  return `the service could not do it, reference ${report(thrown)}`;
+  return `internal error; ask the operator for log reference ${report(thrown)}`;
 }
 
 export class Calls {
-  readonly #counter: () => Counter;
+  readonly #gateway: () => PortalGateway;
   readonly #actions: ApiKeyActions;
 
-  constructor(dependencies: ApiKeyActionsDependencies & { readonly counter: () => Counter }) {
-    this.#counter = dependencies.counter;
+  constructor(dependencies: ApiKeyActionsDependencies & { readonly gateway: () => PortalGateway }) {
+    this.#gateway = dependencies.gateway;
     this.#actions = new ApiKeyActions(dependencies);
   }
 
-  /** Never rejects for anything that a caller sends. */
+  /** Never rejects for any input of the caller. */
   async answer(holder: Holder, body: string): Promise<HttpResponse> {
-    const counter = this.#counter();
+    const gateway = this.#gateway();
     try {
       const { method, params } = readCall(body);
-      counter.admit(holder.key, method);
+      gateway.admit(holder.key, method);
       const result = await this.#run(holder, method, params);
       return jsonAnswer({ result: result ?? null });
     } catch (thrown) {
-      return refusalOf(thrown, (fault) => counter.report(fault));
+      return refusalOf(thrown, (fault) => gateway.report(fault));
     }
   }
 
@@ -103,11 +108,11 @@ export class Calls {
         return this.#actions.revoke(holder, params[0]);
       default:
         if (gatewayMethods.some((name) => name === method)) {
-          return this.#counter().dispatch(holder.key, method, params);
+          return this.#gateway().dispatch(holder.key, method, params);
         }
         throw new ShredwayError(
           "method_unknown",
-          `expected one of ${[...gatewayMethods, ...ownMethods].join(", ")}; got ${quote(method)}`,
+          `unknown method ${quote(method)}; expected one of ${[...gatewayMethods, ...ownMethods].join(", ")}`,
         );
     }
   }

@@ -1,6 +1,6 @@
-// What a customer sees live: his tier, his destinations, coverage and latency of the relay, tips. Pure.
+// Customer views: tier, destinations, relay coverage and latency, and tips of one account. Pure.
 //
-// Called by live-feed.ts once a second. Of accounts only the one that is asked for.
+// Called by live-feed.ts once a second. No view contains data of another account.
 
 import type { Histogram } from "../../core/log-linear-histogram.ts";
 import type { ShredSales } from "../../gateway/methods/dependencies.ts";
@@ -62,7 +62,7 @@ export function tierView(
   };
 }
 
-/** `sample` null: there is no relay. */
+/** `sample` is null in a process without a relay. */
 export function destinationViews(
   shreds: ShredSales | null,
   accountId: string,
@@ -77,7 +77,7 @@ export function destinationViews(
     sample?.report.destinations.map(({ name, sentPerSecond }) => [name, sentPerSecond]),
   );
   return own.map((destination) => {
-    // By the name, not by the address: somebody else may have an address by now.
+    // Match by name: another account may use the same address by now.
     const name = `${destination.accountName}/${destination.id}`;
     const row = sent.get(name);
     const sending = row

@@ -1,6 +1,6 @@
-// What the portal is made of: everything that it asks and does not own.
+// Dependencies of the portal: interfaces of the components that it uses and does not own.
 //
-// Only types. Handed in by compose-portal.ts; each is the smallest interface of the thing behind it.
+// Types only. compose-portal.ts passes them in.
 
 import type { Clock } from "../../core/clock.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";
@@ -19,34 +19,34 @@ import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
 import type { TipHistory } from "../../tips/tip-history.ts";
 import type { SessionKeys } from "./sessions.ts";
 
-/** The gateway as the portal uses it. */
-export interface Counter {
-  /** 16 bytes. */
+/** The part of the gateway that the portal uses. */
+export interface PortalGateway {
+  /** Client address, 16 bytes. */
   addressOf(head: HttpHead): Uint8Array;
   isProxied(head: HttpHead): boolean;
-  /** A key that somebody typed: counted with all wrong keys of his address. */
+  /** Checks a key that a user entered. Invalid keys count against the client's address. */
   check(
     head: HttpHead,
     text: string,
     refuse: RefusalShape,
   ): { readonly key: ApiKey } | { readonly key?: undefined; readonly refusal: HttpResponse };
-  /** Counts one call against the limit of the key. Throws ShredwayError "rate_limited". */
+  /** Counts one call against the key's rate limit. Throws ShredwayError "rate_limited". */
   admit(key: ApiKey, method: string): void;
-  /** One of the gateway's methods with this key. Throws or rejects with ShredwayError. */
+  /** Runs a gateway method with this key. Throws or rejects with ShredwayError. */
   dispatch(key: ApiKey, method: string, params: readonly Json[]): unknown;
-  /** Writes a fault to the log; returns its reference. */
+  /** Logs an internal error and returns its reference. */
   report(thrown: unknown): string;
 }
 
-/** What is told of the whole service. */
+/** Facts about the service that every session sees. */
 export interface ServiceFacts {
   readonly version: string;
   readonly region: string | null;
-  /** null: it shares its store with nobody. */
+  /** Null for a single node. */
   readonly node: string | null;
-  /** Of the configuration in force; none where no shreds are sold. */
+  /** From the active configuration; empty if the service does not sell shreds. */
   delivery(): { readonly regions: readonly string[]; readonly perAccountMax: number };
-  /** Of the relay; null: unknown. */
+  /** From the relay; null means unknown. */
   leaders(): { readonly slot: bigint | null; readonly current: string | null };
   warnings(): readonly string[];
 }
@@ -55,18 +55,18 @@ export interface PortalDependencies {
   readonly clock: Clock;
   readonly log: Logger;
   readonly sessionHours: number;
-  /** Where the page lies. */
+  /** Folder of the page's files. */
   readonly pageFolder: string;
   readonly keys: SessionKeys;
   readonly keyStore: KeyStore;
-  /** Settles when every change of the key store is in force here. */
+  /** Resolves when this process applies every change of the key store. */
   readonly refreshKeys: () => Promise<void>;
-  /** Asked when the first request comes: the gateway is made after its pages. */
-  readonly counter: () => Counter;
+  /** Read at the first request, because the gateway is created after the portal. */
+  readonly gateway: () => PortalGateway;
   readonly service: ServiceFacts;
-  /** null: this process has no relay. */
+  /** Null if this process has no relay. */
   readonly relay: (() => RelaySnapshot) | null;
-  /** null: no tips for shreds are registered here. */
+  /** Null if this service does not register tips for shreds. */
   readonly shreds: ShredSales | null;
   readonly shredTipAddresses: () => readonly string[];
   readonly tips: TipHistory;

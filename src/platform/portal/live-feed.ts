@@ -1,9 +1,10 @@
-// Live feed: /portal/live, a WebSocket that tells the page what has changed, at most once a second.
+// Live feed: a WebSocket at /portal/live that sends changed topics to the page, at most once a
+// second.
 //
-// Handed to the HTTP server by portal.ts. One timer and one reading of the relay's counters for all
-// feeds, while there are any. A feed ends with its session; one that reads too slowly is closed by the
-// server. What a topic tells is decided by the session's key: of its own account, and the operator's
-// topics with the scope "operate" only.
+// Handed to the HTTP server by portal.ts. All feeds share one timer and one reading of the
+// relay's counters; both stop with the last feed. A feed ends with its session. The server closes
+// a feed whose client reads too slowly. The session's key decides the content: its own account,
+// and the operator's topics only with the scope "operate".
 
 import type { Timer } from "../../core/clock.ts";
 import { writeJson } from "../../core/json-rpc/json-text.ts";
@@ -14,7 +15,6 @@ import type {
   WebSocketPeer,
   WebSocketRoute,
 } from "../../gateway/http/types.ts";
-import { refusal } from "./answers.ts";
 import { timeText } from "./api-key-actions.ts";
 import { coverageView, destinationViews, tierView, tipsView } from "./customer-views.ts";
 import type { PortalDependencies } from "./dependencies.ts";
@@ -26,26 +26,27 @@ import {
   verdictViews,
   workerViews,
 } from "./operator-views.ts";
+import { refusal } from "./responses.ts";
 import { type Sample, Sampler } from "./sampler.ts";
 import { SubmissionList } from "./submission-list.ts";
 import type { LiveTopics, ServiceView } from "./types.ts";
 
 export const feedsPerAccountMax = 8;
 const feedsMax = 256;
-/** The page sends nothing. */
+/** The page sends no messages. */
 const messageBytesMax = 1024;
-/** Nothing can be asked for: pongs only. */
+/** Clients send only pongs. */
 const messageLimits = { messagesPerSecond: 2, messagesBurst: 20, bytesPerSecond: 1024 } as const;
 const backpressureBytesMax = 4 * 1024 * 1024;
 const idleSeconds = 60;
 const periodMs = 1000;
-/** Of WebSockets: 4000 to 4999 are an application's own. */
+/** WebSocket close codes 4000 to 4999 are free for applications. */
 export const sessionEndedCode = 4401;
 
 type Topic = keyof LiveTopics;
-type Tell = { readonly [Name in Topic]: (key: ApiKey) => LiveTopics[Name] | null };
+type TopicReaders = { readonly [Name in Topic]: (key: ApiKey) => LiveTopics[Name] | null };
 
-/** With one of these scopes; empty: with any key. */
+/** A topic needs one of these scopes; an empty list allows any key. */
 const topicScopes: Readonly<Record<Topic, readonly Scope[]>> = {
   service: [],
   tier: ["shreds"],
@@ -61,7 +62,7 @@ const topicScopes: Readonly<Record<Topic, readonly Scope[]>> = {
   problems: ["operate"],
 };
 
-/** Those that are the same for every account. */
+/** Topics with the same content for every account. */
 const sharedTopics: ReadonlySet<Topic> = new Set<Topic>([
   "coverage",
   "tips",
@@ -73,7 +74,7 @@ const sharedTopics: ReadonlySet<Topic> = new Set<Topic>([
   "problems",
 ]);
 
-/** Whether a session may watch: its key, each time it is asked; null: it has ended. */
+/** Returns a refusal, or a function for the session's key (null once the session has ended). */
 type Admit = (head: HttpHead) => HttpResponse | (() => ApiKey | null);
 
 interface Feed {
@@ -83,23 +84,23 @@ interface Feed {
   readonly sent: Map<Topic, string>;
 }
 
-/** What is told at one moment: each text is made once, for everybody who gets it. */
-class Moment {
-  readonly #tell: Tell;
+/** Messages of one update. Each text is built once and shared by all feeds that may see it. */
+class UpdateMessages {
+  readonly #readers: TopicReaders;
   readonly #texts = new Map<string, string | null>();
 
-  constructor(tell: Tell) {
-    this.#tell = tell;
+  constructor(readers: TopicReaders) {
+    this.#readers = readers;
   }
 
-  /** null: there is nothing to be told yet. */
+  /** Null while there is no value yet. */
   text(topic: Topic, key: ApiKey): string | null {
     const isOperator = key.scopes.includes("operate");
-    const whose = sharedTopics.has(topic) ? "" : `${key.accountId} ${isOperator}`;
-    const name = `${topic} ${whose}`;
+    const audience = sharedTopics.has(topic) ? "" : `${key.accountId} ${isOperator}`;
+    const name = `${topic} ${audience}`;
     const known = this.#texts.get(name);
     if (known !== undefined) return known;
-    const value = this.#tell[topic](key);
+    const value = this.#readers[topic](key);
     const text = value === null ? null : writeJson({ topic, value });
     this.#texts.set(name, text);
     return text;
@@ -164,10 +165,10 @@ export class LiveFeed implements WebSocketRoute {
     this.#feeds.set(peer, feed);
     if (!this.#timer) {
       this.#sample = this.#sampler.take();
-      this.#timer = this.#dependencies.clock.every(periodMs, () => this.#turn());
+      this.#timer = this.#dependencies.clock.every(periodMs, () => this.#update());
     }
     if (hasTopic(key, "submissions")) this.#watchSubmissions(accountId, peer);
-    this.#tellNews(peer, feed, key, this.#moment());
+    this.#sendChanges(peer, feed, key, this.#newUpdate());
   }
 
   message(peer: WebSocketPeer): void {
@@ -185,7 +186,7 @@ export class LiveFeed implements WebSocketRoute {
     if (this.#feeds.size === 0) this.close();
   }
 
-  /** Nothing is told any more; the HTTP server closes the sockets. */
+  /** Stops all updates. The HTTP server closes the sockets. */
   close(): void {
     this.#timer?.cancel();
     this.#timer = null;
@@ -205,41 +206,41 @@ export class LiveFeed implements WebSocketRoute {
     if (this.#lists.has(accountId)) return;
     const list = new SubmissionList(this.#dependencies, accountId);
     this.#lists.set(accountId, list);
-    void list.load().then(() => this.#tellOne(peer));
+    void list.load().then(() => this.#sendTo(peer));
   }
 
-  /** Once a second, while somebody watches. */
-  #turn(): void {
+  /** Runs once a second while at least one feed is open. */
+  #update(): void {
     this.#sample = this.#sampler.take();
     for (const list of this.#lists.values()) void list.refresh();
-    const moment = this.#moment();
+    const update = this.#newUpdate();
     for (const [peer, feed] of this.#feeds) {
       const key = feed.key();
-      if (key) this.#tellNews(peer, feed, key, moment);
+      if (key) this.#sendChanges(peer, feed, key, update);
       else peer.close(sessionEndedCode, "the session has ended");
     }
   }
 
-  #tellOne(peer: WebSocketPeer): void {
+  #sendTo(peer: WebSocketPeer): void {
     const feed = this.#feeds.get(peer);
     const key = feed?.key();
-    if (feed && key) this.#tellNews(peer, feed, key, this.#moment());
+    if (feed && key) this.#sendChanges(peer, feed, key, this.#newUpdate());
   }
 
-  #tellNews(peer: WebSocketPeer, feed: Feed, key: ApiKey, moment: Moment): void {
+  #sendChanges(peer: WebSocketPeer, feed: Feed, key: ApiKey, update: UpdateMessages): void {
     for (const topic of topics) {
       if (!hasTopic(key, topic)) continue;
-      const text = moment.text(topic, key);
+      const text = update.text(topic, key);
       if (text === null || feed.sent.get(topic) === text) continue;
       feed.sent.set(topic, text);
       if (!peer.send(text)) return;
     }
   }
 
-  #moment(): Moment {
+  #newUpdate(): UpdateMessages {
     const { shreds, shredTipAddresses, tips, routes, problems } = this.#dependencies;
     const sample = this.#sample;
-    return new Moment({
+    return new UpdateMessages({
       service: (key) => this.#service(key),
       tier: ({ accountId }) => tierView(shreds, accountId, shredTipAddresses()),
       destinations: ({ accountId }) => destinationViews(shreds, accountId, sample),

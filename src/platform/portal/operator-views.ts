@@ -1,7 +1,7 @@
-// What an operator sees live: sources, workers, routes, verdicts, fan-out, problems. Pure.
+// Operator views: sources, workers, routes, verdicts, fan-out and problems. Pure.
 //
-// Called by live-feed.ts once a second, for sessions whose key has the scope "operate" and for nobody
-// else: names and addresses of all customers are in it.
+// Called by live-feed.ts once a second, only for sessions whose key has the scope "operate": the
+// views contain names and addresses of all customers.
 
 import { maskKeys } from "../../core/log.ts";
 import type { Problem } from "../../core/recent-warnings.ts";
@@ -53,7 +53,6 @@ export function sourceViews(sample: Sample | null): SourceView[] {
   });
 }
 
-/** `before`: of a second ago. */
 export function workerViews(sample: Sample | null): WorkerView[] {
   if (!sample) return [];
   const { now, report } = sample;
@@ -65,7 +64,7 @@ export function workerViews(sample: Sample | null): WorkerView[] {
   }));
 }
 
-/** Every verdict, also those that never occurred. */
+/** Includes verdicts that never occurred. */
 export function verdictViews(sample: Sample | null): CountView[] {
   if (!sample) return [];
   const { now, report } = sample;

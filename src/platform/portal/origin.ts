@@ -1,8 +1,8 @@
-// Origin: does this request come from the portal's own page?
+// Origin check: whether a request comes from the portal's own page.
 //
-// Asked before everything that changes something and before the live feed opens: a browser sends the
-// session's cookie wherever a page asks it to, and says in Origin which page that was. What proxies
-// forward is believed of trusted ones only.
+// Runs before every change and before the live feed opens. A browser sends the session cookie
+// with requests of any page, and the header Origin names that page. Forwarding headers count only
+// if a trusted proxy sent them.
 
 import type { HttpHead } from "../../gateway/http/types.ts";
 
@@ -12,11 +12,11 @@ interface Proxies {
 }
 
 function lastOf(list: string | undefined): string | undefined {
-  // Each proxy adds to the right; the last one is the one that is trusted.
+  // Each proxy appends on the right; the last entry is from the trusted proxy.
   return list?.split(",").at(-1)?.trim().toLowerCase() || undefined;
 }
 
-/** Whether people reach this over TLS, as far as a trusted proxy says. */
+/** Whether the client uses TLS, according to a trusted proxy. */
 export function isSecure(head: HttpHead, proxies: Proxies): boolean {
   return proxies.isProxied(head) && lastOf(head.header("x-forwarded-proto")) === "https";
 }
@@ -29,7 +29,7 @@ function urlOf(text: string): URL | null {
   }
 }
 
-/** False also without an Origin: pages always send one with what is asked here. */
+/** False without an Origin header: pages always send it with these requests. */
 export function isOwnOrigin(head: HttpHead, proxies: Proxies): boolean {
   const origin = urlOf(head.header("origin") ?? "");
   if (!origin || !/^https?:$/.test(origin.protocol)) return false;
@@ -39,6 +39,6 @@ export function isOwnOrigin(head: HttpHead, proxies: Proxies): boolean {
   if (!/^[a-z0-9.:[\]_-]+$/i.test(host)) return false;
   const forwardedProtocol = isProxied ? lastOf(head.header("x-forwarded-proto")) : undefined;
   if (forwardedProtocol !== undefined && origin.protocol !== `${forwardedProtocol}:`) return false;
-  // Both are written in the same way then: without the port that belongs to the protocol.
+  // URL parsing removes the default port from both sides.
   return urlOf(`${origin.protocol}//${host}`)?.host === origin.host;
 }

@@ -1,7 +1,7 @@
-// Page files: the portal's page as the build left it, read once at the start.
+// Page files: the built files of the portal's page, read once at startup.
 //
-// Asked by portal.ts for every path below /portal/. Only what the manifest names is ever answered: a path
-// is looked up among those, never in the file system.
+// Used by portal.ts for every path below /portal/. A path is looked up in the manifest, never in
+// the file system.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,9 +10,9 @@ import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { isObject } from "../../core/values.ts";
 import type { HttpHead, HttpResponse } from "../../gateway/http/types.ts";
-import { plainAnswer, securityHeaders } from "./answers.ts";
+import { plainAnswer, securityHeaders } from "./responses.ts";
 
-/** The same folder whether this runs from src or from dist. */
+/** Resolves to the same folder from src and from dist. */
 export const pageFolder = fileURLToPath(
   new URL("../../../dist/platform/portal/page", import.meta.url),
 );
@@ -26,7 +26,7 @@ interface PageFile {
   readonly gzip: Uint8Array | null;
   readonly type: string;
   readonly etag: string;
-  /** Its name changes with its bytes. */
+  /** The file name changes with the content. */
   readonly isImmutable: boolean;
 }
 
@@ -35,23 +35,24 @@ const headerText = /^[\x20-\x7e]{1,200}$/;
 const pagePath = "/portal/";
 const manifestName = "manifest.json";
 
-function unfit(expected: string, got: unknown): ShredwayError {
+function manifestError(expected: string, got: unknown): ShredwayError {
   return new ShredwayError(
     "value_invalid",
-    `manifest of the portal's page: expected ${expected}, got ${quote(got)}`,
+    `invalid manifest of the portal's page: got ${quote(got)}, expected ${expected}; run npm run compile`,
   );
 }
 
 function readEntry(folder: string, entry: unknown): [string, PageFile] {
   const fields = isObject(entry) ? entry : {};
   const read = (name: unknown): Uint8Array => {
-    if (typeof name !== "string" || !fileName.test(name)) throw unfit("the name of a file", name);
+    if (typeof name !== "string" || !fileName.test(name))
+      throw manifestError("the name of a file", name);
     return readFileSync(join(folder, name));
   };
   const text = (name: string): string => {
     const value = fields[name];
     if (typeof value === "string" && headerText.test(value)) return value;
-    throw unfit(`a text as ${name}`, value);
+    throw manifestError(`a text as ${name}`, value);
   };
   const { gzip, isImmutable } = fields;
   const path = text("path");
@@ -68,14 +69,14 @@ function readEntry(folder: string, entry: unknown): [string, PageFile] {
 function readManifest(folder: string): Map<string, PageFile> {
   const read: unknown = JSON.parse(readFileSync(join(folder, manifestName), "utf8"));
   const files = isObject(read) ? read["files"] : undefined;
-  if (!Array.isArray(files)) throw unfit("a list of files", files);
+  if (!Array.isArray(files)) throw manifestError("a list of files", files);
   const entries: unknown[] = files;
   const found = new Map(entries.map((entry) => readEntry(folder, entry)));
-  if (!found.has(pagePath)) throw unfit(`a file for ${pagePath}`, [...found.keys()]);
+  if (!found.has(pagePath)) throw manifestError(`a file for ${pagePath}`, [...found.keys()]);
   return found;
 }
 
-/** Whether a list such as Accept-Encoding names `word`, and not with the weight 0. */
+/** Whether a header such as Accept-Encoding lists `word` with a weight above 0. */
 function accepts(list: string, word: string): boolean {
   return list.split(",").some((part) => {
     const [name = "", ...parameters] = part.split(";").map((piece) => piece.trim().toLowerCase());
@@ -86,12 +87,12 @@ function accepts(list: string, word: string): boolean {
 export class PageFiles {
   readonly #files: ReadonlyMap<string, PageFile>;
 
-  /** Empty where the page was not built, or not whole: then `answer` says so. */
+  /** Empty if the page is not built or incomplete; `answer` then explains how to build it. */
   constructor(folder: string, log: Pick<Logger, "info" | "warn">) {
     let files = new Map<string, PageFile>();
     try {
       if (existsSync(join(folder, manifestName))) files = readManifest(folder);
-      else log.info("portal: the page was not built");
+      else log.info("portal: the page is not built; run npm run compile");
     } catch (error) {
       log.warn(`portal: cannot read the page's files: ${messageOf(error)}`);
     }
@@ -106,7 +107,7 @@ export class PageFiles {
     return this.#files.has(path);
   }
 
-  /** Of a path that it has, or of the page while there is none. */
+  /** Answers for a path of the manifest, or explains how to build the page if it is missing. */
   answer({ path, header }: HttpHead): HttpResponse {
     const file = this.#files.get(path);
     if (!file) {

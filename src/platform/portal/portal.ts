@@ -1,8 +1,9 @@
-// Portal: the pages for people below /portal/. Which path is answered by what, and who has signed in?
+// Portal: routes every path below /portal/ and manages sign-in.
 //
-// Made by compose-portal.ts, handed to the gateway as its pages. Signing in takes an API key and counts wrong
-// ones as the gateway does; what follows goes by a cookie that no script can read. Whatever changes
-// something must come from the portal's own page (origin.ts). Never shows, logs or keeps a key's text.
+// Created by compose-portal.ts; the gateway serves it. Sign-in takes an API key, and invalid keys
+// count as in the gateway. Later requests use a cookie that scripts cannot read. Every change
+// must come from the portal's own page (origin.ts). The portal never shows, logs or stores a
+// key's text.
 
 import { isUtf8 } from "node:buffer";
 import { quote } from "../../core/errors.ts";
@@ -15,13 +16,13 @@ import type {
   WebSocketRoute,
 } from "../../gateway/http/types.ts";
 import type { Pages, Path } from "../../gateway/methods/dependencies.ts";
-import { emptyAnswer, jsonAnswer, plainAnswer, refusal } from "./answers.ts";
 import { type Holder, timeText } from "./api-key-actions.ts";
 import { Calls, refusalOf } from "./calls.ts";
 import type { PortalDependencies } from "./dependencies.ts";
 import { LiveFeed } from "./live-feed.ts";
 import { isOwnOrigin, isSecure } from "./origin.ts";
 import { PageFiles } from "./page-files.ts";
+import { emptyAnswer, jsonAnswer, plainAnswer, refusal } from "./responses.ts";
 import { type Session, Sessions } from "./sessions.ts";
 import type { SessionView } from "./types.ts";
 
@@ -30,15 +31,15 @@ const pagePath = "/portal/";
 const sessionPath = "/portal/api/session";
 const callPath = "/portal/api/call";
 const livePath = "/portal/live";
-/** A key and some words around it; the gateway bounds longer bodies at 16 kB. */
+/** Room for one call; the gateway limits longer bodies to 16 kB. */
 const bodyBytesMax = 8192;
 const cookiesMax = 64;
 
 type Handler = Path["handle"];
-/** All that browsers send: what is not allowed is refused here, with the portal's headers. */
+/** Accepts every method, so that refusals of a method carry the portal's headers. */
 const everyMethod = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const;
 
-/** The value of our cookie; of several with its name none. */
+/** Value of the session cookie; undefined if the cookie occurs several times. */
 function tokenOf(head: HttpHead): string | undefined {
   const pairs = (head.header("cookie") ?? "").split(/[;,]/, cookiesMax).map((pair) => pair.trim());
   const own = pairs.filter((pair) => pair.startsWith(`${cookieName}=`));
@@ -49,7 +50,7 @@ function textOf(body: Uint8Array): string {
   return isUtf8(body) ? Buffer.from(body).toString() : "";
 }
 
-const unsigned = refusal("unauthorized", "not signed in; sign in with an API key");
+const notSignedIn = refusal("unauthorized", "not signed in; sign in with an API key");
 
 export class Portal implements Pages {
   readonly home = pagePath;
@@ -90,7 +91,7 @@ export class Portal implements Pages {
     if (own) return own;
     if (!path.startsWith(pagePath)) return undefined;
     const answer: Handler = (request) =>
-      // While there is no page everything below it says how to build it.
+      // Until the page is built, every path explains how to build it.
       this.#files.has(path) || !this.#files.isBuilt
         ? this.#files.answer(request)
         : plainAnswer(404, "Not found. The portal is at /portal/.");
@@ -110,20 +111,20 @@ export class Portal implements Pages {
     this.#dependencies.tips.close();
   }
 
-  /** Whose session the cookie is; null: nobody's that holds. */
+  /** Returns the cookie's valid session with its key, or null. */
   #holderOf(head: HttpHead): Holder | null {
-    const address = this.#dependencies.counter().addressOf(head);
+    const address = this.#dependencies.gateway().addressOf(head);
     const session = this.#sessions.find(tokenOf(head), address);
     const key = session && this.#sessions.keyOf(session, address);
     return session && key ? { session, key } : null;
   }
 
-  /** Of a live feed: whether it may open, and later whether it may go on. */
+  /** Admits a live feed and returns the check for its later updates, or a refusal. */
   #admitted(head: HttpHead): HttpResponse | (() => ApiKey | null) {
-    if (!isOwnOrigin(head, this.#dependencies.counter())) return strangeOrigin(head);
+    if (!isOwnOrigin(head, this.#dependencies.gateway())) return foreignOrigin(head);
     const holder = this.#holderOf(head);
-    if (!holder) return unsigned;
-    const address = this.#dependencies.counter().addressOf(head);
+    if (!holder) return notSignedIn;
+    const address = this.#dependencies.gateway().addressOf(head);
     return () => this.#sessions.keyOf(holder.session, address);
   }
 
@@ -140,11 +141,11 @@ export class Portal implements Pages {
 
   #answerSession(request: HttpRequest): HttpResponse {
     const holder = this.#holderOf(request);
-    return holder ? jsonAnswer(this.#view(holder)) : unsigned;
+    return holder ? jsonAnswer(this.#view(holder)) : notSignedIn;
   }
 
   #signIn(request: HttpRequest): HttpResponse {
-    const counter = this.#dependencies.counter();
+    const gateway = this.#dependencies.gateway();
     const refused = this.#refusedBody(request);
     if (refused) return refused;
     let text: unknown;
@@ -152,12 +153,12 @@ export class Portal implements Pages {
       const given = readJson(textOf(request.body), 2);
       text = isJsonObject(given) ? given["key"] : undefined;
     } catch (thrown) {
-      return refusalOf(thrown, (fault) => counter.report(fault));
+      return refusalOf(thrown, (fault) => gateway.report(fault));
     }
     if (typeof text !== "string" || text.trim() === "") {
       return refusal("value_invalid", 'no API key; expected the body {"key": "sw_…"}');
     }
-    const found = counter.check(request, text.trim(), (reason, message, { headers } = {}) =>
+    const found = gateway.check(request, text.trim(), (reason, message, { headers } = {}) =>
       reason === "unauthorized"
         ? refusal(
             reason,
@@ -167,7 +168,7 @@ export class Portal implements Pages {
     );
     if (!found.key) return found.refusal;
     const { key } = found;
-    // Who signs in anew leaves the session before.
+    // A new sign-in ends the browser's previous session.
     this.#sessions.end(tokenOf(request));
     const { token, session } = this.#sessions.open(key);
     this.#dependencies.log.info({ account: key.accountName, key: key.id }, "portal: signed in");
@@ -177,7 +178,7 @@ export class Portal implements Pages {
   }
 
   #signOut(request: HttpRequest): HttpResponse {
-    if (!isOwnOrigin(request, this.#dependencies.counter())) return strangeOrigin(request);
+    if (!isOwnOrigin(request, this.#dependencies.gateway())) return foreignOrigin(request);
     const token = tokenOf(request);
     const holder = this.#holderOf(request);
     this.#sessions.end(token);
@@ -192,28 +193,28 @@ export class Portal implements Pages {
     const refused = this.#refusedBody(request);
     if (refused) return refused;
     const holder = this.#holderOf(request);
-    return holder ? this.#calls.answer(holder, textOf(request.body)) : unsigned;
+    return holder ? this.#calls.answer(holder, textOf(request.body)) : notSignedIn;
   }
 
-  /** Before a body is looked at: from our own page, as JSON, and no more than a call has. */
+  /** Refuses a body that is foreign, not JSON or too long, before it is parsed. */
   #refusedBody(request: HttpRequest): HttpResponse | null {
-    if (!isOwnOrigin(request, this.#dependencies.counter())) return strangeOrigin(request);
+    if (!isOwnOrigin(request, this.#dependencies.gateway())) return foreignOrigin(request);
     const type = request.header("content-type") ?? "";
     if (!/^application\/json(\s*;|$)/i.test(type)) {
       return refusal(
         "request_invalid",
-        `expected the content type application/json, got ${quote(type)}`,
+        `invalid content type ${quote(type)}; expected application/json`,
       );
     }
     if (request.body.length <= bodyBytesMax) return null;
     return refusal(
       "body_too_large",
-      `expected a body of at most ${bodyBytesMax} bytes, got ${request.body.length}`,
+      `body of ${request.body.length} bytes is too long; at most ${bodyBytesMax} are allowed`,
     );
   }
 
   #cookie(request: HttpRequest, token: string, seconds: number): string {
-    const secure = isSecure(request, this.#dependencies.counter()) ? "; Secure" : "";
+    const secure = isSecure(request, this.#dependencies.gateway()) ? "; Secure" : "";
     return `${cookieName}=${token}; Path=/portal; Max-Age=${seconds}; HttpOnly; SameSite=Strict${secure}`;
   }
 }
@@ -223,11 +224,11 @@ function redirect(): HttpResponse {
 }
 
 const upgradeAnswer: HttpResponse = {
-  ...refusal("http_method", "expected a WebSocket (Upgrade: websocket)"),
+  ...refusal("http_method", "plain HTTP request; expected a WebSocket (Upgrade: websocket)"),
   status: 426,
 };
 
-function strangeOrigin(head: HttpHead): HttpResponse {
+function foreignOrigin(head: HttpHead): HttpResponse {
   const origin = head.header("origin");
   return {
     ...refusal(
@@ -238,7 +239,7 @@ function strangeOrigin(head: HttpHead): HttpResponse {
   };
 }
 
-/** Every method of HTTP is answered, and with the portal's headers. */
+/** Answers every HTTP method with the portal's headers. */
 function pathOf(handlers: Readonly<Record<string, Handler>>): Path {
   const allow = Object.keys(handlers).join(", ");
   return {
@@ -248,7 +249,7 @@ function pathOf(handlers: Readonly<Record<string, Handler>>): Path {
         ? handlers[request.method]
         : undefined;
       if (handler) return handler(request);
-      return refusal("http_method", `expected ${allow}, got ${request.method}`, {
+      return refusal("http_method", `method ${request.method} is not allowed; expected ${allow}`, {
         headers: { allow },
       });
     },

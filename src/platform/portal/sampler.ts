@@ -1,30 +1,30 @@
-// Sampler: the relay's numbers of now, of a second ago and of a minute ago, for everybody who watches.
+// Sampler: the relay's current counters, with those of a second ago and of a minute ago.
 //
-// Driven by live-feed.ts, once a second while somebody watches. One reading serves all feeds; when
-// nobody watches nothing is read and nothing is kept.
+// Called by live-feed.ts once a second while a feed is open. One reading serves all feeds.
+// Without feeds nothing is read or stored.
 
 import { type RelayReport, reportBetween } from "../../relay/data-plane/report.ts";
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
 
-/** Whole readings are kept so far apart. */
+/** Minimum time between two stored snapshots. */
 const stepNs = 5_000_000_000n;
 const minuteNs = 60_000_000_000n;
 
 export interface Sample {
   readonly now: RelaySnapshot;
-  /** Since the reading before: all rates are 0 with the first one. */
+  /** Change since the previous reading; all rates of the first report are 0. */
   readonly report: RelayReport;
-  /** About a minute ago, or the first one since somebody watches. */
+  /** About a minute old; the first snapshot in the first minute. */
   readonly minuteAgo: RelaySnapshot;
 }
 
 export class Sampler {
   readonly #read: (() => RelaySnapshot) | null;
   /** Oldest first. */
-  #kept: RelaySnapshot[] = [];
+  #snapshots: RelaySnapshot[] = [];
   #last: RelaySnapshot | null = null;
 
-  /** null: there is no relay. */
+  /** `read` is null in a process without a relay. */
   constructor(read: (() => RelaySnapshot) | null) {
     this.#read = read;
   }
@@ -35,14 +35,15 @@ export class Sampler {
     const report = reportBetween(this.#last ?? now, now);
     this.#last = now;
     const { takenAtNs } = now;
-    const newest = this.#kept.at(-1);
-    if (!newest || takenAtNs - newest.takenAtNs >= stepNs) this.#kept.push(now);
-    while ((this.#kept[1]?.takenAtNs ?? takenAtNs) <= takenAtNs - minuteNs) this.#kept.shift();
-    return { now, report, minuteAgo: this.#kept[0] ?? now };
+    const newest = this.#snapshots.at(-1);
+    if (!newest || takenAtNs - newest.takenAtNs >= stepNs) this.#snapshots.push(now);
+    while ((this.#snapshots[1]?.takenAtNs ?? takenAtNs) <= takenAtNs - minuteNs)
+      this.#snapshots.shift();
+    return { now, report, minuteAgo: this.#snapshots[0] ?? now };
   }
 
   forget(): void {
-    this.#kept = [];
+    this.#snapshots = [];
     this.#last = null;
   }
 }

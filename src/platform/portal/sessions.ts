@@ -1,9 +1,9 @@
-// Sessions: who has signed in with which key, and does that still hold?
+// Sessions: signed-in browsers with their API keys.
 //
-// Asked for every request of the page and once a second for every live feed. A session is a random text
-// in a cookie; kept is its hash, in memory: a restart ends all. It ends with its time, and at once when
-// its key is revoked, expires or may not be used from the caller's address any more. The key's text is
-// not kept anywhere.
+// Checked for every request of the page and once a second for every live feed. A session is a
+// random token in a cookie. Memory holds only the token's hash, so a restart ends all sessions. A
+// session ends when its time is over or its key is revoked or expires. It is unusable while its
+// key does not allow the client's address. The key's text is never stored.
 
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
@@ -16,9 +16,9 @@ const tokenBytes = 32;
 const tokenShape = /^[A-Za-z0-9_-]{43}$/;
 
 export interface SessionKeys {
-  /** null: unknown, revoked, expired. Wall time. */
+  /** Null for an unknown, revoked or expired key. `nowNs` is wall time. */
   get(id: string, nowNs: bigint): ApiKey | null;
-  /** 16 bytes. */
+  /** `address` has 16 bytes. */
   allows(key: ApiKey, address: Uint8Array): boolean;
 }
 
@@ -28,19 +28,19 @@ interface SessionsDependencies {
   readonly hours: number;
 }
 
-/** One of them; the same object as long as it lasts. `keyId` changes when its own page rotates the key. */
+/** One object per session for its whole life. `keyId` changes when its page rotates the key. */
 export interface Session {
-  /** Of its token. */
+  /** Hash of the token. */
   readonly hash: string;
   keyId: string;
   readonly accountId: string;
-  /** Wall time. */
+  /** End in wall time. */
   readonly endsNs: bigint;
 }
 
 interface Entry {
   readonly session: Session;
-  /** Wall time may be set; this one holds, too. */
+  /** Also limits the session if the wall clock is set back. */
   readonly endsMonotonicNs: bigint;
 }
 
@@ -52,7 +52,7 @@ function hashOf(token: string): string {
 
 export class Sessions {
   readonly #dependencies: SessionsDependencies;
-  /** By hash; the longest unused first. */
+  /** Sessions by hash, least recently used first. */
   readonly #entries = new Map<string, Entry>();
 
   constructor(dependencies: SessionsDependencies) {
@@ -63,7 +63,7 @@ export class Sessions {
     return this.#entries.size;
   }
 
-  /** A new one; where there are too many, the longest unused ends. */
+  /** Opens a session. If there are too many, the least recently used one ends. */
   open(key: ApiKey): { readonly token: string; readonly session: Session } {
     const { clock, hours } = this.#dependencies;
     const lengthNs = BigInt(hours) * hourNs;
@@ -77,28 +77,28 @@ export class Sessions {
     return { token, session };
   }
 
-  /** null: none, or it has ended. `address`: of the caller, 16 bytes. */
+  /** Null if unknown or ended. `address` is the client's, 16 bytes. */
   find(token: string | undefined, address: Uint8Array): Session | null {
     if (token === undefined || !tokenShape.test(token)) return null;
     const entry = this.#entries.get(hashOf(token));
-    if (!entry || !this.#holds(entry, address)) return null;
+    if (!entry || !this.#validKey(entry, address)) return null;
     const { session } = entry;
     this.#entries.delete(session.hash);
     this.#entries.set(session.hash, entry);
     return session;
   }
 
-  /** The key of one that `find` returned before; null: it has ended since. */
+  /** Returns the key of a session that `find` returned; null if the session has ended since. */
   keyOf(session: Session, address: Uint8Array): ApiKey | null {
     const entry = this.#entries.get(session.hash);
-    return entry ? this.#holds(entry, address) : null;
+    return entry ? this.#validKey(entry, address) : null;
   }
 
   end(token: string | undefined): void {
     if (token !== undefined && tokenShape.test(token)) this.#entries.delete(hashOf(token));
   }
 
-  #holds(entry: Entry, address: Uint8Array): ApiKey | null {
+  #validKey(entry: Entry, address: Uint8Array): ApiKey | null {
     const { clock, keys } = this.#dependencies;
     const { session } = entry;
     const nowNs = clock.nowNs();
@@ -108,7 +108,7 @@ export class Sessions {
       this.#entries.delete(session.hash);
       return null;
     }
-    // Elsewhere it may go on: somebody who moves has to come back, not to sign in again.
+    // Keep the session: at an allowed address it works again without another sign-in.
     return keys.allows(key, address) ? key : null;
   }
 

@@ -1,7 +1,7 @@
-// Submission list: the newest submissions of one account, as they go on.
+// Submission list: the newest submissions of one account with their current states.
 //
-// Made by live-feed.ts for an account that somebody watches. Begins with what the store has, then hears of
-// every event; what has changed is looked up once a second, all at once.
+// Created by live-feed.ts for an account with an open feed. Loads the newest submissions from the
+// store, then subscribes to events. Once a second it reads all changed submissions together.
 
 import { messageOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
@@ -32,7 +32,7 @@ export class SubmissionList {
   readonly #dependencies: SubmissionListDependencies;
   readonly #accountId: string;
   readonly #end: () => void;
-  /** The newest that was heard of last. */
+  /** Submissions by signature, with the state of the last read. */
   readonly #known = new Map<string, Known>();
   readonly #changed = new Set<string>();
   #isLoaded = false;
@@ -49,20 +49,22 @@ export class SubmissionList {
     });
   }
 
-  /** Settles when the list is there; never rejects. */
+  /** Resolves after the first load; never rejects. */
   async load(): Promise<void> {
     try {
       const { submissionLists } = this.#dependencies;
       const records = await submissionLists.newest(this.#accountId, submissionsMax);
       for (const record of records) this.#known.set(record.signature, knownOf(record));
     } catch (error) {
-      this.#dependencies.log.warn(`portal: newest submissions: ${messageOf(error)}`);
+      this.#dependencies.log.warn(
+        `portal: cannot load the newest submissions: ${messageOf(error)}`,
+      );
     }
     this.#isLoaded = true;
     await this.refresh();
   }
 
-  /** Looks up what has changed since. Never rejects. */
+  /** Reads the submissions that changed since the last call. Never rejects. */
   async refresh(): Promise<void> {
     if (!this.#isLoaded || this.#isAsking || this.#changed.size === 0) return;
     this.#isAsking = true;
@@ -73,13 +75,15 @@ export class SubmissionList {
       for (const status of found) if (status) this.#known.set(status.signature, knownOf(status));
       this.#trim();
     } catch (error) {
-      this.#dependencies.log.warn(`portal: statuses of submissions: ${messageOf(error)}`);
+      this.#dependencies.log.warn(
+        `portal: cannot load the statuses of submissions: ${messageOf(error)}`,
+      );
     } finally {
       this.#isAsking = false;
     }
   }
 
-  /** Newest first; null: it is not there yet. */
+  /** Newest first; null before the first load. */
   get views(): SubmissionView[] | null {
     if (!this.#isLoaded) return null;
     return this.#sorted().map(({ receivedNs, ...view }) => ({

@@ -1,20 +1,20 @@
-// What the portal's page and its server tell each other: JSON bodies and messages of the live feed.
+// Protocol between the portal's page and its server: JSON bodies and live-feed messages.
 //
-// Only types, imported by both sides. Times are ISO 8601 in UTC where people read them and milliseconds
-// or nanoseconds where the name says so; amounts are integer lamports; u64 are JSON numbers.
+// Types only, imported by both sides. Times for people are ISO 8601 in UTC; others are milliseconds or
+// nanoseconds by their names. Amounts are integer lamports; u64 values are JSON numbers.
 //
 //   POST   /portal/api/session   {"key": "sw_…"}        200 SessionView and a cookie, 401, 429
 //   GET    /portal/api/session                          200 SessionView, 401
 //   DELETE /portal/api/session                          204
 //   POST   /portal/api/call      {"method", "params"}   200 {"result"}; an error {"error": {"reason", "message"}}
-//   GET    /portal/live                                 WebSocket: LiveMessage each, first one of each topic
+//   GET    /portal/live                                 WebSocket: one LiveMessage per changed topic, first all topics
 //
-// `call` takes the gateway's methods of an account (getTier, getTierHistory, getRegistrations,
+// `call` runs the gateway's account methods (getTier, getTierHistory, getRegistrations,
 // getDestinations, addDestination, removeDestination, challengeDestination, proveDestination,
 // getTransactionStatus, getRegions, getTipAccounts) with the scopes of the session's key, and the
 // portal's own: getKeys -> KeyView[], rotateKey {"overlapHours"} -> NewKeyView, revokeKey {"id"} -> true.
-// What the gateway's methods answer is declared in src/client/responses.ts; a view that shows the same
-// facts is made of the same type.
+// src/client/responses.ts declares the results of the gateway's methods; a view with the same facts
+// uses the same type.
 
 import type {
   Destination,
@@ -23,7 +23,7 @@ import type {
   TransactionStatus,
 } from "../../client/responses.ts";
 
-/** `T` as the page reads it: an older page shows the states of a newer service by their words. */
+/** `T` with any state text, so that an older page can show states of a newer service. */
 export type AnyState<T> = Omit<T, "state"> & { readonly state: string };
 
 export interface SessionView {
@@ -34,7 +34,7 @@ export interface SessionView {
     readonly label: string;
     readonly scopes: readonly string[];
   };
-  /** The key has the scope "operate". */
+  /** Whether the key has the scope "operate". */
   readonly isOperator: boolean;
   readonly endsAt: string;
 }
@@ -49,17 +49,20 @@ export interface KeyView {
   readonly expiresAt: string | null;
   readonly revokedAt: string | null;
   readonly state: "active" | "expiring" | "expired" | "revoked";
-  /** It is the one that this session was opened with. */
+  /** Whether this is the key of this session. */
   readonly isOwn: boolean;
 }
 
 export interface NewKeyView {
   readonly key: KeyView;
-  /** Shown once. */
+  /** The key's text, shown once. */
   readonly text: string;
 }
 
-/** Every message of the live feed. Each topic comes once at the beginning, then when it changed, at most once a second. */
+/**
+ * Message of the live feed. Each topic is sent once at the start, then on change, at most once a
+ * second.
+ */
 export type LiveMessage = {
   [Topic in keyof LiveTopics]: { readonly topic: Topic; readonly value: LiveTopics[Topic] };
 }[keyof LiveTopics];
@@ -71,7 +74,7 @@ export interface LiveTopics {
   readonly coverage: CoverageView;
   readonly tips: TipsView;
   readonly submissions: readonly SubmissionView[];
-  /** The rest only for operators. */
+  /** This and all following topics are for operators only. */
   readonly sources: readonly SourceView[];
   readonly workers: readonly WorkerView[];
   readonly routes: readonly RouteView[];
@@ -88,23 +91,25 @@ export interface ServiceView {
   readonly node: string | null;
   readonly slot: number | null;
   readonly leader: string | null;
-  /** Where accounts may have shreds delivered from; empty: none are sold here. */
+  /** Regions in which accounts may receive shreds; empty if the service does not sell shreds. */
   readonly deliveryRegions: readonly string[];
-  /** Of one account. */
+  /** Maximum per account. */
   readonly destinationsMax: number;
-  /** Warnings of the start that still hold; only for operators, else empty. */
+  /** Current startup warnings; empty unless the session is an operator's. */
   readonly warnings: readonly string[];
 }
 
-/** null value fields: no tips for shreds are registered at this service. */
+/** Fields with values are null if this service does not register tips for shreds. */
 export interface TierView extends Omit<TierResponse<number>, "destinations"> {
   readonly isSold: boolean;
-  /** Where tips for shreds are paid to. */
+  /** Addresses for tips that pay for shreds. */
   readonly tipAddresses: readonly string[];
 }
 
 export interface DestinationView extends AnyState<Destination> {
-  /** Of this relay; null: nothing is sent there from here (another region, no tier, not proved). */
+  /**
+   * Counters of this relay. Null if it does not send there (other region, no tier, not verified).
+   */
   readonly sending: {
     readonly tier: string;
     readonly sent: number;
@@ -114,11 +119,11 @@ export interface DestinationView extends AnyState<Destination> {
   } | null;
 }
 
-/** Of the relay as a whole: the newest slots, ascending, and how long shreds stay in it. */
+/** The newest slots of the whole relay, ascending, and the time that shreds stay in the relay. */
 export interface CoverageView {
   readonly slots: readonly {
     readonly slot: number;
-    /** Data and code shreds seen. */
+    /** Number of received data shreds. */
     readonly data: number;
     readonly code: number;
     /** 0 to 1; null while the slot's length is unknown. */
@@ -132,12 +137,15 @@ export interface CoverageView {
 
 export interface HistogramView {
   readonly count: number;
-  /** Nanoseconds; null: nothing was counted. */
+  /** Nanoseconds; null if nothing was counted. */
   readonly p50Ns: number | null;
   readonly p90Ns: number | null;
   readonly p99Ns: number | null;
   readonly maxNs: number | null;
-  /** Ascending; counts of the last minute in buckets that grow by about a quarter to a half. */
+  /**
+   * Ascending; counts of the last minute. Each bucket is a quarter to a half larger than the one
+   * before.
+   */
   readonly buckets: readonly { readonly upToNs: number; readonly count: number }[];
 }
 
@@ -147,11 +155,11 @@ export interface TipPoint extends TipPercentiles<number> {
 
 export interface TipsView {
   readonly now: TipPoint;
-  /** One a quarter of an hour, ascending, 24 hours at most, from what is kept. */
+  /** One point per quarter of an hour, ascending, at most 24 hours. */
   readonly history: readonly TipPoint[];
 }
 
-/** The account's newest submissions, newest first, 50 at most. */
+/** The account's newest submissions, newest first, at most 50. */
 export type SubmissionView = AnyState<
   Pick<TransactionStatus<number>, "signature" | "method" | "state" | "receivedAt" | "slot">
 >;
@@ -161,7 +169,7 @@ export interface SourceView {
   readonly tier: string;
   readonly receivedPerSecond: number;
   readonly received: number;
-  /** 0 to 1, of what this source and all others brought first in the last minute. */
+  /** 0 to 1; share of the last minute's shreds that this source delivered first. */
   readonly firstShare: number;
   readonly duplicateShare: number;
   readonly refused: number;
@@ -194,7 +202,10 @@ export interface CountView {
   readonly perSecond: number;
 }
 
-/** To every destination, of the configuration and of accounts: 100 with the most failures first. */
+/**
+ * All destinations of the configuration and of accounts; the 100 with the most failures, in that
+ * order.
+ */
 export interface FanOutView {
   readonly sentPerSecond: number;
   readonly destinations: readonly {
@@ -207,11 +218,11 @@ export interface FanOutView {
   }[];
 }
 
-/** Warnings and errors of the log, newest first, 100 at most. */
+/** Warning or error of the log. The list is newest first, at most 100. */
 export interface ProblemView {
   readonly time: string;
   readonly level: "warn" | "error" | "fatal";
   readonly text: string;
-  /** How often the same text came in a row. */
+  /** Number of consecutive occurrences of the same text. */
   readonly count: number;
 }

@@ -1,7 +1,7 @@
 // `shredway bench`: runs the benchmark on this machine.
 //
-// The benchmark belongs to a checkout (it builds its native half and runs TypeScript as it is); this hands
-// over to it.
+// The benchmark needs a checkout: it builds its native part and runs TypeScript sources. This
+// command starts it as a child process.
 
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -39,7 +39,7 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   if (tsx === undefined || !existsSync(program)) {
     throw new ShredwayError(
       "usage",
-      "expected a checkout with its development packages (npm ci), got a package without the benchmark",
+      "this installation does not contain the benchmark; run it in a checkout after `npm ci`",
     );
   }
   const parts = args.text("only")?.split(",") ?? [];

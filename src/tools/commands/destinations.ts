@@ -1,7 +1,7 @@
 // `shredway destinations`: manages the destinations of accounts.
 //
-// Works on the data folder itself, while the service runs too: it sees the change within a moment,
-// and sends the challenges of a new one. The rules are those of accounts/destination-rules.ts.
+// Works on the database, also while the service runs: the service picks a change up within a
+// second and sends challenges to a new destination. destination-rules.ts contains the rules.
 
 import { randomBytes } from "node:crypto";
 import { parseEndpoint } from "../../core/addresses/addresses.ts";
@@ -26,18 +26,18 @@ import {
 } from "../../shreds/destinations/destination-rules.ts";
 import type { AccountDestination } from "../../shreds/destinations/destination-types.ts";
 import type { Arguments, Command } from "../terminal/command.ts";
-import { table, toJson } from "../terminal/output.ts";
+import { table, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { defaultDirectory, readAction, withStore } from "./store-command.ts";
 
 const exampleId = "d_4f1a09c2d3e5";
-/** Of a change that a running service keeps coming before. */
+/** Maximum attempts of a change that conflicts with changes by a running service. */
 const attemptsMax = 5;
 
 const actions = ["list", "add", "approve", "pause", "resume", "remove"] as const;
 type Action = (typeof actions)[number];
 
-/** Options of some actions alone. */
+/** Options that only some actions accept. */
 const ownOptions: Readonly<Record<string, readonly Action[]>> = {
   account: ["list", "add"],
   region: ["add"],
@@ -120,7 +120,8 @@ function list(args: Arguments, terminal: Terminal): Promise<number> {
       terminal.line(toJson({ destinations: all.map(shown) }));
       return;
     }
-    if (all.length === 0) terminal.note("no destinations yet");
+    if (all.length === 0)
+      terminal.note("no destinations yet; add one: shredway destinations add --help");
     else for (const line of listLines(all)) terminal.line(line);
   });
 }
@@ -163,7 +164,7 @@ function change(
         return;
       }
     }
-    const message = `destination ${id}: expected to change it, but others kept changing it`;
+    const message = `destination ${id} was modified concurrently ${attemptsMax} times; run the command again`;
     throw new ShredwayError("store_failed", message);
   });
 }
@@ -178,7 +179,7 @@ function remove(args: Arguments, terminal: Terminal, id: string): Promise<number
 
 function unknown(id: string): ShredwayError {
   const error = unknownDestination(id);
-  return reworded(error, `${error.message} (shredway destinations list shows them)`);
+  return reworded(error, `${error.message} (list them with shredway destinations list)`);
 }
 
 async function accountOf(store: Store, name: string): Promise<Account> {
@@ -186,7 +187,7 @@ async function accountOf(store: Store, name: string): Promise<Account> {
   if (account) return account;
   throw new ShredwayError(
     "value_invalid",
-    `--account: expected the name of an account (shredway keys list shows them), got ${quote(name)}`,
+    `--account: unknown account ${quote(name)}; expected an account's name (list them with shredway keys list)`,
   );
 }
 
@@ -199,12 +200,16 @@ interface AddRules {
   readonly isOwnListener: IsOwnListener;
 }
 
-/** What the service allows, as far as its file tells; a service that runs goes by its own rules. */
+/**
+ * Rules for a new destination from the configuration file. A running service applies its own
+ * rules.
+ */
 function settingsOf(args: Arguments): AddRules {
   const file = args.text("config");
   if (file === undefined) {
     const defaults = completeConfig({ relay: { shredVersion: 1, authentication: "off" } });
-    // Whether private ones are allowed is not known here; a service that refuses one sends nothing.
+    // Without a configuration, private addresses are accepted here; the service may refuse them
+    // later.
     const settings = { ...destinationSettingsOf(defaults), allowPrivate: true };
     return { settings, isOwnListener: () => false };
   }
@@ -261,7 +266,7 @@ function stateText({ state, pauseReason }: AccountDestination): string {
 function proofText(destination: AccountDestination): string {
   const { provedBy, proofEndsMs } = destination;
   if (provedBy === null) return "none";
-  if (proofEndsMs === null) return `by ${provedBy}, for good`;
+  if (proofEndsMs === null) return `by ${provedBy}, permanent`;
   const word = hasProof(destination, nowMs()) ? "until" : "ended";
   return `by ${provedBy}, ${word} ${timeText(proofEndsMs)}`;
 }

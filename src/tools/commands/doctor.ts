@@ -1,6 +1,6 @@
-// `shredway doctor`: what this machine and this configuration lack, why, and the exact remedy.
+// `shredway doctor`: finds problems of this machine and configuration, with reason and remedy.
 //
-// Reads and tries, changes nothing. Exit code 1 when something must be mended first.
+// Reads and tests; changes nothing. Exit code 1 if a check fails.
 
 import { readOwnAddresses } from "../../core/addresses/own-addresses.ts";
 import { systemClock } from "../../core/clock.ts";
@@ -24,7 +24,7 @@ import { checkService } from "../../platform/doctor/service-checks.ts";
 import { readServiceFacts } from "../../platform/doctor/service-facts.ts";
 import { probe, readConfigFacts, systemReader } from "../../platform/doctor/system.ts";
 import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
-import { type Paint, toJson } from "../terminal/output.ts";
+import { type Paint, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
 export const doctor: Command = {
@@ -54,7 +54,7 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
     for (const finding of findings)
       for (const line of findingLines(finding, terminal.paint)) terminal.line(line);
     terminal.line();
-    terminal.line(`${counts.ok} ok, ${counts.warn} to improve, ${counts.fail} to mend`);
+    terminal.line(`${counts.ok} ok, ${counts.warn} to improve, ${counts.fail} to fix`);
   }
   return counts.fail > 0 ? exitCodes.failed : exitCodes.ok;
 }
@@ -81,7 +81,7 @@ function machineFindings(config: Config): Finding[] {
   return checkMachine(readFacts(systemReader), wishes, probe(wishes));
 }
 
-/** What holds when a file says nothing but what it must. */
+/** Defaults for every optional key. */
 function defaultConfig(): Config {
   return parseConfig("relay: { shredVersion: 1, authentication: off }", "defaults");
 }

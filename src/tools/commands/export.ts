@@ -1,7 +1,7 @@
-// `shredway export`: the whole database as one stream of lines, while the service goes on.
+// `shredway export`: writes the whole database as a stream of lines while the service runs.
 //
-// To stdout, or to a file that only its owner may read, which has its name when it is whole. What it
-// holds of API keys are their hashes, as everywhere.
+// Writes to stdout or to a file that only its owner can read. The file gets its name when it is
+// complete. API keys are exported as hashes.
 
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { hostname } from "node:os";
@@ -11,7 +11,7 @@ import { messageOf, ShredwayError } from "../../core/errors.ts";
 import { type ExportSummary, exportDatabase } from "../../platform/store/transfer/export.ts";
 import { checkImported, openSnapshot } from "../../platform/store/transfer/place.ts";
 import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
-import { formatBytes, formatCount, toJson } from "../terminal/output.ts";
+import { formatBytes, formatCount, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { configOf, defaultDirectory, placeOf } from "./store-command.ts";
 
@@ -43,14 +43,14 @@ database.`,
 
 interface Sink {
   write(text: string): Promise<void>;
-  /** Keeps it, under its name. */
+  /** Completes the output and gives the file its name. */
   finish(): void;
-  /** Removes what was written. Nothing after `finish`. */
+  /** Removes the partial output. Does nothing after `finish`. */
   remove(): void;
 }
 
 function writeToStdout(text: string): Promise<void> {
-  // An error ends the program (shredway.ts).
+  // shredway.ts handles write errors and ends the program.
   return new Promise((resolve) => process.stdout.write(text, () => resolve()));
 }
 
@@ -60,12 +60,12 @@ function asFailure<T>(path: string, work: () => T): T {
   try {
     return work();
   } catch (cause) {
-    const message = `${path}: cannot be written: ${messageOf(cause)}`;
+    const message = `cannot write ${path}: ${messageOf(cause)}`;
     throw new ShredwayError("store_failed", message, { cause });
   }
 }
 
-/** Beside the file first. Throws ShredwayError "store_failed". */
+/** Writes to a temporary file in the same folder first. Throws ShredwayError "store_failed". */
 function fileSink(path: string): Sink {
   const draft = `${path}.${process.pid}.part`;
   const file = asFailure(path, () => openSync(draft, "wx", 0o600));
@@ -106,21 +106,25 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   const { snapshot, version } = await openSnapshot(place, systemClock);
   try {
     if (version === 0) {
-      const message = "the store: expected a database that a service has set up, got none";
+      const message =
+        "the database is not set up; start the service once or check --config and --data";
       throw new ShredwayError("store_failed", message);
     }
     const sink = output === undefined ? stdoutSink : fileSink(output);
     const head = { schemaVersion: version, createdNs: systemClock.nowNs(), node };
     const write = (text: string): Promise<void> => {
       if (!terminal.stopped.aborted) return sink.write(text);
-      throw new ShredwayError("store_failed", "the export was interrupted");
+      throw new ShredwayError(
+        "store_failed",
+        "the export was interrupted; its output is incomplete",
+      );
     };
     const onProgress = (rows: number): void => terminal.progress(`${formatCount(rows)} rows`);
     try {
       const summary = await exportDatabase({ snapshot, head, write, onProgress });
       sink.finish();
       terminal.clearProgress();
-      tell(args, terminal, version, summary);
+      report(args, terminal, version, summary);
     } finally {
       sink.remove();
     }
@@ -130,18 +134,23 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   }
 }
 
-function tell(args: Arguments, terminal: Terminal, version: number, summary: ExportSummary): void {
+function report(
+  args: Arguments,
+  terminal: Terminal,
+  version: number,
+  summary: ExportSummary,
+): void {
   const { rows, bytes, sha256 } = summary;
   const output = args.text("output");
-  const say = (line: string): void =>
+  const print = (line: string): void =>
     output === undefined ? terminal.note(line) : terminal.line(line);
   if (args.flag("json")) {
     const counts = Object.fromEntries(rows);
-    say(toJson({ schemaVersion: version, rows: counts, bytes, sha256, output: output ?? null }));
+    print(toJson({ schemaVersion: version, rows: counts, bytes, sha256, output: output ?? null }));
     return;
   }
   const total = [...rows.values()].reduce((sum, count) => sum + count, 0);
-  say(
+  print(
     `exported ${formatCount(total)} rows of ${rows.size} tables, schema version ${version}, ` +
       `${formatBytes(bytes)}, SHA-256 ${sha256}`,
   );

@@ -1,7 +1,7 @@
-// `shredway import`: what `shredway export` wrote, into an empty database.
+// `shredway import`: reads an export into an empty database.
 //
-// The whole file is checked before anything is changed, and the database is of no use to any program
-// until all of it is there. Refuses a database that a service uses, or that has anything in it.
+// The whole file is checked before any change. Until the import is complete, every program
+// refuses the database. A database in use, or one that is not empty, is refused.
 
 import { systemClock } from "../../core/clock.ts";
 import { createLogger } from "../../core/log.ts";
@@ -9,7 +9,7 @@ import { migrations } from "../../platform/store/migrations.ts";
 import { checkExport, importDatabase } from "../../platform/store/transfer/import.ts";
 import { nameOfPlace, openDatabase } from "../../platform/store/transfer/place.ts";
 import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
-import { formatCount, toJson } from "../terminal/output.ts";
+import { formatCount, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { defaultDirectory, placeOf } from "./store-command.ts";
 
@@ -52,7 +52,7 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
       onProgress,
     });
     terminal.clearProgress();
-    if (wasInterrupted) terminal.note("what an interrupted import had left was removed first");
+    if (wasInterrupted) terminal.note("removed the remains of an interrupted import first");
   } finally {
     await database.driver.close();
   }
@@ -74,7 +74,7 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   } else {
     terminal.line(
       `${nameOfPlace(place)}: imported ${formatCount(total)} rows of ${tail.rows.size} tables, ` +
-        `written by ${head.node} at ${new Date(Number(head.createdNs / 1_000_000n)).toISOString()}, ` +
+        `exported by ${head.node} at ${new Date(Number(head.createdNs / 1_000_000n)).toISOString()}, ` +
         `schema version ${head.schemaVersion}`,
     );
   }

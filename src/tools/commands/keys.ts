@@ -1,7 +1,7 @@
-// `shredway keys`: making, listing, rotating and revoking API keys.
+// `shredway keys`: creates, lists, rotates and revokes API keys.
 //
-// Works on the data folder itself, while the service runs too: it sees the change within a moment.
-// The text of a new key goes to stdout, once; nothing else ever has it.
+// Works on the database, also while the service runs: the service picks a change up within a
+// second. The text of a new key is written to stdout once and never stored.
 
 import { randomBytes } from "node:crypto";
 import { systemClock } from "../../core/clock.ts";
@@ -20,7 +20,7 @@ import {
 import { createKey } from "../../gateway/accounts/create-key.ts";
 import { type ApiKey, scopes as allScopes } from "../../gateway/accounts/types.ts";
 import { type Arguments, type Command, usageError } from "../terminal/command.ts";
-import { table, toJson } from "../terminal/output.ts";
+import { table, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { defaultDirectory, readAction, withStore } from "./store-command.ts";
 
@@ -31,7 +31,7 @@ const secondNs = 1_000_000_000n;
 const actions = ["create", "list", "rotate", "revoke"] as const;
 type Action = (typeof actions)[number];
 
-/** Options of one action alone. */
+/** Options that only some actions accept. */
 const ownOptions: Readonly<Record<string, readonly Action[]>> = {
   account: ["create"],
   label: ["create"],
@@ -113,9 +113,9 @@ async function create(args: Arguments, terminal: Terminal): Promise<number> {
   const allowed = args.text("allow")?.split(",") ?? [];
   const allowedRanges = asUsage(() => checkRanges(allowed));
   return withStore(args, terminal, false, async (store) => {
-    const wishes = { accountName, label, scopes, allowedRanges, ...limits };
+    const keyOptions = { accountName, label, scopes, allowedRanges, ...limits };
     const chance = { random: randomBytes(keyRandomBytes), nowNs: systemClock.nowNs() };
-    const { text, key } = await createKey(store.keys, wishes, chance);
+    const { text, key } = await createKey(store.keys, keyOptions, chance);
     showNew(args, terminal, { text, key, old: null });
   });
 }
@@ -129,7 +129,7 @@ function list(args: Arguments, terminal: Terminal): Promise<number> {
       return;
     }
     if (all.length === 0)
-      terminal.note("no keys yet; make one: shredway keys create --account NAME");
+      terminal.note("no keys yet; create one: shredway keys create --account NAME");
     else for (const line of listLines(all, nowNs)) terminal.line(line);
   });
 }
@@ -144,12 +144,12 @@ function rotate(args: Arguments, terminal: Terminal, id: string): Promise<number
       const got = state === undefined ? "" : `, which is ${state}`;
       throw new ShredwayError(
         "key_unknown",
-        `expected the id of a key in force (shredway keys list shows them), got ${quote(id)}${got}`,
+        `cannot rotate ${quote(id)}${got}; expected the id of a valid key (list them with shredway keys list)`,
       );
     }
     const { text, key } = newApiKey(old, randomBytes(keyRandomBytes), nowNs);
     await store.keys.replaceKey(id, nowNs + overlapNs, key);
-    const after = (await store.keys.keys()).find((kept) => kept.id === id) ?? old;
+    const after = (await store.keys.keys()).find((each) => each.id === id) ?? old;
     showNew(args, terminal, { text, key, old: after });
   });
 }
@@ -165,7 +165,7 @@ function revoke(args: Arguments, terminal: Terminal, id: string): Promise<number
 interface NewKey {
   readonly text: string;
   readonly key: ApiKey;
-  /** The one whose place it takes. */
+  /** The key that the new one replaces. */
   readonly old: ApiKey | null;
 }
 
@@ -180,11 +180,11 @@ function showNew(args: Arguments, terminal: Terminal, { text, key, old }: NewKey
   terminal.line(`id       ${key.id}`);
   terminal.line(`account  ${key.accountName}`);
   terminal.line(`scopes   ${key.scopes.join(",")}`);
-  if (old) terminal.line(`instead  ${old.id}, which holds until ${timeText(old.expiresNs ?? 0n)}`);
-  terminal.note("The key is shown this once only: keep it now.");
+  if (old) terminal.line(`replaces ${old.id}, valid until ${timeText(old.expiresNs ?? 0n)}`);
+  terminal.note("The key is shown only once. Store it now.");
 }
 
-/** What may be shown of a key at any time. */
+/** Fields that may be shown at any time. */
 function openFields(key: ApiKey, nowNs: bigint): object {
   return {
     id: key.id,
@@ -233,7 +233,7 @@ function countOf(args: Arguments, name: string): number | null {
   return args.integer(name, { min: 1, max: 1_000_000 }) ?? null;
 }
 
-/** What people typed and a rule refused is wrong usage. */
+/** Reports a value that a rule refuses as wrong usage. */
 function asUsage<T>(check: () => T): T {
   try {
     return check();
@@ -251,7 +251,7 @@ function parseOverlap(text: string): bigint {
   const overlap = BigInt(digits ?? 0) * (seconds[unit ?? ""] ?? 0n);
   if (digits === undefined || overlap > BigInt(overlapDaysMax) * 86_400n) {
     throw usageError(
-      `--overlap: expected a time such as 0s, 30m, 24h or 7d, at most ${overlapDaysMax}d; got ${quote(text)}`,
+      `--overlap: invalid time ${quote(text)}; expected for example 0s, 30m, 24h or 7d, at most ${overlapDaysMax}d`,
     );
   }
   return overlap * secondNs;

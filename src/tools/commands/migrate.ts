@@ -1,7 +1,7 @@
-// `shredway migrate`: the database's schema brought to the newest version, or only looked at.
+// `shredway migrate`: migrates the database's schema to the newest version, or only checks it.
 //
-// For operators whose service may not change tables: their owner's role does it by this command before a
-// newer version starts.
+// For operators whose service may not change tables: the owner's role runs this command before a
+// newer version of the service starts.
 
 import { systemClock } from "../../core/clock.ts";
 import { createLogger } from "../../core/log.ts";
@@ -17,7 +17,7 @@ import {
   type Place,
 } from "../../platform/store/transfer/place.ts";
 import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
-import { toJson } from "../terminal/output.ts";
+import { toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { defaultDirectory, fileOf, placeOf } from "./store-command.ts";
 
@@ -71,14 +71,15 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   }
   const to = only ? from : newest;
   if (args.flag("json")) terminal.line(toJson({ from, to, newest }));
-  else terminal.line(`${nameOfPlace(place)}: ${wordsOf(from, to, newest)}`);
+  else terminal.line(`${nameOfPlace(place)}: ${resultText(from, to, newest)}`);
   return to === newest ? exitCodes.ok : exitCodes.failed;
 }
 
-function wordsOf(from: number, to: number, newest: number): string {
-  if (to !== newest) return `schema ${nameOf(from)}, the newest is version ${newest}`;
+function resultText(from: number, to: number, newest: number): string {
+  if (to !== newest) return `schema ${nameOf(from)}; the newest is version ${newest}`;
   if (from === to) return `schema version ${to}, the newest`;
-  return `schema ${nameOf(from)} brought to version ${to}, the newest`;
+  if (from === 0) return `schema set up at version ${to}, the newest`;
+  return `schema migrated from ${nameOf(from)} to version ${to}, the newest`;
 }
 
 function nameOf(version: number): string {

@@ -1,7 +1,7 @@
 // `shredway sources`: manages the permitted senders of shreds in the configuration file.
 //
-// Reads and writes the file; a running service takes it over at its next reload (SIGHUP). A file that the
-// service would refuse is never written.
+// Reads and writes the file; a running service applies it at its next reload (SIGHUP). A file
+// that the service would refuse is never written.
 
 import {
   closeSync,
@@ -25,7 +25,7 @@ import { type WrittenSource, withoutSource, withSource } from "../../core/config
 import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
 import { readTextFile } from "../../core/files.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "../terminal/command.ts";
-import { table, toJson } from "../terminal/output.ts";
+import { table, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { readAction } from "./store-command.ts";
 
@@ -107,7 +107,7 @@ function list(args: Arguments, terminal: Terminal, relay: RelayConfig): number {
   return exitCodes.ok;
 }
 
-/** As the relay does it: the longest prefix, then the source that names the port. */
+/** Selects as the relay does: the longest prefix first, then a source with a port. */
 export function sourceOf(
   all: readonly Source[],
   address: Uint8Array,
@@ -142,7 +142,7 @@ function find(
   const found = sourceOf(relay.sources, address, args.integer("port", { min: 1, max: 65_535 }));
   if (args.flag("json")) terminal.line(toJson({ address: text, source: found ?? null }));
   else if (found) terminal.line(`${text} is ${found.name}, ${found.tier} (${fromOf(found)})`);
-  else terminal.line(`${text} is no source: its packets are dropped`);
+  else terminal.line(`no source matches ${text}: its packets are dropped`);
   return found ? exitCodes.ok : exitCodes.failed;
 }
 
@@ -151,7 +151,9 @@ function addedSource(args: Arguments, name: string): WrittenSource {
   const address = args.text("address");
   const port = args.integer("port", { min: 1, max: 65_535 });
   if (address === undefined && port === undefined) {
-    throw usageError("sources add: expected --address, --port or both, got neither");
+    throw usageError(
+      "sources add: --address and --port are missing; expected at least one of them",
+    );
   }
   return {
     name,
@@ -162,7 +164,7 @@ function addedSource(args: Arguments, name: string): WrittenSource {
 }
 
 function change(args: Arguments, terminal: Terminal, edit: (text: string) => string): number {
-  // Through a link to the file itself, which alone is to be replaced.
+  // Resolve links, so that the file itself is replaced and not the link.
   const given = args.required("config", "shredway.yaml");
   const text = edit(readTextFile(given, configFileBytesMax, "config_invalid"));
   replaceFile(realpathSync(given), text);
@@ -170,12 +172,12 @@ function change(args: Arguments, terminal: Terminal, edit: (text: string) => str
   if (args.flag("json")) terminal.line(toJson({ sources: written }));
   else
     terminal.line(
-      `${quote(given)} has ${written.length} sources now; a reload (SIGHUP) takes them over`,
+      `${quote(given)} now has ${written.length} sources; reload the service (SIGHUP) to apply them`,
     );
   return exitCodes.ok;
 }
 
-/** Whole or not at all, also when the power fails; mode and owner stay. */
+/** Atomic, also on power failure; preserves mode and owner. */
 function replaceFile(path: string, text: string): void {
   const beside = `${path}.new-${process.pid}`;
   try {
@@ -194,9 +196,9 @@ function replaceFile(path: string, text: string): void {
     try {
       unlinkSync(beside);
     } catch {
-      // It was not made, or has its place already.
+      // The temporary file does not exist or is already renamed.
     }
-    throw new ShredwayError("config_invalid", `${path}: cannot be written: ${messageOf(cause)}`, {
+    throw new ShredwayError("config_invalid", `cannot write ${path}: ${messageOf(cause)}`, {
       cause,
     });
   }

@@ -1,8 +1,8 @@
-// `shredway start`: the service from a configuration file, or without one the sandbox.
+// `shredway start`: runs the service from a configuration file, or the sandbox without one.
 //
-// Data goes to stdout (the line that begins with `ready`), the log to stderr. SIGHUP reloads sources,
-// destinations and leaders, SIGUSR2 logs the numbers of this moment; SIGTERM and SIGINT drain and end
-// with exit code 0. The service manager, where there is one, hears of each.
+// Data goes to stdout (the line that begins with `ready`) and the log to stderr. SIGHUP reloads
+// the configuration and SIGUSR2 logs the current counters. SIGTERM and SIGINT drain the service
+// and end it with exit code 0. The service manager, if any, is notified of each state.
 
 import { resolve } from "node:path";
 import { openServiceOf } from "../../app/open-service.ts";
@@ -22,12 +22,12 @@ import { gatewayStatistics, plain, relayStatistics } from "../terminal/statistic
 import { every, type Terminal } from "../terminal/terminal.ts";
 
 const defaultUdp = "127.0.0.1:20000";
-const defaultRpc = "127.0.0.1:8899"; // where Solana clients look for a node on this machine
+const defaultRpc = "127.0.0.1:8899"; // default address of a local Solana node
 const defaultHttp = "127.0.0.1:8780";
 const defaultData = "data";
 const defaultStatsSeconds = 10;
-const drainMs = 100; // for what already waits in the receive buffers
-const answerMs = 5000; // for requests under way
+const drainMs = 100; // for packets in the receive buffers
+const answerMs = 5000; // for requests in progress
 
 export const start: Command = {
   name: "start",
@@ -82,31 +82,32 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   const statsSeconds = args.integer("stats", { min: 0, max: 86_400 });
   if (file === undefined) {
     for (const name of ["print-config", "stats"]) {
-      if (args.given(name)) throw usageError(`--${name}: expected --config FILE with it, got none`);
+      if (args.given(name)) throw usageError(`--${name} requires --config FILE`);
     }
     const allowPortZero = { allowPortZero: true };
     const udp = args.endpoint("udp", allowPortZero) ?? defaultUdp;
     if (familyOf(parseEndpoint(udp, allowPortZero).bytes) !== "ipv4") {
       throw usageError(
-        `--udp: expected an IPv4 address, for the sandbox's sources send from 127.0.0.2 to .4; got ${udp}`,
+        `--udp: ${udp} is not an IPv4 address; the sandbox's sources send from 127.0.0.2 to 127.0.0.4`,
       );
     }
     const rpc = args.endpoint("rpc", allowPortZero) ?? defaultRpc;
     const http = args.endpoint("http", allowPortZero) ?? defaultHttp;
     const data = resolve(args.text("data") ?? defaultData);
-    const { runSandbox } = await import("../sandbox/sandbox.ts"); // heavy, and of no use in production
+    const { runSandbox } = await import("../sandbox/sandbox.ts"); // large, and not needed in production
     return runSandbox({ udp, rpc, http, data }, createLogger({ level: "warn" }), terminal);
   }
   if (args.given("udp")) {
-    throw usageError("--udp: expected without --config; the file says it in relay.listen");
+    throw usageError("--udp is not allowed with --config; set relay.listen in the file");
   }
   if (args.given("http")) {
-    throw usageError("--http: expected without --config; the file says it in http.listen");
+    throw usageError("--http is not allowed with --config; set http.listen in the file");
   }
   if (args.given("data")) {
-    throw usageError("--data: expected without --config; the file says it in data.directory");
+    throw usageError("--data is not allowed with --config; set data.directory in the file");
   }
-  if (args.given("rpc")) throw usageError("--rpc: expected without --config: it is the sandbox's");
+  if (args.given("rpc"))
+    throw usageError("--rpc is not allowed with --config; it is an option of the sandbox");
   if (args.flag("print-config")) {
     terminal.line(formatConfig(loadConfig(file, readOwnAddresses())).trimEnd());
     return exitCodes.ok;
@@ -149,11 +150,11 @@ async function runService(file: string, statsSeconds: number, terminal: Terminal
   }
 }
 
-/** Takes the file over; returns what the service manager shows. */
+/** Applies the changed file. Returns the status text for the service manager. */
 function reloadOf(service: Service): string {
   return service.reload()
     ? readyLine(service)
-    : "the configuration was refused, what was in force stays; the log says why";
+    : "the new configuration was refused and the old one remains active; see the log";
 }
 
 function logTotals(service: Service, log: Logger, message: string): void {
@@ -161,15 +162,18 @@ function logTotals(service: Service, log: Logger, message: string): void {
   log.info({ ...totals, ...gatewayStatistics(service) }, message);
 }
 
-/** Signals of a service besides those that end it. They may come before anybody can act on them. */
+/**
+ * Handlers of all signals that do not end the service. Signals can arrive before the handlers are
+ * set.
+ */
 class Signals {
   #reload: (() => void) | undefined;
   #numbers: (() => void) | undefined;
-  #wantsReload = false; // the file may have been read already
+  #wantsReload = false; // the file may already have been read
   readonly #listeners: readonly (readonly [NodeJS.Signals, () => void])[] = [
     ["SIGHUP", () => (this.#reload ? this.#reload() : this.#noteReload())],
     ["SIGUSR2", () => this.#numbers?.()],
-    // Node would open its debugger to everybody on this machine.
+    // Node's default would open its debugger to every user of this machine.
     ["SIGUSR1", () => {}],
   ];
 
@@ -215,14 +219,14 @@ function ratesLine(before: RelaySnapshot, now: RelaySnapshot): string {
   return `relaying: ${received} shreds/s in, ${distinct}/s distinct, ${sent}/s out`;
 }
 
-interface Told {
+interface StatisticsOptions {
   readonly service: Service;
   readonly log: Logger;
   readonly manager: ServiceManager;
 }
 
 async function logStatistics(
-  { service, log, manager }: Told,
+  { service, log, manager }: StatisticsOptions,
   seconds: number,
   stopped: AbortSignal,
 ): Promise<void> {

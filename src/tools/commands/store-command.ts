@@ -1,7 +1,7 @@
-// What commands on the store share: their actions, its place, the store opened and closed.
+// Shared parts of commands on the store: actions, database location, opening and closing.
 //
-// Used by keys.ts, destinations.ts, and by the commands on the whole of a store. A service may run on the
-// same store; it sees their changes.
+// Used by keys.ts, destinations.ts and the commands on the whole store. A service may use the
+// same store; it picks their changes up.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -19,19 +19,19 @@ import type { Terminal } from "../terminal/terminal.ts";
 export const defaultDirectory = "./data";
 
 interface Actions<T extends string> {
-  /** Of the command. */
+  /** Name of the command. */
   readonly name: string;
   readonly actions: readonly T[];
-  /** Those that take an id. */
+  /** Actions that take an id. */
   readonly withId: readonly T[];
-  /** "a key", and an id of one, for messages. */
+  /** "a key", with an example id, for messages. */
   readonly what: string;
   readonly exampleId: string;
-  /** Options of some actions alone. */
+  /** Options that only some actions accept. */
   readonly ownOptions: Readonly<Record<string, readonly T[]>>;
 }
 
-/** The action and, where it takes one, the id; otherwise "". Throws a usage error. */
+/** Returns the action, and its id or "". Throws a usage error. */
 export function readAction<T extends string>(
   args: Arguments,
   { name, actions, withId, what, exampleId, ownOptions }: Actions<T>,
@@ -39,45 +39,50 @@ export function readAction<T extends string>(
   const [given, ...rest] = args.positionals;
   const action = actions.find((known) => known === given);
   if (!action) {
-    const got = given === undefined ? "none" : quote(given);
-    throw usageError(`expected one of ${actions.join(", ")}, got ${got}`);
+    throw usageError(
+      `${given === undefined ? "missing action" : `unknown action ${quote(given)}`}; expected one of ${actions.join(", ")}`,
+    );
   }
   for (const [option, owners] of Object.entries(ownOptions)) {
     if (args.given(option) && !owners.includes(action)) {
       const expected = owners.map((owner) => `${name} ${owner}`).join(" or ");
-      throw usageError(`--${option}: expected with ${expected} only, got it with ${action}`);
+      throw usageError(`--${option} is not allowed with ${action}; it is an option of ${expected}`);
     }
   }
   const takesId = withId.includes(action);
   const [id, extra] = takesId ? rest : [undefined, rest[0]];
   if (takesId && id === undefined) {
     throw usageError(
-      `expected the id of ${what}, for example ${name} ${action} ${exampleId}; got none`,
+      `${name} ${action}: missing id of ${what}; for example ${name} ${action} ${exampleId}`,
     );
   }
-  if (extra !== undefined) throw usageError(`${name} ${action}: got ${quote(extra)} too much`);
+  if (extra !== undefined)
+    throw usageError(`${name} ${action}: unexpected argument ${quote(extra)}`);
   return { action, id: id ?? "" };
 }
 
-/** undefined: --data or its default says where. */
+/** Undefined without --config; --data or its default then applies. */
 export function configOf(args: Arguments): Config | undefined {
   args.exclusive("config", "data");
   const file = args.text("config");
   return file === undefined ? undefined : loadConfig(file, readOwnAddresses());
 }
 
-/** Where the database is, or is to be. */
+/** Location of the existing or future database. */
 export function placeOf(args: Arguments): Place {
   return configOf(args)?.data ?? { directory: args.text("data") ?? defaultDirectory };
 }
 
-/** The database's file; null: there is none yet. */
+/** The database's file; null if it does not exist. */
 export function fileOf({ directory }: Place): string | null {
   const path = join(directory, databaseFileName);
   return existsSync(path) ? path : null;
 }
 
-/** `mustExist`: a folder without a database, or a database without tables, is refused. Settles with the exit code. */
+/**
+ * With `mustExist`, refuses a folder without a database and a database without tables. Resolves
+ * to the exit code.
+ */
 export async function withStore(
   args: Arguments,
   terminal: Terminal,

@@ -1,4 +1,5 @@
-// What `race` and `listen` take alike: feeds, own addresses, and where the leader schedule comes from.
+// Options that `race` and `listen` share: feeds, local addresses, and the source of the leader
+// schedule.
 
 import { existsSync, readFileSync } from "node:fs";
 import {
@@ -19,9 +20,9 @@ import type { Terminal } from "../terminal/terminal.ts";
 export interface FeedOption {
   readonly name: string;
   readonly port: number;
-  /** "ip:port" to open; several where any address will do. */
+  /** Each "ip:port" to open; several if any local address is allowed. */
   readonly listen: readonly string[];
-  /** Sender's address or range. */
+  /** Address or range of the sender. */
   readonly source?: string;
 }
 
@@ -33,20 +34,20 @@ function hasIpv6(): boolean {
   return existsSync(path) && readFileSync(path, "utf8").trim() !== "";
 }
 
-/** All own addresses, of both families where there are two. */
+/** The wildcard address of each available IP family. */
 export function anyAddresses(port: number): string[] {
-  // Two sockets cannot be told to choose the same free port.
+  // Port 0 would give two sockets different ports, so it opens only one.
   if (port === 0 || !hasIpv6()) return [`0.0.0.0:${port}`];
   return [`0.0.0.0:${port}`, `[::]:${port}`];
 }
 
-/** "NAME=rest" taken apart; `what` says what the rest is. */
+/** Splits "NAME=rest"; `what` describes the rest for error messages. */
 export function splitName(option: string, text: string, what: string): [string, string] {
   const at = text.indexOf("=");
   const name = text.slice(0, Math.max(0, at));
   if (at < 0 || !namePattern.test(name)) {
     throw usageError(
-      `--${option}: expected NAME=${what} with a name of letters, digits, ".", "_" and "-", got ${quote(text)}`,
+      `--${option}: invalid value ${quote(text)}; expected NAME=${what} with a name of letters, digits, ".", "_" and "-"`,
     );
   }
   return [name, text.slice(at + 1)];
@@ -56,7 +57,7 @@ function parseFeed(text: string): FeedOption {
   const [name, rest] = splitName(
     "feed",
     text,
-    "PORT or NAME=ADDRESS:PORT, and @SENDER if you like",
+    "PORT or NAME=ADDRESS:PORT, optionally followed by @SENDER",
   );
   const at = rest.lastIndexOf("@");
   const own = at < 0 ? rest : rest.slice(0, at);
@@ -75,13 +76,13 @@ function parseFeed(text: string): FeedOption {
   }
 }
 
-/** Throws a usage error when two feeds could not be told apart. */
+/** Throws a usage error if two feeds have the same name. */
 export function checkNames(names: readonly string[], option: string): void {
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (twice !== undefined)
-    throw usageError(`--${option}: expected every name once, got ${twice} twice`);
+    throw usageError(`--${option}: duplicate name ${twice}; expected different names`);
   if (names.length < 2 || names.length > feedsMax) {
-    throw usageError(`expected 2 to ${feedsMax} feeds (--${option} NAME=…), got ${names.length}`);
+    throw usageError(`got ${names.length} feeds; expected 2 to ${feedsMax} (--${option} NAME=…)`);
   }
 }
 
@@ -96,30 +97,30 @@ export function readFeeds(args: Arguments): FeedOption[] {
     if (!other) continue;
     if (feed.source === undefined || other.source === undefined || feed.source === other.source) {
       throw usageError(
-        `--feed ${feed.name}: expected another port than ${other.name} has, or different senders for both (@ADDRESS), got port ${feed.port} twice`,
+        `--feed ${feed.name}: port ${feed.port} is also the port of ${other.name}; use another port, or different senders for both (@ADDRESS)`,
       );
     }
   }
   return feeds;
 }
 
-/** What every address is opened for once. */
+/** Returns the addresses to open, each once. */
 export function addressesOf(feeds: readonly FeedOption[]): string[] {
   return [...new Set(feeds.flatMap(({ listen }) => listen))];
 }
 
 export interface LeaderSource {
-  /** Undefined: nothing is verified. */
+  /** Undefined if nothing is verified. */
   readonly schedule: LeaderSchedule | undefined;
-  /** From now on, whenever there is a newer one. */
+  /** Publishes every newer schedule from now on. */
   follow(publish: (schedule: LeaderSchedule) => void): void;
   stop(): void;
 }
 
 export const leaderOptions = {
   leaders: { value: "FILE", help: "leader schedule (leaders.json): verify signatures" },
-  rpc: { value: "URL", help: "ask this node for the leader schedule: verify signatures" },
-  verify: { help: "refuse to run without verifying: needs --leaders or --rpc" },
+  rpc: { value: "URL", help: "read the leader schedule from this node: verify signatures" },
+  verify: { help: "refuse to run without verification; requires --leaders or --rpc" },
 } as const;
 
 /** Throws ShredwayError "leaders_invalid", "rpc_failed" or "usage". */
@@ -128,13 +129,13 @@ export async function openLeaders(args: Arguments, terminal: Terminal): Promise<
   const file = args.text("leaders");
   const url = args.text("rpc");
   if (args.flag("verify") && file === undefined && url === undefined)
-    throw usageError("--verify: expected --leaders FILE or --rpc URL with it");
+    throw usageError("--verify requires --leaders FILE or --rpc URL");
   if (url !== undefined) return fromNode(url, terminal);
   const schedule = file === undefined ? undefined : loadLeaderSchedule(file);
   return { schedule, follow: () => undefined, stop: () => undefined };
 }
 
-/** What a line of the log says. */
+/** Returns the message of a log line. */
 function messageIn(line: string): string {
   const entry: unknown = JSON.parse(line);
   return isObject(entry) ? String(entry["msg"]) : line;

@@ -1,4 +1,4 @@
-// What `listen` shows: numbers of a feed, and how much of each slot came. Pure.
+// Output of `listen`: counters of a feed and the completeness of each slot. Pure.
 
 import type { LagHistogram } from "../../core/log-linear-histogram.ts";
 import { ratio } from "../../core/values.ts";
@@ -20,7 +20,7 @@ import {
   formatShare,
   type Paint,
   table,
-} from "../terminal/output.ts";
+} from "../terminal/formatting.ts";
 import { refusalText } from "../terminal/relay-report.ts";
 import type { SlotTotals } from "./slot-ledger.ts";
 
@@ -34,11 +34,11 @@ export interface ListenView {
   readonly now: RelaySnapshot;
   readonly report: RelayReport;
   readonly totals: SlotTotals;
-  /** Of the slots that are settled. */
+  /** Timing of settled slots. */
   readonly timing: FeedTiming;
-  /** Shreds of slots that were settled already. */
+  /** Shreds that arrived after their slot had settled. */
   readonly late: number;
-  /** What was received and could not be noted in time. */
+  /** Received items that were not recorded because a ring was full. */
   readonly lost: { readonly arrivals: number; readonly packets: number };
   readonly record:
     | {
@@ -82,7 +82,9 @@ export function listenLines(view: ListenView, paint: Paint): string[] {
     "",
     ...slotTable(now, paint),
     "",
-    paint.dim(`${formatClock(view.seconds)} on ${view.addresses.join(", ")}. Ctrl-C ends it.`),
+    paint.dim(
+      `${formatClock(view.seconds)} on ${view.addresses.join(", ")}. Press Ctrl-C to stop.`,
+    ),
   ];
 }
 
@@ -91,7 +93,7 @@ function percentiles(lags: LagHistogram): string {
   return `p50 ${at(50)}, p95 ${at(95)}, p99 ${at(99)}`;
 }
 
-/** Of settled slots; nothing until there is one. */
+/** Covers settled slots; empty before the first one. */
 function timingLines({ timing }: ListenView): string[] {
   if (timing.sets === 0) return [];
   const { lossShare, gaps, sets, recoverableSets } = timing;
@@ -105,7 +107,7 @@ function timingLines({ timing }: ListenView): string[] {
 function recordLines({ record, lost }: ListenView): string[] {
   if (!record) return [];
   const full =
-    record.isFull || record.leftOut > 0 ? `, left out ${formatCount(record.leftOut)}` : "";
+    record.isFull || record.leftOut > 0 ? `, omitted ${formatCount(record.leftOut)}` : "";
   return [
     `recorded ${formatCount(record.packets)} packets, ${formatBytes(record.bytes)}, to ${record.path}${full}${lost.packets > 0 ? `, LOST ${formatCount(lost.packets)}: this machine is too slow` : ""}`,
   ];
@@ -139,7 +141,7 @@ function slotTable(now: RelaySnapshot, paint: Paint): string[] {
   return [paint.bold(title), ...lines];
 }
 
-/** One line for where nothing can be redrawn. */
+/** One line for output that cannot be redrawn. */
 export function listenLine(view: ListenView): string {
   const { now, report } = view;
   const newest = now.slots.at(-1);
@@ -168,7 +170,7 @@ export function listenSummary(view: ListenView): string[] {
     `duplicates  ${formatCount(duplicates(now))} (${share(duplicates(now))})`,
     `refused     ${formatCount(refusedTotal(now.verdicts))}${refused ? `: ${refused}` : ""}`,
     `kernel      ${formatCount(now.receiveDrops)} dropped, receive buffer full`,
-    `slots       ${totals.slots}, of them ${totals.complete} complete, ${totals.dataComplete} with all data shreds, ${totals.endUnknown} without their last shred`,
+    `slots       ${totals.slots}: ${totals.complete} complete, ${totals.dataComplete} with all data shreds, ${totals.endUnknown} without their last shred`,
     ...timingLines(view).map(
       (text, i) => `${["losses", "sets", "steps"][i]?.padEnd(12) ?? ""}${text}`,
     ),
@@ -178,7 +180,7 @@ export function listenSummary(view: ListenView): string[] {
   ];
 }
 
-/** What --json prints: once a second, and at the end with `final: true`. */
+/** Object of --json: once a second, and at the end with `final: true`. */
 export function listenJson(view: ListenView, final: boolean): Record<string, unknown> {
   const { now, report } = view;
   return {

@@ -1,8 +1,8 @@
-// `shredway listen`: receives a feed and says what came: rate, duplicates, losses, how steadily, coverage,
-// verification.
+// `shredway listen`: receives a feed and reports its rate, duplicates, losses, jitter, coverage
+// and verification.
 //
-// A relay without destinations (feed-recorder.ts), so a listener counts by the same rules as the relay
-// itself. Tells loudly when nothing was verified. Needs no gateway and no configuration.
+// Uses a relay without destinations (feed-recorder.ts), so the counters follow the same rules as
+// the relay. Reports clearly if nothing was verified. Needs no gateway and no configuration.
 
 import { writeFileSync } from "node:fs";
 import { formatEndpoint, parseAddress } from "../../core/addresses/addresses.ts";
@@ -15,7 +15,7 @@ import { FeedRecorder } from "../race/feed-recorder.ts";
 import { FeedTiming } from "../race/feed-timing.ts";
 import { SlotCollector } from "../race/slot-collector.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "../terminal/command.ts";
-import { toJson } from "../terminal/output.ts";
+import { toJson } from "../terminal/formatting.ts";
 import { endOf, every, type Terminal } from "../terminal/terminal.ts";
 import { anyAddresses, type LeaderSource, leaderOptions, openLeaders } from "./feed-options.ts";
 import {
@@ -30,7 +30,7 @@ import { SlotLedger } from "./slot-ledger.ts";
 
 const refreshMs = 1000;
 const drainMs = 20;
-/** A slot is measured when nothing new came for so long. */
+/** A slot is measured after this time without new shreds. */
 const settleNs = 2e9;
 const recordMbDefault = 1024;
 
@@ -63,14 +63,14 @@ arrived; until then "?" is shown.`,
     port: { value: "PORT", help: "UDP port; 0: the kernel chooses" },
     bind: { value: "ADDRESS", help: "local address (default: all, IPv4 and IPv6)" },
     ...leaderOptions,
-    "shred-version": { value: "N", help: "refuse other shred versions (default: take any)" },
+    "shred-version": { value: "N", help: "refuse other shred versions (default: accept any)" },
     prove: {
       help: "answer ownership challenges, to prove to a service that this address is yours",
     },
     seconds: { value: "S", help: "stop after this time (default: at Ctrl-C)" },
     record: {
       value: "FILE",
-      help: "write the received packets to a pcap, or to a file that ends in .lpb",
+      help: "write the received packets to a pcap file, or an .lpb file by its extension",
     },
     "record-mb": {
       value: "N",
@@ -99,17 +99,17 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   const recordMb = args.integer("record-mb", { min: 1, max: 1_000_000 });
   const recordFile = args.text("record");
   if (recordMb !== undefined && recordFile === undefined)
-    throw usageError("--record-mb: expected --record FILE with it");
+    throw usageError("--record-mb requires --record FILE");
   const leaders = await openLeaders(args, terminal);
   const svg = args.text("svg");
   if (svg !== undefined) writePicture(svg, "");
   const proves = args.flag("prove");
   const recorder = FeedRecorder.open({
-    feeds: [{ name: "anybody", port: 0 }],
+    feeds: [{ name: "any", port: 0 }],
     listen: addresses,
     shredVersion,
     answerChallenges: proves,
-    keepPackets: recordFile !== undefined,
+    recordPackets: recordFile !== undefined,
     ...(leaders.schedule && { schedule: leaders.schedule }),
   });
   let record: PacketRecord | undefined;
@@ -141,7 +141,7 @@ function writePicture(file: string, content: string): void {
   try {
     writeFileSync(file, content);
   } catch (cause) {
-    throw new ShredwayError("system", `${file}: cannot be written: ${messageOf(cause)}`, { cause });
+    throw new ShredwayError("system", `cannot write ${file}: ${messageOf(cause)}`, { cause });
   }
 }
 
@@ -155,8 +155,8 @@ function listenAddresses(bind: string | undefined, port: number): string[] {
 }
 
 /**
- * Everybody is a source here, so unknown senders are only those whose packets came in the instant
- * between opening the socket and publishing that; they belong to no session.
+ * Excludes packets of unknown senders: they arrived between opening the socket and publishing the
+ * source that accepts every sender, and belong to no session.
  */
 function sinceReady(snapshot: RelaySnapshot): RelaySnapshot {
   const { received, verdicts } = snapshot;
@@ -167,7 +167,7 @@ function sinceReady(snapshot: RelaySnapshot): RelaySnapshot {
   };
 }
 
-interface Watched {
+interface ListenOptions {
   readonly recorder: FeedRecorder;
   readonly leaders: LeaderSource;
   readonly proves: boolean;
@@ -177,17 +177,17 @@ interface Watched {
   readonly record: PacketRecord | undefined;
 }
 
-/** What comes in, measured as it comes. */
-class Session {
+/** Measures the received shreds. */
+class ListenSession {
   readonly timing = new FeedTiming();
   readonly collector = new SlotCollector({
     feeds: 1,
     settleNs,
     onSettled: (slot) => this.timing.add(slot),
   });
-  readonly #watched: Watched;
+  readonly #watched: ListenOptions;
 
-  constructor(watched: Watched) {
+  constructor(watched: ListenOptions) {
     this.#watched = watched;
   }
 
@@ -200,14 +200,14 @@ class Session {
   }
 }
 
-async function watch(watched: Watched): Promise<FeedTiming> {
+async function watch(watched: ListenOptions): Promise<FeedTiming> {
   const { recorder, seconds, json, terminal } = watched;
   const ledger = new SlotLedger();
-  const session = new Session(watched);
+  const session = new ListenSession(watched);
   const startedNs = systemClock.monotonicNs();
   let before = sinceReady(recorder.snapshot());
   const first = before;
-  const look = (since = before): ListenView => {
+  const nextView = (since = before): ListenView => {
     session.drain();
     const now = sinceReady(recorder.snapshot());
     ledger.note(now.slots);
@@ -231,21 +231,21 @@ async function watch(watched: Watched): Promise<FeedTiming> {
   const timer = systemClock.every(drainMs, () => session.drain());
   const ended = endOf(terminal.stopped, seconds);
   await every(refreshMs, ended, () => {
-    const view = look();
+    const view = nextView();
     if (json) terminal.line(toJson(listenJson(view, false)));
     else if (terminal.isLive) terminal.redraw(listenLines(view, terminal.paint));
     else terminal.line(listenLine(view));
     return true;
   });
   timer.cancel();
-  terminal.keepBlock();
-  const last = look(first); // the rate of the last object is that of the whole session
+  terminal.endBlock();
+  const last = nextView(first); // the last object reports the rate of the whole session
   if (json) terminal.line(toJson(listenJson(last, true)));
   else for (const line of listenSummary(last)) terminal.line(line);
   return session.timing;
 }
 
-function announce({ recorder, leaders, proves, json, terminal }: Watched): void {
+function announce({ recorder, leaders, proves, json, terminal }: ListenOptions): void {
   const print = json
     ? (text: string) => terminal.note(text)
     : (text: string) => terminal.line(text);

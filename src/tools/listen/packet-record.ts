@@ -1,8 +1,8 @@
-// The record of a feed: its datagrams in a file, bounded by size.
+// Packet record: writes a feed's datagrams to a file of bounded size.
 //
-// A pcap with the kernel's receive times in nanoseconds, or an .lpb (no times) where the file's name
-// ends so. Used by `listen --record`; `replay` and `race --capture` read it. When the bound is reached it
-// stops writing and counts what it left out.
+// Writes pcap with the kernel's receive times in nanoseconds, or .lpb (no times) by the file's
+// extension. Used by `listen --record`; `replay` and `race --capture` read it. After the size
+// limit it stops writing and counts the omitted packets.
 
 import { closeSync, openSync, writeSync } from "node:fs";
 import { parseEndpoint } from "../../core/addresses/addresses.ts";
@@ -10,7 +10,7 @@ import { messageOf, ShredwayError } from "../../core/errors.ts";
 import { lpbPacketBytesMax, writeLpb } from "../../relay/captures/lpb.ts";
 import { encodePcapHeader, encodePcapRecord } from "../../relay/captures/pcap-writer.ts";
 import { packetBytesMax } from "../../relay/data-plane/parse-shred.ts";
-import type { KeptPacket } from "../race/feed-recorder.ts";
+import type { RecordedPacket } from "../race/feed-recorder.ts";
 
 const flushBytes = 256 * 1024;
 
@@ -18,7 +18,7 @@ export class PacketRecord {
   readonly path: string;
   packets = 0;
   bytes = 0;
-  /** Beyond the bound, or too long to be anybody's shred. */
+  /** Packets beyond the size limit or too long for a shred. */
   leftOut = 0;
   readonly #file: number;
   readonly #bytesMax: number;
@@ -40,13 +40,13 @@ export class PacketRecord {
     return this.bytes >= this.#bytesMax;
   }
 
-  add(kept: KeptPacket): void {
-    // A longer one was cut when it was kept, and is no shred.
-    if (kept.packet.length > Math.min(packetBytesMax, lpbPacketBytesMax)) {
+  add(packet: RecordedPacket): void {
+    // A longer packet was truncated on receipt and is not a shred.
+    if (packet.packet.length > Math.min(packetBytesMax, lpbPacketBytesMax)) {
       this.leftOut++;
       return;
     }
-    const bytes = this.#isPcap ? pcapRecord(kept) : writeLpb([kept.packet]);
+    const bytes = this.#isPcap ? pcapRecord(packet) : writeLpb([packet.packet]);
     if (this.bytes + bytes.length > this.#bytesMax) {
       this.leftOut++;
       return;
@@ -55,7 +55,7 @@ export class PacketRecord {
     this.#append(bytes);
   }
 
-  /** May be called again. */
+  /** May be called repeatedly. */
   close(): void {
     if (!this.#isOpen) return;
     this.#flush();
@@ -82,14 +82,14 @@ export class PacketRecord {
     try {
       return call();
     } catch (cause) {
-      const message = `${this.path}: cannot be written: ${messageOf(cause)}`;
+      const message = `cannot write ${this.path}: ${messageOf(cause)}`;
       throw new ShredwayError("system", message, { cause });
     }
   }
 }
 
-// To which own address it came, a socket for all of them does not tell: the port is what matters.
-function pcapRecord({ packet, timestampNs, source, port }: KeptPacket): Uint8Array {
+// A wildcard socket does not report the local destination address; only the port matters.
+function pcapRecord({ packet, timestampNs, source, port }: RecordedPacket): Uint8Array {
   const any = source.family === "ipv4" ? "0.0.0.0" : "[::]";
   const destination = parseEndpoint(`${any}:${port}`);
   return encodePcapRecord({ packet, timestampNs, source, destination });

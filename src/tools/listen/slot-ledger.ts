@@ -1,23 +1,23 @@
-// Coverage of every slot of a session, in bounded memory. Pure.
+// Slot ledger: coverage of every slot of a session, in bounded memory. Pure.
 //
-// Called by listen.ts once a second with the slots that the data plane still remembers; what has
-// left that window is added to the totals.
+// Called by listen.ts once a second with the data plane's window of slots. Slots that have left
+// the window are added to the totals.
 
 import { coverageOf } from "../../relay/data-plane/report.ts";
 import type { SlotSnapshot } from "../../relay/data-plane/snapshot.ts";
 
 export interface SlotTotals {
-  /** Slots of which at least one shred came. */
+  /** Slots with at least one received shred. */
   readonly slots: number;
-  /** Slots whose every data shred came. */
+  /** Slots with all data shreds. */
   readonly dataComplete: number;
-  /** Slots whose every data and code shred came. */
+  /** Slots with all data and code shreds. */
   readonly complete: number;
-  /** Slots whose last data shred never came, so nobody knows how much is missing. */
+  /** Slots without their last data shred; their number of missing shreds is unknown. */
   readonly endUnknown: number;
 }
 
-const keptSlots = 64n;
+const recentSlots = 64n;
 
 export class SlotLedger {
   readonly #recent = new Map<bigint, SlotSnapshot>();
@@ -27,7 +27,7 @@ export class SlotLedger {
     for (const slot of slots) this.#recent.set(slot.slot, slot);
     const newest = slots.at(-1)?.slot ?? 0n;
     for (const [number, slot] of this.#recent) {
-      if (number + keptSlots > newest) continue;
+      if (number + recentSlots > newest) continue;
       this.#left = add(this.#left, slot);
       this.#recent.delete(number);
     }

@@ -1,11 +1,11 @@
-// Confidence: how far a number of the race could be off by chance, as a 95 % interval.
+// Confidence: 95 % intervals of the race's results.
 //
-// Bootstrap over turns of leaders (groups.ts): the same number of turns is drawn again and again with
-// replacement, and the middle 95 % of what comes out is the interval. From a fixed seed: the same race
-// gives the same intervals. Below `groupsMin` turns there is none, for it would promise too much.
+// Bootstrap over turns of leaders (leader-turns.ts): turns are resampled with replacement, and the
+// middle 95 % of the results is the interval. The seed is fixed, so the same race gives the same
+// intervals. Below `groupsMin` turns there are no intervals, because they would be too narrow.
 
 import { SeededRandom } from "../../core/seeded-random.ts";
-import type { Group } from "./groups.ts";
+import type { Group } from "./leader-turns.ts";
 
 const groupsMin = 8;
 const draws = 400;
@@ -17,18 +17,18 @@ export interface Interval {
 }
 
 interface PairConfidence {
-  /** Of the share of shreds that the first of the pair brought first. */
+  /** Share of shreds that the first feed of the pair delivered first. */
   readonly winShare: Interval;
-  /** Of the median advance of the first of the pair. */
+  /** Median advance of the first feed of the pair. */
   readonly medianNs: Interval;
 }
 
 export interface Confidence {
-  /** Turns of leaders that the intervals are made of. */
+  /** Number of leader turns used for the intervals. */
   readonly groups: number;
-  /** By feed; null: too few turns. */
+  /** Intervals by feed; null with too few turns. */
   readonly winShares: readonly Interval[] | null;
-  /** By pair; a pair without a shred in common has none. */
+  /** Intervals by pair; null for a pair without common shreds. */
   readonly pairs: readonly (PairConfidence | null)[] | null;
 }
 

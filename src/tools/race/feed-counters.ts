@@ -1,18 +1,18 @@
-// Counters that `race` and `listen` share: how a feed did against the others, what it did not bring, and
-// the newest rows for a picture.
+// Counters that `race` and `listen` share: results of contests, runs of missing shreds, and the
+// newest rows for a picture.
 
 import { LagHistogram } from "../../core/log-linear-histogram.ts";
 
-/** How one feed did in one kind of thing that feeds race for. */
+/** Results of one feed in one kind of contest. */
 export class ContestCounts {
-  /** How often this feed got there. */
+  /** Number of contests that this feed finished. */
   reached = 0;
-  /** Before all others, alone. */
+  /** Number of contests that this feed alone finished first. */
   wins = 0;
-  /** Against the best of the others; below 0 is ahead. */
+  /** Relative to the best other feed; negative if ahead. */
   readonly lag = new LagHistogram();
 
-  /** `lag` is null where no other feed got there. */
+  /** `lag` is null if no other feed finished the contest. */
   add(lag: number | null, isWin: boolean): void {
     this.reached++;
     if (lag !== null) this.lag.record(lag);
@@ -20,24 +20,24 @@ export class ContestCounts {
   }
 }
 
-/** Runs of this length and more are bursts: too long for chance at small losses. */
+/** Minimum length of a burst: too long for random losses at low rates. */
 const burstFrom = 8;
 
-/** Runs of shreds that did not come. */
+/** Runs of missing shreds. */
 export class MissingRuns {
   count = 0;
   longest = 0;
-  /** Missing shreds in runs of `burstFrom` and more. */
+  /** Missing shreds in runs of at least `burstFrom`. */
   inBursts = 0;
   #run = 0;
 
-  /** The next shred in order. */
+  /** Adds the next shred in order. */
   add(isMissing: boolean): void {
     if (isMissing) this.#run++;
     else this.end();
   }
 
-  /** What follows is not in order with what came before. */
+  /** Ends the current run, because the next shred has no order relative to the last one. */
   end(): void {
     const run = this.#run;
     this.#run = 0;
@@ -50,7 +50,10 @@ export class MissingRuns {
 
 const rowsMax = 2048;
 
-/** The newest rows, one for each slot: at least `rowsMax` once there were so many, always less than twice that. */
+/**
+ * The newest rows, one per slot: at least `rowsMax` once that many exist, always less than twice
+ * as many.
+ */
 export class NewestRows<T> {
   #rows: T[] = [];
 

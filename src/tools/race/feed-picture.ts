@@ -1,4 +1,4 @@
-// The picture of one feed: how long FEC sets took to come, and how whole each slot was. Pure SVG.
+// Picture of one feed as SVG: arrival times of FEC sets, and the completeness of each slot. Pure.
 
 import type { LagHistogram } from "../../core/log-linear-histogram.ts";
 import type { FeedTiming } from "./feed-timing.ts";
@@ -35,7 +35,7 @@ function curve(
     `<path d="${path.join("")}" fill="none" stroke="${colour}" stroke-width="2.2"/>`,
     label(
       plot.right + 10,
-      end + (name === "whole set" ? 18 : 4),
+      end + (name === "complete set" ? 18 : 4),
       name ?? "",
       ` style="fill:${colour};font-weight:600"`,
     ),
@@ -79,7 +79,7 @@ export function feedSvg(timing: FeedTiming, title: string, isVerified: boolean):
     label(
       plot.left,
       plot.top - 12,
-      "Share of FEC sets that were there so long after their first shred",
+      "Share of FEC sets by the time since their first shred",
       ' class="panel"',
     ),
     ...grid,

@@ -1,8 +1,8 @@
-// Feed recorder: receives feeds and says which shred came from which, when, by the kernel's clock.
+// Feed recorder: receives feeds and reports each shred with its feed and kernel receive time.
 //
-// A relay without destinations that tells every arrival (native/relay/arrivals.h), so feeds are
-// measured by the same rules that the relay has. Called by `race` and `listen`, which drain it several times
-// a second; what finds a ring full is counted. The packets themselves are handed out only when kept.
+// A relay without destinations that reports every arrival (native/relay/arrivals.h), so feeds are
+// measured by the relay's own rules. `race` and `listen` drain it several times a second.
+// Arrivals that find a ring full are counted. Datagrams are handed out only with `recordPackets`.
 
 import { type Endpoint, familyOf } from "../../core/addresses/addresses.ts";
 import { type Clock, systemClock } from "../../core/clock.ts";
@@ -14,26 +14,26 @@ import { blankArrival, type ShredArrival } from "./slot-arrivals.ts";
 
 interface Feed {
   readonly name: string;
-  /** Own port that it comes in on; 0: the one that the kernel chose. */
+  /** Local port of the feed; 0 if the kernel chooses. */
   readonly port: number;
-  /** Sender's address or range; absent: whoever sends to the port. */
+  /** Address or range of the sender; undefined for any sender. */
   readonly source?: string;
 }
 
 interface FeedRecorderOptions {
   readonly feeds: readonly Feed[];
-  /** "ip:port" of every socket to open. */
+  /** Each socket's "ip:port". */
   readonly listen: readonly string[];
   readonly shredVersion: number;
-  /** Absent: nothing is verified. */
+  /** Undefined if nothing is verified. */
   readonly schedule?: LeaderSchedule;
   readonly receiveBufferBytes?: number;
   readonly answerChallenges?: boolean;
-  /** Hand out the datagrams, too. */
-  readonly keepPackets?: boolean;
+  /** Whether to hand out the datagrams too. */
+  readonly recordPackets?: boolean;
 }
 
-export interface KeptPacket {
+export interface RecordedPacket {
   readonly packet: Uint8Array;
   readonly timestampNs: bigint;
   readonly source: Endpoint;
@@ -48,7 +48,7 @@ const packetsBytes = 1 << 20;
 const lastInSlotFlags = 0xc0;
 
 export class FeedRecorder {
-  /** Wall clock that times count from. */
+  /** Start of the recorder's time scale, wall clock. */
   readonly baseNs: bigint;
   readonly addresses: readonly string[];
   readonly grantedReceiveBufferBytes: number;
@@ -63,7 +63,7 @@ export class FeedRecorder {
     this.baseNs = clock.nowNs();
     this.addresses = relay.addresses;
     this.grantedReceiveBufferBytes = relay.grantedReceiveBufferBytes;
-    this.#packets = new Uint8Array(options.keepPackets === true ? packetsBytes : 0);
+    this.#packets = new Uint8Array(options.recordPackets === true ? packetsBytes : 0);
   }
 
   /** Throws ShredwayError "relay_open", "address_invalid" or "table_refused". */
@@ -78,7 +78,7 @@ export class FeedRecorder {
         answerChallenges: options.answerChallenges === true,
         prefault: false,
         deshred: false,
-        arrivals: options.keepPackets === true ? "with-packets" : "shreds",
+        arrivals: options.recordPackets === true ? "with-packets" : "shreds",
         ...(options.receiveBufferBytes !== undefined && {
           receive: { bufferBytes: options.receiveBufferBytes },
         }),
@@ -123,7 +123,10 @@ export class FeedRecorder {
     return this.#relay.snapshot();
   }
 
-  /** Calls `note` for every arrival that waits, `timeNs` since `baseNs`, in the order in which they were taken up. */
+  /**
+   * Calls `note` for every waiting arrival in the order of receipt; `timeNs` counts from
+   * `baseNs`.
+   */
   drain(note: (arrival: ShredArrival) => void): void {
     const arrival = blankArrival();
     for (let count = arrivalsAtOnce; count === arrivalsAtOnce; ) {
@@ -134,8 +137,8 @@ export class FeedRecorder {
     }
   }
 
-  /** Calls `note` for every datagram that waits; its bytes are valid during the call only. */
-  drainPackets(note: (packet: KeptPacket) => void): void {
+  /** Calls `note` for every waiting datagram. Its bytes are valid only during the call. */
+  drainPackets(note: (packet: RecordedPacket) => void): void {
     if (this.#packets.length === 0) return;
     for (;;) {
       const length = this.#relay.drainPackets(this.#packets);
@@ -144,12 +147,12 @@ export class FeedRecorder {
     }
   }
 
-  /** Datagrams that the kernel dropped, by own address. */
+  /** Datagrams that the kernel dropped, by local address. */
   kernelDrops(): readonly number[] {
     return this.#relay.receiveDrops();
   }
 
-  /** What was received and found no room to be noted. */
+  /** Received items that were not recorded because a ring was full. */
   losses(): { readonly arrivals: number; readonly packets: number } {
     return this.#relay.measuringLosses();
   }
@@ -173,7 +176,7 @@ export class FeedRecorder {
     return true;
   }
 
-  #decodePacket(at: number, note: (packet: KeptPacket) => void): number {
+  #decodePacket(at: number, note: (packet: RecordedPacket) => void): number {
     const view = new DataView(this.#packets.buffer, at, packetHeadBytes);
     const address = this.#packets.slice(at + 8, at + 24);
     const end = at + packetHeadBytes + view.getUint32(28, true);

@@ -1,8 +1,8 @@
-// Feed timing: how whole and how steady one feed is, from the slots that are settled.
+// Feed timing: completeness and jitter of one feed, from settled slots.
 //
-// Called by `listen`. Losses are gaps in the indices: of a FEC set that was seen at all, each of its 64
-// shreds is known to exist, and of a slot whose last shred was seen, each of its sets is. Times are
-// within the feed; how long a shred was under way no receiver can tell by itself.
+// Used by `listen`. Losses are gaps in the indices: each FEC set with at least one received shred
+// has 64 shreds, and a slot whose last shred was received has a known number of sets. Times are
+// relative to the feed itself; a receiver alone cannot measure the transit time.
 
 import { LagHistogram } from "../../core/log-linear-histogram.ts";
 import { MissingRuns, NewestRows } from "./feed-counters.ts";
@@ -10,35 +10,37 @@ import { recoverableFrom, type SlotArrivals, setLeaves } from "./slot-arrivals.t
 
 interface SlotShare {
   readonly slot: number;
-  /** Of its shreds, as far as is known how many there are. */
+  /** Share of received shreds, as far as their number is known. */
   readonly share: number;
 }
 
 export class FeedTiming {
   slots = 0;
-  /** FEC sets of which at least one shred came. */
+  /** FEC sets with at least one received shred. */
   sets = 0;
   completeSets = 0;
   recoverableSets = 0;
-  /** Of slots whose end is known: sets of which nothing came. */
+  /** FEC sets without any received shred, in slots whose end is known. */
   absentSets = 0;
   missingData = 0;
   missingCode = 0;
-  /** Runs of shreds of a set in the order of their indices, data or code, that did not come. */
+  /** Runs of missing shreds of a set, data or code, in order of their indices. */
   readonly gaps = new MissingRuns();
-  /** From the first shred of a set to the one that made it recoverable, and to its last one. */
+  /**
+   * Time from the first shred of a set to the one that made it recoverable, and to the last one.
+   */
   readonly toRecoverable = new LagHistogram();
   readonly toLast = new LagHistogram();
-  /** From the first shred of a slot to its last one. */
+  /** Time from the first shred of a slot to the last one. */
   readonly slotSpan = new LagHistogram();
-  /** Between one new shred of a slot and the next one. */
+  /** Time between two consecutive new shreds of a slot. */
   readonly step = new LagHistogram();
-  /** Between the first shreds of one slot and of the next. */
+  /** Time between the first shreds of two consecutive slots. */
   readonly slotStep = new LagHistogram();
   readonly #recent = new NewestRows<SlotShare>();
   #last: { readonly slot: number; readonly firstNs: number } | undefined;
 
-  /** A slot of one feed, settled; to be called in ascending order as far as possible. */
+  /** Adds one settled slot; call in ascending order as far as possible. */
   add(slot: SlotArrivals): void {
     if (slot.distinct === 0) return;
     this.slots++;
@@ -63,7 +65,7 @@ export class FeedTiming {
     return this.#recent.rows;
   }
 
-  /** Of the shreds that are known to exist, those that did not come. */
+  /** Share of missing shreds among those that are known to exist. */
   get lossShare(): number | null {
     const known = (this.sets + this.absentSets) * setLeaves;
     const missing = this.missingData + this.missingCode + this.absentSets * setLeaves;

@@ -1,8 +1,8 @@
-// Leader check: does a captured shred carry its leader's signature?
+// Leader check: verifies that a captured shred has its leader's signature.
 //
-// For captures, which no native thread sees; the rules and their names are those of
-// native/relay/worker.cc. Merkle trees: native/shred/merkle.h. Answers are remembered, so that a set
-// costs one verification. Pure.
+// For captures, which the native relay does not process. Rules and names are those of
+// native/relay/worker.cc and native/shred/merkle.h. Results are cached, so a set costs one
+// verification.
 
 import { createHash, createPublicKey, type KeyObject, verify } from "node:crypto";
 import type { Shred } from "../../relay/data-plane/parse-shred.ts";
@@ -16,7 +16,7 @@ const leafBegin = 64;
 const entryBytes = 20;
 const answersMax = 4096;
 
-/** The root that a shred's proof leads to. */
+/** Returns the Merkle root of a shred's proof. */
 function merkleRootOf(shred: Shred): Buffer {
   const proofBegin = shred.proof.byteOffset - shred.bytes.byteOffset;
   let node = createHash("sha256")
@@ -42,14 +42,14 @@ function keyOf(bytes: Uint8Array): KeyObject {
 export class LeaderCheck {
   readonly #schedule: LeaderSchedule;
   readonly #keys = new Map<Uint8Array, KeyObject>();
-  /** Signature -> the root that it stands over. */
+  /** Signature to the root that it signs. */
   readonly #roots = new Map<string, string>();
 
   constructor(schedule: LeaderSchedule) {
     this.#schedule = schedule;
   }
 
-  /** Undefined: signed by the leader of its slot. */
+  /** Returns the reason of a refusal; undefined if the slot's leader signed the shred. */
   refusalOf(shred: Shred): LeaderRefusal | undefined {
     const leader = leaderOf(this.#schedule, shred.slot);
     if (!leader) return "unknown_leader";

@@ -1,6 +1,7 @@
-// A race of recorded feeds: merges captures by their own times and judges them as a live race is judged.
+// Race of recorded feeds: merges captures by their own times and judges them like a live race.
 //
-// Exact and repeatable. It ends where the first capture ends, for beyond that one feed could not win.
+// Exact and deterministic. The race ends with the first capture, because after that one feed
+// could not win.
 
 import { systemClock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
@@ -9,9 +10,9 @@ import { parseShred, type Shred } from "../../relay/data-plane/parse-shred.ts";
 import type { LeaderSource } from "../listen/feed-options.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { LeaderCheck } from "./leader-check.ts";
+import type { RacePlan, RaceResult } from "./race-display.ts";
+import type { FeedFacts } from "./race-report.ts";
 import { RaceSession } from "./race-session.ts";
-import type { Raced, RacePlan } from "./race-show.ts";
-import type { FeedFacts } from "./report.ts";
 import { blankArrival } from "./slot-arrivals.ts";
 
 export interface CaptureFeed {
@@ -25,16 +26,16 @@ interface CaptureRaceOptions {
   readonly terminal: Terminal;
 }
 
-/** Packets between two looks at Ctrl-C. */
+/** Number of packets between two checks for Ctrl-C. */
 const stretch = 8192;
 const graceNs = 10e9;
 
-/** A capture, one packet ahead. */
+/** Reads a capture one packet ahead. */
 class Reader {
   readonly feed: CaptureFeed;
   received = 0;
   refused: Record<string, number> = {};
-  /** Of the packet that is next; undefined: the capture is at its end. */
+  /** Time of the next packet; undefined at the end of the capture. */
   nextNs: bigint | undefined;
   packet: Uint8Array = new Uint8Array();
   isMicroseconds = true;
@@ -46,7 +47,10 @@ class Reader {
     this.advance();
     if (this.nextNs === undefined) {
       this.close();
-      throw new ShredwayError("capture_invalid", `${feed.file}: expected UDP packets, got none`);
+      throw new ShredwayError(
+        "capture_invalid",
+        `no UDP packets in ${feed.file}; expected a capture of UDP packets`,
+      );
     }
   }
 
@@ -57,7 +61,7 @@ class Reader {
     const { packet, timestampNs } = next.value;
     if (timestampNs === null) {
       this.close();
-      const message = `${this.feed.file}: expected a capture with times (pcap, pcapng), got one without`;
+      const message = `${this.feed.file} has no packet times; expected a capture with times (pcap, pcapng)`;
       throw new ShredwayError("capture_invalid", message);
     }
     if (timestampNs % 1000n !== 0n) this.isMicroseconds = false;
@@ -77,7 +81,7 @@ class Reader {
 export async function raceCaptures(
   feeds: readonly CaptureFeed[],
   options: CaptureRaceOptions,
-): Promise<Raced> {
+): Promise<RaceResult> {
   const readers: Reader[] = [];
   try {
     for (const feed of feeds) readers.push(new Reader(feed));
@@ -87,7 +91,7 @@ export async function raceCaptures(
   }
 }
 
-async function merge(readers: readonly Reader[], options: CaptureRaceOptions): Promise<Raced> {
+async function merge(readers: readonly Reader[], options: CaptureRaceOptions): Promise<RaceResult> {
   const { plan, leaders, terminal } = options;
   const baseNs = readers.reduce(
     (least, { nextNs = 0n }) => (nextNs < least ? nextNs : least),
@@ -110,7 +114,7 @@ async function merge(readers: readonly Reader[], options: CaptureRaceOptions): P
     judge.note(number, reader, nowNs);
     session.advance(nowNs);
     reader.advance();
-    if (reader.nextNs === undefined) break; // the first one that ends, ends the race
+    if (reader.nextNs === undefined) break; // the race ends with the first capture
     if (count % stretch === stretch - 1) {
       terminal.progress(`${Math.round(nowNs / 1e9)} s of the captures`);
       await systemClock.sleep(0);
@@ -121,7 +125,7 @@ async function merge(readers: readonly Reader[], options: CaptureRaceOptions): P
   return { session, facts: factsOf(readers, nowNs, options) };
 }
 
-/** Number of the reader whose packet is next. */
+/** Returns the number of the reader with the earliest next packet. */
 function earliest(readers: readonly Reader[]): number {
   let best = -1;
   let bestNs: bigint | undefined;
@@ -137,8 +141,10 @@ function factsOf(
   readers: readonly Reader[],
   nowNs: number,
   { plan, leaders }: CaptureRaceOptions,
-): Raced["facts"] {
-  const goesOn = readers.filter(({ nextNs }) => nextNs !== undefined).map(({ feed }) => feed.name);
+): RaceResult["facts"] {
+  const continuing = readers
+    .filter(({ nextNs }) => nextNs !== undefined)
+    .map(({ feed }) => feed.name);
   const ended = readers.find(({ nextNs }) => nextNs === undefined)?.feed.name;
   return {
     seconds: nowNs / 1e9,
@@ -148,8 +154,8 @@ function factsOf(
     lost: 0,
     feeds: readers.map(feedFacts),
     notes:
-      ended !== undefined && goesOn.length > 0
-        ? [`The capture of ${ended} ends first; ${goesOn.join(", ")} went on.`]
+      ended !== undefined && continuing.length > 0
+        ? [`The capture of ${ended} ends first; ${continuing.join(", ")} continued.`]
         : [],
   };
 }
@@ -159,7 +165,7 @@ function feedFacts({ feed, received, refused }: Reader): FeedFacts {
   return { name, from: file, received, refused, kernelDrops: null };
 }
 
-/** Packets to arrivals, with the relay's names for what is refused. */
+/** Converts packets to arrivals; refusals have the relay's names. */
 class Judge {
   readonly #session: RaceSession;
   readonly #version: number;

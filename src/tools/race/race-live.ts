@@ -1,4 +1,4 @@
-// A race of feeds that come in now: opens the ports, notes every arrival, shows where it stands.
+// Race of live feeds: opens the ports, records every arrival, and shows the current result.
 
 import { type Clock, systemClock } from "../../core/clock.ts";
 import { refusals } from "../../relay/data-plane/report.ts";
@@ -6,13 +6,13 @@ import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
 import { addressesOf, type FeedOption, type LeaderSource } from "../listen/feed-options.ts";
 import { endOf, every, type Terminal } from "../terminal/terminal.ts";
 import { FeedRecorder } from "./feed-recorder.ts";
+import { type RacePlan, type RaceResult, showRace } from "./race-display.ts";
+import type { FeedFacts, RaceFacts } from "./race-report.ts";
 import { RaceSession } from "./race-session.ts";
-import { type Raced, type RacePlan, showRace } from "./race-show.ts";
-import type { FeedFacts, RaceFacts } from "./report.ts";
 
 const drainMs = 20;
 const refreshMs = 1000;
-/** So long a feed that does not come is waited for before slots are judged without it. */
+/** Maximum time to wait for a silent feed before slots are judged without it. */
 const graceNs = 10e9;
 
 interface LiveRaceOptions {
@@ -26,7 +26,7 @@ export async function raceLive(
   feeds: readonly FeedOption[],
   options: LiveRaceOptions,
   clock: Clock = systemClock,
-): Promise<Raced> {
+): Promise<RaceResult> {
   const { plan, leaders, terminal, bufferBytes } = options;
   const recorder = FeedRecorder.open({
     feeds,
@@ -42,11 +42,11 @@ export async function raceLive(
     const timer = clock.every(drainMs, () => running.drain());
     const ended = endOf(terminal.stopped, plan.seconds);
     await every(refreshMs, ended, () => {
-      showRace(running.look(), { json: plan.json, terminal });
+      showRace(running.result(), { json: plan.json, terminal });
       return true;
     });
     timer.cancel();
-    terminal.keepBlock();
+    terminal.endBlock();
     return running.finish();
   } finally {
     recorder.close();
@@ -59,18 +59,18 @@ function announce(
   { plan, leaders, terminal, bufferBytes }: LiveRaceOptions,
 ): void {
   const print = (text: string) => (plan.json ? terminal.note(text) : terminal.line(text));
-  print(`racing ${feeds.map((feed) => `${feed.name} on ${placeOf(feed)}`).join(", ")}`);
+  print(`comparing ${feeds.map((feed) => `${feed.name} on ${placeOf(feed)}`).join(", ")}`);
   if (!leaders.schedule)
     print(
       terminal.paint.note(
         "NOT VERIFIED: no leader schedule; a feed can win with forgeries (--leaders FILE, --rpc URL)",
       ),
     );
-  // The kernel counts its own book-keeping, too, and grants twice what was asked.
+  // The kernel reports twice the requested size, because it includes its own bookkeeping.
   const granted = recorder.grantedReceiveBufferBytes / 2;
   if (granted < bufferBytes)
     print(
-      `receive buffers: ${Math.round(granted / 1024)} KiB instead of ${Math.round(bufferBytes / 1024)} KiB: net.core.rmem_max is low, see shredway doctor`,
+      `receive buffers: got ${Math.round(granted / 1024)} KiB, requested ${Math.round(bufferBytes / 1024)} KiB; net.core.rmem_max is too low, see shredway doctor`,
     );
 }
 
@@ -107,12 +107,12 @@ class RunningRace {
     this.#session.advance(now);
   }
 
-  look(): Raced {
+  result(): RaceResult {
     this.drain();
     return { session: this.#session, facts: this.#facts() };
   }
 
-  finish(): Raced {
+  finish(): RaceResult {
     const now = this.#now();
     this.#recorder.drain((arrival) => this.#session.note(arrival));
     this.#session.finish(now);
@@ -126,7 +126,7 @@ class RunningRace {
   #facts(): RaceFacts {
     const snapshot = this.#recorder.snapshot();
     const drops = this.#recorder.kernelDrops();
-    const strangers = snapshot.verdicts.unknown_source;
+    const unknownSenders = snapshot.verdicts.unknown_source;
     return {
       seconds: this.#now() / 1e9,
       verified: this.#options.leaders.schedule !== undefined,
@@ -135,8 +135,8 @@ class RunningRace {
       lost: this.#recorder.losses().arrivals,
       feeds: this.#feeds.map((feed) => this.#feedFacts(feed, snapshot, drops)),
       notes:
-        strangers > 0n
-          ? [`${strangers} packets came from senders that are no feed (unknown_source).`]
+        unknownSenders > 0n
+          ? [`Received ${unknownSenders} packets from senders outside all feeds (unknown_source).`]
           : [],
     };
   }

@@ -1,20 +1,20 @@
-// Race scores: who won what, over all slots that were judged.
+// Race scores: first arrivals, lags and losses of every feed over all judged slots.
 //
-// Fed with settled slots by race-session.ts; read by report.ts. A win is the first arrival of
-// a shred, alone; who arrives in the same nanosecond ties. Lags are against the best of the others, so
-// only shreds that some other feed brought, too, have one.
+// race-session.ts adds settled slots; race-report.ts reads the scores. A feed wins a shred if it alone
+// delivers it first; arrivals in the same nanosecond tie. A lag is relative to the best other
+// feed, so only shreds that another feed also delivered have one.
 
 import { LagHistogram } from "../../core/log-linear-histogram.ts";
 import { ContestCounts, MissingRuns, NewestRows } from "./feed-counters.ts";
-import { Groups } from "./groups.ts";
+import { Groups } from "./leader-turns.ts";
 import { recoverableFrom, type SlotArrivals, setLeaves } from "./slot-arrivals.ts";
 
 export interface SlotCoverageRow {
   readonly slot: number;
-  /** Shreds that any feed brought. */
+  /** Shreds that any feed delivered. */
   readonly distinct: number;
-  /** By feed. */
-  readonly brought: readonly number[];
+  /** Delivered shreds by feed. */
+  readonly delivered: readonly number[];
 }
 
 class FeedScore {
@@ -22,22 +22,22 @@ class FeedScore {
   code = 0;
   wins = 0;
   ties = 0;
-  /** Wins, and of each tie its part. */
+  /** Wins, plus its part of each tie. */
   winSum = 0;
-  /** Brought by this feed alone; a win, too. */
+  /** Shreds that only this feed delivered; they are wins too. */
   solo = 0;
-  /** Among the shreds that all feeds brought. */
+  /** Wins among the shreds that all feeds delivered. */
   sharedWins = 0;
   sharedTies = 0;
-  /** Against the best of the others; below 0 is ahead. */
+  /** Relative to the best other feed; negative if ahead. */
   readonly lag = new LagHistogram();
-  /** For the moment when a FEC set can be recovered. */
+  /** Contest for the first possible recovery of a FEC set. */
   readonly fecSets = new ContestCounts();
-  /** For the moment when every FEC set of a slot can be. */
+  /** Contest for the first possible recovery of every FEC set of a slot. */
   readonly slots = new ContestCounts();
-  /** Shreds, in the order of their first arrivals, that this feed did not bring. */
+  /** Shreds that this feed did not deliver, in order of their first arrivals. */
   readonly missed = new MissingRuns();
-  /** Of the shreds of each slot, from its first to its last. */
+  /** Time from the first to the last shred of each slot. */
   readonly span = new LagHistogram();
 }
 
@@ -47,7 +47,7 @@ export class PairScore {
   aFirst = 0;
   bFirst = 0;
   ties = 0;
-  /** By how much `a` was earlier. */
+  /** Time by which `a` was earlier. */
   readonly advance = new LagHistogram();
 
   constructor(a: number, b: number) {
@@ -64,11 +64,11 @@ export class RaceScores {
   readonly groups: Groups;
   distinctData = 0;
   distinctCode = 0;
-  /** Shreds that every feed brought. */
+  /** Shreds that every feed delivered. */
   shared = 0;
   sets = 0;
   slots = 0;
-  /** Slots whose last shred was seen by somebody. */
+  /** Slots whose last shred at least one feed delivered. */
   wholeSlots = 0;
   readonly #coverage = new NewestRows<SlotCoverageRow>();
 
@@ -80,7 +80,7 @@ export class RaceScores {
     this.groups = new Groups(feeds);
   }
 
-  /** For the picture. */
+  /** Rows for the picture. */
   get coverage(): readonly SlotCoverageRow[] {
     return this.#coverage.rows;
   }
@@ -93,7 +93,7 @@ export class RaceScores {
     this.slots++;
     this.groups.startSlot(slot.slot);
     const rows: Float64Array[] = [];
-    const brought = this.feeds.map(() => 0);
+    const delivered = this.feeds.map(() => 0);
     const readyAt = this.feeds.map(() => Number.NEGATIVE_INFINITY);
     for (const { times } of slot.sets.values()) {
       this.sets++;
@@ -101,7 +101,7 @@ export class RaceScores {
         const row = times.subarray(leaf * slot.feeds, (leaf + 1) * slot.feeds);
         if (row.every((time) => time === never)) continue;
         rows.push(row);
-        this.#addShred(row, leaf < 32, brought);
+        this.#addShred(row, leaf < 32, delivered);
       }
       this.#addSet(times, readyAt);
     }
@@ -110,10 +110,10 @@ export class RaceScores {
       this.wholeSlots++;
       if (slot.sets.size === slot.setCount) this.#race(readyAt, ({ slots }) => slots);
     }
-    this.#coverage.add({ slot: slot.slot, distinct: slot.distinct, brought });
+    this.#coverage.add({ slot: slot.slot, distinct: slot.distinct, delivered });
   }
 
-  #addShred(row: Float64Array, isData: boolean, brought: number[]): void {
+  #addShred(row: Float64Array, isData: boolean, delivered: number[]): void {
     if (isData) this.distinctData++;
     else this.distinctCode++;
     this.groups.noteShred();
@@ -124,7 +124,7 @@ export class RaceScores {
       const time = row[feed] ?? never;
       const score = this.feeds[feed];
       if (time === never || !score) continue;
-      brought[feed] = (brought[feed] ?? 0) + 1;
+      delivered[feed] = (delivered[feed] ?? 0) + 1;
       if (isData) score.data++;
       else score.code++;
       if (time === first) {
@@ -144,7 +144,7 @@ export class RaceScores {
   #addPairs(row: Float64Array): void {
     for (const [number, pair] of this.pairs.entries()) {
       const advance = (row[pair.b] ?? never) - (row[pair.a] ?? never);
-      if (!Number.isFinite(advance)) continue; // one of the two, or both, did not bring it
+      if (!Number.isFinite(advance)) continue; // at least one of the two did not deliver it
       pair.advance.record(advance);
       if (advance > 0) pair.aFirst++;
       else if (advance < 0) pair.bFirst++;
@@ -159,7 +159,7 @@ export class RaceScores {
     this.#race(ready, ({ fecSets }) => fecSets);
   }
 
-  /** Counts for each feed that got there. */
+  /** Scores one contest for each feed that finished it. */
   #race(times: readonly number[], countsOf: (score: FeedScore) => ContestCounts): void {
     const { first, second, firsts } = placesOf(times);
     for (const [feed, time] of times.entries()) {
@@ -189,7 +189,7 @@ export class RaceScores {
   }
 }
 
-/** `second`: the best time but one; the same as `first` where two tie. */
+/** `second` is the second-best time; equal to `first` on a tie. */
 function placesOf(times: ArrayLike<number>): {
   first: number;
   second: number;
@@ -216,7 +216,9 @@ function placesOf(times: ArrayLike<number>): {
   return { first, second, firsts, present };
 }
 
-/** When the feed had brought enough of the set to recover the rest; Infinity: never. */
+/**
+ * Time at which the feed had delivered enough of the set to recover the rest; Infinity if never.
+ */
 function recoverableAt(times: Float64Array, feed: number, feeds: number): number {
   return nthAt(times, feed, feeds, recoverableFrom);
 }

@@ -1,12 +1,18 @@
-// What `race` shows on a terminal: a compact live screen, and the summary at the end. Pure.
+// Terminal output of `race`: a compact live screen, and the summary at the end. Pure.
 
-import { formatClock, formatCount, formatShare, type Paint, table } from "../terminal/output.ts";
-import type { FeedReport, LagNumbers, RacePicture, RaceReport } from "./report.ts";
+import {
+  formatClock,
+  formatCount,
+  formatShare,
+  type Paint,
+  table,
+} from "../terminal/formatting.ts";
+import type { FeedReport, LagNumbers, RacePicture, RaceReport } from "./race-report.ts";
 import { formatLag, pairOf } from "./verdict.ts";
 
 const bars = " ▁▂▃▄▅▆▇█";
 const curveColumns = 50;
-/** Lags behind the first feed that the curve runs over: 10 µs to 1 s. */
+/** Decades of lag on the curve's axis: 10 µs to 1 s. */
 const curveDecades = 5;
 
 function share(value: number | null): string {
@@ -30,7 +36,7 @@ function drops({ kernelDrops }: FeedReport): string {
 function head(report: RaceReport, paint: Paint): string {
   const { slots, shreds, verified } = report;
   const state = verified ? paint.good("VERIFIED") : paint.note("NOT VERIFIED");
-  return `${paint.bold("race")}  ${formatClock(report.seconds)}  ${state}  judged ${formatCount(shreds.distinct)} shreds in ${slots.judged} slots; ${slots.underWay} slots under way, ${slots.edge} at the edges`;
+  return `${paint.bold("race")}  ${formatClock(report.seconds)}  ${state}  judged ${formatCount(shreds.distinct)} shreds in ${slots.judged} slots; ${slots.underWay} slots in progress, ${slots.edge} excluded`;
 }
 
 function feedTable(report: RaceReport, paint: Paint): string[] {
@@ -66,7 +72,10 @@ function feedTable(report: RaceReport, paint: Paint): string[] {
   return [paint.bold(title), ...lines];
 }
 
-/** How much of all shreds each feed had brought so long after the first one, as one line of blocks. */
+/**
+ * Draws each feed's share of delivered shreds by time since the first arrival, one line of blocks
+ * per feed.
+ */
 function curves(report: RaceReport, { cdf }: RacePicture, paint: Paint): string[] {
   const width = Math.max(...report.feeds.map(({ name }) => name.length));
   const lines = report.feeds.map(({ name }, feed) => {
@@ -82,7 +91,7 @@ function curves(report: RaceReport, { cdf }: RacePicture, paint: Paint): string[
   const ticks = ["10 µs", "100 µs", "1 ms", "10 ms", "100 ms", "1 s"];
   const axis = ticks.map((tick) => tick.padEnd(step)).join("");
   return [
-    paint.dim("share of all shreds that a feed had brought so long after the first one"),
+    paint.dim("share of all shreds that a feed delivered, by the time since the first feed"),
     ...lines,
     paint.dim(`${" ".repeat(width + 2)}${axis}`.trimEnd()),
   ];
@@ -100,7 +109,7 @@ export function raceLines(report: RaceReport, picture: RacePicture, paint: Paint
     ...(report.shreds.distinct > 0 ? curves(report, picture, paint) : []),
     "",
     paint.dim(
-      `lag: against the best of the others, below 0 is ahead; a slot is judged after ${report.settleMs} ms of quiet. Ctrl-C ends it.`,
+      `lag: relative to the best other feed, below 0 is ahead; a slot is judged after ${report.settleMs} ms without new shreds. Press Ctrl-C to stop.`,
     ),
   ];
 }
@@ -121,7 +130,7 @@ function lagTable(report: RaceReport, of: (feed: FeedReport) => LagNumbers): str
   );
 }
 
-function wholeTable(report: RaceReport): string[] {
+function completenessTable(report: RaceReport): string[] {
   const rows = report.feeds.map((feed) => [
     feed.name,
     share(feed.coverage),
@@ -204,7 +213,7 @@ function winTable(report: RaceReport): string[] {
       { title: "TIED", right },
       { title: "SHARE", right },
       { title: "95 % INTERVAL", right },
-      { title: "OF WHAT ALL BROUGHT", right },
+      { title: "OF COMMON SHREDS", right },
       { title: "ALONE", right },
       { title: "SHARE", right },
     ],
@@ -212,7 +221,7 @@ function winTable(report: RaceReport): string[] {
   );
 }
 
-/** Each cell: by how much the feed of the row was ahead of that of the column, and how often first. */
+/** Each cell has the row's median advance over the column, and its share of first arrivals. */
 function matrix(report: RaceReport): string[] {
   const names = report.feeds.map(({ name }) => name);
   const rows = names.map((of) => [
@@ -229,7 +238,7 @@ function matrix(report: RaceReport): string[] {
   );
 }
 
-/** `verdict`: the sentences of verdict.ts. */
+/** `verdict` has the sentences of verdict.ts. */
 export function raceSummary(
   report: RaceReport,
   verdict: readonly string[],
@@ -238,29 +247,29 @@ export function raceSummary(
   const part = (title: string, lines: readonly string[]) => ["", paint.bold(title), ...lines];
   const isJudged = report.shreds.distinct > 0;
   const judged = [
-    ...part("who was first", winTable(report)),
+    ...part("first arrivals", winTable(report)),
     ...part(
-      "lag of shreds, against the best of the others (below 0: ahead)",
+      "lag of shreds relative to the best other feed (below 0: ahead)",
       lagTable(report, ({ lagNs }) => lagNs),
     ),
     ...part(
-      "lag of FEC sets, until they could be recovered",
+      "lag of FEC sets until recovery was possible",
       lagTable(report, ({ fecSets }) => fecSets.lagNs),
     ),
     ...part(
-      "lag of slots, until every FEC set could be recovered",
+      "lag of slots until recovery of every FEC set was possible",
       lagTable(report, ({ slots }) => slots.lagNs),
     ),
-    ...part("how whole", wholeTable(report)),
+    ...part("completeness", completenessTable(report)),
     ...part(
-      "two by two: median by which the row was ahead of the column, share that it brought first",
+      "pairs: median advance of the row over the column, share of shreds that the row delivered first",
       matrix(report),
     ),
   ];
   return [
     head(report, paint),
     ...(isJudged ? judged : []),
-    ...part("what was received", countTable(report)),
+    ...part("received packets", countTable(report)),
     ...part(
       "verdict",
       verdict.map((sentence) => `  ${sentence}`),

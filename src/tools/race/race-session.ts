@@ -1,47 +1,47 @@
-// Race session: from arrivals to judged slots, without the edges.
+// Race session: turns arrivals into judged slots.
 //
-// Called by `shredway race` with arrivals live or from captures, and told how far time is. A slot is judged
-// when it is settled and every feed could see the whole of it: slots that were under way when the last
-// feed began are left out, and those that are not settled when the race ends. A feed that does not
-// begin within `graceNs` is raced without waiting for it: then it just brought nothing.
+// `shredway race` calls it with live or captured arrivals and the current time. A slot is judged
+// when it is settled and every feed could receive all of it. Slots in progress at the start of
+// the last feed are excluded, and slots that have not settled at the end. A feed that sends
+// nothing within `graceNs` is not waited for; it then delivers nothing.
 
 import { RaceScores } from "./race-scores.ts";
 import type { ShredArrival, SlotArrivals } from "./slot-arrivals.ts";
 import { SlotCollector } from "./slot-collector.ts";
 
-interface CourseOptions {
+interface RaceSessionOptions {
   readonly feeds: number;
   readonly settleNs: number;
   readonly graceNs: number;
-  /** Called with every slot that is judged. */
+  /** Called with every judged slot. */
   readonly onJudged?: (slot: SlotArrivals) => void;
 }
 
-/** Slots that can be under way at a time, from the median on. */
+/** Maximum number of slots in progress, counted from the median. */
 const underWayMax = 64;
 
 export class RaceSession {
   readonly scores: RaceScores;
   readonly collector: SlotCollector;
-  /** Slots at the edges, which not every feed could see whole. */
+  /** Excluded slots: not every feed could receive all of them. */
   edgeSlots = 0;
-  readonly #options: CourseOptions;
-  /** Settled before it is known when the last feed began. */
+  readonly #options: RaceSessionOptions;
+  /** Slots that settled before the start of the last feed is known. */
   #waiting: SlotArrivals[] = [];
-  /** Highest slot that was under way when the last feed began; undefined: not known yet. */
+  /** Highest slot in progress at the start of the last feed; undefined until it is known. */
   #edge: number | undefined;
 
-  constructor(options: CourseOptions) {
+  constructor(options: RaceSessionOptions) {
     this.#options = options;
     this.scores = new RaceScores(options.feeds);
     this.collector = new SlotCollector({
       feeds: options.feeds,
       settleNs: options.settleNs,
-      onSettled: (slot) => this.#take(slot),
+      onSettled: (slot) => this.#settle(slot),
     });
   }
 
-  /** Whether slots are judged already: every feed began, or was waited for long enough. */
+  /** Whether slots are judged already: every feed has started or its grace period is over. */
   get hasBegun(): boolean {
     return this.#edge !== undefined;
   }
@@ -50,7 +50,7 @@ export class RaceSession {
     this.collector.note(arrival);
   }
 
-  /** `nowNs` counts from the beginning of the race, as the times of the arrivals do. */
+  /** `nowNs` counts from the start of the race, like the times of the arrivals. */
   advance(nowNs: number): void {
     if (this.#edge === undefined) {
       const allBegan = this.collector.counts.every(({ arrivals }) => arrivals > 0);
@@ -59,7 +59,7 @@ export class RaceSession {
     this.collector.settle(nowNs);
   }
 
-  /** The end: what is not settled by then is an edge. */
+  /** Ends the race; slots that have not settled are excluded. */
   finish(nowNs: number): void {
     if (this.#edge === undefined) this.#begin();
     this.collector.settle(nowNs);
@@ -73,8 +73,8 @@ export class RaceSession {
     for (const slot of waiting) this.#judge(slot);
   }
 
-  // A slot belongs to the edge when its first shred came before the last feed's first one, and so do the
-  // slots before it. One absurd slot number among real ones must not decide, hence the median.
+  // Excludes slots whose first shred arrived before the first one of the last feed, and all
+  // earlier slots. The median prevents a single absurd slot number from deciding.
   #findEdge(): number {
     const begun = this.collector.counts.map(({ firstNs }) => firstNs).filter(Number.isFinite);
     const lastBegan = Math.max(...begun);
@@ -86,7 +86,7 @@ export class RaceSession {
     return underWay.findLast((slot) => slot <= median + underWayMax) ?? -1;
   }
 
-  #take(slot: SlotArrivals): void {
+  #settle(slot: SlotArrivals): void {
     if (this.#edge === undefined) this.#waiting.push(slot);
     else this.#judge(slot);
   }

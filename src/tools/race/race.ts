@@ -1,7 +1,8 @@
-// `shredway race`: two or more feeds, live or from captures: which brings each shred first, by how much.
+// `shredway race`: compares two or more feeds, live or captured: which delivers each shred first,
+// and by how much.
 //
-// Reads the options, runs the race (race-live.ts, race-captures.ts) and hands its report to whoever
-// wants to see it: screen, JSON, picture, page, table of shreds. Needs no gateway and no configuration.
+// Reads the options, runs the race (race-live.ts, race-captures.ts) and writes its report as
+// screen, JSON, picture, page or table of shreds. Needs no gateway and no configuration.
 
 import { writeFileSync } from "node:fs";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
@@ -14,16 +15,16 @@ import {
   splitName,
 } from "../listen/feed-options.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "../terminal/command.ts";
-import { toJson } from "../terminal/output.ts";
+import { toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { racePage } from "./page.ts";
-import { raceSvg } from "./picture.ts";
 import { type CaptureFeed, raceCaptures } from "./race-captures.ts";
+import type { RaceResult } from "./race-display.ts";
 import { raceLive } from "./race-live.ts";
+import { racePage } from "./race-page.ts";
+import { raceSvg } from "./race-picture.ts";
+import { racePicture, raceReport } from "./race-report.ts";
 import { raceSummary } from "./race-screen.ts";
-import type { Raced } from "./race-show.ts";
-import { ShredTable } from "./race-table.ts";
-import { racePicture, raceReport } from "./report.ts";
+import { ShredTable } from "./shred-table.ts";
 import { verdictOf } from "./verdict.ts";
 
 const settleMsDefault = 2000;
@@ -59,7 +60,7 @@ prints the summary. docs/race.md explains each number.`,
     },
     capture: { value: "NAME=FILE", repeated: true, help: "a recorded feed; twice or more" },
     ...leaderOptions,
-    "shred-version": { value: "N", help: "refuse other shred versions (default: take any)" },
+    "shred-version": { value: "N", help: "refuse other shred versions (default: accept any)" },
     seconds: { value: "S", help: "stop after this time (default: at Ctrl-C)" },
     settle: {
       value: "MS",
@@ -83,7 +84,7 @@ prints the summary. docs/race.md explains each number.`,
 function readCaptures(args: Arguments): CaptureFeed[] {
   const captures = args.texts("capture").map((text) => {
     const [name, file] = splitName("capture", text, "FILE");
-    if (file === "") throw usageError(`--capture ${name}: expected a file, got none`);
+    if (file === "") throw usageError(`--capture ${name}: missing file; expected NAME=FILE`);
     return { name, file };
   });
   checkNames(
@@ -128,7 +129,7 @@ interface OutputFiles {
   readonly html: string | undefined;
 }
 
-/** Opened before the race: a path that cannot be written must not cost an hour of racing. */
+/** Opens all output files before the race, so that a wrong path fails immediately. */
 function outputs(args: Arguments): OutputFiles {
   const files = { svg: args.text("svg"), html: args.text("html") };
   for (const file of [files.svg, files.html]) if (file !== undefined) write(file, "");
@@ -139,12 +140,12 @@ function write(file: string, content: string): void {
   try {
     writeFileSync(file, content);
   } catch (cause) {
-    throw new ShredwayError("system", `${file}: cannot be written: ${messageOf(cause)}`, { cause });
+    throw new ShredwayError("system", `cannot write ${file}: ${messageOf(cause)}`, { cause });
   }
 }
 
 function end(
-  { session, facts }: Raced,
+  { session, facts }: RaceResult,
   { files, json, terminal }: { files: OutputFiles; json: boolean; terminal: Terminal },
 ): number {
   const report = raceReport(session, facts, true);

@@ -1,15 +1,15 @@
-// Slot arrivals: which feed brought which shred of a slot, and when.
+// Slot arrivals: receive time of every shred of a slot by feed.
 //
-// Filled by slot-collector.ts, read by the scores when the slot is settled. An identity is (slot, FEC set,
-// type, index): the first arrival of each feed counts, with the kernel's receive time in nanoseconds
-// from the race's own beginning.
+// slot-collector.ts adds arrivals; the scores read them when the slot is settled. A shred is
+// identified by slot, FEC set, type and index. The first arrival of each feed counts, with the
+// kernel's receive time in nanoseconds since the start of the race.
 
 /** Data and code shreds of one FEC set. */
 export const setLeaves = 64;
-/** Any so many of them give the whole set. */
+/** Number of shreds of a FEC set that suffices for recovery. */
 export const recoverableFrom = 32;
 
-/** One shred as one feed brought it. The same object may be used again for the next one. */
+/** Arrival of one shred in one feed. The object may be reused for the next arrival. */
 export interface ShredArrival {
   feed: number;
   timeNs: number;
@@ -18,11 +18,11 @@ export interface ShredArrival {
   index: number;
   isCode: boolean;
   lastInSlot: boolean;
-  /** First bytes of the signature: another one for the same identity is another shred. */
+  /** First bytes of the signature: another signature of the same identity is another shred. */
   signature: number;
 }
 
-/** One to be filled in, again and again. */
+/** Returns an arrival to be filled in and reused. */
 export function blankArrival(): ShredArrival {
   return {
     feed: 0,
@@ -37,7 +37,7 @@ export function blankArrival(): ShredArrival {
 }
 
 interface FecSetArrivals {
-  /** By leaf (32 data, 32 code), then by feed; Infinity: never. */
+  /** Times by leaf (32 data, 32 code), then by feed; Infinity if it never arrived. */
   readonly times: Float64Array;
   readonly signature: number;
 }
@@ -47,14 +47,14 @@ type Novelty = "first" | "later" | "again";
 export class SlotArrivals {
   readonly slot: number;
   readonly feeds: number;
-  /** By number of the FEC set. */
+  /** Sets by number. */
   readonly sets = new Map<number, FecSetArrivals>();
   firstNs = Number.POSITIVE_INFINITY;
-  /** When the last shred came that nobody had brought before. */
+  /** Time of the last arrival of a new shred. */
   lastNewNs = Number.NEGATIVE_INFINITY;
-  /** FEC sets of the whole slot; null while its last shred was not seen. */
+  /** Number of FEC sets in the slot; null before its last shred. */
   setCount: number | null = null;
-  /** Shreds that at least one feed brought. */
+  /** Shreds that at least one feed delivered. */
   distinct = 0;
 
   constructor(slot: number, feeds: number) {

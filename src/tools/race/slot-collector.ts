@@ -1,21 +1,24 @@
-// Slot collector: arrivals of several feeds, put together by slot until nobody can bring anything new.
+// Slot collector: collects arrivals of several feeds by slot until the slot is settled.
 //
-// Called by race and listen with every arrival. A slot is settled when nothing new came for it during the
-// settling time: then each feed had that long to bring every shred of it, and what comes later is
-// counted as late. Bounded in slots and sets, whatever is sent.
+// `race` and `listen` add every arrival. A slot is settled when no new shred of it arrives during
+// the settling time, so every feed had that time to deliver each shred. Later arrivals count as
+// late. Slots and sets are bounded for any input.
 
 import { type ShredArrival, SlotArrivals } from "./slot-arrivals.ts";
 
 interface FeedCounts {
-  /** Arrivals of shreds, duplicates and late ones included. */
+  /** Arrivals of shreds, including duplicates and late ones. */
   arrivals: number;
-  /** Shreds that this feed had brought before. */
+  /** Shreds that this feed had already delivered. */
   again: number;
-  /** Of slots that were settled already. */
+  /** Shreds of settled slots. */
   late: number;
-  /** With another signature than the first of their set: another leader's word, or a forgery. */
+  /**
+   * Shreds with another signature than the first of their set: an equivocating leader, or a
+   * forgery.
+   */
   conflicting: number;
-  /** Beyond the slots and sets that are followed at a time. */
+  /** Shreds beyond the maximum number of slots and sets in progress. */
   beyond: number;
   firstNs: number;
   lastNs: number;
@@ -29,8 +32,8 @@ interface SlotCollectorOptions {
 
 const openSlotsMax = 1024;
 const openSetsMax = 16_384;
-const settledKept = 4096;
-/** A slot that something new keeps coming for is settled after so long all the same. */
+const settledSlotsMax = 4096;
+/** A slot is settled after this time even if new shreds continue to arrive. */
 const openNsMax = 30e9;
 
 export class SlotCollector {
@@ -53,7 +56,7 @@ export class SlotCollector {
     }));
   }
 
-  /** Slots under way, in the order of their first arrivals. */
+  /** Slots in progress, in order of their first arrivals. */
   get open(): readonly SlotArrivals[] {
     return [...this.#open.values()];
   }
@@ -79,7 +82,7 @@ export class SlotCollector {
     if (slot.note(set, arrival) === "again") counts.again++;
   }
 
-  /** Settles what nothing new came for since `nowNs` minus the settling time. */
+  /** Settles slots without new shreds since `nowNs` minus the settling time. */
   settle(nowNs: number): void {
     for (const slot of this.#open.values()) {
       const isQuiet = slot.lastNewNs + this.#options.settleNs <= nowNs;
@@ -107,7 +110,7 @@ export class SlotCollector {
     this.#open.delete(slot.slot);
     this.#sets -= slot.sets.size;
     this.#settled.add(slot.slot);
-    if (this.#settled.size > settledKept)
+    if (this.#settled.size > settledSlotsMax)
       for (const oldest of this.#settled) {
         this.#settled.delete(oldest);
         break;

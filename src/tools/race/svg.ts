@@ -1,4 +1,4 @@
-// What the pictures share: colours, style sheet, text. Pure.
+// Shared parts of pictures: colours, style sheet and text. Pure.
 
 import { formatLag } from "./verdict.ts";
 
@@ -13,10 +13,10 @@ export const feedColours: readonly string[] = [
   "#3f9c9c",
 ];
 
-/** Where a logarithmic axis of lags has its lines. */
+/** Grid lines of a logarithmic axis of lags. */
 export const cdfTicksNs: readonly number[] = [1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 
-/** For light and dark pages. */
+/** Style sheet for light and dark pages. */
 export const pictureStyle = `
   text { font: 12px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #24292f }
   .title { font-size: 17px; font-weight: 600 }

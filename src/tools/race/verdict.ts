@@ -1,9 +1,8 @@
-// The verdict of a race in sentences, no stronger than the numbers. Pure.
+// Verdict of a race in sentences that claim no more than the numbers show. Pure.
 
-import type { FeedReport, PairReport, RaceReport } from "./report.ts";
+import type { FeedReport, PairReport, RaceReport } from "./race-report.ts";
 
-/** Never "100 %" unless it is exactly all. */
-/** Never more than it is: "100 %" is all. "-": nothing to tell. */
+/** Formats a share, truncated: "100 %" only if it is exactly 1. "-" if there is none. */
 export function percent(share: number | null, digits = 1): string {
   if (share === null) return "-";
   if (share >= 1) return "100 %";
@@ -11,7 +10,7 @@ export function percent(share: number | null, digits = 1): string {
   return `${(Math.floor(share * 100 * step) / step).toFixed(digits)} %`;
 }
 
-/** "0.41 ms" and its kind, for a duration that is not below 0. */
+/** Formats a lag with its unit: "0.41 ms". */
 export function formatLag(ns: number): string {
   const size = Math.abs(ns);
   const sign = ns < 0 ? "-" : "";
@@ -29,8 +28,8 @@ function byWins({ feeds }: RaceReport): FeedReport[] {
   return feeds.toSorted((a, b) => (b.winShare ?? 0) - (a.winShare ?? 0));
 }
 
-/** A pair seen from one of its two: what is told of `a` is told of that one. */
-function seenFrom(pair: PairReport, name: string): PairReport {
+/** Returns the pair from the perspective of one of its feeds, as `a`. */
+function fromPerspective(pair: PairReport, name: string): PairReport {
   if (pair.a === name) return pair;
   const { winShareInterval, medianInterval, advanceNs } = pair;
   const flip = (ns: number | null) => (ns === null ? null : ns === 0 ? 0 : -ns);
@@ -64,23 +63,23 @@ function seenFrom(pair: PairReport, name: string): PairReport {
   };
 }
 
-/** What the race says of two feeds, seen from `of`; undefined where there is no such pair. */
+/** Returns the pair from the perspective of `of`; undefined if it does not exist. */
 export function pairOf(report: RaceReport, of: string, against: string): PairReport | undefined {
   const pair = report.pairs.find(
     ({ a, b }) => (a === of && b === against) || (a === against && b === of),
   );
-  return pair && seenFrom(pair, of);
+  return pair && fromPerspective(pair, of);
 }
 
-function sentenceOfPair(pair: PairReport): string {
-  if (pair.both === 0) return `${pair.a} and ${pair.b} brought no shred in common.`;
+function pairSentence(pair: PairReport): string {
+  if (pair.both === 0) return `${pair.a} and ${pair.b} have no shreds in common.`;
   const median = pair.advanceNs.p50 ?? 0;
   const { medianInterval: between } = pair;
   const range = between ? ` (${formatLag(between.low)} to ${formatLag(between.high)})` : "";
-  const side = median === 0 ? "level with" : median > 0 ? "ahead of" : "behind";
+  const side = median === 0 ? "equal to" : median > 0 ? "ahead of" : "behind";
   const by = median === 0 ? "" : ` by ${formatLag(Math.abs(median))}`;
-  const middle = `Of the ${grouped(pair.both)} shreds that both brought, ${pair.a} was first for ${percent(pair.winShare ?? 0)}, ${side} ${pair.b}${by} in the median`;
-  if (pair.significant === null) return `${middle}; too short to say whether that is chance.`;
+  const middle = `Of the ${grouped(pair.both)} shreds that both delivered, ${pair.a} was first for ${percent(pair.winShare ?? 0)}, ${side} ${pair.b}${by} in the median`;
+  if (pair.significant === null) return `${middle}; the race is too short to exclude chance.`;
   return pair.significant
     ? `${middle}${range}.`
     : `${middle}${range}: no difference beyond chance.`;
@@ -88,24 +87,24 @@ function sentenceOfPair(pair: PairReport): string {
 
 function warnings(report: RaceReport): string[] {
   const silent = report.feeds.filter(({ received }) => received === 0).map(({ name }) => name);
-  const useless = report.feeds
+  const withoutValidShreds = report.feeds
     .filter(({ received, shreds }) => received > 0 && shreds === 0)
     .map(({ name }) => name);
   const dropped = report.feeds.filter(({ kernelDrops }) => (kernelDrops ?? 0) > 0);
   const late = report.feeds.filter((feed) => feed.late > lateShareMax * feed.shreds);
   return [
-    ...silent.map((name) => `${name} never came.`),
-    ...useless.map((name) => `${name} brought no shred that counts, see the refusals.`),
+    ...silent.map((name) => `${name} delivered no packets.`),
+    ...withoutValidShreds.map((name) => `${name} delivered no valid shreds; see REFUSED.`),
     ...dropped.map(
       ({ name, kernelDrops }) =>
-        `THIS MACHINE LOST ${grouped(kernelDrops ?? 0)} packets of ${name}: the race is not fair to it; make the receive buffer larger.`,
+        `THIS MACHINE LOST ${grouped(kernelDrops ?? 0)} packets of ${name}. The race is unfair to it; use a larger receive buffer (--buffer-mb).`,
     ),
     ...late.map(
       ({ name, late: count, shreds }) =>
-        `${percent(count / shreds)} of the shreds of ${name} came when their slots were judged already: give --settle more than ${report.settleMs} ms.`,
+        `${percent(count / shreds)} of the shreds of ${name} arrived after their slots were judged; use --settle with more than ${report.settleMs} ms.`,
     ),
     ...(report.lost > 0
-      ? [`THIS MACHINE LOST ${grouped(report.lost)} shreds: it was too slow to note them all.`]
+      ? [`THIS MACHINE LOST ${grouped(report.lost)} shreds because it was too slow to record them.`]
       : []),
     ...(report.verified
       ? []
@@ -113,18 +112,18 @@ function warnings(report: RaceReport): string[] {
   ];
 }
 
-/** Beyond this share of late shreds the settling time was too short for the feed. */
+/** If a feed's share of late shreds is above this, the settling time was too short for it. */
 const lateShareMax = 0.001;
 
-/** One sentence a line; the first is the result. */
+/** Returns one sentence per line; the first one is the result. */
 export function verdictOf(report: RaceReport): string[] {
   const [winner, ...others] = byWins(report);
   if (!winner || report.shreds.distinct === 0) {
     const why =
       report.slots.edge > 0
-        ? `all ${report.slots.edge} slots lie at the edges: race for longer`
-        : "no shred came";
-    return [`Nothing to judge: ${why}.`, ...warnings(report), ...report.notes];
+        ? `all ${report.slots.edge} slots are excluded; run the race longer`
+        : "no shreds received";
+    return [`No result: ${why}.`, ...warnings(report), ...report.notes];
   }
   const between = winner.winShareInterval;
   const range = between ? ` (${percent(between.low)} to ${percent(between.high)})` : "";
@@ -132,6 +131,6 @@ export function verdictOf(report: RaceReport): string[] {
   const pairs = others.flatMap(({ name }) => pairOf(report, winner.name, name) ?? []);
   const alone = report.feeds
     .filter(({ solo }) => solo > 0)
-    .map(({ name, soloShare }) => `${name} alone brought ${percent(soloShare ?? 0, 2)}.`);
-  return [first, ...pairs.map(sentenceOfPair), ...alone, ...warnings(report), ...report.notes];
+    .map(({ name, soloShare }) => `${name} alone delivered ${percent(soloShare ?? 0, 2)}.`);
+  return [first, ...pairs.map(pairSentence), ...alone, ...warnings(report), ...report.notes];
 }

@@ -1,7 +1,7 @@
-// `shredway replay`: plays capture files to an address, as they were captured or at a rate.
+// `shredway replay`: sends capture files to an address, at the captured times or at a rate.
 //
-// Reads window by window and waits while enough is queued, so a capture of any size needs little
-// memory. With a seed the packets, their order, losses and alterations are the same every time.
+// Reads one window at a time and waits while the send queue is full, so any capture needs little
+// memory. With a seed, the packets, order, losses and alterations are the same every time.
 
 import { statSync } from "node:fs";
 import { classifyAddress } from "../../core/addresses/address-classes.ts";
@@ -23,16 +23,16 @@ import {
   formatRate,
   formatShare,
   toJson,
-} from "../terminal/output.ts";
+} from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { type CopyOptions, makeCopies, type TimedPacket } from "./copies.ts";
-import { defaultPacketsPerSecond, gapMaxNs, type Pace, Pacer } from "./pace.ts";
-import { windowPacketsMax, windowsOf } from "./windows.ts";
+import { defaultPacketsPerSecond, gapMaxNs, type Pace, Pacer } from "./pacer.ts";
+import { type CopyOptions, makeCopies, type TimedPacket } from "./packet-copies.ts";
+import { windowPacketsMax, windowsOf } from "./packet-windows.ts";
 
 const copiesMax = 64;
 const queuedMax = 32_768n; // about 40 MB
 const queueCheckMs = 5;
-const lastAnswersMs = 50; // for ICMP errors that the last packets cause
+const lastAnswersMs = 50; // for ICMP errors caused by the last packets
 const progressMs = 500;
 const gapMaxSeconds = gapMaxNs / 1_000_000_000n;
 
@@ -61,7 +61,7 @@ seed give the same packets in the same order.`,
       value: "SEED",
       help: "shuffle the packets; the seed also selects those of --drop and --corrupt",
     },
-    drop: { value: "SHARE", help: "leave out this share of the packets, 0 to 1" },
+    drop: { value: "SHARE", help: "drop this share of the packets, 0 to 1" },
     corrupt: { value: "SHARE", help: "alter one byte of this share of the packets, 0 to 1" },
     json: { help: "print the summary as one JSON object" },
   },
@@ -85,7 +85,7 @@ interface Plan {
 
 function readPlan(args: Arguments): Plan {
   if (args.positionals.length === 0)
-    throw usageError("expected at least one capture FILE, got none");
+    throw usageError("missing capture FILE; expected at least one");
   args.required("to", "127.0.0.1:20000");
   args.exclusive("rate", "speed");
   const rate = args.positive("rate", 10_000_000);
@@ -112,7 +112,7 @@ function readPlan(args: Arguments): Plan {
 function readTo(args: Arguments): string {
   const to = args.endpoint("to") ?? "";
   if (classifyAddress(parseEndpoint(to).bytes) === "broadcast")
-    throw usageError(`--to: expected one machine's address, got ${to}: broadcast is not supported`);
+    throw usageError(`--to: ${to} is a broadcast address; expected the address of one machine`);
   return to;
 }
 
@@ -130,16 +130,16 @@ interface Summary {
   dropped: number;
   corrupted: number;
   sent: bigint;
-  /** Datagrams that the kernel did not take. */
+  /** Datagrams that the kernel refused. */
   failed: bigint;
-  /** ICMP errors that came back: nobody listens there, or there is no way to get there. */
+  /** Received ICMP errors: port closed or address unreachable. */
   refused: bigint;
   lateMaxNs: bigint;
-  /** Gaps of the capture that were longer than `gapMaxNs`. */
+  /** Gaps of the capture longer than `gapMaxNs`. */
   shortenedGaps: number;
   seconds: number;
   interrupted: boolean;
-  /** What ended the reading before the end; what stood before it was sent. */
+  /** Error that ended reading early. Packets before it were sent. */
   error: string | null;
   skipped: Record<string, number>;
 }
@@ -151,7 +151,7 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
     const summary = await play(plan, sender, terminal);
     terminal.clearProgress();
     if (summary.packets === 0) {
-      const nothing = `expected UDP packets in ${plan.files.join(", ")}, got none`;
+      const nothing = `no UDP packets in ${plan.files.join(", ")}; expected a capture of UDP packets`;
       const message = summary.error ?? nothing + skippedText(summary.skipped);
       throw new ShredwayError("capture_invalid", message);
     }
@@ -207,7 +207,8 @@ async function play(plan: Plan, sender: PacedSender, terminal: Terminal): Promis
   };
 }
 
-// A list's clock starts when the list before has gone, so its times count from that one's last.
+// A list's clock starts when the previous list is sent, so its times are relative to that list's
+// end.
 function enqueue(sender: PacedSender, made: readonly TimedPacket[], lastDueNs: number): void {
   if (made.length === 0) return;
   sender.enqueue(
@@ -228,7 +229,7 @@ async function drained(
   }
 }
 
-/** The files as one stream of timed packets. */
+/** Reads the files as one stream of timed packets. */
 class Reading {
   count = 0;
   readonly skipped: Record<string, number> = {};
@@ -244,7 +245,7 @@ class Reading {
     this.#bytesTotal = files.reduce((total, file) => total + sizeOf(file), 0);
   }
 
-  /** Share of all files' bytes that was read. */
+  /** Share of all files' bytes that has been read. */
   get share(): number {
     const read = this.#bytesBefore + (this.#open?.offset ?? 0);
     return this.#bytesTotal === 0 ? 0 : read / this.#bytesTotal;
@@ -278,7 +279,7 @@ class Reading {
 }
 
 function sizeOf(file: string): number {
-  return statSync(file, { throwIfNoEntry: false })?.size ?? 0; // opening it will tell
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0; // opening it reports the error
 }
 
 class Progress {
@@ -308,7 +309,7 @@ class Progress {
 
 function skippedText(skipped: Record<string, number>): string {
   const parts = Object.entries(skipped).map(([reason, count]) => `${reason} ${formatCount(count)}`);
-  return parts.length === 0 ? "" : ` (passed over: ${parts.join(", ")})`;
+  return parts.length === 0 ? "" : ` (skipped: ${parts.join(", ")})`;
 }
 
 function summaryLines(summary: Summary, to: string): string[] {
@@ -316,17 +317,17 @@ function summaryLines(summary: Summary, to: string): string[] {
   const rate = formatRate(Number(sent) / Math.max(seconds, 1e-9));
   return [
     `${summary.interrupted ? "interrupted: " : ""}sent ${formatCount(sent)} packets in ${seconds.toFixed(2)} s (${rate}), at most ${formatNs(lateMaxNs)} late`,
-    `from ${formatCount(packets)} of the capture${skippedText(summary.skipped)}; left out ${formatCount(dropped)}, altered ${formatCount(corrupted)}`,
+    `from ${formatCount(packets)} of the capture${skippedText(summary.skipped)}; dropped ${formatCount(dropped)}, altered ${formatCount(corrupted)}`,
     ...(summary.shortenedGaps > 0
       ? [
-          `${formatCount(summary.shortenedGaps)} gaps of the capture, longer than ${gapMaxSeconds} s, were shortened to that`,
+          `shortened ${formatCount(summary.shortenedGaps)} gaps of the capture to ${gapMaxSeconds} s`,
         ]
       : []),
     ...(summary.error === null ? [] : [`FAILED: ${summary.error}`]),
     ...(failed > 0n ? [`FAILED: the kernel refused ${formatCount(failed)} packets`] : []),
     ...(refused > 0n
       ? [
-          `FAILED: nobody listens on ${to}, or nothing leads there: ${formatCount(refused)} ICMP errors came back`,
+          `FAILED: ${to} is unreachable or has no listener: received ${formatCount(refused)} ICMP errors`,
         ]
       : []),
   ];

@@ -1,7 +1,7 @@
-// The live picture of the default start: the chain, numbers per source and destination, own
-// transactions as they land, what to try.
+// Screen of the sandbox: the chain, counters per source and destination, submitted transactions
+// as they land, and commands to try.
 //
-// Called by sandbox.ts once a second. Pure: snapshots in, lines out.
+// Used by sandbox.ts once a second. Pure: takes snapshots, returns lines.
 
 import type { GatewaySnapshot } from "../../app/gateway-service.ts";
 import { ratio } from "../../core/values.ts";
@@ -23,7 +23,7 @@ import {
   formatShare,
   type Paint,
   table,
-} from "../terminal/output.ts";
+} from "../terminal/formatting.ts";
 import { refusalTextOf } from "../terminal/relay-report.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
@@ -32,7 +32,7 @@ interface ReceiverView {
   readonly tier: string;
   readonly address: string;
   readonly receivedPerSecond: number;
-  /** Share of the shreds of the newest complete slot that came; null until there is one. */
+  /** Share of received shreds in the newest complete slot; null before the first one. */
   readonly coverage: number | null;
   readonly verified: bigint;
   readonly duplicates: bigint;
@@ -44,7 +44,7 @@ export interface SandboxView {
   readonly relayAddress: string;
   readonly gatewayUrl: string;
   readonly gateway: GatewaySnapshot;
-  readonly openSeat: string | undefined;
+  readonly userDestination: string | undefined;
   readonly chain: ChainView;
   readonly slotNs: bigint | null;
   readonly transactionsPerSecond: number;
@@ -55,9 +55,9 @@ export interface SandboxView {
   readonly receivers: readonly ReceiverView[];
 }
 
-const slotsToSettle = 2n; // shreds of older slots do not come any more
+const slotsToSettle = 2n; // shreds of older slots no longer arrive
 
-/** Coverage of the newest slot that is over, as this receiver saw it. */
+/** The receiver's coverage of the newest finished slot. */
 function settledCoverage(seen: RelaySnapshot): number | null {
   const newest = seen.slots.at(-1)?.slot ?? 0n;
   const settled = seen.slots.findLast(({ slot }) => slot + slotsToSettle <= newest);
@@ -82,27 +82,29 @@ export function receiverView(
   };
 }
 
-/** The three things to try next, each with what it shows; a command in the lines it is shown in. */
+/** The three commands to try next, each as display lines with a description. */
 export function suggestions(
   self: string,
-  { openSeat, gatewayUrl }: { openSeat: string | undefined; gatewayUrl: string },
+  { userDestination, gatewayUrl }: { userDestination: string | undefined; gatewayUrl: string },
 ): { command: readonly string[]; shows: string }[] {
-  const port = openSeat?.split(":").at(-1) ?? "20001";
+  const port = userDestination?.split(":").at(-1) ?? "20001";
   const question = `'{"jsonrpc":"2.0","id":1,"method":"getTipAccounts"}'`;
   return [
     {
       command: [`curl -s '${gatewayUrl}'`, `-d ${question}`],
-      shows: "the gateway, as any client sees it; docs/first-hour.md goes on from there",
+      shows: "the gateway, as any client sees it; docs/first-hour.md continues from there",
     },
     {
       command: [`${self} listen --port ${port}`],
-      shows: openSeat ? "this feed, as a destination sees it" : "a feed, as a destination sees it",
+      shows: userDestination
+        ? "this feed, as a destination sees it"
+        : "a feed, as a destination sees it",
     },
     { command: [`${self} doctor`], shows: "what this machine needs for production" },
   ];
 }
 
-/** Where people look; the gateway's URL holds the key, this one does not. */
+/** URL of the portal, without the API key that the gateway's URL contains. */
 function portalUrlOf(gatewayUrl: string): string {
   return new URL("/portal/", gatewayUrl).href;
 }
@@ -118,17 +120,17 @@ export function introduction(view: {
     "Shredway sandbox: a real chain in this process, its blocks as shreds through the real relay, its",
     "transactions through the real gateway",
     `  gateway       ${view.gatewayUrl}`,
-    `  portal        ${portalUrlOf(view.gatewayUrl)}, for people: sign in with the key above`,
+    `  portal        ${portalUrlOf(view.gatewayUrl)}; sign in with the key above`,
     `  chain         Solana RPC ${view.rpcUrl}, WebSocket on the same port and the next one`,
     `  sources       ${sources}`,
     `  relay         udp ${view.relayAddress}, ${view.workers} worker${view.workers === 1 ? "" : "s"}, authentication: leader-schedule`,
   ];
 }
 
-/** What is shown and, of several parts, which give way first when the screen is low. */
+/** Part of the screen, with the order in which parts are omitted on a small terminal. */
 interface ScreenPart {
   readonly lines: readonly string[];
-  /** The lowest goes first; Infinity: stays. */
+  /** The lowest rank is omitted first; Infinity is always shown. */
   readonly rank: number;
 }
 
@@ -154,7 +156,7 @@ export function sandboxLines(
     { lines: ["", ...routeTable(view, paint)], rank: 4 },
     { lines: ["", ...landingTable(view, paint)], rank: 5 },
     { lines: ["", ...nextLines(view, self, paint)], rank: 3 },
-    { lines: [paint.dim(`Up ${formatClock(view.seconds)}. Ctrl-C ends it.`)], rank: always },
+    { lines: [paint.dim(`Up ${formatClock(view.seconds)}. Press Ctrl-C to stop.`)], rank: always },
   ];
   return fitting(parts, rows);
 }
@@ -190,14 +192,14 @@ function altPartnerText({ isAltPartner, slotsToAltPartner }: ChainView): string 
 function chainLine({ chain, slotNs, transactionsPerSecond }: SandboxView, paint: Paint): string {
   return [
     `${paint.bold("chain")}   slot ${chain.slot}`,
-    slotNs === null ? "their length is being measured" : `${formatNs(slotNs)} each`,
+    slotNs === null ? "slot length not measured yet" : `${formatNs(slotNs)} each`,
     `height ${formatCount(chain.blockHeight)}`,
     `transactions ${formatRate(transactionsPerSecond)}`,
     `leader ${chain.leader}, ${altPartnerText(chain)}`,
   ].join("   ");
 }
 
-/** What tips are and what they bought; docs/shreds.md leads there. */
+/** Landed tips, registered tips and destinations with a tier (docs/shreds.md). */
 function shredsLines({ gateway: { shreds, landedTips } }: SandboxView, paint: Paint): string[] {
   if (!shreds) return [];
   const { active, served, pending } = shreds;
@@ -210,7 +212,7 @@ function shredsLines({ gateway: { shreds, landedTips } }: SandboxView, paint: Pa
   ];
 }
 
-/** Routes that submissions take, and what their other sides answered. */
+/** Routes of submissions, with the responses of their targets. */
 function routeTable({ gateway }: SandboxView, paint: Paint): string[] {
   const rows = gateway.routes.map((route) => [
     route.name,
@@ -228,9 +230,9 @@ function routeTable({ gateway }: SandboxView, paint: Paint): string[] {
       { title: "KIND", width: 13 },
       { title: "STATE", width: 5 },
       { title: "SENT", right: true, width: 6 },
-      { title: "TAKEN", right: true, width: 6 },
-      { title: "NOT TAKEN", right: true },
-      { title: "SENT AFTER p50", right: true },
+      { title: "ACKED", right: true, width: 6 },
+      { title: "NOT ACKED", right: true },
+      { title: "SEND DELAY p50", right: true },
       { title: "LAST FAILURE" },
     ],
     rows,
@@ -240,7 +242,7 @@ function routeTable({ gateway }: SandboxView, paint: Paint): string[] {
 
 const landingsShown = 3;
 
-/** Own transactions: sent over HTTP, executed by a leader, seen again in the relay's shreds. */
+/** Submitted transactions: sent over HTTP, executed by a leader, observed in the relay's shreds. */
 function landingTable({ landings, relay }: SandboxView, paint: Paint): string[] {
   const { deshred } = relay;
   const rows = landings
@@ -250,7 +252,7 @@ function landingTable({ landings, relay }: SandboxView, paint: Paint): string[] 
       state ?? "",
       landed ? String(landed.slot) : "",
       landed ? `${landed.batchIndex}/${landed.ordinal}` : "",
-      landed ? paint.good(`${formatNs(landed.afterNs)} after sending`) : paint.dim("under way"),
+      landed ? paint.good(`${formatNs(landed.afterNs)} after sending`) : paint.dim("pending"),
     ]);
   const lines = table(
     [
@@ -258,7 +260,7 @@ function landingTable({ landings, relay }: SandboxView, paint: Paint): string[] 
       { title: "STATE", width: 8 },
       { title: "SLOT", width: 9 },
       { title: "PLACE", width: 7 },
-      { title: "SEEN IN THE RELAY'S OWN SHREDS", width: 30 },
+      { title: "OBSERVED IN THE RELAY'S SHREDS", width: 30 },
     ],
     rows,
   );
@@ -315,7 +317,10 @@ function sourceTable({ report }: SandboxView, paint: Paint): string[] {
   return withBoldTitle(lines, paint);
 }
 
-function destinationTable({ receivers, report, openSeat }: SandboxView, paint: Paint): string[] {
+function destinationTable(
+  { receivers, report, userDestination }: SandboxView,
+  paint: Paint,
+): string[] {
   const rows = receivers.map((receiver) => [
     receiver.name,
     receiver.tier,
@@ -326,10 +331,11 @@ function destinationTable({ receivers, report, openSeat }: SandboxView, paint: P
     receiver.duplicates === 0n ? paint.good("0") : paint.bad(formatCount(receiver.duplicates)),
     receiver.refused === 0n ? "0" : paint.bad(formatCount(receiver.refused)),
   ]);
-  const seat = report.destinations.find(({ address }) => address === openSeat);
-  if (seat) {
-    const state = seat.icmpPerSecond > 0 ? paint.dim("free") : formatRate(seat.sentPerSecond);
-    rows.push([seat.name, seat.tier, seat.address, state]);
+  const userEntry = report.destinations.find(({ address }) => address === userDestination);
+  if (userEntry) {
+    const state =
+      userEntry.icmpPerSecond > 0 ? paint.dim("free") : formatRate(userEntry.sentPerSecond);
+    rows.push([userEntry.name, userEntry.tier, userEntry.address, state]);
   }
   const lines = table(
     [
@@ -351,7 +357,7 @@ function withBoldTitle([title = "", ...rows]: readonly string[], paint: Paint): 
   return [paint.bold(title), ...rows];
 }
 
-/** One line for where nothing can be redrawn. */
+/** One line for output that cannot be redrawn. */
 export function sandboxLine(view: SandboxView): string {
   const { report, relay, receivers } = view;
   const duplicates = receivers.reduce((total, receiver) => total + receiver.duplicates, 0n);
@@ -372,7 +378,7 @@ export function sandboxLine(view: SandboxView): string {
   ].join("  ");
 }
 
-/** What is said at the end. */
+/** Lines after the end of the traffic. */
 export function sandboxSummary(view: SandboxView): string[] {
   const { relay, receivers, seconds } = view;
   const duplicates = receivers.reduce((total, receiver) => total + receiver.duplicates, 0n);

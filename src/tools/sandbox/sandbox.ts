@@ -1,5 +1,5 @@
-// `shredway start` without a configuration: the product at work on a chain in this process, live on
-// screen.
+// `shredway start` without a configuration: the complete service on a chain in this process, with
+// a live screen.
 //
 // Called by start.ts. Ends on Ctrl-C or SIGTERM with exit code 0.
 
@@ -22,13 +22,13 @@ import {
 } from "./sandbox-screen.ts";
 
 const refreshMs = 1000;
-const lastShredsMs = 100; // for what is under way when the traffic ends
+const lastShredsMs = 100; // for packets in flight when the traffic ends
 
 export interface SandboxAddresses {
   readonly udp: string;
   readonly rpc: string;
   readonly http: string;
-  /** Folder. */
+  /** Folder of the database and the API key. */
   readonly data: string;
 }
 
@@ -49,10 +49,10 @@ export async function runSandbox(
 const remedy =
   "Choose others with --http, --udp and --rpc; for a second sandbox: --http 127.0.0.1:9780 " +
   "--udp 127.0.0.1:21000 --rpc 127.0.0.1:9899 --data data-2";
-/** What two sandboxes may quarrel about: ports and the data folder. */
+/** Resources that two sandboxes may compete for: ports and the data folder. */
 const sharedReasons: readonly Reason[] = ["relay_open", "http_open", "store_failed"];
 
-/** Says what to do when a port or the folder is taken. */
+/** Adds a remedy to errors about a port or folder in use. */
 async function withRemedy<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -68,7 +68,7 @@ async function show(sandbox: Sandbox, terminal: Terminal): Promise<number> {
   const { relay } = sandbox.service;
   const relayAddress = relay.relay.addresses.join(", ");
   let before = sandbox.snapshot();
-  const look = (): SandboxView => {
+  const nextView = (): SandboxView => {
     const now = sandbox.snapshot();
     const seconds = Number(systemClock.monotonicNs() - startedNs) / 1e9;
     const view = viewBetween({ sandbox, before, now, seconds });
@@ -80,23 +80,23 @@ async function show(sandbox: Sandbox, terminal: Terminal): Promise<number> {
   const { gatewayUrl } = sandbox;
   const about = { relayAddress, workers, rpcUrl: urlOf(sandbox), gatewayUrl };
   for (const line of introduction(about)) terminal.line(line);
-  if (!terminal.isLive) sayWhatToTry(sandbox, terminal);
+  if (!terminal.isLive) printSuggestions(sandbox, terminal);
   const { sources, destinations, authentication } = relay.config;
   terminal.line(
     `ready listen=${relayAddress} workers=${workers} sources=${sources.length} destinations=${destinations.length} authentication=${authentication} rpc=${urlOf(sandbox)} gateway=${gatewayUrl}`,
   );
   if (terminal.isLive) terminal.line();
   await every(refreshMs, terminal.stopped, () => {
-    const view = look();
+    const view = nextView();
     if (terminal.isLive) terminal.redraw(sandboxLines(view, terminal));
     else terminal.line(sandboxLine(view));
     return true;
   });
 
-  terminal.keepBlock();
+  terminal.endBlock();
   sandbox.stopTraffic();
   await systemClock.sleep(lastShredsMs);
-  for (const line of sandboxSummary(look())) terminal.line(line);
+  for (const line of sandboxSummary(nextView())) terminal.line(line);
   return exitCodes.ok;
 }
 
@@ -104,9 +104,9 @@ function urlOf({ endpoint }: Sandbox): string {
   return `http://${endpoint.address}`;
 }
 
-function sayWhatToTry(sandbox: Sandbox, terminal: Terminal): void {
-  const { openSeat, gatewayUrl } = sandbox;
-  for (const { command, shows } of suggestions(terminal.self, { openSeat, gatewayUrl }))
+function printSuggestions(sandbox: Sandbox, terminal: Terminal): void {
+  const { userDestination, gatewayUrl } = sandbox;
+  for (const { command, shows } of suggestions(terminal.self, { userDestination, gatewayUrl }))
     terminal.line(`  try           ${command.join(" ")}   (${shows})`);
 }
 
@@ -123,7 +123,7 @@ function viewBetween(parts: {
     relayAddress: sandbox.service.relay.relay.addresses.join(", "),
     gatewayUrl: sandbox.gatewayUrl,
     gateway: now.gateway,
-    openSeat: sandbox.openSeat,
+    userDestination: sandbox.userDestination,
     chain: now.chain,
     slotNs: now.slotNs,
     transactionsPerSecond:

@@ -1,13 +1,14 @@
-// What a command of the command line is: its options, its help text, and typed access to what was
-// given. Called by shredway.ts (dispatch) and by each command file. Does no I/O: whatever is wrong
-// becomes a ShredwayError "usage" that says what was expected and what came.
+// Definition of a command: options, help text, and typed access to arguments.
+//
+// Used by shredway.ts (dispatch) and by each command file. Does no I/O. Every error is a
+// ShredwayError "usage" with the expected and the received value.
 
 import { parseArgs } from "node:util";
 import { formatEndpoint, parseEndpoint } from "../../core/addresses/addresses.ts";
 import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** Wrong usage: exit code 2. The message says what was expected and what came. */
+/** Wrong usage, exit code 2. The message contains the expected and the received value. */
 export function usageError(message: string): ShredwayError {
   return new ShredwayError("usage", message);
 }
@@ -15,10 +16,10 @@ export function usageError(message: string): ShredwayError {
 export const exitCodes = { ok: 0, failed: 1 } as const;
 
 interface OptionSpec {
-  /** Name of the value in the help text; absent: a switch without value. */
+  /** Name of the value in the help text; undefined for a switch without value. */
   readonly value?: string;
   readonly short?: string;
-  /** May be given several times (`Arguments.texts`). */
+  /** Whether the option may occur several times (`Arguments.texts`). */
   readonly repeated?: boolean;
   readonly help: string;
 }
@@ -27,12 +28,12 @@ export interface Command {
   readonly name: string;
   /** One line for `shredway --help`. */
   readonly summary: string;
-  /** Lines of synopsis, without the leading "shredway". */
+  /** Synopsis lines without the leading "shredway". */
   readonly usage: readonly string[];
   /** Longer text of `shredway <command> --help`. */
   readonly description: string;
   readonly options: Readonly<Record<string, OptionSpec>>;
-  /** What positional arguments are, e.g. "FILE"; absent: none are taken. */
+  /** Names of positional arguments, e.g. "FILE"; undefined if none are accepted. */
   readonly positional?: string;
   readonly examples: readonly string[];
   /** Resolves to the exit code. */
@@ -41,7 +42,7 @@ export interface Command {
 
 type Values = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
 
-/** What was given to a command, already known to use only its options. */
+/** Arguments of a command, checked to contain only its options. */
 export class Arguments {
   readonly positionals: readonly string[];
   readonly #values: Values;
@@ -64,13 +65,13 @@ export class Arguments {
     return typeof value === "string" ? value : undefined;
   }
 
-  /** Of an option that may be given several times; empty when it was not given. */
+  /** Values of a repeatable option; empty if it is absent. */
   texts(name: string): readonly string[] {
     const value = this.#values[name];
     return Array.isArray(value) ? value : [];
   }
 
-  /** "ip:port". A host name or anything else is wrong usage. */
+  /** Parses "ip:port". A host name or any other text is wrong usage. */
   endpoint(name: string, options: { allowPortZero?: boolean } = {}): string | undefined {
     const text = this.text(name);
     if (text === undefined) return undefined;
@@ -84,54 +85,54 @@ export class Arguments {
   required(name: string, example: string): string {
     const value = this.text(name);
     if (value === undefined) {
-      throw usageError(`expected --${name}, for example --${name} ${example}, got none`);
+      throw usageError(`missing option --${name}; for example --${name} ${example}`);
     }
     return value;
   }
 
-  /** A whole number within [min, max]. */
+  /** Parses an integer within [min, max]. */
   integer(name: string, { min, max }: { min: number; max: number }): number | undefined {
     const text = this.text(name);
     if (text === undefined) return undefined;
     const value = Number(text);
     if (!/^\d+$/.test(text) || value < min || value > max) {
       throw usageError(
-        `--${name}: expected a whole number from ${min} to ${max}, got ${quote(text)}`,
+        `--${name}: invalid value ${quote(text)}; expected an integer from ${min} to ${max}`,
       );
     }
     return value;
   }
 
-  /** A number above 0, at most `max`. */
+  /** Parses a number above 0 and at most `max`. */
   positive(name: string, max: number): number | undefined {
     const text = this.text(name);
     if (text === undefined) return undefined;
     const value = decimal(text);
     if (!(value > 0) || value > max) {
       throw usageError(
-        `--${name}: expected a number above 0 and at most ${max}, got ${quote(text)}`,
+        `--${name}: invalid value ${quote(text)}; expected a number above 0 and at most ${max}`,
       );
     }
     return value;
   }
 
-  /** A share from 0 to 1. */
+  /** Parses a share from 0 to 1. */
   share(name: string): number | undefined {
     const text = this.text(name);
     if (text === undefined) return undefined;
     const value = decimal(text);
     if (!(value >= 0 && value <= 1)) {
-      throw usageError(`--${name}: expected a share from 0 to 1, got ${quote(text)}`);
+      throw usageError(`--${name}: invalid value ${quote(text)}; expected a share from 0 to 1`);
     }
     return value;
   }
 
-  /** At most one of these may be given. */
+  /** Rejects more than one of these options. */
   exclusive(...names: readonly string[]): void {
     const given = names.filter((name) => this.given(name));
     if (given.length > 1) {
       throw usageError(
-        `expected at most one of ${names.map((name) => `--${name}`).join(", ")}, got ${given.map((name) => `--${name}`).join(" and ")}`,
+        `${given.map((name) => `--${name}`).join(" and ")} exclude each other; expected at most one of ${names.map((name) => `--${name}`).join(", ")}`,
       );
     }
   }
@@ -141,16 +142,19 @@ function decimal(text: string): number {
   return /^\d+(\.\d+)?$|^\.\d+$/.test(text) ? Number(text) : Number.NaN;
 }
 
-/** Options that every command has. */
-const helpOption = { help: { short: "h", help: "this text" } } satisfies Record<string, OptionSpec>;
+/** Options of every command. */
+const helpOption = { help: { short: "h", help: "show this text" } } satisfies Record<
+  string,
+  OptionSpec
+>;
 
 function allOptions(command: Command): Record<string, OptionSpec> {
   return { ...command.options, ...helpOption };
 }
 
 /**
- * Arguments of one command; `"help"` when help was asked for. Throws ShredwayError "usage" for an unknown
- * option, a missing value, or an argument that the command does not take.
+ * Parses the arguments of one command; returns `"help"` for --help. Throws ShredwayError "usage"
+ * for an unknown option, a missing value, or an unexpected argument.
  */
 export function parseArguments(command: Command, given: readonly string[]): Arguments | "help" {
   const options = allOptions(command);
@@ -159,7 +163,7 @@ export function parseArguments(command: Command, given: readonly string[]): Argu
   if (help === true) return "help";
   if (command.positional === undefined && positionals.length > 0) {
     throw usageError(
-      `${command.name} takes no argument besides its options, got ${quote(positionals[0] ?? "")}`,
+      `${command.name}: unexpected argument ${quote(positionals[0] ?? "")}; expected only options`,
     );
   }
   return new Arguments(values, positionals);
@@ -196,7 +200,10 @@ function parseStrictly(
   }
 }
 
-/** `--port -1` as `--port=-1`: the option's own check then says which numbers it takes. */
+/**
+ * Rewrites `--port -1` to `--port=-1`, so that the option's own check reports the permitted
+ * range.
+ */
 function withNegativeValues(
   given: readonly string[],
   options: Record<string, OptionSpec>,
@@ -215,10 +222,11 @@ function withNegativeValues(
 
 function refuseRepeated(names: readonly string[]): void {
   const repeated = names.find((name, i) => names.indexOf(name) !== i);
-  if (repeated !== undefined) throw usageError(`--${repeated}: expected once, got it twice`);
+  if (repeated !== undefined)
+    throw usageError(`--${repeated} is given more than once; expected once`);
 }
 
-/** Lists are of texts, for only options with a value are repeated; the types do not know. */
+/** Narrows the types: only options with a value are repeatable, so lists contain strings. */
 function onlyTexts(values: Record<string, unknown>): Values {
   const texts = Object.entries(values).map(([name, value]) => {
     if (Array.isArray(value)) return [name, value.map(String)];
@@ -227,7 +235,8 @@ function onlyTexts(values: Record<string, unknown>): Values {
   return Object.fromEntries(texts);
 }
 
-// parseArgs words its errors for programmers; these say what the command would have taken.
+// Rewrites the messages of parseArgs, which are meant for programmers, with the permitted
+// options.
 function explain(
   command: Command,
   given: readonly string[],
@@ -238,7 +247,7 @@ function explain(
   const known = Object.keys(options).map((name) => `--${name}`);
   if (code === "ERR_PARSE_ARGS_UNKNOWN_OPTION") {
     const unknown = given.find((text) => isUnknown(text, options)) ?? "an unknown option";
-    return `${command.name} has no option ${unknown}; expected one of ${known.join(", ")}`;
+    return `${command.name}: unknown option ${unknown}; expected one of ${known.join(", ")}`;
   }
   return messageOf(error).split("\n")[0] ?? "";
 }

@@ -1,26 +1,26 @@
-// A relay's numbers as the command line words them: refusals as a text, totals for the log. Pure.
+// Relay counters as text: reasons of refusals, and totals for the log. Pure.
 //
-// Called by start (statistics line), the sandbox and listen; what two snapshots say stands in
-// data-plane/report.ts.
+// Used by start (statistics line), the sandbox and listen. data-plane/report.ts compares two
+// snapshots.
 
 import { failedTotal, type NamedCount, refusals } from "../../relay/data-plane/report.ts";
 import type { RelaySnapshot, VerdictCounts } from "../../relay/data-plane/snapshot.ts";
-import { formatCount } from "./output.ts";
+import { formatCount } from "./formatting.ts";
 
-/** "root_mismatch 52, signature_invalid 51"; empty when nothing was refused. */
+/** "root_mismatch 52, signature_invalid 51"; empty if nothing was refused. */
 export function refusalText(verdicts: VerdictCounts): string {
   return refusalTextOf(refusals(verdicts));
 }
 
-/** The same of counts that were taken out already. */
+/** Like `refusalText`, for extracted counts. */
 export function refusalTextOf(counts: readonly NamedCount[]): string {
   return counts.map(({ name, count }) => `${name} ${formatCount(count)}`).join(", ");
 }
 
 /**
  * Counts since the start, for the log. Every packet is in exactly one of `first`, `duplicate`,
- * `newTier`, `equivocation`, `equivocationExcess`, `challengesAnswered` and the reasons in `refused`;
- * `received` is their sum. (The workers' own counter runs ahead of the verdicts by what is being worked on.)
+ * `widened`, `equivocation`, `equivocationExcess`, `challengesAnswered` and the reasons in `refused`;
+ * `received` is their sum. (The workers' own counter also includes packets that are still being processed.)
  */
 export function totalsOf(now: RelaySnapshot): Record<string, unknown> {
   const { verdicts } = now;
@@ -40,7 +40,10 @@ export function totalsOf(now: RelaySnapshot): Record<string, unknown> {
   };
 }
 
-/** Where clones are in use: how many destinations go by clone, and why the others go by socket. */
+/**
+ * If clones are in use: the number of destinations by clone, and the reasons for sending by
+ * socket.
+ */
 export function transmitFacts(now: RelaySnapshot): Record<string, unknown> {
   const states = Object.entries(now.nextHops).filter(([, count]) => count > 0n);
   if (states.length === 0) return {};

@@ -1,16 +1,16 @@
-// The line of numbers that a service writes to its log every few seconds.
+// Statistics line: the counters that a service logs every few seconds.
 //
-// Called by start.ts. Reads snapshots, changes nothing but the relay's list of events, which it empties.
+// Used by start.ts. Reads snapshots and drains the relay's list of events.
 
 import type { Service } from "../../app/service.ts";
 import { systemClock } from "../../core/clock.ts";
 import { reportBetween } from "../../relay/data-plane/report.ts";
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
 import type { RelayService } from "../../relay/relay-service.ts";
-import { toJson } from "./output.ts";
+import { toJson } from "./formatting.ts";
 import { totalsOf, transmitFacts } from "./relay-report.ts";
 
-/** Rates since the last line, and what went wrong since the start. */
+/** Rates since the last line, and faults since the start. */
 export function relayStatistics(
   service: RelayService,
   before: RelaySnapshot,
@@ -34,7 +34,7 @@ export function relayStatistics(
   };
 }
 
-/** The present slot by the slot clock, and how long slots are; nothing while it is not known. */
+/** The slot clock's current slot and slot length; empty while unknown. */
 function slotFacts(service: RelayService): Record<string, unknown> {
   const now = service.slots.slotClock.now(systemClock.nowNs());
   if (!now) return {};
@@ -42,7 +42,7 @@ function slotFacts(service: RelayService): Record<string, unknown> {
   return { slot: now.slot, slotSource: now.source, slotMs };
 }
 
-/** What the gateway did since the start, and how its routes are; nothing without a gateway. */
+/** Gateway counters since the start, and the state of its routes; empty without a gateway. */
 export function gatewayStatistics({ gateway }: Pick<Service, "gateway">): Record<string, unknown> {
   if (!gateway) return {};
   const { connections, submissions, routes, shreds, landedTips } = gateway.snapshot();
@@ -74,7 +74,7 @@ export function gatewayStatistics({ gateway }: Pick<Service, "gateway">): Record
   });
 }
 
-/** bigint as everywhere in JSON output; the log's own encoder does not know it. */
+/** Converts bigint as in other JSON output, because the log's encoder does not support it. */
 export function plain(value: Record<string, unknown>): Record<string, unknown> {
   const parsed: unknown = JSON.parse(toJson(value));
   return typeof parsed === "object" && parsed !== null ? { ...parsed } : {};

@@ -1,10 +1,11 @@
-// The terminal as commands see it: lines out, a block that is redrawn in place, and the wish to stop.
+// Terminal of a command: output lines, a block that is redrawn in place, and the stop signal.
 //
-// Made once by shredway.ts. A closed pipe (`shredway listen --json | head -1`) ends the program
-// quietly; Ctrl-C or SIGTERM sets `stopped`, a second one ends at once.
+// Created once by shredway.ts. A closed pipe (`shredway listen --json | head -1`) ends the
+// program without a message. Ctrl-C or SIGTERM aborts `stopped`; a second one ends the program
+// immediately.
 
 import { systemClock } from "../../core/clock.ts";
-import { cutLine, type Paint, paint } from "./output.ts";
+import { cutLine, type Paint, paint } from "./formatting.ts";
 
 interface Output {
   write(text: string): unknown;
@@ -17,10 +18,10 @@ interface TerminalOptions {
   readonly stdout: Output;
   readonly stderr: Output;
   readonly stopped: AbortSignal;
-  /** How the user called the program, for commands to copy. */
+  /** The command with which the user started the program, for examples to copy. */
   readonly self: string;
   readonly colours: boolean;
-  /** Whether the cursor may be moved: not where TERM is dumb. */
+  /** Whether cursor movement works; false for TERM=dumb. */
   readonly movesCursor: boolean;
 }
 
@@ -28,11 +29,11 @@ export class Terminal {
   readonly stopped: AbortSignal;
   readonly self: string;
   readonly paint: Paint;
-  /** Colours for what goes to stderr (warnings). */
+  /** Colours for stderr (warnings). */
   readonly errorPaint: Paint;
-  /** Whether stdout is a screen that can be redrawn. */
+  /** Whether stdout is a terminal that can be redrawn. */
   readonly isLive: boolean;
-  /** Whether stderr is a screen: progress of long work goes there. */
+  /** Whether stderr is a terminal that shows progress. */
   readonly showsProgress: boolean;
   readonly #stdout: Output;
   readonly #stderr: Output;
@@ -50,7 +51,7 @@ export class Terminal {
     this.#stderr = options.stderr;
   }
 
-  /** Lines that a redrawn block may have. */
+  /** Maximum number of lines of a redrawn block. */
   get rows(): number {
     return (this.#stdout.rows ?? 24) - 1; // a taller block cannot be drawn over
   }
@@ -59,13 +60,13 @@ export class Terminal {
     this.#stdout.write(`${text}\n`);
   }
 
-  /** To stderr: warnings and notes, so that data on stdout stays clean. */
+  /** Writes warnings and notes to stderr, so that stdout contains only data. */
   note(text: string): void {
     this.clearProgress();
     this.#stderr.write(`${text}\n`);
   }
 
-  /** Draws lines over those of the last call. Only where `isLive`. */
+  /** Draws lines over those of the last call. Requires `isLive`. */
   redraw(lines: readonly string[]): void {
     const width = this.#stdout.columns ?? 80;
     const shown = lines.slice(0, Math.max(1, this.rows)).map((line) => cutLine(line, width));
@@ -75,12 +76,12 @@ export class Terminal {
     this.#blockLines = shown.length;
   }
 
-  /** Leaves the block standing: what follows is written below it. */
-  keepBlock(): void {
+  /** Ends the redrawn block; later lines are written below it. */
+  endBlock(): void {
     this.#blockLines = 0;
   }
 
-  /** One line on stderr that replaces itself. Nothing where stderr is no screen. */
+  /** Writes one line to stderr that replaces the previous one. Does nothing without a terminal. */
   progress(text: string): void {
     if (!this.showsProgress) return;
     this.#stderr.write(`\r${cutLine(text, (this.#stderr.columns ?? 80) - 1)}\u001b[K`);
@@ -94,7 +95,7 @@ export class Terminal {
   }
 }
 
-/** Calls `work` every `ms` (without drift) until stopped, or until it returns false. */
+/** Calls `work` every `ms` (without drift) until stopped or until it returns false. */
 export async function every(
   ms: number,
   stopped: AbortSignal,
@@ -106,8 +107,9 @@ export async function every(
   }
 }
 
-/** Aborts when stopped, or after so many seconds. */
-// Not AbortSignal.any with AbortSignal.timeout: Node 20 may collect such a timeout before it fires.
+/** Returns a signal that aborts when stopped or after the given seconds. */
+// AbortSignal.any with AbortSignal.timeout does not work: Node 20 may collect the timeout before
+// it fires.
 export function endOf(stopped: AbortSignal, seconds: number | undefined): AbortSignal {
   if (seconds === undefined) return stopped;
   const ending = new AbortController();

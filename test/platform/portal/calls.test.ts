@@ -1,21 +1,21 @@
-// What the page may call: each method, with the key's scopes and limits, of its own account alone.
+// Calls of the page: every method with the key's scopes and limits, for its own account only.
 
 import { describe, expect, it } from "vitest";
 import { gatewayMethods } from "../../../src/platform/portal/calls.ts";
 import { closing } from "../../support/closing.ts";
 import { UdpReceiver } from "../../support/network/udp-receiver.ts";
-import { region, Stage, tier1Lamports } from "./stage.ts";
+import { PortalHarness, region, tier1Lamports } from "./harness.ts";
 
 const signature = "1".repeat(64);
 
 describe("the gateway's methods", () => {
-  it("answer each as over JSON-RPC, and nothing that submits is among them", async () => {
-    const stage = await Stage.open();
-    const key = await stage.key("ann");
-    const cookie = await stage.cookie(key);
-    await stage.registerTip(key, tier1Lamports);
+  it("return the same results as over JSON-RPC and exclude submissions", async () => {
+    const harness = await PortalHarness.open();
+    const key = await harness.key("ann");
+    const cookie = await harness.cookie(key);
+    await harness.registerTip(key, tier1Lamports);
     const receiver = closing(await UdpReceiver.open());
-    const added = await stage.call(cookie, "addDestination", [
+    const added = await harness.call(cookie, "addDestination", [
       { region, address: receiver.address },
     ]);
     expect(added.json.result).toMatchObject({ region, address: receiver.address });
@@ -28,33 +28,33 @@ describe("the gateway's methods", () => {
       removeDestination: ["d_000000000000"],
       getTierHistory: [{ limit: 5 }],
     };
-    // In the portal and at the gateway alike: the same results, the same refusals.
+    // Portal and gateway return the same results and the same refusals.
     for (const method of gatewayMethods.filter((name) => !name.startsWith("challenge"))) {
       const given = params[method] ?? [];
-      const portal = await stage.call(cookie, method, given);
+      const portal = await harness.call(cookie, method, given);
       const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: given });
-      const gateway = await stage.ask("POST", `/relay?api-key=${key.text}`, { body });
+      const gateway = await harness.ask("POST", `/relay?api-key=${key.text}`, { body });
       if (portal.json.result !== undefined && method !== "getTipAccounts") {
         expect(portal.json.result).toEqual(gateway.json.result);
       }
       const { error } = portal.json;
       expect(error?.reason).toEqual(gateway.json.error?.data.reason);
     }
-    expect((await stage.call(cookie, "getTier")).json.result.tier).toBe("tier-1");
-    expect((await stage.call(cookie, "getTipAccounts")).json.result).toHaveLength(1);
-    const unproved = await stage.call(cookie, "proveDestination", [id, "0".repeat(32)]);
+    expect((await harness.call(cookie, "getTier")).json.result.tier).toBe("tier-1");
+    expect((await harness.call(cookie, "getTipAccounts")).json.result).toHaveLength(1);
+    const unproved = await harness.call(cookie, "proveDestination", [id, "0".repeat(32)]);
     expect([unproved.status, unproved.json.error.reason]).toEqual([400, "proof_refused"]);
-    expect((await stage.call(cookie, "removeDestination", [id])).json).toEqual({ result: true });
+    expect((await harness.call(cookie, "removeDestination", [id])).json).toEqual({ result: true });
     for (const method of ["sendTransaction", "getBalance", "getHealth", "constructor", ""]) {
-      const refused = await stage.call(cookie, method, []);
+      const refused = await harness.call(cookie, method, []);
       expect([refused.status, refused.json.error.reason]).toEqual([404, "method_unknown"]);
     }
   });
 
-  it("need the key's scopes, count against its limit, and take no rubbish", async () => {
-    const stage = await Stage.open();
-    const cookie = await stage.cookie(await stage.key("ann", ["read"]));
-    const refused = await stage.call(cookie, "getTier");
+  it("require the key's scopes, count against its limit, and refuse invalid calls", async () => {
+    const harness = await PortalHarness.open();
+    const cookie = await harness.cookie(await harness.key("ann", ["read"]));
+    const refused = await harness.call(cookie, "getTier");
     expect([refused.status, refused.json.error.reason]).toEqual([403, "scope_missing"]);
     for (const [body, status] of [
       ["[]", 400],
@@ -62,62 +62,62 @@ describe("the gateway's methods", () => {
       [`{"method":"getTier","params":${"[".repeat(100)}`, 400],
       ["\u0000", 400],
     ] as const) {
-      const answer = await stage.ask("POST", "/portal/api/call", { cookie, body });
+      const answer = await harness.ask("POST", "/portal/api/call", { cookie, body });
       expect(answer.status).toBe(status);
     }
-    const none = await stage.call("shredway_session=none", "getTier");
+    const none = await harness.call("shredway_session=none", "getTier");
     expect([none.status, none.json.error.reason]).toEqual([401, "unauthorized"]);
     const answers = await Promise.all(
-      Array.from({ length: 150 }, () => stage.call(cookie, "getRegions")),
+      Array.from({ length: 150 }, () => harness.call(cookie, "getRegions")),
     );
     const limited = answers.filter(({ status }) => status === 429);
     expect(limited.length).toBeGreaterThan(0);
     expect(limited[0]?.header("retry-after")).not.toBe("");
   });
 
-  it("are of the own account only", async () => {
-    const stage = await Stage.open();
-    const [ann, bob] = [await stage.key("ann"), await stage.key("bob")];
-    const [annCookie, bobCookie] = [await stage.cookie(ann), await stage.cookie(bob)];
-    await stage.registerTip(ann, tier1Lamports);
+  it("are limited to the own account", async () => {
+    const harness = await PortalHarness.open();
+    const [ann, bob] = [await harness.key("ann"), await harness.key("bob")];
+    const [annCookie, bobCookie] = [await harness.cookie(ann), await harness.cookie(bob)];
+    await harness.registerTip(ann, tier1Lamports);
     const receiver = closing(await UdpReceiver.open());
     const { address } = receiver;
-    const added = await stage.call(annCookie, "addDestination", [{ region, address }]);
+    const added = await harness.call(annCookie, "addDestination", [{ region, address }]);
     const { id } = added.json.result;
-    expect((await stage.call(bobCookie, "getDestinations")).json.result).toEqual([]);
-    expect((await stage.call(bobCookie, "getRegistrations")).json.result).toEqual([]);
-    expect((await stage.call(bobCookie, "getTier")).json.result.sumLamports).toBe(0);
-    expect((await stage.call(bobCookie, "getTierHistory")).json.result).toEqual([]);
+    expect((await harness.call(bobCookie, "getDestinations")).json.result).toEqual([]);
+    expect((await harness.call(bobCookie, "getRegistrations")).json.result).toEqual([]);
+    expect((await harness.call(bobCookie, "getTier")).json.result.sumLamports).toBe(0);
+    expect((await harness.call(bobCookie, "getTierHistory")).json.result).toEqual([]);
     for (const [method, params] of [
       ["removeDestination", [id]],
       ["challengeDestination", [id]],
       ["proveDestination", [id, "0".repeat(32)]],
     ] as const) {
-      const refused = await stage.call(bobCookie, method, params);
+      const refused = await harness.call(bobCookie, method, params);
       expect([refused.status, refused.json.error.reason]).toEqual([404, "destination_unknown"]);
     }
-    const keys = (await stage.call(bobCookie, "getKeys")).json.result;
+    const keys = (await harness.call(bobCookie, "getKeys")).json.result;
     expect(keys.map((one: { id: string }) => one.id)).toEqual([bob.key.id]);
-    const revoked = await stage.call(bobCookie, "revokeKey", { id: ann.key.id });
+    const revoked = await harness.call(bobCookie, "revokeKey", { id: ann.key.id });
     expect([revoked.status, revoked.json.error.reason]).toEqual([404, "key_unknown"]);
-    expect((await stage.call(annCookie, "getDestinations")).json.result).toHaveLength(1);
+    expect((await harness.call(annCookie, "getDestinations")).json.result).toHaveLength(1);
   });
 });
 
 describe("keys", () => {
   it("are listed without their texts, rotated in place, and revoked", async () => {
-    const stage = await Stage.open();
-    const own = await stage.key("ann", ["submit", "shreds"], { label: "desk" });
-    const small = await stage.key("ann", ["submit"]);
-    const cookie = await stage.cookie(own);
-    const other = await stage.cookie(own);
-    const list = async () => (await stage.call(cookie, "getKeys")).json.result;
+    const harness = await PortalHarness.open();
+    const own = await harness.key("ann", ["submit", "shreds"], { label: "desk" });
+    const small = await harness.key("ann", ["submit"]);
+    const cookie = await harness.cookie(own);
+    const other = await harness.cookie(own);
+    const list = async () => (await harness.call(cookie, "getKeys")).json.result;
     expect(await list()).toMatchObject([
       { id: small.key.id, isOwn: false, state: "active" },
       { id: own.key.id, isOwn: true, label: "desk", scopes: ["submit", "shreds"] },
     ]);
 
-    const made = (await stage.call(cookie, "rotateKey", { overlapHours: 1 })).json.result;
+    const made = (await harness.call(cookie, "rotateKey", { overlapHours: 1 })).json.result;
     expect(made.text).toMatch(/^sw_/);
     expect(made.key).toMatchObject({ isOwn: true, label: "desk", state: "active" });
     expect(await list()).toMatchObject([
@@ -125,39 +125,39 @@ describe("keys", () => {
       { id: small.key.id },
       { id: own.key.id, isOwn: false, state: "expiring" },
     ]);
-    // Who still has the old key cannot make another one of it.
-    const again = await stage.call(other, "rotateKey");
+    // A session of the old key cannot rotate it again.
+    const again = await harness.call(other, "rotateKey");
     expect([again.status, again.json.error.reason]).toEqual([400, "value_invalid"]);
-    stage.clock.move(3_600_000 + 1000);
-    expect((await stage.call(other, "getKeys")).status).toBe(401);
-    expect((await stage.call(cookie, "getKeys")).status).toBe(200);
-    expect((await stage.signIn(made.text)).status).toBe(200);
+    harness.clock.move(3_600_000 + 1000);
+    expect((await harness.call(other, "getKeys")).status).toBe(401);
+    expect((await harness.call(cookie, "getKeys")).status).toBe(200);
+    expect((await harness.signIn(made.text)).status).toBe(200);
 
-    const revoked = await stage.call(cookie, "revokeKey", [{ id: small.key.id }]);
+    const revoked = await harness.call(cookie, "revokeKey", [{ id: small.key.id }]);
     expect(revoked.json).toEqual({ result: true });
-    expect((await stage.signIn(small.text)).status).toBe(401);
-    const kept = (await stage.gateway.keys.keys()).find(({ id }) => id === small.key.id);
-    expect(kept?.revokedNs).not.toBeNull();
-    const texts = stage.lines.map((line) => JSON.stringify(line)).join("\n");
+    expect((await harness.signIn(small.text)).status).toBe(401);
+    const revokedKey = (await harness.gateway.keys.keys()).find(({ id }) => id === small.key.id);
+    expect(revokedKey?.revokedNs).not.toBeNull();
+    const texts = harness.lines.map((line) => JSON.stringify(line)).join("\n");
     expect(texts).toContain("portal: key rotated");
     expect(texts).toContain("portal: key revoked");
     for (const text of [own.text, small.text, made.text]) expect(texts).not.toContain(text);
     expect(JSON.stringify(await list())).not.toContain(made.text);
   });
 
-  it("with more scopes than the session's are not revoked, and no other overlap is taken", async () => {
-    const stage = await Stage.open();
-    const large = await stage.key("ann", ["submit", "batch"]);
-    const cookie = await stage.cookie(await stage.key("ann", ["submit"]));
-    const refused = await stage.call(cookie, "revokeKey", { id: large.key.id });
+  it("with more scopes than the session's cannot be revoked; invalid overlaps are refused", async () => {
+    const harness = await PortalHarness.open();
+    const large = await harness.key("ann", ["submit", "batch"]);
+    const cookie = await harness.cookie(await harness.key("ann", ["submit"]));
+    const refused = await harness.call(cookie, "revokeKey", { id: large.key.id });
     expect([refused.status, refused.json.error.reason]).toEqual([403, "scope_missing"]);
-    expect((await stage.signIn(large.text)).status).toBe(200);
+    expect((await harness.signIn(large.text)).status).toBe(200);
     for (const overlapHours of [-1, 1.5, 8761, "1", 1e300]) {
-      const answer = await stage.call(cookie, "rotateKey", { overlapHours });
+      const answer = await harness.call(cookie, "rotateKey", { overlapHours });
       expect(answer.json.error.reason).toBe("value_invalid");
     }
     for (const params of [{}, { id: 7 }, { id: "k_none" }, [7], 7]) {
-      const answer = await stage.call(cookie, "revokeKey", params);
+      const answer = await harness.call(cookie, "revokeKey", params);
       expect(answer.status).toBeGreaterThanOrEqual(400);
       expect(answer.status).toBeLessThan(500);
     }

@@ -1,4 +1,4 @@
-// The live feed: what comes, what changes, whose it is, and what ends it.
+// The live feed: content, changes, access, and end.
 
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
@@ -8,12 +8,12 @@ import { feedsPerAccountMax, sessionEndedCode } from "../../../src/platform/port
 import { closing } from "../../support/closing.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import { base64, tipping } from "../../support/transactions/tipping.ts";
-import { Feed, region, Stage, tier1Lamports } from "./stage.ts";
+import { Feed, PortalHarness, region, tier1Lamports } from "./harness.ts";
 
 const customerTopics = ["coverage", "destinations", "service", "submissions", "tier", "tips"];
 const operatorTopics = ["fanOut", "problems", "routes", "sources", "verdicts", "workers"];
 
-/** A receiver that proves its address by itself. */
+/** A receiver that answers its challenges. */
 async function receiver(): Promise<{ readonly address: string; readonly shreds: () => number }> {
   const socket = createSocket("udp4");
   let shreds = 0;
@@ -28,17 +28,17 @@ async function receiver(): Promise<{ readonly address: string; readonly shreds: 
 }
 
 describe("a customer's feed", () => {
-  it("begins with each of his topics, and none of the operator's ever comes", async () => {
-    const stage = await Stage.open();
-    const customer = stage.feed(await stage.cookie(await stage.key("ann")));
-    const operator = stage.feed(
-      await stage.cookie(await stage.key("ops", ["submit", "shreds", "operate"])),
+  it("starts with all of the customer's topics and never sends operator topics", async () => {
+    const harness = await PortalHarness.open();
+    const customer = harness.feed(await harness.cookie(await harness.key("ann")));
+    const operator = harness.feed(
+      await harness.cookie(await harness.key("ops", ["submit", "shreds", "operate"])),
     );
     await operator.has("problems");
     await operator.has("submissions");
     await customer.has("submissions");
-    stage.log.warn("told to operators");
-    await operator.has("problems", ([first]) => first?.text === "told to operators");
+    harness.log.warn("for operators");
+    await operator.has("problems", ([first]) => first?.text === "for operators");
     const seconds = () => customer.counts["service"] ?? 0;
     const before = seconds();
     await until(() => seconds() > before + 1, "two more seconds");
@@ -46,37 +46,37 @@ describe("a customer's feed", () => {
     expect(Object.keys(operator.topics).toSorted()).toEqual(
       [...customerTopics, ...operatorTopics].toSorted(),
     );
-    const { warnings: told } = await customer.has("service");
-    expect(told).toEqual([]);
+    const { warnings: customerWarnings } = await customer.has("service");
+    expect(customerWarnings).toEqual([]);
     const { warnings } = await operator.has("service");
     expect(warnings.join(" ")).toContain("AUTHENTICATION IS OFF");
-    // What did not change is not told again.
+    // Unchanged topics are not sent again.
     expect(customer.counts["tier"]).toBe(1);
   });
 
-  it("is what the scopes of his key allow", async () => {
-    const stage = await Stage.open();
-    const feed = stage.feed(await stage.cookie(await stage.key("ann", ["read"])));
+  it("contains the topics that the key's scopes allow", async () => {
+    const harness = await PortalHarness.open();
+    const feed = harness.feed(await harness.cookie(await harness.key("ann", ["read"])));
     await until(() => (feed.counts["service"] ?? 0) > 1, "a second");
     expect(Object.keys(feed.topics).toSorted()).toEqual(["coverage", "service", "tips"]);
   });
 
-  it("follows his tier, his destinations and what is sent there, and nobody else's", async () => {
-    const stage = await Stage.open();
-    const [ann, bob] = [await stage.key("ann"), await stage.key("bob")];
-    const annCookie = await stage.cookie(ann);
-    const feed = stage.feed(annCookie);
-    const bobs = stage.feed(await stage.cookie(bob));
+  it("follows the account's tier, destinations and sending, and no other account's", async () => {
+    const harness = await PortalHarness.open();
+    const [ann, bob] = [await harness.key("ann"), await harness.key("bob")];
+    const annCookie = await harness.cookie(ann);
+    const feed = harness.feed(annCookie);
+    const bobs = harness.feed(await harness.cookie(bob));
     expect(await feed.has("service")).toMatchObject({ deliveryRegions: [region] });
     expect(await feed.has("tier")).toMatchObject({ isSold: true, tier: null, sumLamports: 0 });
-    await stage.registerTip(ann, tier1Lamports);
+    await harness.registerTip(ann, tier1Lamports);
     const { thresholds } = await feed.has("tier", ({ tier }) => tier === "tier-1");
     expect(thresholds).toMatchObject([{ missingLamports: 0 }, { missingLamports: 300_000_000 }]);
 
     const { address, shreds } = await receiver();
-    await stage.call(annCookie, "addDestination", [{ region, address }]);
+    await harness.call(annCookie, "addDestination", [{ region, address }]);
     await feed.has("destinations", ([one]) => one?.state === "active" && one.sending !== null);
-    const sent = await stage.sendSlot();
+    const sent = await harness.sendSlot();
     const destinations = await feed.has("destinations", ([one]) => one?.sending?.sent === sent);
     expect(destinations[0]?.sending).toMatchObject({ tier: "tier-1", failed: 0, icmp: 0 });
     expect(destinations[0]?.sending?.sentPerSecond).toBeGreaterThan(0);
@@ -94,7 +94,7 @@ describe("a customer's feed", () => {
 });
 
 describe("submissions", () => {
-  it("are listed as they were before and as they go on, of the own account alone", async () => {
+  it("include earlier and new ones of the account only", async () => {
     const partner = createServer((_request, response) => response.end('{"result":"ok"}'));
     partner.listen(0, "127.0.0.1");
     await once(partner, "listening");
@@ -102,36 +102,36 @@ describe("submissions", () => {
     const bound = partner.address();
     const port = typeof bound === "object" ? bound?.port : 0;
     const route = { name: "partner", kind: "scheduler" as const, url: `http://127.0.0.1:${port}/` };
-    const stage = await Stage.open({ routes: [route] });
-    const [ann, bob] = [await stage.key("ann"), await stage.key("bob")];
+    const harness = await PortalHarness.open({ routes: [route] });
+    const [ann, bob] = [await harness.key("ann"), await harness.key("bob")];
     const submit = async (amount: bigint): Promise<string> => {
       const params = [base64(tipping({ amount })), { encoding: "base64", skipPreflight: true }];
       const call = { jsonrpc: "2.0", id: 1, method: "sendTransaction", params };
       const body = JSON.stringify(call);
-      return (await stage.ask("POST", `/relay?api-key=${ann.text}`, { body })).json.result;
+      return (await harness.ask("POST", `/relay?api-key=${ann.text}`, { body })).json.result;
     };
     const first = await submit(1n);
-    const feed = stage.feed(await stage.cookie(ann));
-    const bobs = stage.feed(await stage.cookie(bob));
+    const feed = harness.feed(await harness.cookie(ann));
+    const bobs = harness.feed(await harness.cookie(bob));
     const [one] = await feed.has("submissions", (list) => list.length === 1);
     expect(one).toMatchObject({ signature: first, method: "sendTransaction", state: "open" });
     expect(one?.receivedAt).toMatch(/^\d{4}-/);
     const second = await submit(2n);
     const list = await feed.has("submissions", (now) => now.length === 2);
     expect(list.map(({ signature }) => signature)).toEqual([second, first]);
-    // Their end, as the service sees it: no route can land them any more.
-    stage.clock.move(600_000);
+    // No route can land them after this time.
+    harness.clock.move(600_000);
     await feed.has("submissions", (now) => now.every(({ state }) => state === "expired"));
     expect(await bobs.has("submissions")).toEqual([]);
   });
 });
 
 describe("an operator's feed", () => {
-  it("shows sources, workers, verdicts and the fan-out as the relay counts them", async () => {
-    const stage = await Stage.open();
-    const feed = stage.feed(await stage.cookie(await stage.key("ops", ["operate"])));
+  it("shows sources, workers, verdicts and the fan-out with the relay's counters", async () => {
+    const harness = await PortalHarness.open();
+    const feed = harness.feed(await harness.cookie(await harness.key("ops", ["operate"])));
     await feed.has("sources");
-    const sent = await stage.sendSlot();
+    const sent = await harness.sendSlot();
     const [source] = await feed.has("sources", ([one]) => one?.received === sent);
     expect(source).toMatchObject({ name: "one", firstShare: 1, duplicateShare: 0, refused: 0 });
     const verdicts = await feed.has("verdicts", (all) =>
@@ -146,67 +146,67 @@ describe("an operator's feed", () => {
   });
 });
 
-describe("a feed ends", () => {
-  it("within a second after its key was revoked, its session was left or its time is over", async () => {
-    const stage = await Stage.open();
-    const [ann, bob] = [await stage.key("ann"), await stage.key("bob")];
-    const annsCookie = await stage.cookie(ann);
-    const feeds = [stage.feed(annsCookie), stage.feed(await stage.cookie(bob))] as const;
+describe("an open feed", () => {
+  it("ends within a second after key revocation, sign-out or the end of the session", async () => {
+    const harness = await PortalHarness.open();
+    const [ann, bob] = [await harness.key("ann"), await harness.key("bob")];
+    const annsCookie = await harness.cookie(ann);
+    const feeds = [harness.feed(annsCookie), harness.feed(await harness.cookie(bob))] as const;
     for (const feed of feeds) await feed.has("service");
-    await stage.ask("DELETE", "/portal/api/session", { cookie: annsCookie });
-    await stage.gateway.keys.revokeKey(bob.key.id, stage.clock.nowNs());
-    await stage.gateway.refreshKeys();
-    const told = feeds[1].counts["service"] ?? 0;
+    await harness.ask("DELETE", "/portal/api/session", { cookie: annsCookie });
+    await harness.gateway.keys.revokeKey(bob.key.id, harness.clock.nowNs());
+    await harness.gateway.refreshKeys();
+    const before = feeds[1].counts["service"] ?? 0;
     for (const feed of feeds) {
       await until(() => feed.closeCode !== null, "the end");
       expect(feed.closeCode).toBe(sessionEndedCode);
     }
-    expect(feeds[1].counts["service"] ?? 0).toBeLessThanOrEqual(told + 1);
+    expect(feeds[1].counts["service"] ?? 0).toBeLessThanOrEqual(before + 1);
 
-    const third = stage.feed(await stage.cookie(ann));
+    const third = harness.feed(await harness.cookie(ann));
     await third.has("service");
-    stage.clock.move(13 * 3_600_000);
+    harness.clock.move(13 * 3_600_000);
     await until(() => third.closeCode !== null, "the end");
     expect(third.closeCode).toBe(sessionEndedCode);
   });
 
-  it("when it says something: the page never does", async () => {
-    const stage = await Stage.open();
-    const cookie = await stage.cookie(await stage.key("ann"));
+  it("ends when it receives a message", async () => {
+    const harness = await PortalHarness.open();
+    const cookie = await harness.cookie(await harness.key("ann"));
     const codes: (number | null)[] = [];
     for (const message of ["{}", "[".repeat(1000), "x".repeat(2000), Buffer.from([1, 2])]) {
-      const feed = stage.feed(cookie);
+      const feed = harness.feed(cookie);
       await feed.has("service");
       feed.socket.send(message);
       await until(() => feed.closeCode !== null, "the end");
       codes.push(feed.closeCode);
     }
     expect(codes).toEqual([1008, 1008, 1009, 1003]);
-    const still = stage.feed(cookie);
+    const still = harness.feed(cookie);
     await still.has("service");
   });
 
-  it("before it begins: without a session, from another page, or beyond the account's share", async () => {
-    const stage = await Stage.open();
-    const cookie = await stage.cookie(await stage.key("ann"));
+  it("is refused without a session, from another page, or beyond the account's limit", async () => {
+    const harness = await PortalHarness.open();
+    const cookie = await harness.cookie(await harness.key("ann"));
     const refused = async (headers: Readonly<Record<string, string>>): Promise<number> => {
-      const feed = closing(new Feed(stage.host, headers));
+      const feed = closing(new Feed(harness.host, headers));
       await until(() => feed.status !== null, "a refusal");
       return feed.status ?? 0;
     };
-    const { origin } = stage;
+    const { origin } = harness;
     expect(await refused({ origin })).toBe(401);
     expect(await refused({ origin, cookie: "shredway_session=none" })).toBe(401);
     expect(await refused({ cookie })).toBe(403);
     expect(await refused({ cookie, origin: "http://evil.example" })).toBe(403);
     expect(await refused({ cookie, origin: "https://127.0.0.1" })).toBe(403);
-    const feeds = Array.from({ length: feedsPerAccountMax }, () => stage.feed(cookie));
+    const feeds = Array.from({ length: feedsPerAccountMax }, () => harness.feed(cookie));
     for (const feed of feeds) await feed.has("service");
     expect(await refused({ cookie, origin })).toBe(429);
-    const other = stage.feed(await stage.cookie(await stage.key("bob")));
+    const other = harness.feed(await harness.cookie(await harness.key("bob")));
     await other.has("service");
     feeds[0]?.close();
     await until(() => feeds[0]?.closeCode !== null, "one that goes");
-    await stage.feed(cookie).has("service");
+    await harness.feed(cookie).has("service");
   });
 });

@@ -1,4 +1,4 @@
-// The page's files over real HTTP: what a manifest names and nothing else, with the headers of a page.
+// The page's files over real HTTP: exactly the files of the manifest, with security headers.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { createLogger } from "../../../src/core/log.ts";
 import { PageFiles } from "../../../src/platform/portal/page-files.ts";
 import { RawClient, serve } from "../../gateway/http/clients.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
-import { Stage } from "./stage.ts";
+import { PortalHarness } from "./harness.ts";
 
 const script = "console.log('a page');".repeat(50);
 const files = [
@@ -60,7 +60,7 @@ async function ask(raw: RawClient, path: string, headers = "", method = "GET"): 
 }
 
 describe("the page's files", () => {
-  it("come with their types, tags and lifetimes, packed for who can unpack", async () => {
+  it("have types, tags and lifetimes, and are compressed for clients that accept it", async () => {
     const raw = await client();
     const page = await ask(raw, "/portal/");
     expect(page).toMatch(/^HTTP\/1.1 200/);
@@ -93,7 +93,7 @@ describe("the page's files", () => {
     expect(await ask(raw, "/portal/app-12.js", "", "HEAD")).toMatch(/content-length: 1100/i);
   });
 
-  it("are not sent again to who has them", async () => {
+  it("are not sent again to clients that have them", async () => {
     const raw = await client();
     for (const tag of ['"2"', 'W/"2"', '"1", "2"', "*"]) {
       const same = await ask(raw, "/portal/app-12.js", `If-None-Match: ${tag}\r\n`);
@@ -104,7 +104,7 @@ describe("the page's files", () => {
     expect(other).toMatch(/^HTTP\/1.1 200/);
   });
 
-  it("are those of the manifest and no others, however the path is written", async () => {
+  it("are limited to the manifest for every spelling of the path", async () => {
     const raw = await client();
     for (const path of [
       "/portal/secret.txt",
@@ -133,7 +133,7 @@ describe("the page's files", () => {
     ["has a header with a line break", { files: [{ ...files[0], type: "a\r\nb: c" }] }],
     ["has no page", { files: [files[1]] }],
     ["is no list", { files: 7 }],
-  ])("are none where the manifest %s", async (_what, manifest) => {
+  ])("are unavailable if the manifest %s", async (_what, manifest) => {
     const raw = await client(manifest);
     const answer = await ask(raw, "/portal/");
     expect(answer).toMatch(/^HTTP\/1.1 503/);
@@ -142,13 +142,13 @@ describe("the page's files", () => {
 });
 
 describe("paths of the service", () => {
-  it("lead people to the portal and leave programs alone", async () => {
-    const stage = await Stage.open();
+  it("redirect people to the portal and do not affect programs", async () => {
+    const harness = await PortalHarness.open();
     const html = { headers: { accept: "text/html,*/*;q=0.8" } };
-    const home = await stage.ask("GET", "/", html);
+    const home = await harness.ask("GET", "/", html);
     expect([home.status, home.header("location")]).toEqual([302, "/portal/"]);
-    expect((await stage.ask("GET", "/")).status).toBe(405);
-    const bare = await stage.ask("GET", "/portal");
+    expect((await harness.ask("GET", "/")).status).toBe(405);
+    const bare = await harness.ask("GET", "/portal");
     expect([bare.status, bare.header("location")]).toEqual([308, "/portal/"]);
     for (const [method, path, status] of [
       ["GET", "/portal/api/call", 405],
@@ -156,23 +156,23 @@ describe("paths of the service", () => {
       ["GET", "/portal/live", 426],
       ["GET", "/portalx", 404],
     ] as const) {
-      expect((await stage.ask(method, path)).status).toBe(status);
+      expect((await harness.ask(method, path)).status).toBe(status);
     }
     for (const path of ["/portal", "/portal/", "/portal/none.js", "/portal/api/call"]) {
-      const answer = await stage.ask("GET", path);
+      const answer = await harness.ask("GET", path);
       expect(answer.header("content-security-policy")).toContain("default-src 'none'");
       expect(answer.header("x-content-type-options")).toBe("nosniff");
     }
-    expect((await stage.ask("GET", "/nowhere")).text).toContain("/portal/");
+    expect((await harness.ask("GET", "/nowhere")).text).toContain("/portal/");
   });
 
-  it("are none where the portal is switched off", async () => {
-    const stage = await Stage.open({ portal: { enabled: false } });
+  it("do not redirect if the portal is disabled", async () => {
+    const harness = await PortalHarness.open({ portal: { enabled: false } });
     for (const path of ["/portal", "/portal/", "/portal/api/session", "/portal/live"]) {
-      expect((await stage.ask("GET", path)).status).toBe(404);
+      expect((await harness.ask("GET", path)).status).toBe(404);
     }
     const html = { headers: { accept: "text/html" } };
-    expect((await stage.ask("GET", "/", html)).status).toBe(405);
-    expect(stage.gateway.portalUrl).toBeNull();
+    expect((await harness.ask("GET", "/", html)).status).toBe(405);
+    expect(harness.gateway.portalUrl).toBeNull();
   });
 });

@@ -1,4 +1,4 @@
-// Signing in: with which keys, from where, how long, and what ends it.
+// Sign-in: accepted keys, origin, duration and end of a session.
 
 import { describe, expect, it } from "vitest";
 import { parseAddress } from "../../../src/core/addresses/addresses.ts";
@@ -6,15 +6,15 @@ import { keyRandomBytes, newApiKey } from "../../../src/gateway/accounts/api-key
 import { KeyRing } from "../../../src/gateway/accounts/key-ring.ts";
 import { Sessions, sessionsMax, sessionsPerKeyMax } from "../../../src/platform/portal/sessions.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
-import { type Asked, Stage } from "./stage.ts";
+import { type Asked, PortalHarness } from "./harness.ts";
 
 const hourMs = 3_600_000;
 
 describe("signing in over HTTP", () => {
-  it("takes a good key, and the cookie is for this page alone", async () => {
-    const stage = await Stage.open();
-    const { text, key } = await stage.key("ann", ["submit", "operate"]);
-    const answer = await stage.signIn(` ${text} `);
+  it("accepts a valid key and restricts the cookie to the portal", async () => {
+    const harness = await PortalHarness.open();
+    const { text, key } = await harness.key("ann", ["submit", "operate"]);
+    const answer = await harness.signIn(` ${text} `);
     expect(answer.status).toBe(200);
     expect(answer.json).toMatchObject({
       account: "ann",
@@ -27,18 +27,18 @@ describe("signing in over HTTP", () => {
       /^shredway_session=[\w-]{43}; Path=\/portal; Max-Age=43200; HttpOnly; SameSite=Strict$/,
     );
     const [pair = ""] = cookie.split(";");
-    const session = await stage.ask("GET", "/portal/api/session", { cookie: pair });
+    const session = await harness.ask("GET", "/portal/api/session", { cookie: pair });
     expect(session.json).toEqual(answer.json);
     expect(session.header("cache-control")).toBe("no-store");
-    // Other cookies of the same host are not in the way.
-    const among = await stage.ask("GET", "/portal/api/session", { cookie: `a=b; ${pair}; c=d` });
+    // Other cookies of the host do not interfere.
+    const among = await harness.ask("GET", "/portal/api/session", { cookie: `a=b; ${pair}; c=d` });
     expect(among.status).toBe(200);
-    expect(JSON.stringify(stage.lines)).not.toContain(text);
-    expect(stage.lines.map(({ msg }) => msg)).toContain("portal: signed in");
+    expect(JSON.stringify(harness.lines)).not.toContain(text);
+    expect(harness.lines.map(({ msg }) => msg)).toContain("portal: signed in");
   });
 
-  it("refuses everything else", async () => {
-    const stage = await Stage.open();
+  it("refuses invalid bodies", async () => {
+    const harness = await PortalHarness.open();
     const cases: [body: string, status: number, reason: string][] = [
       ["{}", 400, "value_invalid"],
       ['{"key":" "}', 400, "value_invalid"],
@@ -50,87 +50,87 @@ describe("signing in over HTTP", () => {
       [`{"key":"${"1".repeat(9000)}"}`, 413, "body_too_large"],
     ];
     for (const [body, status, reason] of cases) {
-      const answer = await stage.ask("POST", "/portal/api/session", { body });
+      const answer = await harness.ask("POST", "/portal/api/session", { body });
       expect([status, reason]).toEqual([answer.status, answer.json.error.reason]);
       expect(answer.header("set-cookie")).toBe("");
     }
   });
 
-  it("counts wrong keys together with the gateway's, and refuses who tries too many", async () => {
-    const stage = await Stage.open();
-    const { text } = await stage.key("ann");
-    for (let i = 0; i < 30; i++) await stage.signIn(`sw_wrong${i}`);
-    const answer = await stage.signIn("sw_another");
+  it("counts invalid keys together with the gateway's and limits attempts", async () => {
+    const harness = await PortalHarness.open();
+    const { text } = await harness.key("ann");
+    for (let i = 0; i < 30; i++) await harness.signIn(`sw_wrong${i}`);
+    const answer = await harness.signIn("sw_another");
     expect(answer.status).toBe(429);
     expect(Number(answer.header("retry-after"))).toBeGreaterThan(0);
-    const right = await stage.signIn(text);
+    const right = await harness.signIn(text);
     expect(right.status).toBe(429);
     const call = { jsonrpc: "2.0", id: 1, method: "getTipAccounts" };
-    const gateway = await stage.ask("POST", `/relay?api-key=${text}`, {
+    const gateway = await harness.ask("POST", `/relay?api-key=${text}`, {
       body: JSON.stringify(call),
     });
     expect(gateway.status).toBe(429);
   });
 
-  it("refuses revoked keys and keys of other places, in the same words", async () => {
-    const stage = await Stage.open();
-    const revoked = await stage.key("ann");
-    await stage.gateway.keys.revokeKey(revoked.key.id, stage.clock.nowNs());
-    await stage.gateway.refreshKeys();
-    const elsewhere = await stage.key("ann", ["submit"], { allowedRanges: ["192.0.2.0/24"] });
+  it("refuses revoked keys and keys for other addresses with the same text", async () => {
+    const harness = await PortalHarness.open();
+    const revoked = await harness.key("ann");
+    await harness.gateway.keys.revokeKey(revoked.key.id, harness.clock.nowNs());
+    await harness.gateway.refreshKeys();
+    const elsewhere = await harness.key("ann", ["submit"], { allowedRanges: ["192.0.2.0/24"] });
     const [first, second, third] = [
-      await stage.signIn(revoked.text),
-      await stage.signIn(elsewhere.text),
-      await stage.signIn("sw_never"),
+      await harness.signIn(revoked.text),
+      await harness.signIn(elsewhere.text),
+      await harness.signIn("sw_never"),
     ];
     expect(first.status).toBe(401);
     expect(second.text).toBe(first.text);
     expect(third.text).toBe(first.text);
   });
 
-  it("is ended by signing out, and then only", async () => {
-    const stage = await Stage.open();
-    const key = await stage.key("ann");
-    const cookie = await stage.cookie(key);
-    const other = await stage.cookie(key);
-    const strange = await stage.ask("DELETE", "/portal/api/session", {
+  it("ends only by signing out", async () => {
+    const harness = await PortalHarness.open();
+    const key = await harness.key("ann");
+    const cookie = await harness.cookie(key);
+    const other = await harness.cookie(key);
+    const strange = await harness.ask("DELETE", "/portal/api/session", {
       cookie,
       origin: "http://evil.example",
     });
     expect(strange.status).toBe(403);
-    const out = await stage.ask("DELETE", "/portal/api/session", { cookie });
+    const out = await harness.ask("DELETE", "/portal/api/session", { cookie });
     expect(out.status).toBe(204);
     expect(out.header("set-cookie")).toContain("shredway_session=; Path=/portal; Max-Age=0");
     const status = async (pair: string) =>
-      (await stage.ask("GET", "/portal/api/session", { cookie: pair })).status;
+      (await harness.ask("GET", "/portal/api/session", { cookie: pair })).status;
     expect(await status(cookie)).toBe(401);
     expect(await status(other)).toBe(200);
     expect(await status("shredway_session=x")).toBe(401);
     expect(await status(`${other}; ${other}`)).toBe(401);
   });
 
-  it("ends with its time, and with the revocation of its key at once", async () => {
-    const stage = await Stage.open({ portal: { sessionHours: 2 } });
-    const key = await stage.key("ann");
-    const cookie = await stage.cookie(key);
-    const status = async () => (await stage.ask("GET", "/portal/api/session", { cookie })).status;
-    stage.clock.move(2 * hourMs - 60_000);
+  it("ends after its time and immediately when its key is revoked", async () => {
+    const harness = await PortalHarness.open({ portal: { sessionHours: 2 } });
+    const key = await harness.key("ann");
+    const cookie = await harness.cookie(key);
+    const status = async () => (await harness.ask("GET", "/portal/api/session", { cookie })).status;
+    harness.clock.move(2 * hourMs - 60_000);
     expect(await status()).toBe(200);
-    stage.clock.move(61_000);
+    harness.clock.move(61_000);
     expect(await status()).toBe(401);
-    const second = await stage.cookie(key);
-    await stage.gateway.keys.revokeKey(key.key.id, stage.clock.nowNs());
-    await stage.gateway.refreshKeys();
-    const after = await stage.call(second, "getTier");
+    const second = await harness.cookie(key);
+    await harness.gateway.keys.revokeKey(key.key.id, harness.clock.nowNs());
+    await harness.gateway.refreshKeys();
+    const after = await harness.call(second, "getTier");
     expect(after.status).toBe(401);
   });
 });
 
 describe("requests of other pages", () => {
-  it("are refused, wherever they come from", async () => {
-    const stage = await Stage.open();
-    const key = await stage.key("ann");
-    const cookie = await stage.cookie(key);
+  it("are refused for every foreign origin", async () => {
+    const harness = await PortalHarness.open();
+    const key = await harness.key("ann");
+    const cookie = await harness.cookie(key);
     const evil = "http://evil.example";
     const cases: Asked[] = [
       { origin: evil },
@@ -138,30 +138,30 @@ describe("requests of other pages", () => {
       { origin: null },
       { origin: "null" },
       { origin: "file://127.0.0.1" },
-      { origin: `${stage.origin}.evil.example` },
-      // Nobody said that this caller is a proxy.
+      { origin: `${harness.origin}.evil.example` },
+      // This caller is not a trusted proxy.
       { origin: evil, headers: { "x-forwarded-host": "evil.example" } },
     ];
     for (const asked of cases) {
-      const signIn = await stage.signIn(key.text, asked);
+      const signIn = await harness.signIn(key.text, asked);
       expect(signIn.status).toBe(403);
       const body = '{"method":"getKeys"}';
-      const call = await stage.ask("POST", "/portal/api/call", { cookie, body, ...asked });
+      const call = await harness.ask("POST", "/portal/api/call", { cookie, body, ...asked });
       expect(call.status).toBe(403);
       expect(call.header("access-control-allow-origin")).toBe("");
     }
   });
 
-  it("are refused as forms, and cannot ask beforehand", async () => {
-    const stage = await Stage.open();
-    const cookie = await stage.cookie(await stage.key("ann"));
+  it("are refused as forms and fail the CORS preflight", async () => {
+    const harness = await PortalHarness.open();
+    const cookie = await harness.cookie(await harness.key("ann"));
     for (const type of ["text/plain", "application/x-www-form-urlencoded", "application/jsonp"]) {
       const headers = { "content-type": type };
       const body = '{"method":"getKeys"}';
-      const answer = await stage.ask("POST", "/portal/api/call", { cookie, body, headers });
+      const answer = await harness.ask("POST", "/portal/api/call", { cookie, body, headers });
       expect(answer.status).toBe(400);
     }
-    const asked = await stage.ask("OPTIONS", "/portal/api/call", {
+    const asked = await harness.ask("OPTIONS", "/portal/api/call", {
       origin: "http://evil.example",
       headers: { "access-control-request-method": "POST" },
     });
@@ -170,25 +170,25 @@ describe("requests of other pages", () => {
     expect(asked.header("content-security-policy")).toContain("default-src 'none'");
   });
 
-  it("believes trusted proxies, and then marks the cookie as secure", async () => {
-    const stage = await Stage.open({ http: { trustedProxies: ["127.0.0.0/8"] } });
-    const { text } = await stage.key("ann", ["submit"], { allowedRanges: ["203.0.113.7"] });
+  it("trusts configured proxies and then sets the cookie as secure", async () => {
+    const harness = await PortalHarness.open({ http: { trustedProxies: ["127.0.0.0/8"] } });
+    const { text } = await harness.key("ann", ["submit"], { allowedRanges: ["203.0.113.7"] });
     const headers = {
       "x-forwarded-for": "198.51.100.1, 203.0.113.7",
       "x-forwarded-proto": "https",
       "x-forwarded-host": "shreds.example",
     };
-    const answer = await stage.signIn(text, { headers, origin: "https://shreds.example" });
+    const answer = await harness.signIn(text, { headers, origin: "https://shreds.example" });
     expect(answer.status).toBe(200);
     expect(answer.header("set-cookie")).toMatch(/; Secure$/);
     const cookie = answer.header("set-cookie").split(";")[0] ?? "";
     const get = (more: Record<string, string>) =>
-      stage.ask("GET", "/portal/api/session", { cookie, headers: { ...headers, ...more } });
+      harness.ask("GET", "/portal/api/session", { cookie, headers: { ...headers, ...more } });
     expect((await get({})).status).toBe(200);
-    // The key's ranges hold for every request, not for signing in alone.
+    // The key's address ranges apply to every request, not only to the sign-in.
     expect((await get({ "x-forwarded-for": "198.51.100.1" })).status).toBe(401);
     expect((await get({})).status).toBe(200);
-    const plain = await stage.signIn(text, { headers, origin: "http://shreds.example" });
+    const plain = await harness.signIn(text, { headers, origin: "http://shreds.example" });
     expect(plain.status).toBe(403);
   });
 });
@@ -199,7 +199,7 @@ describe("the table of sessions", () => {
     const random = new Uint8Array(keyRandomBytes).fill(number & 255);
     random[0] = number >> 8;
     random[keyRandomBytes - 2] = number >> 8;
-    const wishes = {
+    const keyOptions = {
       accountId: "a",
       accountName: "a",
       label: "",
@@ -208,10 +208,10 @@ describe("the table of sessions", () => {
       burst: null,
       allowedRanges: [],
     };
-    return newApiKey(wishes, random, 0n).key;
+    return newApiKey(keyOptions, random, 0n).key;
   };
 
-  it("is bounded for each key and in all; the longest unused ends", () => {
+  it("is bounded per key and in total; the least recently used session ends", () => {
     const clock = new ManualClock();
     const keys = new KeyRing();
     const all = Array.from({ length: sessionsMax / sessionsPerKeyMax + 1 }, (_, i) => keyOf(i));
@@ -232,7 +232,7 @@ describe("the table of sessions", () => {
     expect(sessions.find(tokens[2], address)).toBeNull();
   });
 
-  it("does not live longer on a clock that is set back", async () => {
+  it("does not extend a session when the clock is set back", async () => {
     const clock = new ManualClock();
     const keys = new KeyRing();
     const key = keyOf(1);

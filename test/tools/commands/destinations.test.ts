@@ -1,4 +1,4 @@
-// `shredway destinations` as people and programs use it. Child processes over a real folder.
+// `shredway destinations` as users and programs call it. Child processes over a real folder.
 
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -72,14 +72,14 @@ describe("shredway destinations", () => {
     const { stdout } = await destinations("list", "--account", "a");
     expect(stdout).toMatch(/^id +account +region +address +state +proof/);
     expect(stdout).toMatch(
-      /^d_\w+ +a +frankfurt +192\.0\.2\.1:9000 +paused \(operator\) +by operator, for good/m,
+      /^d_\w+ +a +frankfurt +192\.0\.2\.1:9000 +paused \(operator\) +by operator, permanent/m,
     );
     expect(await json("resume", id)).toMatchObject({ state: "active", pauseReason: null });
     expect(await json("remove", id)).toEqual({ id, state: "removed" });
     expect((await destinations("list", "--account", "b")).stderr).toContain("no destinations yet");
   }, 120_000);
 
-  it("affects a running service: challenges are sent, and an approved one becomes active", async () => {
+  it("reaches a running service: challenges are sent, and an approved destination is active", async () => {
     const store = await storeWith("a");
     const sent: string[] = [];
     const settings = destinationSettingsOf(
@@ -107,7 +107,7 @@ describe("shredway destinations", () => {
     await store.close();
   }, 120_000);
 
-  it("uses the configuration of the service", async () => {
+  it("applies the configuration of the service", async () => {
     await (await storeWith("a")).close();
     const file = join(folder, "shredway.yaml");
     writeFileSync(
@@ -149,21 +149,21 @@ delivery: { regions: [tokyo], destinationsPerAccount: 1, denied: [203.0.113.0/24
 
   it.each([
     [[], "expected one of list, add, approve, pause, resume, remove"],
-    [["make"], 'got "make"'],
-    [["add", "--account", "a", "--region", "frankfurt"], "expected --address"],
+    [["make"], 'unknown action "make"'],
+    [["add", "--account", "a", "--region", "frankfurt"], "missing option --address"],
     [
       ["add", "--account", "a", "--region", "frankfurt", "--address", "here"],
       "--address: expected",
     ],
-    [["add", "--address", "192.0.2.1:9000"], "expected --account"],
-    [["approve"], "expected the id of a destination"],
-    [["pause", "d_1", "d_2"], 'got "d_2" too much'],
+    [["add", "--address", "192.0.2.1:9000"], "missing option --account"],
+    [["approve"], "missing id of a destination"],
+    [["pause", "d_1", "d_2"], 'unexpected argument "d_2"'],
     [
       ["resume", "d_1", "--account", "a"],
-      "expected with destinations list or destinations add only",
+      "it is an option of destinations list or destinations add",
     ],
     [["list", "--config", "a.yaml"], "at most one of --config, --data"],
-  ])("rejects %j with exit code 2, and creates nothing", async (args, message) => {
+  ])("refuses %j with exit code 2 and creates nothing", async (args, message) => {
     const { code, stdout, stderr } = await destinations(...args);
     expect(stderr).toContain(message);
     expect(stderr).toContain("shredway destinations --help");
@@ -172,14 +172,14 @@ delivery: { regions: [tokyo], destinationsPerAccount: 1, denied: [203.0.113.0/24
     expect(existsSync(data)).toBe(false);
   });
 
-  it("fails with exit code 1 without the destination or the data", async () => {
+  it("fails with exit code 1 for unknown destinations or a missing database", async () => {
     const nothing = await destinations("list");
     expect(nothing.stderr).toContain("expected a folder with shredway.db");
     expect(nothing.code).toBe(1);
     await (await storeWith("a")).close();
     const cases = [
-      [["approve", "d_none"], 'got "d_none" (shredway destinations list shows them)'],
-      [["list", "--account", "c"], "expected the name of an account"],
+      [["approve", "d_none"], 'got "d_none" (list them with shredway destinations list)'],
+      [["list", "--account", "c"], 'unknown account "c"; expected an account'],
       [["add", "--account", "a", "--region", "mars", "--address", "192.0.2.1:9000"], "mars"],
       [["add", "--account", "a", "--region", "frankfurt", "--address", "192.0.2.1:53"], "port 53"],
     ] as const;
@@ -195,7 +195,7 @@ describe("the documents", () => {
   const text = (name: string) =>
     readFileSync(new URL(`../../../docs/${name}`, import.meta.url), "utf8");
 
-  it("contain every use of the command, and no other", () => {
+  it("describe every use of the command and no other", () => {
     const section =
       text("command-line.md").split("\n## destinations\n")[1]?.split("\n## ")[0] ?? "";
     const [uses = ""] = section.split("```").slice(1);
@@ -205,7 +205,7 @@ describe("the documents", () => {
     expect(new Set(shown.map(([, verb]) => verb))).toEqual(new Set(verbs));
   });
 
-  it("name existing methods, and the real challenge", () => {
+  it("refer to existing methods and describe the challenge correctly", () => {
     const shreds = text("shreds.md");
     const named = [
       ...shreds.matchAll(

@@ -1,4 +1,4 @@
-// `shredway keys` as people and programs use it. Child processes over a real folder.
+// `shredway keys` as users and programs call it. Child processes over a real folder.
 
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -34,7 +34,7 @@ async function listed(): Promise<Record<string, unknown>[]> {
 }
 
 describe("shredway keys", () => {
-  it("creates a key that is printed once and stored nowhere", async () => {
+  it("creates a key that is shown once and never stored", async () => {
     const { code, stdout, stderr } = await keys(
       "create",
       "--account",
@@ -43,7 +43,7 @@ describe("shredway keys", () => {
       "bot 1",
     );
     expect(code).toBe(0);
-    expect(stderr).toContain("shown this once only");
+    expect(stderr).toContain("shown only once");
     const [, text = ""] = /^key +(sw_\S+)$/m.exec(stdout) ?? [];
     expect(text.length).toBeGreaterThan(40);
     for (const name of readdirSync(data)) {
@@ -55,7 +55,7 @@ describe("shredway keys", () => {
     expect(list.stdout).not.toContain(text);
   });
 
-  it("stores every setting", async () => {
+  it("stores every option", async () => {
     const limits = ["--rate", "50", "--burst", "100", "--allow", "10.0.0.0/8,2001:DB8::/32"];
     const { key } = await created(
       "--account",
@@ -100,7 +100,7 @@ describe("shredway keys", () => {
     expect(again.code).toBe(1);
   });
 
-  it("affects a running service: a new key is accepted, a revoked one rejected", async () => {
+  it("reaches a running service: a new key is accepted and a revoked one is refused", async () => {
     const log = createLogger({ level: "silent" });
     const service = await Store.open({ directory: data, clock: systemClock, log });
     const ring = new KeyRing();
@@ -112,7 +112,7 @@ describe("shredway keys", () => {
     const stop = service.keys.onForeignChange(() => {
       void refresh();
     });
-    const letsIn = async (text: string, wanted: boolean): Promise<void> => {
+    const acceptsKey = async (text: string, wanted: boolean): Promise<void> => {
       while ((ring.find(text, systemClock.nowNs()) !== null) !== wanted) {
         await new Promise<void>((resolve) => {
           changed = resolve;
@@ -120,10 +120,10 @@ describe("shredway keys", () => {
       }
     };
     const { key, id } = await created("--account", "a");
-    await letsIn(key, true);
+    await acceptsKey(key, true);
     expect(ring.find(key, systemClock.nowNs())).not.toBeNull();
     await keys("revoke", id);
-    await letsIn(key, false);
+    await acceptsKey(key, false);
     expect(ring.find(key, systemClock.nowNs())).toBeNull();
     stop();
     await service.close();
@@ -131,23 +131,29 @@ describe("shredway keys", () => {
 
   it.each([
     [[], "expected one of create, list, rotate, revoke"],
-    [["make"], 'got "make"'],
-    [["create"], "expected --account"],
+    [["make"], 'unknown action "make"'],
+    [["create"], "missing option --account"],
     [["create", "--account", ""], "account: expected a name"],
     [
       ["create", "--account", "a", "--scopes", "all"],
       'some of submit,batch,read,shreds,operate, got "all"',
     ],
-    [["create", "--account", "a", "--rate", "0"], "--rate: expected a whole number from 1"],
+    [
+      ["create", "--account", "a", "--rate", "0"],
+      '--rate: invalid value "0"; expected an integer from 1',
+    ],
     [["create", "--account", "a", "--allow", "10.0.0.1/8"], "10.0.0.0/8"],
-    [["create", "--account", "a", "--overlap", "1h"], "expected with keys rotate only"],
-    [["create", "--account", "a", "b"], 'got "b" too much'],
-    [["list", "--account", "a"], "expected with keys create only"],
-    [["rotate"], "expected the id of a key"],
-    [["rotate", "k_1", "--overlap", "1 day"], "--overlap: expected a time such as"],
-    [["revoke", "k_1", "k_2"], 'got "k_2" too much'],
+    [["create", "--account", "a", "--overlap", "1h"], "it is an option of keys rotate"],
+    [["create", "--account", "a", "b"], 'unexpected argument "b"'],
+    [["list", "--account", "a"], "it is an option of keys create"],
+    [["rotate"], "missing id of a key"],
+    [
+      ["rotate", "k_1", "--overlap", "1 day"],
+      '--overlap: invalid time "1 day"; expected for example',
+    ],
+    [["revoke", "k_1", "k_2"], 'unexpected argument "k_2"'],
     [["list", "--config", "a.yaml"], "at most one of --config, --data"],
-  ])("rejects %j with exit code 2, and creates nothing", async (args, message) => {
+  ])("refuses %j with exit code 2 and creates nothing", async (args, message) => {
     const { code, stdout, stderr } = await keys(...args);
     expect(stderr).toContain(message);
     expect(stderr).toContain("shredway keys --help");
@@ -156,7 +162,7 @@ describe("shredway keys", () => {
     expect(existsSync(data)).toBe(false);
   });
 
-  it("fails with exit code 1 without the key or the data", async () => {
+  it("fails with exit code 1 for an unknown key or a missing database", async () => {
     const nothing = await keys("list");
     expect(nothing.stderr).toContain("expected a folder with shredway.db");
     expect(nothing.code).toBe(1);
@@ -166,7 +172,7 @@ describe("shredway keys", () => {
       ["rotate", "k_none"],
     ]) {
       const { code, stderr } = await keys(...args);
-      expect(stderr).toContain('got "k_none"');
+      expect(stderr).toContain('"k_none"');
       expect(code).toBe(1);
     }
   });

@@ -1,4 +1,4 @@
-// Commands on a PostgreSQL that the configuration names.
+// Commands with a PostgreSQL database of the configuration.
 
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -41,27 +41,30 @@ describe("data.postgres", () => {
     }
   });
 
-  it.skipIf(postgresPrograms === null)("stores keys and destinations, without a file", async () => {
-    const folder = temporaryFolder();
-    const server = await PostgresServer.start();
-    closing({ close: () => server.remove() });
-    const config = configAt(folder, server.url());
-    const run = (...args: readonly string[]) => shredway(...args, "--config", config, "--json");
-    const nothing = await run("keys", "list");
-    expect(nothing.stderr).toContain("expected a database with the tables of a service");
-    expect(nothing.code).toBe(1);
-    const made = await run("keys", "create", "--account", "trading");
-    expect(made.code).toBe(0);
-    expect(made.stderr).toContain("expected fsync and full_page_writes on"); // the test's has none
-    const { id }: { id: string } = JSON.parse(made.stdout);
-    expect((await run("keys", "revoke", id)).code).toBe(0);
-    const listed = await run("keys", "list");
-    expect(JSON.parse(listed.stdout)).toMatchObject({ keys: [{ id, account: "trading" }] });
-    expect(JSON.parse((await run("destinations", "list")).stdout)).toEqual({ destinations: [] });
-    expect(readdirSync(folder)).toEqual(["shredway.yaml"]);
-    await server.kill();
-    const away = await run("keys", "list");
-    expect(away.code).toBe(1);
-    expect(away.stderr).toContain("the connection to the server was lost");
-  });
+  it.skipIf(postgresPrograms === null)(
+    "stores keys and destinations without a database file",
+    async () => {
+      const folder = temporaryFolder();
+      const server = await PostgresServer.start();
+      closing({ close: () => server.remove() });
+      const config = configAt(folder, server.url());
+      const run = (...args: readonly string[]) => shredway(...args, "--config", config, "--json");
+      const nothing = await run("keys", "list");
+      expect(nothing.stderr).toContain("expected a database that a service has set up");
+      expect(nothing.code).toBe(1);
+      const made = await run("keys", "create", "--account", "trading");
+      expect(made.code).toBe(0);
+      expect(made.stderr).toContain("expected a server with fsync"); // the test's has none
+      const { id }: { id: string } = JSON.parse(made.stdout);
+      expect((await run("keys", "revoke", id)).code).toBe(0);
+      const listed = await run("keys", "list");
+      expect(JSON.parse(listed.stdout)).toMatchObject({ keys: [{ id, account: "trading" }] });
+      expect(JSON.parse((await run("destinations", "list")).stdout)).toEqual({ destinations: [] });
+      expect(readdirSync(folder)).toEqual(["shredway.yaml"]);
+      await server.kill();
+      const away = await run("keys", "list");
+      expect(away.code).toBe(1);
+      expect(away.stderr).toContain("expected a connection that holds");
+    },
+  );
 });

@@ -1,4 +1,4 @@
-// A service under a service manager: what it hears of the start, a reload, the life and the end.
+// A service under a service manager: notifications of its start, reloads, watchdog and end.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 const relay = "listen: 127.0.0.1:0, authentication: off, shredVersion: 1";
 const receiver = '{ name: late, address: "192.0.2.10:9001", tier: tier-1 }';
 
-it("reports its states, and begin and end of each reload", async () => {
+it("reports its states, and the start and end of each reload", async () => {
   const folder = temporaryFolder();
   const address = join(folder, "notify");
   const socket = closing(await NotifySocket.open(address));
@@ -35,7 +35,7 @@ it("reports its states, and begin and end of each reload", async () => {
   service.signal("SIGHUP");
   const reloading = await socket.hears(/^RELOADING=1$/, ready.at);
   const usec = Number(/^MONOTONIC_USEC=(\d+)$/m.exec(reloading.text)?.[1]);
-  // The manager's clock is this machine's: the one that node's hrtime is read from, too.
+  // The manager uses this machine's clock, which node's hrtime reads too.
   expect(usec).toBeLessThanOrEqual(Number(process.hrtime.bigint() / 1000n));
   expect(usec).toBeGreaterThan(Number(process.hrtime.bigint() / 1000n) - 60_000_000);
   const reloaded = await socket.hears(/^READY=1$/, reloading.at);
@@ -45,7 +45,9 @@ it("reports its states, and begin and end of each reload", async () => {
   service.signal("SIGHUP");
   const again = await socket.hears(/^RELOADING=1$/, reloaded.at);
   const refused = await socket.hears(/^READY=1$/, again.at);
-  expect(refused.text).toContain("STATUS=the configuration was refused, what was in force stays");
+  expect(refused.text).toContain(
+    "STATUS=the new configuration was refused and the old one remains active",
+  );
 
   service.signal("SIGUSR1");
   service.signal("SIGUSR2");

@@ -1,4 +1,4 @@
-// `shredway sources` as people and programs use it, on real files; and that it says what the relay does.
+// `shredway sources` as users and programs call it, on real files, compared with the relay.
 
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
@@ -36,7 +36,7 @@ function configFile(): { readonly folder: string; readonly file: string } {
 }
 
 describe("shredway sources", () => {
-  it("adds, lists, finds and removes, and leaves the file unchanged", async () => {
+  it("adds, lists, finds and removes, and leaves the file unchanged at the end", async () => {
     const { folder, file } = configFile();
     const added = await shredway(
       "sources",
@@ -50,7 +50,7 @@ describe("shredway sources", () => {
       file,
     );
     expect(added).toMatchObject({ code: 0, stderr: "" });
-    expect(added.stdout).toContain("has 2 sources now; a reload (SIGHUP) takes them over");
+    expect(added.stdout).toContain("now has 2 sources; reload the service (SIGHUP) to apply them");
     expect(readFileSync(file, "utf8")).toMatch(/^# ours\n/);
     expect(statSync(file).mode & 0o777).toBe(0o640);
 
@@ -63,7 +63,7 @@ describe("shredway sources", () => {
     expect(JSON.parse(found.stdout)).toMatchObject({ source: { name: "nyc-a" } });
     const stranger = await shredway("sources", "find", "10.2.0.1", "--config", file);
     expect(stranger).toMatchObject({ code: 1 });
-    expect(stranger.stdout).toContain("10.2.0.1 is no source: its packets are dropped");
+    expect(stranger.stdout).toContain("no source matches 10.2.0.1: its packets are dropped");
 
     const removed = await shredway("sources", "remove", "nyc-a", "--config", file, "--json");
     expect(JSON.parse(removed.stdout)).toMatchObject({ sources: [{ name: "fra-a" }] });
@@ -82,12 +82,12 @@ describe("shredway sources", () => {
   });
 
   it.each([
-    [["sources"], 2, "expected one of list, find, add, remove, got none"],
-    [["sources", "add", "x", "--tier", "tier-1"], 2, "expected --config"],
+    [["sources"], 2, "missing action; expected one of list, find, add, remove"],
+    [["sources", "add", "x", "--tier", "tier-1"], 2, "missing option --config"],
     [
       ["sources", "add", "x", "--tier", "tier-1", "--config", "FILE"],
       2,
-      "expected --address, --port or both",
+      "--address and --port are missing",
     ],
     [
       ["sources", "add", "x", "--tier", "t", "--address", "10.0.0.1", "--config", "FILE"],
@@ -95,7 +95,7 @@ describe("shredway sources", () => {
       "relay.tiers",
     ],
     [["sources", "find", "nowhere", "--config", "FILE"], 2, "sources find: expected"],
-    [["sources", "list", "--tier", "t", "--config", "FILE"], 2, "expected with sources add only"],
+    [["sources", "list", "--tier", "t", "--config", "FILE"], 2, "it is an option of sources add"],
     [["sources", "remove", "x", "--config", "FILE"], 1, "expected one of fra-a"],
   ] as const)("refuses %j", async (words, code, message) => {
     const { file } = configFile();
@@ -107,7 +107,7 @@ describe("shredway sources", () => {
 });
 
 describe("sourceOf", () => {
-  it("agrees with the relay", async () => {
+  it("selects the same source as the relay", async () => {
     const relay = Relay.open({
       listen: ["127.0.0.1:0", "127.0.0.1:0"],
       workers: 1,

@@ -1,4 +1,4 @@
-// `shredway listen` beyond its counts: losses, times of FEC sets, what it records.
+// `shredway listen`: losses, times of FEC sets, and recording.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -57,7 +57,7 @@ function isHole(i: number): boolean {
 }
 
 describe("listen", () => {
-  it("finds gaps by index, and the duration of FEC sets", async () => {
+  it("finds gaps by index and measures the times of FEC sets", async () => {
     const { run, sender } = await listening();
     const slots = shreds(3);
     const sent = slots.flatMap((packets) => packets.filter((_, i) => !isHole(i)));
@@ -69,7 +69,7 @@ describe("listen", () => {
     run.stop();
     expect(await run.code).toBe(0);
     const sets = slots.length * setsPerSlot;
-    // Two of sixteen in a row, eight times in a set: four runs of data, four of code.
+    // Two of sixteen in a row, eight times per set: four runs of data and four of code.
     expect(run.objects<Printed>().at(-1)).toMatchObject({
       received: sent.length,
       fecSets: { seen: sets, complete: 0, recoverable: sets, firstTo32Ns: { count: sets } },
@@ -79,7 +79,7 @@ describe("listen", () => {
     });
   });
 
-  it("records datagrams unchanged, with the kernel's times, up to its limit", async () => {
+  it("records received packets exactly, with the kernel's times, up to its limit", async () => {
     const file = join(temporaryFolder(), "feed.pcap");
     const { run, sender } = await listening("--record", file, "--record-mb", "1");
     const sent = [Uint8Array.of(1, 2, 3), ...shreds(7).flat()]; // 1.1 MB
@@ -101,13 +101,13 @@ describe("listen", () => {
     }
   });
 
-  it("rejects options that exclude each other", async () => {
+  it("refuses options that do not fit together", async () => {
     const run = (...args: string[]) => new CommandRun(listen, ["--port", "0", ...args]).code;
-    await expect(run("--record-mb", "5")).rejects.toThrow("expected --record FILE with it");
-    await expect(run("--verify")).rejects.toThrow("expected --leaders FILE or --rpc URL");
+    await expect(run("--record-mb", "5")).rejects.toThrow("--record-mb requires --record FILE");
+    await expect(run("--verify")).rejects.toThrow("--verify requires --leaders FILE or --rpc URL");
     const file = join(temporaryFolder(), "file");
     writeFileSync(file, "");
-    await expect(run("--record", join(file, "x"))).rejects.toThrow("cannot be written");
+    await expect(run("--record", join(file, "x"))).rejects.toThrow("cannot write");
     await expect(run("--rpc", "nowhere")).rejects.toThrow("expected a URL");
   });
 });

@@ -23,20 +23,20 @@ describe("coverageOf", () => {
       spanNs: 500n,
     });
   });
-  it("is unknown before", () => {
+  it("is unknown before the slot's end is known", () => {
     expect(coverageOf(slot(1n, 48, 64, null))).toMatchObject({ dataShare: null, share: null });
   });
 });
 
 describe("SlotLedger", () => {
-  it("counts every slot once, with its latest numbers", () => {
+  it("counts every slot once, with its latest counters", () => {
     const ledger = new SlotLedger();
     ledger.note([slot(1n, 10, 0, null), slot(2n, 64, 64, 63)]);
     ledger.note([slot(1n, 64, 60, 63), slot(2n, 64, 64, 63), slot(3n, 5, 5, null)]);
     expect(ledger.totals()).toEqual({ slots: 3, dataComplete: 2, complete: 1, endUnknown: 1 });
   });
 
-  it("keeps the count of slots that left the window", () => {
+  it("retains the count of slots that left the window", () => {
     const ledger = new SlotLedger();
     for (let number = 0n; number < 1000n; number++) ledger.note([slot(number, 32, 32, 31)]);
     expect(ledger.totals()).toEqual({

@@ -1,11 +1,11 @@
-// The numbers of a race against a naive model, on arrivals of any kind.
+// Race scores against a naive model, for arbitrary arrivals.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { RaceScores } from "../../../src/tools/race/race-scores.ts";
 import type { ShredArrival } from "../../../src/tools/race/slot-arrivals.ts";
 import { SlotCollector } from "../../../src/tools/race/slot-collector.ts";
-import { type NaiveShred, naiveFeeds, naivePercentile } from "./naive.ts";
+import { type NaiveShred, naiveFeeds, naivePercentile } from "./naive-scores.ts";
 
 const feeds = 3;
 
@@ -18,7 +18,7 @@ const shredArbitrary = fc.record({
   }),
 });
 
-function sightsOf(
+function arrivalsOf(
   shreds: readonly { set: number; leaf: number; times: (number | null)[] }[],
 ): ShredArrival[] {
   return shreds.flatMap(({ set, leaf, times }) =>
@@ -41,15 +41,19 @@ function sightsOf(
   );
 }
 
-function tallied(sights: readonly ShredArrival[]): RaceScores {
-  const tally = new RaceScores(feeds);
-  const book = new SlotCollector({ feeds, settleNs: 1000, onSettled: (slot) => tally.add(slot) });
-  for (const sight of sights) book.note({ ...sight });
-  book.settle(1e9);
-  return tally;
+function scored(arrivals: readonly ShredArrival[]): RaceScores {
+  const scores = new RaceScores(feeds);
+  const collector = new SlotCollector({
+    feeds,
+    settleNs: 1000,
+    onSettled: (slot) => scores.add(slot),
+  });
+  for (const arrival of arrivals) collector.note({ ...arrival });
+  collector.settle(1e9);
+  return scores;
 }
 
-describe("Tally", () => {
+describe("RaceScores", () => {
   it("agrees with a naive model for any arrivals in any order", () => {
     fc.assert(
       fc.property(
@@ -60,17 +64,17 @@ describe("Tally", () => {
         }),
         fc.infiniteStream(fc.nat()),
         (shreds, keys) => {
-          const sights = sightsOf(shreds)
-            .map((sight) => ({ sight, key: keys.next().value ?? 0 }))
+          const arrivals = arrivalsOf(shreds)
+            .map((arrival) => ({ arrival, key: keys.next().value ?? 0 }))
             .toSorted((a, b) => a.key - b.key)
-            .map(({ sight }) => sight);
-          const tally = tallied(sights);
+            .map(({ arrival }) => arrival);
+          const scores = scored(arrivals);
           const model: NaiveShred[] = shreds
             .filter(({ times }) => times.some((time) => time !== null))
             .map(({ set, leaf, times }) => ({ set, isData: leaf < 32, times }));
-          expect(tally.distinct).toBe(model.length);
+          expect(scores.distinct).toBe(model.length);
           for (const [number, expected] of naiveFeeds(feeds, model).entries()) {
-            const feed = tally.feeds[number];
+            const feed = scores.feeds[number];
             expect({
               distinct: (feed?.data ?? 0) + (feed?.code ?? 0),
               wins: feed?.wins,
@@ -99,10 +103,10 @@ describe("Tally", () => {
     );
   });
 
-  it("finds the runs of shreds that a feed missed", () => {
+  it("finds the runs of missed shreds", () => {
     const all = Array.from({ length: 64 }, (_, leaf) => ({ set: 0, leaf }));
-    const tally = tallied(
-      sightsOf(
+    const scores = scored(
+      arrivalsOf(
         all.map(({ set, leaf }) => ({
           set,
           leaf,
@@ -110,7 +114,7 @@ describe("Tally", () => {
         })),
       ),
     );
-    const [, second, third] = tally.feeds;
+    const [, second, third] = scores.feeds;
     expect([second?.missed.count, second?.missed.longest, second?.missed.inBursts]).toEqual([
       1, 10, 10,
     ]);
@@ -119,7 +123,7 @@ describe("Tally", () => {
 });
 
 describe("SlotCollector", () => {
-  const sight = (timeNs: number, index: number, feed = 0): ShredArrival => ({
+  const arrival = (timeNs: number, index: number, feed = 0): ShredArrival => ({
     feed,
     timeNs,
     slot: 7,
@@ -130,37 +134,37 @@ describe("SlotCollector", () => {
     signature: 1,
   });
 
-  it("waits the settling time after the last new shred, and counts later arrivals as late", () => {
+  it("waits the settling time after the last new shred and counts later ones as late", () => {
     const settled: number[] = [];
-    const book = new SlotCollector({
+    const collector = new SlotCollector({
       feeds: 2,
       settleNs: 1000,
       onSettled: ({ slot }) => settled.push(slot),
     });
-    book.note(sight(0, 0));
-    book.note(sight(900, 1));
-    book.note(sight(1500, 0, 1)); // known from the other feed: nothing new
-    book.settle(1899);
+    collector.note(arrival(0, 0));
+    collector.note(arrival(900, 1));
+    collector.note(arrival(1500, 0, 1)); // known from the other feed, so not new
+    collector.settle(1899);
     expect(settled).toEqual([]);
-    book.settle(1900);
+    collector.settle(1900);
     expect(settled).toEqual([7]);
-    book.note(sight(1950, 1, 1));
-    expect(book.counts[1]).toMatchObject({ arrivals: 2, late: 1, again: 0 });
+    collector.note(arrival(1950, 1, 1));
+    expect(collector.counts[1]).toMatchObject({ arrivals: 2, late: 1, again: 0 });
   });
 
   it("counts duplicates and other signatures by feed", () => {
-    const book = new SlotCollector({ feeds: 2, settleNs: 1000, onSettled: () => undefined });
-    book.note(sight(0, 0));
-    book.note(sight(1, 0));
-    book.note({ ...sight(2, 1, 1), signature: 2 });
-    expect(book.counts[0]).toMatchObject({ arrivals: 2, again: 1, conflicting: 0 });
-    expect(book.counts[1]).toMatchObject({ arrivals: 1, again: 0, conflicting: 1 });
+    const collector = new SlotCollector({ feeds: 2, settleNs: 1000, onSettled: () => undefined });
+    collector.note(arrival(0, 0));
+    collector.note(arrival(1, 0));
+    collector.note({ ...arrival(2, 1, 1), signature: 2 });
+    expect(collector.counts[0]).toMatchObject({ arrivals: 2, again: 1, conflicting: 0 });
+    expect(collector.counts[1]).toMatchObject({ arrivals: 1, again: 0, conflicting: 1 });
   });
 
   it("stays within its bounds if every shred is of another slot", () => {
-    const book = new SlotCollector({ feeds: 2, settleNs: 1000, onSettled: () => undefined });
-    for (let slot = 0; slot < 3000; slot++) book.note({ ...sight(slot, 0), slot });
-    expect(book.open.length).toBe(1024);
-    expect(book.counts[0]?.beyond).toBe(3000 - 1024);
+    const collector = new SlotCollector({ feeds: 2, settleNs: 1000, onSettled: () => undefined });
+    for (let slot = 0; slot < 3000; slot++) collector.note({ ...arrival(slot, 0), slot });
+    expect(collector.open.length).toBe(1024);
+    expect(collector.counts[0]?.beyond).toBe(3000 - 1024);
   });
 });

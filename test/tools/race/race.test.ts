@@ -1,5 +1,5 @@
-// `shredway race` on captures with chosen times, where every number is known, and on real UDP from two
-// paced senders.
+// `shredway race` on captures with chosen times and known results, and on real UDP from two paced
+// senders.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { writeLpb } from "../../../src/relay/captures/lpb.ts";
 import { writePcap } from "../../../src/relay/captures/pcap-writer.ts";
 import { PacedSender } from "../../../src/relay/data-plane/paced-sender.ts";
 import { race } from "../../../src/tools/race/race.ts";
-import type { RaceReport } from "../../../src/tools/race/report.ts";
+import type { RaceReport } from "../../../src/tools/race/race-report.ts";
 import { closing } from "../../support/closing.ts";
 import { freeUdpPort } from "../../support/network/free-ports.ts";
 import { until } from "../../support/network/udp-receiver.ts";
@@ -30,7 +30,7 @@ beforeEach(() => {
   folder = temporaryFolder();
 });
 
-/** Slots of the test's own making, and the file that says who leads. */
+/** Generated slots, and a leader schedule file for them. */
 function traffic(slots: number): { made: SlotShreds[]; leaders: string } {
   const maker = new ShredTraffic({
     seed: 4,
@@ -75,7 +75,7 @@ function capture(name: string, packets: readonly Timed[], stepNs = 1): string {
 }
 
 function altered(packet: Uint8Array): Uint8Array {
-  const copy = Uint8Array.from(packet); // a Buffer's slice would be the packet itself
+  const copy = Uint8Array.from(packet); // a Buffer's slice shares the packet's memory
   copy[700] = (copy[700] ?? 0) ^ 0xff;
   return copy;
 }
@@ -89,9 +89,11 @@ async function ended(args: readonly string[]): Promise<{ code: number; report: P
 }
 
 const slots = 41;
-const judged = slots - 1; // the first one is an edge
+const judged = slots - 1; // the first one is excluded
 
-/** Both feeds send a word that is no shred, long after the last slot: so all slots are settled. */
+/**
+ * Both feeds send a packet long after the last slot, so that all slots settle. It is not a shred.
+ */
 const after: Timed = { packet: Uint8Array.of(1), at: (slots + 20) * slotNs };
 
 function packetsOf(made: readonly SlotShreds[]): Timed[] {
@@ -105,7 +107,7 @@ describe("a race of captures", () => {
     const { made, leaders } = traffic(slots);
     const all = packetsOf(made);
     const a = all.filter((_, i) => i % 50 !== 7);
-    // 250 µs behind, but 100 µs ahead with every fourth; and with holes of its own.
+    // b is 250 µs behind, but 100 µs ahead with every fourth shred, and has its own losses.
     const b = all
       .map(({ packet, at }, i) => ({ packet, at: i % 4 === 0 ? at - 100_000 : at + 250_001 }))
       .filter((_, i) => i % 10 !== 3);
@@ -122,7 +124,7 @@ describe("a race of captures", () => {
       ...files.flatMap((file, i) => [["--svg", "--html", "--csv"][i] ?? "", file]),
     ]);
     expect(code).toBe(0);
-    // By hand over the judged slots, numbered as in the whole.
+    // Computed independently over the judged slots.
     const numbers = all.map((_, i) => i).filter((i) => i >= perSlot);
     const inA = (i: number) => i % 50 !== 7;
     const inB = (i: number) => i % 10 !== 3;
@@ -171,7 +173,7 @@ describe("a race of captures", () => {
     expect(rows.filter((row) => row.endsWith(",")).length).toBe(first?.solo);
   });
 
-  it("gives forgeries no win with verification, and warns without it", async () => {
+  it("gives forgeries no win if it verifies, and otherwise reports NOT VERIFIED", async () => {
     const { made, leaders } = traffic(12);
     const all = packetsOf(made);
     const forged = all.map(({ packet, at }) => ({ packet: altered(packet), at: at - 400_000 }));
@@ -195,7 +197,7 @@ describe("a race of captures", () => {
     expect(unverified.verdict.join("\n")).toContain("NOT VERIFIED");
   });
 
-  it("counts equal times of a coarse clock as ties", async () => {
+  it("treats equal times of a coarse clock as ties", async () => {
     const { made } = traffic(12);
     const all = [...packetsOf(made), after];
     const later = all.map(({ packet, at }) => ({ packet, at: at + 300 }));
@@ -210,10 +212,10 @@ describe("a race of captures", () => {
       { wins: 0, ties: 11 * perSlot, winShare: 0.5 },
       { wins: 0, ties: 11 * perSlot, winShare: 0.5 },
     ]);
-    expect(report.verdict.join("\n")).toContain("level with");
+    expect(report.verdict.join("\n")).toContain("equal to");
   });
 
-  it("counts arrivals after the settling time as late, and suggests a remedy", async () => {
+  it("counts arrivals after the settling time as late and suggests a longer one", async () => {
     const { made } = traffic(12);
     const all = packetsOf(made);
     const late = all.map(({ packet, at }) => ({ packet, at: at + 800_000_000 }));
@@ -227,30 +229,32 @@ describe("a race of captures", () => {
       "300",
     ]);
     expect(report.feeds[1]?.late).toBeGreaterThan(5 * perSlot);
-    expect(report.verdict.join("\n")).toContain("give --settle more than 300 ms");
+    expect(report.verdict.join("\n")).toContain("use --settle with more than 300 ms");
   });
 
-  it("rejects captures without times, and missing files", async () => {
+  it("refuses captures without times, and missing files", async () => {
     const { made } = traffic(1);
     const packets = packetsOf(made).map(({ packet }) => packet);
     const lpb = join(folder, "a.lpb");
     writeFileSync(lpb, writeLpb(packets));
     const run = (file: string) =>
       new CommandRun(race, ["--capture", `a=${file}`, "--capture", `b=${lpb}`]).code;
-    await expect(run(lpb)).rejects.toThrow(/a\.lpb: expected a capture with times/);
+    await expect(run(lpb)).rejects.toThrow(
+      /a\.lpb has no packet times; expected a capture with times/,
+    );
     await expect(run("/nonexistent.pcap")).rejects.toThrow(/cannot be read/);
   });
 });
 
-describe("wrong usage", () => {
+describe("invalid options", () => {
   it.each([
-    [[], "expected 2 to 8 feeds (--feed NAME=…), got 0"],
-    [["--feed", "a=20001"], "expected 2 to 8 feeds (--feed NAME=…), got 1"],
-    [["--feed", "a=20001", "--feed", "a=20002"], "expected every name once, got a twice"],
-    [["--feed", "a=20001", "--feed", "b=20001"], "--feed b: expected another port than a has"],
+    [[], "got 0 feeds; expected 2 to 8 (--feed NAME=…)"],
+    [["--feed", "a=20001"], "got 1 feeds; expected 2 to 8 (--feed NAME=…)"],
+    [["--feed", "a=20001", "--feed", "a=20002"], "duplicate name a; expected different names"],
+    [["--feed", "a=20001", "--feed", "b=20001"], "--feed b: port 20001 is also the port of a"],
     [
       ["--feed", "a=20001@10.0.0.1", "--feed", "b=20001@10.0.0.1"],
-      "or different senders for both (@ADDRESS), got port 20001 twice",
+      "or different senders for both (@ADDRESS)",
     ],
     [["--feed", "a b=20001", "--feed", "c=20002"], "expected NAME=PORT"],
     [["--feed", "20001", "--feed", "c=20002"], "expected NAME=PORT"],
@@ -259,9 +263,15 @@ describe("wrong usage", () => {
     [["--feed", "a=20001@nowhere", "--feed", "c=20002"], "--feed a: expected"],
     [["--feed", "a=20001", "--capture", "b=b.pcap"], "at most one of --feed, --capture"],
     [["--capture", "b=b.pcap", "--seconds", "3"], "at most one of --capture, --seconds"],
-    [["--feed", "a=1", "--feed", "b=2", "--verify"], "expected --leaders FILE or --rpc URL"],
-    [["--feed", "a=1", "--feed", "b=2", "--settle", "0"], "--settle: expected a number above 0"],
-  ])("%j is refused", async (args, message) => {
+    [
+      ["--feed", "a=1", "--feed", "b=2", "--verify"],
+      "--verify requires --leaders FILE or --rpc URL",
+    ],
+    [
+      ["--feed", "a=1", "--feed", "b=2", "--settle", "0"],
+      '--settle: invalid value "0"; expected a number above 0',
+    ],
+  ])("%j are refused", async (args, message) => {
     await expect(new CommandRun(race, args).code).rejects.toThrow(message);
   });
 });
@@ -285,7 +295,7 @@ describe("a race over UDP", () => {
       await run.code;
     };
     closing({ close });
-    await until(() => run.stderr.includes("racing"), "the ports to be open");
+    await until(() => run.stderr.includes("comparing"), "the ports to be open");
     const open = (port: number) => {
       const sender = PacedSender.open({ to: `127.0.0.1:${port}` });
       closing(sender);
@@ -299,12 +309,13 @@ describe("a race over UDP", () => {
     await until(() => sender.counts().queued === 0n, "the packets to go");
   }
 
-  it("counts every delivery exactly, without forgeries, and ends with a summary on Ctrl-C", async () => {
+  it("counts exactly which feed delivered each shred, excludes forgeries, and prints a summary on Ctrl-C", async () => {
     const { made, leaders } = traffic(9);
     const { run, a, b } = await started(leaders, 3000);
     for (const { packets } of made) {
       const shreds = packets.map(({ packet }) => packet);
-      // First the forgeries of b, then a without every eighth, then b reversed and without every tenth.
+      // Send b's forgeries first, then a without every eighth shred, then b reversed without
+      // every tenth.
       await send(b, shreds.map(altered));
       await send(
         a,
@@ -342,7 +353,7 @@ describe("a race over UDP", () => {
     expect(refused.reduce((total, one) => total + one, 0)).toBe(made.length * perSlot);
   });
 
-  it("loses nothing in five seconds of two feeds, and reports a feed without datagrams", async () => {
+  it("loses nothing in five seconds of two feeds and reports a silent feed", async () => {
     const { made, leaders } = traffic(50);
     const { run, a } = await started(leaders, 200);
     const all = packetsOf(made);
@@ -362,6 +373,6 @@ describe("a race over UDP", () => {
       lost: 0,
       feeds: [{ received: all.length, shreds: all.length, kernelDrops: 0 }, { received: 0 }],
     });
-    expect(report?.verdict).toContain("b never came.");
+    expect(report?.verdict).toContain("b delivered no packets.");
   });
 });

@@ -1,9 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
-import { makeCopies, type TimedPacket } from "../../../src/tools/replay/copies.ts";
-import { defaultPacketsPerSecond, gapMaxNs, Pacer } from "../../../src/tools/replay/pace.ts";
-import { windowNsMax, windowPacketsMax, windowsOf } from "../../../src/tools/replay/windows.ts";
+import { defaultPacketsPerSecond, gapMaxNs, Pacer } from "../../../src/tools/replay/pacer.ts";
+import { makeCopies, type TimedPacket } from "../../../src/tools/replay/packet-copies.ts";
+import {
+  windowNsMax,
+  windowPacketsMax,
+  windowsOf,
+} from "../../../src/tools/replay/packet-windows.ts";
 
 function numbered(count: number, gapNs = 1000): TimedPacket[] {
   return Array.from({ length: count }, (_, i) => ({
@@ -16,7 +20,7 @@ const numberOf = ({ packet }: TimedPacket) => (packet[0] ?? 0) + ((packet[1] ?? 
 const counts = () => ({ dropped: 0, corrupted: 0 });
 
 describe("makeCopies", () => {
-  it("sends every packet the given number of times, in any order", () => {
+  it("sends every packet as often as requested, in any order", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 200 }),
@@ -41,7 +45,7 @@ describe("makeCopies", () => {
     );
   });
 
-  it("is reproducible for a seed, and permutes every copy separately", () => {
+  it("is deterministic for a seed and shuffles every copy differently", () => {
     const options = { copies: 2, shuffle: true, drop: 0.1, corrupt: 0.1 };
     const make = (seed: number) =>
       makeCopies(numbered(500), options, new SeededRandom(seed), counts());
@@ -56,7 +60,7 @@ describe("makeCopies", () => {
     expect(orders.filter((_, i) => i % 2 === 0)).not.toEqual(orders.filter((_, i) => i % 2 === 1));
   });
 
-  it("counts skipped and altered packets, and alters exactly one byte of a copy", () => {
+  it("counts dropped and altered copies and alters exactly one byte of a copy", () => {
     const window = numbered(2000);
     const seen = counts();
     const options = { copies: 1, shuffle: false, drop: 0.25, corrupt: 0.5 };
@@ -84,14 +88,14 @@ describe("makeCopies", () => {
 });
 
 describe("Pacer", () => {
-  it("keeps the gaps of the capture, scaled", () => {
+  it("preserves the gaps of the capture, scaled", () => {
     const pacer = new Pacer({ speed: 2 });
     expect([1000n, 3000n, 3000n, 9000n].map((stamp) => pacer.next(stamp))).toEqual([
       0, 1000, 1000, 4000,
     ]);
   });
 
-  it("continues immediately when the clock of the capture steps back, and between files", () => {
+  it("continues without delay after a backward clock step and between files", () => {
     const pacer = new Pacer({ speed: 1 });
     expect([5000n, 4000n, 4500n].map((stamp) => pacer.next(stamp))).toEqual([0, 0, 500]);
     pacer.nextFile();
@@ -99,7 +103,7 @@ describe("Pacer", () => {
     expect(pacer.next(900_100n)).toBe(600);
   });
 
-  it("shortens and counts long gaps", () => {
+  it("shortens long gaps for any times and counts them", () => {
     const pacer = new Pacer({ speed: 2 });
     const stamps = [0n, gapMaxNs, 2n * gapMaxNs + 1n, 2n ** 63n, 2n ** 63n + 2n];
     const gap = Number(gapMaxNs) / 2;
@@ -113,7 +117,7 @@ describe("Pacer", () => {
     expect(pacer.shortenedGaps).toBe(2);
   });
 
-  it("is even at a rate, and for captures without times", () => {
+  it("spaces packets evenly at a rate and for captures without times", () => {
     const pacer = new Pacer({ packetsPerSecond: 1e6 });
     expect([null, 5n, 1_000_000_000n].map((stamp) => pacer.next(stamp))).toEqual([0, 1000, 2000]);
     const untimed = new Pacer({ speed: 1 });
@@ -122,7 +126,7 @@ describe("Pacer", () => {
 });
 
 describe("windowsOf", () => {
-  it("limits windows by number and time, without loss", () => {
+  it("bounds windows by number and by time and loses no packets", () => {
     const many = [...windowsOf(numbered(windowPacketsMax * 2 + 10))];
     expect(many.map((window) => window.length)).toEqual([windowPacketsMax, windowPacketsMax, 10]);
     const slow = [...windowsOf(numbered(10, windowNsMax / 2))];
@@ -131,7 +135,7 @@ describe("windowsOf", () => {
     expect([...windowsOf([])]).toEqual([]);
   });
 
-  it("returns the packets before an error, then the error", () => {
+  it("yields the packets before an error, then the error", () => {
     const windows: number[] = [];
     expect(() => {
       function* broken() {

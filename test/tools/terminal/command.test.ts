@@ -35,7 +35,7 @@ function refusal(action: () => unknown): string {
 }
 
 describe("parseArguments", () => {
-  it("gives options and positionals by type", () => {
+  it("returns options and positionals by type", () => {
     const args = parsed("a.pcap", "b.lpb", "--to", "127.0.0.1:9", "--rate=5000", "-j");
     expect(args.positionals).toEqual(["a.pcap", "b.lpb"]);
     expect(args.endpoint("to")).toBe("127.0.0.1:9");
@@ -44,7 +44,7 @@ describe("parseArguments", () => {
     expect(args.text("speed")).toBeUndefined();
   });
 
-  it("accepts help in both forms", () => {
+  it("accepts both forms of the help option", () => {
     expect(parseArguments(command, ["--help"])).toBe("help");
     expect(parseArguments(command, ["-h"])).toBe("help");
     const help = helpOf(command);
@@ -52,20 +52,20 @@ describe("parseArguments", () => {
       expect(help).toContain(text);
   });
 
-  it("names an unknown option and those that exist", () => {
+  it("reports an unknown option with the permitted ones", () => {
     expect(refusal(() => parsed("--bogus", "1"))).toBe(
-      "probe has no option --bogus; expected one of --to, --rate, --speed, --json, --help",
+      "probe: unknown option --bogus; expected one of --to, --rate, --speed, --json, --help",
     );
-    expect(refusal(() => parsed("-x"))).toContain("probe has no option -x");
+    expect(refusal(() => parsed("-x"))).toContain("probe: unknown option -x");
     expect(refusal(() => parsed("--to"))).toContain("--to");
   });
 
   it.each([
-    ["--rate", "0", '--rate: expected a whole number from 1 to 9, got "0"'],
-    ["--rate", "1.5", '--rate: expected a whole number from 1 to 9, got "1.5"'],
-    ["--rate", "1e1", '--rate: expected a whole number from 1 to 9, got "1e1"'],
-    ["--rate", "", '--rate: expected a whole number from 1 to 9, got ""'],
-  ])("%s %s is rejected with the expected and the received value", (name, value, message) => {
+    ["--rate", "0", '--rate: invalid value "0"; expected an integer from 1 to 9'],
+    ["--rate", "1.5", '--rate: invalid value "1.5"; expected an integer from 1 to 9'],
+    ["--rate", "1e1", '--rate: invalid value "1e1"; expected an integer from 1 to 9'],
+    ["--rate", "", '--rate: invalid value ""; expected an integer from 1 to 9'],
+  ])("%s %s is refused with the received and the expected value", (name, value, message) => {
     expect(refusal(() => parsed(name, value).integer("rate", { min: 1, max: 9 }))).toBe(message);
   });
 
@@ -83,35 +83,37 @@ describe("parseArguments", () => {
     );
   });
 
-  it("treats a negative number as a value, whose check names the range", () => {
+  it("reports the permitted range for a negative value", () => {
     expect(refusal(() => parsed("--rate", "-1").integer("rate", { min: 1, max: 9 }))).toBe(
-      '--rate: expected a whole number from 1 to 9, got "-1"',
+      '--rate: invalid value "-1"; expected an integer from 1 to 9',
     );
     expect(parsed("--", "--rate", "-1").positionals).toEqual(["--rate", "-1"]);
-    expect(refusal(() => parsed("--json", "-1"))).toContain("no option -1");
+    expect(refusal(() => parsed("--json", "-1"))).toContain("unknown option -1");
   });
 
-  it("rejects the same option twice", () => {
+  it("refuses a repeated option", () => {
     expect(refusal(() => parsed("--rate", "1", "--rate=2"))).toBe(
-      "--rate: expected once, got it twice",
+      "--rate is given more than once; expected once",
     );
-    expect(refusal(() => parsed("-j", "--json"))).toBe("--json: expected once, got it twice");
+    expect(refusal(() => parsed("-j", "--json"))).toBe(
+      "--json is given more than once; expected once",
+    );
   });
 
-  it("rejects options that exclude each other, and a missing one", () => {
+  it("refuses mutually exclusive options and a missing one", () => {
     const both = parsed("--rate", "1", "--speed", "1");
     expect(refusal(() => both.exclusive("rate", "speed"))).toBe(
-      "expected at most one of --rate, --speed, got --rate and --speed",
+      "--rate and --speed exclude each other; expected at most one of --rate, --speed",
     );
     expect(refusal(() => parsed().required("to", "127.0.0.1:9"))).toBe(
-      "expected --to, for example --to 127.0.0.1:9, got none",
+      "missing option --to; for example --to 127.0.0.1:9",
     );
   });
 
-  it("rejects unexpected positionals", () => {
+  it("refuses unexpected positionals", () => {
     const { positional: _none, ...plain } = command;
     expect(refusal(() => parseArguments(plain, ["extra"]))).toBe(
-      'probe takes no argument besides its options, got "extra"',
+      'probe: unexpected argument "extra"; expected only options',
     );
   });
 });

@@ -18,7 +18,7 @@ const shape: SnapshotShape = {
   slotRowFields: 7,
 };
 
-/** A snapshot in which every verdict occurred, each a number of times of its own. */
+/** A snapshot with a different count for every verdict. */
 function snapshotWithEveryVerdict(): RelaySnapshot {
   const layout = layoutOf(shape);
   const words = new BigUint64Array(layout.words);

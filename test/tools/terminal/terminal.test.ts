@@ -21,11 +21,11 @@ function screen(options: { live: boolean; dumb?: boolean; rows?: number; columns
 }
 
 describe("Terminal", () => {
-  it("redraws its lines, and continues below them once they are final", () => {
+  it("draws over its last block, and below a finished one", () => {
     const { terminal, written } = screen({ live: true });
     terminal.redraw(["a", "b"]);
     terminal.redraw(["c"]);
-    terminal.keepBlock();
+    terminal.endBlock();
     terminal.redraw(["d"]);
     expect(written).toEqual([
       "a\u001b[K\nb\u001b[K\n\u001b[J",
@@ -34,13 +34,13 @@ describe("Terminal", () => {
     ]);
   });
 
-  it("never draws more or longer lines than it can redraw", () => {
+  it("never draws more lines than it can overwrite, nor longer ones", () => {
     const { terminal, written } = screen({ live: true, rows: 3, columns: 5 });
     terminal.redraw(["123456", "b", "c", "d"]);
     expect(written[0]).toBe("1234…\u001b[K\nb\u001b[K\n\u001b[J");
   });
 
-  it("moves no cursor if the terminal cannot", () => {
+  it("moves no cursor on a terminal without cursor movement", () => {
     const { terminal, written, errors } = screen({ live: true, dumb: true });
     expect(terminal.isLive).toBe(false);
     terminal.progress("50 %");
@@ -49,7 +49,7 @@ describe("Terminal", () => {
     expect([errors, written]).toEqual([["done\n"], ["x\n"]]);
   });
 
-  it("shows progress and colours on a terminal only", () => {
+  it("shows progress and colours only on a terminal", () => {
     const live = screen({ live: true });
     live.terminal.progress("50 %");
     live.terminal.note("done");

@@ -1,17 +1,17 @@
-// Calls to the portal's server: what to ask, what comes back, and what went wrong in words.
+// Calls to the portal's server and their errors as text for users.
 //
-// Used by the session and the views. Every failure is an ApiError; one with status 401 ends the session.
-// The cookie is the browser's business: the page never sees it, and never keeps a key.
+// Used by the session and the views. Every failure is an ApiError; one with status 401 ends the
+// session. The session cookie is not readable for scripts. The page never stores a key.
 
 import type { SessionView } from "../types.ts";
-import { type Reader, record, ShapeError, text } from "./shape.ts";
-import { session } from "./wire.ts";
+import { session } from "./call-readers.ts";
+import { type Reader, record, ShapeError, text } from "./shape-readers.ts";
 
 export class ApiError extends Error {
-  /** HTTP; 0: no answer came. */
+  /** HTTP status; 0 if the service did not respond. */
   readonly status: number;
   readonly reason: string;
-  /** What the service asks to be waited for; null: nothing. */
+  /** Seconds to wait before a retry; null if the service names none. */
   readonly retrySeconds: number | null;
 
   constructor(status: number, reason: string, message: string, retrySeconds: number | null = null) {
@@ -22,19 +22,19 @@ export class ApiError extends Error {
   }
 }
 
-/** Messages begin with their reason, for programs; people need it once. */
+/** Removes the reason at the start of a message: programs need it, users do not. */
 function withoutReason(message: string, reason: string): string {
   return message.startsWith(`${reason}: `) ? message.slice(reason.length + 2) : message;
 }
 
-async function refusalOf(response: Response): Promise<ApiError> {
+async function errorOf(response: Response): Promise<ApiError> {
   const seconds = Number(response.headers.get("retry-after") ?? "");
   const wait = Number.isFinite(seconds) && seconds > 0 ? seconds : null;
   try {
     const { error } = record(await response.json(), "answer");
-    const told = record(error, "answer.error");
-    const reason = text(told["reason"], "reason");
-    const message = withoutReason(text(told["message"], "message"), reason);
+    const details = record(error, "answer.error");
+    const reason = text(details["reason"], "reason");
+    const message = withoutReason(text(details["message"], "message"), reason);
     return new ApiError(response.status, reason, message, wait);
   } catch {
     const message = `The service responded with HTTP ${response.status} without a reason.`;
@@ -54,7 +54,7 @@ async function request(method: string, path: string, body?: unknown): Promise<Re
   } catch {
     throw new ApiError(0, "unreachable", "The service does not respond.");
   }
-  if (!response.ok) throw await refusalOf(response);
+  if (!response.ok) throw await errorOf(response);
   return response;
 }
 
@@ -96,14 +96,14 @@ export async function call<T>(
   return answerOf(response, result);
 }
 
-/** What is shown of a failure, whatever it was. */
+/** Returns the text that the page shows for any error. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof ApiError)) return String(error);
   const wait = error.retrySeconds;
   return wait === null ? error.message : `${error.message} Try again in ${Math.ceil(wait)} s.`;
 }
 
-/** Refusals of keys tell what to do. */
+/** Returns the text for a failed sign-in. */
 export function signInMessageOf(error: unknown): string {
   if (!(error instanceof ApiError)) return messageOf(error);
   if (error.status === 401) {

@@ -1,15 +1,15 @@
-// The portal's page: entry. Decides between the sign-in and the views of a session.
+// Entry point of the portal's page: shows the sign-in or the views of a session.
 //
-// Runs before the first paint (index.html), so that the chosen colours are there from the start.
+// Runs before the first paint (index.html), so that the chosen colours apply from the start.
 
 import { type JSX, render } from "preact";
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import type { SessionView } from "../types.ts";
 import { ApiError, messageOf, presentSession } from "./api.ts";
 import { after } from "./clock.ts";
-import { type Surroundings, SurroundingsContext } from "./hooks.ts";
+import { SessionContext, type SessionServices } from "./hooks.ts";
 import { Live } from "./live.ts";
-import { keptTheme, showTheme } from "./theme.ts";
+import { showTheme, storedTheme } from "./theme.ts";
 import { Shell } from "./views/shell.tsx";
 import { SignIn } from "./views/sign-in.tsx";
 
@@ -37,17 +37,17 @@ function Session({ session, end }: SessionProps): JSX.Element {
     live.start();
     return () => live.close();
   }, [live]);
-  const surroundings: Surroundings = useMemo(
+  const services: SessionServices = useMemo(
     () => ({ session, live, end, announce: setAnnouncement }),
     [session, live, end],
   );
   return (
-    <SurroundingsContext.Provider value={surroundings}>
+    <SessionContext.Provider value={services}>
       <Shell />
       <div class={announcement === "" ? "notice" : "notice shown"} role="status">
         {announcement}
       </div>
-    </SurroundingsContext.Provider>
+    </SessionContext.Provider>
   );
 }
 
@@ -94,7 +94,7 @@ function App(): JSX.Element {
   }
 }
 
-showTheme(keptTheme());
+showTheme(storedTheme());
 document.addEventListener("DOMContentLoaded", () => {
   const place = document.getElementById("app");
   if (place) render(<App />, place);

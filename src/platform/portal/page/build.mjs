@@ -1,8 +1,10 @@
-// Bundles the portal's page: TypeScript, JSX and CSS in, the files that the server hands out, out.
+// Build of the portal's page: bundles TypeScript, JSX and CSS into the files that the server
+// delivers.
 //
-// Called by `npm run compile` and by tests: node src/platform/portal/page/build.mjs [FOLDER]. Names of files that
-// may be cached for ever carry a hash of their content; manifest.json lists all of them with their paths,
-// types and ETags. Each lies there a second time as gzip: the server compresses nothing by itself.
+// Run by `npm run compile` and by tests: node src/platform/portal/page/build.mjs [FOLDER]. Names
+// of files with unlimited cache time contain a hash of the content. manifest.json lists all files
+// with paths, types and ETags. Every file also has a gzip copy, because the server does not
+// compress.
 
 import { createHash } from "node:crypto";
 import {
@@ -31,17 +33,17 @@ const { outputFiles } = await build({
   bundle: true,
   write: false,
   minify: true,
-  // It runs before the first paint, so that nobody sees the other colour scheme flash.
+  // The script runs before the first paint, so that the other colour scheme never flashes.
   format: "iife",
   target: ["es2022", "chrome123", "firefox121", "safari17.5"],
   charset: "utf8",
   legalComments: "none",
 });
 
-/** The output whose name ends so. */
+/** Returns the output whose name has this ending. */
 function outputOf(ending) {
   const found = outputFiles.find(({ path }) => path.endsWith(ending));
-  if (!found) throw new Error(`expected esbuild to write a file ${ending}, got none`);
+  if (!found) throw new Error(`esbuild wrote no file ${ending}; expected one`);
   return Buffer.from(found.contents);
 }
 
@@ -80,7 +82,7 @@ const pages = [
 ];
 
 mkdirSync(folder, { recursive: true });
-/** Nothing that is there is touched while it is right: a service may be reading it at this moment. */
+/** Leaves up-to-date files untouched: a running service may be reading them. */
 function writeFile(name, bytes) {
   const path = join(folder, name);
   if (existsSync(path) && readFileSync(path).equals(bytes)) return;

@@ -1,40 +1,40 @@
-// One uPlot chart on the page: created for a kind of chart, fed with new values, resized, pointed at.
+// Chart drawing: one uPlot chart with its data, size and cursor.
 //
-// Called by parts/chart.tsx. uPlot draws on a canvas, which knows nothing of style sheets: colours are
-// read from the style sheet's variables whenever the chart is drawn, and the chart is drawn again when
-// the colour scheme changes. uPlot's own pointer handling is off; parts/readout.tsx replaces it.
+// Used by components/chart.tsx. uPlot draws on a canvas, to which style sheets do not apply. Each
+// drawing therefore reads colours from the style sheet's variables, and a change of the colour
+// scheme redraws the chart. components/readout.tsx replaces uPlot's pointer handling.
 
 import uPlot from "uplot";
 import { watchColours } from "./theme.ts";
 
 type PlotOptions = Pick<uPlot.Options, "axes" | "class" | "padding" | "scales"> & {
-  /** Without the entry of the x values. */
+  /** Without the entry for the x values. */
   readonly series: uPlot.Series[];
-  /** What is drawn first, what above it; if undefined, the axes first. */
+  /** Drawing order; axes first if undefined. */
   readonly layers?: readonly ("axes" | "series")[];
-  /** What is highlighted at the point under the cursor. */
+  /** Highlight of the point under the cursor. */
   readonly points: uPlot.Cursor.Points;
   /** Whether a vertical line crosses the point under the cursor. */
   readonly hasLine: boolean;
 };
 
-/** What all charts of one kind share; `T` is what one of them shows. */
+/** Definition shared by all charts of one kind. `T` is the data of one chart. */
 export interface ChartKind<T> {
-  /** In CSS pixels, with axes. */
+  /** Height in CSS pixels, including axes. */
   readonly height: number;
-  /** How many points the cursor can stand on. */
+  /** Number of points that the cursor can select. */
   readonly countOf: (shown: T) => number;
   /** The x values in ascending order, then one array of y values for each series. */
   readonly dataOf: (shown: T) => uPlot.AlignedData;
-  /** Called once for each drawing; `shown` returns what is shown at that moment. */
+  /** Called once per drawing; `shown` returns the current data. */
   readonly optionsOf: (shown: () => T, paint: Paint) => PlotOptions;
-  /** The point at a value of the x axis; if undefined, the nearest x value. */
+  /** Returns the point at a value of the x axis; if undefined, the nearest x value is used. */
   readonly indexAt?: (shown: T, value: number) => number;
-  /** The point at `at` in words; null: a summary of all points. */
+  /** Describes the point at `at`; for null, summarizes all points. */
   readonly textOf: (shown: T, at: number | null) => string;
 }
 
-/** Colours and letters of the style sheet. */
+/** Colours and font of the style sheet. */
 export class Paint {
   readonly #host: HTMLElement;
   readonly font: string;
@@ -44,7 +44,7 @@ export class Paint {
     this.font = `12px ${getComputedStyle(host).fontFamily}`;
   }
 
-  /** The present value of a colour variable, as a canvas takes it. */
+  /** Returns the current value of a colour variable in a form that a canvas accepts. */
   colour(name: string): string {
     const { style } = this.#host;
     style.color = `var(--${name})`;
@@ -53,7 +53,7 @@ export class Paint {
     return color;
   }
 
-  /** What axes of all charts have in common: muted labels, no ticks, and a grid unless `grid` is null. */
+  /** Common axis style: muted labels, no ticks, and a grid unless `grid` is null. */
   axis(grid: uPlot.Axis.Grid | null = {}): uPlot.Axis {
     return {
       font: this.font,
@@ -65,7 +65,7 @@ export class Paint {
   }
 }
 
-/** A column of a bar chart, in CSS pixels of the plotting area. */
+/** Returns a column of a bar chart in CSS pixels of the plotting area. */
 export function columnBox(
   plot: uPlot,
   { from, to, y }: { readonly from: number; readonly to: number; readonly y: number },
@@ -122,17 +122,17 @@ export class ChartDrawing<T> {
         x: hasLine,
         y: false,
         points,
-        // Not the point that is nearest in pixels: on logarithmic axes that may be another one.
+        // Do not use the point nearest in pixels: it can differ on logarithmic axes.
         dataIdx: () => this.#at ?? 0,
         drag: { x: false, y: false, setScale: false },
         bind: unbound,
       },
     };
-    // uPlot declares the names of its layers as an enum without values: texts fit no other way.
+    // uPlot declares its layer names as an enum without values, so a cast is necessary.
     return Object.assign(completed, { drawOrder: layers });
   }
 
-  /** Draws new values at once. */
+  /** Draws new data immediately. */
   show(shown: T): void {
     if (shown === this.#shown) return;
     this.#shown = shown;
@@ -145,7 +145,7 @@ export class ChartDrawing<T> {
     this.#plot.setSize({ width, height: this.#kind.height });
   }
 
-  /** Null: nothing is pointed at. */
+  /** Selects a point; null selects none. */
   point(at: number | null): void {
     this.#at = at;
     const value = at === null ? undefined : this.#plot.data[0]?.[at];
@@ -153,7 +153,7 @@ export class ChartDrawing<T> {
     this.#plot.setCursor({ left, top: value === undefined ? -10 : 0 }, false);
   }
 
-  /** The point at a share of the chart's width, 0 to 1. */
+  /** Returns the point at a share of the chart's width, 0 to 1. */
   indexAt(share: number): number {
     const plotLeft = this.#plot.bbox.left / uPlot.pxRatio;
     const value = this.#plot.posToVal(share * this.#plot.width - plotLeft, "x");

@@ -1,6 +1,6 @@
-// A latency histogram as bars: where each stands on a logarithmic axis, and how high.
+// Latency histogram as bars: position on a logarithmic axis, and height.
 //
-// Pure. Buckets without counts at both ends are left out, so that the shape fills the chart.
+// Pure. Empty buckets at both ends are omitted, so that the bars fill the chart.
 
 import type { HistogramView } from "../types.ts";
 import type { Extent } from "./scale.ts";
@@ -9,16 +9,16 @@ export interface Bar {
   readonly fromNs: number;
   readonly toNs: number;
   readonly count: number;
-  /** Of all that were counted; 0 to 1. */
+  /** Share of all counts, 0 to 1. */
   readonly share: number;
-  /** Of the highest bar; 0 to 1. */
+  /** Height relative to the highest bar, 0 to 1. */
   readonly height: number;
 }
 
-/** Below the first bucket nothing is known: it is drawn as wide as buckets are. */
+/** The first bucket has no lower bound; it is drawn as wide as the others. */
 const firstBucketShare = 0.75;
 
-/** Empty when nothing was counted. */
+/** Empty if nothing was counted. */
 export function barsOf({ buckets }: Pick<HistogramView, "buckets">): Bar[] {
   const total = buckets.reduce((sum, { count }) => sum + count, 0);
   if (total === 0) return [];
@@ -35,7 +35,7 @@ export function barsOf({ buckets }: Pick<HistogramView, "buckets">): Bar[] {
   return bars.slice(first, last + 1);
 }
 
-/** What the axis spans; null without bars. A single bucket gets room on both sides. */
+/** Returns the extent of the axis, null without bars. A single bar gets a margin on both sides. */
 export function extentOf(bars: readonly Bar[]): Extent | null {
   const [first] = bars;
   const last = bars.at(-1);

@@ -1,5 +1,5 @@
-// What components take from the live feed and from calls. A component that uses a topic is drawn anew
-// when that topic changed, and at no other message.
+// Hooks for components: topics of the live feed and calls. A component is redrawn only when a
+// topic that it uses has changed.
 
 import { createContext } from "preact";
 import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
@@ -7,30 +7,31 @@ import type { LiveTopics, SessionView } from "../types.ts";
 import { ApiError, messageOf } from "./api.ts";
 import { nowMs } from "./clock.ts";
 import type { Live, Subject } from "./live.ts";
-import type { Topic } from "./wire-live.ts";
+import type { Topic } from "./live-readers.ts";
 
-export interface Surroundings {
+export interface SessionServices {
   readonly session: SessionView;
   readonly live: Live;
-  /** Ends the session on this page, with what is said of it. */
+  /** Ends the session on this page and shows the reason. */
   readonly end: (reason: string) => void;
-  /** Says it at the foot of the page, and to screen readers. */
+  /** Shows the text at the bottom of the page and announces it to screen readers. */
   readonly announce: (text: string) => void;
 }
 
-export const SurroundingsContext = createContext<Surroundings | null>(null);
+export const SessionContext = createContext<SessionServices | null>(null);
 
-export function useSurroundings(): Surroundings {
-  const found = useContext(SurroundingsContext);
-  if (!found) throw new Error("expected to stand inside of a session, got a view outside of it");
+export function useSessionContext(): SessionServices {
+  const found = useContext(SessionContext);
+  if (!found)
+    throw new Error("view rendered outside of a session; expected a SessionContext above it");
   return found;
 }
 
 function useSubject(subject: Subject): Live {
-  const { live } = useSurroundings();
+  const { live } = useSessionContext();
   const [, draw] = useState(0);
   const drawn = live.versionOf(subject);
-  // `drawn` is of the drawing that subscribes: what came since then would be missed.
+  // Updates between rendering and subscribing would be lost without this comparison.
   useEffect(() => {
     const drawAgain = () => draw((n) => n + 1);
     const end = live.subscribe(subject, drawAgain);
@@ -40,7 +41,7 @@ function useSubject(subject: Subject): Live {
   return live;
 }
 
-/** Undefined until it came. */
+/** Undefined before the topic's first message. */
 export function useTopic<T extends Topic>(topic: T): LiveTopics[T] | undefined {
   return useSubject(topic).topics[topic];
 }
@@ -53,9 +54,9 @@ export function useFault(): string | null {
   return useSubject("fault").fault;
 }
 
-/** The service's present moment; draws every second. */
+/** The service's current time; redraws every second. */
 export function useNow(): number {
-  useSubject("beat");
+  useSubject("update");
   return nowMs();
 }
 
@@ -64,9 +65,9 @@ export type Loaded<T> =
   | { readonly kind: "failed"; readonly message: string }
   | { readonly kind: "ready"; readonly value: T };
 
-/** Runs calls of a view; one that answers 401 ends the session. */
+/** Runs a view's calls; a response with status 401 ends the session. */
 function useCalls(): <T>(work: Promise<T>) => Promise<T> {
-  const { end } = useSurroundings();
+  const { end } = useSessionContext();
   return useCallback(
     async (work) => {
       try {
@@ -82,19 +83,19 @@ function useCalls(): <T>(work: Promise<T>) => Promise<T> {
   );
 }
 
-/** What `load` answers, and how to ask again. `load` must not change from draw to draw. */
+/** Returns the result of `load` and a function that reloads it. `load` must keep its identity. */
 export function useLoaded<T>(load: () => Promise<T>): [loaded: Loaded<T>, again: () => void] {
   const run = useCalls();
   const [loaded, setLoaded] = useState<Loaded<T>>({ kind: "loading" });
   const asked = useRef(0);
   const again = useCallback(() => {
     const mine = ++asked.current;
-    const tell = (value: Loaded<T>) => {
+    const settle = (value: Loaded<T>) => {
       if (asked.current === mine) setLoaded(value);
     };
     run(load()).then(
-      (value) => tell({ kind: "ready", value }),
-      (error: unknown) => tell({ kind: "failed", message: messageOf(error) }),
+      (value) => settle({ kind: "ready", value }),
+      (error: unknown) => settle({ kind: "failed", message: messageOf(error) }),
     );
   }, [run, load]);
   useEffect(() => {
@@ -113,7 +114,7 @@ interface Action {
   readonly run: (work: () => Promise<void>) => Promise<void>;
 }
 
-/** For buttons and forms: one thing at a time, and what went wrong. */
+/** State of a button or form: it runs one action at a time and shows its failure. */
 export function useAction(): Action {
   const calls = useCalls();
   const [isBusy, setBusy] = useState(false);
@@ -134,7 +135,7 @@ export function useAction(): Action {
   return { isBusy, failure, run };
 }
 
-/** The element's width in CSS pixels; 0 until it is known. */
+/** The element's width in CSS pixels; 0 before the first measurement. */
 export function useWidth(): [ref: (element: Element | null) => void, width: number] {
   const [element, setElement] = useState<Element | null>(null);
   const [width, setWidth] = useState(0);

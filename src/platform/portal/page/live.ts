@@ -1,35 +1,35 @@
-// The live feed: one WebSocket, what it brought last, and who is told of it.
+// Live feed: one WebSocket, the last value of each topic, and the subscribers.
 //
-// Opened by the shell for as long as a session lasts. Whatever comes, the page changes once a second:
-// messages of a second are shown together in one beat, and not at all while nobody looks. A feed that
-// breaks is opened again by itself, each time after the service said that the session still holds.
+// Opened by the shell for the length of a session. Messages of one second are shown together, so
+// the page is redrawn at most once a second, and not while it is hidden. A broken connection is
+// reopened automatically after a request has confirmed that the session is still valid.
 
 import type { LiveTopics } from "../types.ts";
 import { ApiError, presentSession } from "./api.ts";
 import { waitMs } from "./backoff.ts";
 import { after, chance, steadyMs, takeServiceTime } from "./clock.ts";
+import { liveMessage, type Topic, topicsOf } from "./live-readers.ts";
 import { RateHistory } from "./rate-history.ts";
-import { ShapeError } from "./shape.ts";
-import { liveMessage, type Topic, topicsOf } from "./wire-live.ts";
+import { ShapeError } from "./shape-readers.ts";
 
 type Connection =
   | { readonly kind: "connecting" }
   | { readonly kind: "live" }
   | { readonly kind: "waiting"; readonly untilMs: number; readonly failures: number };
 
-/** Besides topics: the connection, and every beat. */
-export type Subject = Topic | "connection" | "beat" | "fault";
+/** Topics, the connection, every update of the page, and unreadable messages. */
+export type Subject = Topic | "connection" | "update" | "fault";
 
-const beatMs = 1000;
-/** Messages of one second come in one go: they are shown together. */
+const updateMs = 1000;
+/** Messages that arrive within this time are shown together. */
 const gatherMs = 20;
-/** The service says its time every second. */
+/** The service sends its time every second; after this silence the page reconnects. */
 const silentMs = 30_000;
 const closeSessionEnded = 4401;
 
 export class Live {
   connection: Connection = { kind: "connecting" };
-  /** A message that this page cannot read; null: none. */
+  /** Error of a message that this page cannot read; null without one. */
   fault: string | null = null;
   readonly topics: Partial<LiveTopics> = {};
   readonly rates = new RateHistory();
@@ -39,9 +39,9 @@ export class Live {
   #pending: Partial<LiveTopics> = {};
   #socket: WebSocket | null = null;
   #failures = 0;
-  #lastBeatMs = steadyMs();
+  #lastUpdateMs = steadyMs();
   #lastMessageMs = steadyMs();
-  #endBeat: () => void = () => {};
+  #cancelUpdate: () => void = () => {};
   #endWait: () => void = () => {};
   #isClosed = false;
 
@@ -50,38 +50,40 @@ export class Live {
   }
 
   start(): void {
-    document.addEventListener("visibilitychange", this.#look);
+    document.addEventListener("visibilitychange", this.#onVisibilityChange);
     window.addEventListener("online", this.retry);
-    this.#armBeat(beatMs);
+    this.#scheduleUpdate(updateMs);
     this.#open();
   }
 
   close(): void {
     this.#isClosed = true;
-    document.removeEventListener("visibilitychange", this.#look);
+    document.removeEventListener("visibilitychange", this.#onVisibilityChange);
     window.removeEventListener("online", this.retry);
-    this.#endBeat();
+    this.#cancelUpdate();
     this.#endWait();
     this.#socket?.close();
   }
 
-  /** Returns how to end that. */
+  /** Returns a function that ends the subscription. */
   subscribe(subject: Subject, listener: () => void): () => void {
     const listeners = this.#listeners.get(subject) ?? new Set();
     this.#listeners.set(subject, listeners.add(listener));
     return () => listeners.delete(listener);
   }
 
-  /** How often it was told: whoever subscribes after reading sees whether something came in between. */
+  /**
+   * Number of notifications; a subscriber compares it to detect changes before its subscription.
+   */
   versionOf(subject: Subject): number {
     return this.#versions.get(subject) ?? 0;
   }
 
-  /** Waits no longer. */
+  /** Reconnects immediately. */
   readonly retry = (): void => {
     if (this.connection.kind !== "waiting") return;
     this.#endWait();
-    this.#become({ kind: "connecting" });
+    this.#setConnection({ kind: "connecting" });
     void this.#checkAndOpen();
   };
 
@@ -89,7 +91,7 @@ export class Live {
     const { protocol, host } = location;
     const socket = new WebSocket(`${protocol === "https:" ? "wss" : "ws"}://${host}/portal/live`);
     this.#socket = socket;
-    socket.addEventListener("message", ({ data }: MessageEvent<unknown>) => this.#take(data));
+    socket.addEventListener("message", ({ data }: MessageEvent<unknown>) => this.#receive(data));
     socket.addEventListener("close", ({ code }) => {
       if (this.#isClosed || this.#socket !== socket) return;
       this.#socket = null;
@@ -101,11 +103,11 @@ export class Live {
   #wait(): void {
     this.#failures++;
     const ms = waitMs(this.#failures, chance());
-    this.#become({ kind: "waiting", untilMs: steadyMs() + ms, failures: this.#failures });
+    this.#setConnection({ kind: "waiting", untilMs: steadyMs() + ms, failures: this.#failures });
     this.#endWait = after(ms, this.retry);
   }
 
-  /** A WebSocket does not say why it was refused: a request does. */
+  /** A refused WebSocket gives no reason, so a request asks whether the session is valid. */
   async #checkAndOpen(): Promise<void> {
     try {
       await presentSession();
@@ -117,72 +119,73 @@ export class Live {
     }
   }
 
-  #take(data: unknown): void {
+  #receive(data: unknown): void {
     this.#lastMessageMs = steadyMs();
     if (this.connection.kind !== "live") {
       this.#failures = 0;
-      this.#become({ kind: "live" });
+      this.#setConnection({ kind: "live" });
     }
     let isNew = false;
     try {
-      const brought = liveMessage(JSON.parse(String(data)));
-      if (!brought) return;
-      isNew = Object.keys(brought).some((topic) => !Object.hasOwn(this.topics, topic));
-      this.#pending = { ...this.#pending, ...brought };
+      const received = liveMessage(JSON.parse(String(data)));
+      if (!received) return;
+      isNew = Object.keys(received).some((topic) => !Object.hasOwn(this.topics, topic));
+      this.#pending = { ...this.#pending, ...received };
     } catch (error) {
-      this.#complain(error);
+      this.#reportFault(error);
     }
-    if (isNew || this.#lastMessageMs - this.#lastBeatMs > beatMs * 0.9) this.#armBeat(gatherMs);
+    if (isNew || this.#lastMessageMs - this.#lastUpdateMs > updateMs * 0.9)
+      this.#scheduleUpdate(gatherMs);
   }
 
-  #complain(error: unknown): void {
+  #reportFault(error: unknown): void {
     const detail = error instanceof ShapeError ? error.message : "unreadable message";
     if (this.fault === detail) return;
     this.fault = detail;
-    this.#tell("fault");
+    this.#notify("fault");
   }
 
-  #armBeat(ms: number): void {
-    this.#endBeat();
-    this.#endBeat = after(ms, () => {
-      this.#beat();
-      this.#armBeat(beatMs);
+  #scheduleUpdate(ms: number): void {
+    this.#cancelUpdate();
+    this.#cancelUpdate = after(ms, () => {
+      this.#update();
+      this.#scheduleUpdate(updateMs);
     });
   }
 
-  #beat(): void {
+  #update(): void {
     if (document.hidden) return;
-    this.#lastBeatMs = steadyMs();
-    const brought = this.#pending;
+    this.#lastUpdateMs = steadyMs();
+    const received = this.#pending;
     this.#pending = {};
-    Object.assign(this.topics, brought);
-    if (brought.service) takeServiceTime(Date.parse(brought.service.time));
-    if (brought.destinations) this.rates.add(brought.destinations);
-    for (const topic of topicsOf(brought)) this.#tell(topic);
-    this.#tell("beat");
-    this.#askWhenSilent();
+    Object.assign(this.topics, received);
+    if (received.service) takeServiceTime(Date.parse(received.service.time));
+    if (received.destinations) this.rates.add(received.destinations);
+    for (const topic of topicsOf(received)) this.#notify(topic);
+    this.#notify("update");
+    this.#checkSilence();
   }
 
-  #askWhenSilent(): void {
+  #checkSilence(): void {
     const isSilent = steadyMs() - this.#lastMessageMs > silentMs;
     if (!isSilent || this.connection.kind !== "live") return;
     this.#lastMessageMs = steadyMs();
     this.#socket?.close();
   }
 
-  readonly #look = (): void => {
+  readonly #onVisibilityChange = (): void => {
     if (document.hidden) return;
-    // Timers of hidden pages stand still: what was silent meanwhile is no sign of anything.
+    // Timers of hidden pages are suspended, so the silence in the meantime means nothing.
     this.#lastMessageMs = steadyMs();
-    this.#armBeat(0);
+    this.#scheduleUpdate(0);
   };
 
-  #become(connection: Connection): void {
+  #setConnection(connection: Connection): void {
     this.connection = connection;
-    this.#tell("connection");
+    this.#notify("connection");
   }
 
-  #tell(subject: Subject): void {
+  #notify(subject: Subject): void {
     this.#versions.set(subject, this.versionOf(subject) + 1);
     for (const listener of this.#listeners.get(subject) ?? []) listener();
   }

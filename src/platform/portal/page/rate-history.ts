@@ -1,6 +1,6 @@
-// The last minute of each destination's rate, for its small curve.
+// Rate history: the last minute of each destination's rate, for its sparkline.
 //
-// Pure. Kept by live.ts, one value for each message; forgets destinations that are gone.
+// Pure. live.ts adds one value per message. Removed destinations are dropped.
 
 import type { DestinationView } from "../types.ts";
 

@@ -1,13 +1,14 @@
-// Which view an address names: "#/transactions/5h6x…" is the view "transactions" with an argument.
+// Router: the view of an address. "#/transactions/5h6x…" is the view "transactions" with an
+// argument.
 //
-// Pure; the shell listens to the address bar.
+// Pure; the shell listens to changes of the address.
 
 export const viewNames = ["overview", "feed", "tips", "transactions", "keys", "operator"] as const;
 export type ViewName = (typeof viewNames)[number];
 
 export interface Route {
   readonly view: ViewName;
-  /** What stands behind the view's name, decoded; null: nothing. */
+  /** The decoded text after the view's name; null if there is none. */
   readonly argument: string | null;
 }
 
@@ -23,7 +24,7 @@ function decoded(text: string): string | null {
   }
 }
 
-/** Unknown addresses are the overview: an old bookmark must not end in nothing. */
+/** Unknown addresses open the overview, so that old bookmarks work. */
 export function routeOf(hash: string): Route {
   const [, name = "", argument = ""] = hash.split("/");
   if (!isViewName(name)) return { view: "overview", argument: null };

@@ -1,13 +1,13 @@
-// From values to places on a chart, and where its lines and labels stand.
+// Scales: map values to positions on a chart, and choose its ticks.
 //
-// Pure; used by every chart. A scale maps its domain to its range and never leaves it.
+// Pure; used by every chart. A scale maps its domain to its range and clamps values outside.
 
 export type Scale = (value: number) => number;
 export type Extent = readonly [from: number, to: number];
 
 function mapped(share: number, [from, to]: Extent): number {
-  const kept = Number.isFinite(share) ? Math.min(1, Math.max(0, share)) : 0;
-  return from + kept * (to - from);
+  const bounded = Number.isFinite(share) ? Math.min(1, Math.max(0, share)) : 0;
+  return from + bounded * (to - from);
 }
 
 export function linear([from, to]: Extent, range: Extent): Scale {
@@ -15,7 +15,7 @@ export function linear([from, to]: Extent, range: Extent): Scale {
   return (value) => mapped(length === 0 ? 0.5 : (value - from) / length, range);
 }
 
-/** Values of 0 and below stand at the beginning. The domain is above 0. */
+/** Values of 0 and below map to the start. The domain must be above 0. */
 export function logarithmic([from, to]: Extent, range: Extent): Scale {
   const length = Math.log(to / from);
   return (value) => {
@@ -24,12 +24,12 @@ export function logarithmic([from, to]: Extent, range: Extent): Scale {
   };
 }
 
-/** The round values that logarithmic axes may begin, end and be labelled with. */
+/** Round values at which logarithmic axes may start, end and have labels. */
 function niceBetween(from: number, to: number): number[] {
   const found: number[] = [];
   for (let power = Math.floor(Math.log10(from)); 10 ** power <= to; power++) {
     for (const nice of [1, 2, 5]) {
-      // 1 * 10 ** -7 is not the number that 0.0000001 is read as.
+      // 1 * 10 ** -7 differs from the number 0.0000001 by rounding.
       const value = Number(`${nice}e${power}`);
       if (value >= from && value <= to) found.push(value);
     }
@@ -37,7 +37,7 @@ function niceBetween(from: number, to: number): number[] {
   return found;
 }
 
-/** From one round value (1, 2, 5 × 10^n) to another, all values above 0 between them. */
+/** Returns round values (1, 2, 5 × 10^n) that enclose all values above 0. */
 export function logExtent(values: readonly number[]): Extent {
   const above = values.filter((value) => value > 0);
   if (above.length === 0) return [1, 10];
@@ -48,7 +48,7 @@ export function logExtent(values: readonly number[]): Extent {
   return [from, to > from ? to : (niceBetween(from * 1.5, from * 10)[0] ?? from * 2)];
 }
 
-/** Of an axis: round values inside it, thinned out to at most `most`. */
+/** Returns round values inside an axis, thinned out to at most `most`. */
 export function logTicks([from, to]: Extent, most: number): number[] {
   const all = niceBetween(from, to);
   if (all.length <= most) return all;
@@ -56,7 +56,7 @@ export function logTicks([from, to]: Extent, most: number): number[] {
   return powers.length > 0 && powers.length <= most ? powers : all.slice(0, most);
 }
 
-/** The powers of ten of an extent, both ends included. */
+/** Returns the powers of ten of an extent, both ends included. */
 export function decadeTicks([from, to]: Extent): number[] {
   const ticks: number[] = [];
   for (let power = Math.round(Math.log10(from)); power <= Math.log10(to) + 1e-9; power++) {
@@ -65,7 +65,7 @@ export function decadeTicks([from, to]: Extent): number[] {
   return ticks;
 }
 
-/** A line through points; a gap (null) lifts the pen. */
+/** Returns the path of a line through points; null is a gap. */
 export function linePath(points: readonly (readonly [x: number, y: number] | null)[]): string {
   let isDown = false;
   let path = "";

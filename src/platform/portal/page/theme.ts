@@ -1,16 +1,16 @@
-// Light or dark: as the system says, unless the reader chose. The choice is the one thing that the page
-// keeps in the browser.
+// Theme: light or dark, as the system setting or as chosen. The choice is the only data that the
+// page stores in the browser.
 
 export const themes = ["auto", "light", "dark"] as const;
 export type Theme = (typeof themes)[number];
 
 const storageKey = "shredway-theme";
 
-/** "auto" where nothing was chosen, and where browsers keep nothing. */
-export function keptTheme(): Theme {
+/** Returns "auto" without a choice or without storage. */
+export function storedTheme(): Theme {
   try {
-    const kept = localStorage.getItem(storageKey);
-    return themes.find((theme) => theme === kept) ?? "auto";
+    const stored = localStorage.getItem(storageKey);
+    return themes.find((theme) => theme === stored) ?? "auto";
   } catch {
     return "auto";
   }
@@ -21,16 +21,18 @@ export function showTheme(theme: Theme): void {
   else document.documentElement.dataset["theme"] = theme;
 }
 
-export function keepTheme(theme: Theme): void {
+export function storeTheme(theme: Theme): void {
   showTheme(theme);
   try {
     localStorage.setItem(storageKey, theme);
   } catch {
-    // It holds until the page is closed.
+    // Without storage, the choice is valid until the page is closed.
   }
 }
 
-/** Calls `listener` whenever the page's colours may have changed. Returns how to end that. */
+/**
+ * Calls `listener` whenever the page's colours may have changed. Returns a function that ends it.
+ */
 export function watchColours(listener: () => void): () => void {
   const queries = ["(prefers-color-scheme: dark)", "(forced-colors: active)"].map((query) =>
     matchMedia(query),

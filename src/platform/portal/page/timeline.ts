@@ -1,38 +1,38 @@
-// A transaction's timeline as a drawing: a lane for the service, one for each route, one for the chain;
-// every event a mark at its time after the receipt.
+// Transaction timeline as a drawing: one row for the service, one for each route and one for the
+// chain. Every event is a mark at its time after receipt.
 //
-// Pure. The axis is logarithmic from a tenth of a millisecond on: what the service does takes
-// microseconds, what the chain does takes hundreds of milliseconds, and both must be seen.
+// Pure. The axis is logarithmic from 0.1 ms: the service's steps take microseconds and the
+// chain's hundreds of milliseconds, and both must be visible.
 
+import type { StatusEvent } from "./call-readers.ts";
 import { decadeTicks, type Extent, logarithmic, type Scale } from "./scale.ts";
-import type { StatusEvent } from "./wire.ts";
 
 export interface Mark {
   readonly event: StatusEvent;
-  /** From 0 (received) to 1 (the end). */
+  /** 0 (receipt) to 1 (end). */
   readonly place: number;
 }
 
-interface Lane {
+interface TimelineRow {
   readonly name: string;
   readonly marks: readonly Mark[];
 }
 
 export interface Drawing {
-  readonly lanes: readonly Lane[];
+  readonly rows: readonly TimelineRow[];
   readonly ticks: readonly { readonly offsetMs: number; readonly place: number }[];
 }
 
-const serviceLane = "gateway";
-const chainLane = "chain";
+const serviceRow = "gateway";
+const chainRow = "chain";
 
-/** Everything before it stands at the beginning. */
+/** Earlier events are drawn at the start. */
 const leastMs = 0.1;
 
 const chainKinds: readonly string[] = ["seen", "landed", "landed_failed"];
 
-function laneOf({ route, kind }: Pick<StatusEvent, "route" | "kind">): string {
-  return route ?? (chainKinds.includes(kind) ? chainLane : serviceLane);
+function rowOf({ route, kind }: Pick<StatusEvent, "route" | "kind">): string {
+  return route ?? (chainKinds.includes(kind) ? chainRow : serviceRow);
 }
 
 function extentOf(events: readonly StatusEvent[]): Extent {
@@ -40,7 +40,7 @@ function extentOf(events: readonly StatusEvent[]): Extent {
   return [leastMs, Math.max(last, leastMs * 10)];
 }
 
-/** The receipt has a place of its own, left of the first decade. */
+/** Share of the axis for the receipt, left of the first decade. */
 const receiptShare = 0.04;
 
 export function drawingOf(events: readonly StatusEvent[]): Drawing {
@@ -48,23 +48,23 @@ export function drawingOf(events: readonly StatusEvent[]): Drawing {
   const scale: Scale = logarithmic(extent, [receiptShare, 1]);
   const placeOf = (offsetMs: number) => (offsetMs <= 0 ? 0 : scale(offsetMs));
   const routes = events.flatMap(({ route }) => (route === null ? [] : [route]));
-  const names = [...new Set([serviceLane, ...routes, chainLane])];
-  const lanes = names.map((name) => ({
+  const names = [...new Set([serviceRow, ...routes, chainRow])];
+  const rows = names.map((name) => ({
     name,
     marks: events
-      .filter((event) => laneOf(event) === name)
+      .filter((event) => rowOf(event) === name)
       .map((event) => ({ event, place: placeOf(event.offsetMs) })),
   }));
   const ticks = decadeTicks([extent[0], 10 ** Math.floor(Math.log10(extent[1]) + 1e-9)]);
   return {
-    lanes: lanes.filter(({ marks }) => marks.length > 0),
+    rows: rows.filter(({ marks }) => marks.length > 0),
     ticks: ticks.map((offsetMs) => ({ offsetMs, place: placeOf(offsetMs) })),
   };
 }
 
 type Outcome = "good" | "bad" | "open" | "neutral";
 
-/** How a state or an event is to be felt: its colour, always beside its word. */
+/** Returns the colour class of a state or event. The word is always shown next to the colour. */
 export function outcomeOf(state: string): Outcome {
   if (["landed", "acknowledged", "seen", "counted", "active", "up", "reached"].includes(state))
     return "good";
@@ -76,7 +76,7 @@ export function outcomeOf(state: string): Outcome {
     : "neutral";
 }
 
-/** "landed_failed" as people say it. */
-export function worded(state: string): string {
+/** Returns a state for display: "landed_failed" becomes words. */
+export function displayText(state: string): string {
   return state.replaceAll("_", " ");
 }

@@ -1,13 +1,13 @@
-// Moments and spans as words. UTC everywhere; the reader's own zone is never guessed at.
+// Times and durations as text. All times are UTC.
 //
-// Pure: every function is told the present moment. Moments are milliseconds since 1970.
+// Pure: the current time is a parameter. Times are milliseconds since 1970.
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
 const space = "\u00a0";
 
-/** Of an ISO text; NaN where it is none. */
+/** Parses an ISO time; NaN if invalid. */
 export function ms(iso: string): number {
   return Date.parse(iso);
 }
@@ -37,7 +37,7 @@ export function stamp(atMs: number): string {
   return `${isoOf(atMs).slice(0, 10)} ${clock(atMs)}${space}UTC`;
 }
 
-/** The two largest units: "3 h 12 min", "2 d 4 h", "45 s". Cut, never rounded up. */
+/** The two largest units: "3 h 12 min", "2 d 4 h", "45 s". Truncated, never rounded up. */
 export function span(lengthMs: number): string {
   const seconds = Math.max(0, Math.floor(lengthMs / 1000));
   const parts = [
@@ -52,7 +52,7 @@ export function span(lengthMs: number): string {
   return shown.map(([value, unit]) => `${value}${space}${unit}`).join(" ");
 }
 
-/** "just now", "3 min ago", "2 h ago": the moment itself stands beside it. Ahead: "in 2 h 5 min". */
+/** "just now", "3 min ago", "2 h ago"; "in 2 h 5 min" for the future. */
 export function relative(atMs: number, nowMs: number): string {
   const distance = atMs - nowMs;
   const isFuture = distance > 0;
@@ -61,7 +61,7 @@ export function relative(atMs: number, nowMs: number): string {
   return isFuture ? `in ${aheadText(length)}` : `${span(length).split(" ")[0] ?? ""} ago`;
 }
 
-/** Within an hour whole minutes: seconds that tick beside them would be noise. */
+/** Whole minutes below an hour; seconds would change too often. */
 function aheadText(lengthMs: number): string {
   const isMinutes = lengthMs < hourMs && lengthMs >= minuteMs;
   return isMinutes ? `${Math.floor(lengthMs / minuteMs)}${space}min` : span(lengthMs);
@@ -90,7 +90,7 @@ interface GraceWords {
   readonly unless: string;
 }
 
-/** What the grace clock says; `threshold` with its unit. */
+/** Describes the grace period; `threshold` includes its unit. */
 export function graceWords(
   tier: string,
   threshold: string,

@@ -1,14 +1,14 @@
-// Numbers as people read them: lamports, counts, rates, shares, spans of time. Units always shown.
+// Numbers for display: lamports, counts, rates, shares and durations, always with units.
 //
-// Pure; used by every view. Nothing here rounds up to a bound that was not reached: 99.96 % is 99.9 %.
-// Between number and unit stands a no-break space.
+// Pure; used by every view. No number is rounded up to a bound that was not reached: 99.96 %
+// becomes 99.9 %. A no-break space separates number and unit.
 
 const lamportsPerSol = 1_000_000_000;
 const space = "\u00a0";
 
 const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
-/** Exact: every lamport stays visible. */
+/** Exact: shows every lamport. */
 export function solDigits(lamports: number): string {
   const sign = lamports < 0 ? "-" : "";
   const whole = Math.floor(Math.abs(lamports) / lamportsPerSol);
@@ -34,7 +34,7 @@ export function counted(value: number, one: string, many = `${one}s`): string {
   return `${grouped.format(value)}${space}${value === 1 ? one : many}`;
 }
 
-/** Three digits or, above, whole numbers. */
+/** Three significant digits; whole numbers from 100 on. */
 function short(value: number): string {
   if (value >= 99.95) return grouped.format(value);
   return value >= 9.995 ? value.toFixed(1) : value.toFixed(2);
@@ -46,7 +46,7 @@ export function rate(perSecond: number): string {
   return `${text}${space}/s`;
 }
 
-/** Of 0 to 1, cut to tenths of a per cent. */
+/** Formats 0 to 1 as per cent, truncated to tenths. */
 export function percent(share: number): string {
   const tenths = Math.floor(share * 1000 + 1e-9) / 10;
   return `${tenths === 100 || tenths === 0 ? tenths : tenths.toFixed(1)}${space}%`;
@@ -58,7 +58,7 @@ const spanUnits = [
   ["µs", 1e3],
 ] as const;
 
-/** Nanoseconds in the unit that keeps the number between 1 and 1000. */
+/** Nanoseconds in the unit that gives a number between 1 and 1000. */
 export function nanoseconds(ns: number): string {
   for (const [unit, size] of spanUnits) {
     if (ns >= size * 0.9995) return `${short(ns / size)}${space}${unit}`;
@@ -66,19 +66,21 @@ export function nanoseconds(ns: number): string {
   return `${Math.round(ns)}${space}ns`;
 }
 
-/** Of an axis: "5 µs", as short as its round value allows. */
+/** Axis label: "5 µs", as short as its round value allows. */
 export function tickNanoseconds(ns: number): string {
   return nanoseconds(ns).replace(/\.0+(?=\D)/, "");
 }
 
-/** After a moment: "+0.210 ms", "+812.4 ms", "+12.8 s". To the microsecond as long as that says something. */
+/** Time after an event: "+0.210 ms", "+812.4 ms", "+12.8 s". */
 export function offset(ms: number): string {
   if (ms === 0) return `0${space}ms`;
   if (ms >= 10_000) return `+${(ms / 1000).toFixed(2)}${space}s`;
   return `+${ms.toFixed(ms < 10 ? 3 : 1)}${space}ms`;
 }
 
-/** Base58 texts and the like, cut in the middle. */
-export function shortened(text: string, keep = 6): string {
-  return text.length <= keep * 2 + 1 ? text : `${text.slice(0, keep)}…${text.slice(-keep)}`;
+/** Shortens Base58 and similar texts in the middle. */
+export function shortened(text: string, endLength = 6): string {
+  return text.length <= endLength * 2 + 1
+    ? text
+    : `${text.slice(0, endLength)}…${text.slice(-endLength)}`;
 }

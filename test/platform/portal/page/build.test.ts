@@ -1,4 +1,5 @@
-// What the page's build leaves: small, whole, its own, and fit for a strict content security policy.
+// Output of the page's build: small, complete, self-contained, and compatible with a strict
+// content security policy.
 
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -12,7 +13,7 @@ import { temporaryFolder } from "../../../support/temporary-folder.ts";
 const build = fileURLToPath(
   new URL("../../../../src/platform/portal/page/build.mjs", import.meta.url),
 );
-/** Some 55,000 today; uPlot is 24,000 of them. */
+/** About 55,000 today, including 24,000 of uPlot. */
 const gzipBytesMax = 60_000;
 
 interface Entry {
@@ -33,7 +34,7 @@ function built(folder: string): readonly Entry[] {
 }
 
 describe("the built page", () => {
-  it("is what its manifest says, and small", () => {
+  it("matches its manifest and is small", () => {
     const folder = temporaryFolder();
     const files = built(folder);
     expect(
@@ -56,7 +57,7 @@ describe("the built page", () => {
     expect(readdirSync(folder)).toHaveLength(files.length * 2 + 1);
   });
 
-  it("has nothing inline, and no address of another place", () => {
+  it("has no inline code and no address of another origin", () => {
     const folder = temporaryFolder();
     const files = built(folder);
     const texts = files.map(({ file }) => readFileSync(join(folder, file), "utf8"));
@@ -71,7 +72,7 @@ describe("the built page", () => {
     expect(texts.filter((text) => /\b(eval|Function)\(/.test(text))).toEqual([]);
   });
 
-  it("is the same when it is built again, and takes away what is old", () => {
+  it("is the same after another build, which removes old files", () => {
     const folder = temporaryFolder();
     const first = built(folder);
     execFileSync("touch", [join(folder, "app-0123456789abcdef.js")]);

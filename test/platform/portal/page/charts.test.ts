@@ -1,6 +1,7 @@
-// Where things stand on charts, and what a timeline becomes as a drawing.
+// Positions on charts, and the drawing of a timeline.
 
 import { describe, expect, it } from "vitest";
+import type { StatusEvent } from "../../../../src/platform/portal/page/call-readers.ts";
 import { barsOf, extentOf } from "../../../../src/platform/portal/page/histogram.ts";
 import {
   decadeTicks,
@@ -10,11 +11,14 @@ import {
   logExtent,
   logTicks,
 } from "../../../../src/platform/portal/page/scale.ts";
-import { drawingOf, outcomeOf, worded } from "../../../../src/platform/portal/page/timeline.ts";
-import type { StatusEvent } from "../../../../src/platform/portal/page/wire.ts";
+import {
+  displayText,
+  drawingOf,
+  outcomeOf,
+} from "../../../../src/platform/portal/page/timeline.ts";
 
 describe("scales", () => {
-  it("map their domain to their range and never leave it", () => {
+  it("map their domain to their range and clamp values outside", () => {
     const up = linear([10, 20], [0, 100]);
     expect([10, 15, 20, 0, 30].map(up)).toEqual([0, 50, 100, 0, 100]);
     const down = logarithmic([1, 100], [200, 0]);
@@ -23,13 +27,13 @@ describe("scales", () => {
     ]);
   });
 
-  it("stand in the middle where the domain is a point", () => {
+  it("map a domain of one value to the middle", () => {
     expect(linear([5, 5], [0, 100])(5)).toBe(50);
     expect(logarithmic([5, 5], [0, 100])(5)).toBe(50);
     expect(linear([0, 1], [0, 100])(Number.NaN)).toBe(0);
   });
 
-  it("find round ends that hold all values", () => {
+  it("find round ends that enclose all values", () => {
     expect(logExtent([10_000, 9_000_000])).toEqual([10_000, 10_000_000]);
     expect(logExtent([10_081, 10_324])).toEqual([10_000, 20_000]);
     expect(logExtent([0, 0])).toEqual([1, 10]);
@@ -44,7 +48,7 @@ describe("scales", () => {
     expect(logTicks([2500, 4000], 3)).toEqual([]);
   });
 
-  it("lift the pen at gaps", () => {
+  it("interrupt the line at gaps", () => {
     expect(linePath([[0, 1], [2, 3], null, [4, 5]])).toBe("M0.0 1.0L2.0 3.0M4.0 5.0");
   });
 });
@@ -58,7 +62,7 @@ describe("a histogram", () => {
     { upToNs: 400, count: 0 },
   ];
 
-  it("is drawn from the first count to the last", () => {
+  it("is drawn from the first to the last bucket with a count", () => {
     const bars = barsOf({ buckets });
     expect(bars.map(({ fromNs, toNs }) => [fromNs, toNs])).toEqual([
       [100, 150],
@@ -70,7 +74,7 @@ describe("a histogram", () => {
     expect(extentOf(bars)).toEqual([100, 300]);
   });
 
-  it("of nothing is empty, of one bucket has room around it", () => {
+  it("is empty without counts and has a margin around a single bucket", () => {
     expect(barsOf({ buckets: [] })).toEqual([]);
     expect(barsOf({ buckets: [{ upToNs: 100, count: 0 }] })).toEqual([]);
     expect(extentOf([])).toBeNull();
@@ -94,8 +98,8 @@ describe("a timeline", () => {
     reason: null,
   });
 
-  it("has a lane for the gateway, for each route in order, and for the chain", () => {
-    const { lanes, ticks } = drawingOf([
+  it("has a row for the gateway, for each route in order, and for the chain", () => {
+    const { rows, ticks } = drawingOf([
       event("received", 0),
       event("queued", 0.2, "swqos"),
       event("queued", 0.3, "tpu"),
@@ -103,8 +107,8 @@ describe("a timeline", () => {
       event("seen", 400),
       event("landed", 1000),
     ]);
-    expect(lanes.map(({ name }) => name)).toEqual(["gateway", "swqos", "tpu", "chain"]);
-    const places = lanes.map(({ marks }) => marks.map(({ place }) => place));
+    expect(rows.map(({ name }) => name)).toEqual(["gateway", "swqos", "tpu", "chain"]);
+    const places = rows.map(({ marks }) => marks.map(({ place }) => place));
     expect(places[0]).toEqual([0]);
     expect(places[3]?.[1]).toBe(1);
     expect(places.flat().every((place) => place >= 0 && place <= 1)).toBe(true);
@@ -114,19 +118,19 @@ describe("a timeline", () => {
     expect(ticks.map(({ offsetMs }) => offsetMs)).toEqual([0.1, 1, 10, 100, 1000]);
   });
 
-  it("that has only begun still has an axis", () => {
-    const { lanes, ticks } = drawingOf([event("received", 0)]);
-    expect(lanes).toHaveLength(1);
+  it("has an axis even with a single event", () => {
+    const { rows, ticks } = drawingOf([event("received", 0)]);
+    expect(rows).toHaveLength(1);
     expect(ticks.map(({ offsetMs }) => offsetMs)).toEqual([0.1, 1]);
   });
 
-  it("says how each end is to be felt", () => {
+  it("maps each outcome to its colour class", () => {
     expect(["landed", "landed_failed", "open", "expired"].map(outcomeOf)).toEqual([
       "good",
       "bad",
       "open",
       "neutral",
     ]);
-    expect(worded("landed_failed")).toBe("landed failed");
+    expect(displayText("landed_failed")).toBe("landed failed");
   });
 });

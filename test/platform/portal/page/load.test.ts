@@ -1,6 +1,6 @@
-// The page under a feed of a large service, in a real Chromium: 1,000 destinations, 64 slots, a day of
-// tips. Its server is made up here, so that every message is known. Counted is what changes in the
-// document, never how long it takes.
+// The page with the feed of a large service in a real Chromium: 1,000 destinations, 64 slots, a
+// day of tips. A simulated server sends known messages. The tests count changes of the document
+// and do not measure time.
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -73,7 +73,7 @@ function coverage(first: number, length = 64): CoverageView {
   return { slots, receiveToSend };
 }
 
-/** `busy`: so many of them have another rate than before. */
+/** `busy` destinations have another rate than before. */
 function fanOut(busy: number, turn: number): FanOutView {
   const destinations = Array.from({ length: 1000 }, (_, i) => ({
     name: `account-${i}`,
@@ -107,7 +107,7 @@ const changes = `
     { subtree: true, childList: true, attributes: true, characterData: true },
   );`;
 
-/** How often a coverage chart is drawn, and what is written on any chart. */
+/** Counts drawings of a coverage chart and records the texts on all charts. */
 const canvasCalls = `
   window.draws = 0;
   window.labels = [];
@@ -123,7 +123,10 @@ const canvasCalls = `
     },
   });`;
 
-/** Columns of the first chart by colour: stretches of one colour, 3 pixels and longer, close to the bottom. */
+/**
+ * Columns of the first chart by colour: runs of one colour, at least 3 pixels wide, close to the
+ * bottom.
+ */
 const columnColours = `(() => {
   const canvas = document.querySelector(".frame canvas");
   const over = document.querySelector(".frame .u-over");
@@ -155,7 +158,7 @@ describe.skipIf(!chromiumPath)("the page of a large service", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** The page with its feed; `tell` sends as the service would. */
+  /** Opens the page with its feed; `send` sends messages as the service would. */
   async function opened(hash: string): Promise<[page: Page, tell: (message: LiveMessage) => void]> {
     const page = closing(await browser.newPage({ viewport: { width: 1280, height: 860 } }));
     const { files }: { files: readonly Record<"path" | "file" | "type", string>[] } = JSON.parse(
@@ -177,13 +180,13 @@ describe.skipIf(!chromiumPath)("the page of a large service", () => {
     return [page, tell];
   }
 
-  /** Sends it, and waits until the page has shown the beat in which it came. */
+  /** Sends a slot and waits until the page shows it. */
   async function shown(page: Page, tell: (message: LiveMessage) => void, slot: number) {
     tell({ topic: "service", value: { ...service, slot } });
     await page.locator("header .place", { hasText: `slot ${slot}` }).waitFor();
   }
 
-  it("changes only the rows that changed", async () => {
+  it("changes only the rows with changed data", async () => {
     const [page, tell] = await opened("operator");
     tell({ topic: "fanOut", value: fanOut(0, 0) });
     await page.locator("tr", { hasText: "account-999" }).waitFor();
@@ -194,7 +197,7 @@ describe.skipIf(!chromiumPath)("the page of a large service", () => {
     const rows = page.locator("tr", { hasText: "3,001" });
     await rows.first().waitFor();
     expect(await rows.count()).toBe(3);
-    // Three rates, and what the view tells of times and the slot; not a thousand rows.
+    // Three rates, times and the slot change; a thousand rows do not.
     expect(await page.evaluate<number>("window.changes")).toBeLessThan(40);
   });
 
@@ -206,22 +209,22 @@ describe.skipIf(!chromiumPath)("the page of a large service", () => {
     await page.evaluate(canvasCalls);
     for (let first = 4001; first <= 4100; first++) {
       tell({ topic: "coverage", value: coverage(first) });
-      await page.evaluate("0"); // so that each arrives by itself
+      await page.evaluate("0"); // so that each arrives separately
     }
     await shown(page, tell, 5002);
     await page.getByRole("slider", { name: /^Coverage/ }).focus();
     await page.keyboard.press("End");
-    await page.locator(".told", { hasText: /^Slot 4163:/ }).waitFor();
+    await page.locator(".readout-text", { hasText: /^Slot 4163:/ }).waitFor();
     const draws = await page.evaluate<number>("window.draws");
     expect(draws).toBeGreaterThan(0);
-    // One a second: also where all this takes long.
+    // One drawing per second, even if the test is slow.
     expect(draws).toBeLessThan(25);
     expect(await page.evaluate(columnColours)).toEqual({ [light.column]: 56, [light.partial]: 8 });
     const latency = page.getByRole("slider", { name: /^Latency/ });
     expect(await latency.getAttribute("max")).toBe("2"); // three bars
   });
 
-  it("draws charts again when the colours change", async () => {
+  it("redraws charts when the colours change", async () => {
     const [page, tell] = await opened("feed");
     tell({ topic: "coverage", value: coverage(4000) });
     await page.getByText("56 of 64 slots complete").waitFor();
@@ -236,7 +239,7 @@ describe.skipIf(!chromiumPath)("the page of a large service", () => {
     await has(light);
   });
 
-  it("draws what has only begun", async () => {
+  it("draws incomplete data at the start", async () => {
     const [page, tell] = await opened("feed");
     const errors: string[] = [];
     page.on("pageerror", ({ message }) => errors.push(message));
@@ -269,7 +272,7 @@ describe.skipIf(!chromiumPath)("the page of a large service", () => {
     expect(labels).toEqual(expect.arrayContaining(["p25", "p50", "p75", "p95", "p99"]));
   });
 
-  it("reads tips point by point, by keys and by pointer", async () => {
+  it("reads tips point by point by keyboard and pointer", async () => {
     const [page, tell] = await opened("tips");
     const history = Array.from({ length: 96 }, (_, i) => tipPoint(i));
     tell({ topic: "tips", value: { now: tipPoint(95), history } });
@@ -285,13 +288,13 @@ describe.skipIf(!chromiumPath)("the page of a large service", () => {
     const box = await cursor.boundingBox();
     if (!box) throw new Error("expected a chart with a size");
     await page.mouse.move(box.x + box.width - 36, box.y + 60);
-    await page.locator(".told", { hasText: /^2026-11-21 12:00/ }).waitFor();
+    await page.locator(".readout-text", { hasText: /^2026-11-21 12:00/ }).waitFor();
     await page.getByText("Numbers as a table").click();
     await page.locator("tbody tr").nth(95).waitFor();
     expect(await page.locator("tbody tr").count()).toBe(96);
   });
 
-  it("says it when the service sends what the page cannot read, and goes on", async () => {
+  it("reports an unreadable message and continues", async () => {
     const [page, tell] = await opened("operator");
     // @ts-expect-error: a service of another version
     tell({ topic: "workers", value: [{ load: "high" }] });

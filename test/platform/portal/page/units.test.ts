@@ -1,4 +1,4 @@
-// Numbers, moments and spans as people read them.
+// Numbers, times and durations for display.
 
 import { describe, expect, it } from "vitest";
 import { waitMs } from "../../../../src/platform/portal/page/backoff.ts";
@@ -26,7 +26,7 @@ import {
   tickNanoseconds,
 } from "../../../../src/platform/portal/page/units.ts";
 
-/** No-break spaces as spaces. */
+/** Replaces no-break spaces by spaces. */
 function plain(text: string): string {
   return text.replaceAll("\u00a0", " ");
 }
@@ -44,12 +44,12 @@ describe("amounts", () => {
     [1_234_000_000_000, "1,234 SOL"],
     [-190_000_000, "-0.19 SOL"],
     [Number.MAX_SAFE_INTEGER, "9,007,199.254740991 SOL"],
-  ])("%i lamports are %s, every one of them", (lamports, text) => {
+  ])("%i lamports are %s, exactly", (lamports, text) => {
     expect(plain(sol(lamports))).toBe(text);
     expect(plain(sol(lamports))).toBe(`${solDigits(lamports)} SOL`);
   });
 
-  it("says lamports with their unit", () => {
+  it("shows lamports with their unit", () => {
     expect(lamportsText(310_000_000)).toBe("310,000,000 lamports");
   });
 
@@ -60,7 +60,7 @@ describe("amounts", () => {
     [0.29, "29.0 %"],
     [0.0004, "0 %"],
     [0, "0 %"],
-  ])("a share of %f is %s: nothing that is not whole becomes 100", (share, text) => {
+  ])("a share of %f is %s: only a complete share becomes 100", (share, text) => {
     expect(plain(percent(share))).toBe(text);
   });
 
@@ -77,7 +77,7 @@ describe("amounts", () => {
     expect(plain(nanoseconds(ns))).toBe(text);
   });
 
-  it("writes counts, rates, offsets and axis labels with their units", () => {
+  it("shows counts, rates, offsets and axis labels with their units", () => {
     expect(count(1_234_567)).toBe("1,234,567");
     expect([counted(1, "key"), counted(2, "key")].map(plain)).toEqual(["1 key", "2 keys"]);
     expect([0, 0.26, 9.94, 2583.4].map((value) => plain(rate(value)))).toEqual([
@@ -105,7 +105,7 @@ describe("amounts", () => {
   });
 });
 
-describe("moments", () => {
+describe("times", () => {
   it.each([
     [0, "0 s"],
     [999, "0 s"],
@@ -115,7 +115,7 @@ describe("moments", () => {
     [52 * hour, "2 d 4 h"],
     [hour + 30_000, "1 h"],
     [-5, "0 s"],
-  ])("%i ms last %s: cut, never rounded up", (ms, text) => {
+  ])("%i ms last %s: truncated, never rounded up", (ms, text) => {
     expect(plain(span(ms))).toBe(text);
   });
 
@@ -131,7 +131,7 @@ describe("moments", () => {
     expect(plain(relative(noon + ms, noon))).toBe(text);
   });
 
-  it("names the day in UTC", () => {
+  it("shows the day in UTC", () => {
     const words = [0, 12, -13, 60].map((hours) => plain(clockAndDay(noon + hours * hour, noon)));
     expect(words).toEqual([
       "12:00 UTC today",
@@ -144,7 +144,7 @@ describe("moments", () => {
     expect(exact(Number.NaN)).toContain("????");
   });
 
-  it("tells the grace in words", () => {
+  it("describes the grace period", () => {
     const ends = Date.parse("2026-11-22T14:05:30Z");
     const { until, left, unless } = graceWords("tier-2", "0.5 SOL", ends, ends - 11_520_000);
     expect([until, left, unless].map(plain).join(", ")).toBe(
@@ -158,7 +158,7 @@ describe("moments", () => {
 });
 
 describe("addresses of views", () => {
-  it("come back as they were written", () => {
+  it("are restored from their hash", () => {
     expect(routeOf(hashOf("transactions", "5h6x/é"))).toEqual({
       view: "transactions",
       argument: "5h6x/é",
@@ -170,23 +170,23 @@ describe("addresses of views", () => {
     expect(routeOf(hash)).toEqual({ view: "overview", argument: null });
   });
 
-  it("with broken escapes have no argument", () => {
+  it("with invalid escapes have no argument", () => {
     expect(routeOf("#/transactions/%E0%A4%A")).toEqual({ view: "transactions", argument: null });
   });
 });
 
-describe("waits before the feed is opened again", () => {
+describe("reconnect delays", () => {
   it("double from 1 s to 30 s", () => {
     const waits = [1, 2, 3, 4, 5, 6, 7, 1000].map((failures) => waitMs(failures, 0));
     expect(waits).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000]);
   });
 
-  it("are shorter by a fifth at most", () => {
+  it("are at most a fifth shorter", () => {
     expect([waitMs(1, 1), waitMs(6, 0.5)]).toEqual([800, 27_000]);
   });
 });
 
-describe("the rates of destinations", () => {
+describe("rate history", () => {
   const of = (id: string, sentPerSecond: number | null) => ({
     id,
     sending:
@@ -195,7 +195,7 @@ describe("the rates of destinations", () => {
         : { tier: "tier-1", sent: 0, sentPerSecond, failed: 0, icmp: 0 },
   });
 
-  it("are kept for a minute and forgotten with the destination", () => {
+  it("stores one minute and drops removed destinations", () => {
     const rates = new RateHistory();
     for (let i = 0; i < ratesMax + 5; i++) rates.add([of("a", i), of("b", null)]);
     expect(rates.of("a")).toHaveLength(ratesMax);

@@ -1,19 +1,19 @@
-// The audit trail: every event of the tier and every registered tip, page by page, newest first.
+// Audit trail: all tier events and registered tips, page by page, newest first.
 
 import type { ComponentChildren, JSX } from "preact";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { TierView } from "../../types.ts";
 import { call } from "../api.ts";
+import { type Registration, registrations, type TierEvent, tierEvents } from "../call-readers.ts";
+import { Badge, Empty, LoadedPart, Panel, Sol, When } from "../components/basics.tsx";
+import { type Column, Rows, Table } from "../components/rows.tsx";
 import { type Loaded, useLoaded } from "../hooks.ts";
-import { Badge, Empty, LoadedPart, Panel, Sol, When } from "../parts/basics.tsx";
-import { type Column, Rows, Table } from "../parts/rows.tsx";
-import { worded } from "../timeline.ts";
+import { displayText } from "../timeline.ts";
 import { shortened } from "../units.ts";
-import { type Registration, registrations, type TierEvent, tierEvents } from "../wire.ts";
 
 const pageRows = 8;
 
-/** A page, and where it begins; null: with the newest. */
+/** One page and its navigation. */
 interface Paged<T> {
   readonly loaded: Loaded<readonly T[]>;
   readonly again: () => void;
@@ -22,7 +22,7 @@ interface Paged<T> {
   readonly older: (before: number) => void;
 }
 
-/** `changes`: with it the newest page is asked for anew. */
+/** A new value of `changes` reloads the newest page. */
 function usePages<T>(
   load: (before: number | null) => Promise<readonly T[]>,
   changes: string,
@@ -43,7 +43,7 @@ interface PagerProps<T> {
   readonly paged: Paged<T>;
   readonly items: readonly T[];
   readonly placeOf: (item: T) => number;
-  /** What is paged, for the buttons' names. */
+  /** Name of the entries, for the labels of the buttons. */
   readonly what: string;
 }
 
@@ -109,7 +109,7 @@ function loadEvents(before: number | null): Promise<readonly TierEvent[]> {
   return call("getTierHistory", [page], tierEvents);
 }
 
-/** What must have changed when there is a new event. */
+/** Changes with every new event. */
 function changesOf({ tier, grace }: TierView): string {
   return `${tier} ${grace?.since}`;
 }
@@ -134,7 +134,7 @@ export function TierHistory({ tier }: { readonly tier: TierView }): JSX.Element 
           <td>
             <When iso={event.at} />
           </td>
-          <td class="number">{worded(event.kind)}</td>
+          <td class="number">{displayText(event.kind)}</td>
           <td class="number extra">{eventText(event)}</td>
           <td class="right">
             <Sol lamports={event.sumLamports} />
@@ -175,7 +175,7 @@ export function Registrations({ tier }: { readonly tier: TierView }): JSX.Elemen
           </td>
           <td>
             <Badge state={state} />
-            {reason === null ? null : <span class="muted"> {worded(reason)}</span>}
+            {reason === null ? null : <span class="muted"> {displayText(reason)}</span>}
           </td>
           <td class="right">
             <Sol lamports={countedLamports ?? lamports} />

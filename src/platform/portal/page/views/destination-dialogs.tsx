@@ -1,13 +1,13 @@
-// Forms about destinations: a new one, and a proof by hand.
+// Dialogs of destinations: add one, and verify one manually.
 
 import type { ComponentChildren, JSX } from "preact";
 import { useRef } from "preact/hooks";
 import { call } from "../api.ts";
-import { useAction, useSurroundings, useTopic } from "../hooks.ts";
-import { Failure } from "../parts/basics.tsx";
-import { Snippet } from "../parts/copy.tsx";
-import { Dialog } from "../parts/dialog.tsx";
-import { done } from "../wire.ts";
+import { done } from "../call-readers.ts";
+import { Failure } from "../components/basics.tsx";
+import { Snippet } from "../components/copy-button.tsx";
+import { Dialog } from "../components/dialog.tsx";
+import { useAction, useSessionContext, useTopic } from "../hooks.ts";
 
 interface FormProps {
   readonly verb: string;
@@ -56,7 +56,7 @@ function RegionField({ regions }: { readonly regions: readonly string[] }): JSX.
   );
 }
 
-/** Those that the service delivers from; empty: not told. */
+/** Regions in which the service delivers; empty before the first message. */
 function useRegions(): readonly string[] {
   return useTopic("service")?.deliveryRegions ?? [];
 }
@@ -67,7 +67,7 @@ function fieldOf(form: HTMLDivElement | null, name: string): string {
 }
 
 export function AddDialog({ onClose }: { readonly onClose: () => void }): JSX.Element {
-  const { announce } = useSurroundings();
+  const { announce } = useSessionContext();
   const regions = useRegions();
   const fields = useRef<HTMLDivElement>(null);
   const action = useAction();
@@ -123,7 +123,7 @@ function captureCommand(address: string): string {
 }
 
 export function ProveDialog({ id, address, onClose }: ProveProps): JSX.Element {
-  const { announce } = useSurroundings();
+  const { announce } = useSessionContext();
   const fields = useRef<HTMLDivElement>(null);
   const action = useAction();
   const prove = () => {

@@ -1,27 +1,27 @@
-// Destinations of the account: their proof, their rates, and everything that can be done with them.
+// Destinations of the account: verification, rates, and actions.
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { DestinationView } from "../../types.ts";
 import { call } from "../api.ts";
-import { useAction, useSurroundings, useTopic } from "../hooks.ts";
-import { Ago, Badge, Empty, Fact, Failure, Loading, Panel } from "../parts/basics.tsx";
-import { CopyButton } from "../parts/copy.tsx";
-import { Confirm } from "../parts/dialog.tsx";
-import { Sparkline } from "../parts/sparkline.tsx";
-import { worded } from "../timeline.ts";
+import { done } from "../call-readers.ts";
+import { Ago, Badge, Empty, Fact, Failure, Loading, Panel } from "../components/basics.tsx";
+import { CopyButton } from "../components/copy-button.tsx";
+import { Confirm } from "../components/dialog.tsx";
+import { Sparkline } from "../components/sparkline.tsx";
+import { useAction, useSessionContext, useTopic } from "../hooks.ts";
+import { displayText } from "../timeline.ts";
 import { count, counted, rate } from "../units.ts";
-import { done } from "../wire.ts";
 import { AddDialog, ProveDialog } from "./destination-dialogs.tsx";
 
-/** How its ownership stands, and what comes next. */
+/** Verification state and its expiry. */
 function Proof({ destination }: { readonly destination: DestinationView }): JSX.Element {
   const { state, provedBy, provedAt, proofEndsAt, pauseReason, pausedAt, refusal } = destination;
   if (refusal !== null) return <>not sending: {refusal}</>;
   if (state === "paused" && pausedAt !== null) {
     return (
       <>
-        paused <Ago iso={pausedAt} />: {worded(pauseReason ?? "unknown")}
+        paused <Ago iso={pausedAt} />: {displayText(pauseReason ?? "unknown")}
       </>
     );
   }
@@ -40,9 +40,9 @@ function Proof({ destination }: { readonly destination: DestinationView }): JSX.
   );
 }
 
-/** What leaves for it from here. */
+/** Counters of this node's sending to the destination. */
 function Sending({ destination }: { readonly destination: DestinationView }): JSX.Element {
-  const { live } = useSurroundings();
+  const { live } = useSessionContext();
   const { sending, id } = destination;
   if (!sending) return <Fact name="Sent by this node">no shreds at present</Fact>;
   return (
@@ -76,7 +76,7 @@ interface CardProps {
 }
 
 function Card({ destination, onProve, onRemove }: CardProps): JSX.Element {
-  const { announce } = useSurroundings();
+  const { announce } = useSessionContext();
   const action = useAction();
   const { id, address, region, state } = destination;
   const challenge = () =>
@@ -122,7 +122,7 @@ type Open =
   | { readonly kind: "prove" | "remove"; readonly destination: DestinationView };
 
 function OpenDialog({ open, close }: { open: Open; close: () => void }): JSX.Element {
-  const { announce } = useSurroundings();
+  const { announce } = useSessionContext();
   if (open.kind === "add") return <AddDialog onClose={close} />;
   const { id, address } = open.destination;
   if (open.kind === "prove") return <ProveDialog id={id} address={address} onClose={close} />;

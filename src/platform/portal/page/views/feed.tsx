@@ -1,10 +1,10 @@
-// The shreds themselves: where they are sent to, how much of each slot is seen, how long they stay here.
+// Shred feed: destinations, coverage of each slot, and latency in the relay.
 
 import type { JSX } from "preact";
-import { useSurroundings, useTopic } from "../hooks.ts";
-import { Loading, NoScope, Panel } from "../parts/basics.tsx";
-import { CoverageChart } from "../parts/coverage-chart.tsx";
-import { HistogramChart } from "../parts/histogram-chart.tsx";
+import { Loading, NoScope, Panel } from "../components/basics.tsx";
+import { CoverageChart } from "../components/coverage-chart.tsx";
+import { HistogramChart } from "../components/histogram-chart.tsx";
+import { useSessionContext, useTopic } from "../hooks.ts";
 import { count } from "../units.ts";
 import { DestinationsPanel } from "./destinations.tsx";
 
@@ -34,7 +34,7 @@ function LatencyPanel(): JSX.Element {
 }
 
 export function Feed(): JSX.Element {
-  const { session } = useSurroundings();
+  const { session } = useSessionContext();
   return (
     <div class="grid">
       {session.key.scopes.includes("shreds") ? (

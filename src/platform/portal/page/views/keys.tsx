@@ -1,15 +1,15 @@
-// The account's API keys: which there are, a new one in place of the own one, and the end of any of them.
+// API keys of the account: list, rotate the session's key, and revoke any key.
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { KeyView, NewKeyView } from "../../types.ts";
 import { call } from "../api.ts";
-import { useAction, useLoaded, useSurroundings } from "../hooks.ts";
-import { Badge, Fact, Failure, LoadedPart, Panel, When } from "../parts/basics.tsx";
-import { Snippet } from "../parts/copy.tsx";
-import { Confirm, Dialog } from "../parts/dialog.tsx";
+import { done, keys, newKey } from "../call-readers.ts";
+import { Badge, Fact, Failure, LoadedPart, Panel, When } from "../components/basics.tsx";
+import { Snippet } from "../components/copy-button.tsx";
+import { Confirm, Dialog } from "../components/dialog.tsx";
+import { useAction, useLoaded, useSessionContext } from "../hooks.ts";
 import { counted } from "../units.ts";
-import { done, keys, newKey } from "../wire.ts";
 
 function loadKeys(): Promise<readonly KeyView[]> {
   return call("getKeys", [], keys);
@@ -94,7 +94,7 @@ interface RevokeProps {
 }
 
 function RevokeDialog({ item, onClose, onRevoked }: RevokeProps): JSX.Element {
-  const { announce, end } = useSurroundings();
+  const { announce, end } = useSessionContext();
   const revoke = async () => {
     await call("revokeKey", [{ id: item.id }], done);
     if (item.isOwn) end("The key of your session was revoked.");

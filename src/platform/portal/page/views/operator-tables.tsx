@@ -1,18 +1,18 @@
 // Tables of the operator's view.
 
 import type { ComponentChildren, JSX } from "preact";
+import { Badge, Empty, Loading, Panel } from "../components/basics.tsx";
+import { type Column, Rows, Table } from "../components/rows.tsx";
+import { ShareBar } from "../components/sparkline.tsx";
 import { useTopic } from "../hooks.ts";
-import { Badge, Empty, Loading, Panel } from "../parts/basics.tsx";
-import { type Column, Rows, Table } from "../parts/rows.tsx";
-import { ShareBar } from "../parts/sparkline.tsx";
-import { worded } from "../timeline.ts";
+import { displayText } from "../timeline.ts";
 import { count, counted, nanoseconds, percent, rate } from "../units.ts";
 
 interface TablePanelProps<T extends object> {
   readonly title: string;
   readonly aside?: string | undefined;
   readonly wide?: boolean;
-  /** Undefined: it did not come yet. */
+  /** Undefined before the first message. */
   readonly items: readonly T[] | undefined;
   readonly empty: string;
   readonly columns: readonly Column[];
@@ -54,8 +54,8 @@ function Share({ share }: { readonly share: number }): JSX.Element {
   );
 }
 
-/** Counts of what should not be: zero is calm. */
-function Bad({ value }: { readonly value: number }): JSX.Element {
+/** A count of faults; zero is muted. */
+function FaultCount({ value }: { readonly value: number }): JSX.Element {
   return <td class={value > 0 ? "number right alert" : "number right muted"}>{count(value)}</td>;
 }
 
@@ -92,7 +92,7 @@ export function SourcesPanel(): JSX.Element {
           <Ns value={source.leadTime.p90Ns} />
           <Ns value={source.leadTime.p99Ns} />
           <Num>{count(source.received)}</Num>
-          <Bad value={source.refused} />
+          <FaultCount value={source.refused} />
         </tr>
       )}
     />
@@ -112,7 +112,7 @@ export function RoutesPanel(): JSX.Element {
         { name: "Kind" },
         { name: "State" },
         { name: "Sent", isNumber: true },
-        { name: "Taken", isNumber: true },
+        { name: "Accepted", isNumber: true },
         { name: "Refused", isNumber: true },
         { name: "Queued", isNumber: true },
         { name: "Send p50", isNumber: true },
@@ -128,7 +128,7 @@ export function RoutesPanel(): JSX.Element {
           </td>
           <Num>{count(route.sent)}</Num>
           <Num>{count(route.taken)}</Num>
-          <Bad value={route.refused} />
+          <FaultCount value={route.refused} />
           <Num>{count(route.queued)}</Num>
           <Ns value={route.sendP50Ns} />
           <td class="long" title={route.lastFailure ?? undefined}>
@@ -161,7 +161,7 @@ export function WorkersPanel(): JSX.Element {
           <th scope="row">{worker.name}</th>
           <Share share={worker.load} />
           <Num>{rate(worker.receivedPerSecond)}</Num>
-          <Bad value={worker.receiveDrops} />
+          <FaultCount value={worker.receiveDrops} />
           <Num>{worker.highestSlot}</Num>
         </tr>
       )}
@@ -169,7 +169,7 @@ export function WorkersPanel(): JSX.Element {
   );
 }
 
-/** Of some thirty verdicts most never come: those are a number. */
+/** Lists verdicts that occurred; the others are only counted. */
 export function VerdictsPanel(): JSX.Element {
   const verdicts = useTopic("verdicts");
   const items = verdicts?.filter(({ count: packets }) => packets > 0);
@@ -188,7 +188,7 @@ export function VerdictsPanel(): JSX.Element {
       keyOf={({ name }) => name}
       draw={({ name, perSecond, count: packets }) => (
         <tr>
-          <th scope="row">{worded(name)}</th>
+          <th scope="row">{displayText(name)}</th>
           <Num>{rate(perSecond)}</Num>
           <Num>{count(packets)}</Num>
         </tr>
@@ -226,8 +226,8 @@ export function FanOutPanel(): JSX.Element {
           </td>
           <td>{destination.tier}</td>
           <Num>{rate(destination.sentPerSecond)}</Num>
-          <Bad value={destination.failed} />
-          <Bad value={destination.icmp} />
+          <FaultCount value={destination.failed} />
+          <FaultCount value={destination.icmp} />
         </tr>
       )}
     />

@@ -1,10 +1,10 @@
-// The service as its operator sees it: sources, workers, routes, verdicts, fan-out, problems.
+// Operator view: sources, workers, routes, verdicts, fan-out and problems.
 
 import type { JSX } from "preact";
 import type { ProblemView } from "../../types.ts";
+import { Ago, Empty, Fact, Loading, Panel, RecentTime, When } from "../components/basics.tsx";
+import { Rows } from "../components/rows.tsx";
 import { useTopic } from "../hooks.ts";
-import { Ago, Empty, Fact, Lately, Loading, Panel, When } from "../parts/basics.tsx";
-import { Rows } from "../parts/rows.tsx";
 import { counted } from "../units.ts";
 import {
   FanOutPanel,
@@ -55,7 +55,7 @@ function ProblemRow({ problem }: { readonly problem: ProblemView }): JSX.Element
       <span class={level === "warn" ? "badge open" : "badge bad"}>{levelWords[level]}</span>
       <span class="breaking">{text}</span>
       {count > 1 ? <span class="muted">×{count}</span> : null}
-      <Lately iso={time} />
+      <RecentTime iso={time} />
     </li>
   );
 }

@@ -1,12 +1,12 @@
-// What an account's tips buy: the tier, what is missing to the next one, the grace clock, where and how
-// tips are paid and registered, and everything that happened to the tier.
+// Overview of an account's tier: registered tips, missing amount to the next tier, grace period,
+// payment instructions and history.
 
 import type { JSX } from "preact";
 import type { TierView } from "../../types.ts";
-import { useNow, useSurroundings, useTopic } from "../hooks.ts";
-import { Badge, Empty, Loading, NoScope, Panel } from "../parts/basics.tsx";
-import { CopyButton, Snippet } from "../parts/copy.tsx";
-import { TierMeter } from "../parts/tier-meter.tsx";
+import { Badge, Empty, Loading, NoScope, Panel } from "../components/basics.tsx";
+import { CopyButton, Snippet } from "../components/copy-button.tsx";
+import { TierMeter } from "../components/tier-meter.tsx";
+import { useNow, useSessionContext, useTopic } from "../hooks.ts";
 import { graceWords, ms } from "../times.ts";
 import { lamportsText, sol, solDigits } from "../units.ts";
 import { Registrations, TierHistory } from "./audit.tsx";
@@ -45,7 +45,7 @@ function TierPanel({ tier }: { readonly tier: TierView }): JSX.Element {
       <ul class="thresholds">
         {tier.thresholds.map((at) => (
           <li key={at.tier} title={`${lamportsText(at.missingLamports)} missing`}>
-            <Badge state={at.missingLamports === 0 ? "reached" : "ahead"} />{" "}
+            <Badge state={at.missingLamports === 0 ? "reached" : "not_reached"} />{" "}
             <span>{thresholdText(tier, at)}</span>
           </li>
         ))}
@@ -69,7 +69,7 @@ function Addresses({ addresses }: { readonly addresses: readonly string[] }): JS
   );
 }
 
-/** The key is never shown, so the command takes it from the shell. */
+/** The key is never shown, so the command reads it from an environment variable. */
 function registerCommand(): string {
   return [
     `curl '${location.origin}/shred-pay?verbose=true' \\`,
@@ -100,7 +100,7 @@ function HowTo({ tier }: { readonly tier: TierView }): JSX.Element {
   );
 }
 
-function Sales(): JSX.Element {
+function ShredTierView(): JSX.Element {
   const tier = useTopic("tier");
   if (!tier) return <Loading lines={6} />;
   if (!tier.isSold) {
@@ -121,8 +121,8 @@ function Sales(): JSX.Element {
 }
 
 export function Overview(): JSX.Element {
-  const { session } = useSurroundings();
-  if (session.key.scopes.includes("shreds")) return <Sales />;
+  const { session } = useSessionContext();
+  if (session.key.scopes.includes("shreds")) return <ShredTierView />;
   return (
     <Panel title="Tier" wide>
       <NoScope scope="shreds" what="the tier" />

@@ -1,11 +1,11 @@
-// What stands around every view: name, ways to the views, connection, slot, colours, sign-out.
+// Frame of every view: name, navigation, connection state, slot, theme and sign-out.
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { closeSession } from "../api.ts";
 import { steadyMs } from "../clock.ts";
-import { useConnection, useFault, useNow, useSurroundings, useTopic } from "../hooks.ts";
-import { ThemeSwitch } from "../parts/theme-switch.tsx";
+import { ThemeSwitch } from "../components/theme-switch.tsx";
+import { useConnection, useFault, useNow, useSessionContext, useTopic } from "../hooks.ts";
 import { hashOf, type Route, routeOf, type ViewName, viewNames } from "../router.ts";
 import { counted } from "../units.ts";
 import { Feed } from "./feed.tsx";
@@ -36,9 +36,9 @@ const views: Readonly<Record<ViewName, (props: { argument: string | null }) => J
 function useRoute(): Route {
   const [route, setRoute] = useState(() => routeOf(location.hash));
   useEffect(() => {
-    const look = () => setRoute(routeOf(location.hash));
-    window.addEventListener("hashchange", look);
-    return () => window.removeEventListener("hashchange", look);
+    const update = () => setRoute(routeOf(location.hash));
+    window.addEventListener("hashchange", update);
+    return () => window.removeEventListener("hashchange", update);
   }, []);
   return route;
 }
@@ -49,7 +49,7 @@ function Waiting({ untilMs }: { readonly untilMs: number }): JSX.Element {
   return <span class="number">{`in ${seconds} s`}</span>;
 }
 
-/** Screen readers hear the state when it changes, not the countdown. */
+/** Screen readers announce state changes, not the countdown. */
 function ConnectionState(): JSX.Element {
   const live = useConnection();
   const { connection } = live;
@@ -93,7 +93,7 @@ function Fault(): JSX.Element | null {
 }
 
 function Navigation({ view }: { readonly view: ViewName }): JSX.Element {
-  const { session } = useSurroundings();
+  const { session } = useSessionContext();
   const shown = viewNames.filter((name) => name !== "operator" || session.isOperator);
   return (
     <nav aria-label="Views">
@@ -111,8 +111,8 @@ function Navigation({ view }: { readonly view: ViewName }): JSX.Element {
 }
 
 function SignOut(): JSX.Element {
-  const { session, end } = useSurroundings();
-  // Also when the service is away: then the cookie ends by itself.
+  const { session, end } = useSessionContext();
+  // Sign out locally even if the service does not respond: the cookie then expires.
   const signOut = () => {
     closeSession().then(
       () => end("You are signed out."),
@@ -132,7 +132,7 @@ function SignOut(): JSX.Element {
 }
 
 export function Shell(): JSX.Element {
-  const { session } = useSurroundings();
+  const { session } = useSessionContext();
   const route = useRoute();
   const heading = useRef<HTMLHeadingElement>(null);
   const isFirst = useRef(true);
@@ -143,7 +143,7 @@ export function Shell(): JSX.Element {
     if (!isFirst.current) heading.current?.focus();
     isFirst.current = false;
   }, [shown]);
-  // The address must stay the view's: an anchor of its own would be a route.
+  // Keep the address: an anchor would be parsed as a route.
   const skip = (event: Event) => {
     event.preventDefault();
     heading.current?.focus();

@@ -1,14 +1,15 @@
-// The way in: an API key, pasted. It is sent once and kept nowhere; a cookie stands for the session.
+// Sign-in with an API key. The page sends the key once and does not store it; a cookie identifies
+// the session.
 
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { SessionView } from "../../types.ts";
 import { openSession, signInMessageOf } from "../api.ts";
-import { Failure } from "../parts/basics.tsx";
-import { ThemeSwitch } from "../parts/theme-switch.tsx";
+import { Failure } from "../components/basics.tsx";
+import { ThemeSwitch } from "../components/theme-switch.tsx";
 
 interface SignInProps {
-  /** Why there is no session any more; null: there was none. */
+  /** Reason for the end of the previous session; null if there was none. */
   readonly reason: string | null;
   readonly onSession: (session: SessionView) => void;
 }

@@ -1,17 +1,17 @@
-// What became of one transaction: its end, and every step on the way with its time after the receipt.
+// Outcome of one transaction, and the time after receipt of each event.
 
 import type { JSX } from "preact";
 import { useCallback, useEffect } from "preact/hooks";
 import { call } from "../api.ts";
+import { type StatusEvent, type TransactionStatus, transactionStatus } from "../call-readers.ts";
 import { every } from "../clock.ts";
+import { Badge, Empty, Fact, LoadedPart, When } from "../components/basics.tsx";
+import { CopyButton } from "../components/copy-button.tsx";
+import { type Column, Table } from "../components/rows.tsx";
+import { TimelineChart } from "../components/timeline-chart.tsx";
 import { useLoaded } from "../hooks.ts";
-import { Badge, Empty, Fact, LoadedPart, When } from "../parts/basics.tsx";
-import { CopyButton } from "../parts/copy.tsx";
-import { type Column, Table } from "../parts/rows.tsx";
-import { TimelineChart } from "../parts/timeline-chart.tsx";
-import { worded } from "../timeline.ts";
+import { displayText } from "../timeline.ts";
 import { count, offset, shortened } from "../units.ts";
-import { type StatusEvent, type TransactionStatus, transactionStatus } from "../wire.ts";
 
 const columns: readonly Column[] = [
   { name: "After receipt", isNumber: true },
@@ -24,7 +24,7 @@ const columns: readonly Column[] = [
 ];
 
 function noteOf({ reason, method, bytes }: StatusEvent): string {
-  if (reason !== null) return worded(reason);
+  if (reason !== null) return displayText(reason);
   if (method !== null) return method;
   return bytes === null ? "" : `${count(bytes)} bytes`;
 }
@@ -62,7 +62,7 @@ function Summary({ status }: { readonly status: TransactionStatus }): JSX.Elemen
         {state === "open" || !last ? null : (
           <strong class="number">{offset(last.offsetMs).replace("+", "")} after its receipt</strong>
         )}
-        {reason === null ? null : <span> ({worded(reason)})</span>}
+        {reason === null ? null : <span> ({displayText(reason)})</span>}
       </p>
       <dl class="facts">
         <Fact name="Signature">

@@ -1,10 +1,11 @@
-// What transactions paid that landed through this service: now, and over the day.
+// Tips of transactions that landed through this service: current percentiles and the last 24
+// hours.
 
 import type { JSX } from "preact";
 import type { TipPoint, TipsView } from "../../types.ts";
+import { Ago, Badge, Empty, Loading, Panel, Sol } from "../components/basics.tsx";
+import { percentiles, TipsChart } from "../components/tips-chart.tsx";
 import { useTopic } from "../hooks.ts";
-import { Ago, Badge, Empty, Loading, Panel, Sol } from "../parts/basics.tsx";
-import { percentiles, TipsChart } from "../parts/tips-chart.tsx";
 import { counted } from "../units.ts";
 
 function Snapshot({ now }: { readonly now: TipPoint }): JSX.Element {

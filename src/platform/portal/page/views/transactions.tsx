@@ -1,10 +1,10 @@
-// The account's submissions: the newest as they come, and what became of any of them.
+// Submissions of the account: the newest ones, and the look-up of one by its signature.
 
 import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
-import { useSurroundings, useTopic } from "../hooks.ts";
-import { Badge, Empty, Lately, Loading, NoScope, Panel } from "../parts/basics.tsx";
-import { Rows, Table } from "../parts/rows.tsx";
+import { Badge, Empty, Loading, NoScope, Panel, RecentTime } from "../components/basics.tsx";
+import { Rows, Table } from "../components/rows.tsx";
+import { useSessionContext, useTopic } from "../hooks.ts";
 import { hashOf } from "../router.ts";
 import { counted, shortened } from "../units.ts";
 import { Timeline } from "./timeline.tsx";
@@ -23,7 +23,7 @@ function LookUp({ signature }: { readonly signature: string | null }): JSX.Eleme
           Signature of a transaction
         </label>
         <input
-          // A signature of the list becomes the one in the field.
+          // A click on a listed signature replaces the field's text.
           key={signature ?? ""}
           id="signature"
           ref={input}
@@ -75,7 +75,7 @@ function Newest(): JSX.Element {
                   <Badge state={state} />
                 </td>
                 <td>
-                  <Lately iso={receivedAt} />
+                  <RecentTime iso={receivedAt} />
                 </td>
                 <td class="extra">{method}</td>
                 <td class="number right extra">{slot ?? "–"}</td>
@@ -89,7 +89,7 @@ function Newest(): JSX.Element {
 }
 
 export function Transactions({ argument }: { readonly argument: string | null }): JSX.Element {
-  const { scopes } = useSurroundings().session.key;
+  const { scopes } = useSessionContext().session.key;
   if (!scopes.includes("submit") && !scopes.includes("batch")) {
     return (
       <Panel title="Newest" wide>

@@ -1,0 +1,121 @@
+// Readers of call results: the session, keys, and the gateway's account methods.
+//
+// Used by the views through api.ts. docs/gateway.md describes the shapes. Fields that no view
+// shows are not read.
+
+import type * as Response from "../../../client/responses.ts";
+import type { AnyState, KeyView, NewKeyView, SessionView } from "../types.ts";
+import {
+  anything,
+  flag,
+  list,
+  number,
+  object,
+  oneOf,
+  optional,
+  orNull,
+  type Reader,
+  text,
+} from "./shape-readers.ts";
+
+export const session = object<SessionView>({
+  account: text,
+  key: object<SessionView["key"]>({ id: text, hint: text, label: text, scopes: list(text) }),
+  isOperator: flag,
+  endsAt: text,
+});
+
+const key = object<KeyView>({
+  id: text,
+  hint: text,
+  label: text,
+  scopes: list(text),
+  allowedRanges: list(text),
+  createdAt: text,
+  expiresAt: orNull(text),
+  revokedAt: orNull(text),
+  state: oneOf("active", "expiring", "expired", "revoked"),
+  isOwn: flag,
+});
+
+export const keys = list(key);
+export const newKey = object<NewKeyView>({ key, text });
+
+/** Entry of the tier history without its text, which other clients show. */
+export type TierEvent = Omit<Response.TierEvent<number>, "text">;
+
+export const tierEvents = list(
+  object<TierEvent>({
+    number,
+    at: text,
+    kind: text,
+    from: orNull(text),
+    to: orNull(text),
+    sumLamports: number,
+  }),
+);
+
+export type Registration = AnyState<Response.Registration<number>>;
+
+export const registrations = list(
+  object<Registration>({
+    signature: text,
+    state: text,
+    reason: orNull(text),
+    slot: number,
+    lamports: number,
+    countedLamports: orNull(number),
+    registeredAt: text,
+    settledAt: orNull(text),
+    registeredMs: number,
+  }),
+);
+
+type ShownEvent = Omit<Response.StatusEvent<number>, "err" | "sibling" | "offsetMs">;
+
+/** An event with every field; null for fields that its kind does not have. */
+export type StatusEvent = {
+  readonly [Name in keyof ShownEvent]-?: undefined extends Response.StatusEvent<number>[Name]
+    ? ShownEvent[Name] | null
+    : ShownEvent[Name];
+} & { readonly offsetMs: number };
+
+function maybe<T>(reader: Reader<T>): Reader<T | null> {
+  return optional(orNull(reader), null);
+}
+
+export interface TransactionStatus
+  extends AnyState<Omit<Response.TransactionStatus<number>, "events">> {
+  readonly events: readonly StatusEvent[];
+}
+
+/** Null for another account's transaction, or if its history has expired. */
+export const transactionStatus = orNull(
+  object<TransactionStatus>({
+    signature: text,
+    state: text,
+    method: text,
+    bundleId: orNull(text),
+    receivedAt: text,
+    slot: orNull(number),
+    reason: orNull(text),
+    err: anything,
+    events: list(
+      object<StatusEvent>({
+        kind: text,
+        at: text,
+        offsetMs: number,
+        method: maybe(text),
+        route: maybe(text),
+        attempt: maybe(number),
+        bytes: maybe(number),
+        slot: maybe(number),
+        leader: maybe(text),
+        reason: maybe(text),
+      }),
+    ),
+  }),
+);
+
+/** Reader for calls whose result is not used. */
+export const done = anything;

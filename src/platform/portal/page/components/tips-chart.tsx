@@ -1,0 +1,158 @@
+// Tips chart: percentiles of landed tips over a day, one line each, on a logarithmic SOL axis.
+
+import type { JSX } from "preact";
+import type uPlot from "uplot";
+import type { TipPoint } from "../../types.ts";
+import type { ChartKind, Paint } from "../chart-drawing.ts";
+import { logExtent, logTicks } from "../scale.ts";
+import { clock, ms, stamp } from "../times.ts";
+import { count, sol, solDigits } from "../units.ts";
+import { Chart } from "./chart.tsx";
+import { type Column, cellClass, Numbers, Rows, Table } from "./rows.tsx";
+
+export const percentiles = ["p25", "p50", "p75", "p95", "p99"] as const;
+type Percentile = (typeof percentiles)[number];
+
+const hourMs = 60 * 60_000;
+/** Minimum distance between labels at the right end of the lines, in CSS pixels. */
+const endLabelGap = 13;
+const ticksMax = 8;
+
+function pointText(point: TipPoint): string {
+  const values = percentiles.map((name) => `${name} ${sol(point[name])}`).join(" · ");
+  const stale = point.isStale ? ", stale" : "";
+  return `${stamp(ms(point.time))}: ${values} (${count(point.count)} tips${stale}).`;
+}
+
+/** False for points without tips; they are not drawn. */
+function hasTips({ count: tips }: TipPoint): boolean {
+  return tips > 0;
+}
+
+/** Positions of the labels at the line ends, without overlap. */
+function spread(places: readonly number[]): number[] {
+  let free = Number.POSITIVE_INFINITY;
+  return places.map((place) => {
+    const y = Math.min(place, free);
+    free = y - endLabelGap;
+    return y;
+  });
+}
+
+/** Labels are at full hours UTC: every step divides a day. */
+function hourAxis(paint: Paint): uPlot.Axis {
+  return {
+    ...paint.axis(null),
+    size: 24,
+    space: 48,
+    incrs: [1, 2, 3, 4, 6, 12, 24].map((hours) => hours * hourMs),
+    values: (_, splits) => splits.map((at) => clock(at)),
+  };
+}
+
+function solAxis(paint: Paint): uPlot.Axis {
+  return {
+    ...paint.axis(),
+    size: 84,
+    splits: (_plot, _axis, from, to) => logTicks([from, to], ticksMax),
+    filter: (_, splits) => splits,
+    values: (_, splits) => splits.map((lamports) => solDigits(lamports)),
+  };
+}
+
+/** Names of the lines at their right ends. */
+function nameAxis(shown: () => readonly TipPoint[], paint: Paint): uPlot.Axis {
+  return {
+    ...paint.axis(null),
+    scale: "y",
+    side: 1,
+    size: 36,
+    stroke: () => paint.colour("text"),
+    splits: (plot) => {
+      const newest = shown().findLast(hasTips);
+      if (!newest) return [];
+      const places = percentiles.map((name) => plot.valToPos(newest[name], "y"));
+      return spread(places).map((place) => plot.posToVal(place, "y"));
+    },
+    filter: (_, splits) => splits,
+    values: (_, splits) => percentiles.slice(0, splits.length),
+  };
+}
+
+function lineOf(name: Percentile, shown: () => readonly TipPoint[], paint: Paint): uPlot.Series {
+  const stroke = () => paint.colour(name);
+  // A single point needs a marker, because a line would be invisible.
+  const show = () => shown().length === 1;
+  return { stroke, width: 1.75, points: { show, size: 6, fill: stroke, width: 0 } };
+}
+
+const kind: ChartKind<readonly TipPoint[]> = {
+  height: 260,
+  countOf: (points) => points.length,
+  dataOf: (points) => [
+    points.map(({ time }) => ms(time)),
+    ...percentiles.map((name) => points.map((point) => (hasTips(point) ? point[name] : null))),
+  ],
+  optionsOf: (shown, paint) => ({
+    padding: [10, 0, 0, 0],
+    hasLine: true,
+    scales: {
+      x: { time: false, range: (_, first, last) => [Math.min(first, last - hourMs), last] },
+      // Tips of 0 are drawn at the bottom.
+      y: {
+        distr: 3,
+        range: (_, least, most) => [...logExtent([least, most])],
+        clamp: (_plot, _value, min) => min,
+      },
+    },
+    axes: [hourAxis(paint), solAxis(paint), nameAxis(shown, paint)],
+    series: percentiles.map((name) => lineOf(name, shown, paint)),
+    points: {
+      size: 7,
+      fill: (_, series) => `var(--${percentiles[series - 1] ?? "text"})`,
+      stroke: () => "transparent",
+    },
+  }),
+  textOf: (points, at) => {
+    const pointed = points[at ?? points.length - 1];
+    return pointed ? pointText(pointed) : "";
+  },
+};
+
+export function TipsChart({ points }: { readonly points: readonly TipPoint[] }): JSX.Element {
+  return (
+    <>
+      <Chart kind={kind} shown={points} label="Percentiles of landed tips, every 15 minutes" />
+      <Numbers>{() => <TipsTable points={points} />}</Numbers>
+    </>
+  );
+}
+
+function TipsTable({ points }: { readonly points: readonly TipPoint[] }): JSX.Element {
+  const columns: readonly Column[] = [
+    { name: "Refreshed" },
+    ...percentiles.map((name) => ({ name: `${name}, SOL`, isNumber: true })),
+    { name: "Tips", isNumber: true },
+  ];
+  return (
+    <Table caption="Percentiles of landed tips" columns={columns}>
+      <Rows
+        items={points.toReversed()}
+        keyOf={({ time }) => time}
+        draw={(point) => (
+          <tr>
+            <th scope="row" class="number">
+              {stamp(ms(point.time))}
+            </th>
+            {percentiles.map((name) => (
+              <td key={name} class={cellClass({ isNumber: true })}>
+                {solDigits(point[name])}
+              </td>
+            ))}
+            <td class={cellClass({ isNumber: true })}>{count(point.count)}</td>
+          </tr>
+        )}
+      />
+    </Table>
+  );
+}

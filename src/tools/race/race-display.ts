@@ -1,0 +1,49 @@
+// Current state of a race for its user: screen, lines or JSON, once a second.
+//
+// Also defines the input and output of both kinds of races (race-live.ts, race-captures.ts).
+
+import { toJson } from "../terminal/formatting.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { type RaceFacts, type RaceReport, racePicture, raceReport } from "./race-report.ts";
+import { raceLines } from "./race-screen.ts";
+import type { RaceSession } from "./race-session.ts";
+import type { ShredTable } from "./shred-table.ts";
+
+export interface RacePlan {
+  readonly settleNs: number;
+  readonly seconds: number | undefined;
+  readonly shredVersion: number;
+  readonly json: boolean;
+  readonly table: ShredTable | undefined;
+}
+
+export interface RaceResult {
+  readonly session: RaceSession;
+  readonly facts: RaceFacts;
+}
+
+/** Prints the current state in the selected format. */
+export function showRace(
+  raced: RaceResult,
+  { json, terminal }: { readonly json: boolean; readonly terminal: Terminal },
+): void {
+  const report: RaceReport = raceReport(raced.session, raced.facts, false);
+  if (json) terminal.line(toJson({ final: false, ...report }));
+  else if (terminal.isLive)
+    terminal.redraw(raceLines(report, racePicture(raced.session), terminal.paint));
+  else terminal.line(liveLine(report));
+}
+
+function liveLine({ seconds, feeds, shreds, slots, verified }: RaceReport): string {
+  const shares = feeds.map(({ name, winShare, coverage }) =>
+    winShare === null || coverage === null
+      ? `${name} -`
+      : `${name} first ${(winShare * 100).toFixed(1)} %, coverage ${(coverage * 100).toFixed(1)} %`,
+  );
+  return [
+    `${Math.round(seconds)} s`,
+    `${shreds.distinct} shreds in ${slots.judged} slots judged`,
+    ...shares,
+    verified ? "verified" : "NOT VERIFIED",
+  ].join("  ");
+}

@@ -1,0 +1,178 @@
+// HTML page of a race: verdict, picture and tables in one self-contained file without scripts.
+// Pure.
+
+import { raceSvg } from "./race-picture.ts";
+import type { FeedReport, LagNumbers, RacePicture, RaceReport } from "./race-report.ts";
+import { escapeText } from "./svg.ts";
+import { formatLag, pairOf, percent } from "./verdict.ts";
+
+const style = `
+  :root { color-scheme: light dark }
+  body { font: 15px/1.5 system-ui, -apple-system, "Segoe UI", sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em }
+  table { border-collapse: collapse; margin: .5em 0 1.5em; font-variant-numeric: tabular-nums }
+  th, td { padding: .25em .7em; text-align: right; border-bottom: 1px solid #8886; white-space: nowrap }
+  th:first-child, td:first-child { text-align: left }
+  .warn { font-weight: 600 } .scroll { overflow-x: auto } svg { max-width: 100%; height: auto }`;
+
+function lag(ns: number | null): string {
+  return ns === null ? "-" : formatLag(ns);
+}
+
+function count(value: number | null): string {
+  return value === null ? "-" : value.toLocaleString("en-US");
+}
+
+function section(
+  title: string,
+  heads: readonly string[],
+  rows: readonly (readonly string[])[],
+): string {
+  const cells = (tag: string, row: readonly string[]) =>
+    `<tr>${row.map((cell) => `<${tag}>${escapeText(cell)}</${tag}>`).join("")}</tr>`;
+  const body = rows.map((row) => cells("td", row)).join("\n");
+  return `<h2>${escapeText(title)}</h2>\n<div class="scroll"><table><thead>${cells("th", heads)}</thead>\n<tbody>${body}</tbody></table></div>`;
+}
+
+function lagSection(
+  title: string,
+  report: RaceReport,
+  of: (feed: FeedReport) => LagNumbers,
+): string {
+  const rows = report.feeds.map((feed) => {
+    const { count: number, min, p1, p5, p25, p50, p75, p95, p99, max } = of(feed);
+    return [feed.name, count(number), ...[min, p1, p5, p25, p50, p75, p95, p99, max].map(lag)];
+  });
+  const heads = ["feed", "count", "min", "p1", "p5", "p25", "p50", "p75", "p95", "p99", "max"];
+  return section(title, heads, rows);
+}
+
+function pairSection(report: RaceReport): string {
+  const names = report.feeds.map(({ name }) => name);
+  const rows = names.map((of) => [
+    of,
+    ...names.map((against) => {
+      const pair = pairOf(report, of, against);
+      return pair && pair.both > 0
+        ? `${lag(pair.advanceNs.p50)}, ${percent(pair.winShare, 2)}`
+        : "-";
+    }),
+  ]);
+  return section(
+    "Pairs: median advance of the row over the column, share of shreds that the row delivered first",
+    ["ahead of", ...names],
+    rows,
+  );
+}
+
+function firstArrivalsSection({ feeds }: RaceReport): string {
+  const rows = feeds.map((feed) => [
+    feed.name,
+    count(feed.wins),
+    count(feed.ties),
+    percent(feed.winShare, 2),
+    feed.winShareInterval
+      ? `${percent(feed.winShareInterval.low, 2)} to ${percent(feed.winShareInterval.high, 2)}`
+      : "too short",
+    percent(feed.sharedWinShare, 2),
+    count(feed.solo),
+    percent(feed.soloShare, 2),
+  ]);
+  const heads = [
+    "feed",
+    "first",
+    "tied",
+    "share",
+    "95 % interval",
+    "of common shreds",
+    "alone",
+    "share",
+  ];
+  return section("First arrivals", heads, rows);
+}
+
+function completenessSection({ feeds }: RaceReport): string {
+  const rows = feeds.map((feed) => [
+    feed.name,
+    percent(feed.coverage, 2),
+    percent(feed.dataCoverage, 2),
+    percent(feed.codeCoverage, 2),
+    count(feed.losses.missed),
+    count(feed.losses.bursts),
+    count(feed.losses.longest),
+    percent(feed.fecSets.share, 2),
+    percent(feed.slots.share, 2),
+  ]);
+  const heads = [
+    "feed",
+    "coverage",
+    "data",
+    "code",
+    "missed",
+    "in runs",
+    "longest run",
+    "sets ready",
+    "slots ready",
+  ];
+  return section("Completeness", heads, rows);
+}
+
+function receivedSection({ feeds }: RaceReport): string {
+  const rows = feeds.map((feed) => [
+    feed.name,
+    feed.from,
+    count(feed.received),
+    count(feed.shreds),
+    count(feed.duplicates),
+    count(feed.late),
+    count(feed.conflicting),
+    count(feed.kernelDrops),
+    Object.entries(feed.refused)
+      .map(([reason, number]) => `${reason} ${count(number)}`)
+      .join(", "),
+  ]);
+  const heads = [
+    "feed",
+    "from",
+    "received",
+    "shreds",
+    "duplicates",
+    "late",
+    "conflicting",
+    "dropped by the kernel",
+    "refused",
+  ];
+  return section("Received packets", heads, rows);
+}
+
+export function racePage(
+  report: RaceReport,
+  picture: RacePicture,
+  verdict: readonly string[],
+): string {
+  const names = report.feeds.map(({ name }) => name).join(" against ");
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Race: ${escapeText(names)}</title>
+<style>${style}</style>
+</head>
+<body>
+<h1>${escapeText(names)}</h1>
+<ul>
+${verdict.map((sentence) => `<li>${escapeText(sentence)}</li>`).join("\n")}
+</ul>
+${raceSvg(report, picture)}
+${firstArrivalsSection(report)}
+${lagSection("Lag of shreds relative to the best other feed (below 0: ahead)", report, ({ lagNs }) => lagNs)}
+${lagSection("Lag of FEC sets until recovery was possible", report, ({ fecSets }) => fecSets.lagNs)}
+${lagSection("Lag of slots until recovery of every FEC set was possible", report, ({ slots }) => slots.lagNs)}
+${completenessSection(report)}
+${pairSection(report)}
+${receivedSection(report)}
+<p>${count(report.slots.judged)} slots judged, ${count(report.slots.edge)} excluded; settling time ${report.settleMs} ms; clock resolution ${report.resolutionNs} ns; intervals from ${count(report.turns)} turns of leaders.</p>
+</body>
+</html>
+`;
+}

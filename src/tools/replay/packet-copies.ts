@@ -1,0 +1,69 @@
+// Copies of packets for replay: repeated, shuffled, dropped and corrupted.
+//
+// Called by replay.ts for one window at a time, so that a capture of any size fits into memory.
+// Pure and deterministic: the same packets and seed give the same result.
+
+import type { SeededRandom } from "../../core/seeded-random.ts";
+
+export interface TimedPacket {
+  readonly packet: Uint8Array;
+  /** Due time in nanoseconds from the start of the replay. */
+  readonly timeNs: number;
+}
+
+export interface CopyOptions {
+  readonly copies: number;
+  /** Gives every copy its own order. */
+  readonly shuffle: boolean;
+  /** Share of dropped copies. */
+  readonly drop: number;
+  /** Share of copies with one altered byte. */
+  readonly corrupt: number;
+}
+
+interface CopyCounts {
+  dropped: number;
+  corrupted: number;
+}
+
+/** Length of the bytes that a leader's signature covers in every shred; only these are altered. */
+const coveredBytes = 1000;
+
+/**
+ * Returns the packets of one window with ascending times. The n-th packet of each copy's order is
+ * sent at the time of the window's n-th packet. Adds to `counts`.
+ */
+export function makeCopies(
+  window: readonly TimedPacket[],
+  options: CopyOptions,
+  random: SeededRandom,
+  counts: CopyCounts,
+): TimedPacket[] {
+  const orders = Array.from({ length: options.copies }, () =>
+    options.shuffle ? random.permutation(window.length) : undefined,
+  );
+  const made: TimedPacket[] = [];
+  window.forEach(({ timeNs }, place) => {
+    for (const order of orders) {
+      const packet = window[order?.[place] ?? place]?.packet;
+      if (!packet) continue;
+      if (random.happens(options.drop)) {
+        counts.dropped++;
+      } else if (random.happens(options.corrupt)) {
+        counts.corrupted++;
+        made.push({ packet: altered(packet, random), timeNs });
+      } else {
+        made.push({ packet, timeNs });
+      }
+    }
+  });
+  return made;
+}
+
+function altered(packet: Uint8Array, random: SeededRandom): Uint8Array {
+  const copy = new Uint8Array(packet); // slice() of a Buffer shares its memory
+  if (copy.length === 0) return copy;
+  const at = random.below(Math.min(copy.length, coveredBytes));
+  copy[at] = (copy[at] ?? 0) ^ (1 + random.below(255));
+  return copy;
+}
