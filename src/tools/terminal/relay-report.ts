@@ -19,7 +19,7 @@ export function refusalTextOf(counts: readonly NamedCount[]): string {
 
 /**
  * Counts since the start, for the log. Every packet is in exactly one of `first`, `duplicate`,
- * `widened`, `equivocation`, `equivocationExcess`, `challengesAnswered` and the reasons in `refused`;
+ * `newTier`, `equivocation`, `equivocationExcess`, `challengesAnswered` and the reasons in `refused`;
  * `received` is their sum. (The workers' own counter also includes packets that are still being processed.)
  */
 export function totalsOf(now: RelaySnapshot): Record<string, unknown> {

@@ -50,11 +50,11 @@ describe("data.postgres", () => {
       const config = configAt(folder, server.url());
       const run = (...args: readonly string[]) => shredway(...args, "--config", config, "--json");
       const nothing = await run("keys", "list");
-      expect(nothing.stderr).toContain("expected a database that a service has set up");
+      expect(nothing.stderr).toContain("expected a database with the tables of a service");
       expect(nothing.code).toBe(1);
       const made = await run("keys", "create", "--account", "trading");
       expect(made.code).toBe(0);
-      expect(made.stderr).toContain("expected a server with fsync"); // the test's has none
+      expect(made.stderr).toContain("expected fsync and full_page_writes on"); // the test's has none
       const { id }: { id: string } = JSON.parse(made.stdout);
       expect((await run("keys", "revoke", id)).code).toBe(0);
       const listed = await run("keys", "list");
@@ -64,7 +64,7 @@ describe("data.postgres", () => {
       await server.kill();
       const away = await run("keys", "list");
       expect(away.code).toBe(1);
-      expect(away.stderr).toContain("expected a connection that holds");
+      expect(away.stderr).toContain("the connection to the server was lost");
     },
   );
 });

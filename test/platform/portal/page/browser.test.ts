@@ -363,8 +363,8 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     await page.getByRole("status").filter({ hasText: "Reconnecting" }).waitFor();
     await page.getByText(/^in \d+ s$/).waitFor();
     await page.getByText("0.31 of 0.5 SOL for tier-2").waitFor();
-    complaints.found.splice(0); // the browser's error about a refused connection
-    await start();
+    // While the service is down, so that the page cannot reconnect on its own before the click.
+    const attempt = page.waitForEvent("requestfailed");
     await page.getByRole("button", { name: "Reconnect now" }).click();
     await attempt;
     await start();
