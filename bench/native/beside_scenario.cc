@@ -107,7 +107,7 @@ void BesideScenario::run_slot(Contestant& contestant, const Case& which) {
     next_ns += which.interval_ns();
     sleep_until_ns(next_ns);
   }
-  const std::vector<Arrival> arrivals = sink_.wait_for_arrivals(which.destinations);
+  const std::vector<SinkArrival> arrivals = sink_.wait_for_arrivals(which.destinations);
   for (size_t i = 0; i < count; i++) {
     if (arrivals[i].copies < which.destinations) contestant.lost++;
     else contestant.last_ns.push_back(arrivals[i].last_ns - sent_ns[i]);

@@ -18,7 +18,7 @@ namespace shredway::bench {
 namespace {
 
 constexpr uint32_t kSource = 0x7f000001;  // 127.0.0.1, see source_table()
-constexpr size_t kShreds = kHandedShredsMax;
+constexpr size_t kShreds = kQueuedShredsMax;
 
 class HandOverScenario {
  public:

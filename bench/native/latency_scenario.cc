@@ -114,11 +114,11 @@ void LatencyScenario::run_slot(Contestant& contestant, const Case& which, uint32
     next_ns += which.interval_ns();
     sleep_until_ns(next_ns);
   }
-  const std::vector<Arrival> arrivals = sink_->wait_for_arrivals(which.destinations);
+  const std::vector<SinkArrival> arrivals = sink_->wait_for_arrivals(which.destinations);
   if (round == 0) return;
   std::vector<uint64_t> first, last;
   for (size_t i = 0; i < arrivals.size(); i++) {
-    const Arrival& arrival = arrivals[i];
+    const SinkArrival& arrival = arrivals[i];
     if (arrival.copies < which.destinations) {
       contestant.lost++;
       continue;

@@ -19,7 +19,7 @@
 
 namespace shredway::bench {
 
-struct Arrival {
+struct SinkArrival {
   uint64_t first_ns = 0, last_ns = 0;
   uint32_t copies = 0;
 };
@@ -38,7 +38,7 @@ class Sink {
   // From now on counts arrivals of the stream's shreds [begin, begin + count).
   void expect(uint64_t begin, size_t count);
   // All of them at `destinations`, or what there is after 200 ms.
-  std::vector<Arrival> wait_for_arrivals(uint32_t destinations);
+  std::vector<SinkArrival> wait_for_arrivals(uint32_t destinations);
 
  private:
   static constexpr size_t kAtOnce = 64, kHeadBytes = 128, kControlBytes = 64;
@@ -51,7 +51,7 @@ class Sink {
   uint16_t port_;
   std::mutex mutex_;
   uint64_t begin_ = 0;
-  std::vector<Arrival> arrivals_;
+  std::vector<SinkArrival> arrivals_;
   std::array<std::array<uint8_t, kHeadBytes>, kAtOnce> heads_;
   std::array<std::array<uint8_t, kControlBytes>, kAtOnce> controls_;
   std::array<iovec, kAtOnce> parts_;

@@ -131,7 +131,7 @@ void Steps::add_merkle_steps() {
   }
 }
 
-// First sights run through the ring of slots; the same shreds again are duplicates.
+// First reports run through the ring of slots; the same shreds again are duplicates.
 void Steps::add_memory_steps() {
   const auto record = [this](size_t i, const Root& root, const uint8_t* signature) {
     Shred shred = shreds_[i % kShreds];

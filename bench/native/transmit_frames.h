@@ -25,8 +25,8 @@ class FrameHeads {
  private:
   struct Head {
     std::array<uint8_t, kFrameHeaderBytes> bytes{};  // lengths and checksums 0
-    uint32_t ip_sum = 0;                             // of the IP head
-    uint32_t udp_sum = 0;                            // of pseudo-header and UDP head
+    uint32_t ip_sum = 0;                             // of the IP header
+    uint32_t udp_sum = 0;                            // of pseudo-header and UDP header
   };
   std::vector<Head> heads_;
 };

@@ -83,7 +83,7 @@ void TransmitLatency::enter(const TransmitRoad& road) {
 
 void TransmitLatency::print(const Contestant& contestant, uint32_t destinations, uint32_t round,
                             const std::vector<uint64_t>& sent_ns) {
-  const std::vector<Arrival> arrivals = sink_.wait_for_arrivals(destinations);
+  const std::vector<SinkArrival> arrivals = sink_.wait_for_arrivals(destinations);
   std::vector<uint64_t> first, last;
   for (size_t i = 0; i < arrivals.size(); i++) {
     if (arrivals[i].copies != destinations) continue;  // lost, or repeated

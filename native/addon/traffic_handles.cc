@@ -99,7 +99,9 @@ ShredderHandle::ShredderHandle(const Napi::CallbackInfo& info) : ObjectWrap(info
   std::memcpy(seed.data(), bytes.data, seed.size());
   key_ = std::make_unique<SigningKey>(seed);
   if (!key_->valid())
-    Napi::Error::New(info.Env(), "no Ed25519 library found: neither libsodium nor libcrypto")
+    Napi::Error::New(
+        info.Env(),
+        "no Ed25519 library found: neither libsodium nor libcrypto; install one of them")
         .ThrowAsJavaScriptException();
   shredder_ = std::make_unique<Shredder>(*key_);
 }
@@ -143,7 +145,7 @@ Napi::Value ShredderHandle::shred(const Napi::CallbackInfo& info) {
   Bytes entries{};
   SlotPosition position{};
   uint32_t reference_tick = 0;
-  // The entries last: reading the position may run getters, which may take the entries away.
+  // Read the entries last: getters of the position run JavaScript, which may detach the entries.
   if (!read_position(info[1], position) ||
       !read_u32(info[2], "referenceTick", 255, reference_tick) ||
       !read_bytes(info[0], "entries", entries))

@@ -9,7 +9,7 @@
 namespace shredway {
 namespace {
 
-// More than the data shreds of a slot hold, whatever their variant.
+// More than the data shreds of a slot can hold, whatever their variant.
 constexpr uint64_t kSlotBytesMax = uint64_t{kShredsPerSlotMax} * kDataShredBytes;
 constexpr uint64_t kEntriesMax = kSlotBytesMax / kEntryHeaderBytes;
 constexpr uint64_t kTransactionsMax = kSlotBytesMax / kTransactionBytesMin;
@@ -17,12 +17,12 @@ constexpr uint64_t kTransactionsMax = kSlotBytesMax / kTransactionBytesMin;
 constexpr uint16_t kMarkerVersion = 1;
 constexpr uint8_t kMarkerKindMax = static_cast<uint8_t>(BlockMarkerKind::genesis_certificate);
 
-// A part that is carried is copied and parsed again in steps of at least this many bytes: hostile
-// instructions of 3 bytes each must not cost one more parse each. Small against a piece of 963
-// bytes, so that most of a batch is parsed where it lies.
+// A carried part is copied and parsed again in steps of at least this many bytes, so that hostile
+// instructions of 3 bytes each do not cost one more parse each. It is small compared with a piece
+// of 963 bytes, so that most of a batch is parsed in place.
 constexpr size_t kCopyStepBytes = 128;
 
-// Precondition: kMarkerHeadBytes at `head`.
+// Precondition: `head` has kMarkerHeadBytes bytes.
 bool is_marker(const uint8_t* head) {
   return load_u16(head) == kMarkerVersion && head[2] <= kMarkerKindMax;
 }
@@ -63,7 +63,7 @@ bool EntryStream::feed(const uint8_t* bytes, size_t length, EntrySink& sink) {
         std::min({length, std::max(needed_ - carried_, kCopyStepBytes), kCarryBytesMax - carried_});
     std::memcpy(carry_.data() + carried_, bytes, copied);
     const size_t used = take_part(carry_.data(), carried_ + copied, sink);
-    // Without the copied bytes the part was unfinished, so it ends among them.
+    // The part was unfinished without the copied bytes, so it ends within them.
     const size_t from_piece = used == kUnfinished ? copied : used - carried_;
     carried_ = used == kUnfinished ? carried_ + copied : 0;
     bytes += from_piece;

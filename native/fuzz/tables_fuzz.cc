@@ -1,4 +1,5 @@
-// Fuzz target: any bytes as any of the three tables. What parses must answer every question.
+// Fuzz target: any bytes as any of the three tables. A table that was parsed must answer every
+// lookup.
 #include <cstdlib>
 #include <cstring>
 
@@ -21,7 +22,7 @@ void ask_sources(const SourceTable& table, const uint8_t* bytes, size_t length) 
     std::memcpy(endpoint.address.data(), bytes + at, 16);
     to_sockaddr(endpoint, sender);
     if (const Source* source = table.find(sender, static_cast<uint16_t>(at * 257)))
-      require(source->id < kSourcesMax && source->covers != 0 && source->covers < 8);
+      require(source->id < kSourcesMax && source->tier_mask != 0 && source->tier_mask < 8);
   }
 }
 

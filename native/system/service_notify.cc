@@ -12,7 +12,7 @@
 namespace shredway {
 namespace {
 
-// A manager that reads nothing must not hold the event loop.
+// A manager that does not read must not block the event loop.
 constexpr timeval kSendMax = {0, 200'000};
 
 std::string failure(const char* call, int error_number) {

@@ -16,25 +16,25 @@ namespace {
 
 constexpr uint16_t kDataBytes = 1203, kCodeBytes = 1228;
 
-CloneHead head_of_tests() {
-  CloneHead head;
-  head.source_port_ipv4 = 8001;
-  head.source_port_ipv6 = 8002;
-  head.ttl = 37;
-  head.dscp = 46;
-  return head;
+CloneHeader header_of_tests() {
+  CloneHeader header;
+  header.source_port_ipv4 = 8001;
+  header.source_port_ipv6 = 8002;
+  header.ttl = 37;
+  header.dscp = 46;
+  return header;
 }
 
 // What arrived, by destination, in order; heads are checked on the way.
 std::map<std::array<uint8_t, 16>, std::vector<Bytes>> by_destination(
     std::vector<CloneArrival> arrivals, bool is_ipv4, const NextHop& hop) {
-  const CloneHead head = head_of_tests();
+  const CloneHeader header = header_of_tests();
   std::map<std::array<uint8_t, 16>, std::vector<Bytes>> out;
   for (CloneArrival& arrival : arrivals) {
     CHECK(arrival.from.address == hop.source);
-    CHECK_EQ(arrival.from.port, is_ipv4 ? head.source_port_ipv4 : head.source_port_ipv6);
-    CHECK_EQ(arrival.ttl, head.ttl);
-    CHECK_EQ(arrival.traffic_class, head.dscp << 2);
+    CHECK_EQ(arrival.from.port, is_ipv4 ? header.source_port_ipv4 : header.source_port_ipv6);
+    CHECK_EQ(arrival.ttl, header.ttl);
+    CHECK_EQ(arrival.traffic_class, header.dscp << 2);
     out[arrival.to.address].push_back(std::move(arrival.bytes));
   }
   return out;
@@ -64,7 +64,7 @@ TEST(clone_batch_delivers_every_payload_to_every_target) {
       cable.set_offload(now.segmentation, now.checksums);
       CloneReceiver receiver(lab, now.is_ipv4);
       CloneCounts tally;
-      CloneBatch batch(plane->region(0), head_of_tests(), now.gso, tally);
+      CloneBatch batch(plane->region(0), header_of_tests(), now.gso, tally);
       for (const uint32_t count : {1u, 2u, 50u, 200u}) {
         const std::vector<CloneTarget> list = cable.targets(now.is_ipv4, count, receiver.port());
         CHECK_EQ(batch.set_lists({&list, 1}), count);
@@ -116,7 +116,7 @@ TEST(clone_batch_serves_long_lists_round_and_round) {
     for (const bool is_ipv4 : {true, false}) {
       CloneReceiver receiver(lab, is_ipv4);
       CloneCounts tally;
-      CloneBatch batch(plane->region(0), head_of_tests(), true, tally);
+      CloneBatch batch(plane->region(0), header_of_tests(), true, tally);
       for (const uint32_t count : {1u, 2u, 255u, 256u, 257u, 512u, 1000u}) {
         const std::vector<CloneTarget> list = cable.targets(is_ipv4, count, receiver.port());
         CHECK_EQ(batch.set_lists({&list, 1}), count);
@@ -146,7 +146,7 @@ TEST(clone_batch_mixes_lists_sizes_and_families_in_one_flush) {
     Random random{13};
     CloneReceiver ipv4_receiver(lab, true), ipv6_receiver(lab, false);
     CloneCounts tally;
-    CloneBatch batch(plane->region(0), head_of_tests(), true, tally);
+    CloneBatch batch(plane->region(0), header_of_tests(), true, tally);
     // Two lists of each family, one of them empty, one through two interfaces.
     std::vector<std::vector<CloneTarget>> lists(5);
     lists[0] = first.targets(true, 5, ipv4_receiver.port(), 0);
@@ -195,7 +195,7 @@ TEST(clone_batch_replaces_lists_in_mid_stream) {
     Random random{14};
     CloneReceiver receiver(lab, true);
     CloneCounts tally;
-    CloneBatch batch(plane->region(0), head_of_tests(), true, tally);
+    CloneBatch batch(plane->region(0), header_of_tests(), true, tally);
     std::map<uint32_t, std::vector<Bytes>> expected;
     std::map<uint32_t, std::vector<Bytes>> got;
     size_t total = 0;
@@ -279,7 +279,7 @@ class FrameReceiver {
   }
 
  private:
-  // The identification is the kernel's choice, and nothing that a receiver sees; the head's
+  // The identification is the kernel's choice, and nothing that a receiver sees; the header's
   // checksum, which covers it, is checked here. Every datagram may be fragmented on its way.
   static void level(Bytes& frame) {
     uint32_t sum = 0;
@@ -305,24 +305,24 @@ TEST(clone_batch_sends_the_frames_that_a_socket_sends) {
     if (!plane) return;
     Random random{15};
     for (const bool is_ipv4 : {true, false}) {
-      CloneHead head = head_of_tests();
+      CloneHeader header = header_of_tests();
       SocketResult sender = open_send_socket({is_ipv4 ? ipv4(10, 6, 0, 1) : Endpoint{}, 1u << 20});
       const int fd = sender.socket.fd();
-      const int ttl = head.ttl, traffic_class = head.dscp << 2, off = 0;
+      const int ttl = header.ttl, traffic_class = header.dscp << 2, off = 0;
       if (is_ipv4) {
         CHECK_EQ(setsockopt(fd, IPPROTO_IP, IP_TTL, &ttl, sizeof ttl), 0);
         CHECK_EQ(setsockopt(fd, IPPROTO_IP, IP_TOS, &traffic_class, sizeof ttl), 0);
-        head.source_port_ipv4 = local_endpoint(fd).port;
+        header.source_port_ipv4 = local_endpoint(fd).port;
       } else {
         CHECK_EQ(setsockopt(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, &ttl, sizeof ttl), 0);
         CHECK_EQ(setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &traffic_class, sizeof ttl), 0);
         // Flow labels are for routers that do not look at ports; clones have none.
         constexpr int kAutoFlowLabel = 70;  // IPV6_AUTOFLOWLABEL
         CHECK_EQ(setsockopt(fd, IPPROTO_IPV6, kAutoFlowLabel, &off, sizeof off), 0);
-        head.source_port_ipv6 = local_endpoint(fd).port;
+        header.source_port_ipv6 = local_endpoint(fd).port;
       }
       CloneCounts tally;
-      CloneBatch batch(plane->region(0), head, true, tally);
+      CloneBatch batch(plane->region(0), header, true, tally);
       SendCounts socket_tally;
       SendBatch by_socket(fd, true, socket_tally);
       FrameReceiver frames(lab, cable);

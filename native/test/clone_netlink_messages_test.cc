@@ -48,26 +48,26 @@ Bytes raw_mac(const std::string& text) {
 }
 
 Bytes route_message(uint8_t family, uint8_t type, const Bytes& attributes) {
-  rtmsg head{};
-  head.rtm_family = family;
-  head.rtm_type = type;
-  return message(RTM_NEWROUTE, bytes_of(head) + attributes);
+  rtmsg header{};
+  header.rtm_family = family;
+  header.rtm_type = type;
+  return message(RTM_NEWROUTE, bytes_of(header) + attributes);
 }
 Bytes link_message(const Bytes& attributes, int index = 3) {
-  ifinfomsg head{};
-  head.ifi_type = ARPHRD_ETHER;
-  head.ifi_index = index;
-  head.ifi_flags = IFF_UP | IFF_RUNNING;
-  return message(RTM_NEWLINK, bytes_of(head) + attributes);
+  ifinfomsg header{};
+  header.ifi_type = ARPHRD_ETHER;
+  header.ifi_index = index;
+  header.ifi_flags = IFF_UP | IFF_RUNNING;
+  return message(RTM_NEWLINK, bytes_of(header) + attributes);
 }
 Bytes neighbour_message(uint16_t type, uint8_t family, const Bytes& attributes, uint8_t flags = 0,
                         int index = 3) {
-  ndmsg head{};
-  head.ndm_family = family;
-  head.ndm_ifindex = index;
-  head.ndm_state = NUD_REACHABLE;
-  head.ndm_flags = flags;
-  return message(type, bytes_of(head) + attributes);
+  ndmsg header{};
+  header.ndm_family = family;
+  header.ndm_ifindex = index;
+  header.ndm_state = NUD_REACHABLE;
+  header.ndm_flags = flags;
+  return message(type, bytes_of(header) + attributes);
 }
 
 const Bytes kRoute = route_message(
@@ -88,7 +88,7 @@ const Bytes kNeighbour = neighbour_message(
 NetlinkMessage only(const Bytes& bytes) {
   std::span<const uint8_t> rest = bytes;
   NetlinkMessage out;
-  CHECK(take_message(rest, out));
+  CHECK(next_message(rest, out));
   CHECK(rest.empty());
   return out;
 }
@@ -203,10 +203,10 @@ TEST(netlink_takes_one_message_after_the_other) {
   const Bytes all = kRoute + kLink + kNeighbour;
   std::span<const uint8_t> rest = all;
   NetlinkMessage out;
-  CHECK(take_message(rest, out) && out.type == RTM_NEWROUTE && out.sequence == 7);
-  CHECK(take_message(rest, out) && out.type == RTM_NEWLINK);
-  CHECK(take_message(rest, out) && out.type == RTM_NEWNEIGH);
-  CHECK(!take_message(rest, out));
+  CHECK(next_message(rest, out) && out.type == RTM_NEWROUTE && out.sequence == 7);
+  CHECK(next_message(rest, out) && out.type == RTM_NEWLINK);
+  CHECK(next_message(rest, out) && out.type == RTM_NEWNEIGH);
+  CHECK(!next_message(rest, out));
   // The last one's padding may be missing.
   Bytes odd = message(NLMSG_DONE, {1, 2, 3, 4, 5});
   odd.resize(sizeof(nlmsghdr) + 5);
@@ -225,29 +225,29 @@ TEST(netlink_reads_errors) {
 TEST(netlink_asks_as_the_kernel_expects) {
   std::vector<uint8_t> out;
   const AddressBytes to = address_of("192.0.2.1"), from = address_of("10.1.0.1");
-  append_route_question(out, 5, to, &from);
-  append_route_question(out, 6, address_of("2001:db8::1"), nullptr);
-  append_dump_question(out, 7, RTM_GETLINK);
+  append_route_request(out, 5, to, &from);
+  append_route_request(out, 6, address_of("2001:db8::1"), nullptr);
+  append_dump_request(out, 7, RTM_GETLINK);
   std::span<const uint8_t> rest = out;
   NetlinkMessage question;
-  CHECK(take_message(rest, question));
+  CHECK(next_message(rest, question));
   CHECK_EQ(question.type, uint16_t{RTM_GETROUTE});
   CHECK_EQ(question.flags, uint16_t{NLM_F_REQUEST});
   CHECK_EQ(question.sequence, 5u);
-  rtmsg head{};
-  head.rtm_family = AF_INET;
-  head.rtm_dst_len = head.rtm_src_len = 32;
-  const Bytes expected = bytes_of(head) + attribute(RTA_DST, raw("192.0.2.1")) +
+  rtmsg header{};
+  header.rtm_family = AF_INET;
+  header.rtm_dst_len = header.rtm_src_len = 32;
+  const Bytes expected = bytes_of(header) + attribute(RTA_DST, raw("192.0.2.1")) +
                          attribute(RTA_SRC, raw("10.1.0.1")) + attribute(RTA_IP_PROTO, {17});
   CHECK(Bytes(question.body.begin(), question.body.end()) == expected);
-  CHECK(take_message(rest, question));
+  CHECK(next_message(rest, question));
   CHECK_EQ(question.sequence, 6u);
   CHECK_EQ(int(question.body[0]), int(AF_INET6));
   CHECK_EQ(int(question.body[1]), 128);
   CHECK_EQ(int(question.body[2]), 0);
-  CHECK(take_message(rest, question));
+  CHECK(next_message(rest, question));
   CHECK_EQ(question.flags, uint16_t{NLM_F_REQUEST | NLM_F_DUMP});
-  CHECK(!take_message(rest, question) && rest.empty());
+  CHECK(!next_message(rest, question) && rest.empty());
 }
 
 // How many messages of a datagram were whole, and how many of them could be read.
@@ -264,7 +264,7 @@ ReadCounts read_all(const Bytes& datagram) {
   std::copy(datagram.begin(), datagram.end(), exact.get());
   std::span<const uint8_t> rest(exact.get(), datagram.size());
   NetlinkMessage one;
-  while (take_message(rest, one)) {
+  while (next_message(rest, one)) {
     CHECK(error_of(one) >= 0);
     const auto route = read_route(one);
     const auto link = read_link(one);
@@ -288,9 +288,9 @@ TEST(netlink_reads_cut_messages_safely) {
       Bytes cut(whole.begin(), whole.begin() + long(length));
       std::span<const uint8_t> rest = cut;
       NetlinkMessage one;
-      CHECK(!take_message(rest, one));
+      CHECK(!next_message(rest, one));
       read_all(cut);
-      // Cut, but its head tells the truth: the attribute that is not whole is none.
+      // Cut, but its header tells the truth: the attribute that is not whole is none.
       if (length < sizeof(nlmsghdr)) continue;
       cut[0] = static_cast<uint8_t>(length);
       read_all(cut);

@@ -162,7 +162,7 @@ LAB_TEST(next_hop_watch_asks_again_without_being_told) {
   lab.ip(neighbour("add", "fd00:1::2", kMacA) + neighbour("add", "10.1.0.2", kMacA, "nud stale") +
          "route add 192.0.2.0/24 via 10.1.0.2\n");
   NextHopWatchOptions options;
-  options.everything_every_ms = 20;
+  options.refresh_interval_ms = 20;
   options.packet_bytes_max = 1400;
   WatchedHops hops(options);
   hops.want({"fd00:1::2", "192.0.2.1", "192.0.2.2"});
@@ -181,14 +181,14 @@ LAB_TEST(next_hop_watch_asks_again_without_being_told) {
 // Another process may send to any netlink socket, given a privilege.
 void forge_to_all_sockets(const std::string& address, const std::string& mac, uint32_t interface) {
   struct {
-    nlmsghdr head;
+    nlmsghdr header;
     ndmsg neighbour;
     rtattr address_head;
     uint8_t address[4];
     rtattr mac_head;
     uint8_t mac[8];
   } message{};
-  message.head = {sizeof message, RTM_NEWNEIGH, 0, 0, 0};
+  message.header = {sizeof message, RTM_NEWNEIGH, 0, 0, 0};
   message.neighbour.ndm_family = AF_INET;
   message.neighbour.ndm_ifindex = static_cast<int>(interface);
   message.neighbour.ndm_state = NUD_PERMANENT;
@@ -299,7 +299,7 @@ TEST(next_hop_watch_tells_from_a_thread_without_privileges) {
   const auto watch = NextHopWatch::start(options, error);
   CHECK_EQ(error, std::string());
   if (!watch) return;
-  watch->want({});
+  watch->set_addresses({});
   std::unique_lock lock(mutex);
   CHECK(told.wait_for(lock, std::chrono::seconds(8), [&] { return privileged >= 0; }));
   CHECK_EQ(privileged, 0);

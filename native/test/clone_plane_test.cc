@@ -27,7 +27,7 @@ struct Road {
   Road(const Lab& lab, const std::string& name, int number)
       : cable(lab, name, number), receiver(lab, true), plane(open_plane()) {}
   std::unique_ptr<CloneBatch> batch(CloneCounts& tally) const {
-    auto out = std::make_unique<CloneBatch>(plane->region(0), CloneHead{}, true, tally);
+    auto out = std::make_unique<CloneBatch>(plane->region(0), CloneHeader{}, true, tally);
     const std::vector<CloneTarget> list = cable.targets(true, 3, receiver.port());
     CHECK_EQ(out->set_lists({&list, 1}), 3u);
     return out;
@@ -264,7 +264,7 @@ TEST(clone_plane_counts_what_a_target_interface_refuses) {
     if (!road.plane) return;
     Random random{35};
     CloneCounts tally;
-    CloneBatch batch(road.plane->region(0), CloneHead{}, true, tally);
+    CloneBatch batch(road.plane->region(0), CloneHeader{}, true, tally);
     const uint16_t port = road.receiver.port();
     const std::vector<CloneTarget> list = {road.cable.target(0, behind_cable(true, 0, port)),
                                            other.target(1, behind_cable(true, 1, port)),
@@ -307,7 +307,7 @@ TEST(clone_plane_two_at_once_and_workers_side_by_side) {
     for (size_t i = 0; i < regions.size(); i++)
       workers.emplace_back([&, i] {
         const std::vector<CloneTarget> list = cable.targets(true, kTargets, receivers[i]->port());
-        CloneBatch batch(regions[i], CloneHead{}, true, tallies[i]);
+        CloneBatch batch(regions[i], CloneHeader{}, true, tallies[i]);
         batch.set_lists({&list, 1});
         Bytes payload(1203, uint8_t(i));
         iovec part = {payload.data(), payload.size()};

@@ -52,8 +52,8 @@ TEST(deshred_reports_each_transaction_with_its_last_byte) {
     const uint64_t readable = std::min<uint64_t>(
         300, whole * 5 + (rest < 48 ? 0 : std::min<uint64_t>(5, (rest - 48) / 134)));
     CHECK_EQ(sink.transactions.size(), readable);
-    for (const auto& seen : sink.transactions) CHECK(seen.seen_ns <= i + 1);
-    if (!sink.transactions.empty() && sink.transactions.back().seen_ns == i + 1)
+    for (const auto& seen : sink.transactions) CHECK(seen.arrival_ns <= i + 1);
+    if (!sink.transactions.empty() && sink.transactions.back().arrival_ns == i + 1)
       CHECK_EQ(sink.transactions.back().shred_index, i);
   }
   CHECK(all_reported(sink, slot));

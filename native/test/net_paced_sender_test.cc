@@ -43,7 +43,7 @@ PacedPackets numbered(uint32_t first, uint32_t count, uint64_t every_ns) {
   return packets;
 }
 
-uint32_t number_of(const Arrival& arrival) {
+uint32_t number_of(const ReceivedDatagram& arrival) {
   uint32_t number = 0;
   std::memcpy(&number, arrival.bytes.data(), sizeof number);
   return number;
@@ -87,7 +87,7 @@ TEST(paced_sender_plays_in_order_and_not_early) {
     const uint64_t before_ns = clock_ns(CLOCK_REALTIME);
     CHECK(sender->enqueue(numbered(0, kPackets, kEvery_ns)));
     CHECK(sender->enqueue(numbered(kPackets, kPackets, kEvery_ns)));
-    const std::vector<Arrival> got = arrivals(in.fd(), 2 * kPackets);
+    const std::vector<ReceivedDatagram> got = arrivals(in.fd(), 2 * kPackets);
     CHECK_EQ(got.size(), 2 * kPackets);
     for (uint32_t i = 0; i < got.size(); i++) {
       CHECK_EQ(number_of(got[i]), i);
@@ -113,7 +113,7 @@ TEST(paced_sender_sends_bursts_whole) {
   // Seventy due at once: more than one call holds. Repeated, so that the receiver keeps up.
   for (uint32_t burst = 0; burst < 20; burst++) {
     CHECK(sender->enqueue(numbered(burst * 70, 70, 0)));
-    const std::vector<Arrival> got = arrivals(in.fd(), 70);
+    const std::vector<ReceivedDatagram> got = arrivals(in.fd(), 70);
     CHECK_EQ(got.size(), 70u);
     for (uint32_t i = 0; i < got.size(); i++) CHECK_EQ(number_of(got[i]), burst * 70 + i);
   }
@@ -230,7 +230,7 @@ TEST(paced_sender_counts_what_the_kernel_refuses) {
     poll_result = 0;  // still full after the wait
     const auto sender = open_to(local_endpoint(in.fd()), kFailingCalls);
     CHECK(sender->enqueue(numbered(0, 5, 0)));
-    const std::vector<Arrival> got = arrivals(in.fd(), 3);
+    const std::vector<ReceivedDatagram> got = arrivals(in.fd(), 3);
     CHECK_EQ(got.size(), 3u);
     for (uint32_t i = 0; i < got.size(); i++) CHECK_EQ(number_of(got[i]), i + 2);
     wait_until_played(*sender);

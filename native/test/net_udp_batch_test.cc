@@ -37,7 +37,7 @@ TEST(udp_batch_carries_thousands_in_order) {
       for (iovec& part : parts)
         batch.add({&part, 1, static_cast<uint16_t>(part.iov_len)}, address.get(), address.bytes, 7);
       batch.flush();
-      const std::vector<Arrival> got = arrivals(in.fd(), payloads.size());
+      const std::vector<ReceivedDatagram> got = arrivals(in.fd(), payloads.size());
       CHECK_EQ(got.size(), payloads.size());
       for (size_t i = 0; i < std::min(got.size(), payloads.size()); i++) {
         CHECK(got[i].bytes == payloads[i]);
@@ -77,7 +77,7 @@ void check_groups(bool is_ipv4, bool gso) {
                 tag);
     batch.flush();
     for (const int fd : {first.fd(), second.fd()}) {
-      const std::vector<Arrival> got = arrivals(fd, count);
+      const std::vector<ReceivedDatagram> got = arrivals(fd, count);
       CHECK_EQ(got.size(), count);
       for (size_t i = 0; i < got.size(); i++) CHECK(got[i].bytes == payloads[i]);
     }
@@ -117,7 +117,7 @@ TEST(udp_batch_gso_refused_by_the_kernel_goes_singly) {
   batch.add({parts.data() + 1, 18, 1203}, address.get(), address.bytes, 2);
   batch.add({parts.data() + 19, 1, 1203}, address.get(), address.bytes, 3);
   batch.flush();
-  const std::vector<Arrival> got = arrivals(in.fd(), 20);
+  const std::vector<ReceivedDatagram> got = arrivals(in.fd(), 20);
   CHECK_EQ(got.size(), 20u);
   for (size_t i = 0; i < got.size(); i++) CHECK(got[i].bytes == payloads[i]);
   CHECK_EQ(batch.gso_fallbacks(), 1u);
@@ -137,7 +137,7 @@ TEST(udp_batch_longer_datagrams_show_their_true_length) {
       CHECK_EQ(sendto(out.fd(), payloads.back().data(), length, 0, address.get(), address.bytes),
                static_cast<ssize_t>(length));
     }
-    const std::vector<Arrival> got = arrivals(in.fd(), lengths.size());
+    const std::vector<ReceivedDatagram> got = arrivals(in.fd(), lengths.size());
     CHECK_EQ(got.size(), lengths.size());
     for (size_t i = 0; i < got.size(); i++) {
       CHECK_EQ(got[i].length, lengths[i]);
@@ -235,7 +235,7 @@ void check_dead_ports(bool is_ipv4, bool gso) {
     total += count;
     for (uint32_t tag = 0; tag < DeadPorts::kDestinations; tag++) {
       if (DeadPorts::is_dead(tag)) continue;
-      const std::vector<Arrival> got = arrivals(ports.sockets[tag].fd(), count);
+      const std::vector<ReceivedDatagram> got = arrivals(ports.sockets[tag].fd(), count);
       CHECK_EQ(got.size(), count);
       for (size_t i = 0; i < got.size(); i++) CHECK(got[i].bytes == payloads[i]);
     }

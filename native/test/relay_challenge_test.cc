@@ -1,4 +1,4 @@
-// The relay over real sockets: which challenges it answers, and what it calls the others.
+// The relay over real sockets: which challenges it answers, and the verdicts of the others.
 #include <numeric>
 
 #include "loopback_relay.h"
@@ -60,7 +60,7 @@ TEST(relay_answers_challenges_over_ipv6) {
   CHECK_EQ(error, std::string());
   if (!relay) return;
   Bytes sources = source_table({{"127.0.0.1", 32, 0, 0, relay->addresses()[0].port}});
-  sources[8 + 3] = 0;  // any address, by its own port
+  sources[8 + 3] = 0;  // any address, identified by its own port
   std::fill(sources.begin() + 16, sources.begin() + 32, uint8_t{0});
   CHECK_EQ(relay->publish_sources(sources.data(), sources.size()), std::string());
   sockaddr_storage to{};

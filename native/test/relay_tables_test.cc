@@ -1,4 +1,4 @@
-// Tables: whole, checked byte by byte, and swapped under readers.
+// Tables: parsed as a whole, checked byte by byte, and swapped under readers.
 #include "relay/tables.h"
 
 #include <random>
@@ -56,8 +56,8 @@ TEST(source_table_longest_prefix_then_port) {
   CHECK_EQ(find(*table, "192.0.2.1", 9000)->id, 6);
   CHECK(find(*table, "192.0.2.1") == nullptr);
   CHECK(find(*table, "11.0.0.1") == nullptr);
-  CHECK_EQ(find(*table, "10.9.9.9")->covers, 2);  // tier 1 of 2: only the wider one
-  CHECK_EQ(find(*table, "10.1.9.9")->covers, 3);
+  CHECK_EQ(find(*table, "10.9.9.9")->tier_mask, 2);  // tier 1 of 2: only the wider one
+  CHECK_EQ(find(*table, "10.1.9.9")->tier_mask, 3);
   sockaddr_storage ipv6{};
   Endpoint endpoint;
   endpoint.address = {0x20, 0x01, 0x0d, 0xb8};
@@ -168,7 +168,7 @@ TEST(tables_random_bytes_never_pass_the_bounds) {
   size_t accepted = 0;
   size_t refused = 0;
   const auto check_outcome = [&](bool is_accepted, std::string& error) {
-    CHECK_EQ(error.empty(), is_accepted);  // a refusal always says why
+    CHECK_EQ(error.empty(), is_accepted);  // a refusal always has an error text
     error.clear();
     is_accepted ? accepted++ : refused++;
   };
@@ -226,5 +226,5 @@ TEST(tables_swapped_under_readers_are_freed_and_never_early) {
   for (auto& thread : threads) thread.join();
   for (auto& reader : readers) reader->acquire();
   tables.replace(&TableSet::sources, sources(0));
-  CHECK(tables.kept() <= 2);
+  CHECK(tables.set_count() <= 2);
 }

@@ -19,10 +19,10 @@
 namespace shredway::test {
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds(3);  // shorter than asking for everything again
+constexpr auto kPatience = std::chrono::seconds(3);  // less than the interval of the full refresh
 constexpr const char* kOwnNamespace = "/proc/thread-self/ns/net";
 
-// A namespace of its own for this thread, or -1.
+// Creates a namespace for this thread; returns -1 on failure.
 int new_namespace() {
   return unshare(CLONE_NEWNET) == 0 ? open(kOwnNamespace, O_RDONLY | O_CLOEXEC) : -1;
 }
@@ -86,11 +86,11 @@ void Lab::set(const std::string& path, const std::string& value) const {
 
 void Lab::cable(const std::string& name, int number) const {
   const std::string digits = pair_of_digits(number);
-  const auto quick = [&] {  // no search for duplicates, which takes a second
+  const auto quick = [&] {  // without duplicate address detection, which takes a second
     set("ipv6/conf/" + name + "/accept_dad", "0");
     run_ip("link set " + name + " up\n");
   };
-  // ip(8) takes a path for a namespace; this process's descriptor is one.
+  // ip(8) takes a path for a namespace; use this process's descriptor.
   run_ip("link add " + name + " address 02:00:00:00:00:" + digits + " type veth peer name " + name +
          " address 02:00:00:00:01:" + digits + " netns /proc/" + std::to_string(getpid()) + "/fd/" +
          std::to_string(theirs_) + "\n");

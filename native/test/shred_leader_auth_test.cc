@@ -1,4 +1,4 @@
-// leader_auth: answers are kept under all of leader, signature and root.
+// leader_auth: results are cached under all of leader, signature and root.
 #include "shred/leader_auth.h"
 
 #include <cstring>
@@ -41,7 +41,7 @@ TEST(leader_auth_keeps_good_and_bad_answers_apart) {
   CHECK(recall(one.key, one.signature, one.root) == Answer::unknown);
   CHECK(auth.verify(one.key, one.signature.data(), one.root));
   CHECK(recall(one.key, one.signature, one.root) == Answer::valid);
-  // None of the three may be exchanged.
+  // None of the three may be replaced by another value.
   CHECK(recall(two.key, one.signature, one.root) == Answer::unknown);
   CHECK(recall(one.key, two.signature, one.root) == Answer::unknown);
   CHECK(recall(one.key, one.signature, two.root) == Answer::unknown);

@@ -1,4 +1,5 @@
-// wire: every variant byte, every length, every rule of SIMD-0504, and the real captures' headers.
+// wire: every variant byte, every length, every rule of SIMD-0504, and the headers of real
+// captures.
 #include "shred/wire.h"
 
 #include <random>
@@ -12,14 +13,14 @@ using namespace shredway::test;
 namespace {
 
 Verdict verdict_of(const std::vector<uint8_t>& packet) {
-  // A copy of exactly the packet's size, so that the sanitizer sees one byte read too many.
+  // A copy of exactly the packet's size, so that the sanitizer detects a read beyond it.
   const std::unique_ptr<uint8_t[]> exact(new uint8_t[packet.size()]);
   std::copy(packet.begin(), packet.end(), exact.get());
   Shred shred;
   return check_packet(exact.get(), packet.size(), shred);
 }
 
-// An acceptable shred with the given variant, and one field changed by `change`.
+// An acceptable shred with the given variant; `change` changes one field.
 template <typename Change>
 Verdict verdict_with(uint8_t variant, Change change) {
   std::vector<uint8_t> packet = plain_shred(variant);

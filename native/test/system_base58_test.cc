@@ -18,7 +18,8 @@ std::string encode(const Bytes& bytes) {
   return {text.data(), base58_encode(bytes.data(), bytes.size(), text.data())};
 }
 
-// "refused", or the bytes. Room as promised, so that the sanitizer sees a byte too many.
+// "refused", or the bytes. The buffer has exactly the required size, so that the sanitizer detects
+// a write beyond it.
 struct Decoded {
   bool decoded;
   Bytes bytes;
@@ -30,7 +31,7 @@ Decoded decode(const std::string& text) {
   return {true, Bytes(room.get(), room.get() + count)};
 }
 
-// By the definition, a byte after the other.
+// Encodes by the definition, byte by byte.
 std::string slow_encode(const Bytes& bytes) {
   constexpr char alphabet[] = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
   std::vector<int> digits;

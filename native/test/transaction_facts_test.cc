@@ -325,13 +325,13 @@ TEST(transaction_facts_find_the_durable_nonce) {
 TEST(transaction_facts_see_front_keys_at_both_ends_of_a_range) {
   const Made made{TransactionVersion::legacy, {}, 0, {}};
   const auto seen = [&](const PublicKey& first, const PublicKey& last) {
-    return read(made, {{key_of(0xf0), key_of(0xf1)}, {first, last}}).facts.has_front_key;
+    return read(made, {{key_of(0xf0), key_of(0xf1)}, {first, last}}).facts.has_dont_front_key;
   };
   const PublicKey key = program_key(kOther);  // 0xa3 in every byte; its neighbours are a2 and a4
   PublicKey below = key, above = key;
   below[31]--;
   above[31]++;
-  CHECK(!read(made).facts.has_front_key);
+  CHECK(!read(made).facts.has_dont_front_key);
   CHECK(seen(key, key));
   CHECK(seen(below, key));
   CHECK(seen(key, above));

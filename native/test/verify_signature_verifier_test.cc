@@ -17,7 +17,7 @@ using namespace shredway::test;
 constexpr TransactionVersion kVersions[] = {TransactionVersion::legacy, TransactionVersion::v0,
                                             TransactionVersion::v1};
 
-// Signed by as many keys as asked, of seeds that count up from `seed`.
+// Signs with `signers` keys whose seeds count up from `seed`.
 Bytes signed_transaction(TransactionVersion version, uint8_t signers, uint8_t seed,
                          size_t data_bytes = 20) {
   TestTransaction parts;
@@ -83,7 +83,7 @@ class ResultNotifier final : public VerifierNotifier {
 using Outcomes = std::map<uint32_t, VerifyOutcome>;
 
 void drain_all(SignatureVerifier& verifier, Outcomes& into) {
-  VerifyResult results[3];  // few, so that one drain is not all
+  VerifyResult results[3];  // small, so that one drain does not return all
   for (size_t count = 3; count == 3;) {
     count = verifier.drain(results, 3);
     for (size_t i = 0; i < count; i++) {
@@ -118,7 +118,7 @@ TEST(verify_fails_for_each_changed_bit_of_signature_key_and_message) {
     for (size_t at = 0; at < 64; at += 5) CHECK(!spoilt(t.keys_begin + at));
     for (size_t at = 0; at < 32; at += 5) CHECK(!spoilt(t.lifetime_begin + at));
     CHECK(!spoilt(t.message_end - 1u));
-    // The two signatures change places.
+    // Swaps the two signatures.
     Bytes swapped = fine;
     std::swap_ranges(swapped.begin() + t.signatures_begin,
                      swapped.begin() + t.signatures_begin + 64,
@@ -136,16 +136,16 @@ TEST(verify_fails_for_what_is_no_signed_transaction) {
   CHECK(!verify(longer));
   TestTransaction parts;
   parts.signatures = parts.required_signatures = 0;
-  CHECK(!verify(write_transaction(parts).bytes));  // nobody signed: nothing holds
+  CHECK(!verify(write_transaction(parts).bytes));  // no signature, so nothing is valid
   parts.signatures = parts.required_signatures = 3;
   parts.keys = 2;
   CHECK(!verify(write_transaction(parts).bytes));  // no keys to check them with
   Bytes more = signed_transaction(TransactionVersion::legacy, 1, 1);
-  more[65] = 2;  // the header requires another signature
+  more[65] = 2;  // the header requires one more signature
   CHECK(!verify(more));
 }
 
-// Keys for which somebody finds a signature of any message: the network refuses them.
+// Keys for which a signature of any message can be crafted: the network refuses them.
 TEST(verify_is_strict_about_keys_of_small_order) {
   for (const Ed25519Library library : {Ed25519Library::libsodium, Ed25519Library::openssl}) {
     if (!ed25519_use(library)) continue;
@@ -163,7 +163,7 @@ TEST(verify_is_strict_about_keys_of_small_order) {
   CHECK(ed25519_use(Ed25519Library::libsodium) || ed25519_use(Ed25519Library::openssl));
 }
 
-// More signers than the memory of keys holds, each of them twice, with both libraries.
+// More signers than the cache of keys holds, each of them twice, with both libraries.
 TEST(verify_keys_replace_each_other) {
   for (const Ed25519Library library : {Ed25519Library::openssl, Ed25519Library::libsodium}) {
     if (!ed25519_use(library)) continue;
@@ -197,7 +197,7 @@ TEST(verify_answers_every_ticket_once) {
         notifier.wait();
         drain_all(*verifier, outcomes);
       }
-      if (ticket % 100 == 99) {  // let them all fall asleep
+      if (ticket % 100 == 99) {  // lets all threads fall asleep
         while (outcomes.size() <= ticket) {
           drain_all(*verifier, outcomes);
           if (outcomes.size() <= ticket) notifier.wait();
@@ -229,14 +229,14 @@ TEST(verify_queue_is_full_until_results_are_drained) {
   CHECK_EQ(verifier->drain(&result, 0), size_t{0});
 }
 
-// One thread after the other finishes while nobody drains: one ring.
+// The threads finish one after the other while no result is drained: one notification.
 TEST(verify_bell_rings_once_until_drained) {
   ResultNotifier notifier;
   const auto verifier = open(2, 64);
   const Bytes bytes = signed_transaction(TransactionVersion::legacy, 1, 5);
   for (uint32_t ticket = 0; ticket < 64; ticket++)
     CHECK(verifier->submit(ticket, bytes.data(), bytes.size()));
-  verifier->set_notifier(&notifier);  // rings now or when the first one is found
+  verifier->set_notifier(&notifier);  // notifies now or with the first result
   notifier.wait();
   const auto refused = [&] { return !verifier->submit(64, bytes.data(), bytes.size()); };
   CHECK(refused());
@@ -301,7 +301,7 @@ TEST(verify_ends_in_any_state) {
     if (round % 3 == 0) drained = verifier->drain(&result, 1);
     CHECK(drained <= submitted);
     if (drained == 1) CHECK(result.outcome == VerifyOutcome::valid);
-    // Half of them end without having been stopped.
+    // Half of the verifiers are destroyed without stop().
     if (round % 2 == 0) continue;
     verifier->stop();
     Outcomes outcomes;
