@@ -1,9 +1,10 @@
-// Deshred: how many shreds one core turns into entries and transactions, by how they come.
+// Deshred: the number of shreds that one core turns into entries and transactions, by their order
+// of arrival.
 //
-// The work of the deshred thread without the thread: the rules of a packet, the deshredder, and for
-// each transaction the watch-list and the memory of landings. One thread, processor time; new slots
-// each time, 64 FEC sets (5 MB, as much as the ring holds) without pause. After every measurement
-// the transactions are counted: a number only counts when every one came out.
+// The work of the deshred thread without the thread: the packet rules, the deshredder, and for each
+// transaction the watch-list and the recent landings. One thread, processor time; new slots each
+// time, 64 FEC sets (5 MB, as much as the ring holds) without pause. After every measurement the
+// transactions are counted: a result is valid only if all were found.
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
@@ -30,7 +31,7 @@ constexpr std::pair<ShredOrder, const char*> kShredOrders[] = {
     {ShredOrder::half_lost, "32 of each set's 64 lost at random"},
 };
 
-// What DeshredThread does with a transaction, but for the reports and the bookkeeping of reports.
+// Handles a transaction like DeshredThread, except for reports and their counters.
 class Listener final : public DeshredSink {
  public:
   void watch(const std::vector<TransactionSignature>& signatures) {
@@ -96,7 +97,7 @@ class DeshredScenario {
   std::mt19937_64 random_{1};
 };
 
-// Places in packets_, in the order in which they come.
+// Indexes in packets_, in the order of arrival.
 std::vector<uint32_t> DeshredScenario::shred_indexes(ShredOrder order) {
   std::vector<uint32_t> shreds(packets_.size());
   std::iota(shreds.begin(), shreds.end(), 0u);
@@ -149,7 +150,7 @@ void DeshredScenario::run_order(ShredOrder order, const char* name, uint32_t rou
   line.count("sets", repetitions_ * kSets).count("transactions", transactions).print();
 }
 
-// Batches in the pieces in which data shreds carry them.
+// Feeds batches in the same pieces as data shreds.
 void DeshredScenario::run_entries(uint32_t round) {
   const size_t piece_bytes = set_entries_bytes() / kFecSetShreds;
   EntryMaker maker;

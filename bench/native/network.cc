@@ -72,7 +72,7 @@ struct LinkRequest {
   }
 };
 
-// RTM_NEWLINK for a device of this kind. False when the kernel refuses.
+// RTM_NEWLINK for a device of this kind. Returns false if the kernel refuses.
 bool add_device(const char* kind) {
   LinkRequest request;
   request.add(IFLA_IFNAME, kNullDevice, std::strlen(kNullDevice) + 1);
@@ -206,7 +206,7 @@ DeviceCounts read_device_counts(int fd, const char* device) {
   unsigned long long in_bytes = 0, in_packets = 0, out_bytes = 0, out_packets = 0;
   std::sscanf(at + std::strlen(device) + 1, "%llu %llu %*u %*u %*u %*u %*u %*u %llu %llu",
               &in_bytes, &in_packets, &out_bytes, &out_packets);
-  return {in_packets + out_packets, in_bytes + out_bytes};  // ifb counts what it gets as received
+  return {in_packets + out_packets, in_bytes + out_bytes};  // ifb counts sent packets as received
 }
 
 }  // namespace shredway::bench

@@ -1,8 +1,9 @@
-// Sink: when each shred reached its first and its last destination, by the kernel's clock.
+// Sink: the times at which each shred reached its first and its last destination, by the kernel's
+// clock.
 //
-// All destinations are addresses of loopback that one socket takes. It looks every millisecond, so
-// that waking it costs nobody anything; the kernel's receive times do not depend on that. One
-// stream of shreds at a time.
+// All destinations are loopback addresses that one socket receives. It polls every millisecond, so
+// that no sender pays for waking it; the kernel's receive times do not depend on that. One stream
+// of shreds at a time.
 #pragma once
 
 #include <sys/socket.h>
@@ -28,7 +29,7 @@ class Sink {
  public:
   // `stream` must outlive it.
   Sink(const ShredStream& stream, int cpu);
-  // Reads a socket that tells kernel times, and closes it in the end.
+  // Reads a socket with kernel receive times and closes it at the end.
   Sink(const ShredStream& stream, int fd, int cpu);
   ~Sink();
   Sink(const Sink&) = delete;
@@ -37,7 +38,7 @@ class Sink {
   uint16_t port() const { return port_; }
   // From now on counts arrivals of the stream's shreds [begin, begin + count).
   void expect(uint64_t begin, size_t count);
-  // All of them at `destinations`, or what there is after 200 ms.
+  // Waits for all of them at `destinations`, at most 200 ms; returns the arrivals so far.
   std::vector<SinkArrival> wait_for_arrivals(uint32_t destinations);
 
  private:

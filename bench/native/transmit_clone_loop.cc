@@ -41,7 +41,7 @@ class CloneLoop final : public SendLoop, private CloneObserver {
   void clone_failed(uint32_t, uint64_t, SendFailure) override {}
   void not_cloned(uint32_t, uint32_t, uint32_t, const PayloadGroup&, int) override {}
 
-  UdpSocket source_;  // whose port the datagrams come from
+  UdpSocket source_;  // the datagrams have its port
   CloneBatch batch_;
   size_t destinations_;
   uint32_t rotation_ = 0;

@@ -1,9 +1,10 @@
-// Cost of each way out: processor time per delivered datagram, nothing around the sending.
+// Cost of each transmit path: processor time per delivered datagram, without work around the
+// sending.
 //
-// One thread on one CPU, in slots that are interleaved round by round. To its own processor time
-// comes that of the kernel's thread for postponed interrupts on its CPU: on veth the receiver's
-// work is done there when there is much of it. What came out of the device is compared with what
-// was asked for and with what the way itself says that it sent.
+// One thread on one CPU, in slots that are interleaved round by round. The time of the kernel
+// thread for deferred interrupts on this CPU is added to the thread's own processor time: on veth
+// it does the receiver's work when there is much of it. The packets that left the device are
+// compared with those requested and with the path's own count.
 #include <sys/types.h>
 
 #include <string>
@@ -51,7 +52,7 @@ class TransmitCost {
 
   const TransmitBench& transmit_;
   const uint64_t slot_ns_;
-  // The kernel's, which takes over interrupts of this CPU that take long; 0: cannot be seen.
+  // The kernel thread that runs long interrupt work of this CPU; 0: not visible.
   const pid_t interrupt_thread_;
   ShredStream stream_;
   PacketList packets_;
@@ -60,7 +61,7 @@ class TransmitCost {
 };
 
 void TransmitCost::open_ways(const char* device) {
-  ways_.clear();  // before the new ones: of the clone plane's memory there is one
+  ways_.clear();  // before the new ones are opened: there is only one clone plane
   ways_.push_back({"bare_sendmmsg", std::make_unique<BareLoop>(road_.destinations, false)});
   ways_.push_back({"socket", std::make_unique<BatchLoop>(road_.destinations, true)});
   std::string error;
@@ -73,13 +74,13 @@ void TransmitCost::open_ways(const char* device) {
   add("xdp", open_xdp_loop(road_, error));
 }
 
-// Payload bytes that came out of the device.
+// Payload bytes that left the device.
 uint64_t TransmitCost::delivered_bytes() const {
   const DeviceCounts counts = transmit_.network.delivered(road_);
   return counts.bytes - counts.packets * kFrameHeaderBytes;
 }
 
-// Or until nothing comes any more.
+// Waits for this many bytes, or until no more arrive.
 void TransmitCost::wait_until_delivered(uint64_t bytes) const {
   for (uint64_t last = ~uint64_t{0}, now = 0; (now = delivered_bytes()) < bytes && now != last;) {
     last = now;
@@ -107,7 +108,7 @@ void TransmitCost::run_slot(Way& way, const Case& which, uint32_t round) {
   const uint64_t expected_bytes = payload_bytes * which.destinations;
   wait_until_delivered(bytes_before + expected_bytes);
   cpu_ns += interrupts_ns() - interrupts_before;
-  if (round == 0) return;  // warms everything up
+  if (round == 0) return;  // warms up
   const auto delivered = static_cast<double>(delivered_bytes() - bytes_before);
   const auto told = static_cast<double>(way.loop->taken() - taken_before);
   ReportLine("transmit")

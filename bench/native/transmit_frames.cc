@@ -65,7 +65,8 @@ uint32_t FrameHeads::write(uint8_t* to, size_t i, const uint8_t* payload, size_t
   store16(to + kIpChecksum, finished(uint64_t{header.ip_sum} + total));
   store16(to + kUdpLength, length);
   const uint16_t checksum = finished(uint64_t{header.udp_sum} + 2u * length + payload_sum);
-  store16(to + kUdpChecksum, checksum ? checksum : 0xffff);  // 0 would mean that there is none
+  // 0 would mean that there is no checksum
+  store16(to + kUdpChecksum, checksum ? checksum : 0xffff);
   std::memcpy(to + kPayload, payload, payload_bytes);
   return static_cast<uint32_t>(kPayload + payload_bytes);
 }

@@ -1,7 +1,7 @@
-// Transmit frames: whole Ethernet frames of UDP datagrams, for the roads that pass no network
-// stack.
+// Transmit frames: complete Ethernet frames with UDP datagrams, for transmit paths without a
+// network stack.
 //
-// Valid in every byte, checksums included: the sum of a payload is made once and shared by all
+// Every byte is valid, checksums included: the sum of a payload is computed once and shared by all
 // destinations. Used by the ring and the XDP loop; no I/O.
 #pragma once
 
@@ -17,7 +17,7 @@ class FrameHeads {
  public:
   FrameHeads(const TransmitRoad& road, uint16_t source_port);
   size_t size() const { return heads_.size(); }
-  // The frame for destination `i`; `to` has room for kFrameHeaderBytes more than the payload.
+  // Writes the frame for destination `i`; `to` needs kFrameHeaderBytes more than the payload.
   // Returns its length.
   uint32_t write(uint8_t* to, size_t i, const uint8_t* payload, size_t payload_bytes,
                  uint32_t payload_sum) const;
@@ -31,7 +31,7 @@ class FrameHeads {
   std::vector<Head> heads_;
 };
 
-// Internet checksum's sum, folded, in the machine's byte order.
+// Internet checksum, folded, in host byte order.
 uint32_t sum_of(const uint8_t* bytes, size_t count);
 
 }  // namespace shredway::bench

@@ -1,9 +1,10 @@
-// Latency of each way out: from before the send call to the last destination of a burst, on veth.
+// Latency of each transmit path: from before the send call to the last destination of a burst, on
+// veth.
 //
-// Loops alone, then whole relays that are fed over loopback; the receiver has its own namespace,
-// and its work is done on the other CPU where the system lets us say so. Kernel receive times: when
-// the frame came out of the device, which is what a network adds its own time to. Each shred counts
-// by itself, so the median of a burst that is sent shred by shred is that of its middle.
+// Loops alone, then whole relays that are fed over loopback. The receiver has its own namespace,
+// and its work is done on the other CPU if the system allows that. Kernel receive times: when the
+// frame left the device, to which a network adds its own time. Each shred counts separately, so the
+// median of a burst that is sent shred by shred is that of its middle.
 #include <algorithm>
 #include <memory>
 
@@ -107,7 +108,7 @@ void TransmitLatency::print(const Contestant& contestant, uint32_t destinations,
 }
 
 void TransmitLatency::run_slot(Contestant& contestant, uint32_t destinations, uint32_t round) {
-  // About half of what the slowest of them can do.
+  // About half of the slowest path's maximum rate.
   const uint64_t interval_ns = kBurst * (4'000 + uint64_t{destinations} * 5'000);
   const size_t bursts = transmit_.bench.options.small ? 3 : 10;
   stream_.make(bursts * kBurst, packets_);

@@ -1,8 +1,8 @@
 // Rate of the whole relay: new authentic shreds a second to 200 destinations without loss, by
 // socket and by clone.
 //
-// One worker on one CPU; generator and the thread that reads the chain have the other. How a rate
-// is found is rate_search.h's; what came out is counted by the device.
+// One worker on one CPU; generator and deshred thread have the other. rate_search.h finds the rate;
+// the device counts the sent packets.
 #include "clocks.h"
 #include "rate_search.h"
 #include "report_line.h"

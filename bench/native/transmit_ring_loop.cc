@@ -14,9 +14,9 @@
 namespace shredway::bench {
 namespace {
 
-// All in one piece of memory shared with the kernel, which makes it of blocks.
+// One piece of memory shared with the kernel, which divides it into blocks.
 constexpr uint32_t kFrameBytes = 2048, kBlockBytes = 1 << 16;
-constexpr uint32_t kAtOnce = 256;  // frames for each call
+constexpr uint32_t kAtOnce = 256;  // frames per call
 constexpr size_t kFrameAt = TPACKET_ALIGN(sizeof(tpacket2_hdr));
 
 class RingLoop final : public SendLoop {
@@ -27,7 +27,7 @@ class RingLoop final : public SendLoop {
     if (ring_) munmap(ring_, ring_bytes());
   }
 
-  // An error text, empty on success.
+  // Returns an error text, empty on success.
   std::string open(uint32_t interface) {
     const int version = TPACKET_V2, on = 1;
     const int buffer_bytes = 16 << 20;
@@ -83,7 +83,7 @@ class RingLoop final : public SendLoop {
     return frame;
   }
 
-  // Waits until the kernel has done with the frames.
+  // Waits until the kernel has finished with the frames.
   void kick() {
     const ssize_t bytes = ::send(socket_.fd(), nullptr, 0, 0);
     if (bytes > 0) taken_ += waiting_;

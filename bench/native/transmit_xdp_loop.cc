@@ -14,13 +14,13 @@ namespace {
 
 constexpr uint32_t kFrames = 2048, kFrameBytes = 2048;
 constexpr size_t kMemoryBytes = size_t{kFrames} * kFrameBytes;
-constexpr uint32_t kAtOnce = 256;  // frames for each call
-// Frames that one call may send (linux/if_xdp.h of Linux 6.17; older ones stop at 32).
+constexpr uint32_t kAtOnce = 256;  // frames per call
+// Maximum of frames per call (linux/if_xdp.h of Linux 6.17; older kernels send at most 32).
 constexpr int kBudgetOption = 9;
 
 std::string failure(const char* what) { return std::string(what) + ": " + std::strerror(errno); }
 
-// One of the rings, with the kernel at its other end.
+// One of the rings; the kernel uses its other end.
 struct Ring {
   uint32_t* producer = nullptr;
   uint32_t* consumer = nullptr;
@@ -58,7 +58,7 @@ class XdpLoop final : public SendLoop {
     if (frames_) munmap(frames_, kMemoryBytes);
   }
 
-  // An error text, empty on success.
+  // Returns an error text, empty on success.
   std::string open(uint32_t interface) {
     const int fd = socket_.fd();
     if (fd < 0) return failure("an AF_XDP socket");
@@ -117,7 +117,7 @@ class XdpLoop final : public SendLoop {
   }
 
  private:
-  // Until the kernel has taken every frame: it sends them inside the call, some of them for each.
+  // Calls until the kernel has accepted every frame: each call sends some of them.
   void kick() {
     constexpr int kTriesMax = 1000;
     sent_ += waiting_;
@@ -128,7 +128,7 @@ class XdpLoop final : public SendLoop {
     drain();
   }
 
-  // Frames that the device has done with, in the order of their sending: copies were sent.
+  // Removes frames that the device has finished with, in the order of sending: copies were sent.
   void drain() {
     const uint32_t done = load(done_.producer);
     taken_ += done - load(done_.consumer);

@@ -1,5 +1,6 @@
 // Clone batch over real devices: every target of a list gets every payload once, byte for byte,
-// with heads as asked for and checksums that hold, whoever segments and whoever adds up.
+// with the requested header fields and valid checksums, whether the kernel or the device segments
+// and computes checksums.
 #include "clone/clone_batch.h"
 
 #include <linux/if_ether.h>
@@ -25,7 +26,7 @@ CloneHeader header_of_tests() {
   return header;
 }
 
-// What arrived, by destination, in order; heads are checked on the way.
+// Received payloads by destination, in order; also checks the headers.
 std::map<std::array<uint8_t, 16>, std::vector<Bytes>> by_destination(
     std::vector<CloneArrival> arrivals, bool is_ipv4, const NextHop& hop) {
   const CloneHeader header = header_of_tests();
@@ -69,7 +70,7 @@ TEST(clone_batch_delivers_every_payload_to_every_target) {
         const std::vector<CloneTarget> list = cable.targets(now.is_ipv4, count, receiver.port());
         CHECK_EQ(batch.set_lists({&list, 1}), count);
         for (const uint32_t burst_count : {1u, 2u, 8u, 32u, 53u, 60u}) {
-          // A veth's other end takes a thousand frames at a time.
+          // A veth's other end queues a thousand frames at a time.
           if (count * burst_count > 900) continue;
           Burst data(random, burst_count, kDataBytes);
           Burst code(random, 1, kCodeBytes);
@@ -98,7 +99,7 @@ TEST(clone_batch_delivers_every_payload_to_every_target) {
   });
 }
 
-// Keeps the thread on one processor: each has a queue of arrivals of its own.
+// Pins the thread to its current processor, because each processor has its own receive queue.
 void stay_on_this_processor() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -158,7 +159,7 @@ TEST(clone_batch_mixes_lists_sizes_and_families_in_one_flush) {
     CHECK_EQ(batch.set_lists(lists), 15u);
     CHECK_EQ(batch.list_size(0), 8u);
     CHECK_EQ(batch.list_size(2), 0u);
-    // More triggers than one flush takes: it flushes by itself.
+    // More triggers than one flush can hold, so the batch flushes by itself.
     std::vector<Burst> bursts;
     bursts.reserve(90);
     std::map<uint32_t, std::multiset<Bytes>> expected;
@@ -214,7 +215,7 @@ TEST(clone_batch_replaces_lists_in_mid_stream) {
             total++;
           }
       }
-      // Now and then what was added is still there when the lists change: it belongs to the old.
+      // Sometimes groups are still queued when the lists change: they belong to the old lists.
       if (random.one_in(2)) batch.flush();
       else CHECK_EQ(batch.set_lists({}), 0u);
       for (CloneArrival& arrival : receiver.read(0))
@@ -227,7 +228,7 @@ TEST(clone_batch_replaces_lists_in_mid_stream) {
       got[arrival.to.address[15]].push_back(std::move(arrival.bytes));
     for (auto& [tag, payloads] : expected) {
       CHECK_EQ(tally.sent[tag], payloads.size());
-      // The order is kept on one processor only.
+      // The order is preserved only on one processor.
       std::sort(payloads.begin(), payloads.end());
       std::sort(got[tag].begin(), got[tag].end());
     }
@@ -239,7 +240,7 @@ TEST(clone_batch_replaces_lists_in_mid_stream) {
 
 // ---- against the socket path ----------------------------------------------------------------
 
-// Frames for `port` that arrive by the cable, as they are.
+// Raw frames for `port` that arrive by the cable.
 class FrameReceiver {
  public:
   FrameReceiver(const Lab& lab, const CloneCable& cable) {
@@ -254,8 +255,8 @@ class FrameReceiver {
       CHECK_EQ(setsockopt(socket_.fd(), SOL_SOCKET, SO_RCVBUFFORCE, &buffer_bytes, sizeof(int)), 0);
     });
   }
-  uint32_t first_identification = 0;  // of IPv4, in the last read()
-  // IPv4 frames to one destination must differ in their identification: a router may fragment them.
+  uint32_t first_identification = 0;  // first IPv4 identification of the last read()
+  // IPv4 frames to one destination must have different identifications: a router may fragment them.
   std::vector<Bytes> read(size_t expected, uint16_t port) {
     std::vector<Bytes> out;
     std::set<Bytes> identified;
@@ -279,8 +280,8 @@ class FrameReceiver {
   }
 
  private:
-  // The identification is the kernel's choice, and nothing that a receiver sees; the header's
-  // checksum, which covers it, is checked here. Every datagram may be fragmented on its way.
+  // Sets the identification to 0: the kernel chooses it, and receivers do not see it. Checks the
+  // header's checksum, which covers it. Every datagram may be fragmented on its way.
   static void level(Bytes& frame) {
     uint32_t sum = 0;
     for (size_t at = 14; at < 34; at += 2) sum += uint32_t(frame[at] << 8 | frame[at + 1]);
@@ -294,7 +295,7 @@ class FrameReceiver {
 TEST(clone_batch_sends_the_frames_that_a_socket_sends) {
   in_clone_lab([](Lab& lab) {
     const CloneCable cable(lab, "shwe0", 6);
-    // Frames are seen as they are on a wire: segmented, and with checksums.
+    // Frames look as on a wire: segmented, and with checksums.
     cable.set_offload(false, false);
     lab.ip(
         "neigh replace 10.6.0.2 lladdr 02:00:00:00:01:06 dev shwe0 nud permanent\n"
@@ -316,7 +317,7 @@ TEST(clone_batch_sends_the_frames_that_a_socket_sends) {
       } else {
         CHECK_EQ(setsockopt(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, &ttl, sizeof ttl), 0);
         CHECK_EQ(setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &traffic_class, sizeof ttl), 0);
-        // Flow labels are for routers that do not look at ports; clones have none.
+        // Flow labels are for routers that do not read ports; clones have none.
         constexpr int kAutoFlowLabel = 70;  // IPV6_AUTOFLOWLABEL
         CHECK_EQ(setsockopt(fd, IPPROTO_IPV6, kAutoFlowLabel, &off, sizeof off), 0);
         header.source_port_ipv6 = local_endpoint(fd).port;
@@ -329,8 +330,8 @@ TEST(clone_batch_sends_the_frames_that_a_socket_sends) {
       constexpr uint16_t kPort = 9100;
       const std::vector<CloneTarget> list = cable.targets(is_ipv4, 20, kPort);
       batch.set_lists({&list, 1});
-      std::set<uint32_t> identified;  // each burst anew
-      // Odd lengths too, and payloads whose sum is all there is.
+      std::set<uint32_t> identified;  // new for each burst
+      // Also odd lengths, and payloads that consist of little more than their checksum.
       for (const uint16_t bytes : {kDataBytes, kCodeBytes, uint16_t{1}, uint16_t{18}})
         for (const uint32_t count : {1u, 2u, 7u}) {
           Burst burst(random, count, bytes);

@@ -1,5 +1,5 @@
-// Clone batch without a kernel that clones: which jobs are written, what becomes of triggers that
-// are refused, taken in part or not obeyed, and what the counts are told as. Needs no privilege.
+// Clone batch without a kernel that clones: the jobs that are written, the results of triggers that
+// are refused, partly accepted or not executed, and the reported counts. Needs no privilege.
 #include <set>
 
 #include "clone_support.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kFirstTarget = 3 * kCloneTargetsMax, kFirstJob = 3 * kCloneJobsMax;
 
-// Memory of a worker, and triggers that end in the test.
+// A worker's region, and triggers that end in the test.
 struct FakePlane {
   FakePlane() : ipv4(sender(true)), ipv6(sender(true)) {}
   CloneRegion region() {
@@ -21,7 +21,7 @@ struct FakePlane {
     CHECK(number < kCloneJobsMax);
     return jobs[number % kCloneJobsMax];
   }
-  // What the program does with a trigger; returns the positions in the list that it served.
+  // Does what the program does with a trigger; returns the positions in the list that it served.
   std::vector<uint32_t> obey(const mmsghdr& message) {
     CloneJobRow& job = job_of(message);
     CHECK(job.socket_cookie != 0);
@@ -74,7 +74,7 @@ TEST(clone_jobs_serve_each_position_once_from_the_start_on) {
     served.clear();
     batch.add(1, burst.group(), start, false);
     batch.flush();
-    // No more triggers than needed: every full job, for each part of the burst.
+    // The minimum of triggers: one per full job and part of the burst.
     const auto parts = uint32_t((burst.group().count + kGsoSegmentsMax - 1) / kGsoSegmentsMax);
     const uint32_t jobs = (size + kCloneTargetsPerJob - 1) / kCloneTargetsPerJob;
     CHECK_EQ(batch.triggers() - triggers_before, parts * jobs);
@@ -136,12 +136,12 @@ TEST(clone_jobs_that_do_not_fit_are_left_to_the_socket) {
   CHECK_EQ(without_ipv6.list_size(1), 3u);
 }
 
-// Ten triggers for 600 targets each: thirty jobs. `fate` says what becomes of each message, by its
-// place in the call: 0 is obeyed, kIgnored is taken and not obeyed, else the negative errno.
+// Ten triggers for 600 targets each: thirty jobs. `fate` is the result of each message by its
+// index: 0 is executed, kIgnored is accepted but not executed, otherwise the negative errno.
 constexpr int kIgnored = 1;
 struct Fates {
   std::vector<int> fates;
-  bool one_call_each = false;  // the kernel may stop early for no reason
+  bool one_call_each = false;  // the kernel may stop early without a reason
 };
 CloneCounts run_with(const Fates& fates) {
   Random random{23};
@@ -230,7 +230,7 @@ TEST(clone_jobs_outlast_interruptions) {
   CloneCounts tally = run_with(fates);
   CHECK(tally.not_obeyed.empty());
   check_served(tally, {});
-  // But not for ever.
+  // The retries are bounded.
   Fates endless{std::vector<int>(100'000, -EINTR), true};
   CloneCounts gave_up = run_with(endless);
   CHECK_EQ(gave_up.not_obeyed.size(), 30u);
@@ -254,7 +254,7 @@ TEST(clone_jobs_tell_refusals_by_their_reason) {
     plane.targets[i].sent = i;
     plane.targets[i].last_error = reasons[i].first;
   }
-  // Told once, whoever asks; then only what is new.
+  // Reported once, then only new counts.
   batch.settle();
   batch.settle();
   plane.targets[0].refused += 2;

@@ -15,7 +15,7 @@
 namespace shredway::test {
 namespace {
 
-// Messages put together by hand, as the kernel would.
+// Messages that are built by hand, like the kernel's.
 template <typename T>
 Bytes bytes_of(const T& value) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(&value);
@@ -113,7 +113,7 @@ TEST(netlink_leaves_out_an_mtu_that_icmp_made_the_kernel_learn) {
     Bytes bytes = bytes_of(info);
     bytes.resize(info_bytes);
     const Bytes cache = attribute(RTA_CACHEINFO, bytes);
-    // In whichever order they come.
+    // In either order.
     const auto first = read_route(only(route_message(family, RTN_UNICAST, cache + mtu)));
     const auto second = read_route(only(route_message(family, RTN_UNICAST, mtu + cache)));
     CHECK(first && second && first->mtu == second->mtu);
@@ -207,7 +207,7 @@ TEST(netlink_takes_one_message_after_the_other) {
   CHECK(next_message(rest, out) && out.type == RTM_NEWLINK);
   CHECK(next_message(rest, out) && out.type == RTM_NEWNEIGH);
   CHECK(!next_message(rest, out));
-  // The last one's padding may be missing.
+  // The last message may lack padding.
   Bytes odd = message(NLMSG_DONE, {1, 2, 3, 4, 5});
   odd.resize(sizeof(nlmsghdr) + 5);
   CHECK_EQ(only(odd).body.size(), size_t{5});
@@ -250,14 +250,14 @@ TEST(netlink_asks_as_the_kernel_expects) {
   CHECK(!next_message(rest, question) && rest.empty());
 }
 
-// How many messages of a datagram were whole, and how many of them could be read.
+// Numbers of whole messages in a datagram and of those that could be read.
 struct ReadCounts {
   size_t messages = 0;
   size_t readable = 0;
 };
 
-// Everything that can be read of a datagram, in memory of exactly its size: a sanitizer sees a byte
-// too many.
+// Reads everything in a datagram that is stored in memory of exactly its size, so that a sanitizer
+// detects a read beyond it.
 ReadCounts read_all(const Bytes& datagram) {
   ReadCounts counts;
   const std::unique_ptr<uint8_t[]> exact(new uint8_t[datagram.size()]);
@@ -271,7 +271,7 @@ ReadCounts read_all(const Bytes& datagram) {
     const auto neighbour = read_neighbour(one);
     if (link) CHECK(link->interface != 0);
     if (neighbour) CHECK(neighbour->interface != 0);
-    // A message is of one kind.
+    // A message has only one kind.
     const int kinds = route.has_value() + link.has_value() + neighbour.has_value();
     CHECK(kinds <= 1);
     counts.messages++;
@@ -290,7 +290,7 @@ TEST(netlink_reads_cut_messages_safely) {
       NetlinkMessage one;
       CHECK(!next_message(rest, one));
       read_all(cut);
-      // Cut, but its header tells the truth: the attribute that is not whole is none.
+      // Truncated, but with a correct header length: an incomplete attribute counts as absent.
       if (length < sizeof(nlmsghdr)) continue;
       cut[0] = static_cast<uint8_t>(length);
       read_all(cut);
@@ -315,7 +315,7 @@ TEST(netlink_reads_garbled_messages_safely) {
     sum.messages += counts.messages;
     sum.readable += counts.readable;
   }
-  // Garbling leaves some readable, and some whole but unreadable.
+  // Some garbled messages stay readable, and some are whole but unreadable.
   CHECK(sum.readable > 0);
   CHECK(sum.messages > sum.readable);
 }

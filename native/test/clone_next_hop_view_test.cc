@@ -172,12 +172,12 @@ TEST(next_hop_view_lets_another_one_check_when_the_first_did_not_help) {
   CHECK_EQ(checked_one(view), size_t{0});
   for (size_t turn = 1; turn < 7; turn++) {
     view.turn_stale();
-    // Asking for everything again does not begin anew.
+    // A full refresh does not restart the check.
     view.follow_routes();
     view.set_neighbours({neighbour(NUD_STALE)});
     CHECK_EQ(checked_one(view), turn % 3);
   }
-  // It was heard of meanwhile: its check has just begun.
+  // A message about the neighbour arrived meanwhile: its check has just begun.
   view.set_neighbour(neighbour(NUD_REACHABLE));
   view.turn_stale();
   view.set_neighbour(neighbour(NUD_STALE));
@@ -194,7 +194,7 @@ TEST(next_hop_view_tells_which_neighbours_matter) {
   CHECK(!view.set_neighbour(other_link));
   CHECK(view.set_neighbour({kInterface, address_of("10.1.0.254"), 0, std::nullopt}));
   for (const auto& entry : view.entries()) CHECK_EQ(entry.state, neighbour_unknown);
-  // Those that are not among all neighbours are gone.
+  // Neighbours that are not in the full list are removed.
   view.set_neighbours({neighbour(NUD_REACHABLE)});
   for (const auto& entry : view.entries()) CHECK_EQ(entry.state, resolved);
   view.set_neighbours({neighbour(NUD_REACHABLE, "10.1.0.253")});
@@ -220,7 +220,7 @@ TEST(next_hop_view_keeps_what_it_knows_of_addresses_that_stay) {
 }
 
 TEST(next_hop_view_and_a_simple_one_agree) {
-  // Random worlds against the rules said again, destination by destination.
+  // Random inputs against a second implementation of the rules, destination by destination.
   Random random{7};
   for (int world = 0; world < 2000; world++) {
     NextHopView view({});

@@ -44,7 +44,7 @@ LAB_TEST(next_hop_watch_sends_one_destination_of_a_stale_neighbour_by_socket) {
   hops.want({"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"});
   CHECK_STATE(hops, "192.0.2.2", resolved);
   lab.ip(neighbour("replace", "10.1.0.2", "02:00:00:00:01:01", "nud stale"));
-  CHECK_STATE(hops, "192.0.2.2", neighbour_checked);  // the first one that has a hop
+  CHECK_STATE(hops, "192.0.2.2", neighbour_checked);  // the first address with a hop
   CHECK_STATE(hops, "192.0.2.1", mtu_small);
   CHECK_STATE(hops, "192.0.2.3", resolved);
   CHECK_STATE(hops, "192.0.2.4", resolved);
@@ -110,7 +110,7 @@ LAB_TEST(next_hop_watch_has_4096_addresses_at_most) {
     address[14] = static_cast<uint8_t>(i >> 8);
     address[15] = static_cast<uint8_t>(i);
     addresses.push_back(address);
-    addresses.push_back(address);  // twice is once
+    addresses.push_back(address);  // duplicates count once
   }
   hops.watch().want(addresses);
   CHECK(hops.wait([](const NextHops& table) { return all_lead_to(table, kNextHopsMax, kMacA); }));
@@ -140,7 +140,7 @@ LAB_TEST(next_hop_watch_asks_again_when_messages_were_lost) {
   one_cable(lab);
   lab.ip(neighbour("add", "10.1.0.2", kMacA));
   NextHopWatchOptions options;
-  options.receive_buffer_bytes = 1;  // the kernel gives its least
+  options.receive_buffer_bytes = 1;  // the kernel grants its minimum
   WatchedHops hops(options);
   hops.want({"10.1.0.2", "10.1.0.3"});
   CHECK_HOP(hops, "10.1.0.2", lab.interface("wa"), kMacA);
@@ -171,14 +171,14 @@ LAB_TEST(next_hop_watch_asks_again_without_being_told) {
   CHECK_STATE(hops, "fd00:1::2", mtu_small);
   lab.set("ipv6/conf/wa/mtu", "1500");
   CHECK_STATE(hops, "fd00:1::2", resolved);
-  // Nobody sends, so that the stale neighbour's destinations take turns.
+  // No traffic, so that the stale neighbour's destinations take turns.
   for (int i = 0; i < 2; i++) {
     CHECK_STATE(hops, "192.0.2.1", neighbour_checked);
     CHECK_STATE(hops, "192.0.2.2", neighbour_checked);
   }
 }
 
-// Another process may send to any netlink socket, given a privilege.
+// Another process with a privilege may send to any netlink socket.
 void forge_to_all_sockets(const std::string& address, const std::string& mac, uint32_t interface) {
   struct {
     nlmsghdr header;
@@ -212,7 +212,7 @@ void forge_to_all_sockets(const std::string& address, const std::string& mac, ui
             ssize_t{sizeof message};
   }
   close(fd);
-  CHECK(told >= 2);  // the watch has two
+  CHECK(told >= 2);  // the watch has two sockets
 }
 
 LAB_TEST(next_hop_watch_believes_the_kernel_only) {

@@ -90,7 +90,7 @@ LAB_TEST(next_hop_watch_goes_by_the_rules_of_the_source) {
   of_second.want({"192.0.2.1"});
   CHECK_HOP(of_second, "192.0.2.1", lab.interface("wb"), kMacB);
   CHECK(of_second.table()->find(address_of("192.0.2.1"))->hop.source == address_of("10.2.0.1"));
-  // Rules of the protocol count as well: these are datagrams of UDP.
+  // Rules by protocol count too: these are UDP datagrams.
   lab.ip("rule add ipproto udp lookup 77 priority 10\n");
   CHECK_HOP(of_any, "192.0.2.1", lab.interface("wb"), kMacB);
   lab.ip("rule del ipproto udp lookup 77 priority 10\nrule del from 10.2.0.1 lookup 77\n");
@@ -129,7 +129,7 @@ LAB_TEST(next_hop_watch_wants_more_room_for_ipv6) {
   WatchedHops too_long(options);
   too_long.want({"fd00:1::2"});
   CHECK_STATE(too_long, "fd00:1::2", mtu_small);
-  // The MTU of a link may be smaller for IPv6: a router said so.
+  // A router may announce a smaller IPv6 MTU than the link's.
   lab.set("ipv6/conf/wa/mtu", "1400");
   WatchedHops later(options);
   options.packet_bytes_max = 1228;
@@ -173,7 +173,7 @@ LAB_TEST(next_hop_watch_follows_proxies_and_strangers_nowhere) {
   CHECK_STATE(hops, "10.1.0.2", neighbour_unknown);
   lab.ip("neigh add proxy 10.1.0.2 dev wa\nneigh add 10.1.0.2 lladdr " + kMacA +
          " dev wb\nneigh add 10.1.0.3 lladdr " + kMacA + " dev wa\n");
-  hops.want({"10.1.0.2", "10.1.0.3"});  // asks for all neighbours again
+  hops.want({"10.1.0.2", "10.1.0.3"});  // reads all neighbours again
   CHECK_STATE(hops, "10.1.0.3", resolved);
   CHECK_STATE(hops, "10.1.0.2", neighbour_unknown);
   CHECK_EQ(hops.tables_told(), uint64_t{2});
@@ -205,7 +205,7 @@ LAB_TEST(next_hop_watch_follows_next_hop_objects) {
   another_cable(lab);
   lab.ip("nexthop add id 7 via 10.1.0.2 dev wa\nroute add 192.0.2.0/24 nhid 7\n" +
          neighbour("add", "10.1.0.2", kMacA) + "neigh add 10.2.0.2 lladdr " + kMacB + " dev wb\n");
-  lab.set("ipv4/nexthop_compat_mode", "0");  // no messages of routes
+  lab.set("ipv4/nexthop_compat_mode", "0");  // without messages about routes
   WatchedHops hops;
   hops.want({"192.0.2.1"});
   CHECK_HOP(hops, "192.0.2.1", lab.interface("wa"), kMacA);
@@ -263,7 +263,7 @@ LAB_TEST(next_hop_watch_follows_addresses_and_macs_of_this_machine) {
   CHECK_STATE(hops, "10.1.0.2", local);
   lab.ip("address del 10.1.0.2/24 dev wa\n");
   CHECK_STATE(hops, "10.1.0.2", resolved);
-  // The kernel forgets its neighbours together with the old MAC.
+  // The kernel removes its neighbours together with the old MAC.
   lab.ip("link set wa address 02:00:00:00:00:77\n" + neighbour("replace", "10.1.0.2", kMacB));
   CHECK(hops.wait([](const NextHops& table) {
     return table.find(address_of("10.1.0.2"))->hop.from == mac_of("02:00:00:00:00:77");

@@ -1,5 +1,5 @@
-// Clone plane as a thing of the system: what it asks for, who can make it run, what happens when
-// its parts are taken away, and that nothing of it stays behind.
+// Clone plane as a system resource: the privileges that it needs, the sockets that can run it, the
+// loss of its parts, and complete removal.
 #include "clone/clone_plane.h"
 
 #include <linux/bpf.h>
@@ -22,7 +22,7 @@
 namespace shredway::test {
 namespace {
 
-// A lab's cable, a receiver of both families' first, and a batch for 3 targets.
+// A lab's cable, a receiver for the first address of both families, and a batch for 3 targets.
 struct Road {
   Road(const Lab& lab, const std::string& name, int number)
       : cable(lab, name, number), receiver(lab, true), plane(open_plane()) {}
@@ -164,23 +164,23 @@ TEST(clone_plane_obeys_its_own_sockets_only) {
       const Bytes payload = random_bytes(random, 1203);
       (void)sendto(fd, payload.data(), payload.size(), MSG_DONTWAIT, to.get(), to.bytes);
     };
-    // A job that is in force, and everybody's trigger for it, and for what is none.
+    // A job in force: triggers from other sockets for it, and triggers for numbers without a job.
     job.socket_cookie = cookie;
     for (const uint32_t port : {0u, 1u, 2u, 64u, 65u, 65535u}) trigger(stranger.fd(), port);
     CHECK_EQ(job.runs, runs);
     for (const uint32_t port : {2u, 64u, 65u, 65535u}) trigger(region.trigger_ipv4, port);
     CHECK_EQ(job.runs, runs);
-    // Without a job, the own socket's neither: a trigger that comes late.
+    // Without a job, the own socket's trigger has no effect either: a late trigger.
     job.socket_cookie = 0;
     trigger(region.trigger_ipv4, 1);
     CHECK_EQ(job.runs, runs);
     CHECK_EQ(road.receiver.read(0).size(), 0u);
-    // To show that the test's own triggers are good ones.
+    // Shows that the test's own triggers are valid.
     job.socket_cookie = cookie;
     trigger(region.trigger_ipv4, 1);
     CHECK_EQ(job.runs, runs + 1);
     CHECK_EQ(road.receiver.read(3).size(), 3u);
-    // A worker's memory is not believed beyond its bounds.
+    // The program does not trust values in a worker's memory beyond their bounds.
     job.first = ~0u - 1;
     trigger(region.trigger_ipv4, 1);
     job.first = 0;
@@ -282,7 +282,7 @@ TEST(clone_plane_counts_what_a_target_interface_refuses) {
         2u);
     CHECK_EQ(tally.refused[2][SendFailure::unreachable], 2u);
     CHECK_EQ(road.receiver.read(2).size(), 2u);
-    // Up again: served again.
+    // Served again after the interface is up.
     lab.ip("link set shwj1 up\n");
     send_one(batch, random);
     batch.settle();
@@ -341,7 +341,7 @@ bpf_attr no_attributes() {
   return attributes;
 }
 
-// Maps of the program at the interface's hook, as the kernel numbers them.
+// Ids of the maps of the program at the interface's hook.
 std::vector<uint32_t> map_ids_of(const std::string& interface) {
   FILE* pipe = popen(("tc filter show dev " + interface + " egress").c_str(), "r");
   if (!pipe) return {};
@@ -373,7 +373,7 @@ bool map_is_there(uint32_t id) {
   return UdpSocket(bpf(BPF_MAP_GET_FD_BY_ID, by_id)).valid();
 }
 
-// The kernel takes maps away a moment after their last user. Bounded: 5 s.
+// The kernel removes maps shortly after their last user. Bounded: 5 s.
 void check_gone(const std::string& interface, const std::vector<uint32_t>& maps) {
   CHECK_EQ(if_nametoindex(interface.c_str()), 0u);
   CHECK_EQ(maps.size(), 2u);

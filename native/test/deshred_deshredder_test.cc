@@ -1,5 +1,5 @@
-// Does the deshredder report everything that can be known, once, as early as possible, and never
-// more memory than it was given?
+// The deshredder reports everything that can be decoded, once, as early as possible, within its
+// memory limits.
 #include "deshred/deshredder.h"
 
 #include <set>
@@ -68,11 +68,11 @@ TEST(deshred_batches_do_not_wait_for_each_other) {
   Deshredder deshredder({}, sink);
   // Set 0 ends batch 0; sets 1 and 2 are batch 1, set 3 batch 2, set 4 batch 3.
   add_set(deshredder, slot, 4, kData);
-  CHECK(sink.transactions.empty());  // where its batch begins is not known yet
+  CHECK(sink.transactions.empty());  // the beginning of its batch is not known yet
   add_set(deshredder, slot, 3, kData);
   CHECK(sink.signatures_of(9, 128) == slot.batches[3].signatures);
   CHECK(sink.signatures_of(9, 96).empty());
-  add_set(deshredder, slot, 2, uint64_t{1} << 31);  // the last shred of batch 1 tells
+  add_set(deshredder, slot, 2, uint64_t{1} << 31);  // the last shred of batch 1 shows it
   CHECK(sink.signatures_of(9, 96) == slot.batches[2].signatures);
   add_set(deshredder, slot, 0, kCode);
   CHECK(sink.signatures_of(9, 0) == slot.batches[0].signatures);
@@ -81,7 +81,7 @@ TEST(deshred_batches_do_not_wait_for_each_other) {
   CHECK(all_reported(sink, slot));
   CHECK_EQ(deshredder.counts().batches, 4u);
   CHECK_EQ(deshredder.counts().sets_recovered, 2u);
-  CHECK_EQ(deshredder.counts().shreds_recovered, 32u + 32u);  // at once with the 32nd shred
+  CHECK_EQ(deshredder.counts().shreds_recovered, 32u + 32u);  // immediately with the 32nd shred
 }
 
 TEST(deshred_repeated_and_late_shreds_change_nothing) {
@@ -93,7 +93,7 @@ TEST(deshred_repeated_and_late_shreds_change_nothing) {
     for (const Bytes& packet : slot.packets) add_packet(deshredder, packet, 1);
   CHECK(all_reported(sink, slot));
   CHECK_EQ(sink.transactions.size(), 40u);
-  CHECK_EQ(deshredder.counts().shreds, 64u);  // the code shreds came when all was done
+  CHECK_EQ(deshredder.counts().shreds, 64u);  // the code shreds came after the set was finished
   CHECK_EQ(deshredder.counts().shreds_late, 64u * 6 - 64u);
 }
 
@@ -110,7 +110,7 @@ TEST(deshred_second_root_of_a_set_is_set_aside) {
   CHECK_EQ(deshredder.counts().shreds_conflicting, 32u);
 }
 
-// A leader can sign what he likes: code shreds that fit nothing, data shreds that are no entries.
+// A leader can sign anything: code shreds that fit nothing, data shreds without entries.
 TEST(deshred_signed_nonsense_is_refused) {
   std::mt19937 random(5);
   BatchedSlot slot = test::make_batched_slot(9, {20, 20, 20}, random);
@@ -124,7 +124,7 @@ TEST(deshred_signed_nonsense_is_refused) {
   Deshredder deshredder({}, sink);
   add_set(deshredder, slot, 0, kCode);
   CHECK_EQ(deshredder.counts().sets_refused, 1u);
-  add_set(deshredder, slot, 0, kData);  // too late: the set is of no use any more
+  add_set(deshredder, slot, 0, kData);  // too late: the set is not needed any more
   CHECK(sink.transactions.empty());
   add_set(deshredder, slot, 1, kData);
   add_set(deshredder, slot, 2, kData);
@@ -135,14 +135,14 @@ TEST(deshred_signed_nonsense_is_refused) {
   CHECK(sink.signatures_of(10, 32) == garbage.batches[1].signatures);
 }
 
-// Header fields of data shreds lie within the Reed-Solomon shards, so a leader could make recovery
-// write what no rule allows.
+// Header fields of data shreds are inside the Reed-Solomon shards, so a leader could make recovery
+// produce invalid headers.
 TEST(deshred_recovered_headers_obey_the_rules) {
   std::mt19937 random(6);
   for (const size_t at : {offset::kSlot, offset::kIndex, offset::kFecSetIndex, offset::kSize + 1,
                           offset::kVariant, offset::kFlags}) {
     BatchedSlot slot = test::make_batched_slot(9, {20}, random);
-    // The variant becomes another one that exists.
+    // The variant becomes another valid one.
     slot.packets[3][at] ^= at == offset::kVariant ? 0x20 : 0x40;
     const ReedSolomon reed_solomon(32, 32);
     std::vector<const uint8_t*> data;
@@ -192,7 +192,7 @@ TEST(deshred_forgets_slots_that_fell_silent) {
   CHECK_EQ(deshredder.counts().shreds_late, 32u);
   add_set(deshredder, later, 0, kData, 20 * kSecond_ns);
   CHECK(all_reported(sink, later));
-  // A clock that was set back ends nothing.
+  // A clock that was set back expires nothing.
   add_set(deshredder, slot, 1, 0xff, kSecond_ns);
   add_set(deshredder, slot, 1, 0xf00, 5 * kSecond_ns);
   CHECK_EQ(deshredder.counts().sets_given_up, 2u);
@@ -211,7 +211,7 @@ TEST(deshred_newer_slots_take_the_place_of_old_ones) {
   CHECK_EQ(deshredder.counts().shreds_late, 32u);
   add_set(deshredder, young, 0, kData);
   CHECK(all_reported(sink, young));
-  // Until it has fallen silent: then a lower slot may be the present again.
+  // After silence a lower slot may be the current one again.
   add_set(deshredder, old, 0, kData, 9 * kSecond_ns);
   CHECK_EQ(deshredder.counts().shreds_late, 32u + 4 + 32);
   const BatchedSlot again = test::make_batched_slot(100 + Deshredder::kSlots, {20}, random);
@@ -219,7 +219,7 @@ TEST(deshred_newer_slots_take_the_place_of_old_ones) {
   CHECK(all_reported(sink, again));
 }
 
-// A leader can sign one root as often as he likes.
+// A leader can sign one root any number of times.
 TEST(deshred_other_signatures_over_the_same_root_are_one_set) {
   std::mt19937 random(12);
   BatchedSlot slot = test::make_batched_slot(9, {20, 300}, random);
@@ -232,8 +232,8 @@ TEST(deshred_other_signatures_over_the_same_root_are_one_set) {
   CHECK_EQ(deshredder.counts().sets_recovered, 3u);
 }
 
-// Random slots, losses, orders and copies against what can be known at all: a set with 32 shreds or
-// all its data, a batch whose beginning is known and whose sets are all there.
+// Random slots, losses, orders and copies against the maximum that can be decoded: sets with 32
+// shreds or all their data, and batches with a known beginning and all their sets.
 TEST(deshred_reports_exactly_what_can_be_known) {
   std::mt19937 random(10);
   const auto below = [&](size_t bound) { return static_cast<size_t>(random() % bound); };
@@ -277,7 +277,7 @@ TEST(deshred_reports_exactly_what_can_be_known) {
       for (const auto& batch : slot.batches) {
         const auto seen = sink.signatures_of(slot.slot, batch.first_index);
         if (knowable.contains({slot.slot, batch.first_index})) CHECK(seen == batch.signatures);
-        else  // as much of it as was readable, from its beginning
+        else  // the readable part, from its beginning
           CHECK(seen.size() <= batch.signatures.size() &&
                 std::equal(seen.begin(), seen.end(), batch.signatures.begin()));
       }

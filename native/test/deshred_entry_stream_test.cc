@@ -88,7 +88,7 @@ TEST(entry_stream_gives_the_layout_of_its_transactions) {
     batch = with_bytes(with_bytes(batch, written.bytes), written.bytes);
     EntryStream stream;
     RecordingSink sink;
-    // The first straight from the piece, the second over two of them.
+    // The first is read directly from the piece, the second spans two pieces.
     const size_t cut = batch.size() - 20;
     CHECK(stream.feed(batch.data(), cut, sink));
     CHECK(stream.feed(batch.data() + cut, 20, sink));
@@ -165,7 +165,7 @@ TEST(entry_stream_empty_batches) {
   CHECK(read_batch({}, {0, 0, 0}) == kNothing);
   for (size_t length = 1; length < 8; length++)
     CHECK((read_batch(Bytes(length, 0), std::vector<size_t>{}) == Report{{}, true, false, 0, 0}));
-  // A count of 0 and what is no marker: too short, other versions, other kinds.
+  // A count of 0 that is not followed by a marker: too short, other versions, other kinds.
   for (size_t length = 8; length < 100; length++) {
     CHECK(read_batch(Bytes(length, 0), std::vector<size_t>{}) == kNothing);
     CHECK(read_batch(Bytes(length, 0), every_position(length)) == kNothing);
@@ -231,7 +231,7 @@ TEST(entry_stream_ends_once) {
 }
 
 TEST(entry_stream_counts_that_no_slot_has_room_for) {
-  // 32,768 data shreds of 1,203 bytes; an entry has 48, a transaction at least 38.
+  // 32,768 data shreds of 1,203 bytes; an entry has 48 bytes, a transaction at least 38.
   constexpr uint64_t kEntriesMax = 32768ull * 1203 / 48, kTransactionsMax = 32768ull * 1203 / 38;
   Bytes entry;
   append_entry(entry, 1, 1, 0);
@@ -314,7 +314,7 @@ TEST(entry_stream_largest_transactions_in_any_pieces) {
   }
 }
 
-// During a call the stream counts what was reported before it.
+// During a sink call, the stream's counts exclude the current part.
 TEST(entry_stream_counts_during_calls) {
   struct CountingSink final : EntrySink {
     EntryStream stream;

@@ -1,4 +1,4 @@
-// Challenges and what only looks like one; how many are answered, by the packets' own times.
+// Challenges and packets that only resemble one; limits on answers by the packets' own times.
 #include "net/challenge_echo.h"
 
 #include "net_support.h"
@@ -17,7 +17,7 @@ Bytes challenge_bytes(size_t length, uint8_t token) {
   return bytes;
 }
 
-// A packet from 127.0.0.1:9 that nothing but its bytes and its time tells from another.
+// A packet from 127.0.0.1:9 with the given bytes and time.
 struct Challenge {
   Bytes bytes;
   Address from{ipv4(127, 0, 0, 1, 9)};
@@ -27,7 +27,7 @@ struct Challenge {
   }
 };
 
-// Whether a challenge of this moment is answered.
+// True if a challenge with this time is answered.
 bool asked(ChallengeEcho& echo, uint64_t at_ns, uint8_t token) {
   const Challenge challenge{challenge_bytes(24, token), Address(ipv4(127, 0, 0, 1, 9)), at_ns};
   return echo.answer(-1, challenge.packet());
@@ -73,7 +73,7 @@ TEST(challenge_has_its_magic_and_24_to_64_bytes) {
     challenge.bytes[at] ^= 0x20;
     CHECK(!echo.answer(-1, challenge.packet()));
   }
-  // A longer one of which the buffer holds the beginning only.
+  // The buffer holds only the beginning of a longer one.
   ChallengeEcho echo(FakeSend::calls());
   const Challenge whole{challenge_bytes(64, 7)};
   ReceivedPacket packet = whole.packet();
@@ -89,7 +89,7 @@ TEST(challenge_answers_are_16_in_any_second) {
   });
   ChallengeEcho echo(FakeSend::calls());
   uint8_t token = 0;
-  // The last ones of a second do not make room for as many at the begin of the next.
+  // Answers late in one second do not allow as many early in the next.
   for (int i = 0; i < 40; i++)
     CHECK_EQ(asked(echo, kStart_ns + kSecondNs - 40 + static_cast<uint64_t>(i), token++), i < 16);
   for (int i = 0; i < 40; i++) CHECK(!asked(echo, kStart_ns + kSecondNs, token++));
@@ -103,12 +103,12 @@ TEST(challenge_answers_go_on_when_the_clock_was_set_back) {
   ChallengeEcho echo(FakeSend::calls());
   uint8_t token = 0;
   for (int i = 0; i < 16; i++) CHECK(asked(echo, kStart_ns, token++));
-  CHECK(!asked(echo, kStart_ns - 1000, token++));  // a packet that came in another order
+  CHECK(!asked(echo, kStart_ns - 1000, token++));  // a packet that arrived out of order
   const uint64_t hour_ns = 3600 * kSecondNs;
   for (int i = 0; i < 40; i++) CHECK_EQ(asked(echo, kStart_ns - hour_ns, token++), i < 16);
 }
 
-// Two that answer, and one datagram that names the one as sender to the other.
+// Two machines that answer, and one datagram to one of them with the other as spoofed sender.
 TEST(challenge_does_not_go_to_and_fro_between_two_that_answer) {
   const UdpSocket sockets[2] = {receiver(true), receiver(true)};
   ChallengeEcho echoes[2];
@@ -135,7 +135,7 @@ TEST(challenge_that_the_kernel_does_not_take_is_no_answer) {
     error_number = number;
     for (int i = 0; i < 40; i++) CHECK(!asked(echo, kStart_ns, 1));
   }
-  // None of them was counted as an answer.
-  error_number = -1;  // one message taken
+  // None of them counted as an answer.
+  error_number = -1;  // one message accepted
   CHECK(asked(echo, kStart_ns, 1));
 }

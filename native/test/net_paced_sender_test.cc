@@ -1,5 +1,5 @@
-// The paced sender over loopback: everything arrives, in order and not before its time; dead ports,
-// full buffers and bad lists do not stop it.
+// The paced sender over loopback: everything arrives, in order and not before its time; closed
+// ports, full buffers and invalid lists do not stop it.
 #include "net/paced_sender.h"
 
 #include <time.h>
@@ -29,7 +29,7 @@ std::unique_ptr<PacedSender> open_to(const Endpoint& to,
   return sender;
 }
 
-// `count` packets, each every_ns after the other, numbered from `first` on.
+// `count` packets with an interval of every_ns, numbered from `first`.
 PacedPackets numbered(uint32_t first, uint32_t count, uint64_t every_ns) {
   PacedPackets packets;
   packets.offsets.push_back(0);
@@ -56,7 +56,7 @@ void wait_until_played(const PacedSender& sender) {
   CHECK_EQ(sender.counts().queued, 0u);
 }
 
-// A kernel that fails on command.
+// A kernel with injected failures.
 std::atomic<uint32_t> faults_left{0};
 std::atomic<int> fault{0};
 std::atomic<int> poll_result{1};
@@ -93,8 +93,8 @@ TEST(paced_sender_plays_in_order_and_not_early) {
       CHECK_EQ(number_of(got[i]), i);
       CHECK_EQ(got[i].length, 4 + i % 1200);
       CHECK(got[i].from == sender->local() || !sender->local().port);
-      // The second list starts when the first one's last packet has gone. (A millisecond of
-      // tolerance: the schedule is by another clock, which may be slewed against this one.)
+      // The second list starts after the last packet of the first. (A millisecond of tolerance: the
+      // schedule uses another clock, which may be slewed against this one.)
       const uint64_t due_ns = (i < kPackets ? i : i - 1) * kEvery_ns;
       CHECK(got[i].received_ns + 1'000'000 >= before_ns + due_ns);
     }
@@ -110,7 +110,7 @@ TEST(paced_sender_sends_bursts_whole) {
   const UdpSocket in = receiver(true);
   faults_left = 0;
   const auto sender = open_to(local_endpoint(in.fd()), kFailingCalls);
-  // Seventy due at once: more than one call holds. Repeated, so that the receiver keeps up.
+  // Seventy due at once: more than one call can hold. Repeated, so that the receiver keeps up.
   for (uint32_t burst = 0; burst < 20; burst++) {
     CHECK(sender->enqueue(numbered(burst * 70, 70, 0)));
     const std::vector<ReceivedDatagram> got = arrivals(in.fd(), 70);
@@ -150,7 +150,7 @@ TEST(paced_sender_stops_in_the_middle_of_a_long_wait) {
   CHECK_EQ(sender->counts().sent, 1u);
   CHECK_EQ(sender->counts().queued, 0u);
   CHECK(!sender->enqueue(numbered(0, 1, 0)));
-  sender->stop();  // again: nothing happens
+  sender->stop();  // the second call has no effect
 }
 
 TEST(paced_sender_refuses_lists_that_lead_nowhere) {
@@ -167,8 +167,8 @@ TEST(paced_sender_refuses_lists_that_lead_nowhere) {
   timeless.times_ns.pop_back();
   CHECK(!sender->enqueue(timeless));
   CHECK_EQ(sender->counts().queued, 0u);
-  CHECK(sender->enqueue({{}, {0}, {}}));      // no packet: nothing to do
-  CHECK(sender->enqueue({{}, {0, 0}, {0}}));  // one without payload
+  CHECK(sender->enqueue({{}, {0}, {}}));      // no packet: nothing to send
+  CHECK(sender->enqueue({{}, {0, 0}, {0}}));  // one packet without payload
   CHECK(sender->enqueue(numbered(9, 1, 0)));
   CHECK_EQ(arrivals(in.fd(), 2).size(), 2u);
 }
@@ -225,7 +225,7 @@ TEST(paced_sender_counts_what_the_kernel_refuses) {
   const UdpSocket in = receiver(true);
   for (const int error_number : {EAGAIN, EPERM, EMSGSIZE, ENOBUFS}) {
     fault = error_number;
-    // EMSGSIZE may be ICMP's, so it is tried again; the others fail one packet for each answer.
+    // EMSGSIZE may come from ICMP, so the send is retried; the others fail one packet per error.
     faults_left = error_number == EMSGSIZE ? 32 : 2;
     poll_result = 0;  // still full after the wait
     const auto sender = open_to(local_endpoint(in.fd()), kFailingCalls);

@@ -1,5 +1,5 @@
-// SendBatch against a kernel that fails on command: whatever it answers, each message ends exactly
-// once, as sent or failed, charged to its own destination.
+// SendBatch against a kernel with injected failures: whatever it returns, each message is reported
+// exactly once, as sent or failed, for its own destination.
 #include <algorithm>
 #include <set>
 
@@ -10,8 +10,8 @@ namespace {
 
 constexpr uint16_t kPayloadBytes = 8;
 
-// A kernel of the test's making. Takes messages in order, stops at the first that fails, and tells
-// an errno only when that was the first one of the call: as sendmmsg does.
+// A simulated kernel. It accepts messages in order, stops at the first failure, and returns an
+// errno only if the first message of the call failed, like sendmmsg.
 struct FakeKernel {
   struct Taken {
     uint16_t port;
@@ -19,7 +19,7 @@ struct FakeKernel {
   };
   std::vector<Taken> taken;
   size_t calls = 0;
-  // 0: take it; else the errno of this attempt.
+  // 0: accept it; otherwise the errno of this attempt.
   std::function<int(const msghdr&)> judge = [](const msghdr&) { return 0; };
 
   int send(mmsghdr* messages, unsigned count) {
@@ -42,7 +42,7 @@ struct FakeKernel {
   }
 };
 
-// A batch over that kernel; destination n has port n and tag n.
+// A batch on that kernel; destination n has port n and tag n.
 struct Bench {
   FakeKernel kernel;
   FakeSend fake{[this](mmsghdr* messages, unsigned count) { return kernel.send(messages, count); }};
@@ -71,7 +71,7 @@ struct Bench {
   }
 };
 
-// Each class of errno, at the first, a middle and the last place, and several in a row.
+// Each class of errno, at the first, a middle and the last position, and several in a row.
 TEST(udp_batch_faults_are_charged_by_place) {
   const std::vector<std::pair<int, SendFailure>> kinds = {{EAGAIN, SendFailure::buffer_full},
                                                           {ENOBUFS, SendFailure::buffer_full},
@@ -163,7 +163,7 @@ TEST(udp_batch_faults_interruptions_lose_nothing) {
 TEST(udp_batch_faults_refused_gso_goes_singly) {
   for (const int error_number : {EIO, EINVAL, EMSGSIZE, EOPNOTSUPP, ENOPROTOOPT}) {
     Bench bench;
-    // Destination 1 refuses GSO, and of its single datagrams the third.
+    // Destination 1 refuses GSO and the third of its single datagrams.
     bench.kernel.judge = [&](const msghdr& message) {
       if (FakeKernel::port_of(message) != 1) return 0;
       if (message.msg_iovlen > 1) return error_number;
@@ -215,20 +215,20 @@ TEST(udp_batch_faults_flushes_itself_when_full) {
   CHECK_EQ(bench.kernel.calls, 2u);
   bench.batch.flush();
   CHECK_EQ(bench.kernel.calls, 3u);
-  bench.batch.flush();  // nothing left: no call
+  bench.batch.flush();  // nothing left to send: no call
   CHECK_EQ(bench.kernel.calls, 3u);
   CHECK_EQ(bench.kernel.taken.size(), 133u);
 }
 
 // ---- random interleavings against a model ---------------------------------------------------
 
-// The fates of one round: some destinations always fail, some refuse GSO, and at any attempt a
-// passing fault may hit anybody.
+// Failures of one round: some destinations always fail, some refuse GSO, and a temporary failure
+// may affect any attempt.
 struct Fates {
   std::map<uint16_t, int> permanent;
   std::set<uint16_t> refuses_gso;
   uint64_t passing_one_in;
-  bool full_buffers;  // passing faults may be EAGAIN, which costs the message
+  bool full_buffers;  // temporary failures may be EAGAIN, which costs the message
   uint32_t in_a_row = 0;
 
   int judge(Random& random, const msghdr& message) {
@@ -270,7 +270,7 @@ void check_round(uint64_t seed) {
 
   std::map<uint16_t, uint64_t> next;
   for (const FakeKernel::Taken& one : bench.kernel.taken) {
-    CHECK(one.payload >= next[one.port]);  // in order, and none twice
+    CHECK(one.payload >= next[one.port]);  // in order and without repetition
     next[one.port] = one.payload + 1;
   }
   for (const auto& [destination, datagrams] : added) {
@@ -279,7 +279,7 @@ void check_round(uint64_t seed) {
     CHECK_EQ(sent, bench.taken_by(destination));
     const bool fails = fates.permanent.count(static_cast<uint16_t>(destination)) > 0;
     if (fails) CHECK_EQ(sent, 0u);
-    // Passing errors, at most two in a row, cost nobody's datagram.
+    // Temporary errors, at most two in a row, cost no datagram.
     if (!fails && !fates.full_buffers) CHECK_EQ(sent, datagrams);
   }
 }

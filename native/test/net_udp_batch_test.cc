@@ -1,5 +1,5 @@
 // Batched UDP over real loopback sockets: every datagram arrives once, byte for byte, in order;
-// dead and impossible destinations harm nobody else.
+// closed ports and impossible destinations do not affect others.
 #include "net/udp_batch.h"
 
 #include <sys/socket.h>
@@ -65,7 +65,7 @@ void check_groups(bool is_ipv4, bool gso) {
   SendCounts tally;
   SendBatch batch(out.fd(), gso, tally);
   uint64_t total = 0;
-  // Beyond the most that one message carries: then it takes two.
+  // Beyond the maximum of one message, the group needs two.
   for (uint32_t count = 1; count <= kGsoSegmentsMax + 5; count++) {
     const uint16_t payload_bytes = count % 2 ? 1203 : 1228;
     std::vector<Bytes> payloads;
@@ -196,7 +196,7 @@ TEST(udp_batch_buffers_begin_on_a_page) {
 
 struct DeadPorts {
   static constexpr uint32_t kDestinations = 30;
-  std::vector<UdpSocket> sockets;  // invalid for the dead ones
+  std::vector<UdpSocket> sockets;  // invalid for closed ports
   std::vector<Endpoint> endpoints;
   std::vector<Address> addresses;
 
@@ -207,7 +207,7 @@ struct DeadPorts {
       endpoints.push_back(local_endpoint(sockets.back().fd()));
       addresses.emplace_back(endpoints.back());
     }
-    // Closed only now, so that no later socket was given the port of a dead one.
+    // Close them only now, so that no later socket gets a closed port.
     for (uint32_t tag = 0; tag < kDestinations; tag++)
       if (is_dead(tag)) sockets[tag] = UdpSocket();
   }
@@ -251,12 +251,12 @@ void check_dead_ports(bool is_ipv4, bool gso) {
   }
   uint64_t errors_told = 0;
   for (uint32_t tag = 0; tag < DeadPorts::kDestinations; tag++) {
-    CHECK_EQ(tally.sent_by_tag[tag], total);  // handed over, dead or not
+    CHECK_EQ(tally.sent_by_tag[tag], total);  // accepted, whether the port is open or closed
     CHECK_EQ(tally.failures(tag), 0u);
     if (!DeadPorts::is_dead(tag)) CHECK_EQ(told[tag], 0u);
     errors_told += told[tag];
   }
-  CHECK(errors_told > 0);  // how many is the kernel's choice: it limits ICMP by address
+  CHECK(errors_told > 0);  // the kernel limits ICMP by address, so the number varies
   CHECK_EQ(batch.gso_fallbacks(), 0u);
 }
 
@@ -289,7 +289,7 @@ TEST(udp_batch_impossible_destinations_are_charged_alone) {
   CHECK_EQ(tally.failed_by_tag[1][SendFailure::invalid], 10u);
   CHECK_EQ(tally.failed_by_tag[2][SendFailure::too_big], 10u);
   CHECK_EQ(tally.failed_by_tag[3][SendFailure::invalid], 10u);
-  CHECK_EQ(tally.failures(4), 10u);  // no route or no permission, as the machine is set up
+  CHECK_EQ(tally.failures(4), 10u);  // no route or no permission, depending on the machine
 }
 
 TEST(udp_batch_without_a_socket_everything_is_invalid) {

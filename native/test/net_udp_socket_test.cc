@@ -52,7 +52,7 @@ TEST(udp_socket_of_every_kind_ignores_icmp_about_the_path_mtu) {
   }
 }
 
-// Node.js sets SO_REUSEADDR on a descriptor that it takes.
+// Node.js sets SO_REUSEADDR on a descriptor that it gets.
 TEST(udp_socket_takes_back_the_sharing_of_its_port) {
   for (const bool is_ipv4 : families()) {
     const SocketResult bound = open_bound_socket(loopback(is_ipv4));
@@ -126,7 +126,7 @@ TEST(udp_socket_buffers_grow_with_the_wish) {
   const SocketResult out_small = open_send_socket({loopback(true), 1});
   const SocketResult out_large = open_send_socket({loopback(true), 1u << 20});
   CHECK(send_buffer_bytes(out_small.socket.fd()) < send_buffer_bytes(out_large.socket.fd()));
-  // A wish beyond what an int holds is cut, not refused.
+  // A requested size beyond the range of int is reduced, not refused.
   CHECK_EQ(open_receive_socket({loopback(true), 0xffffffff, false, 50}).error, std::string());
   CHECK_EQ(receive_buffer_bytes(-1), 0u);
 }
