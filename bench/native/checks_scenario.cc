@@ -154,7 +154,7 @@ void run_verify(uint32_t round, size_t operations) {
       keep(key);
     });
     report_operation("verify one signature", ed25519_library_name(), round, known_ns);
-    report_operation("make a key ready", ed25519_library_name(), round, import_ns);
+    report_operation("import a key", ed25519_library_name(), round, import_ns);
   }
   (void)ed25519_use(usual);
 }

@@ -97,8 +97,8 @@ std::vector<int> allowed_cpus() {
 
 void precise_sleep_setup() { (void)prctl(PR_SET_TIMERSLACK, 1); }
 
-UsualSleep::UsualSleep() { (void)prctl(PR_SET_TIMERSLACK, 0); }
-UsualSleep::~UsualSleep() { precise_sleep_setup(); }
+DefaultTimerSlack::DefaultTimerSlack() { (void)prctl(PR_SET_TIMERSLACK, 0); }
+DefaultTimerSlack::~DefaultTimerSlack() { precise_sleep_setup(); }
 
 void sleep_until_ns(uint64_t monotonic_time_ns) {
   const timespec time{static_cast<time_t>(monotonic_time_ns / 1'000'000'000u),

@@ -26,7 +26,7 @@ std::vector<pid_t> threads();
 pid_t own_thread();
 // Name of a thread of this process; empty if it has ended.
 std::string thread_name(pid_t thread);
-// Process id by name, also for kernel threads; 0 if there is none.
+// Process id by name, also for kernel threads; 0 if it does not exist.
 pid_t process_named(const std::string& name);
 // Pins a thread; 0 is the calling one. No effect if the CPU may not be used.
 void pin(pid_t thread, int cpu);
@@ -41,12 +41,12 @@ void precise_sleep_setup();
 // Restores the system's default timer slack for the calling thread during its lifetime, and
 // permanently for threads started meanwhile. Measured threads must not sleep more precisely than in
 // the product.
-class UsualSleep {
+class DefaultTimerSlack {
  public:
-  UsualSleep();
-  ~UsualSleep();
-  UsualSleep(const UsualSleep&) = delete;
-  UsualSleep& operator=(const UsualSleep&) = delete;
+  DefaultTimerSlack();
+  ~DefaultTimerSlack();
+  DefaultTimerSlack(const DefaultTimerSlack&) = delete;
+  DefaultTimerSlack& operator=(const DefaultTimerSlack&) = delete;
 };
 void sleep_ns(uint64_t duration_ns);
 void sleep_until_ns(uint64_t monotonic_time_ns);

@@ -22,7 +22,7 @@ namespace shredway::bench {
 namespace {
 
 constexpr size_t kSets = 64;
-constexpr size_t kWatchEvery = 16;  // of the transactions that are no votes
+constexpr size_t kWatchEvery = 16;  // every 16th non-vote transaction
 
 enum class ShredOrder : uint8_t { in_order, shuffled, half_lost };
 constexpr std::pair<ShredOrder, const char*> kShredOrders[] = {

@@ -54,12 +54,12 @@ std::unique_ptr<OurRelay> OurRelay::open(const OurRelayOptions& options) {
   relay_options.deshred = options.deshred;
   relay_options.transmit = options.transmit;
   const std::vector<pid_t> before = threads();
-  const UsualSleep usual_sleep;
+  const DefaultTimerSlack usual_sleep;
   std::string error;
   driver->relay_ = Relay::open(relay_options, error);
   if (error.empty()) error = publish(*driver->relay_, options);
   if (!error.empty()) {
-    std::fprintf(stderr, "the relay could not be opened: %s\n", error.c_str());
+    std::fprintf(stderr, "cannot open the relay: %s\n", error.c_str());
     return nullptr;
   }
   driver->find_threads(before, options);

@@ -102,8 +102,8 @@ void EntryMaker::make(size_t bytes_max, Bytes& batch) {
   batch.assign(sizeof(uint64_t), 0);
   uint64_t entries = 0;
   while (batch.size() + kEntryHeaderBytes + kLongestBytes <= bytes_max) {
-    const size_t room = (bytes_max - batch.size() - kEntryHeaderBytes) / kLongestBytes;
-    const uint64_t count = std::min<uint64_t>(1 + random() % kEntryTransactionsMax, room);
+    const size_t fitting = (bytes_max - batch.size() - kEntryHeaderBytes) / kLongestBytes;
+    const uint64_t count = std::min<uint64_t>(1 + random() % kEntryTransactionsMax, fitting);
     add_entry_header(batch, count);
     entries++;
     for (uint64_t i = 0; i < count; i++) {

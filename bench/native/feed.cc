@@ -57,7 +57,7 @@ void deliver(const FedPacket& packet, mmsghdr& message, uint64_t now_ns) {
   write_time(header, now_ns);
 }
 
-int receive_from_list(mmsghdr* messages, unsigned room) {
+int receive_from_list(mmsghdr* messages, unsigned max_messages) {
   List* list = list_in_play.load(std::memory_order_acquire);
   if (!list) {
     sleep_ns(50'000);  // nothing to play: yield the CPU
@@ -69,7 +69,7 @@ int receive_from_list(mmsghdr* messages, unsigned room) {
     list->cpu_before_ns = own_cpu_ns();
   }
   const size_t count =
-      std::min({list->packets.size() - list->next, list->batch, static_cast<size_t>(room)});
+      std::min({list->packets.size() - list->next, list->batch, static_cast<size_t>(max_messages)});
   if (count == 0) {
     list->cpu_ns = own_cpu_ns() - list->cpu_before_ns - list->delivering_ns;
     list->allocations = allocations_of_thread - list->allocations_before;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t kShredEvery_ns = 100'000;
 constexpr uint32_t kDestinations = 10;
-constexpr size_t kWatchEvery = 4;  // of the transactions that are no votes
+constexpr size_t kWatchEvery = 4;  // every 4th non-vote transaction
 
 struct Case {
   const char* name;
@@ -74,7 +74,7 @@ class LandingScenario {
 };
 
 void LandingScenario::keep_half() {
-  PacketList kept;
+  PacketList selected;
   for (size_t set = 0; set < packets_.size(); set += kFecSetLeaves) {
     std::array<size_t, kFecSetLeaves> leaves;
     for (size_t i = 0; i < leaves.size(); i++) leaves[i] = set + i;
@@ -82,11 +82,12 @@ void LandingScenario::keep_half() {
     std::sort(leaves.begin(), leaves.begin() + kFecSetShreds);
     for (size_t i = 0; i < kFecSetShreds; i++) {
       const uint8_t* packet = packets_.packet(leaves[i]);
-      kept.bytes.insert(kept.bytes.end(), packet, packet + packets_.packet_bytes(leaves[i]));
-      kept.offsets.push_back(static_cast<uint32_t>(kept.bytes.size()));
+      selected.bytes.insert(selected.bytes.end(), packet,
+                            packet + packets_.packet_bytes(leaves[i]));
+      selected.offsets.push_back(static_cast<uint32_t>(selected.bytes.size()));
     }
   }
-  packets_ = std::move(kept);
+  packets_ = std::move(selected);
 }
 
 void LandingScenario::send(const Case& which) {

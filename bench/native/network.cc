@@ -150,16 +150,18 @@ Network prepare_network(bool isolate) {
   Network network;
   if (isolate && enter_namespace()) {
     network.isolated = make_null_device(network);
-    network.label = network.isolated
-                        ? "own network namespace; relays are fed over its loopback and send to a " +
-                              network.null_kind + " device that drops everything"
-                        : "own network namespace, but no null device: destinations are a socket on "
-                          "loopback that nobody reads; costs are not comparable";
+    network.label =
+        network.isolated
+            ? "private network namespace; relays are fed over its loopback and send to a " +
+                  network.null_kind + " device that drops everything"
+            : "private network namespace, but no null device: destinations are an "
+              "unread loopback socket; costs are not comparable";
     if (!network.isolated) (void)bring_up(ControlSocket(), "lo");
   } else {
-    network.label = std::string(isolate ? "no right to make a network namespace" : "as asked") +
-                    ": destinations are a socket on loopback that nobody reads; costs are not "
-                    "comparable";
+    network.label =
+        std::string(isolate ? "missing privilege to create a network namespace" : "as asked") +
+        ": destinations are an unread loopback socket; costs are not "
+        "comparable";
   }
   if (!network.isolated) open_unread_socket(network);
   return network;

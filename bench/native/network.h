@@ -16,7 +16,7 @@ namespace shredway::bench {
 
 struct Network {
   bool isolated = false;    // true: private namespace with a null device
-  std::string null_device;  // its name, empty if there is none
+  std::string null_device;  // its name, or empty
   std::string null_kind;    // "dummy" or "ifb"
   std::string label;        // one sentence for the report
   int unread_socket = -1;   // without a namespace: receives and drops what is sent

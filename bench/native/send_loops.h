@@ -26,7 +26,7 @@ class SendLoop {
   // Packets [begin, end) have one length if end - begin > 1.
   virtual void send(const PacketList& packets, size_t begin, size_t end) = 0;
   // Datagrams that the kernel accepted so far, by the loop's own count.
-  virtual uint64_t taken() = 0;
+  virtual uint64_t sent_count() = 0;
 };
 
 std::vector<sockaddr_in> socket_addresses(const std::vector<Endpoint>& destinations);
@@ -35,7 +35,7 @@ class BareLoop final : public SendLoop {
  public:
   BareLoop(const std::vector<Endpoint>& destinations, bool gso);
   void send(const PacketList& packets, size_t begin, size_t end) override;
-  uint64_t taken() override { return taken_; }
+  uint64_t sent_count() override { return sent_count_; }
 
  private:
   static constexpr size_t kAtOnce = 64;
@@ -45,7 +45,7 @@ class BareLoop final : public SendLoop {
   std::vector<sockaddr_in> destinations_;
   bool gso_;
   size_t count_ = 0;
-  uint64_t taken_ = 0;
+  uint64_t sent_count_ = 0;
   std::array<mmsghdr, kAtOnce> messages_{};
   std::array<iovec, kAtOnce> payloads_{};
   SegmentControl segment_control_;
@@ -55,7 +55,7 @@ class BatchLoop final : public SendLoop, private SendObserver {
  public:
   BatchLoop(const std::vector<Endpoint>& destinations, bool gso);
   void send(const PacketList& packets, size_t begin, size_t end) override;
-  uint64_t taken() override;
+  uint64_t sent_count() override;
 
  private:
   void sent(uint32_t tag, uint32_t datagrams) override { sent_[tag] += datagrams; }

@@ -139,7 +139,7 @@ void Steps::add_memory_steps() {
     shred.slot = slot_;
     return recent_->record(shred, signature, root, {1, 0, 7});
   };
-  add("recent shreds, first sight", [this, record](size_t i) {
+  add("recent shreds, first arrival", [this, record](size_t i) {
     if (i % kShreds == 0) slot_++;
     keep(record(i, roots_[i % kShreds], packets_.packet(i % kShreds)));
   });

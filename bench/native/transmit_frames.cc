@@ -35,18 +35,18 @@ uint32_t sum_of(const uint8_t* bytes, size_t count) {
   return fold(sum + rest);
 }
 
-FrameHeads::FrameHeads(const TransmitRoad& road, uint16_t source_port) {
-  for (const Endpoint& destination : road.destinations) {
+FrameHeads::FrameHeads(const TransmitPath& path, uint16_t source_port) {
+  for (const Endpoint& destination : path.destinations) {
     Head& header = heads_.emplace_back();
     uint8_t* at = header.bytes.data();
-    std::memcpy(at, road.hop.to.data(), 6);
-    std::memcpy(at + 6, road.hop.from.data(), 6);
+    std::memcpy(at, path.hop.to.data(), 6);
+    std::memcpy(at + 6, path.hop.from.data(), 6);
     store16(at + 12, htons(0x0800));
     at[kIp] = 0x45;                        // version 4, five words
     store16(at + kIp + 6, htons(0x4000));  // do not fragment
     at[kIp + 8] = 64;                      // TTL
     at[kIp + 9] = kUdpProtocol;
-    std::memcpy(at + kAddresses, road.hop.source.data() + 12, 4);
+    std::memcpy(at + kAddresses, path.hop.source.data() + 12, 4);
     std::memcpy(at + kAddresses + 4, destination.address.data() + 12, 4);
     store16(at + kUdp, htons(source_port));
     store16(at + kUdp + 2, htons(destination.port));

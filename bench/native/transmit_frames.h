@@ -15,7 +15,7 @@ namespace shredway::bench {
 
 class FrameHeads {
  public:
-  FrameHeads(const TransmitRoad& road, uint16_t source_port);
+  FrameHeads(const TransmitPath& path, uint16_t source_port);
   size_t size() const { return heads_.size(); }
   // Writes the frame for destination `i`; `to` needs kFrameHeaderBytes more than the payload.
   // Returns its length.

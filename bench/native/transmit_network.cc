@@ -189,14 +189,14 @@ int open_receive_cpus() {
   return fd;
 }
 
-TransmitRoad road(const std::string& device, const NextHop& hop) { return {device, hop, {}}; }
+TransmitPath path(const std::string& device, const NextHop& hop) { return {device, hop, {}}; }
 
 }  // namespace
 
 std::unique_ptr<TransmitNetwork> TransmitNetwork::make(const Network& network,
                                                        uint32_t destinations, std::string& error) {
   if (!network.isolated) {
-    error = "there is no network namespace of our own";
+    error = "no private network namespace";
     return nullptr;
   }
   std::unique_ptr<TransmitNetwork> made(new TransmitNetwork);
@@ -253,31 +253,31 @@ std::string TransmitNetwork::build_receiver() {
   return "";
 }
 
-TransmitRoad TransmitNetwork::null_road(uint32_t count) const {
-  TransmitRoad made = road(null_device_, null_hop_);
+TransmitPath TransmitNetwork::null_path(uint32_t count) const {
+  TransmitPath made = path(null_device_, null_hop_);
   for (uint32_t i = 0; i < count; i++)
     made.destinations.push_back(ipv4_endpoint(kNullNetwork + place_in_network(i), kDropPort));
   return made;
 }
 
-TransmitRoad TransmitNetwork::veth_road(uint32_t count) const {
-  TransmitRoad made = road(kOut, veth_hop_);
+TransmitPath TransmitNetwork::veth_path(uint32_t count) const {
+  TransmitPath made = path(kOut, veth_hop_);
   for (uint32_t i = 0; i < count; i++)
     made.destinations.push_back(ipv4_endpoint(kDropNetwork + place_in_network(i), kDropPort));
   return made;
 }
 
-TransmitRoad TransmitNetwork::sink_road(uint32_t count, uint16_t port) const {
-  TransmitRoad made = road(kOut, veth_hop_);
+TransmitPath TransmitNetwork::sink_path(uint32_t count, uint16_t port) const {
+  TransmitPath made = path(kOut, veth_hop_);
   made.hop.to = kInMac;
   for (uint32_t i = 0; i < count; i++)
     made.destinations.push_back(ipv4_endpoint(kSinkNetwork + place_in_network(i), port));
   return made;
 }
 
-DeviceCounts TransmitNetwork::delivered(const TransmitRoad& road) const {
-  return road.device == kOut ? read_device_counts(receiver_devices_, kIn)
-                             : read_device_counts(own_devices_, road.device.c_str());
+DeviceCounts TransmitNetwork::delivered(const TransmitPath& path) const {
+  return path.device == kOut ? read_device_counts(receiver_devices_, kIn)
+                             : read_device_counts(own_devices_, path.device.c_str());
 }
 
 int TransmitNetwork::open_sink_socket() const {

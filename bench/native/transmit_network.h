@@ -19,7 +19,7 @@
 namespace shredway::bench {
 
 // The device to send through, and the destinations.
-struct TransmitRoad {
+struct TransmitPath {
   std::string device;
   NextHop hop;  // next hop of every destination
   std::vector<Endpoint> destinations;
@@ -36,14 +36,14 @@ class TransmitNetwork {
   TransmitNetwork& operator=(const TransmitNetwork&) = delete;
 
   // Routes to the first `count` destinations.
-  TransmitRoad null_road(uint32_t count) const;
-  TransmitRoad veth_road(uint32_t count) const;                 // the receiver drops
-  TransmitRoad sink_road(uint32_t count, uint16_t port) const;  // the receiver reads
+  TransmitPath null_path(uint32_t count) const;
+  TransmitPath veth_path(uint32_t count) const;                 // the receiver drops
+  TransmitPath sink_path(uint32_t count, uint16_t port) const;  // the receiver reads
 
   // Packets that arrived at the other end: by the null device's own counters, or at the receiver's
   // end of the pair.
-  DeviceCounts delivered(const TransmitRoad& road) const;
-  // A socket of the receiver with kernel receive times, for all addresses of sink_road.
+  DeviceCounts delivered(const TransmitPath& path) const;
+  // A socket of the receiver with kernel receive times, for all addresses of sink_path.
   int open_sink_socket() const;
   // Selects the CPU of the receiver's work (-1: that of the sender, the kernel's default). Returns
   // false if the system refuses.

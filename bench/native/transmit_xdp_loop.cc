@@ -52,8 +52,8 @@ void store(uint32_t* number, uint32_t value) {
 
 class XdpLoop final : public SendLoop {
  public:
-  explicit XdpLoop(const TransmitRoad& road)
-      : heads_(road, 9), socket_(socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0)) {}
+  explicit XdpLoop(const TransmitPath& path)
+      : heads_(path, 9), socket_(socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0)) {}
   ~XdpLoop() override {
     if (frames_) munmap(frames_, kMemoryBytes);
   }
@@ -100,7 +100,7 @@ class XdpLoop final : public SendLoop {
       const size_t bytes = packets.packet_bytes(i);
       const uint32_t sum = sum_of(payload, bytes);
       for (size_t destination = 0; destination < heads_.size(); destination++) {
-        while (sent_ + waiting_ - taken_ >= kFrames) kick();
+        while (sent_ + waiting_ - sent_count_ >= kFrames) kick();
         const uint32_t place = static_cast<uint32_t>(sent_ + waiting_) % kFrames;
         const uint64_t at = uint64_t{place} * kFrameBytes;
         const xdp_desc entry{at, heads_.write(frames_ + at, destination, payload, bytes, sum), 0};
@@ -111,9 +111,9 @@ class XdpLoop final : public SendLoop {
     kick();
   }
 
-  uint64_t taken() override {
+  uint64_t sent_count() override {
     drain();
-    return taken_;
+    return sent_count_;
   }
 
  private:
@@ -131,7 +131,7 @@ class XdpLoop final : public SendLoop {
   // Removes frames that the device has finished with, in the order of sending: copies were sent.
   void drain() {
     const uint32_t done = load(done_.producer);
-    taken_ += done - load(done_.consumer);
+    sent_count_ += done - load(done_.consumer);
     store(done_.consumer, done);
   }
 
@@ -139,15 +139,15 @@ class XdpLoop final : public SendLoop {
   UdpSocket socket_;
   uint8_t* frames_ = nullptr;
   Ring out_, done_;
-  uint64_t sent_ = 0, taken_ = 0;
+  uint64_t sent_ = 0, sent_count_ = 0;
   uint32_t waiting_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<SendLoop> open_xdp_loop(const TransmitRoad& road, std::string& error) {
-  auto loop = std::make_unique<XdpLoop>(road);
-  error = loop->open(road.hop.interface);
+std::unique_ptr<SendLoop> open_xdp_loop(const TransmitPath& path, std::string& error) {
+  auto loop = std::make_unique<XdpLoop>(path);
+  error = loop->open(path.hop.interface);
   if (!error.empty()) return nullptr;
   return loop;
 }

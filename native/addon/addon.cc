@@ -104,7 +104,7 @@ void give_up_network_privileges(const Napi::CallbackInfo&) {
 Napi::Value notify(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!info[0].IsString() || !info[1].IsString()) {
-    fail(env, "notifyServiceManager: expected two texts");
+    fail(env, "notifyServiceManager: expected two strings");
     return env.Undefined();
   }
   const std::string address = info[0].As<Napi::String>();

@@ -245,14 +245,16 @@ Napi::Value RelayHandle::set_slot_bounds(const Napi::CallbackInfo& info) {
 DeshredThread* RelayHandle::deshred(Napi::Env env) const {
   if (!is_open(env)) return nullptr;
   if (!relay_->deshred())
-    Napi::Error::New(env, "the relay was opened without deshredding").ThrowAsJavaScriptException();
+    Napi::Error::New(env, "deshredding is disabled: open the relay with deshred: true")
+        .ThrowAsJavaScriptException();
   return relay_->deshred();
 }
 
 ArrivalRings* RelayHandle::arrivals(Napi::Env env) const {
   if (!is_open(env)) return nullptr;
   if (!relay_->arrivals())
-    Napi::Error::New(env, "the relay was opened without arrivals").ThrowAsJavaScriptException();
+    Napi::Error::New(env, "arrivals are disabled: open the relay with arrivals: true")
+        .ThrowAsJavaScriptException();
   return relay_->arrivals();
 }
 
@@ -351,7 +353,7 @@ Napi::Value RelayHandle::on_landings(const Napi::CallbackInfo& info) {
   DeshredThread* thread = deshred(info.Env());
   if (!thread) return info.Env().Undefined();
   if (!info[0].IsFunction() || notifier_) {
-    fail(info.Env(), notifier_ ? "onLandings: expected to be called once, this is the second time"
+    fail(info.Env(), notifier_ ? "onLandings: expected one call, got a second one"
                                : "onLandings: expected a function");
     return info.Env().Undefined();
   }
@@ -359,7 +361,10 @@ Napi::Value RelayHandle::on_landings(const Napi::CallbackInfo& info) {
                                                "shredway landings");
   if (!notifier_->valid()) {
     notifier_.reset();
-    Napi::Error::New(info.Env(), "no room for the listener").ThrowAsJavaScriptException();
+    Napi::Error::New(
+        info.Env(),
+        "cannot register the listener: the environment is out of memory or shutting down")
+        .ThrowAsJavaScriptException();
     return info.Env().Undefined();
   }
   // The environment frees the notifier's function when it ends. Cleanup hooks run in reverse order,

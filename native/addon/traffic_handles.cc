@@ -155,7 +155,8 @@ Napi::Value ShredderHandle::shred(const Napi::CallbackInfo& info) {
       shredder_->shred(entries.data, entries.length, static_cast<uint8_t>(reference_tick),
                        info[3].ToBoolean().Value(), position, packets);
   if (!made) {
-    Napi::RangeError::New(env, "the entries do not fit into the slot, or its position is invalid")
+    Napi::RangeError::New(
+        env, "expected entries that fit into the slot and a valid position of the slot")
         .ThrowAsJavaScriptException();
     return env.Undefined();
   }

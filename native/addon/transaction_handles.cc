@@ -216,7 +216,7 @@ Napi::Value SignatureVerifierHandle::on_results(const Napi::CallbackInfo& info) 
   const Napi::Env env = info.Env();
   if (!is_open(env)) return env.Undefined();
   if (!info[0].IsFunction() || notifier_) {
-    fail(env, notifier_ ? "onResults: expected to be called once, this is the second time"
+    fail(env, notifier_ ? "onResults: expected one call, got a second one"
                         : "onResults: expected a function");
     return env.Undefined();
   }
@@ -224,7 +224,9 @@ Napi::Value SignatureVerifierHandle::on_results(const Napi::CallbackInfo& info) 
       std::make_unique<NotifierHandle>(env, info[0].As<Napi::Function>(), "shredway signatures");
   if (!notifier_->valid()) {
     notifier_.reset();
-    Napi::Error::New(env, "no room for the listener").ThrowAsJavaScriptException();
+    Napi::Error::New(
+        env, "cannot register the listener: the environment is out of memory or shutting down")
+        .ThrowAsJavaScriptException();
     return env.Undefined();
   }
   // As in relay_handle.cc: the threads must end before the environment frees the notifier's

@@ -218,9 +218,9 @@ void CloneBatch::State::send(Queue& queue) {
     const int error_number = result < 0 ? errno : 0;
     system_calls++;
     if (result > 0) {
-      const size_t taken = std::min(static_cast<size_t>(result), left);
-      triggers += taken;
-      position += taken;
+      const size_t accepted = std::min(static_cast<size_t>(result), left);
+      triggers += accepted;
+      position += accepted;
     } else {
       if (error_number == EINTR && ++interruptions < kInterruptionsMax) continue;
       jobs[queue.jobs[position++]].error_number = error_number ? error_number : kNotExecuted;

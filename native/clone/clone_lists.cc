@@ -44,29 +44,29 @@ uint32_t sum_of(const uint8_t* bytes, size_t count) {
 
 // Like a socket's datagrams, clones may be fragmented by a router (path MTUs from ICMP are ignored,
 // udp_socket.h), so each needs an identification.
-void write_ipv4(HeaderWriter& header, const CloneTarget& target, const CloneHeader& look) {
-  header.u16(static_cast<uint16_t>(0x4500 | look.dscp << 2));
+void write_ipv4(HeaderWriter& header, const CloneTarget& target, const CloneHeader& fields) {
+  header.u16(static_cast<uint16_t>(0x4500 | fields.dscp << 2));
   header.u16(0);  // total length: set by the program
   header.u16(0);  // identification: set by the program to the trigger's
   header.u16(0);  // no flags, no offset
-  header.u8(look.ttl);
+  header.u8(fields.ttl);
   header.u8(IPPROTO_UDP);
   header.u16(0);  // checksum: set by the program
   header.bytes(target.hop.source.data() + kIpv4At, 4);
   header.bytes(target.destination.address.data() + kIpv4At, 4);
 }
 
-void write_ipv6(HeaderWriter& header, const CloneTarget& target, const CloneHeader& look) {
-  header.u16(static_cast<uint16_t>(0x6000 | look.dscp << 6));
+void write_ipv6(HeaderWriter& header, const CloneTarget& target, const CloneHeader& fields) {
+  header.u16(static_cast<uint16_t>(0x6000 | fields.dscp << 6));
   header.u16(0);  // flow label
   header.u16(0);  // payload length: set by the program
   header.u8(IPPROTO_UDP);
-  header.u8(look.ttl);
+  header.u8(fields.ttl);
   header.bytes(target.hop.source.data(), target.hop.source.size());
   header.bytes(target.destination.address.data(), target.destination.address.size());
 }
 
-void write_row(const CloneTarget& target, const CloneHeader& look, CloneTargetRow& row) {
+void write_row(const CloneTarget& target, const CloneHeader& fields, CloneTargetRow& row) {
   const bool ipv4 = target.destination.is_ipv4();
   row = CloneTargetRow{};
   HeaderWriter header(row.header);
@@ -74,14 +74,14 @@ void write_row(const CloneTarget& target, const CloneHeader& look, CloneTargetRo
   header.bytes(target.hop.from.data(), target.hop.from.size());
   header.u16(ipv4 ? ETH_P_IP : ETH_P_IPV6);
   const uint8_t* const ip = header.at();
-  if (ipv4) write_ipv4(header, target, look);
-  else write_ipv6(header, target, look);
+  if (ipv4) write_ipv4(header, target, fields);
+  else write_ipv6(header, target, fields);
   const size_t address_bytes = ipv4 ? 4 : 16;
   if (ipv4) row.ip_sum = sum_of(ip, static_cast<size_t>(header.at() - ip));
   const std::array<uint8_t, 2> protocol = {0, IPPROTO_UDP};
   row.udp_sum = sum_of(header.at() - 2 * address_bytes, 2 * address_bytes) +
                 sum_of(protocol.data(), protocol.size());
-  header.u16(ipv4 ? look.source_port_ipv4 : look.source_port_ipv6);
+  header.u16(ipv4 ? fields.source_port_ipv4 : fields.source_port_ipv6);
   header.u16(target.destination.port);  // length and checksum follow: set by the program
   row.interface = target.hop.interface;
 }

@@ -52,7 +52,7 @@ void NextHopView::set_wanted(std::vector<AddressBytes> addresses) {
 }
 
 void NextHopView::set_route(size_t i, const std::optional<RouteMessage>& route) {
-  destinations_[i].asked = true;
+  destinations_[i].route_set = true;
   destinations_[i].route = route;
 }
 

@@ -3,7 +3,7 @@
 //
 // Used by NextHopWatch on its thread, which asks the kernel and passes the answers in. This class
 // only applies rules, without I/O. It determines the route of each wanted address, or the reason
-// why there is none.
+// why it is missing.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class NextHopView {
   void set_wanted(std::vector<AddressBytes> addresses);
   size_t wanted() const { return destinations_.size(); }
   const AddressBytes& wanted_address(size_t i) const { return destinations_[i].address; }
-  bool route_known(size_t i) const { return destinations_[i].asked; }
+  bool route_known(size_t i) const { return destinations_[i].route_set; }
   // The source address for a route request, or nullptr.
   const AddressBytes* source_for(const AddressBytes& address) const;
 
@@ -69,7 +69,7 @@ class NextHopView {
   };
   struct Destination {
     AddressBytes address;
-    bool asked = false;
+    bool route_set = false;
     std::optional<RouteMessage> route;
     Neighbour* neighbour = nullptr;  // in neighbours_; nullptr without a route
   };

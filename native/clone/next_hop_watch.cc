@@ -58,9 +58,9 @@ class NextHopWatch::Impl {
     notifier_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (notifier_ < 0) return std::string("eventfd: ") + std::strerror(errno);
     // Subscribe first, then ask, so that no change is missed in between.
-    follows_ = NetlinkSocket::open(kGroups, options_.receive_buffer_bytes, error);
-    if (follows_) asks_ = NetlinkSocket::open({}, kAnswerBufferBytes, error);
-    if (!asks_) return error;
+    events_ = NetlinkSocket::open(kGroups, options_.receive_buffer_bytes, error);
+    if (events_) requests_ = NetlinkSocket::open({}, kAnswerBufferBytes, error);
+    if (!requests_) return error;
     return thread_.start<&Impl::run>(this, "shredway-hops");
   }
   void set_addresses(std::vector<AddressBytes> addresses) {
@@ -99,24 +99,24 @@ class NextHopWatch::Impl {
 
   void run();
   void wait();
-  void take_wanted();
+  void apply_wanted();
   void take_messages();
   void take_message_of_change(const NetlinkMessage& message);
   void everything_due(uint64_t at_ns) { refresh_at_ns_ = std::min(refresh_at_ns_, at_ns); }
   void resolve(bool everything);
   bool request_routes(bool everything);
-  void ask_some_routes(std::span<const size_t> some, std::vector<size_t>& unanswered);
+  void request_some_routes(std::span<const size_t> some, std::vector<size_t>& unanswered);
   template <typename Message>
-  bool ask_all(uint16_t type, std::optional<Message> (*read)(const NetlinkMessage&),
-               std::vector<Message>& out);
+  bool request_all(uint16_t type, std::optional<Message> (*read)(const NetlinkMessage&),
+                   std::vector<Message>& out);
   template <typename Take>
   bool dump(uint16_t type, Take take);
   void publish();
 
   const NextHopWatchOptions options_;
   NextHopView view_;
-  std::unique_ptr<NetlinkSocket> follows_;
-  std::unique_ptr<NetlinkSocket> asks_;
+  std::unique_ptr<NetlinkSocket> events_;
+  std::unique_ptr<NetlinkSocket> requests_;
   int notifier_ = -1;
   uint32_t sequence_ = 0;
   uint64_t refresh_at_ns_ = kNever_ns;
@@ -139,7 +139,7 @@ class NextHopWatch::Impl {
 void NextHopWatch::Impl::run() {
   drop_privileges_of_this_thread();
   while (!stopping()) {
-    take_wanted();
+    apply_wanted();
     const bool everything = clock_ns(CLOCK_MONOTONIC) >= refresh_at_ns_;
     if (everything || new_addresses_) resolve(everything);
     // Messages that arrived meanwhile go into the same table.
@@ -154,7 +154,7 @@ void NextHopWatch::Impl::wait() {
   const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
   uint64_t until_ns = refresh_at_ns_;
   if (changed_) until_ns = std::min(until_ns, publish_at_ns_);
-  pollfd entries[] = {{notifier_, POLLIN, 0}, {follows_->fd(), POLLIN, 0}};
+  pollfd entries[] = {{notifier_, POLLIN, 0}, {events_->fd(), POLLIN, 0}};
   const uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
   const timespec time = {static_cast<time_t>(left_ns / 1'000'000'000),
                          static_cast<long>(left_ns % 1'000'000'000)};
@@ -163,7 +163,7 @@ void NextHopWatch::Impl::wait() {
   if (entries[0].revents) (void)!read(notifier_, &notified, sizeof notified);
 }
 
-void NextHopWatch::Impl::take_wanted() {
+void NextHopWatch::Impl::apply_wanted() {
   std::optional<std::vector<AddressBytes>> wanted;
   {
     const std::lock_guard lock(mutex_);
@@ -181,7 +181,7 @@ void NextHopWatch::Impl::take_wanted() {
 void NextHopWatch::Impl::take_messages() {
   std::span<const uint8_t> datagram;
   for (int i = 0; i < kDatagramsPerTable; i++) {
-    switch (follows_->read(datagram)) {
+    switch (events_->read(datagram)) {
       case NetlinkSocket::Read::nothing:
         return;
       case NetlinkSocket::Read::lost:
@@ -222,13 +222,13 @@ void NextHopWatch::Impl::resolve(bool everything) {
   if (everything) {
     refresh_at_ns_ = kNever_ns;
     std::vector<LinkMessage> links;
-    whole = ask_all(RTM_GETLINK, &read_link, links);
+    whole = request_all(RTM_GETLINK, &read_link, links);
     view_.set_links(links);
   }
   whole &= request_routes(everything);
   view_.follow_routes();
   std::vector<NeighbourMessage> neighbours;
-  whole &= ask_all(RTM_GETNEIGH, &read_neighbour, neighbours);
+  whole &= request_all(RTM_GETNEIGH, &read_neighbour, neighbours);
   view_.set_neighbours(neighbours);
   changed_ = true;
 
@@ -248,30 +248,30 @@ bool NextHopWatch::Impl::request_routes(bool everything) {
   for (int tries = 0; tries < kTriesMax && !open.empty(); tries++) {
     std::vector<size_t> unanswered;
     for (size_t i = 0; i < open.size() && !stopping(); i += kRequestsPerBatch)
-      ask_some_routes(std::span(open).subspan(i, std::min(kRequestsPerBatch, open.size() - i)),
-                      unanswered);
+      request_some_routes(std::span(open).subspan(i, std::min(kRequestsPerBatch, open.size() - i)),
+                          unanswered);
     open = std::move(unanswered);
   }
   for (const size_t i : open) view_.set_route(i, std::nullopt);
   return open.empty();
 }
 
-void NextHopWatch::Impl::ask_some_routes(std::span<const size_t> some,
-                                         std::vector<size_t>& unanswered) {
+void NextHopWatch::Impl::request_some_routes(std::span<const size_t> some,
+                                             std::vector<size_t>& unanswered) {
   const uint32_t first = sequence_ + 1;
   sequence_ += static_cast<uint32_t>(some.size());
-  std::vector<uint8_t> questions;
+  std::vector<uint8_t> requests;
   for (size_t i = 0; i < some.size(); i++) {
     const AddressBytes& address = view_.wanted_address(some[i]);
-    append_route_request(questions, first + static_cast<uint32_t>(i), address,
+    append_route_request(requests, first + static_cast<uint32_t>(i), address,
                          view_.source_for(address));
   }
-  asks_->send(questions);
+  requests_->send(requests);
 
   std::array<bool, kRequestsPerBatch> answered{};
   std::span<const uint8_t> datagram;
-  for (auto got = asks_->read(datagram); got != NetlinkSocket::Read::nothing;
-       got = asks_->read(datagram)) {
+  for (auto got = requests_->read(datagram); got != NetlinkSocket::Read::nothing;
+       got = requests_->read(datagram)) {
     NetlinkMessage message;
     while (got == NetlinkSocket::Read::datagram && next_message(datagram, message)) {
       const uint32_t i = message.sequence - first;
@@ -288,9 +288,9 @@ void NextHopWatch::Impl::ask_some_routes(std::span<const size_t> some,
 // Reads all entries of one kind. Returns false, with an incomplete `out`, if answers were lost or
 // changed during the dump repeatedly.
 template <typename Message>
-bool NextHopWatch::Impl::ask_all(uint16_t type,
-                                 std::optional<Message> (*read)(const NetlinkMessage&),
-                                 std::vector<Message>& out) {
+bool NextHopWatch::Impl::request_all(uint16_t type,
+                                     std::optional<Message> (*read)(const NetlinkMessage&),
+                                     std::vector<Message>& out) {
   for (int tries = 0; tries < kTriesMax; tries++) {
     out.clear();
     const bool whole = dump(type, [&](const NetlinkMessage& message) {
@@ -304,13 +304,13 @@ bool NextHopWatch::Impl::ask_all(uint16_t type,
 template <typename Take>
 bool NextHopWatch::Impl::dump(uint16_t type, Take take) {
   const uint32_t sequence = ++sequence_;
-  std::vector<uint8_t> question;
-  append_dump_request(question, sequence, type);
-  asks_->send(question);
+  std::vector<uint8_t> request;
+  append_dump_request(request, sequence, type);
+  requests_->send(request);
   bool whole = true;
   std::span<const uint8_t> datagram;
   for (;;) {
-    const auto got = asks_->read(datagram);
+    const auto got = requests_->read(datagram);
     if (got == NetlinkSocket::Read::nothing) return false;
     if (got == NetlinkSocket::Read::lost) {
       whole = false;

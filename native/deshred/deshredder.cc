@@ -177,9 +177,9 @@ bool Deshredder::is_silent(const Slot& slot, uint64_t now_ns) const {
 
 void Deshredder::drop_old_slots(uint64_t now_ns) {
   // Signed differences, because clocks are also set back.
-  const auto since_ns = static_cast<int64_t>(now_ns - last_look_for_old_ns_);
+  const auto since_ns = static_cast<int64_t>(now_ns - last_expiry_check_ns_);
   if (since_ns >= 0 && since_ns < static_cast<int64_t>(kLookForOldEvery_ns)) return;
-  last_look_for_old_ns_ = now_ns;
+  last_expiry_check_ns_ = now_ns;
   for (size_t i = 0; i < kSlots; i++) {
     Slot& slot = slots_[i];
     if (slot.collecting + slot.open_batches == 0) continue;

@@ -130,7 +130,7 @@ class Deshredder final : private EntrySink {
   std::unique_ptr<Batch[]> batches_;
   std::vector<uint16_t> free_batches_;
   std::unique_ptr<Slot[]> slots_;
-  uint64_t last_look_for_old_ns_ = 0;
+  uint64_t last_expiry_check_ns_ = 0;
   BatchPlace place_{};  // position of the part that a stream reports
 };
 

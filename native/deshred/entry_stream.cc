@@ -166,12 +166,12 @@ size_t EntryStream::take_marker(const uint8_t* bytes, size_t length, EntrySink& 
     return kUnfinished;
   }
   const BlockMarker marker = marker_at(bytes, length);
-  const size_t told = std::min(size_t{marker.payload_bytes}, kMarkerPayloadSeenBytesMax);
-  if (marker.payload_seen < told) return unfinished(kMarkerHeadBytes + told);
+  const size_t reported = std::min(size_t{marker.payload_bytes}, kMarkerPayloadSeenBytesMax);
+  if (marker.payload_seen < reported) return unfinished(kMarkerHeadBytes + reported);
   sink.on_marker(marker);
-  marker_rest_bytes_ = static_cast<uint16_t>(marker.payload_bytes - told);
+  marker_rest_bytes_ = static_cast<uint16_t>(marker.payload_bytes - reported);
   part_ = marker_rest_bytes_ == 0 ? Part::ignored : Part::marker_rest;
-  return kMarkerHeadBytes + told;
+  return kMarkerHeadBytes + reported;
 }
 
 size_t EntryStream::take_marker_rest(size_t length) {

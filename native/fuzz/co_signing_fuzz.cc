@@ -144,7 +144,7 @@ PublicKey key_of(const Bytes& bytes) {
 }
 
 struct Answer {
-  bool given;
+  bool found;
   CoSigningPlace place;
   CoSigningFault fault;
 };
@@ -154,9 +154,9 @@ Answer ask(const Bytes& bytes, const Bytes& nonce_account, const Bytes& authorit
   const std::unique_ptr<uint8_t[]> copy(new uint8_t[bytes.size()]);
   std::copy(bytes.begin(), bytes.end(), copy.get());
   Answer answer{};
-  answer.given = check().place(copy.get(), bytes.size(), key_of(nonce_account), key_of(authority),
+  answer.found = check().place(copy.get(), bytes.size(), key_of(nonce_account), key_of(authority),
                                answer.place, answer.fault);
-  require(answer.given == (answer.fault.refusal == CoSigningRefusal::accepted));
+  require(answer.found == (answer.fault.refusal == CoSigningRefusal::accepted));
   require(answer.fault.offset <= bytes.size());
   return answer;
 }
@@ -164,8 +164,8 @@ Answer ask(const Bytes& bytes, const Bytes& nonce_account, const Bytes& authorit
 void compare(const Bytes& bytes, const Reading& reading, const Bytes& nonce_account,
              const Bytes& authority) {
   const Answer answer = ask(bytes, nonce_account, authority);
-  require(answer.given == may_sign(reading, nonce_account, authority));
-  if (!answer.given) return;
+  require(answer.found == may_sign(reading, nonce_account, authority));
+  if (!answer.found) return;
   const CoSigningPlace& place = answer.place;
   require(Bytes(bytes.begin() + place.message_begin, bytes.begin() + place.message_end) ==
           reading.message);
@@ -187,30 +187,31 @@ void compare(const Bytes& bytes, const Reading& reading, const Bytes& nonce_acco
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* input, size_t length) {
   static const TransactionInspector inspector({}, {});
   const Bytes bytes(input, input + length);
-  const Bytes nobody(32, 0xee);
+  const Bytes unrelated_key(32, 0xee);
   Transaction transaction;
   TransactionFacts facts;
   TransactionFault fault;
   if (!inspector.inspect(bytes.data(), length, transaction, facts, fault)) {
-    const Answer answer = ask(bytes, nobody, nobody);
+    const Answer answer = ask(bytes, unrelated_key, unrelated_key);
     require(answer.fault.refusal == CoSigningRefusal::transaction_refused);
     require(answer.fault.transaction.refusal == fault.refusal);
     return 0;
   }
   if (transaction.version == TransactionVersion::v1) {
-    require(ask(bytes, nobody, nobody).fault.refusal == CoSigningRefusal::version_1);
+    require(ask(bytes, unrelated_key, unrelated_key).fault.refusal == CoSigningRefusal::version_1);
     return 0;
   }
   const Reading reading = read(bytes);
-  compare(bytes, reading, nobody, nobody);
+  compare(bytes, reading, unrelated_key, unrelated_key);
   // The keys that the transaction names itself, and each other key as the authority.
   if (reading.calls.empty() || reading.calls[0].accounts.empty()) return 0;
   const uint8_t account = reading.calls[0].accounts[0];
-  const Bytes nonce_account = account < reading.keys.size() ? reading.keys[account].key : nobody;
-  compare(bytes, reading, nonce_account, nobody);
+  const Bytes nonce_account =
+      account < reading.keys.size() ? reading.keys[account].key : unrelated_key;
+  compare(bytes, reading, nonce_account, unrelated_key);
   for (const Mention& key : reading.keys) {
     compare(bytes, reading, nonce_account, key.key);
-    compare(bytes, reading, nobody, key.key);
+    compare(bytes, reading, unrelated_key, key.key);
   }
   return 0;
 }

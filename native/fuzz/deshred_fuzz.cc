@@ -93,8 +93,8 @@ void make_packet(Input& input, uint8_t* packet) {
     store(packet + offset::kParentOffset, 1, 2);
     const bool last = leaf == kFecSetShreds - 1;
     packet[offset::kFlags] = last && (kind & 2) ? kFlagDataComplete : 0;
-    const size_t room = layout.body_end - begin;
-    store(packet + offset::kSize, begin + std::min<size_t>(room, input.byte() * 5u), 2);
+    const size_t space = layout.body_end - begin;
+    store(packet + offset::kSize, begin + std::min<size_t>(space, input.byte() * 5u), 2);
   } else {
     store(packet + offset::kDataCount, kFecSetShreds, 2);
     store(packet + offset::kCodeCount, kFecSetShreds, 2);

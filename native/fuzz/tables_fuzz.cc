@@ -15,7 +15,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-void ask_sources(const SourceTable& table, const uint8_t* bytes, size_t length) {
+void look_up_sources(const SourceTable& table, const uint8_t* bytes, size_t length) {
   sockaddr_storage sender{};
   Endpoint endpoint;
   for (size_t at = 0; at + 16 <= length && at < 4096; at += 8) {
@@ -31,7 +31,7 @@ void ask_sources(const SourceTable& table, const uint8_t* bytes, size_t length) 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t length) {
   std::string error;
   if (const auto table = SourceTable::parse(bytes, length, 3, error))
-    ask_sources(*table, bytes, length);
+    look_up_sources(*table, bytes, length);
   else require(!error.empty());
 
   error.clear();

@@ -9,7 +9,7 @@ namespace {
 constexpr std::array<uint8_t, 8> kMagic = {'S', 'W', 'P', 'R', 'O', 'O', 'F', '1'};
 constexpr int64_t kSecond_ns = 1'000'000'000;
 static_assert(kMagic.size() + kChallengeTokenBytes == kChallengeBytesMin);
-static_assert(kChallengeBytesMax <= kReceiveBufferBytes, "a challenge is kept whole");
+static_assert(kChallengeBytesMax <= kReceiveBufferBytes, "a challenge fits a receive buffer");
 
 }  // namespace
 

@@ -78,8 +78,8 @@ std::unique_ptr<PacedSender> PacedSender::open(const PacedSenderOptions& options
     return nullptr;
   }
   if (chosen && options.from.is_ipv4() != options.to.is_ipv4()) {
-    error = "expected source and destination of one family, got " + to_string(options.from) +
-            " and " + to_string(options.to);
+    error = "expected source and destination of the same address family, got " +
+            to_string(options.from) + " and " + to_string(options.to);
     return nullptr;
   }
   SocketResult result =

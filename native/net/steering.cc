@@ -66,7 +66,7 @@ std::string attach_steering(int fd, uint32_t workers) {
     return "";
   return "cannot steer shreds to " + std::to_string(workers) +
          " workers (SO_ATTACH_REUSEPORT_CBPF, Linux 4.5): " +
-         std::generic_category().message(errno) + "; one worker needs no steering";
+         std::generic_category().message(errno) + "; configure one worker, which needs no steering";
 }
 
 }  // namespace shredway

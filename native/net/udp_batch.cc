@@ -51,7 +51,7 @@ struct ReceiveBatch::Buffers {
   std::array<mmsghdr, kReceiveBatchMax> headers;
 
   // Resets both lengths, because the kernel overwrites them.
-  void renew(size_t i) {
+  void reset_lengths(size_t i) {
     headers[i].msg_hdr.msg_namelen = sizeof senders[i];
     headers[i].msg_hdr.msg_controllen = sizeof controls[i];
   }
@@ -67,14 +67,14 @@ ReceiveBatch::ReceiveBatch(const SocketCalls& calls)
     header.msg_iov = &buffers_->parts[i];
     header.msg_iovlen = 1;
     header.msg_control = &buffers_->controls[i];
-    buffers_->renew(i);
+    buffers_->reset_lengths(i);
   }
 }
 
 ReceiveBatch::~ReceiveBatch() = default;
 
 size_t ReceiveBatch::receive(int fd) {
-  for (size_t i = 0; i < count_; i++) buffers_->renew(i);
+  for (size_t i = 0; i < count_; i++) buffers_->reset_lengths(i);
   const int received = calls_.recvmmsg(fd, buffers_->headers.data(), kReceiveBatchMax,
                                        MSG_DONTWAIT | MSG_TRUNC, nullptr);
   last_errno_ = received < 0 ? errno : 0;
@@ -291,7 +291,7 @@ bool parse_icmp_error(msghdr& message, IcmpError& out) {
 
 size_t read_icmp_errors(int fd, IcmpError* out, size_t max, const SocketCalls& calls) {
   size_t count = 0;
-  for (size_t taken = 0; taken < max; taken++) {
+  for (size_t accepted = 0; accepted < max; accepted++) {
     // Space for the error and the address of its reporter; the datagram itself is not needed.
     alignas(cmsghdr) std::array<uint8_t, 256> control;
     sockaddr_storage destination{};

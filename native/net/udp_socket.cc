@@ -23,11 +23,11 @@ const char* remedy(int error_number) {
     case EADDRINUSE:
       return "; another program has this port: stop it or choose another port";
     case EADDRNOTAVAIL:
-      return "; no interface of this machine has this address";
+      return "; no interface of this machine has this address: configure one of its addresses";
     case EACCES:
       return "; ports below 1024 need CAP_NET_BIND_SERVICE";
     case EAFNOSUPPORT:
-      return "; this kernel runs without that address family";
+      return "; this kernel has the address family disabled";
     case EMFILE:
       return "; raise the limit of open files (ulimit -n)";
     default:
@@ -59,8 +59,9 @@ uint32_t int_option(int fd, int option) {
 // With CAP_NET_ADMIN the size may exceed the system's limit. 0: the system's default.
 void set_buffer(int fd, int forced_option, int option, uint32_t buffer_bytes) {
   if (buffer_bytes == 0) return;
-  const int wish = static_cast<int>(std::min<uint32_t>(buffer_bytes, INT_MAX / 2));
-  if (!set_option(fd, SOL_SOCKET, forced_option, wish)) set_option(fd, SOL_SOCKET, option, wish);
+  const int requested = static_cast<int>(std::min<uint32_t>(buffer_bytes, INT_MAX / 2));
+  if (!set_option(fd, SOL_SOCKET, forced_option, requested))
+    set_option(fd, SOL_SOCKET, option, requested);
 }
 
 // Makes the socket neither learn path MTUs from ICMP nor follow those that the kernel learned

@@ -77,7 +77,7 @@ uint32_t send_buffer_bytes(int fd);
 // Datagrams that the kernel dropped because the buffer was full (SO_MEMINFO), since the socket was
 // opened.
 uint32_t receive_drops(int fd);
-// Returns and clears the pending error of the socket (SO_ERROR); 0 if there is none.
+// Returns and clears the pending error of the socket (SO_ERROR), or 0.
 int take_pending_error(int fd);
 // True if this kernel segments UDP (UDP_SEGMENT, Linux 4.18).
 bool udp_gso_supported(int fd);

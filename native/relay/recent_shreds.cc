@@ -113,7 +113,7 @@ RecentShreds::Outcome RecentShreds::record(const Shred& shred, const uint8_t* si
 FecSetRecord* RecentShreds::add_root(const Shred& shred, FecSetRecord* last) {
   constexpr uint32_t kTries = 16;
   for (uint32_t i = 0; i < kTries; i++) {
-    const uint32_t place = extra_hand_++ % kExtraRoots;
+    const uint32_t place = next_extra_++ % kExtraRoots;
     FecSetRecord& set_record = extra_[place];
     const uint64_t distance =
         shred.slot > set_record.slot ? shred.slot - set_record.slot : set_record.slot - shred.slot;

@@ -73,7 +73,7 @@ class RecentShreds {
 
   struct Outcome {
     Verdict verdict;              // first, widened, equivocation, duplicate or equivocation_excess
-    TierMask tiers;               // tiers to serve now; 0 if there are none
+    TierMask tiers;               // tiers to serve now, or 0
     TierMask recovered_sent = 0;  // the tiers in `tiers` that have already got a recovered copy
   };
   struct ShredArrival {
@@ -106,7 +106,7 @@ class RecentShreds {
 
   FecSetRecord* records_ = nullptr;
   std::unique_ptr<FecSetRecord[]> extra_;
-  uint32_t extra_hand_ = 0;
+  uint32_t next_extra_ = 0;
 };
 
 }  // namespace shredway

@@ -17,9 +17,9 @@
 namespace shredway {
 
 // How shreds leave the machine.
-#define SHREDWAY_TRANSMIT_MODES(X)                                        \
-  X(socket, "one destination after the other, through the network stack") \
-  X(clone, "cloned inside the kernel; by socket where the next hop is not known")
+#define SHREDWAY_TRANSMIT_MODES(X)                                    \
+  X(socket, "one datagram per destination through the network stack") \
+  X(clone, "cloned inside the kernel; by socket if the next hop is unknown")
 SHREDWAY_NAMED_ENUM(TransmitMode, uint8_t, kTransmitModeCount, transmit_mode_name,
                     SHREDWAY_TRANSMIT_MODES)
 

@@ -40,7 +40,7 @@ struct TransmitTarget {
   socklen_t address_bytes() const { return is_ipv4() ? sizeof ipv4 : sizeof ipv6; }
 };
 
-// What a worker's lists depend on in addition to the tables.
+// Properties of a worker that its lists depend on, in addition to the tables.
 struct TargetRules {
   uint32_t tier_count = 0;
   CloneFamilies clones{};

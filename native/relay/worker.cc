@@ -298,18 +298,18 @@ void Worker::run() {
   drop_privileges_of_this_thread();  // all sockets are open
   housekeeping(clock_ns(CLOCK_REALTIME));
   while (!stopping_.load(std::memory_order_relaxed)) {
-    bool taken = false;
-    bool more_waits = false;
+    bool received_any = false;
+    bool more_waiting = false;
     for (const WorkerSockets::Receive& from : sockets_.receive) {
       if (received_.receive(from.socket.fd()) == 0) continue;
-      taken = true;
-      more_waits |= received_.size() == kReceiveBatchMax;
+      received_any = true;
+      more_waiting |= received_.size() == kReceiveBatchMax;
       handle_batch(from);
     }
     if (options_.recovered) queue_recovered();
-    if (taken) empty_polls_ = 0;
+    if (received_any) empty_polls_ = 0;
     // A short batch means that the socket is empty, so a blocking worker sleeps in poll right away.
-    if (!taken || (!more_waits && options_.wait == WaitMode::block)) wait();
+    if (!received_any || (!more_waiting && options_.wait == WaitMode::block)) wait();
   }
 }
 

@@ -19,7 +19,7 @@ class LeaderAuth {
 
   // `entries` must be a power of two.
   explicit LeaderAuth(size_t entries = 4096);
-  // Cached result of an earlier verification; unknown if there is none.
+  // Cached result of an earlier verification, or unknown.
   Answer recall(const VerifyingKey& leader, const uint8_t* signature, const Root& root) const;
   // Verifies (about 50 to 100 us) and caches the result.
   bool verify(const VerifyingKey& leader, const uint8_t* signature, const Root& root);

@@ -105,7 +105,7 @@ TEST(netlink_reads_a_route) {
   CHECK(!route->encapsulated);
 }
 
-TEST(netlink_leaves_out_an_mtu_that_icmp_made_the_kernel_learn) {
+TEST(netlink_ignores_an_mtu_learned_from_icmp) {
   const Bytes mtu = attribute(RTA_METRICS, attribute(RTAX_MTU, u32(560)));
   const auto read_mtu = [&](uint8_t family, uint32_t expires, size_t info_bytes) {
     rta_cacheinfo info{};
@@ -169,7 +169,7 @@ TEST(netlink_reads_a_neighbour) {
   CHECK(gone && gone->state == 0 && !gone->mac && gone->address == neighbour->address);
 }
 
-TEST(netlink_refuses_what_is_of_no_use) {
+TEST(netlink_refuses_unusable_messages) {
   const Bytes of = attribute(NDA_DST, raw("10.1.0.2"));
   CHECK(read_neighbour(only(neighbour_message(RTM_NEWNEIGH, AF_INET, of))));
   CHECK(!read_neighbour(only(neighbour_message(RTM_NEWNEIGH, AF_INET, of, NTF_PROXY))));
@@ -186,7 +186,7 @@ TEST(netlink_refuses_what_is_of_no_use) {
   CHECK(!read_link(only(of_bridge)));
 }
 
-TEST(netlink_takes_attributes_of_another_size_as_absent) {
+TEST(netlink_treats_attributes_of_another_size_as_absent) {
   const auto route = read_route(only(
       route_message(AF_INET, RTN_UNICAST,
                     attribute(RTA_OIF, {3, 0}) + attribute(RTA_GATEWAY, raw("fe80::1")) +
@@ -199,7 +199,7 @@ TEST(netlink_takes_attributes_of_another_size_as_absent) {
   CHECK(link && !link->mac && link->mtu == 0 && link->mtu_ipv6 == 0);
 }
 
-TEST(netlink_takes_one_message_after_the_other) {
+TEST(netlink_reads_consecutive_messages) {
   const Bytes all = kRoute + kLink + kNeighbour;
   std::span<const uint8_t> rest = all;
   NetlinkMessage out;
@@ -222,7 +222,7 @@ TEST(netlink_reads_errors) {
   CHECK_EQ(error_of(only(message(NLMSG_ERROR, u32(0x80000000)))), int(EBADMSG));
 }
 
-TEST(netlink_asks_as_the_kernel_expects) {
+TEST(netlink_requests_have_the_kernels_format) {
   std::vector<uint8_t> out;
   const AddressBytes to = address_of("192.0.2.1"), from = address_of("10.1.0.1");
   append_route_request(out, 5, to, &from);
@@ -282,7 +282,7 @@ ReadCounts read_all(const Bytes& datagram) {
   return counts;
 }
 
-TEST(netlink_reads_cut_messages_safely) {
+TEST(netlink_reads_truncated_messages_safely) {
   for (const Bytes& whole : {kRoute, kLink, kNeighbour}) {
     for (size_t length = 0; length < whole.size(); length++) {
       Bytes cut(whole.begin(), whole.begin() + long(length));

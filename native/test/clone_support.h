@@ -75,7 +75,7 @@ struct CloneCounts final : CloneObserver {
   std::map<uint32_t, uint64_t> sent;
   std::map<uint32_t, uint64_t> recovered;
   std::map<uint32_t, std::map<SendFailure, uint64_t>> refused;
-  std::vector<NotCloned> not_obeyed;
+  std::vector<NotCloned> not_executed;
   void cloned(uint32_t tag, uint64_t datagrams, uint64_t recovered_datagrams) override {
     sent[tag] += datagrams;
     recovered[tag] += recovered_datagrams;
@@ -85,7 +85,7 @@ struct CloneCounts final : CloneObserver {
   }
   void not_cloned(uint32_t list, uint32_t from, uint32_t count, const PayloadGroup& group,
                   int error_number) override {
-    not_obeyed.push_back({list, from, count, group.count, error_number});
+    not_executed.push_back({list, from, count, group.count, error_number});
   }
 };
 

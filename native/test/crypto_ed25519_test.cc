@@ -114,7 +114,7 @@ TEST(ed25519_refuses_altered_bytes) {
   });
 }
 
-TEST(ed25519_refuses_second_spelling_of_s) {
+TEST(ed25519_refuses_a_non_canonical_s) {
   // S + L gives the same point; only S < L is a signature.
   const Bytes order = unhex("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010");
   on_each_library([&] {
@@ -157,7 +157,7 @@ TEST(ed25519_refuses_points_of_small_order) {
   });
 }
 
-TEST(ed25519_keys_that_are_no_point) {
+TEST(ed25519_refuses_keys_that_are_not_points) {
   on_each_library([] {
     Signature signature = array_of<64>(kKnownAnswers[0].signature);
     PublicKey key{};

@@ -130,7 +130,7 @@ TEST(deshred_captures_testnet_block) { check_in_many_ways(kTestnetBlock); }
 TEST(deshred_captures_demo_block) { check_in_many_ways(kDemoBlock); }
 
 // Recovered packets equal the leader's byte for byte, including proofs.
-TEST(deshred_captures_recovered_packets_are_the_real_ones) {
+TEST(deshred_captures_recovered_packets_equal_the_originals) {
   if (test::testdata().empty()) SKIP("needs the real captures");
   for (const KnownBlock* block : {&kTestnetBlock, &kDemoBlock}) {
     std::mt19937 random(12);

@@ -97,7 +97,7 @@ TEST(deshred_repeated_and_late_shreds_change_nothing) {
   CHECK_EQ(deshredder.counts().shreds_late, 64u * 6 - 64u);
 }
 
-TEST(deshred_second_root_of_a_set_is_set_aside) {
+TEST(deshred_ignores_a_second_root_of_a_set) {
   std::mt19937 random(4);
   const BatchedSlot slot = test::make_batched_slot(9, {20}, random);
   const BatchedSlot other = test::make_batched_slot(9, {20}, random);
@@ -111,7 +111,7 @@ TEST(deshred_second_root_of_a_set_is_set_aside) {
 }
 
 // A leader can sign anything: code shreds that fit nothing, data shreds without entries.
-TEST(deshred_signed_nonsense_is_refused) {
+TEST(deshred_refuses_signed_invalid_data) {
   std::mt19937 random(5);
   BatchedSlot slot = test::make_batched_slot(9, {20, 20, 20}, random);
   slot.packets[40][200] ^= 1;
@@ -160,7 +160,7 @@ TEST(deshred_recovered_headers_obey_the_rules) {
   }
 }
 
-TEST(deshred_memory_is_taken_from_the_slot_that_holds_most) {
+TEST(deshred_evicts_from_the_slot_with_the_most_sets) {
   std::mt19937 random(7);
   const BatchedSlot honest = test::make_batched_slot(20, {20, 20}, random);
   const BatchedSlot flood = test::make_batched_slot(21, std::vector<size_t>(40, 1), random);
@@ -175,7 +175,7 @@ TEST(deshred_memory_is_taken_from_the_slot_that_holds_most) {
   CHECK(all_reported(sink, honest));
 }
 
-TEST(deshred_forgets_slots_that_fell_silent) {
+TEST(deshred_expires_silent_slots) {
   std::mt19937 random(8);
   const BatchedSlot slot = test::make_batched_slot(9, {20, 300}, random);
   const BatchedSlot later = test::make_batched_slot(10, {20}, random);
@@ -198,7 +198,7 @@ TEST(deshred_forgets_slots_that_fell_silent) {
   CHECK_EQ(deshredder.counts().sets_given_up, 2u);
 }
 
-TEST(deshred_newer_slots_take_the_place_of_old_ones) {
+TEST(deshred_newer_slots_replace_old_ones) {
   std::mt19937 random(9);
   const BatchedSlot old = test::make_batched_slot(100, {20, 20}, random);
   const BatchedSlot young = test::make_batched_slot(100 + 2 * Deshredder::kSlots, {20}, random);
@@ -234,7 +234,7 @@ TEST(deshred_other_signatures_over_the_same_root_are_one_set) {
 
 // Random slots, losses, orders and copies against the maximum that can be decoded: sets with 32
 // shreds or all their data, and batches with a known beginning and all their sets.
-TEST(deshred_reports_exactly_what_can_be_known) {
+TEST(deshred_reports_exactly_what_can_be_decoded) {
   std::mt19937 random(10);
   const auto below = [&](size_t bound) { return static_cast<size_t>(random() % bound); };
   for (int round = 0; round < 60; round++) {
@@ -250,22 +250,22 @@ TEST(deshred_reports_exactly_what_can_be_known) {
     }
     for (const BatchedSlot& slot : slots) {
       const size_t set_count = slot.packets.size() / kFecSetLeaves;
-      std::vector<uint64_t> came(set_count);
+      std::vector<uint64_t> received(set_count);
       for (size_t set = 0; set < set_count; set++) {
         const size_t percent = below(3) ? 45 + below(50) : 100;
         for (size_t leaf = 0; leaf < kFecSetLeaves; leaf++) {
           if (below(100) >= percent) continue;
-          came[set] |= uint64_t{1} << leaf;
+          received[set] |= uint64_t{1} << leaf;
           for (size_t copies = 1 + below(2); copies-- > 0;)
             deliveries.emplace_back(&slot.packets[set * kFecSetLeaves + leaf], random());
         }
       }
       const auto readable = [&](size_t set) {
-        return (came[set] & kData) == kData || std::popcount(came[set]) >= 32;
+        return (received[set] & kData) == kData || std::popcount(received[set]) >= 32;
       };
       for (const auto& batch : slot.batches) {
         const size_t first = batch.first_index / kFecSetShreds;
-        bool known = first == 0 || readable(first - 1) || (came[first - 1] >> 31 & 1);
+        bool known = first == 0 || readable(first - 1) || (received[first - 1] >> 31 & 1);
         for (size_t set = first; set < first + batch.sets; set++) known = known && readable(set);
         if (known) knowable.emplace(slot.slot, batch.first_index);
       }

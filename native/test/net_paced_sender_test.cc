@@ -78,7 +78,7 @@ int counted_poll(pollfd*, nfds_t, int timeout_ms) {
 
 const SocketCalls kFailingCalls = {&::recvmmsg, &failing_sendmmsg, &::recvmsg, &counted_poll};
 
-TEST(paced_sender_plays_in_order_and_not_early) {
+TEST(paced_sender_sends_in_order_and_not_early) {
   for (const bool is_ipv4 : families()) {
     const UdpSocket in = receiver(is_ipv4);
     const auto sender = open_to(local_endpoint(in.fd()));
@@ -106,7 +106,7 @@ TEST(paced_sender_plays_in_order_and_not_early) {
   }
 }
 
-TEST(paced_sender_sends_bursts_whole) {
+TEST(paced_sender_sends_whole_bursts) {
   const UdpSocket in = receiver(true);
   faults_left = 0;
   const auto sender = open_to(local_endpoint(in.fd()), kFailingCalls);
@@ -119,7 +119,7 @@ TEST(paced_sender_sends_bursts_whole) {
   }
 }
 
-TEST(paced_sender_survives_a_dead_port) {
+TEST(paced_sender_survives_a_closed_port) {
   for (const bool is_ipv4 : families()) {
     Endpoint dead;
     {
@@ -153,7 +153,7 @@ TEST(paced_sender_stops_in_the_middle_of_a_long_wait) {
   sender->stop();  // the second call has no effect
 }
 
-TEST(paced_sender_refuses_lists_that_lead_nowhere) {
+TEST(paced_sender_refuses_inconsistent_lists) {
   const UdpSocket in = receiver(true);
   const auto sender = open_to(local_endpoint(in.fd()));
   CHECK(!sender->enqueue({}));
@@ -173,7 +173,7 @@ TEST(paced_sender_refuses_lists_that_lead_nowhere) {
   CHECK_EQ(arrivals(in.fd(), 2).size(), 2u);
 }
 
-TEST(paced_sender_takes_lists_from_several_threads) {
+TEST(paced_sender_accepts_lists_from_several_threads) {
   const UdpSocket in = receiver(true);
   const auto sender = open_to(local_endpoint(in.fd()));
   std::vector<std::thread> threads;
@@ -186,7 +186,7 @@ TEST(paced_sender_takes_lists_from_several_threads) {
   CHECK_EQ(arrived, 400u);
 }
 
-TEST(paced_sender_says_which_addresses_do_not_fit) {
+TEST(paced_sender_reports_invalid_addresses) {
   std::string error;
   PacedSenderOptions options;
   options.to = loopback(true, 0);
@@ -204,7 +204,7 @@ TEST(paced_sender_says_which_addresses_do_not_fit) {
   CHECK_EQ(error, std::string());
 }
 
-TEST(paced_sender_tries_again_what_may_pass) {
+TEST(paced_sender_retries_temporary_failures) {
   const UdpSocket in = receiver(true);
   for (const int error_number : {EAGAIN, EINTR, ECONNREFUSED, EHOSTUNREACH}) {
     fault = error_number;
@@ -221,7 +221,7 @@ TEST(paced_sender_tries_again_what_may_pass) {
   }
 }
 
-TEST(paced_sender_counts_what_the_kernel_refuses) {
+TEST(paced_sender_counts_refusals_of_the_kernel) {
   const UdpSocket in = receiver(true);
   for (const int error_number : {EAGAIN, EPERM, EMSGSIZE, ENOBUFS}) {
     fault = error_number;

@@ -149,13 +149,13 @@ struct Path {
   // processed it.
   void forge(uint16_t from_port, const Endpoint& to, uint8_t protocol = IPPROTO_UDP) const {
     const bool is_ipv4 = to.is_ipv4();
-    const auto told = [&] {
+    const auto reported = [&] {
       return is_ipv4 ? counter(true, "Icmp", "InDestUnreachs")
                      : counter(false, "Icmp6", "InPktTooBigs");
     };
     const Endpoint us = endpoint_of(is_ipv4 ? "10.9.0.1" : "fd00:9::1", from_port);
     const Bytes message = too_big(quoted(us, to, protocol), is_ipv4);
-    const uint64_t before = told();
+    const uint64_t before = reported();
     lab.in_theirs([&] {
       const UdpSocket raw(::socket(is_ipv4 ? AF_INET : AF_INET6, SOCK_RAW | SOCK_CLOEXEC,
                                    is_ipv4 ? int{IPPROTO_ICMP} : int{IPPROTO_ICMPV6}));
@@ -166,9 +166,9 @@ struct Path {
                static_cast<ssize_t>(message.size()));
     });
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (told() == before && std::chrono::steady_clock::now() < until)
+    while (reported() == before && std::chrono::steady_clock::now() < until)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    CHECK_EQ(told(), before + 1);
+    CHECK_EQ(reported(), before + 1);
   }
   // A burst of 32 arrives unfragmented, sent as one GSO message.
   void check_whole(int fd, const Endpoint& to) {
@@ -222,7 +222,7 @@ LAB_TEST(path_mtu_is_not_learned_through_any_socket) {
 }
 
 // Quotes an answer to a ping, which no socket sent.
-LAB_TEST(path_mtu_that_the_kernel_learned_cuts_nothing) {
+LAB_TEST(path_mtu_that_the_kernel_learned_does_not_fragment) {
   Path path(lab);
   for (const bool is_ipv4 : {true, false}) {
     const SocketResult out = open_send_socket({any(is_ipv4), 1u << 20});
@@ -234,7 +234,7 @@ LAB_TEST(path_mtu_that_the_kernel_learned_cuts_nothing) {
   }
 }
 
-LAB_TEST(path_mtu_of_a_narrow_interface_lets_datagrams_through_in_fragments) {
+LAB_TEST(path_mtu_of_a_narrow_interface_fragments_datagrams) {
   Path path(lab);
   lab.ip("link set shwp0 mtu 1000\n");
   const SocketResult out = open_send_socket({any(true), 1u << 20});
@@ -254,14 +254,14 @@ LAB_TEST(path_mtu_of_a_narrow_interface_lets_datagrams_through_in_fragments) {
 
 // ---- clones ---------------------------------------------------------------------------------
 
-LAB_TEST(path_mtu_that_the_kernel_learned_keeps_nobody_from_clones) {
+LAB_TEST(path_mtu_that_the_kernel_learned_does_not_prevent_clones) {
   Path path(lab);
   for (const bool is_ipv4 : {true, false}) {
     const Endpoint to = path.destination(is_ipv4);
     path.forge(0, to, is_ipv4 ? int{IPPROTO_ICMP} : int{IPPROTO_ICMPV6});
     CHECK_EQ(learned_mtu(to), forged_mtu(is_ipv4));
     WatchedHops hops;
-    hops.watch().want({to.address});
+    hops.watch().set_addresses({to.address});
     CHECK(hops.wait([&](const NextHops& table) {
       const NextHops::Entry* entry = table.find(to.address);
       return entry && entry->state == NextHopState::resolved;

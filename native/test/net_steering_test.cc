@@ -39,7 +39,7 @@ TEST(steering_spreads_within_ten_percent) {
   }
 }
 
-TEST(steering_slot_starts_do_not_follow_leaders) {
+TEST(steering_consecutive_slots_begin_at_different_workers) {
   // A leader has four slots in a row; with equal starts, its first sets would go to one worker.
   for (uint32_t workers = 2; workers <= 8; workers++) {
     std::vector<uint32_t> starts(workers);
@@ -50,7 +50,7 @@ TEST(steering_slot_starts_do_not_follow_leaders) {
   }
 }
 
-TEST(steering_starves_nobody_within_a_slot) {
+TEST(steering_gives_every_worker_sets_of_each_slot) {
   for (uint32_t workers = 1; workers <= 8; workers++) {
     for (uint64_t slot = kFirstSlot; slot < kFirstSlot + kSlots; slot++) {
       std::vector<uint32_t> shares(workers);
@@ -84,7 +84,7 @@ void send_to(int fd, const Bytes& bytes, const Address& address) {
   CHECK_EQ(sent, static_cast<ssize_t>(bytes.size()));
 }
 
-TEST(steering_sets_meet_the_predicted_socket) {
+TEST(steering_sends_sets_to_the_predicted_socket) {
   Random random{2};
   for (const bool is_ipv4 : families()) {
     for (const uint32_t workers : {1u, 2u, 3u, 8u}) {
@@ -108,7 +108,7 @@ TEST(steering_sets_meet_the_predicted_socket) {
   }
 }
 
-TEST(steering_gso_groups_like_single_packets) {
+TEST(steering_treats_gso_like_single_packets) {
   const Group group = steered_group(true, 4);
   const Address address(group.address);
   const UdpSocket from = sender(true);
@@ -124,7 +124,7 @@ TEST(steering_gso_groups_like_single_packets) {
   }
 }
 
-TEST(steering_short_packets_go_to_socket_0) {
+TEST(steering_sends_short_packets_to_socket_0) {
   for (const bool is_ipv4 : families()) {
     const Group group = steered_group(is_ipv4, 4);
     const Address address(group.address);
@@ -137,7 +137,7 @@ TEST(steering_short_packets_go_to_socket_0) {
   }
 }
 
-TEST(steering_says_what_is_wrong) {
+TEST(steering_reports_errors) {
   const UdpSocket socket = receiver(true, true);
   CHECK(attach_steering(socket.fd(), 0).find("at least one worker") != std::string::npos);
   CHECK(attach_steering(-1, 2).find("SO_ATTACH_REUSEPORT_CBPF") != std::string::npos);

@@ -99,7 +99,7 @@ TEST(udp_batch_groups_arrive_as_single_datagrams) {
   }
 }
 
-TEST(udp_batch_gso_refused_by_the_kernel_goes_singly) {
+TEST(udp_batch_gso_refused_by_the_kernel_is_sent_singly) {
   const UdpSocket in = receiver(true), out = sender(true);
   if (!udp_gso_supported(out.fd())) SKIP("this kernel does not segment UDP");
   // Without checksums Linux does not segment: EINVAL for messages with UDP_SEGMENT.
@@ -170,7 +170,7 @@ TEST(udp_batch_one_receive_batch_serves_both_families) {
   }
 }
 
-TEST(udp_batch_receive_says_when_nothing_waits) {
+TEST(udp_batch_receive_reports_an_empty_socket) {
   ReceiveBatch batch;
   const UdpSocket in = receiver(true), out = sender(true);
   CHECK_EQ(batch.receive(in.fd()), 0u);
@@ -219,7 +219,7 @@ void check_dead_ports(bool is_ipv4, bool gso) {
   SendCounts tally;
   SendBatch batch(out.fd(), gso, tally);
   Random random{8};
-  std::map<uint32_t, uint64_t> told;
+  std::map<uint32_t, uint64_t> errors_by_tag;
   constexpr uint64_t kRounds = 100;
   uint64_t total = 0;
   for (uint64_t round = 0; round < kRounds; round++) {
@@ -240,32 +240,32 @@ void check_dead_ports(bool is_ipv4, bool gso) {
       for (size_t i = 0; i < got.size(); i++) CHECK(got[i].bytes == payloads[i]);
     }
     std::array<IcmpError, 64> errors;
-    const size_t taken = read_icmp_errors(out.fd(), errors.data(), errors.size());
-    for (size_t i = 0; i < taken; i++) {
+    const size_t count = read_icmp_errors(out.fd(), errors.data(), errors.size());
+    for (size_t i = 0; i < count; i++) {
       const auto found =
           std::find(ports.endpoints.begin(), ports.endpoints.end(), errors[i].destination);
       CHECK(found != ports.endpoints.end());
       CHECK_EQ(errors[i].error_number, ECONNREFUSED);
-      told[static_cast<uint32_t>(found - ports.endpoints.begin())]++;
+      errors_by_tag[static_cast<uint32_t>(found - ports.endpoints.begin())]++;
     }
   }
-  uint64_t errors_told = 0;
+  uint64_t errors_reported = 0;
   for (uint32_t tag = 0; tag < DeadPorts::kDestinations; tag++) {
     CHECK_EQ(tally.sent_by_tag[tag], total);  // accepted, whether the port is open or closed
     CHECK_EQ(tally.failures(tag), 0u);
-    if (!DeadPorts::is_dead(tag)) CHECK_EQ(told[tag], 0u);
-    errors_told += told[tag];
+    if (!DeadPorts::is_dead(tag)) CHECK_EQ(errors_by_tag[tag], 0u);
+    errors_reported += errors_by_tag[tag];
   }
-  CHECK(errors_told > 0);  // the kernel limits ICMP by address, so the number varies
+  CHECK(errors_reported > 0);  // the kernel limits ICMP by address, so the number varies
   CHECK_EQ(batch.gso_fallbacks(), 0u);
 }
 
-TEST(udp_batch_dead_ports_harm_nobody) {
+TEST(udp_batch_closed_ports_do_not_affect_others) {
   for (const bool is_ipv4 : families())
     for (const bool gso : {false, true}) check_dead_ports(is_ipv4, gso);
 }
 
-TEST(udp_batch_impossible_destinations_are_charged_alone) {
+TEST(udp_batch_impossible_destinations_fail_alone) {
   const UdpSocket in = receiver(true), out = sender(true);
   const Address good(local_endpoint(in.fd())), other_family(loopback(false, 9)),
       port_0(loopback(true, 0)), broadcast(ipv4(255, 255, 255, 255, 9));

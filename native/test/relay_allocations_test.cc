@@ -16,7 +16,7 @@ bool wait_received(const LoopbackRelay& relayed, uint64_t received) {
 
 }  // namespace
 
-TEST(allocations_of_a_worker_are_noticed) {
+TEST(allocations_of_a_worker_are_counted) {
   struct Allocating {
     std::unique_ptr<int> made;
     void run() { made = std::make_unique<int>(1); }

@@ -45,7 +45,7 @@ struct MeasuringRelay {
 
 }  // namespace
 
-TEST(arrivals_name_source_time_and_identity_of_every_sight) {
+TEST(arrivals_record_source_time_and_identity_of_every_packet) {
   MeasuringRelay measuring;
   const auto slot = make_slot({.slot = kSlot, .fec_sets = 2});
   const uint64_t before_ns = clock_ns(CLOCK_REALTIME);
@@ -68,7 +68,7 @@ TEST(arrivals_name_source_time_and_identity_of_every_sight) {
 }
 
 // A feed must not get credit for altered bytes under a known signature.
-TEST(arrivals_leave_out_altered_bytes_under_a_known_signature) {
+TEST(arrivals_exclude_altered_bytes_under_a_known_signature) {
   MeasuringRelay measuring;
   const auto slot = make_slot({.slot = kSlot});
   for (const Bytes& packet : slot.packets)
@@ -81,7 +81,7 @@ TEST(arrivals_leave_out_altered_bytes_under_a_known_signature) {
   CHECK_EQ(measuring.arrivals(128).size(), 0u);
 }
 
-TEST(arrivals_keep_the_datagrams_as_they_came) {
+TEST(arrivals_capture_the_unchanged_datagrams) {
   MeasuringRelay measuring(false);
   const auto slot = make_slot({.slot = kSlot});
   const Bytes none(2000, 7);
@@ -100,7 +100,7 @@ TEST(arrivals_keep_the_datagrams_as_they_came) {
   CHECK_EQ(second.length, kReceiveBufferBytes);
 }
 
-TEST(arrivals_need_one_worker) {
+TEST(arrivals_require_one_worker) {
   RelayOptions options;
   options.listen = {ipv4_endpoint("127.0.0.1", 1)};
   options.workers = 2;

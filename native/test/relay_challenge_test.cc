@@ -80,7 +80,7 @@ TEST(relay_answers_challenges_over_ipv6) {
         relay->addresses()[0]);
 }
 
-TEST(relay_answers_no_challenge_unless_it_was_told_to) {
+TEST(relay_ignores_challenges_unless_enabled) {
   LoopbackRelay relayed;
   relayed.tier1_source.send(relayed.in(), challenge(24, 1));
   const auto counts = relayed.counts(1);
@@ -88,7 +88,7 @@ TEST(relay_answers_no_challenge_unless_it_was_told_to) {
   CHECK(relayed.tier1_source.receive(0).empty());
 }
 
-TEST(relay_under_a_flood_of_challenges_answers_few_and_passes_every_shred) {
+TEST(relay_limits_answers_and_forwards_every_shred_in_a_flood_of_challenges) {
   LoopbackRelay relayed(answering());
   const auto slot = make_slot({.slot = kSlot, .fec_sets = 2});
   const auto begin = std::chrono::system_clock::now();

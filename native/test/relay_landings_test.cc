@@ -29,7 +29,7 @@ std::vector<uint64_t> slots_of(const RecentLandings& recent, uint64_t number) {
 
 }  // namespace
 
-TEST(watch_list_is_a_set) {
+TEST(watch_list_ignores_duplicates) {
   std::mt19937 random(3);
   WatchList list({random(), random()});
   std::set<uint64_t> model;
@@ -49,7 +49,7 @@ TEST(watch_list_is_a_set) {
   CHECK_EQ(list.size(), model.size());
 }
 
-TEST(watch_list_holds_what_it_promises_and_no_more) {
+TEST(watch_list_is_full_at_its_limit) {
   WatchList list({9, 8});
   for (uint64_t i = 0; i < WatchList::kSignaturesMax; i++) CHECK(list.add(numbered(i)));
   CHECK(!list.add(numbered(WatchList::kSignaturesMax)));
@@ -75,7 +75,7 @@ TEST(watch_list_hash_is_siphash_of_the_whole_signature) {
   }
 }
 
-TEST(watch_list_tells_one_sight_for_a_slot_and_not_without_end) {
+TEST(watch_list_reports_once_per_slot_up_to_a_limit) {
   WatchList list({1, 2});
   CHECK(!list.record_landing(numbered(1).data(), 5));
   list.add(numbered(1));
@@ -83,16 +83,16 @@ TEST(watch_list_tells_one_sight_for_a_slot_and_not_without_end) {
   CHECK(!list.record_landing(numbered(1).data(), 0));
   CHECK(list.record_landing(numbered(1).data(), 5));
   CHECK(!list.record_landing(numbered(2).data(), 5));
-  uint64_t told = 2;
+  uint64_t reported = 2;
   for (uint64_t slot = 6; slot < 1000; slot++)
-    told += list.record_landing(numbered(1).data(), slot % 2);
-  CHECK_EQ(told, WatchList::kReportsMax);
+    reported += list.record_landing(numbered(1).data(), slot % 2);
+  CHECK_EQ(reported, WatchList::kReportsMax);
   CHECK(list.remove(numbered(1)));
   list.add(numbered(1));
   CHECK(list.record_landing(numbered(1).data(), 5));
 }
 
-TEST(recent_landings_remember_the_last_ones) {
+TEST(recent_landings_hold_the_newest) {
   RecentLandings recent({5, 6});
   CHECK(slots_of(recent, 1).empty());
   recent.record(landing_of(1, 10));
@@ -116,7 +116,7 @@ TEST(recent_landings_remember_the_last_ones) {
   CHECK(missing < RecentLandings::kLandings / 4 / 50);
 }
 
-TEST(landings_simple_votes_are_known) {
+TEST(landings_recognise_simple_votes) {
   std::mt19937 random(1);
   test::Bytes vote = test::small_transaction(random);
   Transaction transaction;

@@ -53,7 +53,7 @@ struct Model {
 
 }  // namespace
 
-TEST(recent_shreds_equals_the_model) {
+TEST(recent_shreds_matches_the_model) {
   for (uint64_t seed = 1; seed <= 6; seed++) {
     std::mt19937_64 random(seed);
     const auto recent = RecentShreds::create(false);
@@ -76,7 +76,7 @@ TEST(recent_shreds_equals_the_model) {
   }
 }
 
-TEST(recent_shreds_a_slot_gives_way_to_the_one_a_window_later) {
+TEST(recent_shreds_a_later_slot_overwrites_a_slot_one_window_older) {
   const auto recent = RecentShreds::create(false);
   const Signature signature = signature_of(1);
   const auto record = [&](uint64_t slot) {
@@ -118,7 +118,7 @@ TEST(recent_shreds_another_signature_over_the_same_root_is_a_duplicate) {
   CHECK(recent->find(shred, signature_of(2).data()) == nullptr);
 }
 
-TEST(recent_shreds_without_authentication_the_signature_stands_for_the_root) {
+TEST(recent_shreds_without_authentication_the_signature_identifies_the_root) {
   const auto recent = RecentShreds::create(false);
   const Shred shred = shred_of(9, 0, 0);
   const auto record = [&](uint32_t signature) {

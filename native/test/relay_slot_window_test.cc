@@ -18,7 +18,7 @@ SlotWindow anchored_at(uint64_t slot) {
 
 }  // namespace
 
-TEST(slot_window_anchors_where_first_sights_agree) {
+TEST(slot_window_anchors_where_first_arrivals_agree) {
   SlotWindow window;
   CHECK(window.place_of(5, kNow_ns) == Place::unanchored);
   uint32_t notes = 0;
@@ -31,7 +31,7 @@ TEST(slot_window_anchors_where_first_sights_agree) {
   CHECK(window.place_of(1003 - 384, kNow_ns) == Place::behind);
 }
 
-TEST(slot_window_one_absurd_slot_at_the_start_decides_nothing) {
+TEST(slot_window_ignores_one_absurd_slot_at_the_start) {
   for (const uint64_t absurd : {uint64_t{0}, ~uint64_t{0}, uint64_t{1} << 40}) {
     SlotWindow window;
     window.record(absurd, kNow_ns);
@@ -41,7 +41,7 @@ TEST(slot_window_one_absurd_slot_at_the_start_decides_nothing) {
   }
 }
 
-TEST(slot_window_a_minority_of_absurd_slots_decides_nothing) {
+TEST(slot_window_ignores_a_minority_of_absurd_slots) {
   SlotWindow window;
   uint64_t random = 1;
   for (int i = 0; i < 400 && !window.anchored(); i++) {
@@ -63,7 +63,7 @@ TEST(slot_window_steps_are_bounded) {
   CHECK_EQ(window.highest(), 10'100u);
 }
 
-TEST(slot_window_after_silence_it_settles_anew) {
+TEST(slot_window_anchors_again_after_silence) {
   SlotWindow window = anchored_at(10'000);
   const uint64_t later_ns = kNow_ns + SlotWindow::kStalledAfter_ns + 1;
   CHECK(window.place_of(90'000, kNow_ns + 1000) == Place::ahead);
@@ -79,7 +79,7 @@ TEST(slot_window_after_silence_it_settles_anew) {
   CHECK(window.place_of(10'000, later_ns) == Place::behind);
 }
 
-TEST(slot_window_a_clock_that_steps_back_is_no_silence) {
+TEST(slot_window_a_clock_that_steps_back_does_not_count_as_silence) {
   const SlotWindow window = anchored_at(10'000);
   CHECK(window.place_of(90'000, kNow_ns - 3'600'000'000'000) == Place::ahead);
 }

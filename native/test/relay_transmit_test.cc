@@ -108,7 +108,7 @@ struct Outbound {
     return false;
   }
   // The change by one line of ip(8) leads to at least one new table of next hops.
-  void ip_until_told(const std::string& line) const {
+  void ip_until_published(const std::string& line) const {
     const uint64_t before = relay->tables_published();
     lab.ip(line);
     CHECK(wait([&] { return relay->tables_published() > before; }));
@@ -167,7 +167,7 @@ void deliver_and_count(Outbound& out, const std::vector<DestinationEntry>& entri
 
 }  // namespace
 
-TEST(transmit_both_ways_deliver_the_same_bytes_heads_and_counts) {
+TEST(transmit_both_modes_deliver_the_same_bytes_headers_and_counts) {
   for (const TransmitMode way : {TransmitMode::socket, TransmitMode::clone}) {
     in_clone_lab([&](Lab& lab) {
       Outbound out(lab, way);
@@ -193,7 +193,7 @@ TEST(transmit_both_ways_deliver_the_same_bytes_heads_and_counts) {
 
 // Half of a set recovers the other half for the destinations that want it, before it arrives; they
 // do not get it again. The other destinations get it when it arrives.
-TEST(transmit_recovered_shreds_go_to_those_who_want_them_and_count_apart) {
+TEST(transmit_sends_recovered_shreds_where_wanted_and_counts_them_apart) {
   in_clone_lab([&](Lab& lab) {
     Outbound out(lab, TransmitMode::clone);
     const auto entries = out.destinations(20);
@@ -226,7 +226,7 @@ TEST(transmit_recovered_shreds_go_to_those_who_want_them_and_count_apart) {
   });
 }
 
-TEST(transmit_few_destinations_are_not_worth_a_clone) {
+TEST(transmit_sends_to_few_destinations_by_socket) {
   in_clone_lab([&](Lab& lab) {
     Outbound out(lab, TransmitMode::clone);
     auto entries = out.destinations(4);  // two of each family and tier
@@ -238,7 +238,7 @@ TEST(transmit_few_destinations_are_not_worth_a_clone) {
   });
 }
 
-TEST(transmit_goes_on_by_socket_when_the_trigger_interface_is_deleted) {
+TEST(transmit_continues_by_socket_after_the_trigger_interface_is_deleted) {
   in_clone_lab([&](Lab& lab) {
     Outbound out(lab, TransmitMode::clone);
     const auto entries = out.destinations(20);
@@ -255,7 +255,7 @@ TEST(transmit_goes_on_by_socket_when_the_trigger_interface_is_deleted) {
   });
 }
 
-TEST(transmit_follows_neighbour_route_and_link) {
+TEST(transmit_follows_changes_of_neighbour_route_and_link) {
   in_clone_lab([&](Lab& lab) {
     Outbound out(lab, TransmitMode::clone);
     const auto entries = out.destinations(20);
@@ -264,16 +264,16 @@ TEST(transmit_follows_neighbour_route_and_link) {
     deliver_and_count(out, entries, kSlot);
     lab.ip_theirs("link set cable address 02:00:00:00:02:02\n");
     for (const char* address : {"10.1.0.2", "fd00:1::2"})
-      out.ip_until_told(std::string("neigh replace ") + address +
-                        " lladdr 02:00:00:00:02:02 dev cable nud permanent\n");
+      out.ip_until_published(std::string("neigh replace ") + address +
+                             " lladdr 02:00:00:00:02:02 dev cable nud permanent\n");
     CHECK(out.wait_cloned(40));
     deliver_and_count(out, entries, kSlot + 1, 128);
     CloneCable other(lab, "other", 2);
     lab.ip(
         "neigh replace 10.2.0.2 lladdr 02:00:00:00:01:02 dev other nud permanent\n"
         "neigh replace fd00:2::2 lladdr 02:00:00:00:01:02 dev other nud permanent\n");
-    out.ip_until_told("route replace 10.77.0.0/16 via 10.2.0.2\n");
-    out.ip_until_told("route replace fd77::/64 via fd00:2::2\n");
+    out.ip_until_published("route replace 10.77.0.0/16 via 10.2.0.2\n");
+    out.ip_until_published("route replace fd77::/64 via fd00:2::2\n");
     CHECK(out.wait_cloned(40));
     lab.ip("link set cable down\n");  // no test may need it now
     deliver_and_count(out, entries, kSlot + 2, 256);
@@ -353,7 +353,7 @@ TEST(transmit_two_workers_clone_side_by_side) {
 }
 
 // A neighbour that never answers does not affect other destinations.
-TEST(transmit_a_silent_neighbour_goes_by_socket_alone) {
+TEST(transmit_sends_by_socket_only_to_a_silent_neighbour) {
   in_clone_lab([&](Lab& lab) {
     Outbound out(lab, TransmitMode::clone);
     auto entries = out.destinations(20);
@@ -372,7 +372,7 @@ TEST(transmit_a_silent_neighbour_goes_by_socket_alone) {
 
 // ---- privileges -----------------------------------------------------------------------------
 
-TEST(transmit_without_privileges_says_so_and_goes_by_socket) {
+TEST(transmit_without_privileges_reports_it_and_uses_sockets) {
   in_clone_lab([&](Lab& lab) {
     std::unique_ptr<Outbound> out;
     std::vector<DestinationEntry> entries;
@@ -401,7 +401,7 @@ TEST(transmit_without_privileges_says_so_and_goes_by_socket) {
   });
 }
 
-TEST(transmit_network_privileges_are_given_up_and_no_others) {
+TEST(transmit_drops_only_network_privileges) {
   if (!thread_has_privileges()) SKIP("needs to have capabilities");
   bool administers = true, has_others = false;
   std::thread thread([&] {
@@ -416,7 +416,7 @@ TEST(transmit_network_privileges_are_given_up_and_no_others) {
   CHECK(has_others);
 }
 
-TEST(transmit_threads_of_the_relay_hold_no_privilege) {
+TEST(transmit_threads_of_the_relay_have_no_privileges) {
   LoopbackRelay relayed;
   const std::string none(16, '0');
   CHECK(Outbound::wait([&] {  // workers drop it first of all

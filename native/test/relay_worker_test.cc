@@ -21,7 +21,7 @@ std::vector<Bytes> cut(std::vector<Bytes> packets) {
 
 }  // namespace
 
-TEST(worker_passes_every_shred_once_to_its_tiers) {
+TEST(worker_sends_every_shred_once_to_its_tiers) {
   LoopbackRelay relayed;
   const auto slot = make_slot({.slot = kSlot, .fec_sets = 3});
   for (const Bytes& packet : slot.packets) relayed.tier2_source.send(relayed.in(), packet);
@@ -49,7 +49,7 @@ TEST(worker_cuts_to_the_shreds_own_length) {
   CHECK(sorted(relayed.tier2.receive(64)) == sorted(cut(slot.packets)));
 }
 
-TEST(worker_forged_copies_first_never_suppress_the_real_one) {
+TEST(worker_earlier_forged_copies_never_suppress_the_real_shred) {
   LoopbackRelay relayed;
   const auto slot = make_slot({.slot = kSlot, .fec_sets = 2});
   std::mt19937 random(5);
@@ -68,7 +68,7 @@ TEST(worker_forged_copies_first_never_suppress_the_real_one) {
   CHECK_EQ(counts.verdicts.at("first"), 128u);
 }
 
-TEST(worker_verdicts_name_what_was_wrong) {
+TEST(worker_gives_each_fault_its_verdict) {
   LoopbackRelay relayed;
   const auto good = make_slot({.slot = kSlot});
   const auto send_all = [&](const Peer& from, const std::vector<Bytes>& packets) {
@@ -124,7 +124,7 @@ Bytes forged_copy(Bytes packet, std::mt19937_64& random) {
 
 }  // namespace
 
-TEST(worker_that_falls_behind_holds_back_a_source_that_fails_too_many_checks) {
+TEST(worker_with_a_backlog_limits_a_source_with_too_many_failed_checks) {
   WorkerOptions options = LoopbackRelay::default_worker();
   options.failed_checks_per_second = 10;
   LoopbackRelay relayed(options);
@@ -141,7 +141,7 @@ TEST(worker_that_falls_behind_holds_back_a_source_that_fails_too_many_checks) {
   CHECK_EQ(counts.verdicts["first"], 1024u);
 }
 
-TEST(worker_that_keeps_up_loses_no_real_shred_to_forgeries_in_its_sources_name) {
+TEST(worker_without_backlog_loses_no_real_shred_to_spoofed_forgeries) {
   WorkerOptions options = LoopbackRelay::default_worker();
   options.failed_checks_per_second = 10;
   LoopbackRelay relayed(options);
@@ -159,7 +159,7 @@ TEST(worker_that_keeps_up_loses_no_real_shred_to_forgeries_in_its_sources_name) 
   CHECK_EQ(relayed.counts(228).verdicts.at("signature_invalid"), 100u);
 }
 
-TEST(worker_checks_few_roots_of_a_fec_set_whoever_signs_them) {
+TEST(worker_limits_the_checked_roots_of_a_fec_set) {
   LoopbackRelay relayed;
   for (uint8_t content = 0; content < 20; content++) {
     const auto slot = make_slot({.slot = kSlot, .first_byte = content});
@@ -173,7 +173,7 @@ TEST(worker_checks_few_roots_of_a_fec_set_whoever_signs_them) {
   CHECK_EQ(counts.verdicts.at("equivocation_excess"), 16u);
 }
 
-TEST(worker_equivocation_is_passed_on_once) {
+TEST(worker_sends_an_equivocation_once) {
   LoopbackRelay relayed;
   for (const uint8_t content : Bytes{1, 2, 3, 1, 2, 3})
     for (const Bytes& packet : make_slot({.slot = kSlot, .first_byte = content}).packets)
@@ -207,7 +207,7 @@ constexpr const char* kOtherSignatures[] = {
     "1887d402bf0b03563c42a02421cd03e0cd15b078b16f345932c692f29350abd9"
     "ac6d4911763dbf25a98d045fb61bbd465b1d50f09421331822c8811b9cdfb70e"};
 
-TEST(worker_follows_few_signatures_over_one_root) {
+TEST(worker_limits_the_signatures_over_one_root) {
   LoopbackRelay relayed;
   auto packets = make_slot({.slot = kSlot}).packets;
   for (size_t i = 0; i < packets.size(); i++) {
@@ -249,7 +249,7 @@ TEST(worker_lead_time_is_credited_to_the_first_source) {
   CHECK(lead_times(1) == std::pair(uint64_t{0}, uint64_t{0}));
 }
 
-TEST(worker_widest_tier_first_and_nobody_always_last) {
+TEST(worker_sends_the_widest_tier_first_and_rotates_destinations) {
   LoopbackRelay relayed;
   std::vector<std::unique_ptr<Peer>> peers;
   std::vector<DestinationEntry> entries;
@@ -290,7 +290,7 @@ TEST(worker_resigned_copies_of_several_forwarders_count_once) {
   CHECK(sorted(relayed.tier1.receive(64)) == sorted(slot.packets));
 }
 
-TEST(worker_without_authentication_one_absurd_slot_does_nothing) {
+TEST(worker_without_authentication_one_absurd_slot_has_no_effect) {
   WorkerOptions options = LoopbackRelay::default_worker();
   options.authenticate = false;
   LoopbackRelay relayed(options);
@@ -344,7 +344,7 @@ TEST(worker_tables_swapped_under_load_lose_and_repeat_nothing) {
   CHECK(sorted(relayed.tier2.receive(slot.packets.size())) == sorted(slot.packets));
 }
 
-TEST(worker_one_dead_destination_among_many_harms_nobody) {
+TEST(worker_a_dead_destination_does_not_affect_others) {
   LoopbackRelay relayed;
   std::vector<std::unique_ptr<Peer>> peers;
   std::vector<DestinationEntry> entries;
@@ -375,7 +375,7 @@ TEST(worker_one_dead_destination_among_many_harms_nobody) {
   }
 }
 
-TEST(worker_two_workers_share_a_port_and_no_fec_set) {
+TEST(worker_two_workers_share_a_port_but_no_fec_set) {
   RelayOptions options;
   {
     const Peer probe;
@@ -420,7 +420,7 @@ TEST(worker_two_workers_share_a_port_and_no_fec_set) {
   CHECK_EQ(slots[6], 24u * 32);
 }
 
-TEST(relay_refuses_options_that_cannot_work) {
+TEST(relay_refuses_invalid_options) {
   const auto error_of = [](const std::function<void(RelayOptions&)>& change) {
     RelayOptions options;
     options.listen = {ipv4_endpoint("127.0.0.1", 0)};
@@ -439,8 +439,8 @@ TEST(relay_refuses_options_that_cannot_work) {
   contains(error_of([](auto& o) { o.workers = 2; }), "must be named");
   contains(error_of([](auto& o) { o.cpus = {1, 2}; }), "one CPU for each of 1 workers, got 2");
   contains(error_of([](auto& o) { o.cpus = {1000}; }), "CPU 1000");
-  const Peer taken;
-  contains(error_of([&](auto& o) { o.listen = {taken.endpoint()}; }), "ddress already in use");
+  const Peer occupied;
+  contains(error_of([&](auto& o) { o.listen = {occupied.endpoint()}; }), "ddress already in use");
 
   // Also refuses a port that another relay shares among its workers.
   RelayOptions first;

@@ -126,7 +126,7 @@ std::string text_of(const MacAddress& mac) {
 // ---- the watch ------------------------------------------------------------------------------
 
 WatchedHops::WatchedHops(NextHopWatchOptions options) {
-  options.publish = [this](std::shared_ptr<const NextHops> table) { told(std::move(table)); };
+  options.publish = [this](std::shared_ptr<const NextHops> table) { publish(std::move(table)); };
   std::string error;
   watch_ = NextHopWatch::start(std::move(options), error);
   CHECK_EQ(error, std::string());
@@ -137,23 +137,23 @@ WatchedHops::~WatchedHops() {
   watch_.reset();
 }
 
-void WatchedHops::told(std::shared_ptr<const NextHops> table) {
+void WatchedHops::publish(std::shared_ptr<const NextHops> table) {
   std::unique_lock lock(mutex_);
   if (table_ && table_->entries() == table->entries())
-    report_failure(__FILE__, __LINE__, "the same table was told twice");
+    report_failure(__FILE__, __LINE__, "the same table was published twice");
   table_ = std::move(table);
-  tables_told_++;
-  last_told_ns_ = clock_ns(CLOCK_MONOTONIC);
+  tables_published_++;
+  last_published_ns_ = clock_ns(CLOCK_MONOTONIC);
   blocked_ = block_;
   changed_.notify_all();
   changed_.wait(lock, [&] { return !block_; });
   blocked_ = false;
 }
 
-void WatchedHops::want(const std::vector<std::string>& addresses) {
+void WatchedHops::set_addresses(const std::vector<std::string>& addresses) {
   std::vector<AddressBytes> wanted;
   for (const std::string& address : addresses) wanted.push_back(address_of(address));
-  watch_->want(std::move(wanted));
+  watch_->set_addresses(std::move(wanted));
 }
 
 bool WatchedHops::wait(const std::function<bool(const NextHops&)>& holds) {
@@ -163,11 +163,11 @@ bool WatchedHops::wait(const std::function<bool(const NextHops&)>& holds) {
 
 std::string WatchedHops::wait_for(const std::string& address, NextHopState state) {
   const AddressBytes bytes = address_of(address);
-  const bool came = wait([&](const NextHops& table) {
+  const bool has_state = wait([&](const NextHops& table) {
     const NextHops::Entry* entry = table.find(bytes);
     return entry && entry->state == state;
   });
-  if (came) return "";
+  if (has_state) return "";
   const auto last = table();
   const NextHops::Entry* entry = last ? last->find(bytes) : nullptr;
   return address + " should be " + next_hop_state_name(state) + ", is " +
@@ -178,12 +178,12 @@ std::string WatchedHops::wait_for_hop(const std::string& address, uint32_t inter
                                       const std::string& mac) {
   const AddressBytes bytes = address_of(address);
   const MacAddress to = mac_of(mac);
-  const bool came = wait([&](const NextHops& table) {
+  const bool has_state = wait([&](const NextHops& table) {
     const NextHops::Entry* entry = table.find(bytes);
     return entry && entry->state == NextHopState::resolved && entry->hop.interface == interface &&
            entry->hop.to == to;
   });
-  if (came) return "";
+  if (has_state) return "";
   const auto last = table();
   const NextHops::Entry* entry = last ? last->find(bytes) : nullptr;
   if (!entry) return address + " is not there";
@@ -196,13 +196,13 @@ std::shared_ptr<const NextHops> WatchedHops::table() {
   const std::lock_guard lock(mutex_);
   return table_;
 }
-uint64_t WatchedHops::tables_told() {
+uint64_t WatchedHops::tables_published() {
   const std::lock_guard lock(mutex_);
-  return tables_told_;
+  return tables_published_;
 }
-uint64_t WatchedHops::last_told_ns() {
+uint64_t WatchedHops::last_published_ns() {
   const std::lock_guard lock(mutex_);
-  return last_told_ns_;
+  return last_published_ns_;
 }
 
 void WatchedHops::block() {

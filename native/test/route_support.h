@@ -55,7 +55,7 @@ class WatchedHops {
   explicit WatchedHops(NextHopWatchOptions options = {});
   ~WatchedHops();
 
-  void want(const std::vector<std::string>& addresses);
+  void set_addresses(const std::vector<std::string>& addresses);
   NextHopWatch& watch() { return *watch_; }
   // Waits, bounded, until a table satisfies `holds`. Returns false if none did.
   bool wait(const std::function<bool(const NextHops&)>& holds);
@@ -64,21 +64,21 @@ class WatchedHops {
   // As above, and the hop must have this interface and MAC.
   std::string wait_for_hop(const std::string& address, uint32_t interface, const std::string& mac);
   std::shared_ptr<const NextHops> table();
-  uint64_t tables_told();
-  uint64_t last_told_ns();  // CLOCK_MONOTONIC
+  uint64_t tables_published();
+  uint64_t last_published_ns();  // CLOCK_MONOTONIC
   // After block(), the watch's thread waits in its next publication.
   void block();
   void unblock();
   bool blocked_now();  // waits, bounded
 
  private:
-  void told(std::shared_ptr<const NextHops> table);
+  void publish(std::shared_ptr<const NextHops> table);
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::shared_ptr<const NextHops> table_;
-  uint64_t tables_told_ = 0;
-  uint64_t last_told_ns_ = 0;
+  uint64_t tables_published_ = 0;
+  uint64_t last_published_ns_ = 0;
   bool block_ = false;
   bool blocked_ = false;
   std::unique_ptr<NextHopWatch> watch_;

@@ -227,7 +227,7 @@ TEST(captures_roots_and_signatures) {
   }
 }
 
-TEST(captures_legacy_shreds_are_no_merkle_shreds) {
+TEST(captures_legacy_shreds_are_refused) {
   if (test::testdata().empty()) SKIP("no testdata");
   for (const auto& [folder, name] : {std::pair{"radiance-mainnet-102815960", "legacy-shreds"},
                                      std::pair{"firedancer-localnet", "localnet-slot50"}}) {

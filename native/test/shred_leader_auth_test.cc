@@ -30,7 +30,7 @@ Signed signed_set(uint8_t seed, uint8_t content) {
 
 }  // namespace
 
-TEST(leader_auth_keeps_good_and_bad_answers_apart) {
+TEST(leader_auth_separates_valid_and_invalid_results) {
   LeaderAuth auth;
   const Signed one = signed_set(1, 10);
   const Signed two = signed_set(2, 20);
@@ -51,7 +51,7 @@ TEST(leader_auth_keeps_good_and_bad_answers_apart) {
   CHECK_EQ(auth.verifications(), 3u);
 }
 
-TEST(leader_auth_is_bounded_and_stays_right_when_entries_are_replaced) {
+TEST(leader_auth_is_bounded_and_correct_when_entries_are_replaced) {
   LeaderAuth auth(1);
   const Signed one = signed_set(1, 10);
   const Signed two = signed_set(2, 20);

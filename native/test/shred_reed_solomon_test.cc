@@ -134,7 +134,7 @@ TEST(reed_solomon_is_linear_and_zero_for_zero) {
   });
 }
 
-TEST(reed_solomon_recovers_from_any_part_that_is_large_enough) {
+TEST(reed_solomon_recovers_from_any_sufficient_subset) {
   std::mt19937 random(5);
   for (const auto& [data_count, code_count] : kShapes) {
     const Shards all = codeword(data_count, code_count, 67, 77).all();

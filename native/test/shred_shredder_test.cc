@@ -133,15 +133,15 @@ TEST(shredder_appends_and_continues) {
   CHECK(back == expected);
 }
 
-TEST(shredder_refuses_what_no_slot_can_hold) {
+TEST(shredder_refuses_batches_beyond_a_slots_capacity) {
   if (!test_key().valid()) SKIP("no Ed25519 library here");
   const Shredder shredder(test_key());
   const Bytes entries = some_entries(kChainedSetBytes + 1);
   PacketList list;
-  const auto refused = [&](const SlotPosition& given) {
-    SlotPosition position = given;
+  const auto refused = [&](const SlotPosition& start) {
+    SlotPosition position = start;
     const bool made = shredder.shred(entries.data(), entries.size(), 0, false, position, list);
-    CHECK(position.next_fec_set_index == given.next_fec_set_index || made);
+    CHECK(position.next_fec_set_index == start.next_fec_set_index || made);
     CHECK(list.size() == 0 || made);
     return !made;
   };

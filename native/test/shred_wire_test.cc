@@ -231,7 +231,7 @@ TEST(wire_fields_and_trailing_bytes) {
   CHECK(shred.type == ShredType::code);
 }
 
-TEST(wire_pings_are_told_apart) {
+TEST(wire_recognises_pings) {
   std::vector<uint8_t> ping(kPingBytes, 0x96);
   store(ping, 0, uint32_t{4});
   CHECK_EQ(verdict_of(ping), Verdict::ping);
@@ -239,7 +239,7 @@ TEST(wire_pings_are_told_apart) {
   CHECK_EQ(verdict_of(ping), Verdict::too_short);
 }
 
-TEST(wire_random_packets_never_pass_by_accident) {
+TEST(wire_random_packets_are_refused) {
   std::mt19937_64 random(20261121);
   for (int i = 0; i < 200'000; i++) {
     std::vector<uint8_t> packet(random() % 1400);

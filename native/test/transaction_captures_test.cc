@@ -181,7 +181,7 @@ std::string sha256_hex(const Bytes& bytes) {
 
 }  // namespace
 
-TEST(transaction_captures_decode_as_known) {
+TEST(transaction_captures_decode_to_the_known_values) {
   if (testdata().empty()) SKIP("no testdata");
   std::mt19937_64 random(963);
   for (const Capture& capture : kCaptures) {

@@ -95,10 +95,10 @@ Answer ask(const Attempt& made, const Bytes& bytes) {
   const std::unique_ptr<uint8_t[]> copy(new uint8_t[bytes.size()]);
   std::copy(bytes.begin(), bytes.end(), copy.get());
   Answer answer{};
-  const bool is_given = check.place(copy.get(), bytes.size(), made.nonce_account, made.authority,
+  const bool is_found = check.place(copy.get(), bytes.size(), made.nonce_account, made.authority,
                                     answer.place, answer.fault);
   answer.refusal = co_signing_refusal_name(answer.fault.refusal);
-  CHECK_EQ(is_given, answer.refusal == "accepted");
+  CHECK_EQ(is_found, answer.refusal == "accepted");
   return answer;
 }
 Answer ask(const Attempt& made) { return ask(made, write(made).bytes); }
@@ -118,7 +118,7 @@ std::string refusal_of(std::vector<TestInstruction> instructions) {
 
 }  // namespace
 
-TEST(co_signing_gives_the_place_of_the_missing_signature) {
+TEST(co_signing_finds_the_place_of_the_missing_signature) {
   for (const TransactionVersion version : kSignedVersions) {
     for (const auto& rest : std::vector<std::vector<TestInstruction>>{
              {},
@@ -138,7 +138,7 @@ TEST(co_signing_gives_the_place_of_the_missing_signature) {
   }
 }
 
-TEST(co_signing_counts_signatures_by_the_place_of_the_key) {
+TEST(co_signing_finds_signatures_by_the_index_of_the_key) {
   for (const TransactionVersion version : kSignedVersions) {
     Attempt made = attempt(version, {advance_by({kNonce, kSysvar, kSigner})});
     made.authority = key_of(0xa0 + kSigner);
@@ -154,7 +154,7 @@ TEST(co_signing_counts_signatures_by_the_place_of_the_key) {
   }
 }
 
-TEST(co_signing_there_makes_a_transaction_that_verifies) {
+TEST(co_signing_completes_a_transaction_that_verifies) {
   const SigningKey keys[] = {SigningKey({1}), SigningKey({2}), SigningKey({3})};
   for (const TransactionVersion version : kSignedVersions) {
     Attempt made = attempt(version, {advance(), transfer(kPayer, kSomebody)});
@@ -182,7 +182,7 @@ TEST(co_signing_there_makes_a_transaction_that_verifies) {
   }
 }
 
-TEST(co_signing_refuses_what_is_no_transaction) {
+TEST(co_signing_refuses_invalid_transactions) {
   const Attempt made = attempt(TransactionVersion::v0, {advance()});
   const Bytes whole = write(made).bytes;
   const auto refused = [&](const Bytes& bytes) {
@@ -217,7 +217,7 @@ TEST(co_signing_refuses_version_1) {
   CHECK_EQ(ask(made).refusal, "version_1");
 }
 
-TEST(co_signing_refuses_what_does_not_begin_with_the_advance) {
+TEST(co_signing_requires_the_advance_first) {
   CHECK_EQ(refusal_of(std::vector<TestInstruction>{}), "not_an_advance");
   CHECK_EQ(refusal_of({transfer(kPayer, kSomebody), advance()}), "not_an_advance");
   for (const uint32_t tag : {0u, 1u, 2u, 3u, 5u, 6u, 7u, 12u, 0x104u, 0x04000000u})
@@ -227,7 +227,7 @@ TEST(co_signing_refuses_what_does_not_begin_with_the_advance) {
   CHECK_EQ(refusal_of({{kProgram, {kNonce, kSysvar, kAuthority}, word(4)}}), "not_an_advance");
 }
 
-TEST(co_signing_refuses_an_advance_that_has_more_or_less) {
+TEST(co_signing_refuses_an_advance_with_other_accounts_or_data) {
   CHECK_EQ(refusal_of({{kSystem, {kNonce, kSysvar, kAuthority}, {4, 0, 0, 0, 0}}}), "advance_data");
   CHECK_EQ(refusal_of({advance_by({})}), "advance_accounts");
   CHECK_EQ(refusal_of({advance_by({kNonce, kAuthority})}), "advance_accounts");
@@ -261,7 +261,7 @@ TEST(co_signing_refuses_another_nonce_account) {
   }
 }
 
-TEST(co_signing_refuses_another_part_for_the_authority) {
+TEST(co_signing_refuses_another_role_of_the_authority) {
   CHECK_EQ(refusal_of({advance_by({kNonce, kSysvar, kSigner})}), "other_authority");
   CHECK_EQ(refusal_of({advance_by({kNonce, kSysvar, kNonce})}), "other_authority");
   Attempt made = attempt(TransactionVersion::v0, {advance_by({kNonce, kSysvar, kKeys})});
@@ -337,7 +337,7 @@ TEST(co_signing_refuses_an_authority_that_is_a_lookup_table) {
   CHECK_EQ(ask(made).refusal, "accepted");  // not a table either, but that affects only the sender
 }
 
-TEST(co_signing_refuses_signatures_that_are_there_or_missing_with_it) {
+TEST(co_signing_refuses_a_present_signature_or_other_missing_ones) {
   Attempt made = attempt(TransactionVersion::v0, {advance()});
   made.missing = {};
   CHECK_EQ(refusal_of(made), "nothing_missing");

@@ -1,4 +1,4 @@
-// Tips, compute budget, fees, nonces and don't-front keys of constructed transactions.
+// Tips, compute budget, fees, nonces and don't-front addresses of constructed transactions.
 #include <cstring>
 
 #include "check.h"
@@ -142,7 +142,7 @@ TEST(transaction_facts_sum_tips) {
   }
 }
 
-TEST(transaction_facts_take_data_as_the_system_program_does) {
+TEST(transaction_facts_read_data_like_the_system_program) {
   const auto version = TransactionVersion::legacy;
   TestInstruction longer = transfer(kPayer, kTip, 11);
   longer.data.push_back(0xff);  // bytes after the data are ignored
@@ -191,7 +191,7 @@ TEST(transaction_facts_count_only_tips_that_can_be_paid) {
   CHECK_EQ(tip_of(TransactionVersion::v0, {seeded(kKeys, kSigner, kTip, 5, 1)}), uint64_t{0});
 }
 
-TEST(transaction_facts_refuse_a_sum_that_no_u64_holds) {
+TEST(transaction_facts_refuse_a_sum_beyond_u64) {
   for (const TransactionVersion version : kVersions) {
     CHECK_EQ(tip_of(version, {transfer(kPayer, kTip, kU64Max)}), kU64Max);
     CHECK_EQ(tip_of(version, {transfer(kPayer, kTip, kU64Max), transfer(kPayer, kTip2, 0)}),
@@ -217,7 +217,7 @@ TEST(transaction_facts_default_limits) {
   CHECK_EQ(units(std::vector<TestInstruction>(64, {kProgram, {}, {}})), 1'400'000u);
 }
 
-TEST(transaction_facts_take_the_compute_budget) {
+TEST(transaction_facts_read_the_compute_budget) {
   for (const TransactionVersion version : {TransactionVersion::legacy, TransactionVersion::v0}) {
     TransactionFacts facts = read(version, {budget(2, 500u), {kProgram, {}, {}}}).facts;
     CHECK_EQ(facts.compute_unit_limit, 500u);
@@ -269,7 +269,7 @@ TEST(transaction_facts_refuse_an_invalid_compute_budget) {
   CHECK_EQ(refusal({budget(4, 0u)}), "loaded_bytes_zero");
 }
 
-TEST(transaction_facts_take_the_v1_configuration) {
+TEST(transaction_facts_read_the_v1_configuration) {
   Made made{TransactionVersion::v1, {budget(2, 500u), budget(3, uint64_t{9})}, 0, {}};
   TransactionFacts facts = read(made).facts;
   CHECK_EQ(facts.compute_unit_limit, 0u);
@@ -323,7 +323,7 @@ TEST(transaction_facts_find_the_durable_nonce) {
 
 // ---- sets of keys ---------------------------------------------------------------------------
 
-TEST(transaction_facts_see_front_keys_at_both_ends_of_a_range) {
+TEST(transaction_facts_find_dont_front_keys_at_both_ends_of_a_range) {
   const Made made{TransactionVersion::legacy, {}, 0, {}};
   const auto seen = [&](const PublicKey& first, const PublicKey& last) {
     return read(made, {{key_of(0xf0), key_of(0xf1)}, {first, last}}).facts.has_dont_front_key;

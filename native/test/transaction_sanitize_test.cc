@@ -55,13 +55,13 @@ TestTransaction fine_parts(TransactionVersion version) {
 
 struct Case {
   const char* name;
-  std::function<void(TestTransaction&)> spoil;
+  std::function<void(TestTransaction&)> change;
   uint64_t got;
 };
 
 }  // namespace
 
-TEST(transaction_sanitize_accepts_what_is_fine) {
+TEST(transaction_sanitize_accepts_valid_transactions) {
   for (const TransactionVersion version : kVersions) {
     const Answer answer = inspect(fine_parts(version));
     CHECK_EQ(answer.name, "accepted");
@@ -69,7 +69,7 @@ TEST(transaction_sanitize_accepts_what_is_fine) {
   }
 }
 
-TEST(transaction_sanitize_refuses_one_thing_in_every_version) {
+TEST(transaction_sanitize_refuses_one_fault_in_every_version) {
   const Case cases[] = {
       {"signatures_out_of_range",
        [](auto& p) { p.signatures = p.required_signatures = p.readonly_signed = 0; }, 0},
@@ -91,7 +91,7 @@ TEST(transaction_sanitize_refuses_one_thing_in_every_version) {
   for (const TransactionVersion version : kVersions) {
     for (const Case& one : cases) {
       TestTransaction parts = fine_parts(version);
-      one.spoil(parts);
+      one.change(parts);
       if (version == TransactionVersion::v1 && parts.signatures == 7) continue;
       const Answer answer = inspect(parts);
       CHECK_EQ(answer.name, one.name);
@@ -100,7 +100,7 @@ TEST(transaction_sanitize_refuses_one_thing_in_every_version) {
   }
 }
 
-TEST(transaction_sanitize_allows_the_limits_themselves) {
+TEST(transaction_sanitize_accepts_the_limits) {
   for (const TransactionVersion version : kVersions) {
     TestTransaction parts = fine_parts(version);
     parts.instructions.assign(64, {3, {}, {}});
@@ -220,7 +220,7 @@ TEST(transaction_sanitize_checks_the_v1_configuration) {
   }
 }
 
-TEST(transaction_sanitize_names_what_is_no_transaction) {
+TEST(transaction_sanitize_refuses_bytes_that_are_not_a_transaction) {
   CHECK_EQ(inspect(Bytes{}).name, "cut_short");
   CHECK_EQ(inspect(Bytes(5000, 1)).name, "too_long");
   CHECK_EQ(inspect(Bytes(4097, 0x81)).got, uint64_t{4097});
@@ -257,7 +257,7 @@ TEST(transaction_sanitize_names_what_is_no_transaction) {
   CHECK_EQ(answer.offset, size_t{v0.layout.message_begin});
 }
 
-TEST(transaction_sanitize_texts_say_what_was_expected_and_what_came) {
+TEST(transaction_sanitize_texts_have_expected_and_received_values) {
   for (size_t i = 1; i < kTransactionRefusalCount; i++) {
     const auto refusal = static_cast<TransactionRefusal>(i);
     CHECK(std::strlen(transaction_refusal_name(refusal)) > 0);
@@ -266,7 +266,7 @@ TEST(transaction_sanitize_texts_say_what_was_expected_and_what_came) {
   }
 }
 
-TEST(transaction_instructions_come_back_as_written) {
+TEST(transaction_instructions_are_read_as_written) {
   std::mt19937_64 random(31);
   for (int round = 0; round < 3000; round++) {
     const TestTransaction parts = random_parts(random, kVersions[round % 3]);

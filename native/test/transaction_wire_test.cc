@@ -48,7 +48,7 @@ bool is_inside(const Transaction& t, size_t length) {
 }  // namespace
 
 // Written by hand from the format, so that writer and parser cannot share an error.
-TEST(transaction_by_hand) {
+TEST(transaction_parses_handwritten_bytes) {
   Bytes legacy{1};
   legacy.insert(legacy.end(), 64, 0x53);
   legacy.insert(legacy.end(), {1, 0, 1, 2});
@@ -82,7 +82,7 @@ TEST(transaction_by_hand) {
            "");
 }
 
-TEST(transaction_every_field_of_random_ones) {
+TEST(transaction_parses_every_field_of_random_transactions) {
   std::mt19937_64 random(20261121);
   for (int round = 0; round < 3000; round++) {
     const WrittenTransaction written =
@@ -121,7 +121,7 @@ TEST(transaction_is_incomplete_wherever_it_is_cut) {
 }
 
 // Around the largest size, where a wrong minimum of the remaining bytes would show.
-TEST(transaction_more_bytes_never_contradict) {
+TEST(transaction_more_bytes_never_contradict_a_prefix) {
   std::mt19937_64 random(1232);
   for (int round = 0; round < 90; round++) {
     TestTransaction parts;
@@ -155,7 +155,7 @@ TEST(transaction_more_bytes_never_contradict) {
 
 // A caller that waits for `needed` bytes each time reaches the end in a few steps: at most one for
 // each part of variable length and its count, and fewer than instructions if those are many.
-TEST(transaction_says_how_many_bytes_are_needed) {
+TEST(transaction_reports_the_needed_bytes) {
   std::vector<TestTransaction> all;
   for (const TransactionVersion version : kVersions) all.push_back(small_parts(version));
   all.emplace_back().instructions.resize(350);

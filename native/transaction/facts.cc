@@ -187,8 +187,8 @@ class FactsReader {
     const size_t value_bytes = tag == kBudgetPrice ? sizeof(uint64_t) : sizeof(uint32_t);
     if (instruction.data_bytes < 1 + value_bytes)
       return refuse(compute_budget_unknown, instruction, tag);
-    if (asked_[tag]) return refuse(compute_budget_repeated, instruction, tag);
-    asked_[tag] = true;
+    if (is_set_[tag]) return refuse(compute_budget_repeated, instruction, tag);
+    is_set_[tag] = true;
     if (tag == kBudgetPrice) {
       price_ = load<uint64_t>(instruction.data + 1);
       return true;
@@ -209,7 +209,7 @@ class FactsReader {
       return;
     }
     out_.compute_unit_limit =
-        std::min(asked_[kBudgetUnits] ? units_ : default_units_, kComputeUnitsMax);
+        std::min(is_set_[kBudgetUnits] ? units_ : default_units_, kComputeUnitsMax);
     out_.compute_unit_price = price_;
     out_.priority_fee_lamports = fee_of(price_, out_.compute_unit_limit);
   }
@@ -222,7 +222,7 @@ class FactsReader {
   uint32_t default_units_ = 0;  // at most 64 instructions
   uint32_t units_ = 0;
   uint64_t price_ = 0;
-  bool asked_[kBudgetTags] = {};
+  bool is_set_[kBudgetTags] = {};
 };
 
 bool has_dont_front_key(const uint8_t* bytes, const Transaction& t,
