@@ -39,7 +39,7 @@ void RateScenario::measure(const char* name, Driver* driver, const RateSearch::C
 }
 
 void RateScenario::run() {
-  // without a counting device the number of sent datagrams is unknown
+  // Without a counting device the number of sent datagrams is unknown.
   if (!bench_.network.isolated) return;
   pin(0, bench_.helper_cpu);
   const auto counts =

@@ -41,7 +41,7 @@ bool RateSearch::trial(Driver& driver, const Case& which, double rate) {
   sleep_ns(kGrace_ns);
   const bool in_time = payload_bytes() >= expected_bytes;
   uint64_t last = 0;
-  // the next trial starts with empty buffers
+  // The next trial starts with empty buffers.
   for (int i = 0; i < 200 && payload_bytes() != last; i++) {
     last = payload_bytes();
     sleep_ns(kGrace_ns);

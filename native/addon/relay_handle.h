@@ -51,7 +51,7 @@ class RelayHandle : public Napi::ObjectWrap<RelayHandle> {
   bool read_layout(const Napi::CallbackInfo& info, size_t first, SnapshotLayout& layout) const;
 
   std::unique_ptr<Relay> relay_;
-  // the relay's thread calls it, so it is destroyed after that thread has ended
+  // The relay's thread calls it, so it is destroyed after that thread has ended.
   std::unique_ptr<NotifierHandle> notifier_;
   napi_env env_;
 };

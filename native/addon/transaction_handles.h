@@ -70,6 +70,7 @@ class SignatureVerifierHandle : public Napi::ObjectWrap<SignatureVerifierHandle>
   static void end_with_environment(void* handle);
 
   std::unique_ptr<SignatureVerifier> verifier_;
+  // The verifier's threads call it, so end() destroys it after they have ended.
   std::unique_ptr<NotifierHandle> notifier_;
   napi_env env_;
 };

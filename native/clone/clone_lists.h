@@ -23,7 +23,7 @@ struct CloneTarget {
 
 // Header fields of the clones that do not depend on the target.
 struct CloneHeader {
-  // port of the worker's send socket, so that ICMP errors come back to it
+  // Port of the worker's send socket, so that ICMP errors come back to it.
   uint16_t source_port_ipv4 = 0;
   uint16_t source_port_ipv6 = 0;
   uint8_t ttl = 64;

@@ -92,7 +92,7 @@ class NextHopWatch::Impl {
     const uint64_t one = 1;
     (void)!write(notifier_, &one, sizeof one);
   }
-  uint64_t everything_every_ns() const { return options_.refresh_interval_ms * kMillisecond_ns; }
+  uint64_t refresh_interval_ns() const { return options_.refresh_interval_ms * kMillisecond_ns; }
   bool stopping() const { return stopping_.load(std::memory_order_relaxed); }
 
   // ---- the thread ----
@@ -101,8 +101,8 @@ class NextHopWatch::Impl {
   void wait();
   void apply_wanted();
   void take_messages();
-  void take_message_of_change(const NetlinkMessage& message);
-  void everything_due(uint64_t at_ns) { refresh_at_ns_ = std::min(refresh_at_ns_, at_ns); }
+  void apply_change(const NetlinkMessage& message);
+  void refresh_due(uint64_t at_ns) { refresh_at_ns_ = std::min(refresh_at_ns_, at_ns); }
   void resolve(bool everything);
   bool request_routes(bool everything);
   void request_some_routes(std::span<const size_t> some, std::vector<size_t>& unanswered);
@@ -185,23 +185,23 @@ void NextHopWatch::Impl::take_messages() {
       case NetlinkSocket::Read::nothing:
         return;
       case NetlinkSocket::Read::lost:
-        if (wanted_) everything_due(std::max(clock_ns(CLOCK_MONOTONIC), pause_until_ns_));
+        if (wanted_) refresh_due(std::max(clock_ns(CLOCK_MONOTONIC), pause_until_ns_));
         break;
       case NetlinkSocket::Read::datagram:
         NetlinkMessage message;
-        while (next_message(datagram, message)) take_message_of_change(message);
+        while (next_message(datagram, message)) apply_change(message);
         break;
     }
   }
 }
 
-void NextHopWatch::Impl::take_message_of_change(const NetlinkMessage& message) {
+void NextHopWatch::Impl::apply_change(const NetlinkMessage& message) {
   if (message.type == RTM_NEWNEIGH || message.type == RTM_DELNEIGH) {
     const auto neighbour = read_neighbour(message);
     if (neighbour && view_.set_neighbour(*neighbour)) changed_ = true;
     return;
   }
-  if (wanted_) everything_due(std::max(clock_ns(CLOCK_MONOTONIC) + kCollect_ns, pause_until_ns_));
+  if (wanted_) refresh_due(std::max(clock_ns(CLOCK_MONOTONIC) + kCollect_ns, pause_until_ns_));
 }
 
 void NextHopWatch::Impl::publish() {
@@ -234,9 +234,9 @@ void NextHopWatch::Impl::resolve(bool everything) {
 
   const uint64_t end_ns = clock_ns(CLOCK_MONOTONIC);
   if (everything) pause_until_ns_ = end_ns + (end_ns - begin_ns) * kPausePerWork;
-  everything_due(end_ns + (whole ? everything_every_ns() : kAgainAfterLoss_ns));
+  refresh_due(end_ns + (whole ? refresh_interval_ns() : kAgainAfterLoss_ns));
   if (end_ns < turn_at_ns_) return;
-  turn_at_ns_ = end_ns + everything_every_ns();
+  turn_at_ns_ = end_ns + refresh_interval_ns();
   view_.turn_stale();
 }
 

@@ -66,7 +66,7 @@ class DeshredSink {
 struct DeshredOptions {
   uint16_t sets_max = 1024;         // FEC sets in progress, 79 kB each, touched when needed; >= 1
   uint16_t open_batches_max = 512;  // partly read batches, 4 kB each; >= 1
-  // incomplete sets are dropped after this time without a new shred
+  // Incomplete sets are dropped after this time without a new shred.
   uint64_t slot_lifetime_ns = 10'000'000'000;
 };
 

@@ -22,7 +22,7 @@ constexpr uint8_t kMarkerKindMax = static_cast<uint8_t>(BlockMarkerKind::genesis
 // of 963 bytes, so that most of a batch is parsed in place.
 constexpr size_t kCopyStepBytes = 128;
 
-// Precondition: `head` has kMarkerHeadBytes bytes.
+// Precondition: `head` has kMarkerHeaderBytes bytes.
 bool is_marker(const uint8_t* head) {
   return load_u16(head) == kMarkerVersion && head[2] <= kMarkerKindMax;
 }
@@ -30,8 +30,8 @@ bool is_marker(const uint8_t* head) {
 BlockMarker marker_at(const uint8_t* head, size_t length) {
   const uint16_t payload_bytes = load_u16(head + 3);
   const size_t seen =
-      std::min({length - kMarkerHeadBytes, size_t{payload_bytes}, kMarkerPayloadSeenBytesMax});
-  return {static_cast<BlockMarkerKind>(head[2]), payload_bytes, head + kMarkerHeadBytes,
+      std::min({length - kMarkerHeaderBytes, size_t{payload_bytes}, kMarkerPayloadSeenBytesMax});
+  return {static_cast<BlockMarkerKind>(head[2]), payload_bytes, head + kMarkerHeaderBytes,
           static_cast<uint16_t>(seen)};
 }
 
@@ -79,7 +79,7 @@ bool EntryStream::end(EntrySink& sink) {
     case Part::ignored:
       return true;
     case Part::marker:
-      if (carried_ < kMarkerHeadBytes) return true;
+      if (carried_ < kMarkerHeaderBytes) return true;
       sink.on_marker(marker_at(carry_.data(), carried_));
       malformed();
       return false;
@@ -160,18 +160,18 @@ size_t EntryStream::take_transaction(const uint8_t* bytes, size_t length, EntryS
 }
 
 size_t EntryStream::take_marker(const uint8_t* bytes, size_t length, EntrySink& sink) {
-  if (length < kMarkerHeadBytes) return unfinished(kMarkerHeadBytes);
+  if (length < kMarkerHeaderBytes) return unfinished(kMarkerHeaderBytes);
   if (!is_marker(bytes)) {
     part_ = Part::ignored;
     return kUnfinished;
   }
   const BlockMarker marker = marker_at(bytes, length);
   const size_t reported = std::min(size_t{marker.payload_bytes}, kMarkerPayloadSeenBytesMax);
-  if (marker.payload_seen < reported) return unfinished(kMarkerHeadBytes + reported);
+  if (marker.payload_seen < reported) return unfinished(kMarkerHeaderBytes + reported);
   sink.on_marker(marker);
   marker_rest_bytes_ = static_cast<uint16_t>(marker.payload_bytes - reported);
   part_ = marker_rest_bytes_ == 0 ? Part::ignored : Part::marker_rest;
-  return kMarkerHeadBytes + reported;
+  return kMarkerHeaderBytes + reported;
 }
 
 size_t EntryStream::take_marker_rest(size_t length) {

@@ -15,7 +15,7 @@
 namespace shredway {
 namespace {
 
-// shorter waits sleep without a wake-up; longer ones can be interrupted
+// Shorter waits sleep without a wake-up; longer ones can be interrupted.
 constexpr uint64_t kShortWait_ns = 2'000'000;
 constexpr uint64_t kLongWaitMax_ns = 1'000'000'000;
 constexpr int kFullBufferWait_ms = 50;
@@ -58,7 +58,7 @@ struct Burst {
     count = static_cast<unsigned>(end - begin);
     for (size_t i = 0; i < count; i++) {
       const uint32_t at = packets.offsets[begin + i];
-      // the kernel only reads it
+      // The kernel only reads it.
       parts[i] = {const_cast<uint8_t*>(packets.bytes.data()) + at,
                   packets.offsets[begin + i + 1] - at};
       headers[i] = {};

@@ -31,7 +31,7 @@ struct PacedPackets {
 };
 
 struct PacedSenderOptions {
-  // source address, same family as `to`; unspecified address and port 0: the kernel chooses
+  // Source address, same family as `to`; unspecified address and port 0: the kernel chooses.
   Endpoint from;
   Endpoint to;
   uint32_t buffer_bytes = 8u << 20;

@@ -22,7 +22,7 @@ using TransactionSignature = std::array<uint8_t, kTransactionSignatureBytes>;
 struct Landing {
   uint64_t slot;
   uint64_t arrival_ns;  // receive time (CLOCK_REALTIME) of the shred that completed it
-  // first data shred of its entry batch; with `ordinal`, its order in the slot
+  // First data shred of its entry batch; with `ordinal`, its order in the slot.
   uint32_t batch_index;
   uint32_t ordinal;       // index among the transactions of the batch
   uint32_t shred_index;   // data shred in which it ends

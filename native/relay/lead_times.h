@@ -10,7 +10,7 @@ namespace shredway {
 
 // Records a further arrival of a recorded shred. Only the second source of a shred counts; the
 // source that was ahead gets the lead time. Worker's thread.
-void record_lead_time(ShredRecord& shred_record, uint16_t source, ArrivalTime seen,
+void record_lead_time(ShredRecord& shred_record, uint16_t source, ArrivalTime arrival,
                       WorkerCounters& counters);
 
 }  // namespace shredway

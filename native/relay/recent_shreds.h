@@ -31,7 +31,7 @@ struct ShredRecord {
   uint16_t first_source : 15;
   uint16_t has_second_source : 1;
   TierMask tiers_served;  // 0: never arrived
-  // tiers whose recovered-shred destinations have got a recovered copy
+  // Tiers whose recovered-shred destinations have got a recovered copy.
   TierMask tiers_recovered_sent;
 };
 static_assert(sizeof(ShredRecord) == 8);

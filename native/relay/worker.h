@@ -122,10 +122,8 @@ class Worker final : private TransmitObserver {
   using PayloadsByTier = std::array<std::array<Payloads, 2>, kTiersMax>;
   struct SendQueue {
     PayloadsByTier plain;
-    PayloadsByTier
-        // Destinations that want recovered shreds: without the shreds already sent as recovered
-        // copies.
-        wants_recovered;
+    // For destinations that want recovered shreds: without the shreds they got as recovered copies.
+    PayloadsByTier wants_recovered;
     std::array<uint64_t, kReceiveBatchMax> received_ns;
     uint32_t shreds;
   };

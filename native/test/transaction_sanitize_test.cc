@@ -25,7 +25,7 @@ struct Answer {
 
 Answer inspect(const Bytes& bytes) {
   static const TransactionInspector inspector({}, {});
-  // detects a read beyond the end
+  // Detects a read beyond the end.
   const std::unique_ptr<uint8_t[]> copy(new uint8_t[bytes.size()]);
   std::copy(bytes.begin(), bytes.end(), copy.get());
   Transaction transaction{};

@@ -108,7 +108,7 @@ TEST(transaction_is_incomplete_wherever_it_is_cut) {
     const Bytes bytes =
         write_transaction(round < 3 ? small_parts(version) : random_parts(random, version)).bytes;
     Transaction out{};
-    // longer than the maximum of its version
+    // Longer than the maximum of its version.
     if (parse(bytes, out) != ParseResult::complete) continue;
     out.config_mask = 0x5eed;
     for (size_t length = 0; length < bytes.size(); length++) {

@@ -51,7 +51,7 @@ class KeyRanges {
 
  private:
   std::vector<KeyRange> ranges_;
-  // first bytes of all keys in the ranges: enough for most lookups
+  // First bytes of all keys in the ranges: enough for most lookups.
   std::array<bool, 256> first_bytes_{};
 };
 
