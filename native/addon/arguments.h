@@ -19,6 +19,8 @@ inline bool fail(Napi::Env env, const std::string& text) {
   return false;
 }
 
+// ", got …" for an error text: a short value in full, otherwise the type. Runs no JavaScript.
+std::string received(const Napi::Value& value);
 // Reads a property or an element. Returns false if reading it threw (a getter, a proxy); the
 // exception is then pending.
 bool read_property(const Napi::Object& object, const char* name, Napi::Value& out);

@@ -13,7 +13,8 @@ namespace {
 bool read_listen(const Napi::Object& object, std::vector<Endpoint>& out) {
   Napi::Value value;
   if (!read_property(object, "listen", value)) return false;
-  if (!value.IsArray()) return fail(object.Env(), "listen: expected an array of addresses");
+  if (!value.IsArray())
+    return fail(object.Env(), "listen: expected an array of addresses" + received(value));
   const auto array = value.As<Napi::Array>();
   for (uint32_t i = 0; i < array.Length(); i++) {
     Endpoint endpoint;
@@ -29,7 +30,8 @@ bool read_cpus(const Napi::Object& object, std::vector<int>& out) {
   Napi::Value value;
   if (!read_property(object, "cpus", value)) return false;
   if (value.IsUndefined()) return true;
-  if (!value.IsArray()) return fail(object.Env(), "cpus: expected an array of numbers");
+  if (!value.IsArray())
+    return fail(object.Env(), "cpus: expected an array of numbers" + received(value));
   const auto array = value.As<Napi::Array>();
   for (uint32_t i = 0; i < array.Length(); i++) {
     uint32_t cpu = 0;
@@ -80,7 +82,7 @@ bool read_signatures(const Napi::Value& value, std::vector<TransactionSignature>
   Bytes bytes{};
   if (!read_bytes(value, "signatures", bytes)) return false;
   if (bytes.length % kTransactionSignatureBytes != 0)
-    return fail(value.Env(), "signatures: expected 64 bytes each, got " +
+    return fail(value.Env(), "signatures: expected a multiple of 64 bytes, got " +
                                  std::to_string(bytes.length) + " bytes in all");
   out.resize(bytes.length / kTransactionSignatureBytes);
   if (!out.empty()) std::memcpy(out.data(), bytes.data, bytes.length);
@@ -114,7 +116,7 @@ Napi::Function RelayHandle::define(Napi::Env env) {
 
 RelayHandle::RelayHandle(const Napi::CallbackInfo& info) : ObjectWrap(info), env_(info.Env()) {
   if (!info[0].IsObject()) {
-    fail(info.Env(), "open: expected an options object");
+    fail(info.Env(), "open: expected an options object" + received(info[0]));
     return;
   }
   RelayOptions options;
@@ -137,7 +139,8 @@ void RelayHandle::end() {
 void RelayHandle::end_with_environment(void* handle) { static_cast<RelayHandle*>(handle)->end(); }
 
 bool RelayHandle::is_open(Napi::Env env) const {
-  if (!relay_) Napi::Error::New(env, "the relay is closed").ThrowAsJavaScriptException();
+  if (!relay_)
+    Napi::Error::New(env, "the relay is closed: open a new one").ThrowAsJavaScriptException();
   return relay_ != nullptr;
 }
 

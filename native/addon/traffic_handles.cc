@@ -28,7 +28,8 @@ PacedSenderHandle::PacedSenderHandle(const Napi::CallbackInfo& info) : ObjectWra
 }
 
 bool PacedSenderHandle::is_open(Napi::Env env) const {
-  if (!sender_) Napi::Error::New(env, "the sender is closed").ThrowAsJavaScriptException();
+  if (!sender_)
+    Napi::Error::New(env, "the sender is closed: open a new one").ThrowAsJavaScriptException();
   return sender_ != nullptr;
 }
 
@@ -114,7 +115,7 @@ Napi::Value ShredderHandle::public_key(const Napi::CallbackInfo& info) {
 namespace {
 
 bool read_position(const Napi::Value& value, SlotPosition& out) {
-  if (!value.IsObject()) return fail(value.Env(), "position: expected an object");
+  if (!value.IsObject()) return fail(value.Env(), "position: expected an object" + received(value));
   const auto object = value.As<Napi::Object>();
   Bytes root{};
   uint32_t parent_offset = 0;

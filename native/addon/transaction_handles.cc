@@ -187,7 +187,8 @@ void SignatureVerifierHandle::end_with_environment(void* handle) {
 }
 
 bool SignatureVerifierHandle::is_open(Napi::Env env) const {
-  if (!verifier_) Napi::Error::New(env, "the verifier is closed").ThrowAsJavaScriptException();
+  if (!verifier_)
+    Napi::Error::New(env, "the verifier is closed: open a new one").ThrowAsJavaScriptException();
   return verifier_ != nullptr;
 }
 
@@ -263,7 +264,7 @@ Napi::Value decode_base58(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Bytes into{};
   if (!info[0].IsString()) {
-    fail(env, "text: expected a string");
+    fail(env, "text: expected a string" + received(info[0]));
     return env.Undefined();
   }
   if (!read_bytes(info[1], "into", into)) return env.Undefined();

@@ -24,7 +24,7 @@ namespace shredway {
 
 inline constexpr size_t kHashBytes = 32;
 inline constexpr size_t kEntryHeaderBytes = 48;  // hashes, hash, transaction count
-inline constexpr size_t kMarkerHeaderBytes = 5;    // version, kind and length, after the u64 0
+inline constexpr size_t kMarkerHeaderBytes = 5;  // version, kind and length, after the u64 0
 // Large enough for the slot and block id of each kind.
 inline constexpr size_t kMarkerPayloadSeenBytesMax = 64;
 

@@ -240,8 +240,8 @@ void check_dead_ports(bool is_ipv4, bool gso) {
       for (size_t i = 0; i < got.size(); i++) CHECK(got[i].bytes == payloads[i]);
     }
     std::array<IcmpError, 64> errors;
-    const size_t count = read_icmp_errors(out.fd(), errors.data(), errors.size());
-    for (size_t i = 0; i < count; i++) {
+    const size_t error_count = read_icmp_errors(out.fd(), errors.data(), errors.size());
+    for (size_t i = 0; i < error_count; i++) {
       const auto found =
           std::find(ports.endpoints.begin(), ports.endpoints.end(), errors[i].destination);
       CHECK(found != ports.endpoints.end());
